@@ -1,0 +1,303 @@
+//! Blocks: the immutable pieces of what a request shows.
+
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use crate::tokens;
+
+/// What a block is, in the vocabulary of traces and recorded cases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockKind {
+    /// Base instructions / system prompt.
+    Base,
+    /// Constant context: memory files, environment, permissions.
+    Context,
+    /// Overview of the code base.
+    RepoMap,
+    /// A file in the chat or restored after a compaction.
+    File,
+    /// A user message.
+    User,
+    /// Text of a model reply.
+    Assistant,
+    /// Thinking of a model reply.
+    Reasoning,
+    /// A tool call.
+    Call,
+    /// A tool result.
+    Output,
+    /// An image or document.
+    Image,
+    /// A summary that stands for earlier history.
+    Summary,
+    /// The instruction to summarise.
+    SummaryPrompt,
+    /// The message that stands for a compaction.
+    Marker,
+    /// A synthetic message that asks the model to go on.
+    Continue,
+    /// A user message repeated after an overflow.
+    ReplayedUser,
+    /// An opaque compaction made by the provider.
+    Compaction,
+    /// The item that asks the provider for a compaction.
+    CompactionTrigger,
+    /// Instructions repeated at the end of the prompt.
+    Reminder,
+}
+
+/// Who speaks, as the product says it; the encoder maps it to what the wire knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A field of its own beside the messages.
+    Instructions,
+    /// System message.
+    System,
+    /// Developer message.
+    Developer,
+    /// The user, or what is sent in the user's place.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+/// How a block relates to what was said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// As it was said.
+    #[default]
+    Verbatim,
+    /// Content replaced by a placeholder.
+    Cleared,
+    /// Part of the content cut out.
+    Truncated,
+    /// Never said; made by the strategy.
+    Synthetic,
+}
+
+/// Pairs calls and results.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CallRef {
+    /// Call id.
+    pub id: String,
+    /// Tool name.
+    pub name: String,
+}
+
+/// An image or document by reference.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Media {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// Address or data URL.
+    pub url: String,
+    /// File name.
+    pub name: Option<String>,
+}
+
+/// Number of a message in the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct MessageId(pub u32);
+
+/// A part of a history message that a block shows or stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// The message.
+    pub message: MessageId,
+    /// Index of the part in it.
+    pub part: u32,
+}
+
+/// A block before it is frozen; [`crate::Strategy::admit`] may change one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// Kind.
+    pub kind: BlockKind,
+    /// Role.
+    pub role: Role,
+    /// Text; for a call its arguments.
+    pub text: Arc<str>,
+    /// Byte offsets at which a further content part of the same message begins.
+    pub splits: Vec<usize>,
+    /// Call id and tool name of calls and outputs.
+    pub call: Option<Arc<CallRef>>,
+    /// Encrypted reasoning or an opaque compaction.
+    pub opaque: Option<Arc<str>>,
+    /// The tool failed.
+    pub is_error: bool,
+    /// Image or document.
+    pub media: Option<Arc<Media>>,
+    /// Relation to what was said.
+    pub form: Form,
+}
+
+impl Draft {
+    /// A plain text block.
+    pub fn text(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Self {
+        Draft {
+            kind,
+            role,
+            text: text.into(),
+            splits: Vec::new(),
+            call: None,
+            opaque: None,
+            is_error: false,
+            media: None,
+            form: Form::Verbatim,
+        }
+    }
+
+    /// A block that was never said.
+    pub fn synthetic(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Self {
+        Draft { form: Form::Synthetic, ..Draft::text(kind, role, text) }
+    }
+
+    /// Freezes the draft as part of a message.
+    pub fn build(self, message: MessageId, origin: Vec<Origin>) -> Arc<Block> {
+        Arc::new(Block { hash: self.content_hash(), draft: self, message, origin, tokens: OnceLock::new(), json: OnceLock::new() })
+    }
+
+    fn content_hash(&self) -> u64 {
+        let mut key = Vec::with_capacity(self.text.len() + 64);
+        key.extend_from_slice(&[self.kind as u8, self.role as u8, u8::from(self.is_error)]);
+        key.extend_from_slice(self.text.as_bytes());
+        if let Some(c) = &self.call {
+            key.push(0);
+            key.extend_from_slice(c.id.as_bytes());
+            key.push(0);
+            key.extend_from_slice(c.name.as_bytes());
+        }
+        if let Some(o) = &self.opaque {
+            key.push(1);
+            key.extend_from_slice(o.as_bytes());
+        }
+        if let Some(m) = &self.media {
+            key.push(2);
+            key.extend_from_slice(m.url.as_bytes());
+        }
+        tokens::content_hash(&key)
+    }
+}
+
+/// An immutable piece of what a request shows.
+#[derive(Debug)]
+pub struct Block {
+    draft: Draft,
+    /// The message it belongs to; blocks of one message stay together on the wire.
+    pub message: MessageId,
+    /// The history parts it shows or stands for.
+    pub origin: Vec<Origin>,
+    /// Hash over everything the wire shows.
+    pub hash: u64,
+    tokens: OnceLock<u64>,
+    json: OnceLock<String>,
+}
+
+impl std::ops::Deref for Block {
+    type Target = Draft;
+    fn deref(&self) -> &Draft {
+        &self.draft
+    }
+}
+
+/// Tokens billed for an image: what Anthropic documents for about 1.2 megapixels; a stated constant of the mock.
+pub const IMAGE_TOKENS: u64 = 1_600;
+/// Tokens billed per block beyond its text: role and delimiters; a stated constant of the mock.
+pub const BLOCK_TOKENS: u64 = 4;
+
+impl Block {
+    /// Tokens the mock bills for this block: o200k of its text, name and opaque payload, plus [`BLOCK_TOKENS`]. Counted once.
+    pub fn tokens(&self) -> u64 {
+        *self.tokens.get_or_init(|| {
+            let name = self.call.as_ref().filter(|_| self.kind == BlockKind::Call).map_or(0, |c| tokens::o200k(&c.name));
+            let opaque = self.opaque.as_ref().map_or(0, |o| opaque_tokens(o.len()));
+            let media = if self.media.is_some() { IMAGE_TOKENS } else { 0 };
+            tokens::o200k(&self.text) + name + opaque + media + BLOCK_TOKENS
+        })
+    }
+
+    /// The text as a JSON string with its quotes. Escaped once.
+    pub fn json_text(&self) -> &str {
+        self.json.get_or_init(|| serde_json::to_string(&*self.text).expect("a string always serialises"))
+    }
+
+    /// Size of the text in bytes.
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The content parts of the text: one, unless it was split.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        let mut bounds = vec![0];
+        bounds.extend(self.splits.iter().copied());
+        bounds.push(self.text.len());
+        (1..bounds.len()).map(move |i| &self.text[bounds[i - 1]..bounds[i]])
+    }
+
+    /// A copy with other content, standing for the same parts.
+    pub fn altered(&self, form: Form, text: impl Into<Arc<str>>) -> Arc<Block> {
+        let draft = Draft { text: text.into(), form, splits: Vec::new(), media: None, ..self.draft.clone() };
+        draft.build(self.message, self.origin.clone())
+    }
+
+    /// A copy as another draft in the same place.
+    pub fn redraft(&self, change: impl FnOnce(&mut Draft)) -> Arc<Block> {
+        let mut draft = self.draft.clone();
+        change(&mut draft);
+        draft.build(self.message, self.origin.clone())
+    }
+
+    /// The call id of a call or output.
+    pub fn call_id(&self) -> Option<&str> {
+        self.call.as_ref().map(|c| c.id.as_str())
+    }
+}
+
+/// Tokens of an opaque payload of `len` base64 characters: three quarters are bytes, four bytes a token.
+pub fn opaque_tokens(len: usize) -> u64 {
+    (len as u64 * 3 / 4).div_ceil(4)
+}
+
+/// Tokens of a sequence of blocks.
+pub fn total_tokens<'a>(blocks: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
+    blocks.into_iter().map(|b| b.tokens()).sum()
+}
+
+/// Number of leading blocks that two sequences share.
+pub fn common_prefix(a: &[Arc<Block>], b: &[Arc<Block>]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| Arc::ptr_eq(x, y) || x.hash == y.hash).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_follow_the_splits() {
+        let mut d = Draft::text(BlockKind::User, Role::User, "headmidtail");
+        d.splits = vec![4, 7];
+        let b = d.build(MessageId(0), vec![]);
+        assert_eq!(b.parts().collect::<Vec<_>>(), ["head", "mid", "tail"]);
+    }
+
+    #[test]
+    fn the_hash_sees_role_text_and_call() {
+        let a = Draft::text(BlockKind::User, Role::User, "x");
+        let mut c = a.clone();
+        c.call = Some(Arc::new(CallRef { id: "1".into(), name: "n".into() }));
+        let hashes = [a.content_hash(), Draft::text(BlockKind::User, Role::Tool, "x").content_hash(), c.content_hash()];
+        assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2] && hashes[1] != hashes[2]);
+    }
+
+    #[test]
+    fn tokens_are_text_plus_the_stated_constant() {
+        let b = Draft::text(BlockKind::User, Role::User, "hello world").build(MessageId(0), vec![]);
+        assert_eq!(b.tokens(), 2 + BLOCK_TOKENS);
+    }
+}

@@ -1,0 +1,270 @@
+//! The context: the ordered blocks that the next request will show.
+//!
+//! Strategies edit this view and never the history. Every structural edit is checked: one that would separate a tool
+//! call from its result is refused and changes nothing.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::block::{Block, BlockKind, Form, total_tokens};
+
+/// Why an edit was refused.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum EditError {
+    /// The edit would leave a result without its call.
+    #[error("the edit would leave the result of call `{0}` without its call; drop or keep both")]
+    OrphanResult(String),
+    /// The edit would leave a call without the result it had.
+    #[error("the edit would leave call `{0}` without its result; drop or keep both")]
+    OrphanCall(String),
+    /// A position that does not exist.
+    #[error("position {at} is outside the context of {len} blocks")]
+    OutOfRange {
+        /// The position asked for.
+        at: usize,
+        /// Length of the context.
+        len: usize,
+    },
+    /// A new order that is not a permutation.
+    #[error("a new order must name every block exactly once")]
+    NotAPermutation,
+}
+
+/// One change of the view.
+#[derive(Debug)]
+pub enum Edit {
+    /// Replace the content of a block by a placeholder.
+    Clear {
+        /// Position.
+        at: usize,
+        /// What is shown instead.
+        placeholder: Arc<str>,
+    },
+    /// Replace the content of a block by a cut version of it.
+    Truncate {
+        /// Position.
+        at: usize,
+        /// What is left, marker included.
+        text: Arc<str>,
+    },
+    /// Remove blocks.
+    Drop(Range<usize>),
+    /// Put a summary and whatever goes with it in the place of blocks.
+    Replace(Range<usize>, Vec<Arc<Block>>),
+    /// Add a block.
+    Insert(usize, Arc<Block>),
+    /// New order, as old positions.
+    Reorder(Vec<usize>),
+}
+
+/// The ordered blocks that the next request will show.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    blocks: Vec<Arc<Block>>,
+    unsent_from: usize,
+    tokens: u64,
+}
+
+impl Context {
+    /// The blocks in order.
+    pub fn blocks(&self) -> &[Arc<Block>] {
+        &self.blocks
+    }
+
+    /// Billed tokens of all blocks, kept up to date by every edit.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// First position changed since the last request.
+    pub fn changed_from(&self) -> usize {
+        self.unsent_from
+    }
+
+    /// Notes that the present state was sent.
+    pub fn mark_sent(&mut self) {
+        self.unsent_from = self.blocks.len();
+    }
+
+    /// Appends a block.
+    pub fn push(&mut self, block: Arc<Block>) {
+        self.tokens += block.tokens();
+        self.blocks.push(block);
+    }
+
+    /// Carries out an edit, or refuses it and changes nothing.
+    pub fn apply(&mut self, edit: Edit) -> Result<(), EditError> {
+        match edit {
+            Edit::Clear { at, placeholder } => self.alter(at, Form::Cleared, placeholder),
+            Edit::Truncate { at, text } => self.alter(at, Form::Truncated, text),
+            Edit::Drop(range) => self.splice(range, Vec::new()),
+            Edit::Replace(range, with) => self.splice(range, with),
+            Edit::Insert(at, block) => self.splice(at..at, vec![block]),
+            Edit::Reorder(order) => {
+                let mut seen = vec![false; self.blocks.len()];
+                for &i in &order {
+                    match seen.get_mut(i) {
+                        Some(s) if !*s => *s = true,
+                        _ => return Err(EditError::NotAPermutation),
+                    }
+                }
+                if order.len() != self.blocks.len() {
+                    return Err(EditError::NotAPermutation);
+                }
+                self.set(order.iter().map(|&i| self.blocks[i].clone()).collect())
+            }
+        }
+    }
+
+    /// Shows exactly these blocks from now on, unless that separates a call from its result.
+    pub fn set(&mut self, blocks: Vec<Arc<Block>>) -> Result<(), EditError> {
+        check_pairs(&self.blocks, &blocks)?;
+        let same = crate::block::common_prefix(&self.blocks, &blocks);
+        self.unsent_from = self.unsent_from.min(same);
+        self.tokens = total_tokens(&blocks);
+        self.blocks = blocks;
+        Ok(())
+    }
+
+    fn alter(&mut self, at: usize, form: Form, text: Arc<str>) -> Result<(), EditError> {
+        let len = self.blocks.len();
+        let block = self.blocks.get_mut(at).ok_or(EditError::OutOfRange { at, len })?;
+        let new = block.altered(form, text);
+        self.tokens = self.tokens + new.tokens() - block.tokens();
+        *block = new;
+        self.unsent_from = self.unsent_from.min(at);
+        Ok(())
+    }
+
+    fn splice(&mut self, range: Range<usize>, with: Vec<Arc<Block>>) -> Result<(), EditError> {
+        if range.start > range.end || range.end > self.blocks.len() {
+            return Err(EditError::OutOfRange { at: range.end.max(range.start), len: self.blocks.len() });
+        }
+        let mut blocks = self.blocks.clone();
+        blocks.splice(range, with);
+        self.set(blocks)
+    }
+}
+
+/// Calls and results of a view that lack their partner.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Orphans<'a> {
+    /// Calls without a result.
+    pub calls: Vec<&'a str>,
+    /// Results without an earlier call.
+    pub results: Vec<&'a str>,
+}
+
+/// Finds calls and results without their partner. Calls behind which nothing but further calls stands count as open, not as orphans.
+pub fn orphans(blocks: &[Arc<Block>]) -> Orphans<'_> {
+    let mut open: Vec<&str> = Vec::new();
+    let mut found = Orphans::default();
+    for b in blocks {
+        match (b.kind, b.call_id()) {
+            (BlockKind::Call, Some(id)) => open.push(id),
+            (BlockKind::Output, Some(id)) => match open.iter().position(|o| *o == id) {
+                Some(i) => drop(open.remove(i)),
+                None => found.results.push(id),
+            },
+            _ => {}
+        }
+    }
+    let trailing: HashSet<&str> = blocks
+        .iter()
+        .rev()
+        .take_while(|b| matches!(b.kind, BlockKind::Call | BlockKind::Output | BlockKind::Assistant | BlockKind::Reasoning))
+        .filter(|b| b.kind == BlockKind::Call)
+        .filter_map(|b| b.call_id())
+        .collect();
+    found.calls = open.into_iter().filter(|id| !trailing.contains(id)).collect();
+    found
+}
+
+/// An edit may not separate what was together before it.
+fn check_pairs(before: &[Arc<Block>], after: &[Arc<Block>]) -> Result<(), EditError> {
+    let new = orphans(after);
+    if new.calls.is_empty() && new.results.is_empty() {
+        return Ok(());
+    }
+    let old = orphans(before);
+    if let Some(id) = new.results.iter().find(|id| !old.results.contains(id)) {
+        return Err(EditError::OrphanResult((*id).to_string()));
+    }
+    let had_result: HashSet<&str> = before.iter().filter(|b| b.kind == BlockKind::Output).filter_map(|b| b.call_id()).collect();
+    match new.calls.iter().find(|id| had_result.contains(*id)) {
+        Some(id) => Err(EditError::OrphanCall((*id).to_string())),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::{CallRef, Draft, MessageId, Role};
+
+    fn block(kind: BlockKind, text: &str, call: Option<&str>) -> Arc<Block> {
+        let mut d = Draft::text(kind, Role::User, text);
+        d.call = call.map(|id| Arc::new(CallRef { id: id.into(), name: "t".into() }));
+        d.build(MessageId(0), vec![])
+    }
+
+    fn sample() -> Context {
+        let mut c = Context::default();
+        for b in [
+            block(BlockKind::User, "u", None),
+            block(BlockKind::Call, "{}", Some("1")),
+            block(BlockKind::Output, "long output", Some("1")),
+            block(BlockKind::User, "v", None),
+        ] {
+            c.push(b);
+        }
+        c.mark_sent();
+        c
+    }
+
+    #[test]
+    fn refuses_to_orphan_and_leaves_the_view_alone() {
+        let mut c = sample();
+        assert_eq!(c.apply(Edit::Drop(0..2)), Err(EditError::OrphanResult("1".into())));
+        assert_eq!(c.apply(Edit::Drop(2..3)), Err(EditError::OrphanCall("1".into())));
+        assert_eq!(c.blocks().len(), 4);
+        assert_eq!(c.changed_from(), 4);
+        assert_eq!(c.apply(Edit::Drop(1..3)), Ok(()));
+        assert_eq!(c.changed_from(), 1);
+    }
+
+    #[test]
+    fn tokens_follow_every_edit() {
+        let mut c = sample();
+        let before = c.tokens();
+        c.apply(Edit::Clear { at: 2, placeholder: "x".into() }).unwrap();
+        assert!(c.tokens() < before);
+        assert_eq!(c.tokens(), total_tokens(c.blocks()));
+        assert_eq!(c.changed_from(), 2);
+        c.apply(Edit::Insert(0, block(BlockKind::Base, "base", None))).unwrap();
+        assert_eq!(c.tokens(), total_tokens(c.blocks()));
+        assert_eq!(c.changed_from(), 0);
+    }
+
+    #[test]
+    fn reorder_takes_permutations_only() {
+        let mut c = sample();
+        assert_eq!(c.apply(Edit::Reorder(vec![0, 0, 1, 2])), Err(EditError::NotAPermutation));
+        assert_eq!(c.apply(Edit::Reorder(vec![0, 1])), Err(EditError::NotAPermutation));
+        assert_eq!(c.apply(Edit::Reorder(vec![3, 1, 2, 0])), Ok(()));
+        assert_eq!(&*c.blocks()[0].text, "v");
+        assert_eq!(c.apply(Edit::Reorder(vec![0, 2, 1, 3])), Err(EditError::OrphanResult("1".into())));
+    }
+
+    #[test]
+    fn an_unanswered_call_at_the_end_is_open() {
+        let mut c = sample();
+        c.push(block(BlockKind::Call, "{}", Some("2")));
+        assert_eq!(orphans(c.blocks()), Orphans::default());
+        c.push(block(BlockKind::User, "w", None));
+        assert_eq!(orphans(c.blocks()).calls, ["2"]);
+    }
+}

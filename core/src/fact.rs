@@ -1,0 +1,197 @@
+//! Facts: what a session establishes and what later points need. Matching of a fact in a text.
+
+use serde::{Deserialize, Serialize};
+
+/// What sort of thing a fact is; retention is always reported per kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactKind {
+    /// What the user wants.
+    Goal,
+    /// A rule or prohibition.
+    Constraint,
+    /// A file, symbol or other thing worked on.
+    Artifact,
+    /// A choice with its reason.
+    Decision,
+    /// An error text or its cause.
+    Error,
+    /// An exact value.
+    Value,
+    /// Something still to do.
+    Todo,
+    /// A value that was replaced later.
+    Superseded,
+}
+
+impl FactKind {
+    /// All kinds in report order.
+    pub const ALL: [FactKind; 8] = [
+        FactKind::Goal,
+        FactKind::Constraint,
+        FactKind::Artifact,
+        FactKind::Decision,
+        FactKind::Error,
+        FactKind::Value,
+        FactKind::Todo,
+        FactKind::Superseded,
+    ];
+
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            FactKind::Goal => "goal",
+            FactKind::Constraint => "constraint",
+            FactKind::Artifact => "artifact",
+            FactKind::Decision => "decision",
+            FactKind::Error => "error",
+            FactKind::Value => "value",
+            FactKind::Todo => "todo",
+            FactKind::Superseded => "superseded",
+        }
+    }
+}
+
+/// Something the session establishes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Unique in the session.
+    pub id: String,
+    /// Kind.
+    pub kind: FactKind,
+    /// Literals that carry it; all must stand in a text for the fact to be there.
+    pub tokens: Vec<String>,
+    /// Message id, or call id for a tool result, in which it first stands.
+    pub arises: String,
+    /// Ids of later messages that need it.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// The fact that replaces this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+}
+
+/// How well a text carries a fact, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Match {
+    /// Nothing, or not all of it.
+    Absent,
+    /// The numbers agree though the words around them differ.
+    Numeric,
+    /// Equal after folding case, white space and quotes.
+    Normalised,
+    /// Letter by letter.
+    Verbatim,
+}
+
+impl Fact {
+    /// The strongest way in which `text` carries every token of the fact.
+    pub fn matches(&self, text: &str, folded: &str) -> Match {
+        self.tokens.iter().map(|t| match_token(t, text, folded)).min().unwrap_or(Match::Absent)
+    }
+}
+
+fn match_token(token: &str, text: &str, folded: &str) -> Match {
+    if memchr::memmem::find(text.as_bytes(), token.as_bytes()).is_some() {
+        return Match::Verbatim;
+    }
+    let t = fold(token);
+    if !t.is_empty() && memchr::memmem::find(folded.as_bytes(), t.as_bytes()).is_some() {
+        return Match::Normalised;
+    }
+    match number_in(&t) {
+        Some(n) if numbers(folded).any(|m| m == n) => Match::Numeric,
+        _ => Match::Absent,
+    }
+}
+
+/// Lower case, runs of white space as one space, quotes and backticks dropped.
+pub fn fold(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut gap = false;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            gap = !out.is_empty();
+        } else if !matches!(c, '`' | '"' | '\'' | '“' | '”' | '‘' | '’') {
+            if gap {
+                out.push(' ');
+                gap = false;
+            }
+            out.extend(c.to_lowercase());
+        }
+    }
+    out
+}
+
+/// A token that is one number with at least three digits, possibly with a unit: its value.
+fn number_in(token: &str) -> Option<u128> {
+    let mut all = numbers(token);
+    let first = all.next()?;
+    let letters = token.chars().filter(|c| c.is_alphabetic()).count();
+    (all.next().is_none() && first >= 100 && letters <= 3).then_some(first)
+}
+
+/// Whole numbers of a text; `15,420` and `15_420` are one number each.
+fn numbers(text: &str) -> impl Iterator<Item = u128> + '_ {
+    let bytes = text.as_bytes();
+    let mut i = 0;
+    std::iter::from_fn(move || {
+        while i < bytes.len() && !bytes[i].is_ascii_digit() {
+            i += 1;
+        }
+        if i >= bytes.len() {
+            return None;
+        }
+        let mut n: u128 = 0;
+        while i < bytes.len() {
+            let b = bytes[i];
+            if b.is_ascii_digit() {
+                n = n.saturating_mul(10).saturating_add(u128::from(b - b'0'));
+            } else if !(matches!(b, b',' | b'_') && bytes[i + 1..].len() >= 3 && bytes[i + 1..i + 4].iter().all(u8::is_ascii_digit)) {
+                break;
+            }
+            i += 1;
+        }
+        Some(n)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fact(tokens: &[&str]) -> Fact {
+        Fact {
+            id: "f".into(),
+            kind: FactKind::Value,
+            tokens: tokens.iter().map(|t| (*t).to_string()).collect(),
+            arises: "m1".into(),
+            needs: vec![],
+            superseded_by: None,
+        }
+    }
+
+    fn tier(tokens: &[&str], text: &str) -> Match {
+        fact(tokens).matches(text, &fold(text))
+    }
+
+    #[test]
+    fn tiers_from_verbatim_to_absent() {
+        assert_eq!(tier(&["src/auth.ts"], "see src/auth.ts line 3"), Match::Verbatim);
+        assert_eq!(tier(&["Token Expired"], "the `token   expired` text"), Match::Normalised);
+        assert_eq!(tier(&["15420 ms"], "it took 15,420ms"), Match::Numeric);
+        assert_eq!(tier(&["15420"], "it took 15421"), Match::Absent);
+    }
+
+    #[test]
+    fn every_token_must_be_there() {
+        assert_eq!(tier(&["alpha", "beta"], "alpha only"), Match::Absent);
+        assert_eq!(tier(&["alpha", "Beta"], "alpha beta"), Match::Normalised);
+    }
+
+    #[test]
+    fn small_numbers_never_match_by_value() {
+        assert_eq!(tier(&["7x"], "7 apples"), Match::Absent);
+    }
+}

@@ -1,0 +1,139 @@
+//! The history: an append-only log of everything that was said, by people, models, tools and strategies.
+//! Nothing in it is ever changed, so every strategy is measured against the same truth.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::block::{Media, MessageId, Role};
+
+/// One piece of a message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    /// Plain text.
+    Text(Arc<str>),
+    /// Thinking, readable or opaque.
+    Reasoning {
+        /// Readable thinking.
+        text: Arc<str>,
+        /// The provider's opaque form.
+        encrypted: Option<Arc<str>>,
+    },
+    /// A tool call.
+    Call {
+        /// Call id.
+        id: Arc<str>,
+        /// Tool name.
+        name: Arc<str>,
+        /// Exact argument text.
+        arguments: Arc<str>,
+    },
+    /// The result of a call.
+    Result {
+        /// Call id.
+        id: Arc<str>,
+        /// Tool name.
+        name: Arc<str>,
+        /// What the tool returned.
+        output: Arc<str>,
+        /// The tool failed.
+        is_error: bool,
+    },
+    /// An image or document.
+    File(Media),
+    /// A summary that stands for earlier history.
+    Summary(Arc<str>),
+    /// The message that stands for a compaction.
+    CompactionMarker {
+        /// Started by the program, not by the user.
+        auto: bool,
+        /// The provider had refused the request.
+        overflow: bool,
+    },
+    /// An opaque compaction made by the provider.
+    ProviderCompaction(Arc<str>),
+    /// A delegated task.
+    Subtask(Arc<str>),
+    /// State of the files.
+    Snapshot(Arc<str>),
+    /// Files changed since the snapshot before.
+    Patch(Vec<String>),
+}
+
+/// State of a tool call, derived from the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallState {
+    /// No result yet.
+    Pending,
+    /// A result was recorded.
+    Completed,
+    /// The result says that the tool failed.
+    Error,
+}
+
+/// One message of the log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Its number.
+    pub id: MessageId,
+    /// The session's own id of it; empty for messages that a strategy made.
+    pub key: Arc<str>,
+    /// Who spoke.
+    pub role: Role,
+    /// What was said, in order.
+    pub parts: Vec<Part>,
+    /// Made by a strategy, not by user, model or tool.
+    pub synthetic: bool,
+}
+
+/// The append-only log.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    messages: Vec<Message>,
+    results: HashMap<Arc<str>, bool>,
+}
+
+impl History {
+    /// Appends a message and returns its number.
+    pub fn append(&mut self, key: impl Into<Arc<str>>, role: Role, parts: Vec<Part>, synthetic: bool) -> MessageId {
+        let id = MessageId(u32::try_from(self.messages.len()).expect("fewer than 2^32 messages"));
+        for p in &parts {
+            if let Part::Result { id, is_error, .. } = p {
+                self.results.insert(id.clone(), *is_error);
+            }
+        }
+        self.messages.push(Message { id, key: key.into(), role, parts, synthetic });
+        id
+    }
+
+    /// All messages, oldest first.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// One message.
+    pub fn get(&self, id: MessageId) -> Option<&Message> {
+        self.messages.get(id.0 as usize)
+    }
+
+    /// The message with a session id, newest first.
+    pub fn find(&self, key: &str) -> Option<&Message> {
+        self.messages.iter().rev().find(|m| &*m.key == key)
+    }
+
+    /// State of a call.
+    pub fn call_state(&self, id: &str) -> CallState {
+        match self.results.get(id) {
+            None => CallState::Pending,
+            Some(false) => CallState::Completed,
+            Some(true) => CallState::Error,
+        }
+    }
+
+    /// The newest result of a call, if any.
+    pub fn result(&self, call_id: &str) -> Option<&Arc<str>> {
+        self.messages.iter().rev().flat_map(|m| m.parts.iter()).find_map(|p| match p {
+            Part::Result { id, output, .. } if &**id == call_id => Some(output),
+            _ => None,
+        })
+    }
+}

@@ -1,0 +1,326 @@
+//! What goes to a model and what comes back, neutral of any wire.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::block::{Block, total_tokens};
+use crate::session::Millis;
+use crate::tokens;
+
+/// Why a request is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The agent's own work.
+    Sample,
+    /// A summary for a compaction.
+    Summary,
+    /// Keeping the prompt cache warm.
+    Ping,
+}
+
+/// When a compaction happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before the user's message is recorded.
+    PreTurn,
+    /// Between two steps.
+    MidTurn,
+    /// After the last reply of a turn.
+    PostTurn,
+    /// On the user's command.
+    StandaloneTurn,
+    /// Beside the conversation.
+    Background,
+}
+
+/// The tool definitions that a request offers.
+#[derive(Debug)]
+pub struct Tools {
+    /// The definitions as one JSON array, byte for byte what is sent.
+    pub json: Box<RawValue>,
+    /// How many.
+    pub count: usize,
+    /// Billed tokens: o200k of the array.
+    pub tokens: u64,
+}
+
+impl Tools {
+    /// Tools from definitions; an empty list makes none.
+    pub fn new(definitions: &[serde_json::Value]) -> Option<Arc<Self>> {
+        if definitions.is_empty() {
+            return None;
+        }
+        let json = serde_json::value::to_raw_value(definitions).expect("JSON values always serialise");
+        let tokens = tokens::o200k(json.get());
+        Some(Arc::new(Tools { json, count: definitions.len(), tokens }))
+    }
+}
+
+/// How long a cache entry lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Ttl {
+    /// Five minutes.
+    #[default]
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    /// One hour.
+    #[serde(rename = "1h")]
+    OneHour,
+}
+
+impl Ttl {
+    /// Lifetime in ms.
+    pub fn millis(self) -> Millis {
+        match self {
+            Ttl::FiveMinutes => 300_000,
+            Ttl::OneHour => 3_600_000,
+        }
+    }
+}
+
+/// Context editing that the provider is asked to do (Anthropic, facts/aider-and-anthropic-sdk.md §3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerEdit {
+    /// `clear_tool_uses_20250919`.
+    ClearToolUses {
+        /// Input tokens from which it acts.
+        trigger: u64,
+        /// Newest tool uses that stay.
+        keep: usize,
+        /// Tokens that must go for it to act at all.
+        clear_at_least: u64,
+        /// Tools whose results stay.
+        exclude: Vec<String>,
+    },
+    /// `compact_20260112`.
+    Compact {
+        /// Input tokens from which it acts.
+        trigger: u64,
+        /// Replaces the provider's own prompt.
+        instructions: Option<Arc<str>>,
+        /// Return after the summary instead of going on.
+        pause: bool,
+    },
+}
+
+/// One request to a model.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Why.
+    pub purpose: Purpose,
+    /// When, for summaries.
+    pub phase: Option<Phase>,
+    /// Model name.
+    pub model: Arc<str>,
+    /// Largest reply in tokens.
+    pub max_tokens: Option<u64>,
+    /// Tools offered, if any.
+    pub tools: Option<Arc<Tools>>,
+    /// What it shows, in order.
+    pub blocks: Vec<Arc<Block>>,
+    /// Positions after which a prompt-cache breakpoint stands.
+    pub breakpoints: Vec<usize>,
+    /// Lifetime asked for at the breakpoints.
+    pub ttl: Ttl,
+    /// Edits asked of the provider.
+    pub server_edits: Vec<ServerEdit>,
+}
+
+impl Request {
+    /// Billed tokens of tools and blocks.
+    pub fn tokens(&self) -> u64 {
+        self.tools.as_ref().map_or(0, |t| t.tokens) + total_tokens(&self.blocks)
+    }
+}
+
+/// Tokens of one reply as the provider reports them. The four input kinds add up to the whole prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Input neither read from nor written to the prompt cache.
+    pub input: u64,
+    /// Output, reasoning included.
+    pub output: u64,
+    /// Reasoning within the output.
+    pub reasoning: u64,
+    /// Input read from the prompt cache.
+    pub cache_read: u64,
+    /// Input written to the prompt cache for five minutes.
+    pub cache_write: u64,
+    /// Input written to the prompt cache for one hour.
+    pub cache_write_1h: u64,
+    /// The provider's own total where it differs from the sum of the parts.
+    pub reported_total: Option<u64>,
+}
+
+impl Usage {
+    /// All input tokens: uncached, read and written.
+    pub fn prompt(&self) -> u64 {
+        self.input + self.cache_read + self.cache_write + self.cache_write_1h
+    }
+
+    /// Prompt and output together, as the provider says or as the parts add up.
+    pub fn total(&self) -> u64 {
+        self.reported_total.unwrap_or(self.prompt() + self.output)
+    }
+
+    /// Adds another usage.
+    pub fn add(&mut self, o: &Usage) {
+        self.input += o.input;
+        self.output += o.output;
+        self.reasoning += o.reasoning;
+        self.cache_read += o.cache_read;
+        self.cache_write += o.cache_write;
+        self.cache_write_1h += o.cache_write_1h;
+        self.reported_total = None;
+    }
+}
+
+/// Why a reply ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model was done.
+    #[default]
+    EndTurn,
+    /// It wants tools to run.
+    ToolUse,
+    /// The output limit was reached.
+    MaxTokens,
+    /// A stop sequence was written.
+    StopSequence,
+    /// The provider compacted and paused.
+    Compaction,
+    /// The provider paused a long turn.
+    PauseTurn,
+    /// The model refused.
+    Refusal,
+    /// The window was full while writing.
+    WindowExceeded,
+}
+
+/// A piece of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReplyPart {
+    /// Text.
+    Text(Arc<str>),
+    /// Thinking.
+    Reasoning {
+        /// Readable thinking.
+        text: Arc<str>,
+        /// The provider's opaque form.
+        encrypted: Option<Arc<str>>,
+    },
+    /// A tool call.
+    Call {
+        /// Call id.
+        id: Arc<str>,
+        /// Tool name.
+        name: Arc<str>,
+        /// Exact argument text.
+        arguments: Arc<str>,
+    },
+    /// A summary made by the provider; `None` = it failed.
+    Compaction(Option<Arc<str>>),
+}
+
+/// What a provider says it edited before the model saw the prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// Tool results cleared, oldest first.
+    pub cleared_tool_uses: usize,
+    /// Tokens that went with them.
+    pub cleared_tokens: u64,
+}
+
+/// A reply of a model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reply {
+    /// Contents in order.
+    pub parts: Vec<ReplyPart>,
+    /// Tokens of the answer itself; the size of the context comes from here.
+    pub usage: Usage,
+    /// Tokens of everything billed, provider-side compaction included.
+    pub billed: Usage,
+    /// Why it ended.
+    pub stop: StopReason,
+    /// Provider-side edits.
+    pub applied: Applied,
+    /// Virtual time until the reply was complete, ms.
+    pub latency_ms: Millis,
+}
+
+impl Reply {
+    /// The text parts joined by blank lines; `None` when there are none.
+    pub fn text(&self) -> Option<String> {
+        let texts: Vec<&str> = self
+            .parts
+            .iter()
+            .filter_map(|p| match p {
+                ReplyPart::Text(t) => Some(&**t),
+                _ => None,
+            })
+            .collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    /// Whether it asks for tools.
+    pub fn has_calls(&self) -> bool {
+        self.parts.iter().any(|p| matches!(p, ReplyPart::Call { .. }))
+    }
+
+    /// The summary of a provider-side compaction in this reply.
+    pub fn compaction(&self) -> Option<&Arc<str>> {
+        self.parts.iter().find_map(|p| match p {
+            ReplyPart::Compaction(Some(s)) => Some(s),
+            _ => None,
+        })
+    }
+}
+
+/// What kind of failure a model error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The prompt is larger than the window.
+    Overflow,
+    /// Too many requests or tokens.
+    RateLimited,
+    /// The request is malformed.
+    Invalid,
+    /// The provider failed.
+    Server,
+    /// The stream broke off.
+    Stream,
+    /// There is nothing left to answer with: a scripted session is over.
+    Ended,
+}
+
+/// A request that failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the model answered {status}: {message}")]
+pub struct ModelError {
+    /// What kind.
+    pub kind: ErrorKind,
+    /// HTTP status.
+    pub status: u16,
+    /// The provider's code, if it gave one.
+    pub code: Option<String>,
+    /// The provider's words.
+    pub message: String,
+}
+
+impl ModelError {
+    /// The script has no further answer.
+    pub fn ended() -> Self {
+        ModelError { kind: ErrorKind::Ended, status: 0, code: None, message: "the session has no further reply".into() }
+    }
+
+    /// Whether the prompt was larger than the window.
+    pub fn is_overflow(&self) -> bool {
+        self.kind == ErrorKind::Overflow
+    }
+}

@@ -1,0 +1,372 @@
+//! The canonical session: what was said, called and returned, in order. Importers produce it, replay reads it.
+//!
+//! One JSON object per line; unknown fields are kept. The format is a contract (see `docs/formats.md`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::fact::Fact;
+
+/// Milliseconds of session time.
+pub type Millis = u64;
+
+/// The first line of a session file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Format version; this build reads 1.
+    pub version: u32,
+    /// Short name, unique in a run.
+    pub id: String,
+    /// A line for people.
+    #[serde(default)]
+    pub title: String,
+    /// The model the session was recorded with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Context window in tokens, when it differs from the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// Largest reply in tokens, when it differs from the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
+    /// Size in tokens of system prompt and tools where the recording lacks their text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix_tokens: Option<u64>,
+    /// Where an imported session came from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// Fields this build does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// Origin of an imported session.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    /// Importer name, such as `claude-code`.
+    pub format: String,
+    /// File name without its folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
+/// A piece of a message that keeps its place among the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SessionPart {
+    /// Plain text.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// Thinking, readable or opaque.
+    Reasoning {
+        /// Readable thinking; empty when only the opaque form exists.
+        #[serde(default)]
+        text: String,
+        /// The provider's opaque form.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted: Option<String>,
+    },
+    /// A tool call among texts.
+    Call(SessionCall),
+    /// An image or another file shown to the model.
+    Image {
+        /// Such as `image/png`.
+        media_type: String,
+        /// Address or data URL.
+        url: String,
+        /// File name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+}
+
+/// A tool call as the model wrote it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionCall {
+    /// Pairs the call with its result.
+    pub id: String,
+    /// Tool name.
+    pub name: String,
+    /// Exact argument text, normally JSON.
+    pub arguments: String,
+}
+
+/// Tokens as the provider counted them for one reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedUsage {
+    /// Input tokens that were neither read from nor written to the prompt cache.
+    #[serde(default)]
+    pub input: u64,
+    /// Output tokens.
+    #[serde(default)]
+    pub output: u64,
+    /// Input tokens read from the prompt cache.
+    #[serde(default)]
+    pub cache_read: u64,
+    /// Input tokens written to the prompt cache.
+    #[serde(default)]
+    pub cache_write: u64,
+}
+
+/// One line after the header.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Entry {
+    /// System prompt.
+    System {
+        /// Its text.
+        text: String,
+    },
+    /// Tool definitions offered with every normal request.
+    Tools {
+        /// JSON objects with `name`, `description`, `input_schema`.
+        definitions: Vec<Value>,
+    },
+    /// A memory file such as CLAUDE.md or AGENTS.md.
+    Memory {
+        /// Path shown to the model.
+        path: String,
+        /// Contents.
+        text: String,
+    },
+    /// Overview of the code base.
+    RepoMap {
+        /// The map.
+        text: String,
+    },
+    /// A file in the chat.
+    File {
+        /// Path shown to the model.
+        path: String,
+        /// Contents.
+        text: String,
+        /// `editable` or `read_only`.
+        #[serde(default)]
+        mode: FileMode,
+    },
+    /// A user message.
+    User(UserEntry),
+    /// A model reply.
+    Assistant(AssistantEntry),
+    /// The result of a tool call.
+    Tool(ToolEntry),
+    /// Manual compaction.
+    Compact {
+        /// What the user asked the summary to keep.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
+        /// ms since session start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Millis>,
+    },
+    /// Back to an earlier message.
+    Rewind {
+        /// Message id.
+        to: String,
+        /// `conversation`, `code` or `both`.
+        #[serde(default)]
+        mode: String,
+    },
+    /// A fresh conversation in the same session.
+    Clear,
+    /// The program ended and the session was opened again.
+    Restart,
+    /// Nothing happens for a while.
+    Idle {
+        /// Length in ms.
+        ms: Millis,
+    },
+    /// What the original program did here.
+    RecordedCompaction {
+        /// Context size before, in tokens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pre_tokens: Option<u64>,
+        /// Context size after, in tokens.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        post_tokens: Option<u64>,
+        /// The summary it wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        summary: Option<String>,
+        /// ms since session start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<Millis>,
+    },
+    /// Something the session establishes, for retention.
+    Fact(Fact),
+}
+
+/// A user message line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UserEntry {
+    /// Unique in the session.
+    pub id: String,
+    /// The words, unless `parts` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Texts and images in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<SessionPart>>,
+    /// ms since session start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Millis>,
+    /// Which subagent's window; absent = the main conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Fields this build does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A model reply line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AssistantEntry {
+    /// Unique in the session.
+    pub id: String,
+    /// The words, unless `parts` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Texts, reasoning and calls in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<SessionPart>>,
+    /// Thinking before the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// Tool calls after the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<SessionCall>,
+    /// The provider's counters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<RecordedUsage>,
+    /// Model that answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// ms since session start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Millis>,
+    /// Which subagent's window; absent = the main conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Fields this build does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A tool result line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolEntry {
+    /// The call it answers.
+    pub call_id: String,
+    /// Tool name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The words, unless `parts` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Texts and images in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<SessionPart>>,
+    /// The tool failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// ms since session start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Millis>,
+    /// Which subagent's window; absent = the main conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Fields this build does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// Whether the agent may change a file in the chat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileMode {
+    /// The agent may edit it.
+    #[default]
+    Editable,
+    /// Reference only.
+    ReadOnly,
+}
+
+/// A whole session in memory.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Session {
+    /// First line.
+    pub header: Header,
+    /// Everything else in order, facts left out.
+    pub entries: Vec<Entry>,
+    /// Facts, in file order.
+    pub facts: Vec<Fact>,
+}
+
+impl UserEntry {
+    /// The message as parts, whichever way it was written.
+    pub fn content(&self) -> Vec<SessionPart> {
+        parts_or_text(self.parts.as_ref(), self.text.as_ref())
+    }
+}
+
+impl AssistantEntry {
+    /// The reply as parts in order: given parts, or reasoning, text and calls.
+    pub fn content(&self) -> Vec<SessionPart> {
+        let mut out = Vec::new();
+        if let Some(r) = &self.reasoning {
+            out.push(SessionPart::Reasoning { text: r.clone(), encrypted: None });
+        }
+        out.extend(parts_or_text(self.parts.as_ref(), self.text.as_ref()));
+        out.extend(self.calls.iter().cloned().map(SessionPart::Call));
+        out
+    }
+
+    /// The calls of the reply, wherever they stand.
+    pub fn all_calls(&self) -> Vec<SessionCall> {
+        self.content()
+            .into_iter()
+            .filter_map(|p| match p {
+                SessionPart::Call(c) => Some(c),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+impl ToolEntry {
+    /// The result as parts.
+    pub fn content(&self) -> Vec<SessionPart> {
+        parts_or_text(self.parts.as_ref(), self.output.as_ref())
+    }
+}
+
+fn parts_or_text(parts: Option<&Vec<SessionPart>>, text: Option<&String>) -> Vec<SessionPart> {
+    match (parts, text) {
+        (Some(p), _) => p.clone(),
+        (None, Some(t)) => vec![SessionPart::Text { text: t.clone() }],
+        (None, None) => Vec::new(),
+    }
+}
+
+impl Session {
+    /// The session as JSON lines: header, entries, facts.
+    pub fn to_jsonl(&self) -> String {
+        #[derive(Serialize)]
+        struct Tagged<'a> {
+            #[serde(rename = "type")]
+            tag: &'static str,
+            #[serde(flatten)]
+            header: &'a Header,
+        }
+        let line = |v: serde_json::Result<String>| v.expect("session types always serialise") + "\n";
+        let mut out = line(serde_json::to_string(&Tagged { tag: "session", header: &self.header }));
+        for e in &self.entries {
+            out += &line(serde_json::to_string(e));
+        }
+        for f in &self.facts {
+            out += &line(serde_json::to_string(&Entry::Fact(f.clone())));
+        }
+        out
+    }
+}

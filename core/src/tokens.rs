@@ -1,0 +1,190 @@
+//! Token counting in tiers: fast estimates with each product's rounding, exact counts, and the provider's endpoint.
+//!
+//! The estimates are pure functions of a text. The exact counts use the o200k and cl100k vocabularies (tiktoken-rs 0.12)
+//! and are remembered by content hash, so that a text is tokenised once per process. The third tier, the provider's
+//! counting endpoint, is a request and lives in [`crate::engine::World::count`].
+
+use std::collections::HashMap;
+use std::sync::{OnceLock, RwLock};
+
+/// `ceil(bytes / 4)`: Codex CLI (facts/codex.md §3, all versions).
+pub fn bytes_div4_up(text: &str) -> u64 {
+    (text.len() as u64).div_ceil(4)
+}
+
+/// UTF-16 length / 4 rounded half up: OpenCode (facts/opencode.md §1, `Token.estimate`).
+pub fn utf16_div4_round(text: &str) -> u64 {
+    (utf16_len(text) + 2) / 4
+}
+
+/// Number of UTF-16 units of a text, which is JavaScript's `length`.
+pub fn utf16_len(text: &str) -> u64 {
+    if text.is_ascii() { text.len() as u64 } else { text.encode_utf16().count() as u64 }
+}
+
+/// `len / 4` rounded down: the OpenOxide blueprint's fast path (seeds/003).
+pub fn bytes_div4_down(text: &str) -> u64 {
+    text.len() as u64 / 4
+}
+
+/// A vocabulary with exact counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// GPT-4o and later; the yardstick of every report.
+    O200k,
+    /// GPT-3.5 and GPT-4.
+    Cl100k,
+}
+
+/// The two local tiers behind one door; the third, the provider's endpoint, needs a request.
+pub trait TokenCounter: Send + Sync {
+    /// Tier 1: a guess without a vocabulary.
+    fn estimate_fast(&self, text: &str) -> u64;
+    /// Tier 3: the exact count.
+    fn count_exact(&self, text: &str) -> u64;
+}
+
+/// A counter made of one estimate and one vocabulary.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    /// Which estimate.
+    pub fast: fn(&str) -> u64,
+    /// Which vocabulary.
+    pub exact: Encoding,
+}
+
+impl TokenCounter for Counter {
+    fn estimate_fast(&self, text: &str) -> u64 {
+        (self.fast)(text)
+    }
+    fn count_exact(&self, text: &str) -> u64 {
+        exact(self.exact, text)
+    }
+}
+
+/// A 64-bit content hash, the same on every machine.
+pub fn content_hash(bytes: &[u8]) -> u64 {
+    rapidhash::v3::rapidhash_v3(bytes)
+}
+
+type Memo = RwLock<HashMap<(u64, usize), u64>>;
+
+fn memo(encoding: Encoding) -> &'static Memo {
+    static O200K: OnceLock<Memo> = OnceLock::new();
+    static CL100K: OnceLock<Memo> = OnceLock::new();
+    match encoding {
+        Encoding::O200k => O200K.get_or_init(Memo::default),
+        Encoding::Cl100k => CL100K.get_or_init(Memo::default),
+    }
+}
+
+/// Texts shorter than this are counted anew each time: hashing and locking would cost as much.
+const MEMO_FROM: usize = 24;
+
+/// Exact number of tokens of a text. Counted once per content.
+pub fn exact(encoding: Encoding, text: &str) -> u64 {
+    if text.len() < MEMO_FROM {
+        return tokenise(encoding, text);
+    }
+    let key = (content_hash(text.as_bytes()), text.len());
+    let memo = memo(encoding);
+    if let Some(n) = memo.read().ok().and_then(|m| m.get(&key).copied()) {
+        return n;
+    }
+    let n = tokenise(encoding, text);
+    if let Ok(mut m) = memo.write() {
+        m.insert(key, n);
+    }
+    n
+}
+
+/// Exact o200k count, the yardstick of every report.
+pub fn o200k(text: &str) -> u64 {
+    exact(Encoding::O200k, text)
+}
+
+/// Longest run of white space handed to the library in one piece. Beyond about 700,000 its regular expression
+/// engine overflows and the library panics (facts/dependencies.md §b, tiktoken-rs 0.12.1).
+const MAX_BLANK_RUN: usize = 100_000;
+
+fn tokenise(encoding: Encoding, text: &str) -> u64 {
+    pieces(text).map(|p| tokenise_piece(encoding, p)).sum()
+}
+
+/// Cuts a text inside white-space runs longer than [`MAX_BLANK_RUN`], and nowhere else.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut cuts = Vec::new();
+    if text.len() > MAX_BLANK_RUN {
+        let mut run = 0;
+        for (i, c) in text.char_indices() {
+            run = if c.is_whitespace() { run + 1 } else { 0 };
+            if run == MAX_BLANK_RUN {
+                cuts.push(i + c.len_utf8());
+                run = 0;
+            }
+        }
+    }
+    cuts.push(text.len());
+    let mut start = 0;
+    cuts.into_iter().map(move |end| {
+        let piece = &text[start..end];
+        start = end;
+        piece
+    })
+}
+
+#[cfg(feature = "tokenizers")]
+fn tokenise_piece(encoding: Encoding, text: &str) -> u64 {
+    use tiktoken_rs::CoreBPE;
+    static O200K: OnceLock<CoreBPE> = OnceLock::new();
+    static CL100K: OnceLock<CoreBPE> = OnceLock::new();
+    let bpe = match encoding {
+        Encoding::O200k => O200K.get_or_init(|| tiktoken_rs::o200k_base().expect("the vocabulary is inside the crate")),
+        Encoding::Cl100k => CL100K.get_or_init(|| tiktoken_rs::cl100k_base().expect("the vocabulary is inside the crate")),
+    };
+    bpe.encode_ordinary(text).len() as u64
+}
+
+#[cfg(not(feature = "tokenizers"))]
+fn tokenise_piece(_: Encoding, text: &str) -> u64 {
+    bytes_div4_up(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_round_as_the_products_do() {
+        assert_eq!([bytes_div4_up(""), bytes_div4_up("a"), bytes_div4_up("abcd"), bytes_div4_up("abcde")], [0, 1, 1, 2]);
+        // facts/opencode.md §9 number 37, and half rounds up
+        assert_eq!([utf16_div4_round(""), utf16_div4_round("ab"), utf16_div4_round("a")], [0, 1, 0]);
+        assert_eq!(utf16_div4_round(&"x".repeat(4000)), 1000);
+        assert_eq!(utf16_len("é😀"), 3);
+        assert_eq!(bytes_div4_down("abcdefg"), 1);
+    }
+
+    #[cfg(feature = "tokenizers")]
+    #[test]
+    fn exact_counts_agree_with_known_values() {
+        // Published examples of the two vocabularies.
+        assert_eq!(o200k("hello world"), 2);
+        assert_eq!(exact(Encoding::Cl100k, "tiktoken is great!"), 6);
+        assert_eq!(o200k(""), 0);
+    }
+
+    #[cfg(feature = "tokenizers")]
+    #[test]
+    fn a_long_blank_run_is_counted_and_does_not_panic() {
+        let text = " ".repeat(1_200_000) + "x";
+        assert!(o200k(&text) > 0);
+    }
+
+    #[cfg(feature = "tokenizers")]
+    #[test]
+    fn remembered_counts_equal_fresh_ones() {
+        let text = "the quick brown fox jumps over the lazy dog, again and again";
+        assert_eq!(o200k(text), tokenise(Encoding::O200k, text));
+        assert_eq!(o200k(text), o200k(text));
+    }
+}
