@@ -3,13 +3,24 @@
 //! The history is an append-only log of what was said; the context is the view of it that the next request will show.
 //! A strategy is a policy over named moments that edits the view and never the log.
 
+pub mod agent;
 pub mod block;
+pub mod compaction;
 pub mod context;
+pub mod descriptor;
+pub mod engine;
 pub mod fact;
 pub mod history;
+pub mod ledger;
 pub mod nearest;
 pub mod provider;
+pub mod record;
 pub mod request;
 pub mod session;
 pub mod settings;
+pub mod strategy;
 pub mod tokens;
+pub mod wording;
+
+pub use engine::{Engine, World};
+pub use strategy::{Flow, Strategy};

@@ -1,5 +1,25 @@
-//! Providers: wire formats, prompt-cache rules, prices and models.
+//! Providers: wire formats, prompt-cache rules, prices and models. What a model server knows, without a server.
 
+mod anthropic;
+mod anthropic_edits;
+mod anthropic_reply;
+mod errors;
+mod json;
 mod models;
+mod openai_chat;
+mod openai_reply;
+mod openai_responses;
+mod plan;
+mod price;
+mod prompt;
+mod tools;
+mod wire;
 
 pub use models::{CacheRule, Capabilities, DEFAULT_MODEL, Latency, Model, Prices, Provider, UnknownModel, Wire, catalogue, find};
+pub use price::{Cost, cost, cost_with_read_share};
+pub use prompt::{Content, Item, Prompt, billed_tokens};
+pub use tools::tool_definitions;
+pub use wire::{
+    COUNT_TOKENS_PATH, Encoded, WireError, decode, decode_count_reply, decode_error, decode_reply, encode, encode_count,
+    encode_count_reply, encode_error, encode_reply, overflow,
+};

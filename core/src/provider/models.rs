@@ -66,7 +66,7 @@ pub struct Prices {
     pub read: f64,
     /// Output.
     pub output: f64,
-    /// Prompt size from which the long-prompt factors hold for the whole request, tokens.
+    /// Prompt size above which the long-prompt factors hold for the whole request, tokens.
     #[serde(default)]
     pub long_from: Option<u64>,
     /// Factor on all input kinds above that.

@@ -1,0 +1,124 @@
+//! The agent's loop: one for every strategy, every replay and every embedding.
+
+use crate::engine::{Action, Engine, Event, Incoming};
+use crate::request::{ErrorKind, ModelError};
+use crate::strategy::{Flow, Strategy, Unsupported};
+
+/// How a session ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing more happened.
+    Over,
+    /// The model had nothing left to say.
+    ScriptEnded,
+}
+
+/// How often a strategy may change its mind before one request.
+const MOST_RETHINKS: u32 = 16;
+
+/// Runs a session to its end.
+pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
+    strategy.on_start(s).await;
+    while let Some(action) = s.world().next().await {
+        match action {
+            Action::User(msg) => {
+                if turn(s, strategy, &msg).await == Turn::ScriptEnded {
+                    return Ended::ScriptEnded;
+                }
+            }
+            Action::Compact { instructions } => {
+                if strategy.compact(s, instructions.as_deref()).await == Err(Unsupported) {
+                    // Products without the command simply go on.
+                }
+            }
+            Action::Restart => strategy.on_restart(s).await,
+            Action::Idle { ms } => strategy.on_idle(s, ms).await,
+            Action::Rewind { to } => {
+                if let Some(id) = s.history.find(&to).map(|m| m.id) {
+                    strategy.on_rewind(s, id).await;
+                }
+            }
+            Action::Clear => {
+                // Everything but what is always shown leaves the view.
+                let _ = s.context.set(Vec::new());
+                strategy.on_start(s).await;
+            }
+        }
+    }
+    Ended::Over
+}
+
+#[derive(PartialEq, Eq)]
+enum Turn {
+    Done,
+    ScriptEnded,
+}
+
+/// From a user message to the last reply before the next.
+async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Turn {
+    match strategy.on_user(s, msg).await {
+        Flow::FailTurn(reason) => return failed(s, &reason),
+        Flow::EndTurn => return Turn::Done,
+        _ => {}
+    }
+    s.record_user(strategy, msg);
+    let mut attempt = 0;
+    let mut rethinks = 0;
+    loop {
+        match strategy.before_request(s).await {
+            Flow::Again if rethinks < MOST_RETHINKS => {
+                rethinks += 1;
+                continue;
+            }
+            Flow::FailTurn(reason) => return failed(s, &reason),
+            Flow::EndTurn => break,
+            _ => rethinks = 0,
+        }
+        let request = strategy.request(s);
+        let reply = match s.send(&request).await {
+            Ok(reply) => reply,
+            Err(ModelError { kind: ErrorKind::Ended, .. }) => return Turn::ScriptEnded,
+            Err(e) => {
+                attempt += 1;
+                match strategy.on_error(s, &e, attempt).await {
+                    Flow::FailTurn(reason) => return failed(s, &reason),
+                    Flow::EndTurn => break,
+                    _ => continue,
+                }
+            }
+        };
+        attempt = 0;
+        match strategy.on_reply(s, &reply).await {
+            Flow::DropReply | Flow::Again => continue,
+            Flow::FailTurn(reason) => return failed(s, &reason),
+            Flow::EndTurn => {
+                s.record_reply(strategy, &reply);
+                break;
+            }
+            Flow::Proceed => {}
+        }
+        let (_, calls) = s.record_reply(strategy, &reply);
+        if !calls.is_empty() {
+            let outcomes = s.world().run(&calls).await;
+            if !s.record_outputs(strategy, outcomes) {
+                s.note(Event::Killed);
+                return Turn::Done;
+            }
+        }
+        match strategy.after_step(s, !calls.is_empty()).await {
+            Flow::Again => {}
+            Flow::EndTurn => break,
+            Flow::FailTurn(reason) => return failed(s, &reason),
+            _ if !calls.is_empty() && s.world().turn_goes_on() => {}
+            _ => break,
+        }
+    }
+    strategy.after_turn(s).await;
+    Turn::Done
+}
+
+fn failed(s: &mut Engine, reason: &str) -> Turn {
+    s.note(Event::TurnFailed(reason.to_string()));
+    s.world().turn_failed(reason);
+    Turn::Done
+}

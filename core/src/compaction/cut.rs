@@ -1,0 +1,89 @@
+//! Cutting a text: head kept, or the middle taken out.
+
+/// A text with its middle taken out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MiddleCut<'a> {
+    /// What stays of the beginning.
+    pub head: &'a str,
+    /// What stays of the end.
+    pub tail: &'a str,
+    /// Removed bytes.
+    pub removed_bytes: usize,
+    /// Removed characters.
+    pub removed_chars: usize,
+}
+
+/// Takes the middle out so that at most `budget` bytes stay, half at each end, never inside a character.
+/// `None` when the text fits.
+pub fn middle_cut(text: &str, budget: usize) -> Option<MiddleCut<'_>> {
+    if text.len() <= budget {
+        return None;
+    }
+    let left = budget / 2;
+    let right = budget - left;
+    let head = &text[..text.floor_char_boundary(left)];
+    let tail = &text[text.ceil_char_boundary(text.len() - right)..];
+    let removed = &text[head.len()..text.len() - tail.len()];
+    Some(MiddleCut { head, tail, removed_bytes: removed.len(), removed_chars: removed.chars().count() })
+}
+
+/// Keeps the first and last lines of a text so that at most `budget` bytes stay; `None` when it fits.
+pub fn middle_cut_lines(text: &str, budget: usize) -> Option<(String, usize)> {
+    let cut = middle_cut(text, budget)?;
+    let head = cut.head.rfind('\n').map_or(cut.head, |i| &cut.head[..=i]);
+    let tail = cut.tail.find('\n').map_or(cut.tail, |i| &cut.tail[i + 1..]);
+    let removed = text.len() - head.len() - tail.len();
+    Some((format!("{head}[{removed} bytes left out]\n{tail}"), removed))
+}
+
+/// The first `max` UTF-16 units of a text, never half a character; `None` when it fits.
+pub fn head_cut(text: &str, max: usize) -> Option<&str> {
+    let mut units = 0;
+    for (i, c) in text.char_indices() {
+        if units + c.len_utf16() > max {
+            return Some(&text[..i]);
+        }
+        units += c.len_utf16();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn cuts_as_recorded() {
+        // facts/codex.md §1.4: 66,004 bytes to 4 × 5,147 leaves 10,294 at each end.
+        let text = "x".repeat(66_004);
+        let cut = middle_cut(&text, 4 * 5_147).unwrap();
+        assert_eq!((cut.head.len(), cut.tail.len(), cut.removed_bytes), (10_294, 10_294, 45_416));
+        // w_utf8_cap: 90,000 bytes of three-byte characters, 19,999 tokens left.
+        let text = "日".repeat(30_000);
+        let cut = middle_cut(&text, 4 * 19_999).unwrap();
+        assert_eq!((cut.head.chars().count(), cut.tail.chars().count()), (13_332, 13_332));
+        assert_eq!(middle_cut("fits", 4), None);
+    }
+
+    #[test]
+    fn head_cut_counts_utf16() {
+        assert_eq!(head_cut("ab😀c", 3), Some("ab"));
+        assert_eq!(head_cut("ab😀c", 4), Some("ab😀"));
+        assert_eq!(head_cut("ab😀c", 5), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_conserves_every_byte(text in ".{0,200}", budget in 0usize..120) {
+            match middle_cut(&text, budget) {
+                None => prop_assert!(text.len() <= budget),
+                Some(c) => {
+                    prop_assert!(c.head.len() + c.tail.len() <= budget);
+                    prop_assert_eq!(c.head.len() + c.tail.len() + c.removed_bytes, text.len());
+                    prop_assert!(text.starts_with(c.head) && text.ends_with(c.tail));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Which files an agent worked on last, read from the history: what some products show again after a compaction.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::history::{History, Part};
+
+/// A file that the agent read or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecentFile {
+    /// Path as the agent wrote it.
+    pub path: String,
+    /// Newest contents that a tool returned; `None` when it was only written.
+    pub text: Option<Arc<str>>,
+}
+
+/// The files of the newest calls that name one, newest first, each once. Contents are what the newest read of it returned:
+/// a replay has no disk.
+pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
+    let mut out: Vec<RecentFile> = Vec::new();
+    let mut seen = HashSet::new();
+    for m in history.messages().iter().rev() {
+        for p in m.parts.iter().rev() {
+            let Part::Call { name, arguments, .. } = p else { continue };
+            if !is_file_tool(name) {
+                continue;
+            }
+            let Some(path) = path_of(arguments) else { continue };
+            if seen.insert(path.clone()) {
+                let text = newest_read(history, &path);
+                out.push(RecentFile { path, text });
+                if out.len() == most {
+                    return out;
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Names of reading and editing tools of the products and scenarios, folded to letters.
+fn is_file_tool(name: &str) -> bool {
+    let folded: String = name.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
+    is_read(&folded) || matches!(folded.as_str(), "edit" | "editfile" | "write" | "writefile" | "multiedit" | "applypatch" | "strreplace")
+}
+
+fn is_read(folded: &str) -> bool {
+    matches!(folded, "read" | "readfile" | "view" | "viewfile" | "openfile")
+}
+
+fn path_of(arguments: &str) -> Option<String> {
+    let v: serde_json::Value = serde_json::from_str(arguments).ok()?;
+    ["file_path", "filePath", "path"].iter().find_map(|k| v.get(k)?.as_str().map(str::to_string))
+}
+
+fn newest_read(history: &History, path: &str) -> Option<Arc<str>> {
+    history.messages().iter().rev().flat_map(|m| m.parts.iter().rev()).find_map(|p| match p {
+        Part::Call { id, name, arguments } => {
+            let folded: String = name.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
+            let same = is_read(&folded) && path_of(arguments).as_deref() == Some(path);
+            same.then(|| history.result(id).cloned()).flatten()
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,36 @@
+//! Finding where a verbatim tail may start without separating calls from their results.
+
+use std::sync::Arc;
+
+use crate::block::{Block, BlockKind};
+
+/// Positions at which a user message begins, from the given start.
+pub fn turn_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
+    (0..blocks.len()).filter(|&i| blocks[i].kind == BlockKind::User && (i == 0 || blocks[i - 1].message != blocks[i].message)).collect()
+}
+
+/// Positions before which a cut separates nothing: the beginning of a message, unless it holds results of calls further up.
+pub fn group_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
+    (0..blocks.len())
+        .filter(|&i| {
+            let begins = i == 0 || blocks[i - 1].message != blocks[i].message;
+            begins && blocks[i].kind != BlockKind::Output
+        })
+        .collect()
+}
+
+/// The earliest of `starts` whose suffix is at most `budget` tokens; `None` when none fits.
+pub fn suffix_within(blocks: &[Arc<Block>], starts: &[usize], budget: u64, size: impl Fn(&Block) -> u64) -> Option<usize> {
+    let mut total = 0;
+    let mut end = blocks.len();
+    let mut best = None;
+    for &start in starts.iter().rev() {
+        total += blocks[start..end].iter().map(|b| size(b)).sum::<u64>();
+        if total > budget {
+            break;
+        }
+        best = Some(start);
+        end = start;
+    }
+    best
+}

@@ -1,0 +1,432 @@
+//! The engine: what a strategy sees and edits, and the world in which the agent acts.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::block::{Block, BlockKind, CallRef, Draft, Form, Media, MessageId, Origin, Role};
+use crate::context::{Context, EditError};
+use crate::history::{History, Part};
+use crate::ledger::Ledger;
+use crate::provider::Model;
+use crate::record::CompactionKind;
+use crate::request::{ModelError, Phase, Purpose, Reply, ReplyPart, Request, Tools, Usage};
+use crate::session::Millis;
+use crate::strategy::{DEFAULT_TTL, Strategy, default_breakpoints};
+
+/// A user message on its way in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// The session's id of it.
+    pub key: Arc<str>,
+    /// Texts and files in order.
+    pub parts: Vec<Part>,
+}
+
+/// Something that happens to the agent from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A user message.
+    User(Incoming),
+    /// The user asks for a compaction.
+    Compact {
+        /// What the summary should keep.
+        instructions: Option<String>,
+    },
+    /// The program ended and the session was opened again.
+    Restart,
+    /// Time passes.
+    Idle {
+        /// ms.
+        ms: Millis,
+    },
+    /// Back to a message.
+    Rewind {
+        /// The session's id of the last message that stays.
+        to: String,
+    },
+    /// A fresh conversation.
+    Clear,
+}
+
+/// A call that the world shall carry out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// Call id.
+    pub id: Arc<str>,
+    /// Tool name.
+    pub name: Arc<str>,
+    /// Exact argument text.
+    pub arguments: Arc<str>,
+}
+
+/// What a tool returned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOutcome {
+    /// The call.
+    pub id: Arc<str>,
+    /// Tool name.
+    pub name: Arc<str>,
+    /// Its output; `None` = the program was killed before it came.
+    pub output: Option<Arc<str>>,
+    /// The tool failed.
+    pub is_error: bool,
+    /// Images that came with it.
+    pub media: Vec<Media>,
+}
+
+/// A request that runs beside the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task(pub u64);
+
+/// Where the agent acts: replay, a recorded case, or a real program.
+#[async_trait]
+pub trait World: Send {
+    /// The next thing that happens; `None` = the session is over.
+    async fn next(&mut self) -> Option<Action>;
+    /// Sends a request and waits for the reply; virtual time passes.
+    async fn send(&mut self, request: &Request) -> Result<Reply, ModelError>;
+    /// The provider's own count of a request, where it offers one.
+    async fn count(&mut self, _request: &Request) -> Option<u64> {
+        None
+    }
+    /// Runs tools.
+    async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome>;
+    /// The reply to the last normal request entered the history.
+    fn recorded(&mut self, _message: MessageId) {}
+    /// Whether the turn goes on after tools have run.
+    fn turn_goes_on(&self) -> bool {
+        true
+    }
+    /// The turn failed, and this is what the user reads.
+    fn turn_failed(&mut self, _reason: &str) {}
+    /// Starts a request beside the conversation.
+    async fn spawn(&mut self, request: &Request) -> Task;
+    /// The result of a started request if it is there; with `wait`, after waiting for it.
+    async fn collect(&mut self, task: Task, wait: bool) -> Option<Result<Reply, ModelError>>;
+    /// Gives a started request up.
+    fn cancel(&mut self, _task: Task) {}
+    /// Virtual time, ms.
+    fn now(&self) -> Millis;
+}
+
+/// What is always shown: given by the session, placed by the strategy.
+#[derive(Clone, Debug, Default)]
+pub struct Fixed {
+    /// System prompt.
+    pub base: Vec<Arc<Block>>,
+    /// Memory files, environment, permissions.
+    pub context: Vec<Arc<Block>>,
+    /// Overview of the code base.
+    pub repo_map: Vec<Arc<Block>>,
+    /// Files in the chat.
+    pub files: Vec<Arc<Block>>,
+    /// Tool definitions.
+    pub tools: Option<Arc<Tools>>,
+    /// System prompt of summary requests where a product has one of its own.
+    pub summary_base: Vec<Arc<Block>>,
+}
+
+/// Something worth measuring that is not a request.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A strategy decided that the context was too large.
+    Trigger {
+        /// Name of the check.
+        check: &'static str,
+        /// What it believed, tokens.
+        believed: u64,
+        /// What would be billed, tokens.
+        billed: u64,
+        /// The limit reached, tokens.
+        limit: u64,
+    },
+    /// The context was made smaller.
+    Compaction {
+        /// How.
+        kind: CompactionKind,
+        /// Product's name of the mechanism.
+        mechanism: &'static str,
+        /// When.
+        phase: Phase,
+        /// Context before.
+        before: Vec<Arc<Block>>,
+        /// Context after.
+        after: Vec<Arc<Block>>,
+    },
+    /// A person had to step in.
+    Intervention(String),
+    /// A turn failed.
+    TurnFailed(String),
+    /// A tool's result never came.
+    Killed,
+}
+
+/// An event with its place in the run.
+#[derive(Clone, Debug)]
+pub struct Stamped {
+    /// Number of the next request.
+    pub before_request: u64,
+    /// Virtual time, ms.
+    pub at_ms: Millis,
+    /// What happened.
+    pub event: Event,
+}
+
+/// History, context, budget and clock of one conversation.
+pub struct Engine {
+    /// The append-only log.
+    pub history: History,
+    /// The view that the next request shows.
+    pub context: Context,
+    /// What is always shown.
+    pub fixed: Fixed,
+    /// The model, limits scaled.
+    pub model: Arc<Model>,
+    /// Usage and cost of every request.
+    pub ledger: Ledger,
+    /// What happened besides requests.
+    pub events: Vec<Stamped>,
+    /// Usage of the last normal reply.
+    pub last_usage: Option<Usage>,
+    world: Box<dyn World>,
+    requests: u64,
+}
+
+impl Engine {
+    /// An engine for one conversation.
+    pub fn new(model: Arc<Model>, world: Box<dyn World>) -> Self {
+        Engine {
+            history: History::default(),
+            context: Context::default(),
+            fixed: Fixed::default(),
+            ledger: Ledger::default(),
+            events: Vec::new(),
+            last_usage: None,
+            model,
+            world,
+            requests: 0,
+        }
+    }
+
+    /// The world.
+    pub fn world(&mut self) -> &mut dyn World {
+        &mut *self.world
+    }
+
+    /// Gives the world back when the session is over.
+    pub fn into_parts(self) -> (Box<dyn World>, Ledger, Vec<Stamped>, History) {
+        (self.world, self.ledger, self.events, self.history)
+    }
+
+    /// Virtual time, ms.
+    pub fn now(&self) -> Millis {
+        self.world.now()
+    }
+
+    /// Puts base and context at the beginning of an empty view.
+    pub fn show_fixed(&mut self) {
+        for b in self.fixed.base.iter().chain(&self.fixed.repo_map).chain(&self.fixed.context).chain(&self.fixed.files) {
+            self.context.push(b.clone());
+        }
+    }
+
+    /// Billed tokens of the next normal request: context and tools.
+    pub fn billed_tokens(&self) -> u64 {
+        self.context.tokens() + self.fixed.tools.as_ref().map_or(0, |t| t.tokens)
+    }
+
+    /// A normal request that shows the context, with the default breakpoints.
+    pub fn sample_request(&self) -> Request {
+        Request {
+            purpose: Purpose::Sample,
+            phase: None,
+            model: self.model.name.clone(),
+            max_tokens: None,
+            tools: self.fixed.tools.clone(),
+            blocks: self.context.blocks().to_vec(),
+            breakpoints: default_breakpoints(self.context.blocks()),
+            ttl: DEFAULT_TTL,
+            server_edits: Vec::new(),
+        }
+    }
+
+    /// A request for a summary: these blocks, then nothing else is assumed. Tools only if `tools`.
+    pub fn summary_request(&self, phase: Phase, blocks: Vec<Arc<Block>>, tools: bool) -> Request {
+        Request {
+            purpose: Purpose::Summary,
+            phase: Some(phase),
+            tools: self.fixed.tools.clone().filter(|_| tools),
+            breakpoints: default_breakpoints(&blocks),
+            blocks,
+            ..self.sample_request()
+        }
+    }
+
+    /// Sends a request; usage and cost go to the ledger.
+    pub async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
+        let reply = self.world.send(request).await;
+        self.requests += 1;
+        if let Ok(r) = &reply {
+            self.ledger.add(request, r);
+        }
+        if request.purpose == Purpose::Sample {
+            self.context.mark_sent();
+            if let Ok(r) = &reply {
+                self.last_usage = Some(r.usage);
+            }
+        }
+        reply
+    }
+
+    /// The provider's count of a request if it offers one, else the exact local count. Never an estimate.
+    pub async fn count(&mut self, request: &Request) -> u64 {
+        match self.world.count(request).await {
+            Some(n) => n,
+            None => request.tokens(),
+        }
+    }
+
+    /// Starts a request beside the conversation.
+    pub async fn spawn(&mut self, request: &Request) -> Task {
+        self.requests += 1;
+        self.world.spawn(request).await
+    }
+
+    /// The result of a started request if it is there; with `wait`, after waiting for it.
+    pub async fn collect(&mut self, task: Task, request: &Request, wait: bool) -> Option<Result<Reply, ModelError>> {
+        let result = self.world.collect(task, wait).await;
+        if let Some(Ok(r)) = &result {
+            self.ledger.add(request, r);
+        }
+        result
+    }
+
+    /// Notes an event with its place in the run.
+    pub fn note(&mut self, event: Event) {
+        self.events.push(Stamped { before_request: self.requests, at_ms: self.world.now(), event });
+    }
+
+    /// Notes that a check fired: what the strategy believed beside what would be billed.
+    pub fn trigger(&mut self, check: &'static str, believed: u64, limit: u64) {
+        let billed = self.billed_tokens();
+        self.note(Event::Trigger { check, believed, billed, limit });
+    }
+
+    /// Shows these blocks from now on and notes the compaction. Nothing is noted when nothing changes.
+    pub fn compacted(
+        &mut self,
+        kind: CompactionKind,
+        mechanism: &'static str,
+        phase: Phase,
+        blocks: Vec<Arc<Block>>,
+    ) -> Result<(), EditError> {
+        let before = self.context.blocks().to_vec();
+        self.context.set(blocks)?;
+        let after = self.context.blocks().to_vec();
+        self.note(Event::Compaction { kind, mechanism, phase, before, after });
+        Ok(())
+    }
+
+    /// Records a user message and shows it.
+    pub fn record_user<S: Strategy + ?Sized>(&mut self, strategy: &S, msg: &Incoming) -> MessageId {
+        let id = self.history.append(msg.key.clone(), Role::User, msg.parts.clone(), false);
+        for (i, p) in msg.parts.iter().enumerate() {
+            let draft = match p {
+                Part::File(m) => Draft { media: Some(Arc::new(m.clone())), ..Draft::text(BlockKind::Image, Role::User, "") },
+                Part::Text(t) => Draft::text(BlockKind::User, Role::User, t.clone()),
+                _ => continue,
+            };
+            self.show(strategy, draft, id, i);
+        }
+        id
+    }
+
+    /// Records a reply, shows it, and returns its calls.
+    pub fn record_reply<S: Strategy + ?Sized>(&mut self, strategy: &S, reply: &Reply) -> (MessageId, Vec<ToolCall>) {
+        let parts: Vec<Part> = reply
+            .parts
+            .iter()
+            .map(|p| match p.clone() {
+                ReplyPart::Text(t) => Part::Text(t),
+                ReplyPart::Reasoning { text, encrypted } => Part::Reasoning { text, encrypted },
+                ReplyPart::Call { id, name, arguments } => Part::Call { id, name, arguments },
+                ReplyPart::Compaction(s) => Part::ProviderCompaction(s.unwrap_or_default()),
+            })
+            .collect();
+        let id = self.history.append("", Role::Assistant, parts.clone(), false);
+        let mut calls = Vec::new();
+        for (i, p) in parts.into_iter().enumerate() {
+            let draft = match p {
+                Part::Text(t) => Draft::text(BlockKind::Assistant, Role::Assistant, t),
+                Part::Reasoning { text, encrypted } => {
+                    Draft { opaque: encrypted, ..Draft::text(BlockKind::Reasoning, Role::Assistant, text) }
+                }
+                Part::Call { id, name, arguments } => {
+                    let call = Some(Arc::new(CallRef { id: id.to_string(), name: name.to_string() }));
+                    calls.push(ToolCall { id, name, arguments: arguments.clone() });
+                    Draft { call, ..Draft::text(BlockKind::Call, Role::Assistant, arguments) }
+                }
+                Part::ProviderCompaction(s) => Draft::synthetic(BlockKind::Compaction, Role::Assistant, s),
+                _ => continue,
+            };
+            self.show(strategy, draft, id, i);
+        }
+        self.world.recorded(id);
+        (id, calls)
+    }
+
+    /// Records tool results and shows them. Returns false when the program was killed before one came.
+    pub fn record_outputs<S: Strategy + ?Sized>(&mut self, strategy: &S, outcomes: Vec<ToolOutcome>) -> bool {
+        let mut complete = true;
+        for o in outcomes {
+            let Some(output) = o.output else {
+                complete = false;
+                continue;
+            };
+            let mut parts = vec![Part::Result { id: o.id.clone(), name: o.name.clone(), output: output.clone(), is_error: o.is_error }];
+            parts.extend(o.media.iter().cloned().map(Part::File));
+            let id = self.history.append(o.id.clone(), Role::Tool, parts, false);
+            let call = Arc::new(CallRef { id: o.id.to_string(), name: o.name.to_string() });
+            let draft = Draft { call: Some(call), is_error: o.is_error, ..Draft::text(BlockKind::Output, Role::Tool, output) };
+            self.show(strategy, draft, id, 0);
+            for (i, m) in o.media.into_iter().enumerate() {
+                let draft = Draft { media: Some(Arc::new(m)), ..Draft::text(BlockKind::Image, Role::User, "") };
+                self.show(strategy, draft, id, i + 1);
+            }
+        }
+        complete
+    }
+
+    fn show<S: Strategy + ?Sized>(&mut self, strategy: &S, draft: Draft, message: MessageId, part: usize) {
+        let origin = Origin { message, part: part as u32 };
+        self.context.push(strategy.admit(draft).build(message, vec![origin]));
+    }
+
+    /// Records a message that the strategy made and returns its block without showing it.
+    pub fn synthetic(&mut self, kind: BlockKind, role: Role, text: impl Into<Arc<str>>, origin: Vec<Origin>) -> Arc<Block> {
+        let text = text.into();
+        let part = match kind {
+            BlockKind::Summary => Part::Summary(text.clone()),
+            BlockKind::Compaction => Part::ProviderCompaction(text.clone()),
+            _ => Part::Text(text.clone()),
+        };
+        let id = self.history.append("", role, vec![part], true);
+        Draft { form: Form::Synthetic, ..Draft::text(kind, role, text) }.build(id, origin)
+    }
+
+    /// Takes everything after a message out of the view; the log stays.
+    pub fn truncate_after(&mut self, to: MessageId) {
+        let kept = self.context.blocks().iter().filter(|b| b.message <= to || b.origin.is_empty()).cloned().collect();
+        if self.context.set(kept).is_err() {
+            let open: Vec<Arc<Block>> = self.context.blocks().iter().filter(|b| b.message < to || b.origin.is_empty()).cloned().collect();
+            // A cut that would separate a call from its result goes back one message further.
+            let _ = self.context.set(open);
+        }
+    }
+
+    /// Number of requests sent so far.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+}

@@ -1,0 +1,58 @@
+//! The ledger: tokens and dollars of every request, by model and purpose.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::provider::{self, Cost};
+use crate::request::{Purpose, Reply, Request, Usage};
+
+/// Usage and cost of one model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelTotal {
+    /// Requests.
+    pub requests: u64,
+    /// Tokens billed.
+    pub usage: Usage,
+    /// USD; models without a price in the catalogue count as 0 and are named in [`Ledger::unpriced`].
+    pub cost: Cost,
+}
+
+/// Tokens and dollars of every request so far.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    by_model: BTreeMap<Arc<str>, ModelTotal>,
+    summary_calls: u64,
+}
+
+impl Ledger {
+    /// Adds an answered request.
+    pub fn add(&mut self, request: &Request, reply: &Reply) {
+        let total = self.by_model.entry(request.model.clone()).or_default();
+        total.requests += 1;
+        total.usage.add(&reply.billed);
+        if let Ok(model) = provider::find(&request.model) {
+            total.cost.add(&provider::cost(model, &reply.billed));
+        }
+        self.summary_calls += u64::from(request.purpose == Purpose::Summary);
+    }
+
+    /// Totals per model.
+    pub fn models(&self) -> impl Iterator<Item = (&str, &ModelTotal)> {
+        self.by_model.iter().map(|(k, v)| (&**k, v))
+    }
+
+    /// USD in all.
+    pub fn cost_usd(&self) -> f64 {
+        self.by_model.values().map(|t| t.cost.total()).sum()
+    }
+
+    /// Requests that wrote summaries.
+    pub fn summary_calls(&self) -> u64 {
+        self.summary_calls
+    }
+
+    /// Models that have no price.
+    pub fn unpriced(&self) -> Vec<&str> {
+        self.by_model.keys().map(|k| &**k).filter(|k| provider::find(k).is_err()).collect()
+    }
+}

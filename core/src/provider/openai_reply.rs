@@ -1,0 +1,292 @@
+//! OpenAI: replies of Responses and Chat Completions. Cached tokens are part of the prompt tokens here.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::json::{self, field, list, number, opt, or_empty, raw, string};
+use super::openai_chat::Message;
+use super::openai_responses::{Entry, contents, joined};
+use super::prompt::Content;
+use super::wire::WireError;
+use crate::block::Role;
+use crate::request::{Reply, ReplyPart, StopReason, Usage};
+
+/// Names of the usage fields, which differ between the two wires.
+struct Names {
+    prompt: &'static str,
+    details: &'static str,
+    output: &'static str,
+    output_details: &'static str,
+}
+
+const RESPONSES: Names =
+    Names { prompt: "input_tokens", details: "input_tokens_details", output: "output_tokens", output_details: "output_tokens_details" };
+const CHAT: Names = Names {
+    prompt: "prompt_tokens",
+    details: "prompt_tokens_details",
+    output: "completion_tokens",
+    output_details: "completion_tokens_details",
+};
+
+fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names) {
+    use std::io::Write;
+    let Names { prompt, details, output, output_details } = n;
+    let (input, cached, out, reasoning, total) = (u.prompt(), u.cache_read, u.output, u.reasoning, u.total());
+    write!(
+        o,
+        ",\"usage\":{{\"{prompt}\":{input},\"{details}\":{{\"cached_tokens\":{cached}}},\"{output}\":{out},\"{output_details}\":{{\"reasoning_tokens\":{reasoning}}},\"total_tokens\":{total}}}"
+    )
+    .expect("writing to memory does not fail");
+}
+
+/// What is told: everything billed, since these wires have one place for usage.
+fn told(reply: &Reply) -> Usage {
+    if reply.billed.prompt() + reply.billed.output > reply.usage.prompt() + reply.usage.output { reply.billed } else { reply.usage }
+}
+
+/// Writes a Responses reply.
+pub(crate) fn encode_responses(reply: &Reply, model: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024);
+    let o = &mut out;
+    let reason = match reply.stop {
+        StopReason::MaxTokens | StopReason::WindowExceeded => Some("max_output_tokens"),
+        StopReason::Refusal => Some("content_filter"),
+        _ => None,
+    };
+    raw(o, "{\"id\":\"resp_ctxbench\",\"object\":\"response\",\"created_at\":0,\"model\":");
+    string(o, model);
+    match reason {
+        Some(r) => {
+            field(o, ",\"status\":\"incomplete\",\"incomplete_details\":{\"reason\":", r);
+            o.push(b'}');
+        }
+        None => raw(o, ",\"status\":\"completed\",\"incomplete_details\":null"),
+    }
+    raw(o, ",\"error\":null,\"output\":[");
+    list(o, reply.parts.iter().enumerate(), |o, (i, p)| {
+        raw(o, "{\"id\":\"item_");
+        number(o, i as u64);
+        raw(o, "\",");
+        match p {
+            ReplyPart::Text(t) => {
+                raw(o, "\"type\":\"message\",\"status\":\"completed\",\"role\":\"assistant\",\"content\":[");
+                field(o, "{\"type\":\"output_text\",\"annotations\":[],\"text\":", t);
+                raw(o, "}]");
+            }
+            ReplyPart::Reasoning { text, encrypted } => {
+                raw(o, "\"type\":\"reasoning\",\"summary\":[");
+                if !text.is_empty() {
+                    field(o, "{\"type\":\"summary_text\",\"text\":", text);
+                    o.push(b'}');
+                }
+                o.push(b']');
+                if let Some(e) = encrypted {
+                    field(o, ",\"encrypted_content\":", e);
+                }
+            }
+            ReplyPart::Call { id, name, arguments } => {
+                field(o, "\"type\":\"function_call\",\"status\":\"completed\",\"call_id\":", id);
+                field(o, ",\"name\":", name);
+                field(o, ",\"arguments\":", arguments);
+            }
+            ReplyPart::Compaction(s) => field(o, "\"type\":\"compaction\",\"encrypted_content\":", s.as_deref().unwrap_or("")),
+        }
+        o.push(b'}');
+    });
+    o.push(b']');
+    usage(o, &told(reply), &RESPONSES);
+    o.push(b'}');
+    out
+}
+
+/// Writes a Chat reply: thinking, all texts as one with blank lines between, calls.
+pub(crate) fn encode_chat(reply: &Reply, model: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024);
+    let o = &mut out;
+    let finish = match reply.stop {
+        StopReason::MaxTokens | StopReason::WindowExceeded => "length",
+        StopReason::Refusal => "content_filter",
+        StopReason::ToolUse => "tool_calls",
+        _ if reply.has_calls() => "tool_calls",
+        _ => "stop",
+    };
+    raw(o, "{\"id\":\"chatcmpl_ctxbench\",\"object\":\"chat.completion\",\"created\":0,\"model\":");
+    string(o, model);
+    field(o, ",\"choices\":[{\"index\":0,\"finish_reason\":", finish);
+    raw(o, ",\"message\":{\"role\":\"assistant\",\"content\":");
+    match reply.text() {
+        Some(t) => string(o, &t),
+        None => raw(o, "null"),
+    }
+    let thinking = reply.parts.iter().find_map(|p| match p {
+        ReplyPart::Reasoning { text, encrypted } => Some((text, encrypted)),
+        _ => None,
+    });
+    if let Some((text, encrypted)) = thinking {
+        field(o, ",\"reasoning_content\":", text);
+        if let Some(e) = encrypted {
+            field(o, ",\"reasoning_details\":[{\"type\":\"reasoning.encrypted\",\"data\":", e);
+            raw(o, "}]");
+        }
+    }
+    if reply.has_calls() {
+        let calls = reply.parts.iter().filter_map(|p| match p {
+            ReplyPart::Call { id, name, arguments } => Some((id, name, arguments)),
+            _ => None,
+        });
+        raw(o, ",\"tool_calls\":[");
+        list(o, calls, |o, (id, name, arguments)| {
+            field(o, "{\"type\":\"function\",\"id\":", id);
+            field(o, ",\"function\":{\"name\":", name);
+            field(o, ",\"arguments\":", arguments);
+            raw(o, "}}");
+        });
+        o.push(b']');
+    }
+    raw(o, "}}]");
+    usage(o, &told(reply), &CHAT);
+    o.push(b'}');
+    out
+}
+
+#[derive(Deserialize, Default)]
+struct Tokens {
+    #[serde(alias = "prompt_tokens", default)]
+    input_tokens: u64,
+    #[serde(alias = "prompt_tokens_details")]
+    input_tokens_details: Option<Details>,
+    #[serde(alias = "completion_tokens", default)]
+    output_tokens: u64,
+    #[serde(alias = "completion_tokens_details")]
+    output_tokens_details: Option<Details>,
+    total_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+    reasoning_tokens: Option<u64>,
+}
+
+impl Tokens {
+    fn usage(&self) -> Usage {
+        let input = |f: fn(&Details) -> Option<u64>| self.input_tokens_details.as_ref().and_then(f).unwrap_or(0);
+        let (cache_read, cache_write) = (input(|d| d.cached_tokens), input(|d| d.cache_write_tokens));
+        let sum = self.input_tokens.saturating_add(self.output_tokens);
+        Usage {
+            input: self.input_tokens.saturating_sub(cache_read).saturating_sub(cache_write),
+            output: self.output_tokens,
+            reasoning: self.output_tokens_details.as_ref().and_then(|d| d.reasoning_tokens).unwrap_or(0),
+            cache_read,
+            cache_write,
+            cache_write_1h: 0,
+            reported_total: self.total_tokens.filter(|t| *t != sum),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Response<'a> {
+    #[serde(borrow)]
+    output: Vec<Entry<'a>>,
+    #[serde(borrow)]
+    incomplete_details: Option<Incomplete<'a>>,
+    usage: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+struct Incomplete<'a> {
+    #[serde(borrow)]
+    reason: Option<Cow<'a, str>>,
+}
+
+/// Reads a Responses reply.
+pub(crate) fn decode_responses(bytes: &[u8]) -> Result<Reply, WireError> {
+    let body: Response<'_> = json::parse(bytes)?;
+    let missing = |field| WireError::Missing { field, in_what: "reply item" };
+    let mut parts = Vec::with_capacity(body.output.len());
+    for e in body.output {
+        parts.push(match &*e.kind {
+            "message" => {
+                parts.extend(contents(e.content)?.into_iter().filter_map(text_part));
+                continue;
+            }
+            "reasoning" => ReplyPart::Reasoning { text: joined(e.summary), encrypted: opt(e.encrypted_content) },
+            "function_call" => ReplyPart::Call {
+                id: e.call_id.ok_or(missing("call_id"))?.0,
+                name: e.name.ok_or(missing("name"))?.0,
+                arguments: or_empty(e.arguments),
+            },
+            "compaction" => ReplyPart::Compaction(opt(e.encrypted_content)),
+            other => {
+                let known = "message, reasoning, function_call, compaction";
+                return Err(WireError::Unsupported { what: "reply item", value: other.into(), known });
+            }
+        });
+    }
+    let reason = body.incomplete_details.and_then(|d| d.reason);
+    let only_compaction = !parts.is_empty() && parts.iter().all(|p| matches!(p, ReplyPart::Compaction(_)));
+    let stop = match reason.as_deref() {
+        Some("content_filter") => StopReason::Refusal,
+        Some(_) => StopReason::MaxTokens,
+        None if only_compaction => StopReason::Compaction,
+        None => done(&parts),
+    };
+    Ok(reply(parts, body.usage, stop))
+}
+
+fn text_part(c: Content) -> Option<ReplyPart> {
+    match c {
+        Content::Text(t) => Some(ReplyPart::Text(t)),
+        _ => None,
+    }
+}
+
+fn done(parts: &[ReplyPart]) -> StopReason {
+    let calls = parts.iter().any(|p| matches!(p, ReplyPart::Call { .. }));
+    if calls { StopReason::ToolUse } else { StopReason::EndTurn }
+}
+
+fn reply(parts: Vec<ReplyPart>, usage: Option<Tokens>, stop: StopReason) -> Reply {
+    let usage = usage.unwrap_or_default().usage();
+    Reply { parts, usage, billed: usage, stop, ..Reply::default() }
+}
+
+#[derive(Deserialize)]
+struct Completion<'a> {
+    #[serde(borrow)]
+    choices: Vec<Choice<'a>>,
+    usage: Option<Tokens>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    message: Message<'a>,
+    #[serde(borrow)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+/// Reads a Chat reply.
+pub(crate) fn decode_chat(bytes: &[u8]) -> Result<Reply, WireError> {
+    let body: Completion<'_> = json::parse(bytes)?;
+    let choice = body.choices.into_iter().next().ok_or(WireError::Missing { field: "choices[0]", in_what: "reply" })?;
+    let parts: Vec<ReplyPart> = choice.message.contents(Role::Assistant)?.into_iter().filter_map(chat_part).collect();
+    let stop = match choice.finish_reason.as_deref() {
+        Some("length") => StopReason::MaxTokens,
+        Some("content_filter") => StopReason::Refusal,
+        _ => done(&parts),
+    };
+    Ok(reply(parts, body.usage, stop))
+}
+
+fn chat_part(c: Content) -> Option<ReplyPart> {
+    match c {
+        Content::Text(t) => Some(ReplyPart::Text(t)),
+        Content::Reasoning { text, encrypted } => Some(ReplyPart::Reasoning { text, encrypted }),
+        Content::Call { id, name, arguments } => Some(ReplyPart::Call { id, name, arguments }),
+        _ => None,
+    }
+}

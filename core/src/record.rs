@@ -1,0 +1,410 @@
+//! Measured records: plain data that replay writes and reports read. Nothing in here depends on the machine or the wall clock.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::{FactKind, Match};
+use crate::request::{Phase, Purpose};
+use crate::session::Millis;
+
+/// Version of `results.json`; a file of another version is refused.
+pub const RESULTS_VERSION: u32 = 1;
+
+/// Everything one `run` measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`RESULTS_VERSION`].
+    pub version: u32,
+    /// Name and version of the program that wrote it.
+    pub generator: String,
+    /// Assumptions of the models behind modelled numbers, by name.
+    pub assumptions: BTreeMap<String, String>,
+    /// One per scenario × strategy × model, in sorted order.
+    pub runs: Vec<RunRecord>,
+}
+
+/// One strategy on one session with one model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The session.
+    pub scenario: ScenarioInfo,
+    /// The strategy.
+    pub strategy: StrategyInfo,
+    /// Model name.
+    pub model: String,
+    /// Context window used, tokens, scale applied.
+    pub window: u64,
+    /// How it ended.
+    pub status: Status,
+    /// What went wrong, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// A remark for the table, such as "never triggered".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The figures of one row.
+    pub summary: Summary,
+    /// Every request in order.
+    pub requests: Vec<RequestRecord>,
+    /// Every compaction in order.
+    pub compactions: Vec<CompactionRecord>,
+    /// Every (fact, need) pair.
+    pub facts: Vec<FactRecord>,
+    /// Every point at which a strategy decided that the context was too large.
+    pub triggers: Vec<TriggerRecord>,
+    /// Hard failures.
+    pub integrity: Vec<IntegrityFailure>,
+}
+
+/// The session of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioInfo {
+    /// Short name.
+    pub id: String,
+    /// A line for people.
+    pub title: String,
+    /// Multiplies the window and every absolute token constant.
+    pub scale: f64,
+    /// Why it is there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// Recorded rather than scripted.
+    pub recorded: bool,
+    /// What an importer or loader had to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// The strategy of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StrategyInfo {
+    /// Name, with the settings that were given: `codex:auto_compact_limit=90000`.
+    pub label: String,
+    /// Bare name.
+    pub name: String,
+    /// Version of the program that it follows.
+    pub version: String,
+    /// All settings with their values, scale applied.
+    pub settings: BTreeMap<String, String>,
+    /// Cannot exist in reality.
+    pub hypothetical: bool,
+    /// A control row, not a product.
+    pub control: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Every recorded step was taken.
+    #[default]
+    Completed,
+    /// The window was full and nothing made room.
+    Overflow,
+    /// The strategy gave up.
+    Failed,
+    /// It went on without progress.
+    Livelock,
+    /// The session or the machinery failed.
+    Error,
+    /// The pair cannot exist.
+    NotApplicable,
+}
+
+impl Status {
+    /// The word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Completed => "completed",
+            Status::Overflow => "overflow",
+            Status::Failed => "failed",
+            Status::Livelock => "livelock",
+            Status::Error => "error",
+            Status::NotApplicable => "n/a",
+        }
+    }
+}
+
+/// The figures of one row. `None` = not applicable or unknown, never 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Recorded steps taken.
+    pub steps_completed: u64,
+    /// Recorded steps of the session.
+    pub steps_total: u64,
+    /// Requests of every purpose.
+    pub requests: u64,
+    /// Compactions of every kind.
+    pub compactions: u64,
+    /// Requests that wrote summaries, provider-side ones included.
+    pub summary_calls: u64,
+    /// All input tokens billed, cached ones included.
+    pub input_tokens: u64,
+    /// Of these, read from the prompt cache.
+    pub cache_read_tokens: u64,
+    /// Of these, written to the prompt cache.
+    pub cache_write_tokens: u64,
+    /// Output tokens billed.
+    pub output_tokens: u64,
+    /// Everything sent and received to finish; `None` when it did not finish.
+    pub task_tokens: Option<u64>,
+    /// Largest prompt of a normal request, tokens.
+    pub peak_context_tokens: u64,
+    /// `1 − input tokens / those of reference`, per cent.
+    pub saved_pct: Option<f64>,
+    /// USD, summary calls included.
+    pub cost_usd: f64,
+    /// `1 − cost / that of reference`, per cent.
+    pub cost_saved_pct: Option<f64>,
+    /// Σ common prefix ÷ Σ tokens of the earlier request; 1 = append-only.
+    pub prefix_stability: Option<f64>,
+    /// Tokens that had to be written again because the prefix before them changed or expired.
+    pub invalidated_tokens: u64,
+    /// Cache reads ÷ all input tokens.
+    pub cache_read_ratio: Option<f64>,
+    /// Waiting caused by compaction, ms, modelled.
+    pub blocked_ms: u64,
+    /// Virtual length of the session, ms.
+    pub total_ms: u64,
+    /// Modelled latency of a normal request, ms.
+    pub step_p50_ms: Option<u64>,
+    /// The same, 95th percentile.
+    pub step_p95_ms: Option<u64>,
+    /// Modelled latency of a compaction, ms.
+    pub compaction_p50_ms: Option<u64>,
+    /// The same, 95th percentile.
+    pub compaction_p95_ms: Option<u64>,
+    /// Share of (fact, need) pairs whose fact stood in the context at the need, per cent.
+    pub retention_pct: Option<f64>,
+    /// Of the facts that compactions took out of the verbatim context, the share that the summary or restoration carries, per cent.
+    pub summary_retention_pct: Option<f64>,
+    /// Retention per kind, per cent; kinds without a need are absent.
+    pub retention_by_kind: BTreeMap<FactKind, f64>,
+    /// Tokens of modelled re-reads.
+    pub reread_tokens: u64,
+    /// Requests beyond the recorded path.
+    pub extra_requests: u64,
+    /// Times the provider refused a prompt as too long.
+    pub provider_overflows: u64,
+    /// Times a person had to step in.
+    pub user_interventions: u64,
+    /// Mean of believed − billed tokens at the triggers.
+    pub trigger_error_tokens: Option<f64>,
+    /// Hard failures.
+    pub integrity_failures: u64,
+    /// `reusable = Σ common prefix ÷ Σ tokens of the later request`: the ceiling of any hit rate.
+    pub reusable: Option<f64>,
+    /// Cost with cache reads at 0.05 × the input price, USD.
+    pub cost_read_005_usd: Option<f64>,
+    /// Cost with cache reads at 0.025 × the input price, USD.
+    pub cost_read_0025_usd: Option<f64>,
+}
+
+/// A cell of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Whole number.
+    Int(u64),
+    /// Number with decimals.
+    Real(f64),
+    /// Word.
+    Word(String),
+    /// Not applicable or unknown.
+    Na,
+}
+
+impl RunRecord {
+    /// The columns of `summary.csv` in the order of the contract.
+    pub fn columns(&self) -> Vec<(String, Cell)> {
+        let s = &self.summary;
+        let int = |n: u64| Cell::Int(n);
+        let opt = |n: Option<u64>| n.map_or(Cell::Na, Cell::Int);
+        let real = |x: Option<f64>| x.map_or(Cell::Na, Cell::Real);
+        let mut out: Vec<(String, Cell)> = vec![
+            ("scenario".into(), Cell::Word(self.scenario.id.clone())),
+            ("strategy".into(), Cell::Word(self.strategy.label.clone())),
+            ("model".into(), Cell::Word(self.model.clone())),
+            ("status".into(), Cell::Word(self.status.word().into())),
+            ("steps_completed".into(), int(s.steps_completed)),
+            ("steps_total".into(), int(s.steps_total)),
+            ("requests".into(), int(s.requests)),
+            ("compactions".into(), int(s.compactions)),
+            ("summary_calls".into(), int(s.summary_calls)),
+            ("input_tokens".into(), int(s.input_tokens)),
+            ("cache_read_tokens".into(), int(s.cache_read_tokens)),
+            ("cache_write_tokens".into(), int(s.cache_write_tokens)),
+            ("output_tokens".into(), int(s.output_tokens)),
+            ("task_tokens".into(), opt(s.task_tokens)),
+            ("peak_context_tokens".into(), int(s.peak_context_tokens)),
+            ("saved_pct".into(), real(s.saved_pct)),
+            ("cost_usd".into(), Cell::Real(s.cost_usd)),
+            ("cost_saved_pct".into(), real(s.cost_saved_pct)),
+            ("prefix_stability".into(), real(s.prefix_stability)),
+            ("invalidated_tokens".into(), int(s.invalidated_tokens)),
+            ("cache_read_ratio".into(), real(s.cache_read_ratio)),
+            ("blocked_ms".into(), int(s.blocked_ms)),
+            ("total_ms".into(), int(s.total_ms)),
+            ("step_p50_ms".into(), opt(s.step_p50_ms)),
+            ("step_p95_ms".into(), opt(s.step_p95_ms)),
+            ("compaction_p50_ms".into(), opt(s.compaction_p50_ms)),
+            ("compaction_p95_ms".into(), opt(s.compaction_p95_ms)),
+            ("retention_pct".into(), real(s.retention_pct)),
+            ("summary_retention_pct".into(), real(s.summary_retention_pct)),
+        ];
+        for k in FactKind::ALL {
+            out.push((format!("retention_{}_pct", k.name()), real(s.retention_by_kind.get(&k).copied())));
+        }
+        out.extend([
+            ("reread_tokens".into(), int(s.reread_tokens)),
+            ("extra_requests".into(), int(s.extra_requests)),
+            ("provider_overflows".into(), int(s.provider_overflows)),
+            ("user_interventions".into(), int(s.user_interventions)),
+            ("trigger_error_tokens".into(), real(s.trigger_error_tokens)),
+            ("integrity_failures".into(), int(s.integrity_failures)),
+            ("reusable".into(), real(s.reusable)),
+            ("cost_read_005_usd".into(), real(s.cost_read_005_usd)),
+            ("cost_read_0025_usd".into(), real(s.cost_read_0025_usd)),
+        ]);
+        out
+    }
+}
+
+/// One request: the numbers of a trace line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Number in the run, from 0.
+    pub seq: u64,
+    /// Why it was made.
+    pub purpose: Purpose,
+    /// When, for summaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Model asked.
+    pub model: String,
+    /// Recorded step that it was made for, from 0; steps before the first reply are 0.
+    pub step: u64,
+    /// Beyond the recorded path.
+    pub extra: bool,
+    /// All input tokens billed.
+    pub input_tokens: u64,
+    /// Of these, read from the cache.
+    pub cache_read: u64,
+    /// Of these, written to the cache.
+    pub cache_write: u64,
+    /// Output tokens billed.
+    pub output_tokens: u64,
+    /// Size of the prompt shown, tokens; differs from `input_tokens` when the provider compacts on its side.
+    pub context_tokens: u64,
+    /// USD.
+    pub cost_usd: f64,
+    /// Virtual start, ms.
+    pub at_ms: Millis,
+    /// Modelled latency, ms.
+    pub latency_ms: Millis,
+    /// Tokens that the prompt shares at its beginning with the request of the same conversation before it.
+    pub common_prefix_tokens: u64,
+    /// Tokens written again because the prefix had changed or expired.
+    pub invalidated_tokens: u64,
+    /// `ok`, or the kind of failure.
+    pub status: String,
+}
+
+/// One compaction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompactionRecord {
+    /// Number in the run, from 0.
+    pub seq: u64,
+    /// Clear, truncate, drop or summarise.
+    pub kind: CompactionKind,
+    /// Product's name of the mechanism, such as `prune`.
+    pub mechanism: String,
+    /// When.
+    pub phase: Phase,
+    /// Number of the next request.
+    pub before_request: u64,
+    /// Virtual time, ms.
+    pub at_ms: Millis,
+    /// Context before, tokens.
+    pub before_tokens: u64,
+    /// Context after, tokens.
+    pub after_tokens: u64,
+    /// Tokens behind the first change, which the prompt cache cannot serve any more.
+    pub invalidated_tokens: u64,
+    /// Tokens of the summary, if one was written.
+    pub summary_tokens: u64,
+    /// Waiting that it caused, ms, modelled.
+    pub blocked_ms: Millis,
+    /// USD of its own calls.
+    pub cost_usd: f64,
+    /// Facts that left the verbatim context.
+    pub facts_lost_verbatim: u64,
+    /// Of these, how many the summary or restoration carries.
+    pub facts_carried: u64,
+    /// Later calls needed until it has paid for itself; `None` = never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub break_even_calls: Option<f64>,
+    /// Calls that followed before the next compaction.
+    pub calls_after: u64,
+}
+
+/// What a compaction does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionKind {
+    /// Contents replaced by placeholders.
+    Clear,
+    /// Contents cut.
+    Truncate,
+    /// Blocks removed.
+    Drop,
+    /// Blocks replaced by a summary.
+    Summarise,
+}
+
+/// A (fact, need) pair.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FactRecord {
+    /// Fact id.
+    pub fact: String,
+    /// Its kind.
+    pub kind: FactKind,
+    /// The needing message.
+    pub need: String,
+    /// Number of the request at the need; `None` = the run did not get there.
+    pub request: Option<u64>,
+    /// How well the context carried it.
+    pub found: Match,
+    /// Which kind of block carried it: `verbatim` history, `summary`, `restored`, `memory`, or `nowhere`.
+    pub place: String,
+    /// A newer value was there, or only an outdated one.
+    pub stale: bool,
+    /// Number of compactions before the need.
+    pub compactions_before: u64,
+}
+
+/// A point at which a strategy decided that the context was too large.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriggerRecord {
+    /// Number of the next request.
+    pub before_request: u64,
+    /// What the strategy believed, tokens.
+    pub believed: u64,
+    /// What the mock would bill, tokens.
+    pub billed: u64,
+    /// The limit that was reached, tokens.
+    pub limit: u64,
+    /// Name of the check.
+    pub check: String,
+}
+
+/// A hard failure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IntegrityFailure {
+    /// Number of the request that shows it.
+    pub request: u64,
+    /// Which rule.
+    pub rule: String,
+    /// What was found, for a person.
+    pub detail: String,
+}

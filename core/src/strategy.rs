@@ -1,0 +1,125 @@
+//! A strategy is a policy over named moments: the engine calls it, it may edit the context, and it answers with a flow decision.
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::block::{Block, BlockKind, Draft, MessageId, Role};
+use crate::engine::{Engine, Incoming};
+use crate::request::{ModelError, Reply, Request, Ttl};
+use crate::session::Millis;
+use std::sync::Arc;
+
+/// What the agent's loop does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on as usual.
+    Proceed,
+    /// Ask the model again, even if the turn seemed over.
+    Again,
+    /// Forget the reply just received and ask again.
+    DropReply,
+    /// The turn is over.
+    EndTurn,
+    /// The turn failed; the text is what the user would read.
+    FailTurn(String),
+}
+
+/// The product has no such command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("this product has no manual compaction")]
+pub struct Unsupported;
+
+/// Context management of one product. Every method has a default that does nothing.
+#[async_trait]
+pub trait Strategy: Send {
+    /// Content enters the context: the place for cutting tool output or mapping roles.
+    fn admit(&self, raw: Draft) -> Draft {
+        raw
+    }
+
+    /// The session begins: show what is always there.
+    async fn on_start(&mut self, s: &mut Engine) {
+        s.show_fixed();
+    }
+
+    /// The program ended and the session was opened again.
+    async fn on_restart(&mut self, _s: &mut Engine) {}
+
+    /// A user message arrived; it is neither recorded nor counted yet.
+    async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
+        Flow::Proceed
+    }
+
+    /// A normal request is about to be built.
+    async fn before_request(&mut self, _s: &mut Engine) -> Flow {
+        Flow::Proceed
+    }
+
+    /// Builds the normal request. The default shows the context with the default breakpoints.
+    fn request(&mut self, s: &Engine) -> Request {
+        s.sample_request()
+    }
+
+    /// A reply arrived; it is not recorded and its tools have not run.
+    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> Flow {
+        Flow::Proceed
+    }
+
+    /// Reply and tool outputs are recorded.
+    async fn after_step(&mut self, _s: &mut Engine, _had_calls: bool) -> Flow {
+        Flow::Proceed
+    }
+
+    /// A normal request failed for the `attempt`-th time in a row, from 1.
+    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, _attempt: u32) -> Flow {
+        Flow::FailTurn(e.to_string())
+    }
+
+    /// The turn is over.
+    async fn after_turn(&mut self, _s: &mut Engine) {}
+
+    /// Nothing happened for a while; time has already passed.
+    async fn on_idle(&mut self, _s: &mut Engine, _gap_ms: Millis) {}
+
+    /// The conversation went back to a message, which is the last that stays.
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        s.truncate_after(to);
+    }
+
+    /// The user asks for a compaction.
+    async fn compact(&mut self, _s: &mut Engine, _instructions: Option<&str>) -> Result<(), Unsupported> {
+        Err(Unsupported)
+    }
+}
+
+/// The default places of prompt-cache breakpoints where a product has no rule for the provider:
+/// the end of the system part and the last two messages.
+pub fn default_breakpoints(blocks: &[Arc<Block>]) -> Vec<usize> {
+    let system_end = blocks.iter().take_while(|b| is_system(b)).count();
+    let mut out: Vec<usize> = system_end.checked_sub(1).into_iter().collect();
+    let mut messages = Vec::new();
+    for i in (system_end..blocks.len()).rev() {
+        let ends_message = i + 1 == blocks.len() || wire_side(&blocks[i]) != wire_side(&blocks[i + 1]);
+        if ends_message {
+            messages.push(i);
+        }
+        if messages.len() == 2 {
+            break;
+        }
+    }
+    out.extend(messages.into_iter().rev());
+    out
+}
+
+/// Whether a block belongs to the part before the conversation.
+pub fn is_system(b: &Block) -> bool {
+    b.kind == BlockKind::Base || (b.kind == BlockKind::Context && b.role != Role::User)
+}
+
+/// Which side of the conversation a block is on; neighbours on one side become one message on most wires.
+fn wire_side(b: &Block) -> bool {
+    b.role == Role::Assistant
+}
+
+/// Lifetime that products ask for unless they say otherwise: five minutes, what an API key gets (facts/claude-code-and-apis.md §1.5).
+pub const DEFAULT_TTL: Ttl = Ttl::FiveMinutes;

@@ -1,0 +1,194 @@
+//! The CSV files: a row per run, per request, per compaction, per (fact, need) pair.
+
+use ctxbench_core::record::{Cell, Results, RunRecord};
+use serde::Serialize;
+
+use crate::fmt;
+use crate::formats::{Artifact, Format, ReportError};
+
+/// The format for `report --format csv`.
+pub(crate) const FORMAT: Format = Format { name: "csv", about: "summary.csv, requests.csv, compactions.csv, facts.csv", render };
+
+fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+    let file = |name: &str, text: String| Artifact { file: name.into(), text };
+    Ok(vec![
+        file("summary.csv", summary(results)),
+        file("requests.csv", requests(results)),
+        file("compactions.csv", compactions(results)),
+        file("facts.csv", facts(results)),
+    ])
+}
+
+/// `summary.csv`: the columns of the contract, a row per run. Reals have at most six decimals; unknown is `n/a`.
+pub fn summary(results: &Results) -> String {
+    let head: Vec<String> = RunRecord::default().columns().into_iter().map(|(name, _)| name).collect();
+    let rows = results.runs.iter().map(|r| r.columns().into_iter().map(|(_, cell)| text(&cell)).collect());
+    write(&head, rows)
+}
+
+/// A cell as it stands in CSV files.
+pub(crate) fn text(cell: &Cell) -> String {
+    match cell {
+        Cell::Int(n) => n.to_string(),
+        Cell::Real(x) => fmt::exact(*x),
+        Cell::Word(w) => w.clone(),
+        Cell::Na => "n/a".into(),
+    }
+}
+
+const REQUESTS: [&str; 17] = [
+    "seq",
+    "purpose",
+    "phase",
+    "request_model",
+    "step",
+    "extra",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "context_tokens",
+    "cost_usd",
+    "at_ms",
+    "latency_ms",
+    "common_prefix_tokens",
+    "invalidated_tokens",
+    "status",
+];
+
+/// `requests.csv`: every request in order; tokens, USD, ms.
+pub fn requests(results: &Results) -> String {
+    let rows = results.runs.iter().flat_map(|r| {
+        r.requests.iter().map(move |q| {
+            let mut row = key(r);
+            row.extend([q.seq.to_string(), word(&q.purpose), q.phase.map_or("n/a".into(), |p| word(&p)), q.model.clone(), q.step.to_string()]);
+            row.push(q.extra.to_string());
+            row.extend([q.input_tokens, q.cache_read, q.cache_write, q.output_tokens, q.context_tokens].map(|n| n.to_string()));
+            row.push(fmt::exact(q.cost_usd));
+            row.extend([q.at_ms, q.latency_ms, q.common_prefix_tokens, q.invalidated_tokens].map(|n| n.to_string()));
+            row.push(q.status.clone());
+            row
+        })
+    });
+    write(&keyed(&REQUESTS), rows)
+}
+
+const COMPACTIONS: [&str; 16] = [
+    "seq",
+    "kind",
+    "mechanism",
+    "phase",
+    "before_request",
+    "at_ms",
+    "before_tokens",
+    "after_tokens",
+    "invalidated_tokens",
+    "summary_tokens",
+    "blocked_ms",
+    "cost_usd",
+    "facts_lost_verbatim",
+    "facts_carried",
+    "break_even_calls",
+    "calls_after",
+];
+
+/// `compactions.csv`: every compaction in order; tokens, USD, ms. `break_even_calls` is `never` when it cannot pay for itself.
+pub fn compactions(results: &Results) -> String {
+    let rows = results.runs.iter().flat_map(|r| {
+        r.compactions.iter().map(move |c| {
+            let mut row = key(r);
+            row.extend([c.seq.to_string(), word(&c.kind), c.mechanism.clone(), word(&c.phase), c.before_request.to_string()]);
+            row.extend([c.at_ms, c.before_tokens, c.after_tokens, c.invalidated_tokens, c.summary_tokens, c.blocked_ms].map(|n| n.to_string()));
+            row.push(fmt::exact(c.cost_usd));
+            row.extend([c.facts_lost_verbatim.to_string(), c.facts_carried.to_string()]);
+            row.push(c.break_even_calls.map_or("never".into(), fmt::exact));
+            row.push(c.calls_after.to_string());
+            row
+        })
+    });
+    write(&keyed(&COMPACTIONS), rows)
+}
+
+const FACTS: [&str; 8] = ["fact", "kind", "need", "request", "found", "place", "stale", "compactions_before"];
+
+/// `facts.csv`: every (fact, need) pair; `request` is `n/a` when the run did not get there.
+pub fn facts(results: &Results) -> String {
+    let rows = results.runs.iter().flat_map(|r| {
+        r.facts.iter().map(move |f| {
+            let mut row = key(r);
+            row.extend([f.fact.clone(), f.kind.name().into(), f.need.clone(), f.request.map_or("n/a".into(), |n| n.to_string())]);
+            row.extend([word(&f.found), f.place.clone(), f.stale.to_string(), f.compactions_before.to_string()]);
+            row
+        })
+    });
+    write(&keyed(&FACTS), rows)
+}
+
+fn key(r: &RunRecord) -> Vec<String> {
+    vec![r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone()]
+}
+
+fn keyed(columns: &[&str]) -> Vec<String> {
+    ["scenario", "strategy", "model"].iter().chain(columns).map(|s| (*s).to_string()).collect()
+}
+
+/// The name of a unit variant in files.
+pub(crate) fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(s)) => s,
+        _ => "n/a".into(),
+    }
+}
+
+fn write(head: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut out = csv::Writer::from_writer(Vec::new());
+    for record in std::iter::once(head.to_vec()).chain(rows) {
+        out.write_record(&record).expect("writing to memory, rows as long as the head");
+    }
+    let bytes = out.into_inner().expect("writing to memory");
+    String::from_utf8(bytes).expect("made of strings")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    const CONTRACT: &str = "scenario,strategy,model,status,steps_completed,steps_total,requests,compactions,summary_calls,input_tokens,\
+        cache_read_tokens,cache_write_tokens,output_tokens,task_tokens,peak_context_tokens,saved_pct,cost_usd,cost_saved_pct,\
+        prefix_stability,invalidated_tokens,cache_read_ratio,blocked_ms,total_ms,step_p50_ms,step_p95_ms,compaction_p50_ms,\
+        compaction_p95_ms,retention_pct,summary_retention_pct,retention_goal_pct,retention_constraint_pct,retention_artifact_pct,\
+        retention_decision_pct,retention_error_pct,retention_value_pct,retention_todo_pct,retention_superseded_pct,reread_tokens,\
+        extra_requests,provider_overflows,user_interventions,trigger_error_tokens,integrity_failures";
+
+    #[test]
+    fn columns_begin_as_the_contract_says() {
+        assert!(summary(&sample::results()).lines().next().unwrap().starts_with(CONTRACT));
+        assert!(summary(&Results::default()).starts_with(CONTRACT));
+    }
+
+    #[test]
+    fn unknown_is_never_zero_and_hostile_labels_survive() {
+        let results = sample::results();
+        let text = summary(&results);
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let head = reader.headers().unwrap().clone();
+        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), results.runs.len());
+        let column = |name: &str| head.iter().position(|h| h == name).unwrap();
+        let none = rows.iter().find(|r| &r[1] == "none").unwrap();
+        assert_eq!(&none[column("saved_pct")], "n/a");
+        assert_eq!(&none[column("status")], "overflow");
+        assert!(rows.iter().any(|r| &r[1] == "x<&\"y"));
+    }
+
+    #[test]
+    fn the_other_files_have_a_row_each() {
+        let results = sample::results();
+        let count = |text: String| csv::Reader::from_reader(text.as_bytes()).records().map(Result::unwrap).count();
+        assert_eq!(count(requests(&results)), results.runs.iter().map(|r| r.requests.len()).sum::<usize>());
+        assert_eq!(count(compactions(&results)), results.runs.iter().map(|r| r.compactions.len()).sum::<usize>());
+        assert_eq!(count(facts(&results)), results.runs.len());
+        assert!(compactions(&results).contains(",summarise,summary,mid_turn,"));
+    }
+}

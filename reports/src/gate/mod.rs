@@ -1,0 +1,11 @@
+//! The gate: results against a stored baseline, per scenario, strategy and model, never on a mean.
+
+mod baseline;
+mod check;
+mod limits;
+mod report;
+
+pub use baseline::{BASELINE_VERSION, Baseline, BaselineRow, read_baseline};
+pub use check::gate;
+pub use limits::{GateOptions, Limit, LimitError, Tolerances};
+pub use report::{Check, GateReport, Outcome};

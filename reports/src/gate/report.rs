@@ -1,0 +1,113 @@
+//! What the gate found, and how it is told.
+
+use std::fmt::Write as _;
+
+use crate::fmt;
+
+/// How one check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Within what is allowed.
+    Pass,
+    /// Worse than allowed: the gate is red.
+    Fail,
+    /// Better by more than the tolerance.
+    Improved,
+    /// Worth knowing, decides nothing.
+    Noted,
+}
+
+/// One metric of one row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Check {
+    /// Scenario id.
+    pub scenario: String,
+    /// Strategy label.
+    pub strategy: String,
+    /// Model name.
+    pub model: String,
+    /// Column of `summary.csv`, or `row` for the presence of the row itself.
+    pub metric: String,
+    /// How it came out.
+    pub outcome: Outcome,
+    /// A sentence for people.
+    pub reason: String,
+}
+
+/// Everything the gate checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GateReport {
+    /// Every check, in the order of the rows.
+    pub checks: Vec<Check>,
+    /// Remarks on the gate itself.
+    pub remarks: Vec<String>,
+    /// Reasons that concern no single row; any of them makes the gate red.
+    pub faults: Vec<String>,
+}
+
+impl GateReport {
+    /// Nothing is worse than allowed.
+    pub fn passed(&self) -> bool {
+        self.faults.is_empty() && self.of(Outcome::Fail).next().is_none()
+    }
+
+    /// The checks with this outcome.
+    pub fn of(&self, outcome: Outcome) -> impl Iterator<Item = &Check> {
+        self.checks.iter().filter(move |c| c.outcome == outcome)
+    }
+
+    /// For a terminal: failures first, one line each, the verdict last.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        for fault in &self.faults {
+            let _ = writeln!(out, "FAIL      {fault}");
+        }
+        for (word, outcome) in [("FAIL    ", Outcome::Fail), ("better  ", Outcome::Improved), ("note    ", Outcome::Noted)] {
+            for c in self.of(outcome) {
+                let _ = writeln!(out, "{word}  {}", fmt::one_line(&c.reason));
+            }
+        }
+        for remark in &self.remarks {
+            let _ = writeln!(out, "note      {remark}");
+        }
+        out.push_str(&self.verdict());
+        out.push('\n');
+        out
+    }
+
+    /// For a pull request.
+    pub fn to_markdown(&self) -> String {
+        let mark = if self.passed() { "✅" } else { "❌" };
+        let mut out = format!("## {mark} ctxbench gate\n\n{}\n", self.verdict());
+        let groups = [("Worse than allowed", Outcome::Fail), ("Better", Outcome::Improved), ("Notes", Outcome::Noted)];
+        for (title, outcome) in groups {
+            let mut lines: Vec<String> = self.of(outcome).map(|c| crate::markdown::text(&c.reason)).collect();
+            match outcome {
+                Outcome::Fail => lines.splice(0..0, self.faults.iter().map(|f| crate::markdown::text(f))).for_each(drop),
+                Outcome::Noted => lines.extend(self.remarks.iter().map(|r| crate::markdown::text(r))),
+                Outcome::Pass | Outcome::Improved => {}
+            }
+            if !lines.is_empty() {
+                let _ = write!(out, "\n### {title}\n\n");
+                lines.iter().for_each(|l| out.push_str(&format!("- {l}\n")));
+            }
+        }
+        out
+    }
+
+    /// The result in one sentence.
+    pub fn verdict(&self) -> String {
+        let failed = self.of(Outcome::Fail).count() + self.faults.len();
+        let better = self.of(Outcome::Improved).count();
+        let total = self.checks.iter().filter(|c| c.outcome != Outcome::Noted).count();
+        let mut text = if failed > 0 {
+            format!("gate failed: {failed} of {} checks", total + self.faults.len())
+        } else {
+            format!("gate passed: {total} checks")
+        };
+        if better > 0 {
+            text.push_str(&format!("; {better} better than the baseline, store a new baseline to keep that"));
+        }
+        text
+    }
+}

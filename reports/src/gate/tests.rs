@@ -1,0 +1,135 @@
+use super::*;
+use crate::sample;
+
+fn results() -> Results {
+    let mut r = sample::results();
+    r.runs.retain(|r| r.strategy.label != "x<&\"y");
+    r
+}
+
+fn codex(r: &mut Results) -> &mut RunRecord {
+    r.runs.iter_mut().find(|r| r.strategy.label == "codex").unwrap()
+}
+
+/// The failures after `change` was done to the run of codex.
+fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
+    let baseline = Baseline::from_results(&results());
+    let mut new = results();
+    change(codex(&mut new));
+    let report = gate(&new, &baseline, &GateOptions::default());
+    assert_eq!(report.passed(), report.of(Outcome::Fail).count() == 0);
+    report.of(Outcome::Fail).map(|c| (c.metric.clone(), c.reason.clone())).collect()
+}
+
+#[test]
+fn the_same_results_pass() {
+    assert_eq!(failures(|_| {}), vec![]);
+    let report = gate(&results(), &Baseline::from_results(&results()), &GateOptions::default());
+    assert!(report.passed() && report.of(Outcome::Improved).count() == 0 && report.of(Outcome::Noted).count() == 0);
+    assert!(report.to_text().starts_with("gate passed: "));
+}
+
+#[test]
+fn each_gated_metric_turns_it_red_by_itself() {
+    type Change = fn(&mut RunRecord);
+    let changes: [(&str, Change); 6] = [
+        ("saved_pct", |r| r.summary.saved_pct = r.summary.saved_pct.map(|x| x - 0.6)),
+        ("cost_usd", |r| r.summary.cost_usd *= 1.011),
+        ("retention_pct", |r| r.summary.retention_pct = r.summary.retention_pct.map(|x| x - 0.6)),
+        ("prefix_stability", |r| r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.006)),
+        ("integrity_failures", |r| r.summary.integrity_failures = 1),
+        ("status", |r| r.status = Status::Livelock),
+    ];
+    for (metric, change) in changes {
+        let found = failures(change);
+        assert_eq!(found.iter().map(|f| f.0.as_str()).collect::<Vec<_>>(), [metric], "{found:?}");
+        assert!(found[0].1.starts_with("login-bug × codex: "), "{}", found[0].1);
+    }
+}
+
+#[test]
+fn within_the_tolerance_is_fine() {
+    let small = |r: &mut RunRecord| {
+        r.summary.saved_pct = r.summary.saved_pct.map(|x| x - 0.5);
+        r.summary.cost_usd *= 1.01;
+        r.summary.retention_pct = r.summary.retention_pct.map(|x| x - 0.5);
+        r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.005);
+    };
+    assert_eq!(failures(small), vec![]);
+}
+
+#[test]
+fn reasons_can_be_read() {
+    let found = failures(|r| {
+        r.summary.retention_pct = Some(r.summary.retention_pct.unwrap() - 7.1);
+    });
+    assert_eq!(found[0].1, "login-bug × codex: retention 45.7 % → 38.6 % (allowed −0.5 points)");
+}
+
+#[test]
+fn numbers_that_vanish_fail_and_new_ones_are_noted() {
+    assert_eq!(failures(|r| r.summary.retention_pct = None)[0].0, "retention_pct");
+    assert_eq!(failures(|r| r.summary.retention_pct = Some(f64::NAN))[0].0, "retention_pct");
+    let mut old = results();
+    codex(&mut old).summary.saved_pct = None;
+    let report = gate(&results(), &Baseline::from_results(&old), &GateOptions::default());
+    assert!(report.passed());
+    assert!(report.of(Outcome::Noted).any(|c| c.reason.contains("n/a → ")));
+}
+
+#[test]
+fn rows_missing_new_and_double() {
+    let all = results();
+    let mut fewer = results();
+    fewer.runs.retain(|r| r.strategy.label != "codex");
+    let missing = gate(&fewer, &Baseline::from_results(&all), &GateOptions::default());
+    assert!(!missing.passed() && missing.to_text().contains("login-bug × codex: stands in the baseline but not"));
+    let new = gate(&all, &Baseline::from_results(&fewer), &GateOptions::default());
+    assert!(new.passed() && new.of(Outcome::Noted).count() == 1);
+    let mut double = results();
+    double.runs.push(double.runs[0].clone());
+    assert!(!gate(&double, &Baseline::from_results(&all), &GateOptions::default()).passed());
+    assert!(!gate(&all, &Baseline::default(), &GateOptions::default()).passed());
+}
+
+#[test]
+fn a_new_row_that_breaks_rules_fails() {
+    let report = gate(&sample::results(), &Baseline::from_results(&results()), &GateOptions::default());
+    assert_eq!(report.of(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(), ["integrity_failures"]);
+}
+
+#[test]
+fn better_rows_are_told() {
+    let mut new = results();
+    codex(&mut new).summary.cost_usd *= 0.5;
+    let report = gate(&new, &Baseline::from_results(&results()), &GateOptions::default());
+    assert!(report.passed() && report.verdict().contains("store a new baseline"));
+}
+
+#[test]
+fn a_death_at_an_earlier_step_fails() {
+    let mut new = results();
+    let none = new.runs.iter_mut().find(|r| r.strategy.label == "none").unwrap();
+    none.summary.steps_completed -= 1;
+    none.summary.cost_usd *= 0.9;
+    let report = gate(&new, &Baseline::from_results(&results()), &GateOptions::default());
+    assert_eq!(report.of(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(), ["status"]);
+    assert_eq!(report.of(Outcome::Improved).count(), 0, "a shorter life is not a cheaper one");
+}
+
+#[test]
+fn absolute_limits_hold_for_products_only_and_replace_the_tolerance() {
+    let baseline = Baseline::from_results(&results());
+    let run = |new: &Results, max: &[&str], min: &[&str]| gate(new, &baseline, &GateOptions::parse(max, min).unwrap());
+    let floor = run(&results(), &[], &["retention_pct=60"]);
+    assert!(!floor.passed());
+    assert!(floor.of(Outcome::Fail).all(|c| c.strategy != "keep-nothing" && c.reason.contains("(floor 60)")));
+    let mut worse = results();
+    codex(&mut worse).summary.cost_usd *= 1.5;
+    assert!(!run(&worse, &[], &[]).passed());
+    assert!(run(&worse, &["cost_usd=100"], &[]).passed());
+    assert!(!run(&worse, &["cost_usd=0.001"], &[]).passed());
+    assert!(!run(&results(), &["peak_context_tokens=1000"], &[]).passed());
+    let nothing = run(&results(), &["trigger_error_tokens=5"], &[]);
+    assert!(!nothing.passed() && nothing.to_text().contains("checked nothing"));
+}

@@ -1,0 +1,206 @@
+//! `results.json`: everything, versioned. Broken or foreign files are refused with the place and what was expected.
+
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::record::{RESULTS_VERSION, Results, RunRecord};
+use serde::Deserialize;
+
+use crate::formats::{Artifact, Format, ReportError};
+use crate::view;
+
+/// The format for `report --format json`.
+pub(crate) const FORMAT: Format = Format { name: "json", about: "everything, for machines", render };
+
+/// Name of the file in a results folder.
+pub const RESULTS_FILE: &str = "results.json";
+
+/// Why results could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file cannot be opened.
+    #[error("{path}: cannot be read ({source}); expected a results.json or a folder that `ctxbench run` wrote")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not JSON, or not of this shape.
+    #[error("{path}, line {line}, column {column}: {message}; expected {expected} as written by ctxbench")]
+    Syntax {
+        /// Which file.
+        path: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+        /// What the parser said.
+        message: String,
+        /// What the file should be.
+        expected: &'static str,
+    },
+    /// Another version of the format.
+    #[error("{path}: version {found} of {what}, expected version {expected}; {advice}")]
+    Version {
+        /// Which file.
+        path: PathBuf,
+        /// What the file should be.
+        what: &'static str,
+        /// Version in the file.
+        found: u64,
+        /// Version that this program reads.
+        expected: u32,
+        /// What to do.
+        advice: &'static str,
+    },
+}
+
+/// Only the version, so that a file of another shape is still named rightly.
+#[derive(Deserialize)]
+struct Head {
+    version: u64,
+}
+
+/// Parses a versioned file: the version first, then the rest.
+pub(crate) fn versioned<T: for<'a> Deserialize<'a>>(text: &str, origin: &Path, what: &'static str, expected: u32) -> Result<T, ReadError> {
+    let syntax = |e: serde_json::Error| {
+        let (line, column) = (e.line().max(1), e.column().max(1));
+        let message = e.to_string();
+        let message = message.rsplit_once(" at line ").map_or(message.clone(), |(m, _)| m.to_string());
+        ReadError::Syntax { path: origin.into(), line, column, message, expected: what }
+    };
+    let head: Head = serde_json::from_str(text).map_err(syntax)?;
+    if head.version != u64::from(expected) {
+        let advice = if head.version > u64::from(expected) { "use a newer ctxbench" } else { "run again with this ctxbench" };
+        return Err(ReadError::Version { path: origin.into(), what, found: head.version, expected, advice });
+    }
+    serde_json::from_str(text).map_err(syntax)
+}
+
+/// Reads results from text; `origin` names them in errors.
+pub fn parse_results(text: &str, origin: &Path) -> Result<Results, ReadError> {
+    versioned(text, origin, "results", RESULTS_VERSION)
+}
+
+/// Reads a `results.json`, or that of a results folder.
+pub fn read_results(path: &Path) -> Result<Results, ReadError> {
+    let path = if path.is_dir() { path.join(RESULTS_FILE) } else { path.to_path_buf() };
+    let text = read_text(&path)?;
+    parse_results(&text, &path)
+}
+
+pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
+    std::fs::read_to_string(path).map_err(|source| ReadError::Io { path: path.into(), source })
+}
+
+/// The text of `results.json`: indented, the same bytes for the same results. Refuses infinite figures, which JSON cannot hold.
+pub fn results_text(results: &Results) -> Result<String, ReportError> {
+    for run in &results.runs {
+        check_finite(run)?;
+    }
+    let mut text = serde_json::to_string_pretty(results).expect("records always serialise");
+    text.push('\n');
+    Ok(text)
+}
+
+/// An error that names the first figure of a run that is infinite or not a number.
+pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
+    let s = &run.summary;
+    let optional = [
+        ("saved_pct", s.saved_pct),
+        ("cost_saved_pct", s.cost_saved_pct),
+        ("prefix_stability", s.prefix_stability),
+        ("cache_read_ratio", s.cache_read_ratio),
+        ("retention_pct", s.retention_pct),
+        ("summary_retention_pct", s.summary_retention_pct),
+        ("trigger_error_tokens", s.trigger_error_tokens),
+        ("reusable", s.reusable),
+        ("cost_read_005_usd", s.cost_read_005_usd),
+        ("cost_read_0025_usd", s.cost_read_0025_usd),
+    ];
+    let mut all: Vec<(&str, f64)> = vec![("cost_usd", s.cost_usd), ("scenario.scale", run.scenario.scale)];
+    all.extend(optional.iter().filter_map(|(n, x)| x.map(|x| (*n, x))));
+    all.extend(s.retention_by_kind.values().map(|x| ("retention_by_kind", *x)));
+    all.extend(run.requests.iter().map(|q| ("requests.cost_usd", q.cost_usd)));
+    all.extend(run.compactions.iter().map(|c| ("compactions.cost_usd", c.cost_usd)));
+    all.extend(run.compactions.iter().filter_map(|c| c.break_even_calls).map(|x| ("compactions.break_even_calls", x)));
+    match all.iter().find(|(_, x)| !x.is_finite()) {
+        None => Ok(()),
+        Some((field, _)) => Err(ReportError::NotFinite {
+            run: view::name(&run.scenario.id, &run.strategy.label, &run.model, true),
+            field: (*field).into(),
+        }),
+    }
+}
+
+fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+    Ok(vec![Artifact { file: RESULTS_FILE.into(), text: results_text(results)? }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use proptest::prelude::*;
+
+    fn parse(text: &str) -> Result<Results, ReadError> {
+        parse_results(text, Path::new("r.json"))
+    }
+
+    #[test]
+    fn other_versions_are_refused_by_name() {
+        let error = parse(r#"{"version": 7, "shape": "unknown"}"#).unwrap_err().to_string();
+        assert_eq!(error, "r.json: version 7 of results, expected version 1; use a newer ctxbench");
+        assert!(parse(r#"{"version": 0}"#).unwrap_err().to_string().contains("run again"));
+    }
+
+    #[test]
+    fn broken_files_name_line_and_column() {
+        let error = parse("{\n  \"version\": 1,\n  \"generator\": nope\n}").unwrap_err().to_string();
+        assert!(error.starts_with("r.json, line 3, column "), "{error}");
+        let error = parse(r#"{"version":1,"generator":"x","assumptions":{}}"#).unwrap_err().to_string();
+        assert!(error.contains("missing field `runs`") && error.contains("expected results"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_file_says_what_was_expected() {
+        let error = read_results(Path::new("/nonexistent/x")).unwrap_err().to_string();
+        assert!(error.contains("expected a results.json or a folder"), "{error}");
+    }
+
+    #[test]
+    fn figures_that_json_cannot_hold_are_named() {
+        let mut r = sample::results();
+        r.runs[0].summary.prefix_stability = Some(f64::NAN);
+        let error = results_text(&r).unwrap_err().to_string();
+        assert!(error.contains("login-bug × aider") && error.contains("`prefix_stability`"), "{error}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn what_is_written_comes_back(
+            label in ".{0,12}", cost in -1e12f64..1e12, saved in proptest::option::of(-1e3f64..100.0),
+            tokens in any::<u64>(), seed in 0u64..20, note in proptest::option::of(".{0,20}"),
+        ) {
+            let mut run = sample::run("s", &label, seed);
+            run.summary.cost_usd = cost;
+            run.summary.saved_pct = saved;
+            run.summary.input_tokens = tokens;
+            run.note = note;
+            let results = Results { version: RESULTS_VERSION, generator: label, runs: vec![run], ..Results::default() };
+            let text = results_text(&results).unwrap();
+            prop_assert_eq!(parse(&text).unwrap(), results);
+        }
+
+        #[test]
+        fn garbage_never_panics(text in ".{0,200}", cut in 0usize..20_000) {
+            let _ = parse(&text);
+            let whole = results_text(&Results { version: 1, runs: vec![sample::run("s", "codex", 3)], ..Results::default() }).unwrap();
+            let end = whole.char_indices().map(|(i, _)| i).take_while(|i| *i <= cut).last().unwrap_or(0);
+            let _ = parse(&whole[..end]);
+            let _ = parse(&format!("{}{text}{}", &whole[..end], &whole[end..]));
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Hand-made results for the tests: twelve strategies on a session that grows, with everything that can go wrong.
+
+use std::collections::BTreeMap;
+
+use ctxbench_core::fact::{FactKind, Match};
+use ctxbench_core::record::{
+    CompactionKind, CompactionRecord, FactRecord, IntegrityFailure, RESULTS_VERSION, RequestRecord, Results, RunRecord, ScenarioInfo, Status,
+    StrategyInfo, Summary, TriggerRecord,
+};
+use ctxbench_core::request::{Phase, Purpose};
+
+/// Labels of the sample, one of them long, one of them hostile.
+pub(crate) const LABELS: [&str; 12] = [
+    "aider",
+    "anthropic-sdk",
+    "claude-code",
+    "codex",
+    "codex:auto_compact_limit=90000",
+    "keep-nothing",
+    "none",
+    "opencode",
+    "opencode:prune_protect=40000,prune_minimum=20000",
+    "openoxide",
+    "reference",
+    "x<&\"y",
+];
+
+const STEPS: u64 = 120;
+const WINDOW: u64 = 200_000;
+
+/// One scenario, every label.
+pub(crate) fn results() -> Results {
+    let assumptions = BTreeMap::from([
+        ("latency".to_string(), "ttft 0.9 s + 0.19 ms per uncached token".to_string()),
+        ("summariser".to_string(), "extractive".to_string()),
+        ("re-reads".to_string(), "once per loss".to_string()),
+    ]);
+    let runs = LABELS.iter().enumerate().map(|(i, label)| run("login-bug", label, i as u64)).collect();
+    Results { version: RESULTS_VERSION, generator: "ctxbench 0.1.0".into(), assumptions, runs }
+}
+
+/// One run of the sample; `seed` shifts its numbers.
+pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
+    let name = label.split(':').next().unwrap_or(label);
+    let hypothetical = name == "reference";
+    let limit = match name {
+        "reference" | "none" => u64::MAX,
+        "keep-nothing" => 9_000,
+        _ => 70_000 + seed * 9_000,
+    };
+    let mut r = RunRecord {
+        scenario: ScenarioInfo {
+            id: scenario.into(),
+            title: "Users are logged out at random".into(),
+            scale: 0.5,
+            why: "an early constraint is needed late".into(),
+            ..ScenarioInfo::default()
+        },
+        strategy: StrategyInfo {
+            label: label.into(),
+            name: name.into(),
+            version: "1.0".into(),
+            settings: BTreeMap::from([("limit".into(), limit.to_string())]),
+            hypothetical,
+            control: matches!(name, "none" | "keep-nothing"),
+        },
+        model: "claude-sonnet-4-6".into(),
+        window: WINDOW,
+        ..RunRecord::default()
+    };
+    replay(&mut r, limit, seed);
+    score(&mut r, seed);
+    if label == "x<&\"y" {
+        r.integrity.push(IntegrityFailure { request: 12, rule: "orphaned tool result".into(), detail: "call <a&b> has no result".into() });
+        r.summary.integrity_failures = 1;
+    }
+    if r.compactions.is_empty() && !hypothetical {
+        r.note = Some("never triggered".into());
+    }
+    r
+}
+
+fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
+    let mut context = 12_000;
+    let mut previous = 0;
+    for step in 0..STEPS {
+        if context > limit {
+            compact(r, &mut context, limit, step, seed);
+            previous = 0;
+        }
+        if context > WINDOW && !r.strategy.hypothetical {
+            r.status = Status::Overflow;
+            r.error = Some("prompt is too long: 200900 tokens > 200000".into());
+            break;
+        }
+        let read = previous;
+        r.requests.push(RequestRecord {
+            seq: r.requests.len() as u64,
+            purpose: Purpose::Sample,
+            phase: None,
+            model: r.model.clone(),
+            step,
+            extra: false,
+            input_tokens: context,
+            cache_read: read,
+            cache_write: (context - read) / 2,
+            output_tokens: 300,
+            context_tokens: context,
+            cost_usd: context as f64 * 3e-6 - read as f64 * 2.7e-6,
+            at_ms: step * 9_000,
+            latency_ms: 2_000,
+            common_prefix_tokens: read,
+            invalidated_tokens: 0,
+            status: "ok".into(),
+        });
+        previous = context;
+        context += 1_500 + (step * 7919 + seed * 31) % 900;
+        r.summary.steps_completed += 1;
+    }
+    r.summary.steps_total = STEPS;
+}
+
+fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u64) {
+    let before = *context;
+    *context = 8_000 + limit / 6 + seed * 300;
+    let before_request = r.requests.len() as u64;
+    r.compactions.push(CompactionRecord {
+        seq: r.compactions.len() as u64,
+        kind: if seed.is_multiple_of(2) { CompactionKind::Summarise } else { CompactionKind::Clear },
+        mechanism: "summary".into(),
+        phase: Phase::MidTurn,
+        before_request,
+        at_ms: step * 9_000,
+        before_tokens: before,
+        after_tokens: *context,
+        invalidated_tokens: *context,
+        summary_tokens: 1_200,
+        blocked_ms: 14_000 + seed * 900,
+        cost_usd: 0.02,
+        facts_lost_verbatim: 9,
+        facts_carried: 5,
+        break_even_calls: Some(4.5),
+        calls_after: 30,
+    });
+    r.triggers.push(TriggerRecord { before_request, believed: before - 200, billed: before, limit, check: "auto".into() });
+}
+
+fn score(r: &mut RunRecord, seed: u64) {
+    let sum = |f: fn(&RequestRecord) -> u64| r.requests.iter().map(f).sum::<u64>();
+    let (input, read, write, output) = (sum(|q| q.input_tokens), sum(|q| q.cache_read), sum(|q| q.cache_write), sum(|q| q.output_tokens));
+    let cost = r.requests.iter().map(|q| q.cost_usd).sum::<f64>() + r.compactions.len() as f64 * 0.02;
+    let kept = match r.strategy.name.as_str() {
+        "reference" | "none" => 100.0,
+        "keep-nothing" => 0.0,
+        _ => 100.0 - (seed * 17 % 60) as f64 - 3.3,
+    };
+    let kinds = [FactKind::Goal, FactKind::Constraint, FactKind::Artifact, FactKind::Error, FactKind::Value, FactKind::Todo];
+    r.facts.push(FactRecord {
+        fact: "token-ttl".into(),
+        kind: FactKind::Value,
+        need: "u9".into(),
+        request: Some(r.requests.len() as u64 - 1),
+        found: Match::Verbatim,
+        place: "summary".into(),
+        stale: false,
+        compactions_before: r.compactions.len() as u64,
+    });
+    let done = r.status == Status::Completed;
+    let s = Summary {
+        requests: r.requests.len() as u64,
+        compactions: r.compactions.len() as u64,
+        summary_calls: r.compactions.len() as u64,
+        input_tokens: input,
+        cache_read_tokens: read,
+        cache_write_tokens: write,
+        output_tokens: output,
+        task_tokens: done.then_some(input + output),
+        peak_context_tokens: r.requests.iter().map(|q| q.context_tokens).max().unwrap_or(0),
+        saved_pct: done.then_some(100.0 - input as f64 / 160_000.0),
+        cost_usd: cost,
+        cost_saved_pct: done.then_some(100.0 - cost * 12.0),
+        prefix_stability: Some(1.0 - r.compactions.len() as f64 * 0.006),
+        invalidated_tokens: r.compactions.iter().map(|c| c.invalidated_tokens).sum(),
+        cache_read_ratio: Some(read as f64 / input as f64),
+        blocked_ms: r.compactions.iter().map(|c| c.blocked_ms).sum(),
+        total_ms: r.requests.last().map_or(0, |q| q.at_ms),
+        step_p50_ms: Some(2_000),
+        step_p95_ms: Some(4_000),
+        retention_pct: Some(kept),
+        summary_retention_pct: (!r.compactions.is_empty()).then_some(kept * 0.7),
+        retention_by_kind: kinds.iter().enumerate().map(|(i, k)| (*k, (kept - i as f64 * 7.0).max(0.0))).collect(),
+        steps_completed: r.summary.steps_completed,
+        steps_total: r.summary.steps_total,
+        ..Summary::default()
+    };
+    r.summary = s;
+    if r.strategy.name == "codex" {
+        r.summary.retention_by_kind.remove(&FactKind::Todo);
+    }
+}

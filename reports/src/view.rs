@@ -1,0 +1,201 @@
+//! What every report shares: runs grouped into blocks, row order, headings, remarks and failures.
+
+use std::collections::BTreeSet;
+
+use ctxbench_core::record::{Results, RunRecord, Status};
+
+use crate::fmt;
+
+/// One scenario with one model: the unit of a table, a section, a set of plots.
+pub(crate) struct Block<'a> {
+    /// Rows: hypothetical ones, then products, then controls.
+    pub(crate) runs: Vec<&'a RunRecord>,
+    /// Beginning of file names, unique in the results together with the suffix.
+    pub(crate) slug: String,
+    /// End of file names: the model when there are several, else empty.
+    pub(crate) suffix: String,
+}
+
+impl<'a> Block<'a> {
+    /// Any run of it; a block is never empty.
+    pub(crate) fn first(&self) -> &'a RunRecord {
+        self.runs[0]
+    }
+
+    /// The window of the runs that have a real one, tokens.
+    pub(crate) fn window(&self) -> Option<u64> {
+        self.runs.iter().filter(|r| !r.strategy.hypothetical && r.status != Status::NotApplicable).map(|r| r.window).max().filter(|w| *w > 0)
+    }
+
+    /// The hypothetical row that everything is compared with.
+    pub(crate) fn reference(&self) -> Option<&'a RunRecord> {
+        self.runs.iter().copied().find(|r| r.strategy.hypothetical)
+    }
+
+    /// The short name and the title.
+    pub(crate) fn title(&self) -> String {
+        let s = &self.first().scenario;
+        let title = fmt::one_line(&s.title);
+        if title.is_empty() || title == s.id { fmt::one_line(&s.id) } else { format!("{}: {title}", fmt::one_line(&s.id)) }
+    }
+
+    /// Model, window and scale in one line.
+    pub(crate) fn terms(&self) -> String {
+        let r = self.first();
+        let window = self.window().map_or("window unknown".into(), |w| format!("window {} tokens", fmt::tokens(w as f64)));
+        let scale = if r.scenario.scale == 1.0 || r.scenario.scale == 0.0 {
+            String::new()
+        } else {
+            format!(", all sizes × {}", fmt::exact(r.scenario.scale))
+        };
+        let origin = if r.scenario.recorded { "recorded" } else { "scripted" };
+        format!("{}, {window}{scale}, {origin}", fmt::one_line(&r.model))
+    }
+}
+
+/// Groups runs by scenario and model, in order of first appearance.
+pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
+    let several_models = models(results).len() > 1;
+    let mut keys: Vec<(&str, &str)> = Vec::new();
+    for r in &results.runs {
+        let key = (r.scenario.id.as_str(), r.model.as_str());
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let mut taken = BTreeSet::new();
+    keys.iter()
+        .map(|(scenario, model)| {
+            let mut runs: Vec<_> = results.runs.iter().filter(|r| r.scenario.id == *scenario && r.model == *model).collect();
+            runs.sort_by_key(|r| (rank(r), r.strategy.label.clone()));
+            let suffix = if several_models { format!("-{}", fmt::slug(model)) } else { String::new() };
+            Block { runs, slug: unique(&fmt::slug(scenario), &suffix, &mut taken), suffix }
+        })
+        .collect()
+}
+
+/// The distinct models of the results, sorted.
+pub(crate) fn models(results: &Results) -> BTreeSet<&str> {
+    results.runs.iter().map(|r| r.model.as_str()).collect()
+}
+
+/// `scenario × strategy`, with the model when there are several.
+pub(crate) fn name(scenario: &str, strategy: &str, model: &str, several_models: bool) -> String {
+    if several_models { format!("{scenario} × {strategy} × {model}") } else { format!("{scenario} × {strategy}") }
+}
+
+fn rank(r: &RunRecord) -> u8 {
+    match (r.strategy.hypothetical, r.strategy.control) {
+        (true, _) => 0,
+        (false, false) => 1,
+        (false, true) => 2,
+    }
+}
+
+fn unique(base: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
+    let mut name = base.to_string();
+    let mut n = 2;
+    while !taken.insert(format!("{name}/{suffix}").to_lowercase()) {
+        name = format!("{base}-{n}");
+        n += 1;
+    }
+    name
+}
+
+/// A product that went through to the end without breaking a rule: only such rows can be best.
+pub(crate) fn in_competition(r: &RunRecord) -> bool {
+    rank(r) == 1 && r.status == Status::Completed && integrity(r) == 0
+}
+
+/// Hard failures, by whichever of the two counts is larger.
+pub(crate) fn integrity(r: &RunRecord) -> u64 {
+    r.summary.integrity_failures.max(r.integrity.len() as u64)
+}
+
+/// Steps taken and, if it did not finish, how it ended.
+pub(crate) fn steps(r: &RunRecord) -> String {
+    let s = &r.summary;
+    let word = match r.status {
+        Status::Completed => return format!("{}/{}", s.steps_completed, s.steps_total),
+        Status::NotApplicable => return "n/a".into(),
+        Status::Overflow => "full",
+        Status::Failed => "gave up",
+        Status::Livelock => "loops",
+        Status::Error => "error",
+    };
+    format!("{}/{} {word}", s.steps_completed, s.steps_total)
+}
+
+/// How a run ended that did not finish, in words.
+pub(crate) fn ending(r: &RunRecord) -> Option<String> {
+    let s = &r.summary;
+    let how = match r.status {
+        Status::Completed => return None,
+        Status::NotApplicable => return Some(r.error.as_deref().map_or("cannot exist".into(), fmt::one_line)),
+        Status::Overflow => "window full",
+        Status::Failed => "gave up",
+        Status::Livelock => "no progress",
+        Status::Error => "error",
+    };
+    let why = r.error.as_deref().map(|e| format!(": {}", fmt::one_line(e))).unwrap_or_default();
+    Some(format!("died at step {}/{} ({how}{why})", s.steps_completed, s.steps_total))
+}
+
+/// Integrity failures by rule, in capitals so that nobody reads past them.
+pub(crate) fn integrity_note(r: &RunRecord) -> Option<String> {
+    let n = integrity(r);
+    if n == 0 {
+        return None;
+    }
+    let rules: BTreeSet<String> = r.integrity.iter().map(|f| fmt::one_line(&f.rule)).collect();
+    let rules = if rules.is_empty() { String::new() } else { format!(": {}", rules.into_iter().collect::<Vec<_>>().join(", ")) };
+    Some(format!("INTEGRITY FAILURES {n}{rules}"))
+}
+
+/// Remarks of a row, the gravest first.
+pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
+    let mut out: Vec<String> = integrity_note(r).into_iter().chain(ending(r)).collect();
+    if r.strategy.hypothetical {
+        out.push("hypothetical: unlimited window".into());
+    }
+    if r.strategy.control {
+        out.push("control, not a product".into());
+    }
+    out.extend(r.note.as_deref().map(fmt::one_line).filter(|n| !n.is_empty()));
+    let s = &r.summary;
+    if s.provider_overflows > 0 && r.status != Status::Overflow {
+        out.push(format!("prompt refused as too long {}×", s.provider_overflows));
+    }
+    if s.user_interventions > 0 {
+        out.push(format!("a person stepped in {}×", s.user_interventions));
+    }
+    out
+}
+
+/// What must be read before any score: broken rules of any row, products that did not finish.
+pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    for r in &block.runs {
+        for f in r.integrity.iter().take(3) {
+            let (rule, detail) = (fmt::one_line(&f.rule), fmt::one_line(&f.detail));
+            out.push(format!("{}: INTEGRITY FAILURE at request {}: {rule}: {detail}", r.strategy.label, f.request));
+        }
+        let told = r.integrity.len().min(3) as u64;
+        if integrity(r) > told {
+            out.push(format!("{}: INTEGRITY FAILURES, {} more", r.strategy.label, integrity(r) - told));
+        }
+    }
+    for r in block.runs.iter().filter(|r| rank(r) == 1 && r.status != Status::NotApplicable) {
+        out.extend(ending(r).map(|e| format!("{}: {e}", r.strategy.label)));
+    }
+    out
+}
+
+/// `modelled: …`: what is a model's word and not a measurement, with its parameters.
+pub(crate) fn modelled(results: &Results) -> String {
+    if results.assumptions.is_empty() {
+        return "modelled: not stated in these results".into();
+    }
+    let parts: Vec<String> = results.assumptions.iter().map(|(k, v)| format!("{} = {}", fmt::one_line(k), fmt::one_line(v))).collect();
+    format!("modelled: {}", parts.join("; "))
+}

@@ -1,0 +1,267 @@
+//! The results folder: written beside its place, then renamed into it. Only a folder that ctxbench made is replaced.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::record::Results;
+
+use crate::formats::{Artifact, ReportError};
+use crate::{csv, html, json, plots};
+
+/// Name of the file that marks a folder as ours and lists what we put there.
+pub const MARKER: &str = ".ctxbench";
+const MARKER_HEAD: &str = "ctxbench results folder 1";
+
+/// Why results could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The folder holds something else.
+    #[error("{0} was not made by ctxbench; choose another --out")]
+    Foreign(PathBuf),
+    /// There is a file of that name.
+    #[error("{0} is not a folder; choose another --out")]
+    NotAFolder(PathBuf),
+    /// The path names no folder, such as `/`.
+    #[error("{0} cannot be an output folder; choose another --out")]
+    NoName(PathBuf),
+    /// The system refused.
+    #[error("{path}: could not {action} ({source}); check that the folder can be written to and has space")]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A report could not be made.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+}
+
+pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> WriteError {
+    let path = path.to_path_buf();
+    move |source| WriteError::Io { path, action, source }
+}
+
+/// Writes `results.json`, the CSV files, `plots/*.svg`, `index.html` and, unless empty, `matrix.md` into `dir`.
+///
+/// Everything is written to a folder beside `dir` first, so that a reader finds the old results or the new ones, never a mixture.
+/// Files in a folder of ours that we did not write are kept.
+pub fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
+    check_out(dir)?;
+    let files = artifacts(results, matrix_md)?;
+    let place = Place::of(dir)?;
+    place.clear_leftovers()?;
+    let written = place.fill(&files);
+    if written.is_err() {
+        let _ = fs::remove_dir_all(&place.fresh);
+    }
+    written?;
+    place.swap()
+}
+
+/// Refuses a folder that is neither ours nor empty nor absent; good to call before a long run.
+pub fn check_out(dir: &Path) -> Result<(), WriteError> {
+    let meta = match fs::metadata(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(io_error(dir, "look at it"))?,
+    };
+    if !meta.is_dir() {
+        return Err(WriteError::NotAFolder(dir.into()));
+    }
+    let empty = fs::read_dir(dir).map_err(io_error(dir, "list it"))?.next().is_none();
+    if empty || manifest(dir).is_some() { Ok(()) } else { Err(WriteError::Foreign(dir.into())) }
+}
+
+/// The files that we put into a folder; `None` when it has no marker of ours.
+fn manifest(dir: &Path) -> Option<BTreeSet<String>> {
+    let text = fs::read_to_string(dir.join(MARKER)).ok()?;
+    let mut lines = text.lines();
+    (lines.next() == Some(MARKER_HEAD)).then(|| lines.map(str::to_string).chain([MARKER.to_string()]).collect())
+}
+
+fn artifacts(results: &Results, matrix_md: &str) -> Result<Vec<Artifact>, ReportError> {
+    let mut files = (json::FORMAT.render)(results)?;
+    files.extend((csv::FORMAT.render)(results)?);
+    let drawn = plots::plots(results)?;
+    files.push(Artifact { file: "index.html".into(), text: html::page(results, &drawn, matrix_md) });
+    files.extend(drawn.into_iter().map(|p| Artifact { file: p.file, text: p.svg }));
+    if !matrix_md.is_empty() {
+        files.push(Artifact { file: "matrix.md".into(), text: matrix_md.into() });
+    }
+    Ok(files)
+}
+
+/// The folder and its two neighbours for the time of the exchange.
+struct Place {
+    dir: PathBuf,
+    fresh: PathBuf,
+    old: PathBuf,
+}
+
+impl Place {
+    fn of(dir: &Path) -> Result<Place, WriteError> {
+        // A link to a folder stays a link: the folder behind it is exchanged.
+        let dir = if dir.exists() { dir.canonicalize().map_err(io_error(dir, "resolve it"))? } else { dir.to_path_buf() };
+        let name = dir.file_name().ok_or_else(|| WriteError::NoName(dir.clone()))?.to_string_lossy().into_owned();
+        let id = std::process::id();
+        let fresh = dir.with_file_name(format!(".{name}.new-{id}"));
+        let old = dir.with_file_name(format!(".{name}.old-{id}"));
+        Ok(Place { dir, fresh, old })
+    }
+
+    /// A process with our number died earlier: its unfinished new folder goes, an old one may hold what people put there and stays.
+    fn clear_leftovers(&self) -> Result<(), WriteError> {
+        if self.fresh.exists() {
+            fs::remove_dir_all(&self.fresh).map_err(io_error(&self.fresh, "remove what an earlier run left"))?;
+        }
+        if self.old.exists() {
+            let at = self.old.clone();
+            let source = io::Error::new(io::ErrorKind::AlreadyExists, "an earlier run was interrupted and left its former results here");
+            return Err(WriteError::Io { path: at, action: "use this name; move it away", source });
+        }
+        Ok(())
+    }
+
+    fn fill(&self, files: &[Artifact]) -> Result<(), WriteError> {
+        let mut list = String::from(MARKER_HEAD);
+        for f in files {
+            let path = self.fresh.join(&f.file);
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent).map_err(io_error(parent, "make the folder"))?;
+            }
+            fs::write(&path, &f.text).map_err(io_error(&path, "write it"))?;
+            list.push('\n');
+            list.push_str(&f.file);
+        }
+        list.push('\n');
+        let marker = self.fresh.join(MARKER);
+        fs::write(&marker, list).map_err(io_error(&marker, "write it"))
+    }
+
+    fn swap(&self) -> Result<(), WriteError> {
+        if !self.dir.exists() {
+            return fs::rename(&self.fresh, &self.dir).map_err(io_error(&self.dir, "move the new folder into place"));
+        }
+        // Looked at again: the folder may have changed while the reports were made.
+        if let Err(e) = check_out(&self.dir) {
+            let _ = fs::remove_dir_all(&self.fresh);
+            return Err(e);
+        }
+        let ours = manifest(&self.dir).unwrap_or_default();
+        fs::rename(&self.dir, &self.old).map_err(io_error(&self.dir, "move the former results aside"))?;
+        if let Err(e) = fs::rename(&self.fresh, &self.dir) {
+            let _ = fs::rename(&self.old, &self.dir);
+            return Err(io_error(&self.dir, "move the new folder into place")(e));
+        }
+        keep_others(&self.old, &self.dir, "", &ours)?;
+        fs::remove_dir_all(&self.old).map_err(io_error(&self.old, "remove the former results"))
+    }
+}
+
+/// Moves what is not in `ours` from the old folder to the new one.
+fn keep_others(old: &Path, new: &Path, below: &str, ours: &BTreeSet<String>) -> Result<(), WriteError> {
+    for entry in fs::read_dir(old).map_err(io_error(old, "list it"))? {
+        let entry = entry.map_err(io_error(old, "list it"))?;
+        let name = entry.file_name();
+        let path = format!("{below}{}", name.to_string_lossy());
+        let target = new.join(&name);
+        let is_dir = entry.file_type().map_err(io_error(&entry.path(), "look at it"))?.is_dir();
+        if ours.contains(&path) {
+            continue;
+        }
+        if is_dir && (target.is_dir() || ours.iter().any(|o| o.starts_with(&format!("{path}/")))) {
+            keep_others(&entry.path(), &target, &format!("{path}/"), ours)?;
+        } else if !target.exists() {
+            if let Some(parent) = target.parent() {
+                fs::create_dir_all(parent).map_err(io_error(parent, "make the folder"))?;
+            }
+            fs::rename(entry.path(), &target).map_err(io_error(&target, "keep a file that is not ours"))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn writes_everything_and_leaves_nothing_beside_it() {
+        let tmp = tempfile::tempdir().unwrap();
+        let out = tmp.path().join("out");
+        write_results(&out, &sample::results(), "| a |\n|---|\n| b |\n").unwrap();
+        let expected =
+            [".ctxbench", "compactions.csv", "facts.csv", "index.html", "matrix.md", "plots", "requests.csv", "results.json", "summary.csv"];
+        assert_eq!(names(&out), expected);
+        assert_eq!(names(tmp.path()), ["out"]);
+        assert_eq!(json::read_results(&out).unwrap(), sample::results());
+    }
+
+    #[test]
+    fn replaces_its_own_and_keeps_what_others_put_there() {
+        let tmp = tempfile::tempdir().unwrap();
+        let out = tmp.path().join("out");
+        let mut results = sample::results();
+        results.runs.push(sample::run("zz-second", "codex", 1));
+        write_results(&out, &results, "").unwrap();
+        fs::write(out.join("timings.json"), "{}").unwrap();
+        fs::write(out.join("plots/mine.txt"), "mine").unwrap();
+        assert!(out.join("plots/zz-second-context.svg").exists());
+        write_results(&out, &sample::results(), "").unwrap();
+        assert!(out.join("timings.json").exists() && out.join("plots/mine.txt").exists());
+        assert!(!out.join("plots/zz-second-context.svg").exists(), "a plot of the former run stayed");
+        assert_eq!(names(tmp.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_foreign_folder_is_refused_and_untouched() {
+        let tmp = tempfile::tempdir().unwrap();
+        for marker in [None, Some(""), Some("something else\n")] {
+            let out = tmp.path().join("thesis");
+            fs::create_dir_all(&out).unwrap();
+            fs::write(out.join("chapter1.tex"), "years of work").unwrap();
+            if let Some(text) = marker {
+                fs::write(out.join(MARKER), text).unwrap();
+            }
+            let before = names(&out);
+            let error = write_results(&out, &sample::results(), "").unwrap_err().to_string();
+            assert!(error.ends_with("was not made by ctxbench; choose another --out"), "{error}");
+            assert_eq!(names(&out), before);
+            assert_eq!(names(tmp.path()), ["thesis"]);
+        }
+    }
+
+    #[test]
+    fn an_empty_folder_will_do_and_a_file_will_not() {
+        let tmp = tempfile::tempdir().unwrap();
+        let out = tmp.path().join("empty");
+        fs::create_dir(&out).unwrap();
+        write_results(&out, &sample::results(), "").unwrap();
+        let file = tmp.path().join("file");
+        fs::write(&file, "x").unwrap();
+        assert!(write_results(&file, &sample::results(), "").unwrap_err().to_string().contains("is not a folder"));
+        assert_eq!(fs::read_to_string(&file).unwrap(), "x");
+    }
+
+    #[test]
+    fn the_same_results_make_the_same_bytes() {
+        let tmp = tempfile::tempdir().unwrap();
+        let (a, b) = (tmp.path().join("a"), tmp.path().join("b"));
+        write_results(&a, &sample::results(), "").unwrap();
+        write_results(&b, &sample::results(), "").unwrap();
+        for name in names(&a).iter().filter(|n| *n != "plots") {
+            assert_eq!(fs::read(a.join(name)).unwrap(), fs::read(b.join(name)).unwrap(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What must hold between the entries of a session: unique ids, results with their calls, facts and rewinds that name messages.
+
+use std::collections::{HashMap, HashSet};
+
+use ctxbench_core::fact::Fact;
+use ctxbench_core::nearest;
+use ctxbench_core::session::{Entry, Header, Session};
+
+use crate::error::{Fault, Loaded};
+
+/// An entry and the line where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Located {
+    pub(crate) line: usize,
+    pub(crate) entry: Entry,
+}
+
+/// Puts a session together. `cut` says that the input ended too early: facts that name lost messages are then left out.
+pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: bool) -> Result<Loaded, Fault> {
+    let mut out = Loaded { session: Session { header, ..Session::default() }, warnings: Vec::new() };
+    let mut messages: HashMap<String, usize> = HashMap::new();
+    let mut calls: Vec<(String, usize)> = Vec::new();
+    let mut known_calls: HashMap<String, usize> = HashMap::new();
+    let mut answered: HashSet<String> = HashSet::new();
+    let mut facts: Vec<(usize, Fact)> = Vec::new();
+    let mut rewinds: Vec<(usize, String)> = Vec::new();
+    for Located { line, entry } in items {
+        match &entry {
+            Entry::User(m) => unique("message", &mut messages, &m.id, line)?,
+            Entry::Assistant(m) => {
+                unique("message", &mut messages, &m.id, line)?;
+                for call in m.all_calls() {
+                    unique("call", &mut known_calls, &call.id, line)?;
+                    calls.push((call.id, line));
+                }
+            }
+            Entry::Tool(m) => {
+                if !known_calls.contains_key(&m.call_id) {
+                    out.warnings.push(format!("{file}:{line}: result for {:?}, which no earlier reply called; left out", m.call_id));
+                    continue;
+                }
+                if !answered.insert(m.call_id.clone()) {
+                    out.warnings.push(format!("{file}:{line}: second result for call {:?}; left out", m.call_id));
+                    continue;
+                }
+            }
+            Entry::Rewind { to, .. } => rewinds.push((line, to.clone())),
+            _ => {}
+        }
+        match entry {
+            Entry::Fact(f) => facts.push((line, f)),
+            other => out.session.entries.push(other),
+        }
+    }
+    for (id, line) in calls.iter().filter(|(id, _)| !answered.contains(id)) {
+        out.warnings.push(format!("{file}:{line}: call {id:?} has no result; kept as it is"));
+    }
+    for (line, to) in rewinds {
+        if !messages.contains_key(&to) && !known_calls.contains_key(&to) {
+            return Err(unknown("rewind", "to", &to, &messages, line));
+        }
+    }
+    let fact_ids: HashSet<String> = facts.iter().map(|(_, f)| f.id.clone()).collect();
+    let mut seen = HashMap::new();
+    for (line, mut fact) in facts {
+        unique("fact", &mut seen, &fact.id, line)?;
+        if fact.tokens.is_empty() || fact.tokens.iter().any(|t| t.trim().is_empty()) {
+            return Err(Fault::new(line, format!("fact {:?} has an empty token", fact.id), "the literals that carry it", "write them"));
+        }
+        let there = |id: &String| messages.contains_key(id) || known_calls.contains_key(id);
+        if cut && (!there(&fact.arises) || fact.needs.iter().any(|n| !there(n))) {
+            out.warnings.push(format!("{file}:{line}: fact {:?} names messages that the cut-off file lacks; left out there", fact.id));
+            fact.needs.retain(there);
+            if !there(&fact.arises) {
+                continue;
+            }
+        }
+        for (field, id) in std::iter::once(("arises", &fact.arises)).chain(fact.needs.iter().map(|n| ("needs", n))) {
+            if !there(id) {
+                return Err(unknown(&format!("fact {:?}", fact.id), field, id, &messages, line));
+            }
+        }
+        if let Some(by) = fact.superseded_by.as_ref().filter(|by| !cut && !fact_ids.contains(*by)) {
+            let what = format!("fact {:?} is superseded by unknown fact {by:?}", fact.id);
+            return Err(Fault::new(line, what, "the id of a fact of this session", "correct the id or add that fact"));
+        }
+        out.session.facts.push(fact);
+    }
+    Ok(out)
+}
+
+fn unique(what: &str, seen: &mut HashMap<String, usize>, id: &str, line: usize) -> Result<(), Fault> {
+    match seen.insert(id.to_string(), line) {
+        None => Ok(()),
+        Some(first) => {
+            let place = if first == 0 { "in the scenario that this one extends".to_string() } else { format!("on line {first}") };
+            let fault = format!("{what} id {id:?} was used before, {place}");
+            Err(Fault::new(line, fault, format!("a {what} id that is unique in the session"), "rename one of the two"))
+        }
+    }
+}
+
+fn unknown(who: &str, field: &str, id: &str, messages: &HashMap<String, usize>, line: usize) -> Fault {
+    let mut known: Vec<&str> = messages.keys().map(String::as_str).collect();
+    known.sort_unstable();
+    let near = nearest::nearest(id, &known);
+    let fix = if near.is_empty() { "correct the id or add that message".to_string() } else { format!("did you mean {}?", near.join(" or ")) };
+    Fault::new(line, format!("{who} names unknown message {id:?} in {field:?}"), "the id of a message or call of this session", fix)
+}

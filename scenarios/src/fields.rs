@@ -1,0 +1,118 @@
+//! The kinds of session lines with their fields, and the reading of one line or step into an [`Entry`].
+
+use ctxbench_core::nearest;
+use ctxbench_core::session::Entry;
+use serde_json::{Map, Value};
+
+use crate::error::Fault;
+
+/// One kind of line: its `type`, groups of fields of which one each must be there, and all further fields.
+pub(crate) struct KindFields {
+    pub(crate) tag: &'static str,
+    required: &'static [&'static [&'static str]],
+    optional: &'static [&'static str],
+}
+
+/// Every kind of line after the header.
+pub(crate) const KINDS: &[KindFields] = &[
+    KindFields { tag: "system", required: &[&["text"]], optional: &[] },
+    KindFields { tag: "tools", required: &[&["definitions"]], optional: &[] },
+    KindFields { tag: "memory", required: &[&["path"], &["text"]], optional: &[] },
+    KindFields { tag: "repo_map", required: &[&["text"]], optional: &[] },
+    KindFields { tag: "file", required: &[&["path"], &["text"]], optional: &["mode"] },
+    KindFields { tag: "user", required: &[&["id"], &["text", "parts"]], optional: &["at", "agent"] },
+    KindFields {
+        tag: "assistant",
+        required: &[&["id"]],
+        optional: &["text", "parts", "reasoning", "calls", "usage", "model", "at", "agent"],
+    },
+    KindFields { tag: "tool", required: &[&["call_id"], &["output", "parts"]], optional: &["name", "is_error", "at", "agent"] },
+    KindFields { tag: "compact", required: &[], optional: &["instructions", "at"] },
+    KindFields { tag: "rewind", required: &[&["to"]], optional: &["mode"] },
+    KindFields { tag: "clear", required: &[], optional: &[] },
+    KindFields { tag: "restart", required: &[], optional: &[] },
+    KindFields { tag: "idle", required: &[&["ms"]], optional: &[] },
+    KindFields { tag: "recorded_compaction", required: &[], optional: &["pre_tokens", "post_tokens", "summary", "at"] },
+    KindFields {
+        tag: "fact",
+        required: &[&["id"], &["kind"], &["tokens"], &["arises"]],
+        optional: &["needs", "superseded_by"],
+    },
+];
+
+impl KindFields {
+    /// Every field name of the kind, `type` among them.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let required = self.required.iter().flat_map(|g| g.iter().copied());
+        std::iter::once("type").chain(required).chain(self.optional.iter().copied()).collect()
+    }
+}
+
+/// The kind that `tag` names.
+pub(crate) fn kind(tag: &str, line: usize) -> Result<&'static KindFields, Fault> {
+    KINDS.iter().find(|k| k.tag == tag).ok_or_else(|| {
+        let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
+        Fault::new(line, format!("unknown type {tag:?}"), "one of the entry types", nearest::hint(tag, &known))
+    })
+}
+
+/// Reads one JSON object that stands at `line`.
+pub(crate) fn entry(object: Map<String, Value>, line: usize) -> Result<Entry, Fault> {
+    let tag = match object.get("type") {
+        Some(Value::String(t)) => t.clone(),
+        Some(other) => {
+            return Err(Fault::new(line, format!("field \"type\" is {other}"), "a string", "name the kind of entry there"));
+        }
+        None => {
+            return Err(Fault::new(line, "missing field \"type\"", "the kind of entry, such as \"user\"", "add it"));
+        }
+    };
+    let kind = kind(&tag, line)?;
+    for group in kind.required {
+        if !group.iter().any(|f| object.get(*f).is_some_and(|v| !v.is_null())) {
+            let names = group.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(" or ");
+            let all = kind.names().join(", ");
+            return Err(Fault::new(line, format!("missing field {names} of a {tag:?} entry"), format!("the fields {all}"), "add it"));
+        }
+    }
+    if let (true, Some(Value::String(mode))) = (tag == "rewind", object.get("mode")) {
+        const MODES: &[&str] = &["conversation", "code", "both"];
+        if !mode.is_empty() && !MODES.contains(&mode.as_str()) {
+            let hint = nearest::hint(mode, MODES);
+            return Err(Fault::new(line, format!("unknown rewind mode {mode:?}"), "conversation, code or both", hint));
+        }
+    }
+    serde_json::from_value(Value::Object(object)).map_err(|e| {
+        let all = kind.names().join(", ");
+        Fault::new(line, format!("a {tag:?} entry that does not fit: {e}"), format!("the fields {all}"), "correct the field")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Entry, Fault> {
+        entry(serde_json::from_str(json).unwrap(), 3)
+    }
+
+    #[test]
+    fn faults_say_what_is_missing_and_what_was_meant() {
+        let f = read(r#"{"type":"assistent","id":"a"}"#).unwrap_err();
+        assert_eq!((f.line, f.fix.as_str()), (3, "did you mean assistant?"));
+        let f = read(r#"{"type":"user","id":"a"}"#).unwrap_err();
+        assert_eq!(f.what, "missing field \"text\" or \"parts\" of a \"user\" entry");
+        let f = read(r#"{"id":"a"}"#).unwrap_err();
+        assert_eq!(f.what, "missing field \"type\"");
+        let f = read(r#"{"type":"idle","ms":"long"}"#).unwrap_err();
+        assert!(f.what.contains("expected u64"), "{}", f.what);
+        assert!(read(r#"{"type":"rewind","to":"m1","mode":"sideways"}"#).is_err());
+    }
+
+    #[test]
+    fn unknown_fields_of_messages_are_kept() {
+        let Entry::User(u) = read(r#"{"type":"user","id":"a","text":"x","mood":"good"}"#).unwrap() else { panic!("not a user entry") };
+        assert_eq!(u.extra["mood"], "good");
+        assert!(!u.extra.contains_key("type"));
+    }
+}

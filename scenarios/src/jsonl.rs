@@ -1,0 +1,104 @@
+//! Session JSONL, the canonical form: a header line, then one entry per line.
+
+use ctxbench_core::nearest;
+use ctxbench_core::session::Header;
+use serde_json::{Map, Value};
+
+use crate::check::{Located, assemble};
+use crate::error::{Fault, InputError, Loaded};
+use crate::fields;
+
+/// The format version that this build reads.
+pub const VERSION: u32 = 1;
+
+/// Reads a session file. `file` is only used in messages.
+///
+/// A last line that breaks off is left out with a warning; a broken line elsewhere is an error. Calls without a result are
+/// kept with a warning, results without a call are left out with one.
+pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
+    read_lines(bytes, file).map_err(|f| f.at(file))
+}
+
+fn read_lines(bytes: &[u8], file: &str) -> Result<Loaded, Fault> {
+    let (text, mut cut) = as_text(bytes)?;
+    let mut lines = numbered(text).peekable();
+    let Some((first, header_line)) = lines.next() else {
+        return Err(Fault::new(1, "the file is empty", HEADER, "record or write a session first"));
+    };
+    let header = header(header_line, first)?;
+    let mut items = Vec::new();
+    let mut warnings = Vec::new();
+    let mut last = first;
+    while let Some((line, content)) = lines.next() {
+        last = line;
+        match serde_json::from_str::<Map<String, Value>>(content) {
+            Ok(object) => items.push(Located { line, entry: fields::entry(object, line)? }),
+            Err(e) if lines.peek().is_none() && e.is_eof() => cut = true,
+            Err(e) => {
+                return Err(Fault::new(line, format!("not a JSON object: {e}"), "one JSON object per line", "repair or remove the line"));
+            }
+        }
+    }
+    if cut {
+        warnings.push(format!("{file}:{last}: the last line breaks off; what stands before it is used"));
+    }
+    let mut loaded = assemble(header, items, file, cut)?;
+    warnings.append(&mut loaded.warnings);
+    Ok(Loaded { session: loaded.session, warnings })
+}
+
+const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
+
+fn header(content: &str, line: usize) -> Result<Header, Fault> {
+    let mut object: Map<String, Value> = serde_json::from_str(content).map_err(|e| {
+        Fault::new(line, format!("the first line is not a JSON object: {e}"), HEADER, "check that this is a session file")
+    })?;
+    match object.remove("type") {
+        Some(Value::String(t)) if t == "session" => {}
+        Some(Value::String(t)) => {
+            let near = nearest::nearest(&t, &["session"]);
+            let fix = if near.is_empty() { "put the header first" } else { "did you mean session?" };
+            return Err(Fault::new(line, format!("the first line has type {t:?}"), HEADER, fix));
+        }
+        _ => return Err(Fault::new(line, "the first line has no \"type\"", HEADER, "put the header first")),
+    }
+    match object.get("version").and_then(Value::as_u64) {
+        Some(v) if v == u64::from(VERSION) => {}
+        Some(v) => {
+            let fix = "this build reads version 1; use the build that wrote the file";
+            return Err(Fault::new(line, format!("session version {v}"), "version 1", fix));
+        }
+        None => return Err(Fault::new(line, "missing field \"version\"", HEADER, "add \"version\":1; this build reads version 1")),
+    }
+    if object.get("id").and_then(Value::as_str).is_none_or(|id| id.trim().is_empty()) {
+        return Err(Fault::new(line, "missing field \"id\"", HEADER, "give the session a short name"));
+    }
+    serde_json::from_value(Value::Object(object))
+        .map_err(|e| Fault::new(line, format!("a header that does not fit: {e}"), HEADER, "correct the field"))
+}
+
+/// The bytes as text, and whether they end inside a character.
+fn as_text(bytes: &[u8]) -> Result<(&str, bool), Fault> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok((text, false)),
+        Err(e) => {
+            let (good, _) = bytes.split_at(e.valid_up_to());
+            let good = std::str::from_utf8(good).expect("valid up to here, says the error");
+            if e.error_len().is_none() {
+                return Ok((good, true));
+            }
+            let line = good.matches('\n').count() + 1;
+            Err(Fault::new(line, "bytes that are not UTF-8", "UTF-8 text", "save the file as UTF-8"))
+        }
+    }
+}
+
+/// Lines with content, counted from 1.
+pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines().enumerate().map(|(i, l)| (i + 1, l.trim())).filter(|(_, l)| !l.is_empty())
+}
+
+#[cfg(test)]
+#[path = "jsonl_tests.rs"]
+mod tests;

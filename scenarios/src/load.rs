@@ -1,0 +1,139 @@
+//! What a user names on the command line, turned into scenarios: a file of any known format, a folder, a built-in name.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::{LoadError, Loaded};
+use crate::scenario::{self, Beside, Scenario};
+use crate::{autofacts, builtin, import, jsonl};
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Session JSONL.
+    Session,
+    /// Scenario TOML.
+    Scenario,
+    /// A recording; the importer's name.
+    Recording(&'static str),
+}
+
+/// The file of a scenario that has its own folder.
+const SCENARIO_FILE: &str = "scenario.toml";
+
+/// How many scenarios may extend one another in a row.
+const DEEPEST: usize = 8;
+
+/// The scenarios that `name` stands for: a path, or else a built-in scenario's id.
+pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
+    let path = Path::new(name);
+    if path.exists() || name.contains(['/', '\\']) || has_extension(path, &["toml", "jsonl", "json"]) {
+        return load_path(path);
+    }
+    Ok(vec![builtin::by_id(name)?])
+}
+
+/// The scenarios in a session file, scenario file or recording, or in a folder: its files that end in `.toml`, `.jsonl` or
+/// `.json`, and the folders in it that hold a `scenario.toml`, by name. Sessions without facts get those of [`autofacts`].
+pub fn load_path(path: &Path) -> Result<Vec<Scenario>, LoadError> {
+    if !path.is_dir() {
+        return Ok(vec![load_file(path, 0)?]);
+    }
+    let mut files: Vec<PathBuf> = Vec::new();
+    for item in std::fs::read_dir(path).map_err(|e| io(path, e))? {
+        let item = item.map_err(|e| io(path, e))?.path();
+        if item.is_dir() && item.join(SCENARIO_FILE).is_file() {
+            files.push(item.join(SCENARIO_FILE));
+        } else if item.is_file() && has_extension(&item, &["toml", "jsonl", "json"]) {
+            files.push(item);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        return Err(unknown(path, "a folder with .toml, .jsonl or .json files of a known format"));
+    }
+    files.iter().map(|f| load_file(f, 0)).collect()
+}
+
+/// What the content of a file is; `name` is its name, which only decides for scenarios.
+pub fn sniff(bytes: &[u8], name: &str) -> Option<Kind> {
+    if has_extension(Path::new(name), &["toml"]) {
+        return Some(Kind::Scenario);
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}');
+    if let Some(importer) = import::detect(text) {
+        return Some(Kind::Recording(importer.name()));
+    }
+    let (_, first) = jsonl::numbered(text).next()?;
+    let about_session = match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(first) {
+        Ok(object) => object.get("type").is_some_and(|t| t == "session"),
+        Err(_) => first.starts_with('{') && first.contains("\"session\""),
+    };
+    (about_session || has_extension(Path::new(name), &["jsonl"])).then_some(Kind::Session)
+}
+
+fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
+    let bytes = std::fs::read(path).map_err(|e| io(path, e))?;
+    let shown = path.display().to_string();
+    let loaded: Loaded = match sniff(&bytes, &shown) {
+        Some(Kind::Scenario) => {
+            let text = std::str::from_utf8(&bytes).map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
+            let folder = path.parent().unwrap_or(Path::new("."));
+            return Ok(scenario::read(text, &shown, &OnDisk { folder, depth })?);
+        }
+        Some(Kind::Session) => {
+            let mut loaded = jsonl::read(&bytes, &shown)?;
+            autofacts::add(&mut loaded.session);
+            loaded
+        }
+        Some(Kind::Recording(name)) => {
+            let file = path.file_name().map_or_else(|| shown.clone(), |f| f.to_string_lossy().into_owned());
+            import::import(import::by_name(name)?, String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}'), &file)?
+        }
+        None => {
+            let formats: Vec<&str> = import::ALL.iter().map(|i| i.name()).collect();
+            return Err(unknown(path, &format!("Session JSONL, a scenario .toml, or a recording of {}", formats.join(", "))));
+        }
+    };
+    Ok(Scenario::of_session(loaded))
+}
+
+struct OnDisk<'a> {
+    folder: &'a Path,
+    depth: usize,
+}
+
+impl Beside for OnDisk<'_> {
+    fn text(&self, name: &str) -> Result<String, String> {
+        std::fs::read_to_string(self.folder.join(name)).map_err(|e| e.to_string())
+    }
+
+    fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
+        if builtin::IDS.contains(&name) {
+            return builtin::by_id(name).map_err(|e| (e.to_string(), "use another scenario".to_string()));
+        }
+        if self.depth >= DEEPEST {
+            return Err((format!("{name:?} is the {DEEPEST}th scenario in a row that extends another"), "break the circle".to_string()));
+        }
+        let path = self.folder.join(name);
+        let path = if path.is_dir() { path.join(SCENARIO_FILE) } else { path };
+        let fix = format!("name a file or one of {}", builtin::IDS.join(", "));
+        load_file(&path, self.depth + 1).map_err(|e| (format!("cannot extend {name:?}: {e}"), fix))
+    }
+}
+
+fn has_extension(path: &Path, known: &[&str]) -> bool {
+    path.extension().and_then(|e| e.to_str()).is_some_and(|e| known.contains(&e.to_ascii_lowercase().as_str()))
+}
+
+fn io(path: &Path, source: std::io::Error) -> LoadError {
+    LoadError::Io { path: path.to_path_buf(), source }
+}
+
+fn unknown(path: &Path, expected: &str) -> LoadError {
+    LoadError::Unknown { path: path.to_path_buf(), expected: expected.to_string() }
+}
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

@@ -1,0 +1,327 @@
+//! Scenarios: a session with the reason for it, as people write it in TOML.
+
+use std::collections::HashSet;
+
+use ctxbench_core::nearest;
+use ctxbench_core::session::{Entry, Header, Session};
+use serde_json::{Map, Value};
+use toml::de::{DeTable, DeValue};
+
+use crate::check::{Located, assemble};
+use crate::error::{Fault, InputError, Loaded};
+use crate::fields::{self, KINDS};
+use crate::toml_tree::{self, Lines};
+
+/// A session to replay, with what people should know about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scenario {
+    /// Short name, unique in a run; the same as in the session's header.
+    pub id: String,
+    /// A line for people.
+    pub title: String,
+    /// What the scenario shows.
+    pub why: String,
+    /// The mistake it stands for.
+    pub pitfall: String,
+    /// `default` means: part of a run without arguments.
+    pub tags: Vec<String>,
+    /// Factor on the window and on every absolute token constant of every strategy; 1 = as they are.
+    pub scale: f64,
+    /// What must come out.
+    pub expect: Expect,
+    /// What happens.
+    pub session: Session,
+    /// What the reader repaired or left out, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Checks of a scenario's outcome.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Expect {
+    /// Model requests of the reference.
+    pub requests: Option<u64>,
+    /// Steps of the recorded path.
+    pub steps: Option<u64>,
+    /// Checks per strategy, by its name.
+    pub strategies: toml::Table,
+}
+
+impl Scenario {
+    /// A session without a story of its own: scale 1, no tags, nothing expected.
+    pub fn of_session(loaded: Loaded) -> Scenario {
+        let Loaded { session, warnings } = loaded;
+        let (id, title) = (session.header.id.clone(), session.header.title.clone());
+        Scenario { id, title, scale: 1.0, session, warnings, ..Scenario::default() }
+    }
+}
+
+/// What stands beside a scenario file.
+pub(crate) trait Beside {
+    /// The text of a file.
+    fn text(&self, name: &str) -> Result<String, String>;
+    /// The scenario that another one extends; the error is what is wrong and what to do.
+    fn base(&self, name: &str) -> Result<Scenario, (String, String)>;
+}
+
+const KEYS: &[&str] = &[
+    "id", "title", "why", "pitfall", "tags", "model", "context_window", "max_output", "scale", "extends", "step", "fact", "expect",
+];
+
+/// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come first, its `[expect]`
+/// and limits hold where this one gives none.
+pub(crate) fn read(text: &str, file: &str, beside: &dyn Beside) -> Result<Scenario, InputError> {
+    Reader { lines: Lines::new(text), file, beside }.read(text).map_err(|f| f.at(file))
+}
+
+struct Reader<'a> {
+    lines: Lines,
+    file: &'a str,
+    beside: &'a dyn Beside,
+}
+
+impl Reader<'_> {
+    fn read(&self, text: &str) -> Result<Scenario, Fault> {
+        let tree = toml_tree::parse(text, &self.lines)?;
+        self.known_keys(&tree, KEYS, "a scenario")?;
+        let base = match self.string(&tree, "extends")? {
+            Some(name) => self.beside.base(&name).map_err(|(what, fix)| {
+                let expected = "a built-in scenario's id or the path of a scenario file";
+                Fault::new(self.line_of(&tree, "extends"), what, expected, fix)
+            })?,
+            None => Scenario { scale: 1.0, ..Scenario::default() },
+        };
+        let Some(id) = self.string(&tree, "id")?.filter(|s| !s.trim().is_empty()) else {
+            return Err(Fault::new(1, "missing field \"id\"", "id = \"a-short-name\"", "give the scenario a name"));
+        };
+        let title = self.string(&tree, "title")?.unwrap_or_default();
+        let inherited = base.session.header;
+        let header = Header {
+            version: crate::jsonl::VERSION,
+            id: id.clone(),
+            title: title.clone(),
+            model: self.string(&tree, "model")?.or(inherited.model),
+            context_window: self.count(&tree, "context_window")?.or(inherited.context_window),
+            max_output: self.count(&tree, "max_output")?.or(inherited.max_output),
+            prefix_tokens: inherited.prefix_tokens,
+            source: inherited.source,
+            extra: inherited.extra,
+        };
+        let mut items: Vec<Located> = base.session.entries.into_iter().map(|entry| Located { line: 0, entry }).collect();
+        items.extend(base.session.facts.into_iter().map(|f| Located { line: 0, entry: Entry::Fact(f) }));
+        self.steps(&tree, &mut items)?;
+        let loaded = assemble(header, items, self.file, false)?;
+        if !loaded.session.entries.iter().any(|e| matches!(e, Entry::User(_) | Entry::Assistant(_))) {
+            return Err(Fault::new(1, "no messages", "[[step]] tables, or extends = \"…\"", "write at least one user step"));
+        }
+        Ok(Scenario {
+            id,
+            title,
+            why: self.string(&tree, "why")?.unwrap_or_default(),
+            pitfall: self.string(&tree, "pitfall")?.unwrap_or_default(),
+            tags: self.tags(&tree)?,
+            scale: self.scale(&tree)?.unwrap_or(base.scale),
+            expect: self.expect(text, &tree, base.expect)?,
+            session: loaded.session,
+            warnings: loaded.warnings,
+        })
+    }
+
+    /// Appends the steps and facts of the file; messages without an id get `m1`, `m2`, … by their place.
+    fn steps(&self, tree: &DeTable<'_>, items: &mut Vec<Located>) -> Result<(), Fault> {
+        let mut steps = self.tables(tree, "step")?;
+        for (line, step) in self.tables(tree, "fact")? {
+            let mut step = step;
+            step.insert("type".to_string(), Value::from("fact"));
+            steps.push((line, step));
+        }
+        let mut used: HashSet<String> = steps.iter().filter_map(|(_, s)| Some(s.get("id")?.as_str()?.to_string())).collect();
+        used.extend(items.iter().filter_map(|i| match &i.entry {
+            Entry::User(m) => Some(m.id.clone()),
+            Entry::Assistant(m) => Some(m.id.clone()),
+            _ => None,
+        }));
+        for (line, mut step) in steps {
+            let tag = step.get("type").and_then(Value::as_str).unwrap_or_default().to_string();
+            if matches!(tag.as_str(), "user" | "assistant") && !step.contains_key("id") {
+                let n = items.len() + 1;
+                let id = (n..).map(|n| format!("m{n}")).find(|id| used.insert(id.clone())).expect("there are more numbers than ids");
+                step.insert("id".to_string(), Value::String(id));
+            }
+            self.beside_file(&tag, &mut step, line)?;
+            arguments_as_text(&mut step);
+            items.push(Located { line, entry: fields::entry(step, line)? });
+        }
+        Ok(())
+    }
+
+    /// The tables of an array, each with its line; unknown keys are errors.
+    fn tables(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<(usize, Map<String, Value>)>, Fault> {
+        let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
+        let not_tables = |line| Fault::new(line, format!("{key:?} is not a list of tables"), format!("[[{key}]]"), "double the brackets");
+        let DeValue::Array(list) = value.get_ref() else { return Err(not_tables(self.line_of(tree, key))) };
+        let mut out = Vec::new();
+        for item in list.iter() {
+            let line = self.lines.of(item.span().start);
+            let DeValue::Table(table) = item.get_ref() else { return Err(not_tables(line)) };
+            let tag = table.get("type").and_then(|t| t.get_ref().as_str().map(str::to_string));
+            if let Some(tag) = if key == "fact" { Some("fact".to_string()) } else { tag } {
+                let kind = fields::kind(&tag, table.get("type").map_or(line, |t| self.lines.of(t.span().start)))?;
+                let mut known = kind.names();
+                if text_field(&tag).is_some() {
+                    known.push("file");
+                }
+                self.known_keys(table, &known, &format!("a {tag:?} entry"))?;
+            } else {
+                let kinds = KINDS.iter().map(|k| k.tag).collect::<Vec<_>>().join(", ");
+                return Err(Fault::new(line, "a step without \"type\"", format!("one of {kinds}"), "add type = \"…\""));
+            }
+            self.nested_keys(table)?;
+            out.push((line, toml_tree::object(table, line)?));
+        }
+        Ok(out)
+    }
+
+    fn nested_keys(&self, table: &DeTable<'_>) -> Result<(), Fault> {
+        const PART: &[&str] = &["type", "text", "encrypted", "id", "name", "arguments", "media_type", "url"];
+        const NESTED: &[(&str, &[&str])] = &[
+            ("calls", &["id", "name", "arguments"]),
+            ("parts", PART),
+            ("usage", &["input", "output", "cache_read", "cache_write"]),
+        ];
+        for (key, known) in NESTED {
+            match table.get(*key).map(|v| v.get_ref()) {
+                Some(DeValue::Table(t)) => self.known_keys(t, known, &format!("{key:?}"))?,
+                Some(DeValue::Array(list)) => {
+                    for inner in list.iter().filter_map(|v| v.get_ref().as_table()) {
+                        self.known_keys(inner, known, &format!("one of {key:?}"))?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces `file = "…"` by what that file says.
+    fn beside_file(&self, tag: &str, step: &mut Map<String, Value>, line: usize) -> Result<(), Fault> {
+        let (Some(field), Some(name)) = (text_field(tag), step.remove("file")) else { return Ok(()) };
+        let Value::String(name) = name else {
+            return Err(Fault::new(line, "\"file\" is not a string", "a file name beside the scenario", "put it in quotes"));
+        };
+        if step.contains_key(field) {
+            return Err(Fault::new(line, format!("both \"file\" and {field:?}"), "one of the two", "remove the other"));
+        }
+        let text = self.beside.text(&name).map_err(|e| {
+            Fault::new(line, format!("cannot read {name:?}: {e}"), "a text file beside the scenario", "check the name")
+        })?;
+        let value = if field == "definitions" {
+            serde_json::from_str(&text).map_err(|e| Fault::new(line, format!("{name}: {e}"), "a JSON list of tools", "correct that file"))?
+        } else {
+            Value::String(text)
+        };
+        step.insert(field.to_string(), value);
+        Ok(())
+    }
+
+    fn tags(&self, tree: &DeTable<'_>) -> Result<Vec<String>, Fault> {
+        let Some(value) = tree.get("tags") else { return Ok(Vec::new()) };
+        let line = self.lines.of(value.span().start);
+        serde_json::from_value(toml_tree::json(value.get_ref(), line)?)
+            .map_err(|e| Fault::new(line, format!("\"tags\" does not fit: {e}"), "a list of strings", "write tags = [\"…\"]"))
+    }
+
+    fn scale(&self, tree: &DeTable<'_>) -> Result<Option<f64>, Fault> {
+        let Some(value) = tree.get("scale") else { return Ok(None) };
+        let line = self.lines.of(value.span().start);
+        match toml_tree::json(value.get_ref(), line)?.as_f64().filter(|s| *s > 0.0) {
+            Some(scale) => Ok(Some(scale)),
+            None => Err(Fault::new(line, "\"scale\" does not fit", "a number above 0", "write 1.0 for no scaling")),
+        }
+    }
+
+    fn expect(&self, text: &str, tree: &DeTable<'_>, mut out: Expect) -> Result<Expect, Fault> {
+        let Some(value) = tree.get("expect") else { return Ok(out) };
+        let line = self.lines.of(value.span().start);
+        let whole: toml::Table = toml::from_str(text).map_err(|e| Fault::new(line, e.message(), "TOML", "correct the syntax"))?;
+        let (Some(toml::Value::Table(checks)), DeValue::Table(places)) = (whole.get("expect"), value.get_ref()) else {
+            return Err(Fault::new(line, "\"expect\" is not a table", "[expect]", "write it as a table"));
+        };
+        for (key, check) in checks {
+            let line = self.line_of(places, key);
+            let slot = match key.as_str() {
+                "requests" => &mut out.requests,
+                "steps" => &mut out.steps,
+                _ if check.is_table() => {
+                    out.strategies.insert(key.clone(), check.clone());
+                    continue;
+                }
+                _ => {
+                    let hint = nearest::hint(key, &["requests", "steps"]);
+                    return Err(Fault::new(line, format!("unknown check {key:?}"), "a known check or a table named after a strategy", hint));
+                }
+            };
+            let n = check.as_integer().and_then(|n| u64::try_from(n).ok());
+            *slot = Some(n.ok_or_else(|| Fault::new(line, format!("{key:?} does not fit"), "a number from 0", "write a whole number"))?);
+        }
+        Ok(out)
+    }
+
+    fn string(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<String>, Fault> {
+        match tree.get(key) {
+            None => Ok(None),
+            Some(v) => match v.get_ref().as_str() {
+                Some(s) => Ok(Some(s.to_string())),
+                None => Err(Fault::new(self.line_of(tree, key), format!("{key:?} is not a string"), "a string", "put it in quotes")),
+            },
+        }
+    }
+
+    fn count(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<u64>, Fault> {
+        let Some(value) = tree.get(key) else { return Ok(None) };
+        let line = self.lines.of(value.span().start);
+        match toml_tree::json(value.get_ref(), line)?.as_u64() {
+            Some(n) => Ok(Some(n)),
+            None => Err(Fault::new(line, format!("{key:?} does not fit"), "a number of tokens", "write a whole number")),
+        }
+    }
+
+    fn known_keys(&self, table: &DeTable<'_>, known: &[&str], whose: &str) -> Result<(), Fault> {
+        for key in table.keys() {
+            if !known.contains(&key.get_ref().as_ref()) {
+                let line = self.lines.of(key.span().start);
+                let (what, expected) = (format!("unknown key {:?}", key.get_ref()), format!("a key of {whose}"));
+                return Err(Fault::new(line, what, expected, nearest::hint(key.get_ref(), known)));
+            }
+        }
+        Ok(())
+    }
+
+    fn line_of(&self, table: &DeTable<'_>, key: &str) -> usize {
+        table.keys().find(|k| k.get_ref() == key).map_or(1, |k| self.lines.of(k.span().start))
+    }
+}
+
+/// The field that `file = "…"` fills.
+fn text_field(tag: &str) -> Option<&'static str> {
+    match tag {
+        "system" | "memory" | "repo_map" | "file" | "user" | "assistant" => Some("text"),
+        "tool" => Some("output"),
+        "tools" => Some("definitions"),
+        _ => None,
+    }
+}
+
+/// Call arguments written as a table become their compact JSON text.
+fn arguments_as_text(step: &mut Map<String, Value>) {
+    for key in ["calls", "parts"] {
+        for call in step.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(arguments) = call.get_mut("arguments").filter(|a| a.is_object()) {
+                *arguments = Value::String(arguments.to_string());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "scenario_tests.rs"]
+mod tests;

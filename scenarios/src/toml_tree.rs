@@ -1,0 +1,75 @@
+//! TOML with places: turning parsed values into JSON values, and offsets into line numbers.
+
+use serde_json::{Map, Number, Value};
+use toml::de::{DeTable, DeValue};
+
+use crate::error::Fault;
+
+/// Start offsets of the lines of a text.
+pub(crate) struct Lines(Vec<usize>);
+
+impl Lines {
+    pub(crate) fn new(text: &str) -> Lines {
+        Lines(std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect())
+    }
+
+    /// The line of a byte offset, counted from 1.
+    pub(crate) fn of(&self, offset: usize) -> usize {
+        self.0.partition_point(|start| *start <= offset).max(1)
+    }
+}
+
+/// Parses a document, with the line of a syntax error.
+pub(crate) fn parse<'a>(text: &'a str, lines: &Lines) -> Result<DeTable<'a>, Fault> {
+    DeTable::parse(text).map(toml::Spanned::into_inner).map_err(|e| {
+        let line = e.span().map_or(1, |s| lines.of(s.start));
+        let what = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
+        Fault::new(line, format!("not TOML: {what}"), "a scenario in TOML", "correct the syntax")
+    })
+}
+
+/// A value as JSON; dates become their text.
+pub(crate) fn json(value: &DeValue<'_>, line: usize) -> Result<Value, Fault> {
+    Ok(match value {
+        DeValue::String(s) => Value::String(s.to_string()),
+        DeValue::Boolean(b) => Value::Bool(*b),
+        DeValue::Datetime(d) => Value::String(d.to_string()),
+        DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).map(Value::from).map_err(|_| number(i.as_str(), line))?,
+        DeValue::Float(f) => {
+            let n = f.as_str().parse::<f64>().ok().and_then(Number::from_f64);
+            Value::Number(n.ok_or_else(|| number(f.as_str(), line))?)
+        }
+        DeValue::Array(a) => Value::Array(a.iter().map(|v| json(v.get_ref(), line)).collect::<Result<_, _>>()?),
+        DeValue::Table(t) => Value::Object(object(t, line)?),
+    })
+}
+
+/// A table as a JSON object.
+pub(crate) fn object(table: &DeTable<'_>, line: usize) -> Result<Map<String, Value>, Fault> {
+    table.iter().map(|(k, v)| Ok((k.get_ref().to_string(), json(v.get_ref(), line)?))).collect()
+}
+
+fn number(text: &str, line: usize) -> Fault {
+    Fault::new(line, format!("number {text} is out of range"), "a number of 64 bits", "use a smaller one")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_become_lines() {
+        let lines = Lines::new("a\nbc\n\nd");
+        assert_eq!([0, 1, 2, 4, 5, 6, 99].map(|o| lines.of(o)), [1, 1, 2, 2, 3, 4, 4]);
+    }
+
+    #[test]
+    fn values_become_json() {
+        let text = "a = 0x10\nb = [1.5, true, \"x\"]\nc = { d = 1979-05-27 }\n";
+        let tree = parse(text, &Lines::new(text)).unwrap();
+        assert_eq!(Value::Object(object(&tree, 1).unwrap()), serde_json::json!({"a": 16, "b": [1.5, true, "x"], "c": {"d": "1979-05-27"}}));
+        let broken = "a = 1\nb = = 2\n";
+        assert_eq!(parse(broken, &Lines::new(broken)).unwrap_err().line, 2);
+        assert!(json(&DeValue::parse("inf").unwrap().into_inner(), 1).is_err());
+    }
+}

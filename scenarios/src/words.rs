@@ -1,0 +1,111 @@
+//! Words that carry exact knowledge: paths, numbers and identifiers of eight or more characters.
+
+/// Shortest word that counts, in characters.
+const SHORTEST: usize = 8;
+
+/// Longest word that counts, in bytes: beyond it stand keys, hashes of bundles, encoded data.
+const LONGEST: usize = 200;
+
+/// Calls `found` with every such word of a text, in order, with repetitions.
+pub(crate) fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
+    let bytes = text.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        let start = i;
+        while i < bytes.len() && in_word(bytes, i) {
+            i += 1;
+        }
+        if i > start {
+            let word = trimmed(&text[start..i]);
+            if (SHORTEST..=LONGEST).contains(&word.len()) && (is_path(word) || is_number(word) || is_identifier(word)) {
+                found(word);
+            }
+        }
+        i += 1;
+    }
+}
+
+/// Whether the byte at `i` belongs to a word; all of them are ASCII, so words end at character boundaries.
+fn in_word(bytes: &[u8], i: usize) -> bool {
+    match bytes[i] {
+        b'.' | b'/' | b'_' | b'-' | b'~' | b'@' => true,
+        b':' => bytes.get(i + 1) == Some(&b':') || i > 0 && bytes[i - 1] == b':',
+        b => b.is_ascii_alphanumeric(),
+    }
+}
+
+fn trimmed(word: &str) -> &str {
+    let word = word.trim_end_matches(['.', '-', '/', '@', '~', ':']).trim_start_matches(['-', ':', '@']);
+    let word = word.strip_prefix("./").unwrap_or(word);
+    if word.starts_with("../") { word } else { word.trim_start_matches('.') }
+}
+
+/// A word with folders, or a file name with an extension that begins with a letter.
+pub(crate) fn is_path(word: &str) -> bool {
+    if word.contains("//") {
+        return false;
+    }
+    if word.contains('/') {
+        return word.split('/').filter(|p| p.bytes().any(|b| b.is_ascii_alphanumeric())).count() > 1;
+    }
+    match word.rsplit_once('.') {
+        Some((name, ext)) => !name.is_empty() && (1..=5).contains(&ext.len()) && is_extension(ext) && !word.contains("::"),
+        None => false,
+    }
+}
+
+fn is_extension(ext: &str) -> bool {
+    ext.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) && ext.as_bytes()[0].is_ascii_lowercase()
+}
+
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-')) && word.bytes().any(|b| b.is_ascii_digit())
+}
+
+/// A word that no one would write in prose: with an underscore, a digit, `::` or a capital after a small letter.
+fn is_identifier(word: &str) -> bool {
+    let b = word.as_bytes();
+    if word.contains('/') || !b.iter().any(u8::is_ascii_alphabetic) {
+        return false;
+    }
+    word.contains("::")
+        || b.windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase())
+        || b.iter().any(|c| *c == b'_' || c.is_ascii_digit())
+}
+
+/// A word and, if it is a path, its ends after each slash, longest first: what an agent writes may name the file from another
+/// folder than the tool did.
+pub(crate) fn forms(word: &str) -> impl Iterator<Item = &str> {
+    let ends = if is_path(word) { word.match_indices('/').map(|(i, _)| i + 1).collect() } else { Vec::new() };
+    std::iter::once(word).chain(ends.into_iter().map(|i| &word[i..]).filter(|w| w.len() >= SHORTEST && is_path(w)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<&str> {
+        let mut out = Vec::new();
+        each(text, |w| out.push(w));
+        out
+    }
+
+    #[test]
+    fn paths_numbers_and_identifiers_are_words() {
+        let text = "In ./src/auth/login.ts:42, parse_token::run failed; userSession 20260108 and 1_234_567 (see `README.md`).";
+        assert_eq!(words(text), ["src/auth/login.ts", "parse_token::run", "userSession", "20260108", "1_234_567", "README.md"]);
+        assert_eq!(words("/etc/app/config.yaml."), ["/etc/app/config.yaml"]);
+        assert_eq!(words("naïve→fn_with_name→x"), ["fn_with_name"]);
+    }
+
+    #[test]
+    fn prose_and_rulers_are_no_words() {
+        assert_eq!(words("Something important, well-known and/or understood... https://example.org ======== --------"), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn a_path_has_its_ends_as_forms() {
+        assert_eq!(forms("/home/me/src/auth.ts").collect::<Vec<_>>(), ["/home/me/src/auth.ts", "home/me/src/auth.ts", "me/src/auth.ts", "src/auth.ts"]);
+        assert_eq!(forms("parse_token").collect::<Vec<_>>(), ["parse_token"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Yardsticks: no compaction at all, in an unlimited and in the real window, and nothing kept at all.
+
+use async_trait::async_trait;
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::record::CompactionKind;
+use ctxbench_core::request::Phase;
+use ctxbench_core::strategy::{Flow, Strategy};
+
+use crate::common::{is_fixed, step_starts};
+
+const NOTHING: Matrix = Matrix {
+    layers: "0",
+    llm_calls: "none",
+    user_messages: "verbatim",
+    tool_results: "verbatim",
+    cache: "append-only: the prefix never changes",
+    afterwards: "n/a",
+    token_counting: "none",
+    pre_send_check: "none",
+    overflow_response: "the session ends",
+    thinking: "verbatim",
+    memory: "none",
+    undo: "n/a",
+};
+
+/// No compaction in an unlimited window: the 100 % row.
+pub const REFERENCE: Descriptor = Descriptor {
+    name: "reference",
+    summary: "no compaction in an unlimited window (hypothetical): the 100 % row",
+    versions: &["1"],
+    sources: &["definition: DESIGN.md §6"],
+    settings: &[],
+    matrix: Matrix { overflow_response: "cannot overflow", ..NOTHING },
+    wording: &[],
+    standing: Standing::Hypothetical,
+    manual: false,
+    build: |_: &Build<'_>| Box::new(Nothing),
+};
+
+/// No compaction in the real window.
+pub const NONE: Descriptor = Descriptor {
+    name: "none",
+    summary: "no compaction in the real window: dies when it is full",
+    standing: Standing::Control,
+    matrix: NOTHING,
+    ..REFERENCE
+};
+
+struct Nothing;
+
+#[async_trait]
+impl Strategy for Nothing {}
+
+/// Nothing but the newest message and step.
+pub const KEEP_NOTHING: Descriptor = Descriptor {
+    name: "keep-nothing",
+    summary: "shows the newest user message and step only: the other end of the scale",
+    standing: Standing::Control,
+    matrix: Matrix {
+        layers: "1: drop everything old",
+        user_messages: "only the newest",
+        tool_results: "only the newest step's",
+        cache: "only the system part stays",
+        afterwards: "nothing",
+        ..NOTHING
+    },
+    build: |_: &Build<'_>| Box::new(KeepNothing),
+    ..REFERENCE
+};
+
+struct KeepNothing;
+
+#[async_trait]
+impl Strategy for KeepNothing {
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let blocks = s.context.blocks();
+        let last_user = blocks.iter().rposition(|b| b.kind == BlockKind::User);
+        let last_message = last_user.map(|i| blocks[i].message);
+        let step = step_starts(blocks).last().copied().filter(|i| Some(*i) > last_user).unwrap_or(blocks.len());
+        let kept: Vec<_> = blocks
+            .iter()
+            .enumerate()
+            .filter(|(i, b)| is_fixed(b) || Some(b.message) == last_message || *i >= step)
+            .map(|(_, b)| b.clone())
+            .collect();
+        if kept.len() < blocks.len() {
+            // Steps stay whole, so the edit is always valid.
+            let _ = s.compacted(CompactionKind::Drop, "drop_all", Phase::MidTurn, kept);
+        }
+        Flow::Proceed
+    }
+}

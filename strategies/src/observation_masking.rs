@@ -1,0 +1,84 @@
+//! Observation masking: every tool result but the newest M shows a placeholder.
+//!
+//! The baseline of "The Complexity Trap" (arXiv 2508.21433, M = 10), which cost half and solved as much as no compaction there
+//! (facts/peers-and-metrics.md §1b). Results are masked in batches, because masking one at each step would break the prompt cache each time.
+
+use async_trait::async_trait;
+use ctxbench_core::block::{BlockKind, Form};
+use ctxbench_core::compaction::clear_outputs;
+use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::record::CompactionKind;
+use ctxbench_core::request::Phase;
+use ctxbench_core::settings::{Default, Kind, Setting};
+use ctxbench_core::strategy::{Flow, Strategy};
+
+/// What the strategy says of itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "observation-masking",
+    summary: "all tool results but the newest M show a placeholder",
+    versions: &["1"],
+    sources: &["facts/peers-and-metrics.md §1b: arXiv 2508.21433, masking with M = 10"],
+    settings: &[
+        Setting {
+            name: "keep",
+            kind: Kind::Count,
+            default: Default::Int(10),
+            help: "newest tool results that stay",
+            source: "facts/peers-and-metrics.md §1b: M = 10",
+        },
+        Setting {
+            name: "batch",
+            kind: Kind::Count,
+            default: Default::Int(1),
+            help: "results masked at a time",
+            source: "arXiv 2508.21433 masks at every step",
+        },
+    ],
+    matrix: Matrix {
+        layers: "1: mask old tool results",
+        llm_calls: "none",
+        user_messages: "verbatim",
+        tool_results: "newest M verbatim, older ones a placeholder",
+        cache: "the prefix breaks at the newest masked result, at every step",
+        afterwards: "nothing",
+        token_counting: "none: counts results",
+        pre_send_check: "none",
+        overflow_response: "the session ends",
+        thinking: "verbatim",
+        memory: "none",
+        undo: "results stay in the history",
+    },
+    wording: &[("observation-masking.placeholder", "(this output was left out to save space)")],
+    standing: Standing::Contender,
+    manual: false,
+    build: |b: &Build<'_>| {
+        Box::new(ObservationMasking {
+            keep: b.settings.num("keep") as usize,
+            batch: (b.settings.num("batch") as usize).max(1),
+            placeholder: b.wording.get("observation-masking.placeholder"),
+        })
+    },
+};
+
+struct ObservationMasking {
+    keep: usize,
+    batch: usize,
+    placeholder: std::sync::Arc<str>,
+}
+
+#[async_trait]
+impl Strategy for ObservationMasking {
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let blocks = s.context.blocks();
+        let live: Vec<usize> =
+            (0..blocks.len()).filter(|&i| blocks[i].kind == BlockKind::Output && blocks[i].form != Form::Cleared).collect();
+        if live.len() >= self.keep + self.batch {
+            let old = &live[..live.len() - self.keep];
+            let masked = clear_outputs(blocks, old, &self.placeholder);
+            // Clearing separates nothing.
+            let _ = s.compacted(CompactionKind::Clear, "mask", Phase::MidTurn, masked);
+        }
+        Flow::Proceed
+    }
+}

@@ -1,0 +1,500 @@
+//! OpenCode: the head of the session becomes a summary behind a marker message, the newest steps stay as they are.
+//!
+//! Follows release 1.18 (facts/opencode.md, sections named at the constants). Two layers: old tool results are cleared after a
+//! turn (only if switched on), and when the usage that the provider reported reaches the usable window, the head goes as one
+//! text transcript to a summary request with a system prompt of its own; a synthetic message then asks the model to go on.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
+use ctxbench_core::compaction::{PruneRule, PruneStep, prune_walk};
+use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
+use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::provider::Provider;
+use ctxbench_core::record::CompactionKind;
+use ctxbench_core::request::{ModelError, Phase, Reply, Request};
+use ctxbench_core::settings::{Default, Kind, Setting, scale_tokens};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::tokens::utf16_div4_round;
+
+use crate::opencode_log::{Entry, Log};
+use crate::opencode_rules::{BUFFER, Limits, OUTPUT_CAP, filter_compacted, max_output, select_tail, tail_budget, usable};
+
+/// What the strategy says of itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "opencode",
+    summary: "OpenCode: summary of the head behind a marker, newest steps verbatim; optional pruning of old tool results",
+    versions: &["1.18"],
+    sources: &["facts/opencode.md: released program 1.18.33 read and observed"],
+    settings: &[
+        Setting {
+            name: "auto",
+            kind: Kind::Flag,
+            default: Default::Flag(true),
+            help: "compact automatically",
+            source: "facts/opencode.md §2, compaction.auto",
+        },
+        Setting {
+            name: "prune",
+            kind: Kind::Flag,
+            default: Default::Flag(false),
+            help: "clear old tool results after a turn",
+            source: "facts/opencode.md §1: off unless set in 1.18",
+        },
+        Setting {
+            name: "prune_protect",
+            kind: Kind::Tokens,
+            default: Default::Int(40_000),
+            help: "newest tool results that pruning leaves",
+            source: "facts/opencode.md §1, PRUNE_PROTECT",
+        },
+        Setting {
+            name: "prune_minimum",
+            kind: Kind::Tokens,
+            default: Default::Int(20_000),
+            help: "pruning must free more than this",
+            source: "facts/opencode.md §1, PRUNE_MINIMUM",
+        },
+        Setting {
+            name: "reserved",
+            kind: Kind::Tokens,
+            default: Default::Auto,
+            help: "kept free where the model has an input limit; auto = min(20k, largest reply)",
+            source: "facts/opencode.md §2",
+        },
+        Setting {
+            name: "tail_turns",
+            kind: Kind::Count,
+            default: Default::Auto,
+            help: "newest turns that may stay verbatim; auto = no limit",
+            source: "facts/opencode.md §3.2, compaction.tail_turns",
+        },
+        Setting {
+            name: "preserve_recent_tokens",
+            kind: Kind::Tokens,
+            default: Default::Auto,
+            help: "budget of the verbatim tail; auto = a quarter of the usable window within bounds",
+            source: "facts/opencode.md §3.2",
+        },
+        Setting {
+            name: "tail_least",
+            kind: Kind::Tokens,
+            default: Default::Int(2_000),
+            help: "lower bound of that budget",
+            source: "facts/opencode.md §3.2",
+        },
+        Setting {
+            name: "tail_most",
+            kind: Kind::Tokens,
+            default: Default::Int(15_000),
+            help: "upper bound of that budget",
+            source: "facts/opencode.md §3.2",
+        },
+        Setting {
+            name: "model",
+            kind: Kind::Text,
+            default: Default::Auto,
+            help: "model of the summary; auto = the session's",
+            source: "facts/opencode.md §3.2, agent.compaction.model",
+        },
+    ],
+    matrix: Matrix {
+        layers: "2: clear old tool results (off by default), summary with a verbatim tail",
+        llm_calls: "1 per compaction",
+        user_messages: "in the summary, except those in the tail; repeated after a provider overflow",
+        tool_results: "tail verbatim; cut to 2,000 characters for the summariser; clearing keeps the call",
+        cache: "summary request has its own system prompt, so it reads nothing; the prefix is rewritten after it",
+        afterwards: "a synthetic message asks the model to go on",
+        token_counting: "usage reported by the provider; UTF-16 length / 4 for pruning and tail",
+        pre_send_check: "none: only after a step, by reported usage",
+        overflow_response: "compacts without the last user message and repeats it",
+        thinking: "kept in the tail, written into the transcript",
+        memory: "AGENTS.md / CLAUDE.md in the system prompt",
+        undo: "everything stays in the store; reverting past a compaction undoes it",
+    },
+    wording: &[
+        ("opencode.summary_system", SYSTEM),
+        ("opencode.intro", "This is the conversation up to now:\n<conversation>\n"),
+        ("opencode.first", "\n</conversation>\n\nWrite a fresh summary of it that another agent can work from.\n\n"),
+        ("opencode.prior_open", "\n</conversation>\n\n<prior-summary>\n"),
+        (
+            "opencode.prior_close",
+            "\n</prior-summary>\n\nMerge the summary above with the conversation. What you do not carry forward is lost; drop only what is no longer true.\n\n",
+        ),
+        ("opencode.template", TEMPLATE),
+        ("opencode.marker", "Summarise the work so far."),
+        ("opencode.continue", "Go on with the next step if there is one. If it is unclear what to do, stop and ask."),
+        (
+            "opencode.continue_overflow",
+            "The request before this was larger than the model accepts, probably because of big attachments, and was taken out.\n\n",
+        ),
+    ],
+    standing: Standing::Contender,
+    manual: true,
+    build,
+};
+
+const SYSTEM: &str = "You write summaries of coding sessions so that another agent can take over. Follow the structure you are given. \
+Do not answer questions that appear in the conversation and do not go on with the task. Write in the language of the conversation.";
+
+const TEMPLATE: &str = "Use exactly these headings:\n<template>\n## Objective\n## Important Details\n## Work State\n### Completed\n### Active\n### Blocked\n\
+## Next Move\n## Relevant Files\n</template>\nShort bullet points. Keep every heading even if nothing stands under it. Copy paths, commands and error texts exactly. \
+Do not mention that you are summarising.";
+
+fn build(b: &Build<'_>) -> Box<dyn Strategy> {
+    let s = b.settings;
+    let text = |name: &str| b.wording.get(&format!("opencode.{name}"));
+    Box::new(OpenCode {
+        auto: s.flag("auto"),
+        prune: s.flag("prune"),
+        rule: PruneRule { protect: s.num("prune_protect"), minimum: s.num("prune_minimum"), minimum_suffices: false },
+        reserved: s.int("reserved"),
+        tail_turns: s.int("tail_turns").map(|n| n as i64),
+        preserve: s.int("preserve_recent_tokens"),
+        tail_bounds: (s.num("tail_least"), s.num("tail_most")),
+        summary_model: s.word("model").map(Arc::from),
+        summary_limits: None,
+        cap: scale_tokens(OUTPUT_CAP, b.scale),
+        buffer: scale_tokens(BUFFER, b.scale),
+        words: Words {
+            system: text("summary_system"),
+            intro: text("intro"),
+            first: text("first"),
+            prior_open: text("prior_open"),
+            prior_close: text("prior_close"),
+            template: text("template"),
+            marker: text("marker"),
+            go_on: text("continue"),
+            overflow: text("continue_overflow"),
+        },
+        log: Log::default(),
+        last_count: 0,
+        pending: None,
+    })
+}
+
+struct Words {
+    system: Arc<str>,
+    intro: Arc<str>,
+    first: Arc<str>,
+    prior_open: Arc<str>,
+    prior_close: Arc<str>,
+    template: Arc<str>,
+    marker: Arc<str>,
+    go_on: Arc<str>,
+    overflow: Arc<str>,
+}
+
+struct OpenCode {
+    auto: bool,
+    prune: bool,
+    rule: PruneRule,
+    reserved: Option<u64>,
+    tail_turns: Option<i64>,
+    preserve: Option<u64>,
+    tail_bounds: (u64, u64),
+    summary_model: Option<Arc<str>>,
+    /// Limits of the summary model where it is another one.
+    summary_limits: Option<Limits>,
+    cap: u64,
+    buffer: u64,
+    words: Words,
+    log: Log,
+    last_count: u64,
+    /// A compaction that was asked for and never finished: (auto, overflow).
+    pending: Option<(bool, bool)>,
+}
+
+/// What became of a compaction.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    Continue,
+    Stop,
+}
+
+impl OpenCode {
+    fn limits(s: &Engine) -> Limits {
+        Limits { context: s.model.window, output: s.model.max_output, input: s.model.input_limit }
+    }
+
+    fn usable(&self, s: &Engine) -> u64 {
+        usable(Self::limits(s), self.reserved, self.cap, self.buffer)
+    }
+
+    fn overflows(&self, s: &Engine) -> bool {
+        self.auto && s.model.window != 0 && self.last_count >= self.usable(s)
+    }
+
+    /// Stores a marker and carries the compaction out.
+    async fn compaction(&mut self, s: &mut Engine, phase: Phase, auto: bool, overflow: bool) -> Outcome {
+        self.log.sync(s);
+        let marker = s.synthetic(BlockKind::Marker, Role::User, self.words.marker.clone(), vec![]);
+        let parent = marker.message;
+        self.log.push(Entry::marker(marker));
+        self.process(s, phase, auto, overflow, parent).await
+    }
+
+    /// Summarises the head, keeps the tail, and shows the result (facts §3.2, §3.3).
+    async fn process(&mut self, s: &mut Engine, phase: Phase, auto: bool, overflow: bool, parent: MessageId) -> Outcome {
+        self.pending = None;
+        let view = filter_compacted(&self.log.stored());
+        let mut messages = view.clone();
+        if messages.last().is_some_and(|&i| self.log[i].is_marker()) {
+            messages.pop();
+        }
+        let replay = if overflow { self.replay_point(&messages) } else { None };
+        if let Some(at) = replay {
+            messages.truncate(at);
+        }
+        let replayed = replay.map(|at| view[at]);
+        let prior = self.hide_compactions(&mut messages);
+        let tail = self.tail_start(s, &messages);
+        let head = &messages[..tail.unwrap_or(messages.len())];
+        let request = self.summary_request(s, phase, head, prior);
+        let reply = match s.send(&request).await {
+            Ok(reply) if !reply.has_calls() => reply,
+            Ok(_) => {
+                self.log.push(Entry::failed_summary(s, parent, false));
+                self.pending = Some((auto, overflow));
+                return Outcome::Stop;
+            }
+            Err(e) => {
+                let finished = e.is_overflow();
+                self.log.push(Entry::failed_summary(s, parent, finished));
+                self.pending = (!finished).then_some((auto, overflow));
+                return Outcome::Stop;
+            }
+        };
+        let text = reply.text().unwrap_or_default();
+        let origin = head.iter().flat_map(|&i| self.log[i].origin()).collect();
+        let summary = s.synthetic(BlockKind::Summary, Role::Assistant, text, origin);
+        let tail_id = tail.map(|t| self.log[messages[t]].id());
+        self.log.set_tail(parent, tail_id);
+        self.log.push(Entry::summary(summary, parent));
+        if auto {
+            match replayed {
+                Some(i) => self.replay(s, i),
+                None => {
+                    let text = if overflow { format!("{}{}", self.words.overflow, self.words.go_on) } else { self.words.go_on.to_string() };
+                    let block = s.synthetic(BlockKind::Continue, Role::User, text, vec![]);
+                    self.log.push(Entry::user(block));
+                }
+            }
+        }
+        self.show(s, "summary", CompactionKind::Summarise, phase);
+        Outcome::Continue
+    }
+
+    /// Position of the nearest earlier real user message, if another one stands before it.
+    fn replay_point(&self, messages: &[usize]) -> Option<usize> {
+        let at = messages.iter().rposition(|&i| self.log[i].is_user() && !self.log[i].is_marker())?;
+        messages[..at].iter().any(|&i| self.log[i].is_user() && !self.log[i].is_marker()).then_some(at)
+    }
+
+    fn replay(&mut self, s: &mut Engine, i: usize) {
+        let texts: Vec<String> = self.log[i]
+            .blocks
+            .iter()
+            .map(|b| match &b.media {
+                Some(m) => format!("[Attached {}: {}]", m.media_type, m.name.as_deref().unwrap_or("file")),
+                None => b.text.to_string(),
+            })
+            .collect();
+        for text in texts {
+            let block = s.synthetic(BlockKind::ReplayedUser, Role::User, text, self.log[i].origin());
+            self.log.push(Entry::user(block));
+        }
+    }
+
+    /// Takes finished marker-summary pairs out and returns the text of the newest summary.
+    fn hide_compactions(&self, messages: &mut Vec<usize>) -> Option<String> {
+        let mut hidden: HashSet<MessageId> = HashSet::new();
+        let mut prior = None;
+        for &i in messages.iter() {
+            let e = &self.log[i];
+            if e.stored.summary && e.stored.finished && !e.stored.error {
+                if let Some(p) = e.stored.parent.filter(|p| self.log.is_marker(*p)) {
+                    hidden.extend([p, e.id()]);
+                    if prior.as_ref().is_none_or(|(id, _)| *id < e.id()) {
+                        prior = Some((e.id(), e.text()));
+                    }
+                }
+            }
+        }
+        messages.retain(|&i| !hidden.contains(&self.log[i].id()));
+        prior.map(|(_, text)| text)
+    }
+
+    fn tail_start(&self, s: &Engine, messages: &[usize]) -> Option<usize> {
+        let usable = match self.summary_limits {
+            Some(l) => usable(l, self.reserved, self.cap, self.buffer),
+            None => self.usable(s),
+        };
+        let budget = tail_budget(usable, self.preserve, self.tail_bounds.0, self.tail_bounds.1);
+        select_tail(&self.log.turns(messages), self.tail_turns, budget)
+    }
+
+    fn summary_request(&self, s: &Engine, phase: Phase, head: &[usize], prior: Option<String>) -> Request {
+        let w = &self.words;
+        let transcript = self.log.transcript(head);
+        let text = match &prior {
+            None => format!("{}{transcript}{}{}", w.intro, w.first, w.template),
+            Some(p) => format!("{}{transcript}{}{p}{}{}", w.intro, w.prior_open, w.prior_close, w.template),
+        };
+        let mut blocks = if s.fixed.summary_base.is_empty() {
+            vec![Draft::synthetic(BlockKind::Base, Role::System, w.system.clone()).build(MessageId(u32::MAX), vec![])]
+        } else {
+            s.fixed.summary_base.clone()
+        };
+        blocks.push(Draft::synthetic(BlockKind::SummaryPrompt, Role::User, text).build(MessageId(u32::MAX), vec![]));
+        let mut r = s.summary_request(phase, blocks, false);
+        if let Some(m) = &self.summary_model {
+            r.model = m.clone();
+        }
+        r.max_tokens = Some(max_output(self.summary_limits.unwrap_or(Self::limits(s)), self.cap));
+        r.breakpoints = breakpoints(s, &r.blocks);
+        r
+    }
+
+    /// Shows the stored messages as the program would send them.
+    fn show(&self, s: &mut Engine, mechanism: &'static str, kind: CompactionKind, phase: Phase) {
+        let mut blocks: Vec<Arc<Block>> = s
+            .context
+            .blocks()
+            .iter()
+            .filter(|b| matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap))
+            .cloned()
+            .collect();
+        blocks.extend(filter_compacted(&self.log.stored()).into_iter().flat_map(|i| self.log[i].shown()));
+        // Messages go whole, and calls stand in the message of their results, so the edit is always valid.
+        let _ = s.compacted(kind, mechanism, phase, blocks);
+    }
+
+    /// Clears old tool results: all messages, newest first, the last two user turns left alone (facts §1).
+    fn prune(&mut self, s: &mut Engine) {
+        self.log.sync(s);
+        let (mut turns, mut steps, mut places) = (0, Vec::new(), Vec::new());
+        'walk: for i in (0..self.log.len()).rev() {
+            let e = &self.log[i];
+            turns += usize::from(e.is_user());
+            if turns < 2 {
+                continue;
+            }
+            if e.stored.summary {
+                break;
+            }
+            for (j, b) in e.blocks.iter().enumerate().rev().filter(|(_, b)| b.kind == BlockKind::Output) {
+                if b.is_error || b.call.as_ref().is_some_and(|c| c.name == "skill") {
+                    continue;
+                }
+                if b.form == Form::Cleared {
+                    break 'walk;
+                }
+                steps.push(PruneStep::Result(utf16_div4_round(&b.text)));
+                places.push((i, j));
+            }
+        }
+        let chosen = prune_walk(steps, self.rule);
+        if chosen.is_empty() {
+            return;
+        }
+        for k in chosen {
+            let (i, j) = places[k];
+            self.log.clear(i, j);
+        }
+        self.show(s, "prune", CompactionKind::Clear, Phase::PostTurn);
+    }
+}
+
+/// Anthropic only: the first two system messages and the last two others (facts §6).
+fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
+    if s.model.provider != Provider::Anthropic {
+        return Vec::new();
+    }
+    let systems: Vec<usize> = (0..blocks.len()).filter(|&i| blocks[i].role == Role::System).take(2).collect();
+    let ends = |i: usize| {
+        i + 1 == blocks.len() || {
+            let (a, b) = (&blocks[i], &blocks[i + 1]);
+            !(a.message == b.message || (a.role == Role::Tool && b.role == Role::Tool))
+        }
+    };
+    let mut last: Vec<usize> = (0..blocks.len()).rev().filter(|&i| blocks[i].role != Role::System && ends(i)).take(2).collect();
+    last.reverse();
+    systems.into_iter().chain(last).collect()
+}
+
+#[async_trait]
+impl Strategy for OpenCode {
+    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.log.sync(s);
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        // A compaction that never finished is still waiting; it now answers the new user message (facts §3.4).
+        if let Some((auto, overflow)) = self.pending {
+            self.log.sync(s);
+            if let Some(parent) = self.log.newest_user() {
+                if self.process(s, Phase::PreTurn, auto, overflow, parent).await == Outcome::Stop {
+                    return Flow::EndTurn;
+                }
+            }
+        }
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        r.max_tokens = Some(max_output(Self::limits(s), self.cap));
+        r.breakpoints = breakpoints(s, &r.blocks);
+        r
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+        self.last_count = reply.usage.total();
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        self.log.sync(s);
+        if !self.overflows(s) {
+            return Flow::Proceed;
+        }
+        s.trigger("step_finish", self.last_count, self.usable(s));
+        let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
+        match self.compaction(s, phase, true, false).await {
+            Outcome::Continue => Flow::Again,
+            Outcome::Stop => Flow::EndTurn,
+        }
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        if !e.is_overflow() {
+            // Retryable errors are tried five times more (facts §2).
+            return if attempt <= 5 { Flow::Again } else { Flow::FailTurn(e.to_string()) };
+        }
+        if !self.auto {
+            return Flow::FailTurn(e.to_string());
+        }
+        self.log.sync(s);
+        self.log.push_failed_reply(s);
+        s.trigger("provider_overflow", s.model.window, self.usable(s));
+        match self.compaction(s, Phase::MidTurn, true, true).await {
+            Outcome::Continue => Flow::Again,
+            Outcome::Stop => Flow::EndTurn,
+        }
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        if self.prune {
+            self.prune(s);
+        }
+    }
+
+    async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Result<(), Unsupported> {
+        self.compaction(s, Phase::StandaloneTurn, false, false).await;
+        Ok(())
+    }
+}

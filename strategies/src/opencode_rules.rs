@@ -1,0 +1,195 @@
+//! OpenCode's rules as pure functions (facts/opencode.md §1-4): what fits, where the tail starts, which messages are sent.
+
+use ctxbench_core::block::MessageId;
+use ctxbench_core::compaction::head_cut;
+use ctxbench_core::tokens::utf16_len;
+
+/// Limits of a model as OpenCode knows them, tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Context window; 0 = unknown.
+    pub context: u64,
+    /// Largest reply.
+    pub output: u64,
+    /// Separate limit on input.
+    pub input: Option<u64>,
+}
+
+/// `OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX`'s default: replies are capped at this (facts §2).
+pub const OUTPUT_CAP: u64 = 32_000;
+/// Buffer kept free where a model has an input limit (facts §2, COMPACTION_BUFFER).
+pub const BUFFER: u64 = 20_000;
+
+/// `min(output, cap)`, or the cap when that is 0.
+pub fn max_output(limits: Limits, cap: u64) -> u64 {
+    match limits.output.min(cap) {
+        0 => cap,
+        n => n,
+    }
+}
+
+/// Tokens that may be used before a compaction.
+pub fn usable(limits: Limits, reserved: Option<u64>, cap: u64, buffer: u64) -> u64 {
+    let out = max_output(limits, cap);
+    if limits.context == 0 {
+        return 0;
+    }
+    match limits.input.filter(|n| *n > 0) {
+        Some(input) => input.saturating_sub(reserved.unwrap_or(buffer.min(out))),
+        None => limits.context.saturating_sub(out),
+    }
+}
+
+/// Budget of the verbatim tail: a quarter of what is usable, within bounds.
+pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) -> u64 {
+    preserve.unwrap_or_else(|| most.min(least.max(usable / 4)))
+}
+
+/// A turn among the messages to be summarised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnSpan {
+    /// Index of its user message.
+    pub first: usize,
+    /// Index behind its last message.
+    pub end: usize,
+    /// Estimate of the messages from each index of the turn to its end.
+    pub suffix_tokens: Vec<u64>,
+}
+
+/// Where the verbatim tail starts; `None` = everything is summarised (facts §3.2.4).
+pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> Option<usize> {
+    let considered = match tail_turns {
+        None => turns.len(),
+        Some(n) => usize::try_from(n).unwrap_or(0).min(turns.len()),
+    };
+    let (mut total, mut start) = (0, None);
+    for turn in turns[turns.len() - considered..].iter().rev() {
+        let whole = turn.suffix_tokens.first().copied().unwrap_or(0);
+        if total + whole <= budget {
+            total += whole;
+            start = Some(turn.first);
+            continue;
+        }
+        let left = budget - total;
+        if let Some(i) = (1..turn.suffix_tokens.len()).find(|&i| turn.suffix_tokens[i] <= left) {
+            start = Some(turn.first + i);
+        }
+        break;
+    }
+    start.filter(|s| *s > 0)
+}
+
+/// What [`filter_compacted`] needs to know of a stored message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its number.
+    pub id: MessageId,
+    /// From the user's side.
+    pub user: bool,
+    /// A marker of a compaction, with the start of its verbatim tail.
+    pub marker: Option<Option<MessageId>>,
+    /// The user message that an assistant message answers.
+    pub parent: Option<MessageId>,
+    /// A summary.
+    pub summary: bool,
+    /// It came to an end.
+    pub finished: bool,
+    /// It failed.
+    pub error: bool,
+}
+
+/// Which stored messages are sent, in which order, as indexes (facts §4).
+pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
+    let mut done: Vec<MessageId> = Vec::new();
+    let mut until: Option<MessageId> = None;
+    let mut out = Vec::new();
+    for (i, m) in messages.iter().enumerate().rev() {
+        out.push(i);
+        if let Some(id) = until {
+            if m.id == id {
+                break;
+            }
+            continue;
+        }
+        if m.user && done.contains(&m.id) {
+            match m.marker {
+                Some(None) => break,
+                Some(Some(start)) if start == m.id => break,
+                Some(Some(start)) => until = Some(start),
+                None => {}
+            }
+        } else if !m.user && m.summary && m.finished && !m.error {
+            done.extend(m.parent);
+        }
+    }
+    out.reverse();
+    tail_behind_summary(messages, &out).unwrap_or(out)
+}
+
+/// Marker and summary first, then the tail, then what came after the summary.
+fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize>> {
+    let marker = order.iter().rposition(|&i| messages[i].user && matches!(messages[i].marker, Some(Some(_))))?;
+    let start_id = messages[order[marker]].marker.flatten()?;
+    let marker_id = messages[order[marker]].id;
+    let summary = (marker + 1..order.len()).find(|&k| {
+        let m = &messages[order[k]];
+        m.summary && m.parent == Some(marker_id) && m.finished && !m.error
+    })?;
+    let start = order[..marker].iter().position(|&i| messages[i].id == start_id)?;
+    let mut out = vec![order[marker], order[summary]];
+    out.extend(&order[start..marker]);
+    out.extend(order[marker + 1..].iter().filter(|&&i| i != order[summary]));
+    Some(out)
+}
+
+/// Longest tool result in a transcript, UTF-16 units (facts §3.2.6).
+pub const TRANSCRIPT_OUTPUT: usize = 2_000;
+
+/// A tool result line of a transcript.
+pub fn transcript_output(text: &str) -> String {
+    match head_cut(text, TRANSCRIPT_OUTPUT) {
+        Some(head) => format!("{head}\n[truncated]"),
+        None => text.to_string(),
+    }
+}
+
+/// UTF-16 length of a text as a JSON string, quotes included.
+pub fn json_string_len(text: &str) -> u64 {
+    let extra: u64 = text
+        .bytes()
+        .map(|b| match b {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+            0..=0x1f => 5,
+            _ => 0,
+        })
+        .sum();
+    utf16_len(text) + extra + 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(context: u64, output: u64, input: Option<u64>) -> Limits {
+        Limits { context, output, input }
+    }
+
+    #[test]
+    fn usable_as_measured() {
+        // facts/opencode.md §2: measured thresholds.
+        assert_eq!(usable(limits(16_000, 2_000, None), Some(5_000), OUTPUT_CAP, BUFFER), 14_000);
+        assert_eq!(usable(limits(16_000, 2_000, Some(12_000)), None, OUTPUT_CAP, BUFFER), 10_000);
+        assert_eq!(usable(limits(16_000, 2_000, Some(12_000)), Some(5_000), OUTPUT_CAP, BUFFER), 7_000);
+        assert_eq!(usable(limits(0, 2_000, None), None, OUTPUT_CAP, BUFFER), 0);
+        assert_eq!(usable(limits(8_000, 16_000, None), None, OUTPUT_CAP, BUFFER), 0);
+    }
+
+    #[test]
+    fn tail_splits_a_turn() {
+        // facts/opencode.md §10, s1: the turn of four messages does not fit 3,500, its last two do.
+        let turn = TurnSpan { first: 0, end: 4, suffix_tokens: vec![3_794, 3_770, 2_513, 1_257] };
+        assert_eq!(select_tail(std::slice::from_ref(&turn), None, 3_500), Some(2));
+        assert_eq!(select_tail(std::slice::from_ref(&turn), None, 4_000), None, "everything fits: no tail");
+        assert_eq!(select_tail(&[turn], Some(0), 3_500), None);
+    }
+}

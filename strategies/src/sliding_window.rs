@@ -1,0 +1,117 @@
+//! Sliding window: when the window is nearly full, the oldest turns go.
+//!
+//! The plain technique that most write-ups begin with. Oldest whole turns (or, in the newest turn, oldest whole steps) are
+//! dropped until a share of the window is free again; calls and results always go together.
+
+use async_trait::async_trait;
+use ctxbench_core::block::total_tokens;
+use ctxbench_core::compaction::turn_starts;
+use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::record::CompactionKind;
+use ctxbench_core::request::{ModelError, Phase};
+use ctxbench_core::settings::{Default, Kind, Setting};
+use ctxbench_core::strategy::{Flow, Strategy};
+
+use crate::common::{is_fixed, step_starts};
+
+/// What the strategy says of itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "sliding-window",
+    summary: "drops the oldest turns when the window is nearly full",
+    versions: &["1"],
+    sources: &["the plain technique; figures are ours"],
+    settings: &[
+        Setting {
+            name: "high",
+            kind: Kind::Share,
+            default: Default::Real(0.9),
+            help: "share of the window from which turns are dropped",
+            source: "ours: Codex's 90 % (facts/codex.md §1.2)",
+        },
+        Setting {
+            name: "low",
+            kind: Kind::Share,
+            default: Default::Real(0.7),
+            help: "share of the window to come down to",
+            source: "ours: dropping one turn at a time would break the prompt cache at every request",
+        },
+    ],
+    matrix: Matrix {
+        layers: "1: drop oldest turns",
+        llm_calls: "none",
+        user_messages: "oldest go with their turn",
+        tool_results: "oldest go with their turn",
+        cache: "the prefix breaks at each drop; the gap between high and low keeps drops rare",
+        afterwards: "nothing",
+        token_counting: "exact",
+        pre_send_check: "before every request",
+        overflow_response: "drops further",
+        thinking: "goes with its turn",
+        memory: "none",
+        undo: "none",
+    },
+    wording: &[],
+    standing: Standing::Contender,
+    manual: false,
+    build: |b: &Build<'_>| {
+        Box::new(SlidingWindow { high: b.settings.real("high").unwrap_or(0.9), low: b.settings.real("low").unwrap_or(0.7) })
+    },
+};
+
+struct SlidingWindow {
+    high: f64,
+    low: f64,
+}
+
+impl SlidingWindow {
+    /// Drops oldest turns, then oldest steps of the newest turn, until `target` tokens are left or nothing more can go.
+    fn slide(s: &mut Engine, target: u64) -> bool {
+        let blocks = s.context.blocks();
+        let tools = s.billed_tokens() - s.context.tokens();
+        let turns = turn_starts(blocks);
+        let Some(&newest) = turns.last() else { return false };
+        let user_end = newest + blocks[newest..].iter().take_while(|b| b.message == blocks[newest].message).count();
+        let steps: Vec<usize> = step_starts(blocks).into_iter().filter(|&i| i > newest).collect();
+        // Cut points: before each later turn; then, the user message of the newest turn kept, before each later step.
+        let by_turn = turns.iter().skip(1).map(|&t| (t, t));
+        let by_step = steps.iter().skip(1).map(|&p| (newest, p));
+        let mut best = None;
+        for (turn, step) in by_turn.chain(by_step) {
+            let kept: Vec<_> = blocks
+                .iter()
+                .enumerate()
+                .filter(|(i, b)| is_fixed(b) || *i >= step || (*i >= turn && *i < user_end && turn == newest))
+                .map(|(_, b)| b.clone())
+                .collect();
+            let fits = total_tokens(&kept) + tools <= target;
+            best = Some(kept);
+            if fits {
+                break;
+            }
+        }
+        match best {
+            Some(kept) if kept.len() < blocks.len() => s.compacted(CompactionKind::Drop, "slide", Phase::MidTurn, kept).is_ok(),
+            _ => false,
+        }
+    }
+}
+
+#[async_trait]
+impl Strategy for SlidingWindow {
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let used = s.billed_tokens();
+        let limit = (s.model.window as f64 * self.high) as u64;
+        if used >= limit {
+            s.trigger("before_request", used, limit);
+            let target = (s.model.window as f64 * self.low) as u64;
+            Self::slide(s, target);
+        }
+        Flow::Proceed
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        let target = (s.model.window as f64 * self.low / f64::from(attempt + 1)) as u64;
+        if e.is_overflow() && attempt <= 4 && Self::slide(s, target) { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+    }
+}
