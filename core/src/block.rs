@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::tokens;
+use crate::{provider, tokens};
 
 /// What a block is, in the vocabulary of traces and recorded cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -135,6 +135,8 @@ pub struct Draft {
     pub media: Option<Arc<Media>>,
     /// Relation to what was said.
     pub form: Form,
+    /// The provider message is written as a list of content blocks even if one string would do.
+    pub listed: bool,
 }
 
 impl Draft {
@@ -150,6 +152,7 @@ impl Draft {
             is_error: false,
             media: None,
             form: Form::Verbatim,
+            listed: false,
         }
     }
 
@@ -215,10 +218,8 @@ impl Block {
     /// Tokens the mock bills for this block: o200k of its text, name and opaque payload, plus [`BLOCK_TOKENS`]. Counted once.
     pub fn tokens(&self) -> u64 {
         *self.tokens.get_or_init(|| {
-            let name = self.call.as_ref().filter(|_| self.kind == BlockKind::Call).map_or(0, |c| tokens::o200k(&c.name));
-            let opaque = self.opaque.as_ref().map_or(0, |o| opaque_tokens(o.len()));
-            let media = if self.media.is_some() { IMAGE_TOKENS } else { 0 };
-            tokens::o200k(&self.text) + name + opaque + media + BLOCK_TOKENS
+            let name = self.call.as_ref().filter(|_| self.kind == BlockKind::Call).map(|c| c.name.as_str());
+            provider::billed_tokens(&self.text, name, self.opaque.as_ref().map(|o| o.len()), self.media.is_some())
         })
     }
 

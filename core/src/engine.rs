@@ -106,6 +106,8 @@ pub trait World: Send {
     async fn collect(&mut self, task: Task, wait: bool) -> Option<Result<Reply, ModelError>>;
     /// Gives a started request up.
     fn cancel(&mut self, _task: Task) {}
+    /// Something was noted that is not a request.
+    fn noted(&mut self, _event: &Event) {}
     /// Virtual time, ms.
     fn now(&self) -> Millis;
 }
@@ -160,6 +162,8 @@ pub enum Event {
     TurnFailed(String),
     /// A tool's result never came.
     Killed,
+    /// The strategy's own estimate of the context right after a compaction, tokens.
+    Estimated(u64),
 }
 
 /// An event with its place in the run.
@@ -189,6 +193,8 @@ pub struct Engine {
     pub events: Vec<Stamped>,
     /// Usage of the last normal reply.
     pub last_usage: Option<Usage>,
+    /// Put breakpoints at the default places where a product has no rule of its own for the provider.
+    pub default_breakpoints: bool,
     world: Box<dyn World>,
     requests: u64,
 }
@@ -203,6 +209,7 @@ impl Engine {
             ledger: Ledger::default(),
             events: Vec::new(),
             last_usage: None,
+            default_breakpoints: true,
             model,
             world,
             requests: 0,
@@ -245,7 +252,7 @@ impl Engine {
             max_tokens: None,
             tools: self.fixed.tools.clone(),
             blocks: self.context.blocks().to_vec(),
-            breakpoints: default_breakpoints(self.context.blocks()),
+            breakpoints: self.breakpoints(self.context.blocks()),
             ttl: DEFAULT_TTL,
             server_edits: Vec::new(),
         }
@@ -257,10 +264,14 @@ impl Engine {
             purpose: Purpose::Summary,
             phase: Some(phase),
             tools: self.fixed.tools.clone().filter(|_| tools),
-            breakpoints: default_breakpoints(&blocks),
+            breakpoints: self.breakpoints(&blocks),
             blocks,
             ..self.sample_request()
         }
+    }
+
+    fn breakpoints(&self, blocks: &[Arc<Block>]) -> Vec<usize> {
+        if self.default_breakpoints { default_breakpoints(blocks) } else { Vec::new() }
     }
 
     /// Sends a request; usage and cost go to the ledger.
@@ -304,6 +315,7 @@ impl Engine {
 
     /// Notes an event with its place in the run.
     pub fn note(&mut self, event: Event) {
+        self.world.noted(&event);
         self.events.push(Stamped { before_request: self.requests, at_ms: self.world.now(), event });
     }
 

@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod block;
+pub mod budget;
 pub mod compaction;
 pub mod context;
 pub mod descriptor;

@@ -1,1 +1,6 @@
-//! Placeholder.
+//! Mock model servers, the virtual clock, replay and conformance: everything between a session and its measured records.
+
+pub mod conform;
+pub mod mock;
+pub mod replay;
+pub mod summarise;

@@ -61,7 +61,13 @@ pub fn requests(results: &Results) -> String {
     let rows = results.runs.iter().flat_map(|r| {
         r.requests.iter().map(move |q| {
             let mut row = key(r);
-            row.extend([q.seq.to_string(), word(&q.purpose), q.phase.map_or("n/a".into(), |p| word(&p)), q.model.clone(), q.step.to_string()]);
+            row.extend([
+                q.seq.to_string(),
+                word(&q.purpose),
+                q.phase.map_or("n/a".into(), |p| word(&p)),
+                q.model.clone(),
+                q.step.to_string(),
+            ]);
             row.push(q.extra.to_string());
             row.extend([q.input_tokens, q.cache_read, q.cache_write, q.output_tokens, q.context_tokens].map(|n| n.to_string()));
             row.push(fmt::exact(q.cost_usd));
@@ -98,7 +104,9 @@ pub fn compactions(results: &Results) -> String {
         r.compactions.iter().map(move |c| {
             let mut row = key(r);
             row.extend([c.seq.to_string(), word(&c.kind), c.mechanism.clone(), word(&c.phase), c.before_request.to_string()]);
-            row.extend([c.at_ms, c.before_tokens, c.after_tokens, c.invalidated_tokens, c.summary_tokens, c.blocked_ms].map(|n| n.to_string()));
+            row.extend(
+                [c.at_ms, c.before_tokens, c.after_tokens, c.invalidated_tokens, c.summary_tokens, c.blocked_ms].map(|n| n.to_string()),
+            );
             row.push(fmt::exact(c.cost_usd));
             row.extend([c.facts_lost_verbatim.to_string(), c.facts_carried.to_string()]);
             row.push(c.break_even_calls.map_or("never".into(), fmt::exact));

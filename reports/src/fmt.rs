@@ -11,10 +11,19 @@ pub(crate) fn tokens(n: f64) -> String {
     }
 }
 
+/// Tokens at a round value of an axis: `50k`, `2.5M`.
+pub(crate) fn tick(n: f64) -> String {
+    match n {
+        n if n >= 1e6 => format!("{}M", exact(n / 1e6)),
+        n if n >= 1e3 => format!("{}k", exact(n / 1e3)),
+        n => exact(n),
+    }
+}
+
 /// US dollars without the sign; small amounts get more digits.
 pub(crate) fn usd(x: f64) -> String {
     match x.abs() {
-        a if a == 0.0 => "0".into(),
+        0.0 => "0".into(),
         a if a < 0.1 => format!("{x:.4}"),
         a if a < 100.0 => format!("{x:.3}"),
         _ => format!("{x:.1}"),

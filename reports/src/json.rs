@@ -126,10 +126,9 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     all.extend(run.compactions.iter().filter_map(|c| c.break_even_calls).map(|x| ("compactions.break_even_calls", x)));
     match all.iter().find(|(_, x)| !x.is_finite()) {
         None => Ok(()),
-        Some((field, _)) => Err(ReportError::NotFinite {
-            run: view::name(&run.scenario.id, &run.strategy.label, &run.model, true),
-            field: (*field).into(),
-        }),
+        Some((field, _)) => {
+            Err(ReportError::NotFinite { run: view::name(&run.scenario.id, &run.strategy.label, &run.model, true), field: (*field).into() })
+        }
     }
 }
 

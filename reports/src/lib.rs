@@ -1,1 +1,39 @@
-//! Placeholder.
+//! Reports of ctxbench: measured records in; tables, CSV, plots, pages and CI formats out. Also the results folder, the gate and comparisons.
+//!
+//! Formats stand in a registry ([`FORMATS`]): adding one is a file with a `FORMAT` and a line there. Nothing here measures, and nothing
+//! depends on the clock or the machine: the same results make the same bytes.
+
+mod bmf;
+mod compare;
+mod csv;
+mod fmt;
+mod formats;
+mod gate;
+mod github_benchmark;
+mod html;
+mod json;
+mod junit;
+mod markdown;
+mod pairs;
+mod plots;
+#[cfg(test)]
+mod sample;
+mod score;
+mod table;
+mod view;
+mod write;
+
+pub use compare::{Comparison, Delta, RowDiff, compare};
+pub use csv::{compactions, facts, requests, summary};
+pub use formats::{Artifact, FORMATS, Format, ReportError, format};
+pub use gate::{
+    BASELINE_VERSION, Baseline, BaselineRow, Check, GateOptions, GateReport, Limit, LimitError, Outcome, Tolerances, gate, read_baseline,
+};
+pub use html::page;
+pub use json::{RESULTS_FILE, ReadError, parse_results, read_results, results_text};
+pub use junit::{gate_suites, result_suites};
+pub use markdown::pull_request;
+pub use pairs::{assemble, discard_pairs, progress_dir, read_pairs, sort_runs, write_pair};
+pub use plots::{Plot, plots};
+pub use table::{TableOptions, table};
+pub use write::{MARKER, WriteError, check_out, write_results};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::record::{
-    CompactionKind, CompactionRecord, FactRecord, IntegrityFailure, RESULTS_VERSION, RequestRecord, Results, RunRecord, ScenarioInfo, Status,
-    StrategyInfo, Summary, TriggerRecord,
+    CompactionKind, CompactionRecord, FactRecord, IntegrityFailure, RESULTS_VERSION, RequestRecord, Results, RunRecord, ScenarioInfo,
+    Status, StrategyInfo, Summary, TriggerRecord,
 };
 use ctxbench_core::request::{Phase, Purpose};
 

@@ -37,7 +37,10 @@ impl Score {
 
     /// The heading in one line.
     pub(crate) fn title(&self) -> String {
-        format!("{} {}", self.head[0], self.head[1]).trim().to_string()
+        match self.head[0].strip_suffix('-') {
+            Some(part) => format!("{part}{}", self.head[1]),
+            None => self.head.join(" "),
+        }
     }
 
     /// The text of the best value among the rows in competition; `None` when fewer than two compete or all are alike.
@@ -59,14 +62,14 @@ impl Score {
 /// The figures in reading order.
 pub(crate) const SCORES: [Score; 10] = [
     Score {
-        head: ["context", "peak"],
+        head: ["peak", "prompt"],
         help: "largest prompt, tokens",
         better: Better::Lower,
         value: |r| Some(r.summary.peak_context_tokens as f64),
         show: fmt::tokens,
     },
     Score {
-        head: ["compac-", "tions"],
+        head: ["compa-", "ctions"],
         help: "times the context was made smaller",
         better: Better::Neither,
         value: |r| Some(r.summary.compactions as f64),

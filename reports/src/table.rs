@@ -3,10 +3,10 @@
 use comfy_table::{Cell, CellAlignment, LineStyle, Row, Table, TableStyle};
 use ctxbench_core::record::{Results, RunRecord};
 
+use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::score::SCORES;
 use crate::view::{self, Block};
-use crate::fmt;
 
 /// The format for `report --format table`.
 pub(crate) const FORMAT: Format = Format { name: "table", about: "the table of `run`, 100 columns wide", render: render_file };
@@ -60,15 +60,22 @@ enum Line {
 }
 
 fn block_lines(block: &Block<'_>, width: usize) -> Vec<Line> {
-    let mut lines = vec![Line::Heading(fmt::elide(&format!("{}  ({})", block.title(), block.terms()), width))];
+    let (title, terms) = (block.title(), block.terms());
+    let mut lines = vec![];
+    if title.chars().count() + terms.chars().count() + 4 <= width {
+        lines.push(Line::Heading(format!("{title}  ({terms})")));
+    } else {
+        lines.push(Line::Heading(fmt::elide(&title, width)));
+        lines.push(Line::Heading(format!("  {}", fmt::elide(&terms, width - 2))));
+    }
     for f in view::failures(block) {
         lines.extend(wrap(&format!("!! {f}"), width, "   ").into_iter().map(Line::Alarm));
     }
-    let label_width = label_width(block, width);
-    let drawn: Vec<String> = grid(block, width, label_width).lines().map(|l| l.trim_end().to_string()).collect();
+    let layout = Layout::of(block, width);
+    let drawn = layout.draw(block);
     let rule = "─".repeat(drawn.iter().map(|l| l.chars().count()).max().unwrap_or(width).min(width));
     let (head, rows) = drawn.split_at(drawn.len().saturating_sub(block.runs.len()));
-    lines.extend(head.iter().map(|l| if l.starts_with('─') { Line::Faint(rule.clone()) } else { Line::Faint(l.clone()) }));
+    lines.extend(head.iter().map(|l| Line::Faint(if l.starts_with('─') { rule.clone() } else { l.clone() })));
     let mut group = None;
     for (row, run) in rows.iter().zip(&block.runs) {
         let now = (run.strategy.hypothetical, run.strategy.control);
@@ -76,91 +83,106 @@ fn block_lines(block: &Block<'_>, width: usize) -> Vec<Line> {
             lines.push(Line::Faint(rule.clone()));
         }
         group = Some(now);
-        lines.push(if view::integrity(run) > 0 {
-            Line::Alarm(row.clone())
-        } else if now == (false, false) {
-            Line::Score(row.clone())
-        } else {
-            Line::Faint(row.clone())
+        lines.push(match now {
+            _ if view::integrity(run) > 0 => Line::Alarm(row.clone()),
+            (false, false) => Line::Score(row.clone()),
+            _ => Line::Faint(row.clone()),
         });
     }
-    let space = note_space(width, label_width);
-    for run in &block.runs {
-        let notes = view::notes(run).join("; ");
-        if notes.chars().count() > space {
-            let text = format!("  {}: {notes}", run.strategy.label);
-            lines.extend(wrap(&text, width, "    ").into_iter().map(Line::Faint));
-        } else if run.strategy.label.chars().count() > label_width {
-            lines.push(Line::Faint(format!("  {} = {}", fmt::elide(&run.strategy.label, label_width), run.strategy.label)));
-        }
-    }
+    lines.extend(layout.footnotes(block, width));
     lines
 }
 
-/// Width of every figure column, without the space before it.
-const FIGURE: usize = 6;
-const STEPS: usize = 11;
-
-fn label_width(block: &Block<'_>, width: usize) -> usize {
-    let longest = block.runs.iter().map(|r| r.strategy.label.chars().count()).max().unwrap_or(8);
-    let room = if width < 125 { width - STEPS - 1 - SCORES.len() * (FIGURE + 2) - 1 } else { 30 };
-    longest.clamp(8, room.clamp(10, 30))
+/// What a row shows and how wide its two flexible columns are.
+struct Layout {
+    figures: Vec<[String; SCORES.len()]>,
+    label: usize,
+    /// Spaces between columns.
+    gap: usize,
+    /// 0 = notes stand below the table.
+    notes: usize,
 }
 
-fn note_space(width: usize, label_width: usize) -> usize {
-    let used = label_width + 1 + STEPS + 1 + SCORES.len() * (FIGURE + 2);
-    width.saturating_sub(used + 1).min(60)
-}
-
-fn grid(block: &Block<'_>, width: usize, label_width: usize) -> String {
-    let space = note_space(width, label_width);
-    let with_notes = space >= 12;
-    let best: Vec<Option<String>> = SCORES.iter().map(|s| s.best(&block.runs)).collect();
-    let mut table = Table::new();
-    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
-    let mut head = vec![Cell::new("\nstrategy"), Cell::new("\nsteps")];
-    head.extend(SCORES.iter().map(|s| Cell::new(format!("{} \n{} ", s.head[0], s.head[1])).set_alignment(CellAlignment::Right)));
-    if with_notes {
-        head.push(Cell::new("\nnotes"));
+impl Layout {
+    fn of(block: &Block<'_>, width: usize) -> Layout {
+        let gap = if width < 150 { 1 } else { 2 };
+        let best = SCORES.each_ref().map(|s| s.best(&block.runs));
+        let mark = |run: &RunRecord, i: usize| {
+            let text = SCORES[i].text(run);
+            let mark = if view::in_competition(run) && best[i].as_ref() == Some(&text) { '*' } else { ' ' };
+            format!("{text}{mark}")
+        };
+        let figures: Vec<[String; SCORES.len()]> = block.runs.iter().map(|r| std::array::from_fn(|i| mark(r, i))).collect();
+        let chars = |t: &str| t.chars().count();
+        let column =
+            |i: usize| figures.iter().map(|f| chars(&f[i])).chain(SCORES[i].head.iter().map(|h| chars(h))).max().unwrap_or(0) + gap;
+        let steps = block.runs.iter().map(|r| chars(&view::steps(r))).max().unwrap_or(0).max(5) + gap;
+        let used = steps + (0..SCORES.len()).map(column).sum::<usize>();
+        let longest = block
+            .runs
+            .iter()
+            .map(|r| chars(&fmt::one_line(&r.strategy.label)))
+            .max()
+            .unwrap_or(0)
+            .clamp(8, if width < 125 { 34 } else { 26 });
+        let label = longest.min(width.saturating_sub(used).max(10));
+        let left = width.saturating_sub(used + label + gap);
+        Layout { figures, label, gap, notes: if left >= 16 { left.min(70) } else { 0 } }
     }
-    table.set_header(head);
-    for run in &block.runs {
-        let mut cells = vec![Cell::new(fmt::elide(&fmt::one_line(&run.strategy.label), label_width)), Cell::new(view::steps(run))];
-        for (score, best) in SCORES.iter().zip(&best) {
-            let text = score.text(run);
-            let mark = if view::in_competition(run) && best.as_ref() == Some(&text) { '*' } else { ' ' };
-            cells.push(Cell::new(format!("{text}{mark}")).set_alignment(CellAlignment::Right));
+
+    fn draw(&self, block: &Block<'_>) -> Vec<String> {
+        let mut table = Table::new();
+        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
+        let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+        let mut head = vec![Cell::new("\nstrategy"), Cell::new("\nsteps")];
+        head.extend(SCORES.iter().map(|s| right(s.head.join("\n"))));
+        if self.notes > 0 {
+            head.push(Cell::new("\nnotes"));
         }
-        if with_notes {
-            cells.push(Cell::new(short_notes(run, space)));
+        table.set_header(head);
+        for (run, figures) in block.runs.iter().zip(&self.figures) {
+            let mut cells = vec![Cell::new(fmt::elide(&fmt::one_line(&run.strategy.label), self.label)), Cell::new(view::steps(run))];
+            cells.extend(figures.iter().map(|f| right(f.clone())));
+            if self.notes > 0 {
+                cells.push(Cell::new(cut(&view::notes(run).join("; "), self.notes)));
+            }
+            table.add_row(Row::from(cells));
         }
-        table.add_row(Row::from(cells));
+        for (i, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((if i > 0 { self.gap as u16 } else { 0 }, 0));
+        }
+        table.lines().map(|l| l.trim_end().to_string()).collect()
     }
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((usize::from(i > 0 && (i < 2 || i > SCORES.len() + 1)) as u16, 0));
+
+    /// Labels and notes that found no room in the table.
+    fn footnotes(&self, block: &Block<'_>, width: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for run in &block.runs {
+            let label = fmt::one_line(&run.strategy.label);
+            let notes = view::notes(run).join("; ");
+            if notes.chars().count() > self.notes {
+                lines.extend(wrap(&format!("  {label}: {notes}"), width, "    ").into_iter().map(Line::Faint));
+            } else if label.chars().count() > self.label {
+                let text = format!("  {} = {label}", fmt::elide(&label, self.label));
+                lines.extend(wrap(&text, width, "    ").into_iter().map(Line::Faint));
+            }
+        }
+        lines
     }
-    for column in table.column_iter_mut().skip(2).take(SCORES.len()) {
-        column.set_padding((1, 0));
-    }
-    table.lines().collect::<Vec<_>>().join("\n")
 }
 
-fn short_notes(run: &RunRecord, space: usize) -> String {
-    let notes = view::notes(run).join("; ");
-    if notes.chars().count() <= space {
-        return notes;
+fn cut(text: &str, space: usize) -> String {
+    if text.chars().count() <= space {
+        return text.to_string();
     }
-    let mut cut: String = notes.chars().take(space - 1).collect();
-    cut.push('…');
-    cut
+    text.chars().take(space - 1).chain(['…']).collect()
 }
 
 fn legend(width: usize) -> Vec<String> {
-    let mut text = String::from("* best of the products that finished; n/a = not applicable or unknown. steps: taken/recorded.");
-    for s in &SCORES {
-        text.push_str(&format!(" {}: {}.", s.title().replace("- ", ""), s.help));
-    }
-    wrap(&text, width, "")
+    let text = "* best of the products that finished without a broken rule; n/a = not applicable or unknown. Saved: against the reference. \
+        Prefix stable: share of a prompt that the next one repeats from its start (1 = only appended to). Waited: for compaction, modelled. \
+        Facts kept: in the context when needed, an upper bound on use. In summary: of the facts compacted away, those the summary carries.";
+    wrap(text, width, "")
 }
 
 fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {

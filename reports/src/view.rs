@@ -24,12 +24,12 @@ impl<'a> Block<'a> {
 
     /// The window of the runs that have a real one, tokens.
     pub(crate) fn window(&self) -> Option<u64> {
-        self.runs.iter().filter(|r| !r.strategy.hypothetical && r.status != Status::NotApplicable).map(|r| r.window).max().filter(|w| *w > 0)
-    }
-
-    /// The hypothetical row that everything is compared with.
-    pub(crate) fn reference(&self) -> Option<&'a RunRecord> {
-        self.runs.iter().copied().find(|r| r.strategy.hypothetical)
+        self.runs
+            .iter()
+            .filter(|r| !r.strategy.hypothetical && r.status != Status::NotApplicable)
+            .map(|r| r.window)
+            .max()
+            .filter(|w| *w > 0)
     }
 
     /// The short name and the title.
@@ -119,8 +119,8 @@ pub(crate) fn steps(r: &RunRecord) -> String {
         Status::Completed => return format!("{}/{}", s.steps_completed, s.steps_total),
         Status::NotApplicable => return "n/a".into(),
         Status::Overflow => "full",
-        Status::Failed => "gave up",
-        Status::Livelock => "loops",
+        Status::Failed => "quit",
+        Status::Livelock => "loop",
         Status::Error => "error",
     };
     format!("{}/{} {word}", s.steps_completed, s.steps_total)

@@ -201,8 +201,17 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let out = tmp.path().join("out");
         write_results(&out, &sample::results(), "| a |\n|---|\n| b |\n").unwrap();
-        let expected =
-            [".ctxbench", "compactions.csv", "facts.csv", "index.html", "matrix.md", "plots", "requests.csv", "results.json", "summary.csv"];
+        let expected = [
+            ".ctxbench",
+            "compactions.csv",
+            "facts.csv",
+            "index.html",
+            "matrix.md",
+            "plots",
+            "requests.csv",
+            "results.json",
+            "summary.csv",
+        ];
         assert_eq!(names(&out), expected);
         assert_eq!(names(tmp.path()), ["out"]);
         assert_eq!(json::read_results(&out).unwrap(), sample::results());

@@ -69,7 +69,10 @@ impl Beside for Embedded<'_> {
         if name == self.folder {
             return Err((format!("{name:?} extends itself"), "extend another scenario".to_string()));
         }
-        by_id(name).map_err(|e| (e.to_string(), nearest::hint(name, IDS)))
+        by_id(name).map_err(|e| match e {
+            LoadError::NoSuchName { hint, .. } => (format!("no built-in scenario is called {name:?}"), hint),
+            other => (format!("cannot extend {name:?}: {other}"), "correct that scenario first".to_string()),
+        })
     }
 }
 

@@ -104,6 +104,7 @@ fn unknown(who: &str, field: &str, id: &str, messages: &HashMap<String, usize>, 
     let mut known: Vec<&str> = messages.keys().map(String::as_str).collect();
     known.sort_unstable();
     let near = nearest::nearest(id, &known);
-    let fix = if near.is_empty() { "correct the id or add that message".to_string() } else { format!("did you mean {}?", near.join(" or ")) };
+    let fix =
+        if near.is_empty() { "correct the id or add that message".to_string() } else { format!("did you mean {}?", near.join(" or ")) };
     Fault::new(line, format!("{who} names unknown message {id:?} in {field:?}"), "the id of a message or call of this session", fix)
 }

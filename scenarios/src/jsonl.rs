@@ -50,9 +50,8 @@ fn read_lines(bytes: &[u8], file: &str) -> Result<Loaded, Fault> {
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
 
 fn header(content: &str, line: usize) -> Result<Header, Fault> {
-    let mut object: Map<String, Value> = serde_json::from_str(content).map_err(|e| {
-        Fault::new(line, format!("the first line is not a JSON object: {e}"), HEADER, "check that this is a session file")
-    })?;
+    let mut object: Map<String, Value> = serde_json::from_str(content)
+        .map_err(|e| Fault::new(line, format!("the first line is not a JSON object: {e}"), HEADER, "check that this is a session file"))?;
     match object.remove("type") {
         Some(Value::String(t)) if t == "session" => {}
         Some(Value::String(t)) => {

@@ -1,0 +1,141 @@
+use ctxbench_core::fact::{Fact, FactKind};
+use ctxbench_core::session::*;
+use proptest::prelude::*;
+
+use super::*;
+
+const HEAD: &str = r#"{"type":"session","version":1,"id":"s"}"#;
+
+fn good(lines: &[&str]) -> Loaded {
+    read(format!("{HEAD}\n{}", lines.join("\n")).as_bytes(), "s.jsonl").unwrap()
+}
+
+fn bad(text: &str) -> String {
+    read(text.as_bytes(), "s.jsonl").unwrap_err().to_string()
+}
+
+#[test]
+fn one_message_is_a_session() {
+    let l = good(&[r#"{"type":"user","id":"a","text":"hi"}"#]);
+    assert_eq!((l.session.entries.len(), l.warnings.len()), (1, 0));
+    assert_eq!(l.session.header.id, "s");
+    assert!(l.session.header.extra.is_empty());
+}
+
+#[test]
+fn errors_name_place_fault_and_remedy() {
+    let after = |line: &str| bad(&format!("{HEAD}\n{{\"type\":\"user\",\"id\":\"a\",\"text\":\"x\"}}\n{line}\n{{\"type\":\"clear\"}}\n"));
+    assert_eq!(bad(""), format!("s.jsonl:1: the file is empty; expected {HEADER}; record or write a session first"));
+    assert!(bad(r#"{"type":"user","id":"a","text":"x"}"#).contains("the first line has type \"user\""));
+    assert!(bad(r#"{"type":"session","version":2,"id":"s"}"#).contains("this build reads version 1"));
+    assert!(bad(r#"{"type":"session","id":"s"}"#).contains("missing field \"version\""));
+    assert!(bad(r#"{"type":"session","version":1}"#).contains("missing field \"id\""));
+    assert!(bad("noise").contains("s.jsonl:1: the first line is not a JSON object"));
+    assert!(after(r#"{"type":"usr"}"#).contains("s.jsonl:3: unknown type \"usr\"; expected one of the entry types; did you mean user?"));
+    assert!(after(r#"{"type":"user","id":"b"}"#).contains("s.jsonl:3: missing field \"text\" or \"parts\""));
+    assert!(after(r#"{"type":"user","id"#).contains("s.jsonl:3: not a JSON object"));
+    assert!(after(r#"{"type":"user","id":"a","text":"y"}"#).contains("message id \"a\" was used before, on line 2"));
+    assert!(after(r#"{"type":"rewind","to":"zz"}"#).contains("unknown message \"zz\""));
+    let fact = after(r#"{"type":"fact","id":"f","kind":"goal","tokens":["x"],"arises":"b"}"#);
+    assert!(fact.contains("s.jsonl:3: fact \"f\" names unknown message \"b\" in \"arises\""), "{fact}");
+    assert!(read(b"{\"type\":\"session\",\xff\n", "s").unwrap_err().what.contains("UTF-8"));
+}
+
+#[test]
+fn calls_without_results_stay_and_results_without_calls_go() {
+    let l = good(&[
+        r#"{"type":"assistant","id":"a","calls":[{"id":"c1","name":"n","arguments":"{}"},{"id":"c2","name":"n","arguments":"{}"}]}"#,
+        r#"{"type":"tool","call_id":"c1","output":"x"}"#,
+        r#"{"type":"tool","call_id":"c1","output":"again"}"#,
+        r#"{"type":"tool","call_id":"c9","output":"y"}"#,
+    ]);
+    assert_eq!(l.session.entries.len(), 2);
+    let expected = [
+        "s.jsonl:4: second result for call \"c1\"; left out",
+        "s.jsonl:5: result for \"c9\", which no earlier reply called; left out",
+        "s.jsonl:2: call \"c2\" has no result; kept as it is",
+    ];
+    assert_eq!(l.warnings, expected);
+}
+
+#[test]
+fn a_last_line_that_breaks_off_is_left_out() {
+    let fact = r#"{"type":"fact","id":"f","kind":"goal","tokens":["x"],"arises":"a","needs":["b"]}"#;
+    let l = good(&[r#"{"type":"user","id":"a","text":"x"}"#, fact, r#"{"type":"user","id":"b","te"#]);
+    assert_eq!(l.session.entries.len(), 1);
+    assert_eq!(l.session.facts[0].needs, Vec::<String>::new());
+    assert_eq!(l.warnings[0], "s.jsonl:4: the last line breaks off; what stands before it is used");
+}
+
+fn word() -> impl Strategy<Value = String> {
+    "[a-zA-Zäß€\" \n\\\\{}]{0,12}"
+}
+
+fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
+    let at = proptest::option::of(any::<u32>().prop_map(u64::from));
+    prop_oneof![
+        word().prop_map(|text| vec![Entry::System { text }]),
+        (word(), word()).prop_map(|(path, text)| vec![Entry::File { path, text, mode: FileMode::ReadOnly }]),
+        (word(), at.clone())
+            .prop_map(move |(t, at)| { vec![Entry::User(UserEntry { id: format!("m{i}"), text: Some(t), at, ..UserEntry::default() })] }),
+        (word(), word(), word(), any::<bool>()).prop_map(move |(text, reasoning, arguments, inner)| {
+            let call = SessionCall { id: format!("c{i}"), name: "run".into(), arguments };
+            let mut a = AssistantEntry { id: format!("m{i}"), ..AssistantEntry::default() };
+            if inner {
+                let thought = SessionPart::Reasoning { text: reasoning, encrypted: Some("e".into()) };
+                a.parts = Some(vec![thought, SessionPart::Text { text: text.clone() }, SessionPart::Call(call)]);
+            } else {
+                (a.text, a.reasoning, a.calls) = (Some(text.clone()), Some(reasoning), vec![call]);
+            }
+            a.usage = Some(RecordedUsage { input: 1, output: 2, cache_read: 3, cache_write: 4 });
+            a.extra.insert("mood".into(), "good".into());
+            vec![Entry::Assistant(a), Entry::Tool(ToolEntry { call_id: format!("c{i}"), output: Some(text), ..ToolEntry::default() })]
+        }),
+        (word(), at).prop_map(|(s, at)| vec![Entry::RecordedCompaction { pre_tokens: at, post_tokens: None, summary: Some(s), at }]),
+        Just(vec![Entry::Clear, Entry::Restart, Entry::Idle { ms: 5 }, Entry::Compact { instructions: None, at: None }]),
+    ]
+}
+
+fn session() -> impl Strategy<Value = Session> {
+    (0usize..8).prop_flat_map(|n| {
+        let entries: Vec<_> = (0..n).map(|i| entry(i).boxed()).collect();
+        (entries, word(), proptest::option::of(any::<u32>())).prop_map(|(groups, title, window)| {
+            let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
+            entries.push(Entry::User(UserEntry { id: "last".into(), text: Some("bye".into()), ..UserEntry::default() }));
+            let context_window = window.map(u64::from);
+            let header = Header { version: 1, id: "s".into(), title, context_window, ..Header::default() };
+            let (id, arises, needs) = ("f".into(), "last".into(), vec!["last".into()]);
+            let fact = Fact { id, kind: FactKind::Todo, tokens: vec!["x".into()], arises, needs, superseded_by: None };
+            Session { header, entries, facts: vec![fact] }
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let _ = read(&bytes, "x");
+        let _ = read(&[HEAD.as_bytes(), b"\n", &bytes].concat(), "x");
+    }
+
+    #[test]
+    fn what_is_written_is_read_again(s in session()) {
+        let loaded = read(s.to_jsonl().as_bytes(), "x").unwrap();
+        prop_assert_eq!(loaded.session, s);
+        prop_assert_eq!(loaded.warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_an_error_a_warning_or_whole_lines(s in session()) {
+        let text = s.to_jsonl();
+        for end in 0..text.len() {
+            let part = &text.as_bytes()[..end];
+            if let Ok(loaded) = read(part, "x") {
+                let whole = part.ends_with(b"\n") || text.as_bytes()[end] == b'\n';
+                prop_assert!(whole || !loaded.warnings.is_empty(), "cut at {end} went unnoticed");
+            }
+        }
+    }
+}

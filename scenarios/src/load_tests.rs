@@ -1,0 +1,91 @@
+use ctxbench_core::session::{Entry, Session};
+
+use super::*;
+
+const SESSION: &str = "{\"type\":\"session\",\"version\":1,\"id\":\"b\"}\n{\"type\":\"user\",\"id\":\"a\",\"text\":\"x\"}\n";
+const TOML: &str = "id = \"a\"\n[[step]]\ntype = \"user\"\nfile = \"said.txt\"\n";
+const CODEX: &str = "{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":\"hi\"}}\n";
+
+#[test]
+fn a_folder_gives_all_that_is_in_it_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("b.jsonl", SESSION);
+    write("c.jsonl", CODEX);
+    write("a/scenario.toml", TOML);
+    write("a/said.txt", "hello");
+    write("d.toml", "id = \"d\"\nextends = \"a\"\n");
+    write("notes.md", "not read");
+    let all = load_path(dir.path()).unwrap();
+    assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+    assert_eq!(all[0].session.entries, all[3].session.entries);
+    write("e.json", "{\"foreign\":1}");
+    assert!(load_path(dir.path()).unwrap_err().to_string().contains("e.json: not a known format; expected Session JSONL"));
+    write("e.json", "");
+    write("d.toml", "id = \"d\"\nextends = \"d.toml\"\n");
+    assert!(load_path(&dir.path().join("d.toml")).unwrap_err().to_string().contains("break the circle"));
+    let empty = tempfile::tempdir().unwrap();
+    assert!(load_path(empty.path()).unwrap_err().to_string().contains("a folder with .toml"));
+}
+
+#[test]
+fn names_are_paths_or_built_in() {
+    assert_eq!(load("login-bug").unwrap()[0].id, "login-bug");
+    assert!(load("login-bgu").unwrap_err().to_string().contains("did you mean login-bug"));
+    assert!(load("gone.jsonl").unwrap_err().to_string().contains("cannot read gone.jsonl"));
+}
+
+#[test]
+fn content_decides_what_a_file_is() {
+    assert_eq!(sniff(SESSION.as_bytes(), "x"), Some(Kind::Session));
+    assert_eq!(sniff(&SESSION.as_bytes()[..30], "x"), Some(Kind::Session));
+    assert_eq!(sniff(b"id = 1", "x.toml"), Some(Kind::Scenario));
+    assert_eq!(sniff(CODEX.as_bytes(), "x.jsonl"), Some(Kind::Recording("codex")));
+    assert_eq!(sniff(b"", "x.txt"), None);
+    assert_eq!(sniff(b"\xff\xfe", "x.json"), None);
+}
+
+fn count(s: &Session, of: fn(&Entry) -> usize) -> usize {
+    s.entries.iter().map(of).sum()
+}
+
+/// Real recordings, where they are there.
+#[test]
+fn real_recordings_import() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/transcripts");
+    if !samples.is_dir() {
+        println!("skipped: no recordings at ../shared/transcripts");
+        return;
+    }
+    let mut compacted = 0;
+    for folder in ["claude-code", "codex"] {
+        for scenario in load_path(&samples.join(folder)).unwrap() {
+            let s = &scenario.session;
+            let users = count(s, |e| usize::from(matches!(e, Entry::User(_))));
+            let replies = count(s, |e| usize::from(matches!(e, Entry::Assistant(_))));
+            let calls = count(s, |e| if let Entry::Assistant(a) = e { a.all_calls().len() } else { 0 });
+            let results = count(s, |e| usize::from(matches!(e, Entry::Tool(_))));
+            let prefix = s.header.prefix_tokens;
+            let facts = s.facts.len();
+            println!(
+                "{} | {users} users | {replies} replies | {calls} calls | {facts} facts | {prefix:?} | {:?}",
+                s.header.id, scenario.warnings
+            );
+            assert_eq!(s.header.source.as_ref().map(|s| s.format.as_str()), Some(folder));
+            assert!(users > 0 && replies > 0, "{}", s.header.id);
+            assert_eq!(calls, results, "{}", s.header.id);
+            assert_eq!(jsonl::read(s.to_jsonl().as_bytes(), "x").unwrap().session, *s);
+            for entry in &s.entries {
+                if let Entry::RecordedCompaction { pre_tokens: Some(pre), summary: Some(summary), .. } = entry {
+                    assert!((160_000..180_000).contains(pre) && summary.len() > 5_000, "{}", s.header.id);
+                    compacted += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(compacted, 2);
+}

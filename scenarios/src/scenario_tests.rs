@@ -1,0 +1,141 @@
+use std::collections::HashMap;
+
+use super::*;
+
+/// Files and scenarios in memory.
+#[derive(Default)]
+struct Memory(HashMap<&'static str, &'static str>);
+
+impl Beside for Memory {
+    fn text(&self, name: &str) -> Result<String, String> {
+        self.0.get(name).map(|s| s.to_string()).ok_or_else(|| "no such file".to_string())
+    }
+    fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
+        let text = self.text(name).map_err(|e| (e, "fix it".to_string()))?;
+        super::read(&text, name, self).map_err(|e| (e.to_string(), "fix it".to_string()))
+    }
+}
+
+const SMALL: &str = r#"id = "small"
+title = "T"
+tags = ["default"]
+scale = 0.5
+context_window = 1000
+
+[[step]]
+type = "tools"
+file = "tools.json"
+
+[[step]]
+type = "user"
+text = "please"
+
+[[step]]
+type = "assistant"
+id = "a"
+calls = [{ id = "c", name = "read", arguments = { path = "x" } }]
+
+[[step]]
+type = "tool"
+call_id = "c"
+file = "out.txt"
+
+[[fact]]
+id = "f"
+kind = "value"
+tokens = ["42"]
+arises = "c"
+needs = ["a"]
+
+[expect]
+requests = 2
+[expect.codex]
+compactions = 1
+"#;
+
+fn memory() -> Memory {
+    Memory(HashMap::from([("tools.json", r#"[{"name":"read"}]"#), ("out.txt", "it is 42\n"), ("small.toml", SMALL)]))
+}
+
+fn good(text: &str) -> Scenario {
+    super::read(text, "s.toml", &memory()).unwrap()
+}
+
+fn bad(text: &str) -> String {
+    super::read(text, "s.toml", &memory()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_scenario_is_a_session_with_a_story() {
+    let s = good(SMALL);
+    assert_eq!((s.id.as_str(), s.scale, s.expect.requests), ("small", 0.5, Some(2)));
+    assert_eq!(s.expect.strategies["codex"]["compactions"].as_integer(), Some(1));
+    assert_eq!(s.session.header.context_window, Some(1000));
+    let [Entry::Tools { definitions }, Entry::User(user), Entry::Assistant(a), Entry::Tool(tool)] = s.session.entries.as_slice() else {
+        panic!("{:?}", s.session.entries)
+    };
+    assert_eq!(definitions.len(), 1);
+    assert_eq!(user.id, "m2");
+    assert_eq!(a.calls[0].arguments, r#"{"path":"x"}"#);
+    assert_eq!(tool.output.as_deref(), Some("it is 42\n"));
+    assert_eq!(s.session.facts.len(), 1);
+    assert_eq!(crate::jsonl::read(s.session.to_jsonl().as_bytes(), "x").unwrap().session, s.session);
+}
+
+#[test]
+fn a_tool_step_may_call_its_output_text() {
+    let s = good(&SMALL.replace("file = \"out.txt\"", "text = \"42\""));
+    let Some(Entry::Tool(tool)) = s.session.entries.last() else { panic!("not a result") };
+    assert_eq!((tool.output.as_deref(), tool.extra.len()), (Some("42"), 0));
+    let both = bad(&SMALL.replace("file = \"out.txt\"", "file = \"out.txt\"\ntext = \"42\""));
+    assert!(both.contains("both \"file\" and \"output\""), "{both}");
+}
+
+#[test]
+fn an_extension_takes_what_it_does_not_say() {
+    let s = good("id = \"more\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\ntext = \"go on\"\n[expect]\nsteps = 3\n");
+    let base = good(SMALL);
+    assert_eq!(s.session.entries[..4], base.session.entries[..]);
+    assert_eq!(s.session.entries.len(), 5);
+    assert_eq!((s.session.facts, s.session.header.context_window), (base.session.facts, Some(1000)));
+    assert_eq!((s.expect.requests, s.expect.steps, s.scale, s.tags.len()), (Some(2), Some(3), 0.5, 0));
+}
+
+#[test]
+fn errors_name_place_fault_and_remedy() {
+    let step = |s: &str| bad(&format!("id = \"x\"\n\n[[step]]\n{s}\n"));
+    assert!(bad("idd = \"x\"\n").contains("s.toml:1: unknown key \"idd\"; expected a key of a scenario; did you mean id?"));
+    assert!(bad("id = \"x\"\n[[steps]]\ntype = \"user\"\n").contains("s.toml:2: unknown key \"steps\""));
+    assert!(bad("id = \"x\"\nid = = 3\n").contains("s.toml:2: not TOML"));
+    assert!(bad("title = \"x\"\n").contains("missing field \"id\""));
+    assert!(bad("id = \"x\"\n").contains("no messages"));
+    assert!(bad("id = \"x\"\nscale = 0\n[[step]]\ntype=\"user\"\ntext=\"\"").contains("s.toml:2: \"scale\" does not fit"));
+    assert!(bad("id = \"x\"\nextends = \"nothing\"\n").contains("s.toml:2: no such file"));
+    assert!(step("text = \"x\"").contains("s.toml:3: a step without \"type\""));
+    assert!(step("type = \"usr\"").contains("s.toml:4: unknown type \"usr\""));
+    assert!(
+        step("type = \"user\"\ntxt = \"x\"")
+            .contains("s.toml:5: unknown key \"txt\"; expected a key of a \"user\" entry; did you mean text?")
+    );
+    assert!(step("type = \"user\"").contains("s.toml:3: missing field \"text\" or \"parts\""));
+    assert!(step("type = \"user\"\nfile = \"gone.txt\"").contains("s.toml:3: cannot read \"gone.txt\": no such file"));
+    assert!(step("type = \"user\"\nfile = \"out.txt\"\ntext = \"x\"").contains("both \"file\" and \"text\""));
+    assert!(
+        step("type = \"assistant\"\ncalls = [{ idd = \"c\" }]")
+            .contains("s.toml:5: unknown key \"idd\"; expected a key of one of \"calls\"")
+    );
+    let fact = bad(&SMALL.replace("arises = \"c\"", "arises = \"cc\""));
+    assert!(fact.contains("s.toml:25: fact \"f\" names unknown message \"cc\""), "{fact}");
+    let check = bad(&SMALL.replace("requests = 2", "request = 2"));
+    assert!(check.contains("s.toml:33: unknown check \"request\"") && check.contains("did you mean requests?"), "{check}");
+    let twice = bad("id = \"y\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\nid = \"a\"\ntext = \"\"\n");
+    assert!(twice.contains("s.toml:3: message id \"a\" was used before, in the scenario that this one extends"), "{twice}");
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}", tail in "[a-z=\\[\\]\"\n .0-9{}]{0,80}") {
+        let _ = super::read(&text, "x", &memory());
+        let _ = super::read(&format!("{SMALL}\n{tail}"), "x", &memory());
+    }
+}

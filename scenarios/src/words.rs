@@ -40,22 +40,27 @@ fn trimmed(word: &str) -> &str {
     if word.starts_with("../") { word } else { word.trim_start_matches('.') }
 }
 
-/// A word with folders, or a file name with an extension that begins with a letter.
+/// Extensions by which a bare file name is told from `object.member`.
+const EXTENSIONS: &[&str] = &[
+    "bash", "bat", "c", "cc", "cfg", "cjs", "conf", "cpp", "cs", "css", "csv", "cts", "diff", "eex", "env", "erl", "ex", "exs", "go",
+    "gradle", "graphql", "h", "hcl", "heex", "hpp", "hs", "htm", "html", "ini", "ipynb", "java", "js", "json", "jsonl", "jsx", "kt",
+    "less", "lock", "log", "lua", "md", "mdx", "mjs", "ml", "mts", "patch", "pdf", "php", "pl", "png", "proto", "ps1", "py", "pyi", "r",
+    "rb", "rs", "rst", "scala", "scss", "sh", "snap", "sql", "sqlite", "svelte", "svg", "swift", "tf", "toml", "ts", "tsx", "txt", "vue",
+    "xml", "yaml", "yml", "zig", "zip",
+];
+
+/// A file name with a known extension, with folders or without; or a word with folders that begins at a root (`/`, `~`, `..`)
+/// or has three parts or more, so that `and/or` is none.
 pub(crate) fn is_path(word: &str) -> bool {
-    if word.contains("//") {
+    if word.contains("//") || word.contains("::") {
         return false;
     }
-    if word.contains('/') {
-        return word.split('/').filter(|p| p.bytes().any(|b| b.is_ascii_alphanumeric())).count() > 1;
+    let name = word.rsplit('/').next().unwrap_or(word);
+    if name.rsplit_once('.').is_some_and(|(stem, ext)| !stem.is_empty() && EXTENSIONS.binary_search(&ext).is_ok()) {
+        return true;
     }
-    match word.rsplit_once('.') {
-        Some((name, ext)) => !name.is_empty() && (1..=5).contains(&ext.len()) && is_extension(ext) && !word.contains("::"),
-        None => false,
-    }
-}
-
-fn is_extension(ext: &str) -> bool {
-    ext.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) && ext.as_bytes()[0].is_ascii_lowercase()
+    let parts = word.split('/').filter(|p| p.bytes().any(|b| b.is_ascii_alphanumeric())).count();
+    word.contains('/') && (parts > 2 || parts == 2 && word.starts_with(['/', '~', '.']))
 }
 
 fn is_number(word: &str) -> bool {
@@ -100,12 +105,23 @@ mod tests {
 
     #[test]
     fn prose_and_rulers_are_no_words() {
-        assert_eq!(words("Something important, well-known and/or understood... https://example.org ======== --------"), [] as [&str; 0]);
+        assert_eq!(
+            words("Something important, well-known and/or before/after understood, this.value... https://example.org ======== --------"),
+            [] as [&str; 0]
+        );
+    }
+
+    #[test]
+    fn extensions_are_sorted() {
+        assert!(EXTENSIONS.is_sorted());
     }
 
     #[test]
     fn a_path_has_its_ends_as_forms() {
-        assert_eq!(forms("/home/me/src/auth.ts").collect::<Vec<_>>(), ["/home/me/src/auth.ts", "home/me/src/auth.ts", "me/src/auth.ts", "src/auth.ts"]);
+        assert_eq!(
+            forms("/home/me/src/auth.ts").collect::<Vec<_>>(),
+            ["/home/me/src/auth.ts", "home/me/src/auth.ts", "me/src/auth.ts", "src/auth.ts"]
+        );
         assert_eq!(forms("parse_token").collect::<Vec<_>>(), ["parse_token"]);
     }
 }

@@ -90,6 +90,14 @@ struct AnthropicSdk {
 
 #[async_trait]
 impl Strategy for AnthropicSdk {
+    fn admit(&self, mut raw: Draft) -> Draft {
+        // Results travel in user messages on this wire.
+        if raw.kind == BlockKind::Output {
+            raw.role = Role::User;
+        }
+        raw
+    }
+
     fn request(&mut self, s: &Engine) -> ctxbench_core::request::Request {
         let mut r = s.sample_request();
         r.max_tokens = self.max_tokens;
@@ -123,7 +131,7 @@ impl Strategy for AnthropicSdk {
             None => return Flow::FailTurn("the summary is empty".into()),
         };
         let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let block = s.synthetic(BlockKind::Summary, Role::User, text, origin);
+        let block = s.synthetic(BlockKind::Summary, Role::User, text, origin).redraft(|d| d.listed = true);
         let mut shown: Vec<_> = s.context.blocks().iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
         shown.push(block);
         match s.compacted(CompactionKind::Summarise, "summary", Phase::MidTurn, shown) {

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
 use ctxbench_core::compaction::{Kept, middle_cut, newest_first};
 use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
-use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::{Default, Kind, Setting};
@@ -231,6 +231,7 @@ impl Codex {
             return Err("the replacement history would separate a call from its result".into());
         }
         self.last_total = self.estimate_context(s);
+        s.note(Event::Estimated(self.last_total));
         Ok(())
     }
 

@@ -1,6 +1,14 @@
 //! The context management of each product, one file per system, and the registry that lists them.
 
+mod aider;
+mod aider_about;
+pub mod aider_chunks;
+pub mod aider_markdown;
+pub mod aider_summary;
 mod anthropic_sdk;
+mod claude_code;
+mod claude_code_about;
+mod claude_code_rules;
 pub mod codex;
 pub mod codex_count;
 mod common;
@@ -9,7 +17,16 @@ mod observation_masking;
 mod opencode;
 pub mod opencode_log;
 pub mod opencode_rules;
+mod openoxide;
+mod openoxide_summary;
+#[cfg(test)]
+mod openoxide_tests;
+mod openoxide_view;
+mod openoxide_words;
 mod registry;
 mod sliding_window;
+#[cfg(test)]
+mod testing;
+mod tool_names;
 
 pub use registry::{ALL, Spec, SpecError};

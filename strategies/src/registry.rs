@@ -14,9 +14,12 @@ pub const ALL: &[Descriptor] = &[
     crate::controls::KEEP_NOTHING,
     crate::sliding_window::DESCRIPTOR,
     crate::observation_masking::DESCRIPTOR,
+    crate::aider_about::DESCRIPTOR,
     crate::codex::DESCRIPTOR,
     crate::opencode::DESCRIPTOR,
+    crate::claude_code_about::DESCRIPTOR,
     crate::anthropic_sdk::DESCRIPTOR,
+    crate::openoxide::DESCRIPTOR,
 ];
 
 /// A strategy that cannot be used as asked.

@@ -1,1 +1,1 @@
-//! Placeholder.
+//! Tests across crates; everything is under `tests/`.

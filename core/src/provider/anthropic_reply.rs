@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::anthropic::{Part, arguments, output_of, unwrap_arguments};
-use super::json::{self, field, list, number, opt, or_empty, raw, string};
+use super::json::{self, field, list, number, opt, or_empty, raw, sane, string};
 use super::wire::WireError;
 use crate::request::{Applied, Reply, ReplyPart, StopReason, Usage};
 
@@ -147,12 +147,12 @@ struct Creation {
 
 impl Tokens {
     fn usage(&self) -> Usage {
-        let one_hour = self.cache_creation.as_ref().map_or(0, |c| c.ephemeral_1h_input_tokens);
+        let one_hour = sane(self.cache_creation.as_ref().map_or(0, |c| c.ephemeral_1h_input_tokens));
         Usage {
-            input: self.input_tokens,
-            output: self.output_tokens,
-            cache_read: self.cache_read_input_tokens.unwrap_or(0),
-            cache_write: self.cache_creation_input_tokens.unwrap_or(0).saturating_sub(one_hour),
+            input: sane(self.input_tokens),
+            output: sane(self.output_tokens),
+            cache_read: sane(self.cache_read_input_tokens.unwrap_or(0)),
+            cache_write: sane(self.cache_creation_input_tokens.unwrap_or(0)).saturating_sub(one_hour),
             cache_write_1h: one_hour,
             ..Usage::default()
         }
@@ -170,8 +170,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     }
     let mut applied = Applied::default();
     for e in body.context_management.unwrap_or_default().applied_edits {
-        applied.cleared_tool_uses += e.cleared_tool_uses;
-        applied.cleared_tokens += e.cleared_input_tokens;
+        applied.cleared_tool_uses = applied.cleared_tool_uses.saturating_add(e.cleared_tool_uses);
+        applied.cleared_tokens = applied.cleared_tokens.saturating_add(e.cleared_input_tokens);
     }
     let parts = body.content.into_iter().map(reply_part).collect::<Result<_, _>>()?;
     // An unknown stop reason is a stop.

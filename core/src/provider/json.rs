@@ -40,6 +40,11 @@ pub(crate) fn list<T>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>, mut
     }
 }
 
+/// A token count that sums cannot overflow, whatever a server claims.
+pub(crate) fn sane(tokens: u64) -> u64 {
+    tokens.min(1 << 48)
+}
+
 /// Room for a body: what the texts take plus what stands around them.
 pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
     let payload = |b: &Block| b.json_text().len() + b.opaque.as_ref().map_or(0, |o| o.len()) + b.media.as_ref().map_or(0, |m| m.url.len());

@@ -3,6 +3,9 @@
 mod anthropic;
 mod anthropic_edits;
 mod anthropic_reply;
+mod cache;
+#[cfg(test)]
+mod cache_tests;
 mod errors;
 mod json;
 mod models;
@@ -14,7 +17,12 @@ mod price;
 mod prompt;
 mod tools;
 mod wire;
+#[cfg(test)]
+mod wire_properties;
+#[cfg(test)]
+mod wire_tests;
 
+pub use cache::{CacheUse, PromptCache};
 pub use models::{CacheRule, Capabilities, DEFAULT_MODEL, Latency, Model, Prices, Provider, UnknownModel, Wire, catalogue, find};
 pub use price::{Cost, cost, cost_with_read_share};
 pub use prompt::{Content, Item, Prompt, billed_tokens};

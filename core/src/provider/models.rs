@@ -181,3 +181,40 @@ pub fn find(name: &str) -> Result<&'static Model, UnknownModel> {
         UnknownModel { name: name.into(), hint: crate::nearest::hint(name, &names) }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_catalogue_is_sound() {
+        let mut names: Vec<&str> = catalogue().iter().map(|m| &*m.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), catalogue().len(), "names are unique");
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        for m in catalogue() {
+            let weak = find(&m.weak).unwrap();
+            assert_eq!(weak.provider, m.provider, "{}", m.name);
+            let p = &m.prices;
+            assert!([p.input, p.write_5m, p.write_1h, p.read, p.output].iter().all(|x| *x > 0.0), "{}", m.name);
+            assert!(p.read < p.input && p.input < p.output && !m.source.is_empty(), "{}", m.name);
+            assert!(m.max_output < m.window && m.input_limit.is_none_or(|l| l < m.window), "{}", m.name);
+            let explicit = matches!(m.cache, CacheRule::Explicit { .. });
+            assert_eq!(explicit, m.provider == Provider::Anthropic, "{}", m.name);
+            if explicit {
+                assert!(close(p.write_5m, 1.25 * p.input) && close(p.write_1h, 2.0 * p.input), "{}", m.name);
+            }
+        }
+        assert_eq!(find(DEFAULT_MODEL).unwrap().window, 200_000);
+        assert!(find("claude-sonet-4-6").unwrap_err().to_string().contains(DEFAULT_MODEL));
+    }
+
+    #[test]
+    fn the_assumed_latency_fits_the_compactions_that_were_timed() {
+        let l = find(DEFAULT_MODEL).unwrap().latency;
+        // Warm, 186,805 tokens in, 4,413 out: 25-28 s seen.
+        let warm = l.a_ms + l.c_ms * 186_805.0 + l.d_ms * 4_413.0;
+        assert!((24_000.0..29_000.0).contains(&warm), "{warm}");
+    }
+}

@@ -225,7 +225,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
             "developer" => Role::Developer,
             "tool" => Role::Tool,
             other => {
-                return Err(WireError::Unsupported { what: "role", value: other.into(), known: "user, assistant, system, developer, tool" });
+                return Err(WireError::Unsupported {
+                    what: "role",
+                    value: other.into(),
+                    known: "user, assistant, system, developer, tool",
+                });
             }
         };
         items.extend(m.contents(role)?.into_iter().map(|c| Item::new(role, c, i + 1, None)));

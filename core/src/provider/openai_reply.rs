@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::json::{self, field, list, number, opt, or_empty, raw, string};
+use super::json::{self, field, list, number, opt, or_empty, raw, sane, string};
 use super::openai_chat::Message;
 use super::openai_responses::{Entry, contents, joined};
 use super::prompt::Content;
@@ -172,17 +172,17 @@ struct Details {
 
 impl Tokens {
     fn usage(&self) -> Usage {
-        let input = |f: fn(&Details) -> Option<u64>| self.input_tokens_details.as_ref().and_then(f).unwrap_or(0);
+        let input = |f: fn(&Details) -> Option<u64>| sane(self.input_tokens_details.as_ref().and_then(f).unwrap_or(0));
         let (cache_read, cache_write) = (input(|d| d.cached_tokens), input(|d| d.cache_write_tokens));
-        let sum = self.input_tokens.saturating_add(self.output_tokens);
+        let (prompt, output) = (sane(self.input_tokens), sane(self.output_tokens));
         Usage {
-            input: self.input_tokens.saturating_sub(cache_read).saturating_sub(cache_write),
-            output: self.output_tokens,
-            reasoning: self.output_tokens_details.as_ref().and_then(|d| d.reasoning_tokens).unwrap_or(0),
+            input: prompt.saturating_sub(cache_read).saturating_sub(cache_write),
+            output,
+            reasoning: sane(self.output_tokens_details.as_ref().and_then(|d| d.reasoning_tokens).unwrap_or(0)),
             cache_read,
             cache_write,
             cache_write_1h: 0,
-            reported_total: self.total_tokens.filter(|t| *t != sum),
+            reported_total: self.total_tokens.map(sane).filter(|t| *t != prompt + output),
         }
     }
 }

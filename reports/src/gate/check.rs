@@ -1,5 +1,6 @@
 //! The comparison itself: row by row, metric by metric.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use ctxbench_core::record::{Results, RunRecord, Status};
@@ -28,7 +29,12 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
     for (_, (_, row)) in fresh.iter().filter(|(key, _)| !stored.contains_key(*key)) {
         gate.put(row, "row", Outcome::Noted, "is new; the baseline does not know it".into());
         if row.integrity_failures > 0 {
-            gate.put(row, "integrity_failures", Outcome::Fail, format!("{} integrity failures in a new row (allowed 0)", row.integrity_failures));
+            gate.put(
+                row,
+                "integrity_failures",
+                Outcome::Fail,
+                format!("{} integrity failures in a new row (allowed 0)", row.integrity_failures),
+            );
         }
     }
     if stored.is_empty() && options.max.is_empty() && options.min.is_empty() {
@@ -69,19 +75,20 @@ struct Metric {
 }
 
 impl Gate<'_> {
-    fn index<'a, T>(&mut self, rows: Vec<T>, row: impl Fn(&T) -> &BaselineRow, whose: &str) -> BTreeMap<(String, String, String), T>
-    where
-        T: 'a,
-    {
+    fn index<T>(&mut self, rows: Vec<T>, row: impl Fn(&T) -> &BaselineRow, whose: &str) -> BTreeMap<(String, String, String), T> {
         let mut out = BTreeMap::new();
         for item in rows {
             let key: Key<'_> = row(&item).key();
             let key = (key.0.to_string(), key.1.to_string(), key.2.to_string());
-            if out.contains_key(&key) {
-                let name = view::name(&key.0, &key.1, &key.2, true);
-                self.report.faults.push(format!("{name} stands twice in {whose}, so it cannot be told which row counts"));
-            } else {
-                out.insert(key, item);
+            match out.entry(key) {
+                Entry::Vacant(free) => {
+                    free.insert(item);
+                }
+                Entry::Occupied(taken) => {
+                    let key = taken.key();
+                    let name = view::name(&key.0, &key.1, &key.2, true);
+                    self.report.faults.push(format!("{name} stands twice in {whose}, so it cannot be told which row counts"));
+                }
             }
         }
         out

@@ -20,6 +20,7 @@ use ctxbench_core::session::{Entry, Header, RecordedUsage, SessionCall, SessionP
 use serde_json::{Map, Value};
 
 use super::build::{Builder, Reply};
+use super::claude_content::{blocks, is_command_trace, plain};
 use super::{Importer, Line, chain, first_objects, flag, objects, str_of};
 use crate::error::{ImportError, Loaded};
 
@@ -237,37 +238,6 @@ impl Reader {
             }
         }
     }
-}
-
-/// What Claude Code writes into the conversation for a command that the user ran beside it.
-fn is_command_trace(text: &str) -> bool {
-    const TRACES: &[&str] = &[
-        "<command-name>",
-        "<command-message>",
-        "<local-command-stdout>",
-        "<local-command-stderr>",
-        "<local-command-caveat>",
-        "<bash-input>",
-        "<bash-stdout>",
-        "<bash-stderr>",
-    ];
-    TRACES.iter().any(|t| text.trim_start().starts_with(t))
-}
-
-fn blocks(content: Option<&Value>) -> Vec<Value> {
-    match content {
-        Some(Value::String(text)) => vec![serde_json::json!({"type": "text", "text": text})],
-        Some(Value::Array(list)) => list.clone(),
-        _ => Vec::new(),
-    }
-}
-
-fn plain(parts: Vec<SessionPart>) -> String {
-    let texts = parts.into_iter().filter_map(|p| match p {
-        SessionPart::Text { text } => Some(text),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn stamp(object: &Map<String, Value>) -> Option<String> {

@@ -3,7 +3,9 @@
 mod build;
 mod chain;
 pub mod claude_code;
+mod claude_content;
 pub mod codex;
+mod codex_content;
 mod time;
 
 use ctxbench_core::nearest;

@@ -49,9 +49,7 @@ impl Builder {
                     let mut calls = Vec::new();
                     let mut notes = Vec::new();
                     // Facts between calls belong to the message before them.
-                    while let Some(next) =
-                        blocks.next_if(|next| matches!(next, Block::Call(_) | Block::Fact(_)))
-                    {
+                    while let Some(next) = blocks.next_if(|next| matches!(next, Block::Call(_) | Block::Fact(_))) {
                         match next {
                             Block::Call(call) => calls.push(call),
                             Block::Fact(note) => notes.push((calls.len(), note)),
@@ -85,11 +83,11 @@ impl Builder {
         self.users += 1;
         if self.users > 1 {
             let mut rng = Rng::named(&format!("think {}", self.users));
-            self.clock_ms += if think_ms > 0 { think_ms } else { rng.range(110_000, 238_000) };
+            self.clock_ms += if think_ms > 0 { think_ms } else { rng.range(150_000, 238_000) };
         }
         let id = format!("u{}", self.users);
         self.name(label.as_ref(), &id);
-        let text = self.with_line_numbers(text);
+        let text = self.with_pastes(text, &id);
         let line = Object::new().with("type", "user").with("id", id.as_str());
         self.line(line.with("text", text).with("at", self.clock_ms));
         self.last_id = id;
@@ -104,7 +102,7 @@ impl Builder {
 
     fn step(&mut self, id: &str, text: &str, calls: &[Call]) {
         let mut rng = Rng::named(&format!("step {id}"));
-        self.clock_ms += rng.range(9_000, 44_000);
+        self.clock_ms += rng.range(14_000, 56_000);
         let text = self.with_line_numbers(text);
         let mut line = Object::new().with("type", "assistant").with("id", id).with("text", text);
         let prepared: Vec<_> = calls.iter().map(|call| tools::prepare(call, &self.vfs)).collect();
@@ -179,14 +177,23 @@ impl Builder {
         }
     }
 
+    /// People paste logs: a line `!kind count` of a user's text becomes generated output.
+    fn with_pastes(&mut self, text: &str, id: &str) -> String {
+        let mut rng = Rng::named(&format!("paste {id}"));
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            let text = outputs::generated(&mut self.vfs, &mut rng, "", line);
+            lines.push(text.trim_end().to_owned());
+        }
+        self.with_line_numbers(&lines.join("\n"))
+    }
+
     /// Replaces `{{path|text}}` by the line number of that text now.
     fn with_line_numbers(&self, text: &str) -> String {
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
-            let hole = after.split_once("}}").and_then(|(place, tail)| {
-                place.split_once('|').map(|(path, needle)| (path, needle, tail))
-            });
+            let hole = after.split_once("}}").and_then(|(place, tail)| place.split_once('|').map(|(path, needle)| (path, needle, tail)));
             out.push_str(before);
             match hole {
                 Some((path, needle, tail)) if self.vfs.files.contains_key(path) => {

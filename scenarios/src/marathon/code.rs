@@ -28,14 +28,8 @@ impl CodeWriter {
             let _ = writeln!(body, "  {}: {};", camel(&field.name), ts_type(&field.kind));
             let _ = writeln!(schema, "  {}: {},", camel(&field.name), zod_type(&field.kind));
         }
-        let _ = writeln!(
-            body,
-            "  state: {name}State;\n  version: number;\n  createdAt: Date;\n  updatedAt: Date;\n}}"
-        );
-        let _ = writeln!(
-            schema,
-            "}}).strict();\n\nexport type New{name} = z.infer<typeof New{name}Schema>;"
-        );
+        let _ = writeln!(body, "  state: {name}State;\n  version: number;\n  createdAt: Date;\n  updatedAt: Date;\n}}");
+        let _ = writeln!(schema, "}}).strict();\n\nexport type New{name} = z.infer<typeof New{name}Schema>;");
         out += &body;
         out += &schema;
         out += &self.fragments.fill("model.tail", &vars);
@@ -60,12 +54,15 @@ impl CodeWriter {
                 "bool" => continue,
                 other => other,
             };
-            vars.set("F", pascal(&field.name));
-            vars.set("f", camel(&field.name));
-            vars.set("c", field.name.as_str());
+            field_vars(&mut vars, &field.name);
             numbers(&mut vars, &mut rng);
             out += &self.fragments.fill(&format!("repo.field.{kind}"), &vars);
         }
+        for (index, verb) in entity.verbs.iter().enumerate() {
+            verb_vars(&mut vars, entity, verb, index, &mut rng);
+            out += &self.fragments.fill("repo.verb", &vars);
+        }
+        out += &self.fragments.fill("repo.journal", &vars);
         finish(out + &self.fragments.fill("repo.tail", &vars))
     }
 
@@ -77,6 +74,17 @@ impl CodeWriter {
         for (index, verb) in entity.verbs.iter().enumerate() {
             verb_vars(&mut vars, entity, verb, index, &mut rng);
             out += &self.fragments.fill(&format!("service.verb.{}", shape(entity, index)), &vars);
+            out += &self.fragments.fill(&format!("service.more.{}", 1 + index % 3), &vars);
+        }
+        for field in &entity.fields {
+            let kind = match field.kind.as_str() {
+                "date" => "ts",
+                "text" | "int" | "ts" => field.kind.as_str(),
+                _ => continue,
+            };
+            field_vars(&mut vars, &field.name);
+            numbers(&mut vars, &mut rng);
+            out += &self.fragments.fill(&format!("service.field.{kind}"), &vars);
         }
         for parent in &entity.parents {
             vars.set("P", pascal(parent));
@@ -84,8 +92,7 @@ impl CodeWriter {
             out += &self.fragments.fill("service.parent", &vars);
         }
         for field in entity.fields.iter().filter(|field| field.kind == "cents") {
-            vars.set("F", pascal(&field.name));
-            vars.set("c", field.name.as_str());
+            field_vars(&mut vars, &field.name);
             out += &self.fragments.fill("service.cents", &vars);
         }
         finish(out.trim_end().to_owned() + "\n}\n")
@@ -110,6 +117,12 @@ impl CodeWriter {
                 _ => 1,
             };
             out += &self.fragments.fill(&format!("controller.verb.{kind}"), &vars);
+            out += &self.fragments.fill(&format!("controller.more.{}", 1 + index % 3), &vars);
+        }
+        for field in entity.fields.iter().filter(|field| field.kind == "text") {
+            field_vars(&mut vars, &field.name);
+            numbers(&mut vars, &mut rng);
+            out += &self.fragments.fill("controller.field", &vars);
         }
         finish(out + &self.fragments.fill("controller.tail", &vars))
     }
@@ -135,6 +148,7 @@ impl CodeWriter {
         for (index, verb) in entity.verbs.iter().enumerate() {
             verb_vars(&mut vars, entity, verb, index, &mut rng);
             out += &self.fragments.fill(&format!("{family}.verb.{}", kind(index)), &vars);
+            out += &self.fragments.fill(&format!("{family}.more.{}", 1 + index % 3), &vars);
         }
         out = out.trim_end().to_owned() + "\n";
         finish(out + &self.fragments.fill(&format!("{family}.tail"), &vars))
@@ -147,8 +161,10 @@ impl CodeWriter {
         let mut out = self.fragments.fill("openapi.head", &vars).trim_end().to_owned() + "\n";
         for (index, verb) in entity.verbs.iter().enumerate() {
             verb_vars(&mut vars, entity, verb, index, &mut rng);
-            out += self.fragments.fill("openapi.verb", &vars).trim_end();
-            out.push('\n');
+            for part in ["openapi.verb", "openapi.more"] {
+                out += self.fragments.fill(part, &vars).trim_end();
+                out.push('\n');
+            }
         }
         let name = pascal(&entity.name);
         let _ = writeln!(out, "components:\n  schemas:\n    {name}:\n      type: object\n      properties:");
@@ -174,10 +190,18 @@ fn numbers(vars: &mut Vars, rng: &mut Rng) {
     vars.set("hash", rng.id(12));
 }
 
+fn field_vars(vars: &mut Vars, name: &str) {
+    vars.set("F", pascal(name));
+    vars.set("f", camel(name));
+    vars.set("c", name);
+    vars.set("c_kebab", kebab(name));
+}
+
 fn verb_vars(vars: &mut Vars, entity: &Entity, verb: &str, index: usize, rng: &mut Rng) {
     let target = &entity.states[(index + 1) % entity.states.len()];
     let doc = words(verb);
     vars.set("v", camel(verb));
+    vars.set("V", pascal(verb));
     vars.set("v_snake", verb);
     vars.set("v_kebab", kebab(verb));
     vars.set("Vdoc", doc[..1].to_ascii_uppercase() + &doc[1..]);
@@ -194,16 +218,13 @@ fn entity_vars(entity: &Entity) -> Vars {
         .map(|parent| (format!("{parent}_id"), "text"))
         .chain(entity.fields.iter().map(|field| (field.name.clone(), field.kind.as_str())))
         .collect();
-    let each = |line: &dyn Fn(&str, &str) -> String| -> String {
-        columns.iter().map(|(name, kind)| line(name, kind)).collect()
-    };
+    let each = |line: &dyn Fn(&str, &str) -> String| -> String { columns.iter().map(|(name, kind)| line(name, kind)).collect() };
     let quoted = |quote: &str| -> String {
         let items: Vec<String> = entity.states.iter().map(|s| format!("{quote}{s}{quote}")).collect();
         items.join(", ")
     };
     let joined = |item: &dyn Fn(usize, &str) -> String| -> String {
-        let items: Vec<String> =
-            columns.iter().enumerate().map(|(i, (name, _))| item(i, name)).collect();
+        let items: Vec<String> = columns.iter().enumerate().map(|(i, (name, _))| item(i, name)).collect();
         items.join(", ")
     };
     vars.set("E", pascal(&entity.name));
@@ -233,11 +254,7 @@ fn entity_vars(entity: &Entity) -> Vars {
     vars.set("sqlcols", each(&|name, kind| format!("  {name} {},\n", sql_type(kind))));
     vars.set(
         "sqlidx",
-        entity
-            .parents
-            .iter()
-            .map(|p| format!("CREATE INDEX {0}_{p}_idx ON {0} ({p}_id);\n", entity.table))
-            .collect::<String>(),
+        entity.parents.iter().map(|p| format!("CREATE INDEX {0}_{p}_idx ON {0} ({p}_id);\n", entity.table)).collect::<String>(),
     );
     vars.set("reltables", entity.parents.iter().map(|p| format!("'{p}s', ")).collect::<String>());
     vars
@@ -248,10 +265,7 @@ fn allowed(entity: &Entity) -> String {
     let count = entity.states.len();
     let mut out = String::new();
     for (index, state) in entity.states.iter().enumerate() {
-        let next: Vec<String> = entity.states[index + 1..count.min(index + 3)]
-            .iter()
-            .map(|s| format!("'{s}'"))
-            .collect();
+        let next: Vec<String> = entity.states[index + 1..count.min(index + 3)].iter().map(|s| format!("'{s}'")).collect();
         let _ = writeln!(out, "  {state}: [{}],", next.join(", "));
     }
     out

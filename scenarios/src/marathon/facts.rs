@@ -24,7 +24,7 @@ fn line(note: &FactNote, arises: &str, labels: &BTreeMap<String, String>) -> Str
         .iter()
         .map(|label| match labels.get(label) {
             Some(id) => id.as_str(),
-            None => { eprintln!("MISSING {} {label}", note.id); "u1" }
+            None => panic!("fact {} needs a message that exists: {label}", note.id),
         })
         .collect();
     let object = Object::new()

@@ -46,15 +46,8 @@ pub fn session_jsonl() -> String {
             .with("context_window", 200_000),
     );
     builder.line(Object::new().with("type", "system").with("text", SYSTEM.trim_end()));
-    builder.line(
-        Object::new().with("type", "tools").with_raw("definitions", &tools::definitions()),
-    );
-    builder.line(
-        Object::new()
-            .with("type", "memory")
-            .with("path", "AGENTS.md")
-            .with("text", MEMORY.trim_end()),
-    );
+    builder.line(Object::new().with("type", "tools").with_raw("definitions", &tools::definitions()));
+    builder.line(Object::new().with("type", "memory").with("path", "AGENTS.md").with("text", MEMORY.trim_end()));
     for part in STORY {
         builder.play(script::parse(part));
     }

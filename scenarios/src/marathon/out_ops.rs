@@ -12,7 +12,8 @@ pub fn build(vfs: &Vfs, rng: &mut Rng, extra: &[&str]) -> String {
     let mut out = String::from("> harbor-shop@ build\n> tsc -p tsconfig.build.json && node scripts/copy-assets.mjs\n\n");
     for (path, text) in vfs.files.iter().filter(|(path, _)| path.starts_with("src/")) {
         let target = path.replacen("src/", "dist/", 1).replace(".ts", ".js");
-        let _ = writeln!(out, "{target:<52} {:>4}.{} kB │ map {}.{} kB", text.len() / 1000, rng.range(1, 9), text.len() / 400, rng.range(1, 9));
+        let _ =
+            writeln!(out, "{target:<52} {:>4}.{} kB │ map {}.{} kB", text.len() / 1000, rng.range(1, 9), text.len() / 400, rng.range(1, 9));
     }
     out + &lines(extra)
 }
@@ -30,10 +31,30 @@ pub fn ci(vfs: &Vfs, rng: &mut Rng, count: usize, extra: &[&str]) -> String {
         let entity = &vfs.entities[index % vfs.entities.len()];
         let time = stamp(rng);
         let _ = match index * 4 / count {
-            0 => writeln!(out, "{time} npm http fetch GET 200 registry/{}-{} {}ms (cache {})", rng.pick(&["zod", "pg", "pino", "vite", "acorn", "semver", "undici"]), rng.id(5), rng.range(3, 400), rng.pick(&["hit", "miss", "stale"])),
+            0 => writeln!(
+                out,
+                "{time} npm http fetch GET 200 registry/{}-{} {}ms (cache {})",
+                rng.pick(&["zod", "pg", "pino", "vite", "acorn", "semver", "undici"]),
+                rng.id(5),
+                rng.range(3, 400),
+                rng.pick(&["hit", "miss", "stale"])
+            ),
             1 => writeln!(out, "{time} migrate: {} applied in {}ms (lock waited {}ms)", entity.table, rng.range(4, 300), rng.range(0, 20)),
-            2 => writeln!(out, "{time}  ✓ tests/{0}/{1}.service.test.ts {2}ms heap {3} MB", entity.folder(), entity.name.replace('_', "-"), rng.range(20, 900), rng.range(90, 300)),
-            _ => writeln!(out, "{time}  ✓ tests/http/{}.http.test.ts worker {} {}ms", entity.name.replace('_', "-"), rng.range(1, 5), rng.range(200, 4_000)),
+            2 => writeln!(
+                out,
+                "{time}  ✓ tests/{0}/{1}.service.test.ts {2}ms heap {3} MB",
+                entity.folder(),
+                entity.name.replace('_', "-"),
+                rng.range(20, 900),
+                rng.range(90, 300)
+            ),
+            _ => writeln!(
+                out,
+                "{time}  ✓ tests/http/{}.http.test.ts worker {} {}ms",
+                entity.name.replace('_', "-"),
+                rng.range(1, 5),
+                rng.range(200, 4_000)
+            ),
         };
     }
     for line in extra {
@@ -55,7 +76,14 @@ pub fn git_log(vfs: &Vfs, rng: &mut Rng, count: usize, extra: &[&str]) -> String
             3 => format!("Move {label} queries into the repository"),
             _ => format!("Check the role before {verb} ({label})"),
         };
-        let _ = writeln!(out, "{} {} {} {subject} [HS-{}]", rng.hex(8), format_args!("2025-03-{:02}", 17 - (index * 16 / count.max(1))), rng.pick(&["Jonas", "Priya", "Malin", "Okan", "Tess"]), rng.range(1800, 2290));
+        let _ = writeln!(
+            out,
+            "{} {} {} {subject} [HS-{}]",
+            rng.hex(8),
+            format_args!("2025-03-{:02}", 17 - (index * 16 / count.max(1))),
+            rng.pick(&["Jonas", "Priya", "Malin", "Okan", "Tess"]),
+            rng.range(1800, 2290)
+        );
     }
     out
 }
@@ -84,7 +112,16 @@ pub fn load(rng: &mut Rng, seconds: usize, extra: &[&str]) -> String {
     let mut out = String::from(" sec | req/s | p50 ms | p90 ms | p99 ms | 2xx | 4xx | 5xx\n");
     for second in 1..=seconds {
         let rate = rng.range(380, 520);
-        let _ = writeln!(out, " {second:>3} | {rate} | {} | {} | {} | {} | {} | {}", rng.range(9, 19), rng.range(30, 70), rng.range(90, 400), rate - 3, rng.range(0, 3), rng.range(0, 2));
+        let _ = writeln!(
+            out,
+            " {second:>3} | {rate} | {} | {} | {} | {} | {} | {}",
+            rng.range(9, 19),
+            rng.range(30, 70),
+            rng.range(90, 400),
+            rate - 3,
+            rng.range(0, 3),
+            rng.range(0, 2)
+        );
     }
     out + &lines(extra)
 }

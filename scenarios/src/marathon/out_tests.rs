@@ -39,23 +39,32 @@ fn tests_in(text: &str) -> Vec<String> {
             stack.retain(|(at, _)| *at < indent);
             stack.push((indent, name));
         } else if trimmed.starts_with("it(") || trimmed.starts_with("])(") {
-            let parents: Vec<&str> =
-                stack.iter().filter(|(at, _)| *at < indent).map(|(_, name)| *name).collect();
+            let parents: Vec<&str> = stack.iter().filter(|(at, _)| *at < indent).map(|(_, name)| *name).collect();
             found.push(format!("{} > {name}", parents.join(" > ")));
         }
     }
     found
 }
 
+/// Path filters of the tool, or of a test command in a shell line.
+fn filters(args: &str) -> Vec<&str> {
+    let tail = args.rsplit_once("vitest run ").or_else(|| args.rsplit_once(" -- "));
+    tail.map_or(args, |(_, rest)| rest)
+        .split_whitespace()
+        .take_while(|word| !matches!(*word, "|" | "&&" | ";"))
+        .filter(|word| !word.starts_with('-'))
+        .collect()
+}
+
 pub fn run(vfs: &Vfs, rng: &mut Rng, args: &str, extra: &[&str]) -> String {
     let verbose = args.ends_with("-v");
-    let filter = args.trim_end_matches("-v").trim();
+    let filters = filters(args);
     let failures: Vec<Failure> = extra.iter().filter_map(|line| failure(line)).collect();
     let mut out = String::from("\n RUN  v1.6.0 /srv/harbor-shop\n\n");
     let (mut files, mut tests, mut failed_files, mut total_ms) = (0, 0, 0, 0);
     for (path, text) in vfs.files.iter().filter(|(path, _)| path.starts_with("tests/")) {
         let names = tests_in(text);
-        if !path.contains(filter) || names.is_empty() {
+        if !(filters.is_empty() || filters.iter().any(|filter| path.contains(filter))) || names.is_empty() {
             continue;
         }
         files += 1;
@@ -82,7 +91,7 @@ pub fn run(vfs: &Vfs, rng: &mut Rng, args: &str, extra: &[&str]) -> String {
     }
     let part = |failed: usize, all: usize| match failed {
         0 => format!("{all} passed ({all})"),
-        _ => format!("{failed} failed | {} passed ({all})", all - failed),
+        _ => format!("{failed} failed | {} passed ({all})", all.saturating_sub(failed)),
     };
     let _ = write!(
         out,
@@ -99,10 +108,7 @@ pub fn run(vfs: &Vfs, rng: &mut Rng, args: &str, extra: &[&str]) -> String {
 }
 
 fn failure_report(vfs: &Vfs, failure: &Failure) -> String {
-    let mut out = format!(
-        "\n⎯⎯⎯⎯⎯⎯⎯ Failed Tests ⎯⎯⎯⎯⎯⎯⎯\n\n FAIL  {} > {}\n{}\n",
-        failure.path, failure.name, failure.message
-    );
+    let mut out = format!("\n⎯⎯⎯⎯⎯⎯⎯ Failed Tests ⎯⎯⎯⎯⎯⎯⎯\n\n FAIL  {} > {}\n{}\n", failure.path, failure.name, failure.message);
     for (function, path, needle) in &failure.frames {
         let line = vfs.line_of(path, needle);
         let text = vfs.text(path).lines().nth(line - 1).unwrap_or("");
@@ -160,9 +166,7 @@ pub fn lint(vfs: &Vfs, rng: &mut Rng, count: usize, extra: &[&str]) -> String {
 }
 
 pub fn coverage(vfs: &Vfs, rng: &mut Rng, prefix: &str, extra: &[&str]) -> String {
-    let mut out = String::from(
-        "File                                       | % Stmts | % Branch | % Funcs | Uncovered lines\n",
-    );
+    let mut out = String::from("File                                       | % Stmts | % Branch | % Funcs | Uncovered lines\n");
     for path in vfs.files.keys().filter(|path| path.starts_with("src/") && path.contains(prefix)) {
         let statements = rng.range(52, 100);
         let _ = writeln!(

@@ -65,6 +65,10 @@ pub fn grep(vfs: &Vfs, args: &str) -> String {
     let mut out = String::new();
     let mut hits = 0;
     for (path, text) in vfs.files.iter().filter(|(path, _)| path.starts_with(prefix)) {
+        // Most files have no hit; one search of the whole text is cheaper than one per line.
+        if !needles.iter().any(|needle| text.contains(needle)) {
+            continue;
+        }
         for (index, line) in text.lines().enumerate() {
             if needles.iter().any(|needle| line.contains(needle)) {
                 hits += 1;
@@ -122,11 +126,7 @@ pub fn edited(vfs: &Vfs, path: &str, line: usize, new: &str) -> String {
 pub fn shown_columns(entity: &Entity) -> Vec<String> {
     let parents = entity.parents.iter().map(|parent| format!("{parent}_id"));
     let fields = entity.fields.iter().map(|field| field.name.clone());
-    std::iter::once("id".to_owned())
-        .chain(parents)
-        .chain(fields.take(5))
-        .chain(["state".to_owned(), "version".to_owned()])
-        .collect()
+    std::iter::once("id".to_owned()).chain(parents).chain(fields.take(5)).chain(["state".to_owned(), "version".to_owned()]).collect()
 }
 
 fn diff(vfs: &Vfs, prefix: &str) -> String {

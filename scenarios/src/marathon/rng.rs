@@ -6,9 +6,7 @@ pub struct Rng(u64);
 impl Rng {
     pub fn named(name: &str) -> Self {
         // FNV-1a: stable, unlike the hasher of the standard library.
-        let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         Self(seed)
     }
 
@@ -32,14 +30,10 @@ impl Rng {
     /// `length` characters of a database id (lower case letters and digits).
     pub fn id(&mut self, length: usize) -> String {
         const ALPHABET: &[u8] = b"0123456789abcdefghjkmnpqrstvwxyz";
-        (0..length)
-            .map(|_| char::from(ALPHABET[(self.next() % 32) as usize]))
-            .collect()
+        (0..length).map(|_| char::from(ALPHABET[(self.next() % 32) as usize])).collect()
     }
 
     pub fn hex(&mut self, length: usize) -> String {
-        (0..length)
-            .map(|_| char::from(b"0123456789abcdef"[(self.next() % 16) as usize]))
-            .collect()
+        (0..length).map(|_| char::from(b"0123456789abcdef"[(self.next() % 16) as usize])).collect()
     }
 }

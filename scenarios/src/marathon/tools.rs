@@ -29,16 +29,8 @@ fn definition(line: &str) -> String {
             required.push(key);
         }
     }
-    let schema = Object::new()
-        .with("type", "object")
-        .with_raw("properties", &properties.end())
-        .with("required", required)
-        .end();
-    Object::new()
-        .with("name", name)
-        .with("description", description)
-        .with_raw("input_schema", &schema)
-        .end()
+    let schema = Object::new().with("type", "object").with_raw("properties", &properties.end()).with("required", required).end();
+    Object::new().with("name", name).with("description", description).with_raw("input_schema", &schema).end()
 }
 
 /// Name of the tool behind a short word of the story files.
@@ -71,12 +63,7 @@ pub struct Prepared {
 
 pub fn prepare(call: &Call, vfs: &Vfs) -> Prepared {
     let (input, output) = call.body.split_once("\n----\n").unwrap_or((&call.body, ""));
-    let mut prepared = Prepared {
-        arguments: String::new(),
-        output: call.body.clone(),
-        old: String::new(),
-        new: String::new(),
-    };
+    let mut prepared = Prepared { arguments: String::new(), output: call.body.clone(), old: String::new(), new: String::new() };
     let args = call.args.as_str();
     let first = args.split(' ').next().unwrap_or(args);
     let object = match call.tool.as_str() {
@@ -100,6 +87,7 @@ pub fn prepare(call: &Call, vfs: &Vfs) -> Prepared {
         "bash" => Object::new().with("command", args),
         "test" => match args.strip_suffix(" -v") {
             Some(filter) => Object::new().with("filter", filter).with("verbose", true),
+            None if args == "-v" => Object::new().with("verbose", true),
             None if args.is_empty() => Object::new(),
             None => Object::new().with("filter", args),
         },
@@ -107,9 +95,7 @@ pub fn prepare(call: &Call, vfs: &Vfs) -> Prepared {
         "http" => http_arguments(args),
         "logs" => {
             let mut words = args.splitn(3, ' ');
-            let object = Object::new()
-                .with("service", words.next().unwrap_or(""))
-                .with("window", words.next().unwrap_or(""));
+            let object = Object::new().with("service", words.next().unwrap_or("")).with("window", words.next().unwrap_or(""));
             match words.next() {
                 Some(query) => object.with("query", query),
                 None => object,
@@ -142,9 +128,7 @@ pub fn line_range(text: &str) -> (usize, usize) {
 
 fn http_arguments(args: &str) -> Object {
     let mut words = args.splitn(3, ' ');
-    let object = Object::new()
-        .with("method", words.next().unwrap_or("GET"))
-        .with("url", words.next().unwrap_or(""));
+    let object = Object::new().with("method", words.next().unwrap_or("GET")).with("url", words.next().unwrap_or(""));
     match words.next() {
         Some(body) => object.with("body", body),
         None => object,

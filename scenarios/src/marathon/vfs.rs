@@ -34,16 +34,11 @@ impl Vfs {
     }
 
     pub fn entity(&self, name: &str) -> &Entity {
-        self.entities
-            .iter()
-            .find(|entity| entity.name == name)
-            .expect("the story names known entities")
+        self.entities.iter().find(|entity| entity.name == name).expect("the story names known entities")
     }
 
     pub fn text(&self, path: &str) -> &str {
-        self.files
-            .get(path)
-            .unwrap_or_else(|| panic!("the story reads files that exist: {path}"))
+        self.files.get(path).unwrap_or_else(|| panic!("the story reads files that exist: {path}"))
     }
 
     /// 1-based number of the first line that contains `needle`.

@@ -1,0 +1,134 @@
+//! A prompt that does not fit, said so that a person can act on it.
+
+use thiserror::Error;
+
+/// A part of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// System prompt, memory and tool definitions.
+    System,
+    /// Overview of the code base.
+    RepoMap,
+    /// Files for reference.
+    ReadOnlyFiles,
+    /// Finished turns, or their summary.
+    ChatHistory,
+    /// Files being worked on.
+    ChatFiles,
+    /// The turn under way.
+    Current,
+    /// What is repeated at the end.
+    Reminder,
+}
+
+impl Part {
+    /// The part as a person calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::System => "system prompt and tools",
+            Part::RepoMap => "repository map",
+            Part::ReadOnlyFiles => "read-only files",
+            Part::ChatHistory => "chat history",
+            Part::ChatFiles => "files in the chat",
+            Part::Current => "current turn",
+            Part::Reminder => "reminder",
+        }
+    }
+
+    /// What makes it smaller.
+    fn advice(self) -> &'static str {
+        match self {
+            Part::System => "offer fewer tools or shorten the memory files",
+            Part::RepoMap => "give the repository map less room",
+            Part::ReadOnlyFiles => "drop read-only files",
+            Part::ChatHistory => "clear or compact the chat history",
+            Part::ChatFiles => "drop files from the chat",
+            Part::Current => "start a new turn with a smaller request or with less tool output",
+            Part::Reminder => "shorten the reminder",
+        }
+    }
+}
+
+/// Why a prompt cannot be sent as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BudgetError {
+    /// The prompt is larger than its limit.
+    #[error("{}", overflow(*total, *limit, parts))]
+    Overflow {
+        /// Size of the prompt, tokens.
+        total: u64,
+        /// What it may be at most, tokens.
+        limit: u64,
+        /// Its parts with their sizes in tokens, largest first; empty parts are left out.
+        parts: Vec<(Part, u64)>,
+    },
+    /// Nothing is left of the window once the reply has its room.
+    #[error(
+        "the window of {window} tokens has no room beside an output reserve of {reserve}; take a smaller reserve or a model with a larger window"
+    )]
+    NoRoom {
+        /// Context window, tokens.
+        window: u64,
+        /// Output reserve, tokens.
+        reserve: u64,
+    },
+}
+
+impl BudgetError {
+    /// An overflow with its parts put in order.
+    pub fn overflow(total: u64, limit: u64, parts: impl IntoIterator<Item = (Part, u64)>) -> Self {
+        let mut parts: Vec<(Part, u64)> = parts.into_iter().filter(|(_, n)| *n > 0).collect();
+        parts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        BudgetError::Overflow { total, limit, parts }
+    }
+
+    /// Tokens beyond the limit.
+    pub fn over(&self) -> u64 {
+        match self {
+            BudgetError::Overflow { total, limit, .. } => total.saturating_sub(*limit),
+            BudgetError::NoRoom { window, reserve } => reserve.saturating_sub(*window),
+        }
+    }
+}
+
+/// How many of the largest parts are named: naming all of them would hide the one that matters.
+const NAMED: usize = 3;
+
+fn overflow(total: u64, limit: u64, parts: &[(Part, u64)]) -> String {
+    let over = total.saturating_sub(limit);
+    let mut out = format!("the prompt of {total} tokens is {over} over its limit of {limit}");
+    let named: Vec<String> = parts.iter().take(NAMED).map(|(p, n)| format!("{} {n}", p.name())).collect();
+    if !named.is_empty() {
+        out.push_str(&format!("; its largest parts: {}", named.join(", ")));
+    }
+    if let Some((part, _)) = parts.first() {
+        out.push_str(&format!("; {}", part.advice()));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_by_how_much_and_what_to_drop() {
+        let e = BudgetError::overflow(
+            170_000,
+            159_600,
+            [(Part::System, 9_000), (Part::ChatHistory, 8_000), (Part::ChatFiles, 120_000), (Part::Current, 33_000), (Part::Reminder, 0)],
+        );
+        assert_eq!(e.over(), 10_400);
+        let text = e.to_string();
+        assert!(text.contains("10400 over its limit of 159600"), "{text}");
+        assert!(text.contains("files in the chat 120000, current turn 33000, system prompt and tools 9000"), "{text}");
+        assert!(text.ends_with("drop files from the chat"), "{text}");
+    }
+
+    #[test]
+    fn a_reserve_as_large_as_the_window_is_its_own_error() {
+        let e = BudgetError::NoRoom { window: 20_000, reserve: 32_000 };
+        assert!(e.to_string().contains("smaller reserve"));
+        assert_eq!(e.over(), 12_000);
+    }
+}

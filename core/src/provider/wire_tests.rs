@@ -1,0 +1,208 @@
+//! What the bodies look like, against JSON written by hand from the providers' references.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::models::Wire;
+use super::wire::{decode, decode_count_reply, decode_reply, encode, encode_count, encode_count_reply};
+use crate::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
+use crate::request::{Purpose, ReplyPart, Request, ServerEdit, StopReason, Ttl};
+
+fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
+    Draft::text(kind, role, text).build(MessageId(message), vec![])
+}
+
+fn called(message: u32, kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
+    let call = Some(Arc::new(CallRef { id: id.into(), name: "read".into() }));
+    Draft { call, ..Draft::text(kind, Role::Assistant, text) }.build(MessageId(message), vec![])
+}
+
+fn request(blocks: Vec<Arc<Block>>) -> Request {
+    Request {
+        purpose: Purpose::Sample,
+        phase: None,
+        model: "m".into(),
+        max_tokens: Some(100),
+        tools: None,
+        blocks,
+        breakpoints: vec![],
+        ttl: Ttl::FiveMinutes,
+        server_edits: vec![],
+    }
+}
+
+/// System, user with image, a reply with thinking, text and two calls, their results, a developer note, a question.
+fn conversation() -> Request {
+    let thinking = Draft { opaque: Some("sig".into()), ..Draft::text(BlockKind::Reasoning, Role::Assistant, "hm") };
+    let image = Media { media_type: "image/png".into(), url: "data:image/png;base64,AA==".into(), name: None };
+    let image = Draft { media: Some(Arc::new(image)), ..Draft::text(BlockKind::Image, Role::User, "") };
+    let failed = called(4, BlockKind::Output, "c2", "no").redraft(|d| d.is_error = true);
+    request(vec![
+        block(0, BlockKind::Base, Role::Instructions, "base"),
+        block(1, BlockKind::User, Role::User, "look"),
+        image.build(MessageId(1), vec![]),
+        thinking.build(MessageId(2), vec![]),
+        block(2, BlockKind::Assistant, Role::Assistant, "reading"),
+        called(2, BlockKind::Call, "c1", "{\"p\": 1}"),
+        called(2, BlockKind::Call, "c2", "not json"),
+        called(3, BlockKind::Output, "c1", "yes"),
+        block(5, BlockKind::Context, Role::Developer, "note"),
+        failed,
+        block(6, BlockKind::User, Role::User, "go on"),
+    ])
+}
+
+fn body(wire: Wire, r: &Request) -> Value {
+    serde_json::from_slice(&encode(wire, r).body).unwrap()
+}
+
+#[test]
+fn anthropic_merges_turns_and_puts_results_first() {
+    let mut r = conversation();
+    r.breakpoints = vec![0, 3, 10];
+    r.ttl = Ttl::OneHour;
+    let mark = json!({"type": "ephemeral", "ttl": "1h"});
+    let expected = json!({
+        "model": "m", "max_tokens": 100,
+        "system": [{"type": "text", "text": "base", "cache_control": mark}],
+        "messages": [
+            {"role": "user", "content": [
+                {"type": "text", "text": "look"},
+                // The breakpoint asked for after the thinking stands before it: thinking takes none.
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}, "cache_control": mark}]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "sig"},
+                {"type": "text", "text": "reading"},
+                {"type": "tool_use", "id": "c1", "name": "read", "input": {"p": 1}},
+                {"type": "tool_use", "id": "c2", "name": "read", "input": {"_raw": "not json"}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "yes"},
+                {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": true},
+                {"type": "text", "text": "note"},
+                {"type": "text", "text": "go on", "cache_control": mark}]},
+        ],
+    });
+    assert_eq!(body(Wire::AnthropicMessages, &r), expected);
+    let e = encode(Wire::AnthropicMessages, &r);
+    assert_eq!(e.messages, [0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+    assert_eq!(e.headers[1], ("anthropic-beta", "extended-cache-ttl-2025-04-11".to_string()));
+}
+
+#[test]
+fn anthropic_carries_edits_and_compaction_blocks() {
+    let mut r = request(vec![block(0, BlockKind::Compaction, Role::Assistant, "so far"), block(1, BlockKind::User, Role::User, "go")]);
+    r.server_edits = vec![
+        ServerEdit::ClearToolUses { trigger: 30_000, keep: 3, clear_at_least: 5_000, exclude: vec!["web".into()] },
+        ServerEdit::Compact { trigger: 150_000, instructions: None, pause: false },
+    ];
+    let b = body(Wire::AnthropicMessages, &r);
+    assert_eq!(b["messages"][0], json!({"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]}));
+    let edits = json!([
+        {"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 30000}, "keep": {"type": "tool_uses", "value": 3},
+         "clear_at_least": {"type": "input_tokens", "value": 5000}, "exclude_tools": ["web"]},
+        {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 150000}, "pause_after_compaction": false}]);
+    assert_eq!(b["context_management"]["edits"], edits);
+    let betas = &encode(Wire::AnthropicMessages, &r).headers[1].1;
+    assert_eq!(betas, "context-management-2025-06-27,compact-2026-01-12");
+}
+
+#[test]
+fn anthropic_understands_what_other_clients_write() {
+    let given = json!({
+        "model": "m", "max_tokens": 5, "stream": true, "metadata": {"user_id": "u"}, "system": "be brief",
+        "tools": [{"name": "a", "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
+        "cache_control": {"type": "ephemeral"},
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "xx"}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}, {"type": "text", "text": "and"}]}],
+    });
+    let p = decode(Wire::AnthropicMessages, given.to_string().as_bytes()).unwrap();
+    assert_eq!(p.items.iter().map(|i| i.text()).collect::<Vec<_>>(), ["be brief", "hi", "", "", "and"]);
+    assert_eq!((p.tools_cache, p.items[4].cache, p.items[0].cache), (Some(Ttl::OneHour), Some(Ttl::FiveMinutes), None));
+    let e = decode(Wire::AnthropicMessages, br#"{"model":"m","messages":[{"role":"user","content":[{"type":"video"}]}]}"#).unwrap_err();
+    assert!(e.to_string().contains("`video`"), "{e}");
+}
+
+#[test]
+fn anthropic_bills_the_sum_of_iterations() {
+    // The example of facts/aider-and-anthropic-sdk.md §3.
+    let given = json!({
+        "content": [{"type": "compaction", "content": "s", "encrypted_content": null}, {"type": "text", "text": "t"}],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 23000, "output_tokens": 1000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+            "iterations": [{"type": "compaction", "input_tokens": 180000, "output_tokens": 3500, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0},
+                {"type": "message", "model": "m", "input_tokens": 23000, "output_tokens": 1000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}]}});
+    let r = decode_reply(Wire::AnthropicMessages, given.to_string().as_bytes()).unwrap();
+    assert_eq!((r.usage.prompt(), r.billed.prompt(), r.billed.output), (23_000, 203_000, 4_500));
+    assert_eq!((r.stop, &*r.compaction().unwrap().clone()), (StopReason::ToolUse, "s"));
+}
+
+#[test]
+fn responses_items_follow_the_blocks() {
+    let e = body(Wire::OpenaiResponses, &conversation());
+    assert_eq!((&e["instructions"], &e["max_output_tokens"], &e["store"]), (&json!("base"), &json!(100), &json!(false)));
+    let expected = json!([
+        {"type": "message", "role": "user", "content": [
+            {"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": "data:image/png;base64,AA=="}]},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "sig"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "reading"}]},
+        {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"p\": 1}"},
+        {"type": "function_call", "call_id": "c2", "name": "read", "arguments": "not json"},
+        {"type": "function_call_output", "call_id": "c1", "output": "yes"},
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "note"}]},
+        {"type": "function_call_output", "call_id": "c2", "output": "no"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go on"}]},
+    ]);
+    assert_eq!(e["input"], expected);
+}
+
+#[test]
+fn a_split_text_is_one_message_of_several_parts() {
+    let split = block(0, BlockKind::User, Role::User, "headtail").redraft(|d| d.splits = vec![4]);
+    let r = request(vec![split, block(0, BlockKind::User, Role::User, "next")]);
+    let input = &body(Wire::OpenaiResponses, &r)["input"];
+    assert_eq!(input[0]["content"], json!([{"type": "input_text", "text": "head"}, {"type": "input_text", "text": "tail"}]));
+    assert_eq!(input[1]["content"], json!([{"type": "input_text", "text": "next"}]));
+    let messages = &body(Wire::OpenaiChat, &r)["messages"];
+    assert_eq!(messages[0]["content"], json!([{"type": "text", "text": "head"}, {"type": "text", "text": "tail"}]));
+    assert_eq!(messages[1]["content"], json!("next"));
+}
+
+#[test]
+fn chat_gathers_a_reply_in_one_message() {
+    let expected = json!([
+        {"role": "system", "content": "base"},
+        {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]},
+        {"role": "assistant", "reasoning_content": "hm", "reasoning_details": [{"type": "reasoning.encrypted", "data": "sig"}], "content": "reading",
+         "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{\"p\": 1}"}},
+            {"id": "c2", "type": "function", "function": {"name": "read", "arguments": "not json"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "yes"},
+        {"role": "developer", "content": "note"},
+        {"role": "tool", "tool_call_id": "c2", "content": "no"},
+        {"role": "user", "content": "go on"},
+    ]);
+    assert_eq!(body(Wire::OpenaiChat, &conversation())["messages"], expected);
+}
+
+#[test]
+fn openai_replies_are_read_with_cached_tokens_inside_the_prompt() {
+    let usage =
+        json!({"prompt_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1536}, "completion_tokens": 10, "total_tokens": 2010});
+    let chat = json!({"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "length"}], "usage": usage});
+    let r = decode_reply(Wire::OpenaiChat, chat.to_string().as_bytes()).unwrap();
+    assert_eq!((r.usage.input, r.usage.cache_read, r.usage.prompt(), r.usage.total()), (464, 1_536, 2_000, 2_010));
+    assert_eq!((r.stop, r.parts), (StopReason::MaxTokens, vec![ReplyPart::Text("hi".into())]));
+}
+
+#[test]
+fn the_counting_endpoint_takes_the_same_request_without_a_reply_limit() {
+    let r = conversation();
+    let e = encode_count(&r);
+    let (mut sampled, counted) = (body(Wire::AnthropicMessages, &r), serde_json::from_slice::<Value>(&e.body).unwrap());
+    sampled.as_object_mut().unwrap().remove("max_tokens");
+    assert_eq!(counted, sampled);
+    assert_eq!(decode(Wire::AnthropicMessages, &e.body).unwrap().tokens(), r.tokens());
+    assert_eq!(decode_count_reply(&encode_count_reply(7, None)).unwrap(), 7);
+    assert_eq!(decode_count_reply(&encode_count_reply(7, Some(9))).unwrap(), 7);
+}

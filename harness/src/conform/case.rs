@@ -1,0 +1,106 @@
+//! A recorded case as it is read from its file.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+/// Why a case cannot be run.
+#[derive(Debug, Error)]
+pub enum CaseError {
+    /// The file cannot be read.
+    #[error("{path}: {source}")]
+    Read {
+        /// File.
+        path: String,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The file is not a case.
+    #[error("{path}: not a case of the expected format: {source}")]
+    Json {
+        /// File.
+        path: String,
+        /// Cause, with line and column.
+        source: serde_json::Error,
+    },
+    /// A member is not what it should be.
+    #[error("expected {what}, found {found}")]
+    Format {
+        /// What was expected.
+        what: String,
+        /// What stands there.
+        found: String,
+    },
+    /// An agent, version, event or setting that is not known here.
+    #[error("unknown {what} `{name}`")]
+    Unknown {
+        /// Sort of thing.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A run ended in a panic.
+    #[error("the run of the case ended in a panic")]
+    Poisoned,
+}
+
+/// A replay case.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// `replay` or `function`.
+    pub kind: String,
+    /// Program.
+    pub agent: String,
+    /// Its version.
+    pub version: String,
+    /// Name of the case.
+    pub name: String,
+    /// What it is about.
+    #[serde(default)]
+    pub shows: String,
+    /// Settings of the program.
+    pub settings: Map<String, Value>,
+    /// Sizes of texts that are constant in the program.
+    #[serde(default)]
+    pub constants: Map<String, Value>,
+    /// Pieces that every request shows.
+    pub fixed: Vec<Value>,
+    /// What happens, in order.
+    pub events: Vec<Value>,
+    /// What must be requested.
+    pub requests: Vec<Value>,
+    /// Fields left out of the comparison.
+    #[serde(default)]
+    pub not_compared: Vec<String>,
+    /// How it ends.
+    #[serde(default)]
+    pub outcome: Option<Value>,
+}
+
+impl Case {
+    /// Reads a case.
+    pub fn read(path: &Path) -> Result<Case, CaseError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| CaseError::Read { path: name.clone(), source })?;
+        Case::parse(&text, &name)
+    }
+
+    /// Reads a case from its text; `name` stands in errors.
+    pub fn parse(text: &str, name: &str) -> Result<Case, CaseError> {
+        serde_json::from_str(text).map_err(|source| CaseError::Json { path: name.to_string(), source })
+    }
+
+    /// Size of a constant in bytes.
+    pub(super) fn constant(&self, name: &str) -> usize {
+        let v = self.constants.get(name);
+        v.and_then(|v| v.as_u64().or_else(|| v.get("bytes").and_then(Value::as_u64))).unwrap_or(0) as usize
+    }
+
+    /// A whole-number setting.
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        self.settings.get(name).and_then(Value::as_u64)
+    }
+}

@@ -1,0 +1,228 @@
+//! Our requests written down as a case writes them, and the first difference.
+
+use std::collections::HashMap;
+
+use ctxbench_core::block::{Block, BlockKind};
+use ctxbench_core::provider::{self, Wire};
+use ctxbench_core::request::Request;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Verdict;
+use super::case::Case;
+use super::pieces::View;
+use super::text::expand;
+use super::world::Script;
+
+/// Where a run first differs from its case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Number of the request, from 0.
+    pub request: usize,
+    /// Number of the item, if it is one.
+    pub item: Option<usize>,
+    /// What was compared.
+    pub what: String,
+    /// What the case says.
+    pub expected: String,
+    /// What we did.
+    pub got: String,
+}
+
+pub(super) fn compare(case: &Case, script: &Script, view: &View, estimates: &HashMap<usize, u64>) -> Verdict {
+    let expected = case.requests.len();
+    for (i, want) in case.requests.iter().enumerate() {
+        let found = match script.requests.get(i) {
+            None => Some(difference(i, None, "request", &summary_of(want), "no further request")),
+            Some(got) => request_difference(case, i, want, got, view, estimates.get(&i)),
+        };
+        if let Some(mut d) = found {
+            if let Some(f) = &script.fault {
+                d.got = format!("{} (then: {f})", d.got);
+            }
+            return Verdict { expected, matched: i, difference: Some(d) };
+        }
+    }
+    let rest = if script.requests.len() > expected {
+        Some(difference(expected, None, "number of requests", &expected.to_string(), &script.requests.len().to_string()))
+    } else if let Some(f) = &script.fault {
+        Some(difference(expected, None, "events", "all events used in order", f))
+    } else if script.left > 0 {
+        Some(difference(expected, None, "events", "no event left over", &format!("{} left over", script.left)))
+    } else {
+        None
+    };
+    Verdict { expected, matched: expected, difference: rest }
+}
+
+fn difference(request: usize, item: Option<usize>, what: &str, expected: &str, got: &str) -> Difference {
+    Difference { request, item, what: what.to_string(), expected: expected.to_string(), got: got.to_string() }
+}
+
+fn summary_of(want: &Value) -> String {
+    let kinds: Vec<&str> = want["items"].as_array().into_iter().flatten().filter_map(|i| i["kind"].as_str()).collect();
+    format!("{} [{}]", want["purpose"].as_str().unwrap_or("?"), kinds.join(" "))
+}
+
+fn request_difference(case: &Case, i: usize, want: &Value, got: &Request, view: &View, estimate: Option<&u64>) -> Option<Difference> {
+    let compared = |name: &str| !case.not_compared.iter().any(|n| n == name);
+    let ours = json!({
+        "purpose": got.purpose,
+        "phase": got.phase,
+        "tools": got.tools.is_some(),
+        "model": &*got.model,
+        "max_tokens": got.max_tokens,
+        "tokens_after": estimate,
+    });
+    for field in ["purpose", "phase", "tools", "model", "max_tokens", "tokens_after"] {
+        if let Some(w) = want.get(field).filter(|_| compared(field)) {
+            if *w != ours[field] {
+                return Some(difference(i, None, field, &w.to_string(), &ours[field].to_string()));
+            }
+        }
+    }
+    let empty = Vec::new();
+    let items = want["items"].as_array().unwrap_or(&empty);
+    let written = written(got, view);
+    for (k, w) in items.iter().enumerate() {
+        let Some(g) = written.get(k) else {
+            return Some(difference(i, Some(k), "item", &w.to_string(), "no further item"));
+        };
+        if let Some((what, expected, got)) = item_difference(w, g, view) {
+            return Some(difference(i, Some(k), &what, &expected, &got));
+        }
+    }
+    (written.len() > items.len()).then(|| {
+        let extra = Value::Object(written[items.len()].shown.clone());
+        difference(i, Some(items.len()), "item", "no further item", &extra.to_string())
+    })
+}
+
+/// A block as a case would write it.
+struct Written {
+    shown: Map<String, Value>,
+    text: String,
+    parts: Vec<String>,
+}
+
+fn written(request: &Request, view: &View) -> Vec<Written> {
+    let messages = if view.messages { provider::encode(view.wire, request).messages } else { Vec::new() };
+    request
+        .blocks
+        .iter()
+        .enumerate()
+        .map(|(i, b)| {
+            let mut o = Map::new();
+            o.insert("kind".into(), json!(b.kind));
+            o.insert("role".into(), json!(b.role));
+            if let Some(c) = &b.call {
+                o.insert("id".into(), json!(c.id));
+                if b.kind == BlockKind::Call {
+                    o.insert("name".into(), json!(c.name));
+                }
+            }
+            // Cases count a system message among the others where the wire has one.
+            if let Some(m) = messages.get(i).map(|m| m - usize::from(view.wire == Wire::OpenaiChat)) {
+                o.insert("msg".into(), json!(m));
+            }
+            if request.breakpoints.contains(&i) {
+                o.insert("cache".into(), json!(true));
+            }
+            if let Some(e) = &b.opaque {
+                o.insert("encrypted_bytes".into(), json!(e.len()));
+            }
+            o.insert("form".into(), json!(if b.listed { "blocks" } else { "string" }));
+            let parts: Vec<String> = b.parts().map(str::to_string).collect();
+            o.insert("bytes".into(), if parts.len() > 1 { json!(parts.iter().map(String::len).collect::<Vec<_>>()) } else { json!(bytes(b)) });
+            Written { shown: o, text: b.text.to_string(), parts }
+        })
+        .collect()
+}
+
+fn bytes(b: &Block) -> usize {
+    b.bytes()
+}
+
+type Mismatch = (String, String, String);
+
+fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
+    let differs = |what: &str, e: &Value, o: &Value| Some((what.to_string(), e.to_string(), o.to_string()));
+    let ours = |k: &str| g.shown.get(k).cloned().unwrap_or(Value::Null);
+    for field in ["kind", "role"] {
+        if w[field] != ours(field) {
+            return differs(field, &w[field], &ours(field));
+        }
+    }
+    for field in ["id", "name", "msg", "cache", "encrypted_bytes"] {
+        let e = w.get(field).cloned().unwrap_or(Value::Null);
+        if e != ours(field) {
+            return differs(field, &e, &ours(field));
+        }
+    }
+    if let Some(f) = w.get("form").filter(|f| **f != ours("form")) {
+        return differs("form", f, &ours("form"));
+    }
+    if w["constant"] == true {
+        return None;
+    }
+    if w["bytes"] != ours("bytes") {
+        return differs("bytes", &w["bytes"], &ours("bytes"));
+    }
+    if let Some(t) = w.get("transcript") {
+        return transcript_difference(w, t, &g.text, view);
+    }
+    if let Some(parts) = w.get("parts").and_then(Value::as_array) {
+        return parts.iter().zip(&g.parts).find_map(|(p, got)| text_difference(p, got));
+    }
+    let body = if w["kind"] == "summary" { g.text.strip_prefix(&view.summary_prefix).unwrap_or(&g.text) } else { &g.text };
+    text_difference(w, body)
+}
+
+/// Compares a text or its hash. `w` has `text` or `sha256`.
+fn text_difference(w: &Value, got: &str) -> Option<Mismatch> {
+    let shorten = |t: &str| t.chars().take(160).collect::<String>();
+    let want_text = w.get("text").or(w.is_string().then_some(w));
+    if let Some(t) = want_text {
+        return match expand(t) {
+            Ok(e) if e == got => None,
+            Ok(e) => Some(("text".into(), shorten(&e), shorten(got))),
+            Err(e) => Some(("text".into(), "a readable text".into(), e.to_string())),
+        };
+    }
+    let hash = sha256(got);
+    match w.get("sha256").and_then(Value::as_str) {
+        Some(h) if h == hash => None,
+        Some(h) => Some(("sha256".into(), h.into(), format!("{hash} of {}", shorten(got)))),
+        None => Some(("item".into(), "one of text, sha256, parts, transcript, constant".into(), w.to_string())),
+    }
+}
+
+fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option<Mismatch> {
+    let odd = |e: &str| Some(("summary_prompt".to_string(), e.to_string(), got.chars().take(160).collect()));
+    let Some([intro, first, open, close, template]) = &view.prompt else { return odd("a prompt with known constant parts") };
+    let Some(body) = got.strip_prefix(intro.as_str()).and_then(|r| r.strip_suffix(template.as_str())) else {
+        return odd("constant beginning and end");
+    };
+    let (transcript, prior) = match body.strip_suffix(first.as_str()) {
+        Some(t) => (t, None),
+        None => match body.strip_suffix(close.as_str()).and_then(|r| r.split_once(open.as_str())) {
+            Some((t, p)) => (t, Some(p)),
+            None => return odd("transcript and prior summary between constant parts"),
+        },
+    };
+    if let Some(m) = text_difference(t, transcript) {
+        return Some(m);
+    }
+    let want_prior = match w.get("prior_summary") {
+        None | Some(Value::Null) => None,
+        Some(p) => match expand(p.get("text").unwrap_or(p)) {
+            Ok(text) => Some(text),
+            Err(e) => return Some(("prior_summary".into(), "a readable text".into(), e.to_string())),
+        },
+    };
+    (want_prior.as_deref() != prior).then(|| ("prior_summary".into(), format!("{want_prior:?}"), format!("{prior:?}")))
+}
+
+pub(super) fn sha256(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,238 @@
+//! A world whose every event is written down beforehand.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use ctxbench_core::engine::{Action, Incoming, Task, ToolCall, ToolOutcome, World};
+use ctxbench_core::history::Part;
+use ctxbench_core::block::Media;
+use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason, Usage};
+use ctxbench_core::session::Millis;
+use serde_json::Value;
+
+use super::case::{Case, CaseError};
+use super::text::expand;
+
+/// What the run did: kept outside the world, so that it can be read afterwards.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    pub(super) requests: Vec<Request>,
+    /// The first thing that did not fit the events.
+    pub(super) fault: Option<String>,
+    /// Events not used up.
+    pub(super) left: usize,
+    pub(super) tools_run: usize,
+}
+
+pub(super) struct ScriptWorld {
+    events: VecDeque<Value>,
+    script: Arc<Mutex<Script>>,
+    calls: Vec<Value>,
+    users: usize,
+    messages_wire: bool,
+}
+
+impl ScriptWorld {
+    pub(super) fn new(case: &Case) -> Result<(Self, Arc<Mutex<Script>>), CaseError> {
+        let script = Arc::new(Mutex::new(Script { left: case.events.len(), ..Script::default() }));
+        let world = ScriptWorld {
+            events: case.events.clone().into(),
+            script: script.clone(),
+            calls: Vec::new(),
+            users: 0,
+            messages_wire: case.agent == "anthropic-sdk" || case.settings.get("wire").and_then(Value::as_str) == Some("anthropic"),
+        };
+        Ok((world, script))
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Script) -> T) -> Option<T> {
+        self.script.lock().ok().map(|mut s| f(&mut s))
+    }
+
+    fn fault(&self, what: String) {
+        self.with(|s| s.fault.get_or_insert(what).len());
+    }
+
+    fn pop(&mut self) -> Option<Value> {
+        let e = self.events.pop_front();
+        let left = self.events.len();
+        self.with(|s| s.left = left);
+        e
+    }
+
+    fn incoming(&mut self, e: &Value) -> Result<Incoming, CaseError> {
+        self.users += 1;
+        let mut parts = Vec::new();
+        match e.get("parts").and_then(Value::as_array) {
+            None => parts.push(Part::Text(expand(&e["text"])?.into())),
+            Some(list) => {
+                for p in list {
+                    parts.push(match p.get("url") {
+                        None => Part::Text(expand(&p["text"])?.into()),
+                        Some(url) => Part::File(Media {
+                            media_type: ["mime", "media_type"].iter().find_map(|k| p.get(*k)?.as_str()).unwrap_or("image/png").to_string(),
+                            url: expand(url)?,
+                            name: ["filename", "name"].iter().find_map(|k| p.get(*k)?.as_str()).map(str::to_string),
+                        }),
+                    });
+                }
+            }
+        }
+        Ok(Incoming { key: format!("u{}", self.users).into(), parts })
+    }
+
+    fn reply(&mut self, e: &Value) -> Result<Reply, CaseError> {
+        let mut parts = Vec::new();
+        if let Some(r) = e.get("reasoning") {
+            let text = r.get("text").map(expand).transpose()?.unwrap_or_default();
+            let encrypted = r.get("encrypted").map(expand).transpose()?.map(Arc::from);
+            parts.push(ReplyPart::Reasoning { text: text.into(), encrypted });
+        }
+        for c in [e.get("compaction"), e.get("opaque")].into_iter().flatten() {
+            let text = c.get("content").unwrap_or(c);
+            let text = if text.is_null() { None } else { Some(expand(c.get("text").unwrap_or(text))?.into()) };
+            parts.push(ReplyPart::Compaction(text));
+        }
+        for b in e.get("blocks").and_then(Value::as_array).into_iter().flatten() {
+            match b["type"].as_str() {
+                Some("text") => parts.push(ReplyPart::Text(expand(&b["text"])?.into())),
+                Some("thinking") => parts.push(ReplyPart::Reasoning { text: expand(&b["thinking"])?.into(), encrypted: None }),
+                other => return Err(CaseError::Unknown { what: "block type", name: other.unwrap_or("").to_string() }),
+            }
+        }
+        if let Some(t) = e.get("text").filter(|t| !t.is_null()) {
+            parts.push(ReplyPart::Text(expand(t)?.into()));
+        }
+        let calls = e.get("calls").and_then(Value::as_array).cloned().unwrap_or_default();
+        for c in &calls {
+            let text = |k: &str| c.get(k).map(expand).transpose().map(Option::unwrap_or_default);
+            parts.push(ReplyPart::Call { id: text("id")?.into(), name: text("name")?.into(), arguments: text("arguments")?.into() });
+        }
+        let stop = match e.get("stop_reason").and_then(Value::as_str) {
+            Some("refusal") => StopReason::Refusal,
+            Some("max_tokens") => StopReason::MaxTokens,
+            Some("compaction") => StopReason::Compaction,
+            Some("pause_turn") => StopReason::PauseTurn,
+            Some("tool_use") => StopReason::ToolUse,
+            _ if !calls.is_empty() => StopReason::ToolUse,
+            _ => StopReason::EndTurn,
+        };
+        if e["type"] == "reply" {
+            self.calls = calls;
+        }
+        let usage = self.usage(&e["usage"]);
+        Ok(Reply { parts, usage, billed: usage, stop, ..Reply::default() })
+    }
+
+    fn usage(&self, u: &Value) -> Usage {
+        let n = |names: &[&str]| names.iter().find_map(|k| u.get(*k)?.as_u64()).unwrap_or(0);
+        Usage {
+            input: n(&["input_tokens", "prompt_tokens"]),
+            output: n(&["output_tokens", "completion_tokens"]),
+            cache_read: if self.messages_wire { n(&["cache_read_input_tokens"]) } else { 0 },
+            cache_write: if self.messages_wire { n(&["cache_creation_input_tokens"]) } else { 0 },
+            reported_total: u.get("total_tokens").and_then(Value::as_u64),
+            ..Usage::default()
+        }
+    }
+}
+
+fn model_error(e: &Value) -> ModelError {
+    let status = e.get("status").and_then(Value::as_u64).unwrap_or(0) as u16;
+    let code = e.get("code").and_then(Value::as_str).map(str::to_string);
+    let message = e.get("message").or(e.get("text")).and_then(Value::as_str).unwrap_or_default().to_string();
+    let kind = match code.as_deref() {
+        Some("context_length_exceeded") => ErrorKind::Overflow,
+        Some("stream_ended_early") => ErrorKind::Stream,
+        _ if status == 413 => ErrorKind::Overflow,
+        _ if status == 429 => ErrorKind::RateLimited,
+        _ if (400..500).contains(&status) => ErrorKind::Invalid,
+        _ => ErrorKind::Server,
+    };
+    ModelError { kind, status, code, message }
+}
+
+#[async_trait]
+impl World for ScriptWorld {
+    async fn next(&mut self) -> Option<Action> {
+        if self.with(|s| s.fault.is_some()) != Some(false) {
+            return None;
+        }
+        let e = self.pop()?;
+        match e["type"].as_str().unwrap_or("") {
+            "user" => match self.incoming(&e) {
+                Ok(msg) => Some(Action::User(msg)),
+                Err(err) => {
+                    self.fault(err.to_string());
+                    None
+                }
+            },
+            "compact" => Some(Action::Compact { instructions: None }),
+            "restart" => Some(Action::Restart),
+            "kill" => Some(Action::Idle { ms: 0 }),
+            other => {
+                self.fault(format!("event `{other}` is left over: no request was made that it answers"));
+                None
+            }
+        }
+    }
+
+    async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
+        self.with(|s| s.requests.push(request.clone()));
+        let (want, on) = match request.purpose {
+            Purpose::Summary => ("summary_reply", "summary"),
+            _ => ("reply", "sample"),
+        };
+        let Some(front) = self.events.front() else { return Err(ModelError::ended()) };
+        match front["type"].as_str().unwrap_or("") {
+            t if t == want => {}
+            "error" if front["on"] == on => {}
+            other => {
+                self.fault(format!("a {on} request met the event `{other}`"));
+                return Err(ModelError::ended());
+            }
+        }
+        let e = self.pop().unwrap_or_default();
+        if e["type"] == "error" {
+            return Err(model_error(&e));
+        }
+        self.reply(&e).map_err(|err| {
+            self.fault(err.to_string());
+            ModelError::ended()
+        })
+    }
+
+    async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome> {
+        let mut out = Vec::new();
+        for c in calls {
+            let given = self.calls.iter().find(|g| g["id"] == *c.id);
+            let output = given.and_then(|g| g.get("output")).filter(|o| !o.is_null()).map(expand);
+            let output = match output {
+                Some(Ok(t)) => Some(Arc::from(t)),
+                Some(Err(e)) => {
+                    self.fault(e.to_string());
+                    None
+                }
+                None => None,
+            };
+            self.with(|s| s.tools_run += 1);
+            let is_error = given.is_some_and(|g| g["is_error"] == true);
+            out.push(ToolOutcome { id: c.id.clone(), name: c.name.clone(), output, is_error, media: vec![] });
+        }
+        out
+    }
+
+    async fn spawn(&mut self, _request: &Request) -> Task {
+        self.fault("a request beside the conversation, which no recorded program makes".into());
+        Task(0)
+    }
+
+    async fn collect(&mut self, _task: Task, _wait: bool) -> Option<Result<Reply, ModelError>> {
+        None
+    }
+
+    fn now(&self) -> Millis {
+        0
+    }
+}

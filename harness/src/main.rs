@@ -1,0 +1,3 @@
+//! The `ctxbench` command.
+
+fn main() {}

@@ -1,0 +1,33 @@
+//! The door without a wire: the same decoded request, in process.
+
+use async_trait::async_trait;
+use ctxbench_core::provider::Prompt;
+use ctxbench_core::request::{ModelError, Reply, Request};
+use ctxbench_core::session::Millis;
+
+use super::{Door, Plan, ProviderModel};
+
+/// Calls the provider model in process.
+pub struct DirectDoor {
+    provider: ProviderModel,
+    counting: bool,
+}
+
+impl DirectDoor {
+    /// A door to a provider; `counting` = the model has a counting endpoint.
+    pub fn new(provider: ProviderModel, counting: bool) -> Self {
+        DirectDoor { provider, counting }
+    }
+}
+
+#[async_trait]
+impl Door for DirectDoor {
+    async fn send(&mut self, request: &Request, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
+        let prompt = Prompt::of(self.provider.wire(), request);
+        self.provider.answer(prompt, plan, now)
+    }
+
+    async fn count(&mut self, request: &Request) -> Option<u64> {
+        self.counting.then(|| self.provider.count(&Prompt::of(self.provider.wire(), request)))
+    }
+}

@@ -1,0 +1,136 @@
+//! The door over HTTP: requests in the provider's wire format to wiremock on loopback, replies back.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use ctxbench_core::provider::{self, COUNT_TOKENS_PATH, Encoded, Wire};
+use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
+use ctxbench_core::session::Millis;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
+
+use super::{Door, Plan, ProviderModel};
+
+/// wiremock keeps every matched request for as long as its mock is mounted (facts/dependencies.md §c), so the mock is
+/// mounted anew whenever this many bytes have gone through, at a moment when no request is in flight.
+const REMOUNT_AFTER_BYTES: usize = 16 << 20;
+
+/// Virtual latency is on no provider's wire; it travels in a header of our own.
+const LATENCY: &str = "x-ctxbench-latency-ms";
+
+struct Desk {
+    provider: ProviderModel,
+    /// What the next request is answered with, and when.
+    next: Option<(Plan, Millis)>,
+}
+
+struct Responder(Arc<Mutex<Desk>>);
+
+impl Respond for Responder {
+    fn respond(&self, request: &wiremock::Request) -> ResponseTemplate {
+        let Ok(mut desk) = self.0.lock() else { return ResponseTemplate::new(500).set_body_string("the provider model panicked") };
+        let wire = desk.provider.wire();
+        let prompt = match provider::decode(wire, &request.body) {
+            Ok(p) => p,
+            Err(e) => return ResponseTemplate::new(400).set_body_string(e.to_string()),
+        };
+        if request.url.path() == COUNT_TOKENS_PATH {
+            return json(200, provider::encode_count_reply(desk.provider.count(&prompt), None));
+        }
+        let Some((plan, now)) = desk.next.take() else { return ResponseTemplate::new(500).set_body_string("a request that nobody announced") };
+        let model = prompt.model.clone();
+        match desk.provider.answer(prompt, plan, now) {
+            Ok(reply) => {
+                let body = provider::encode_reply(wire, &reply, &model);
+                json(200, body).insert_header(LATENCY, reply.latency_ms.to_string().as_str())
+            }
+            Err(e) => {
+                let (status, body) = provider::encode_error(wire, &e);
+                json(status, body)
+            }
+        }
+    }
+}
+
+fn json(status: u16, body: Vec<u8>) -> ResponseTemplate {
+    ResponseTemplate::new(status).set_body_raw(body, "application/json")
+}
+
+/// Sends requests over HTTP to a wiremock server of its own.
+pub struct HttpDoor {
+    server: MockServer,
+    desk: Arc<Mutex<Desk>>,
+    client: Client<HttpConnector, Full<Bytes>>,
+    wire: Wire,
+    counting: bool,
+    sent: usize,
+}
+
+impl HttpDoor {
+    /// Starts a server; `counting` = the model has a counting endpoint.
+    pub async fn start(provider: ProviderModel, counting: bool) -> Self {
+        let wire = provider.wire();
+        let desk = Arc::new(Mutex::new(Desk { provider, next: None }));
+        let server = MockServer::builder().disable_request_recording().start().await;
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let door = HttpDoor { server, desk, client, wire, counting, sent: 0 };
+        door.mount().await;
+        door
+    }
+
+    async fn mount(&self) {
+        Mock::given(any()).respond_with(Responder(self.desk.clone())).mount(&self.server).await;
+    }
+
+    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Millis, Bytes), ModelError> {
+        if self.sent > REMOUNT_AFTER_BYTES {
+            self.server.reset().await;
+            self.mount().await;
+            self.sent = 0;
+        }
+        self.sent += encoded.body.len();
+        let mut builder = hyper::Request::post(format!("{}{}", self.server.uri(), encoded.path)).header("content-type", "application/json");
+        for (name, value) in &encoded.headers {
+            builder = builder.header(*name, value);
+        }
+        let request = builder.body(Full::new(Bytes::from(encoded.body))).map_err(|e| broken(&e))?;
+        let response = self.client.request(request).await.map_err(|e| broken(&e))?;
+        let status = response.status().as_u16();
+        let latency = response.headers().get(LATENCY).and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok()).unwrap_or(0);
+        let body = response.into_body().collect().await.map_err(|e| broken(&e))?.to_bytes();
+        Ok((status, latency, body))
+    }
+}
+
+fn broken(e: &dyn std::fmt::Display) -> ModelError {
+    ModelError { kind: ErrorKind::Stream, status: 0, code: None, message: format!("the mock server could not be reached: {e}") }
+}
+
+#[async_trait]
+impl Door for HttpDoor {
+    async fn send(&mut self, request: &Request, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
+        match self.desk.lock() {
+            Ok(mut d) => d.next = Some((plan, now)),
+            Err(_) => return Err(broken(&"the provider model panicked")),
+        }
+        let (status, latency_ms, body) = self.post(provider::encode(self.wire, request)).await?;
+        if status != 200 {
+            return Err(provider::decode_error(self.wire, status, &body));
+        }
+        let reply = provider::decode_reply(self.wire, &body).map_err(|e| broken(&e))?;
+        Ok(Reply { latency_ms, ..reply })
+    }
+
+    async fn count(&mut self, request: &Request) -> Option<u64> {
+        if !self.counting {
+            return None;
+        }
+        let (status, _, body) = self.post(provider::encode_count(request)).await.ok()?;
+        (status == 200).then(|| provider::decode_count_reply(&body).ok()).flatten()
+    }
+}

@@ -1,0 +1,48 @@
+//! The mock model server: one provider model behind two doors, in process and over HTTP.
+
+mod direct;
+mod http;
+mod provider;
+
+use async_trait::async_trait;
+use ctxbench_core::request::{ModelError, Reply, ReplyPart, Request, StopReason};
+use ctxbench_core::session::Millis;
+
+pub use direct::DirectDoor;
+pub use http::HttpDoor;
+pub use provider::{ProviderModel, ProviderOptions};
+
+/// What the server shall answer a request with.
+#[derive(Clone, Debug)]
+pub enum Plan {
+    /// These contents.
+    Say {
+        /// In order.
+        parts: Vec<ReplyPart>,
+        /// Why the reply ends.
+        stop: StopReason,
+    },
+    /// A summary of what the request shows.
+    Summarise,
+    /// A failure.
+    Fail(ModelError),
+}
+
+/// A way to the provider model.
+#[async_trait]
+pub trait Door: Send {
+    /// Sends a request at a virtual time.
+    async fn send(&mut self, request: &Request, plan: Plan, now: Millis) -> Result<Reply, ModelError>;
+    /// Asks the provider to count a request; `None` where it has no such endpoint.
+    async fn count(&mut self, request: &Request) -> Option<u64>;
+}
+
+/// Which door a run uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// HTTP on loopback, in the provider's wire format.
+    #[default]
+    Http,
+    /// In process, with the same decoded request.
+    Direct,
+}

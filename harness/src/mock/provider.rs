@@ -1,0 +1,263 @@
+//! The provider model: usage, prompt cache, overflow, context editing and summaries, as the provider would.
+//!
+//! It sees decoded prompts only; everything it knows of a request came over the wire. What the model says comes from a plan.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::fact::Fact;
+use ctxbench_core::provider::{self, CacheUse, Content, Item, Model, Prompt, PromptCache, Wire, billed_tokens};
+use ctxbench_core::request::{Applied, ModelError, Reply, ReplyPart, ServerEdit, StopReason, Usage};
+use ctxbench_core::session::Millis;
+
+use super::Plan;
+use crate::summarise::{Job, Summariser, summarise};
+
+/// What a provider is set up with.
+#[derive(Clone, Debug)]
+pub struct ProviderOptions {
+    /// The model that the run uses, limits scaled.
+    pub model: Arc<Model>,
+    /// No limit on prompts: for the hypothetical reference only.
+    pub unlimited: bool,
+    /// Who writes summaries.
+    pub summariser: Summariser,
+    /// What an ideal summariser may look for; nobody else sees it.
+    pub facts: Arc<[Fact]>,
+    /// Seed of a lossy summariser.
+    pub seed: u64,
+    /// Multiplies the limits of every other model.
+    pub scale: f64,
+}
+
+/// One account at one provider.
+pub struct ProviderModel {
+    options: ProviderOptions,
+    caches: HashMap<Arc<str>, PromptCache>,
+    summaries: u64,
+}
+
+/// What stands in the place of a tool result that the provider cleared. Its real words are not published.
+const CLEARED: &str = "(cleared by the provider)";
+/// Most tokens of a summary made by the provider; assumed.
+const SERVER_SUMMARY_TOKENS: u64 = 4_096;
+
+impl ProviderModel {
+    /// A fresh account.
+    pub fn new(options: ProviderOptions) -> Self {
+        ProviderModel { options, caches: HashMap::new(), summaries: 0 }
+    }
+
+    /// The wire format of the run's model.
+    pub fn wire(&self) -> Wire {
+        self.options.model.wire
+    }
+
+    fn model(&self, name: &str) -> Arc<Model> {
+        if *self.options.model.name == *name {
+            return self.options.model.clone();
+        }
+        match provider::find(name) {
+            Ok(m) => Arc::new(m.scaled(self.options.scale)),
+            Err(_) => self.options.model.clone(),
+        }
+    }
+
+    /// Tokens of a prompt, after the edits that its request asks for.
+    pub fn count(&self, prompt: &Prompt) -> u64 {
+        let (edited, _) = self.edit(prompt.clone());
+        edited.tokens()
+    }
+
+    /// Answers a prompt at a virtual time.
+    pub fn answer(&mut self, prompt: Prompt, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
+        if let Plan::Fail(e) = plan {
+            return Err(e);
+        }
+        let model = self.model(&prompt.model);
+        let (prompt, applied) = self.edit(prompt);
+        let total = prompt.tokens();
+        let limit = model.input_limit.unwrap_or(model.window);
+        if total > limit && !self.options.unlimited {
+            return Err(provider::overflow(self.wire(), total, limit));
+        }
+        if let Some(instructions) = compaction_due(&prompt, total) {
+            return self.compact_and_answer(prompt, instructions, plan, &model, applied, now);
+        }
+        let (usage, first_token) = self.bill(&prompt, &model, now)?;
+        let (parts, stop) = match plan {
+            Plan::Say { parts, stop } => (parts, stop),
+            _ => {
+                let text = self.write_summary(&prompt);
+                (vec![ReplyPart::Text(text.into())], StopReason::EndTurn)
+            }
+        };
+        Ok(finish(parts, stop, usage, None, applied, first_token, &model))
+    }
+
+    /// The provider summarises first and then answers from its summary (`compact_20260112`).
+    fn compact_and_answer(
+        &mut self,
+        prompt: Prompt,
+        instructions: Option<Arc<str>>,
+        plan: Plan,
+        model: &Model,
+        applied: Applied,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
+        let (mut compaction, first) = self.bill(&prompt, model, now)?;
+        let mut asked = prompt.clone();
+        let words = instructions.unwrap_or_else(|| Arc::from("Summarise the conversation so that the work can go on from the summary alone."));
+        asked.items.push(Item::new(ctxbench_core::block::Role::User, Content::Text(words), usize::MAX, None));
+        asked.max_tokens = Some(SERVER_SUMMARY_TOKENS);
+        let summary: Arc<str> = self.write_summary(&asked).into();
+        compaction.output = billed_tokens(&summary, None, None, false);
+        let mut rest = prompt;
+        rest.items.retain(|i| i.message == 0);
+        let block = Content::Compaction { text: summary.clone(), opaque: None };
+        rest.items.push(Item::new(ctxbench_core::block::Role::Assistant, block, 1, None));
+        let later = now + latency(model, &compaction, first);
+        let (usage, second) = self.bill(&rest, model, later)?;
+        let mut parts = vec![ReplyPart::Compaction(Some(summary))];
+        let stop = match plan {
+            Plan::Say { parts: said, stop } => {
+                parts.extend(said);
+                stop
+            }
+            _ => StopReason::Compaction,
+        };
+        let mut reply = finish(parts, stop, usage, Some(compaction), applied, second, model);
+        reply.latency_ms += later - now;
+        Ok(reply)
+    }
+
+    fn write_summary(&mut self, prompt: &Prompt) -> String {
+        let job = Job {
+            prompt,
+            max_tokens: prompt.max_tokens,
+            facts: &self.options.facts,
+            seed: self.options.seed,
+            index: self.summaries,
+        };
+        self.summaries += 1;
+        summarise(&self.options.summariser, &job)
+    }
+
+    /// Input tokens of a prompt by kind, and the time to the first token.
+    fn bill(&mut self, prompt: &Prompt, model: &Model, now: Millis) -> Result<(Usage, Millis), ModelError> {
+        let cache = self.caches.entry(model.name.clone()).or_insert_with(|| PromptCache::new(model.cache));
+        cache.validate(prompt)?;
+        // An entry is usable when the reply begins, which is never before the fixed part of the latency has passed.
+        let used: CacheUse = cache.lookup_and_write(prompt, now, now + model.latency.a_ms.round() as Millis);
+        let usage = Usage {
+            input: used.uncached,
+            cache_read: used.read,
+            cache_write: used.write_5m,
+            cache_write_1h: used.write_1h,
+            ..Usage::default()
+        };
+        let fresh = used.uncached + used.write_5m + used.write_1h;
+        let first = model.latency.a_ms + model.latency.b_ms * fresh as f64 + model.latency.c_ms * used.read as f64;
+        Ok((usage, first.round() as Millis))
+    }
+
+    /// Context editing as the request asks for it: what lies before the last compaction block goes, old tool results are cleared.
+    fn edit(&self, mut prompt: Prompt) -> (Prompt, Applied) {
+        if let Some(at) = prompt.items.iter().rposition(|i| matches!(i.content, Content::Compaction { .. })) {
+            let mut n = 0;
+            prompt.items.retain(|i| {
+                n += 1;
+                i.message == 0 || n > at
+            });
+        }
+        let mut applied = Applied::default();
+        for edit in prompt.server_edits.clone() {
+            if let ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude } = edit {
+                clear_tool_uses(&mut prompt, trigger, keep, clear_at_least, &exclude, &mut applied);
+            }
+        }
+        (prompt, applied)
+    }
+}
+
+/// The instructions of a compaction that the provider has to make, if the prompt has reached its trigger.
+fn compaction_due(prompt: &Prompt, total: u64) -> Option<Option<Arc<str>>> {
+    prompt.server_edits.iter().find_map(|e| match e {
+        ServerEdit::Compact { trigger, instructions, .. } if total >= *trigger => Some(instructions.clone()),
+        _ => None,
+    })
+}
+
+fn clear_tool_uses(prompt: &mut Prompt, trigger: u64, keep: usize, at_least: u64, exclude: &[String], applied: &mut Applied) {
+    if prompt.tokens() < trigger {
+        return;
+    }
+    let mut names: HashMap<Arc<str>, Arc<str>> = HashMap::new();
+    for i in &prompt.items {
+        if let Content::Call { id, name, .. } = &i.content {
+            names.insert(id.clone(), name.clone());
+        }
+    }
+    let results: Vec<usize> = (0..prompt.items.len())
+        .filter(|&i| match &prompt.items[i].content {
+            Content::Output { id, .. } => !names.get(id).is_some_and(|n| exclude.iter().any(|e| **e == **n)),
+            _ => false,
+        })
+        .collect();
+    let old = &results[..results.len().saturating_sub(keep)];
+    let cleared = billed_tokens(CLEARED, None, None, false);
+    let freed: u64 = old.iter().map(|&i| prompt.items[i].tokens().saturating_sub(cleared)).sum();
+    if old.is_empty() || freed < at_least {
+        return;
+    }
+    for &i in old {
+        let item = &prompt.items[i];
+        if let Content::Output { id, is_error, .. } = &item.content {
+            let content = Content::Output { id: id.clone(), text: CLEARED.into(), is_error: *is_error, image: None };
+            prompt.items[i] = Item::new(item.role, content, item.message, item.cache);
+        }
+    }
+    applied.cleared_tool_uses = old.len();
+    applied.cleared_tokens = freed;
+}
+
+/// Output tokens of reply contents, by the same yardstick as input.
+fn output_tokens(parts: &[ReplyPart]) -> (u64, u64) {
+    let mut reasoning = 0;
+    let all = parts
+        .iter()
+        .map(|p| match p {
+            ReplyPart::Text(t) => billed_tokens(t, None, None, false),
+            ReplyPart::Reasoning { text, encrypted } => {
+                let n = billed_tokens(text, None, encrypted.as_ref().map(|e| e.len()), false);
+                reasoning += n;
+                n
+            }
+            ReplyPart::Call { name, arguments, .. } => billed_tokens(arguments, Some(name), None, false),
+            ReplyPart::Compaction(_) => 0,
+        })
+        .sum();
+    (all, reasoning)
+}
+
+fn latency(model: &Model, usage: &Usage, first_token: Millis) -> Millis {
+    first_token + (model.latency.d_ms * usage.output as f64).round() as Millis
+}
+
+fn finish(
+    parts: Vec<ReplyPart>,
+    stop: StopReason,
+    mut usage: Usage,
+    compaction: Option<Usage>,
+    applied: Applied,
+    first_token: Millis,
+    model: &Model,
+) -> Reply {
+    (usage.output, usage.reasoning) = output_tokens(&parts);
+    let mut billed = usage;
+    if let Some(c) = compaction {
+        billed.add(&c);
+    }
+    let latency_ms = latency(model, &usage, first_token);
+    Reply { parts, usage, billed, stop, applied, latency_ms }
+}

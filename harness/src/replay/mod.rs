@@ -1,0 +1,140 @@
+//! Replay: a session's recorded path through one strategy, and the record of what was measured.
+
+mod facts;
+mod integrity;
+mod measure;
+mod path;
+mod tally;
+mod trace;
+mod world;
+
+use std::sync::{Arc, Mutex};
+
+use ctxbench_core::agent;
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::descriptor::Standing;
+use ctxbench_core::engine::{Engine, Fixed};
+use ctxbench_core::provider::{Model, tool_definitions};
+use ctxbench_core::record::RunRecord;
+use ctxbench_core::request::Tools;
+use ctxbench_core::session::{Entry, Session};
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+use crate::mock::{DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, Transport};
+use crate::summarise::Summariser;
+
+pub use measure::fill_savings;
+pub use path::{Defaults, Path};
+
+/// How sessions are replayed.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which door to the provider model.
+    pub transport: Transport,
+    /// Who writes summaries.
+    pub summariser: Summariser,
+    /// Seed of everything seeded.
+    pub seed: u64,
+    /// Model the agent fetching again what it lost and needs.
+    pub rereads: bool,
+    /// Keep a trace line per request.
+    pub trace: bool,
+    /// Context window instead of the model's, tokens.
+    pub window: Option<u64>,
+}
+
+/// The record of one pair, with its trace.
+#[derive(Debug)]
+pub struct Replayed {
+    /// What was measured. Savings against the reference are filled in later.
+    pub record: RunRecord,
+    /// One JSON line per request.
+    pub trace: Vec<String>,
+}
+
+/// Replays one scenario through one strategy with one model.
+pub async fn replay(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Replayed {
+    let model = Arc::new(limits(scenario, model, options.window));
+    let unlimited = spec.descriptor.standing == Standing::Hypothetical;
+    let provider = ProviderModel::new(ProviderOptions {
+        model: model.clone(),
+        unlimited,
+        summariser: options.summariser.clone(),
+        facts: scenario.session.facts.clone().into(),
+        seed: options.seed,
+        scale: scenario.scale,
+    });
+    let door: Box<dyn Door> = match options.transport {
+        Transport::Http => Box::new(HttpDoor::start(provider, model.capabilities.counting).await),
+        Transport::Direct => Box::new(DirectDoor::new(provider, model.capabilities.counting)),
+    };
+    let path = Path::of(&scenario.session, &Defaults::STATED);
+    let fixed = fixed(&scenario.session, &model);
+    let mut tally = tally::Tally::new(&scenario.session, &path, &model, options);
+    tally.set_label(&spec.label());
+    let tally = Arc::new(Mutex::new(tally));
+    let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads);
+    let mut engine = Engine::new(model.clone(), Box::new(world));
+    engine.fixed = fixed;
+    let mut strategy = spec.build(scenario.scale);
+    agent::run(&mut engine, &mut *strategy).await;
+    let total_ms = engine.now();
+    let (_, ledger, events, _) = engine.into_parts();
+    measure::record(scenario, spec, &model, &tally, &events, &ledger, total_ms)
+}
+
+/// The model as this session meets it: limits of the session or the command line, then the scale.
+fn limits(scenario: &Scenario, model: &Model, window: Option<u64>) -> Model {
+    let header = &scenario.session.header;
+    let mut m = model.clone();
+    if let Some(w) = window.or(header.context_window) {
+        m.window = w;
+        m.input_limit = None;
+    }
+    if let Some(o) = header.max_output {
+        m.max_output = o;
+    }
+    m.scaled(scenario.scale)
+}
+
+/// What a session always shows.
+fn fixed(session: &Session, model: &Model) -> Fixed {
+    let mut out = Fixed::default();
+    let block = |kind, role, text: String| -> Arc<Block> { Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![]) };
+    if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
+        out.base.push(block(BlockKind::Base, Role::System, opaque_prefix(n)));
+    }
+    for e in &session.entries {
+        match e {
+            Entry::System { text } => out.base.push(block(BlockKind::Base, Role::System, text.clone())),
+            Entry::Tools { definitions } => out.tools = Tools::new(&tool_definitions(model.wire, definitions)),
+            Entry::Memory { path, text } => out.context.push(block(BlockKind::Context, Role::User, format!("# {path}\n\n{text}"))),
+            Entry::RepoMap { text } => out.repo_map.push(block(BlockKind::RepoMap, Role::User, text.clone())),
+            Entry::File { path, text, .. } => out.files.push(block(BlockKind::File, Role::User, format!("{path}\n\n{text}"))),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// Text of exactly `tokens` tokens that stands for a prefix whose words were not recorded.
+fn opaque_prefix(tokens: u64) -> String {
+    let mut out = String::from("x");
+    for _ in 1..tokens {
+        out.push_str(" x");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opaque_prefix_has_its_size() {
+        for n in [1, 2, 500, 27_699] {
+            assert_eq!(ctxbench_core::tokens::o200k(&opaque_prefix(n)), n);
+        }
+    }
+}

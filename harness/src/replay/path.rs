@@ -1,0 +1,228 @@
+//! The recorded path of a session: actions from outside, and per turn the replies and tool results that followed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::block::Media;
+use ctxbench_core::engine::{Action, Incoming, ToolOutcome};
+use ctxbench_core::history::Part;
+use ctxbench_core::request::ReplyPart;
+use ctxbench_core::session::{AssistantEntry, Entry, Millis, Session, SessionPart, ToolEntry, UserEntry};
+
+/// Times where a session has none.
+#[derive(Clone, Copy, Debug)]
+pub struct Defaults {
+    /// From the last reply of a turn to the next user message, ms.
+    pub think_ms: Millis,
+    /// From a reply to the results of its calls, ms.
+    pub tools_ms: Millis,
+}
+
+impl Defaults {
+    /// What the report states: 30 s of thinking, 2 s of tools.
+    pub const STATED: Defaults = Defaults { think_ms: 30_000, tools_ms: 2_000 };
+}
+
+/// One recorded reply with what its tools returned.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The session's id of the reply.
+    pub key: Arc<str>,
+    /// Its contents.
+    pub parts: Vec<ReplyPart>,
+    /// Results of its calls, in order.
+    pub outcomes: Vec<ToolOutcome>,
+    /// Time that the tools took, ms.
+    pub tools_ms: Millis,
+}
+
+/// Something that happens, and the replies that followed it.
+#[derive(Clone, Debug)]
+pub struct Move {
+    /// Time that passes before it, ms.
+    pub gap_ms: Millis,
+    /// What happens.
+    pub action: Action,
+    /// The session's ids of the user messages in it.
+    pub keys: Vec<Arc<str>>,
+    /// Replies, for user messages.
+    pub steps: Vec<Step>,
+}
+
+/// The recorded path.
+#[derive(Clone, Debug, Default)]
+pub struct Path {
+    /// Everything in order.
+    pub moves: Vec<Move>,
+    /// Recorded replies in all.
+    pub steps: u64,
+}
+
+impl Path {
+    /// The path of a session's main conversation; subagents' windows are theirs.
+    pub fn of(session: &Session, defaults: &Defaults) -> Path {
+        let mut results: HashMap<&str, Vec<&ToolEntry>> = HashMap::new();
+        for e in &session.entries {
+            if let Entry::Tool(t) = e {
+                results.entry(&t.call_id).or_default().push(t);
+            }
+        }
+        let mut b = Builder { defaults, path: Path::default(), last_at: None };
+        for e in &session.entries {
+            match e {
+                Entry::User(u) if u.agent.is_none() => b.user(u),
+                Entry::Assistant(a) if a.agent.is_none() => b.assistant(a, &results),
+                Entry::Compact { instructions, at } => b.push(Action::Compact { instructions: instructions.clone() }, *at, vec![]),
+                Entry::Rewind { to, .. } => b.push(Action::Rewind { to: to.clone() }, None, vec![]),
+                Entry::Clear => b.push(Action::Clear, None, vec![]),
+                Entry::Restart => b.push(Action::Restart, None, vec![]),
+                Entry::Idle { ms } => b.push(Action::Idle { ms: *ms }, None, vec![]),
+                _ => {}
+            }
+        }
+        b.path
+    }
+}
+
+struct Builder<'a> {
+    defaults: &'a Defaults,
+    path: Path,
+    last_at: Option<Millis>,
+}
+
+impl Builder<'_> {
+    fn push(&mut self, action: Action, at: Option<Millis>, keys: Vec<Arc<str>>) {
+        let gap_ms = match (self.last_at, at) {
+            _ if self.path.moves.is_empty() => 0,
+            (Some(a), Some(b)) => b.saturating_sub(a),
+            _ if matches!(action, Action::Idle { .. }) => 0,
+            _ => self.defaults.think_ms,
+        };
+        self.last_at = at.or(self.last_at);
+        self.path.moves.push(Move { gap_ms, action, keys, steps: vec![] });
+    }
+
+    fn user(&mut self, u: &UserEntry) {
+        let parts: Vec<Part> = u.content().iter().filter_map(user_part).collect();
+        let key: Arc<str> = u.id.as_str().into();
+        // Messages that the recorded agent answered together are one turn.
+        if let Some(Move { action: Action::User(msg), keys, steps, .. }) = self.path.moves.last_mut() {
+            if steps.is_empty() {
+                msg.parts.extend(parts);
+                keys.push(key);
+                self.last_at = u.at.or(self.last_at);
+                return;
+            }
+        }
+        self.push(Action::User(Incoming { key: key.clone(), parts }), u.at, vec![key]);
+    }
+
+    fn assistant(&mut self, a: &AssistantEntry, results: &HashMap<&str, Vec<&ToolEntry>>) {
+        let parts = a.content();
+        if !matches!(self.path.moves.last(), Some(Move { action: Action::User(_), .. })) {
+            // A reply that nothing asked for: the recording began, or went on after a command, without its user message.
+            let msg = Incoming { key: "".into(), parts: vec![Part::Text("(continue)".into())] };
+            self.push(Action::User(msg), a.at, vec![]);
+        }
+        let calls = a.all_calls();
+        let found: Vec<Option<&&ToolEntry>> = calls.iter().map(|c| results.get(c.id.as_str()).and_then(|r| r.first())).collect();
+        let outcomes: Vec<ToolOutcome> = calls
+            .iter()
+            .zip(&found)
+            .map(|(c, t)| match t {
+                Some(t) => outcome(&c.id, &c.name, t),
+                None => ToolOutcome {
+                    id: c.id.as_str().into(),
+                    name: c.name.as_str().into(),
+                    output: Some("(no result was recorded)".into()),
+                    is_error: true,
+                    media: vec![],
+                },
+            })
+            .collect();
+        let ended = found.iter().flatten().filter_map(|t| t.at).max();
+        let tools_ms = match (a.at, ended) {
+            _ if calls.is_empty() => 0,
+            (Some(a), Some(b)) => b.saturating_sub(a),
+            _ => self.defaults.tools_ms,
+        };
+        self.last_at = ended.or(a.at).or(self.last_at);
+        let step = Step { key: a.id.as_str().into(), parts: parts.iter().filter_map(reply_part).collect(), outcomes, tools_ms };
+        if let Some(m) = self.path.moves.last_mut() {
+            m.steps.push(step);
+            self.path.steps += 1;
+        }
+    }
+}
+
+fn user_part(p: &SessionPart) -> Option<Part> {
+    match p {
+        SessionPart::Text { text } => Some(Part::Text(text.as_str().into())),
+        SessionPart::Image { media_type, url, name } => {
+            Some(Part::File(Media { media_type: media_type.clone(), url: url.clone(), name: name.clone() }))
+        }
+        _ => None,
+    }
+}
+
+fn reply_part(p: &SessionPart) -> Option<ReplyPart> {
+    match p {
+        SessionPart::Text { text } if text.is_empty() => None,
+        SessionPart::Text { text } => Some(ReplyPart::Text(text.as_str().into())),
+        SessionPart::Reasoning { text, encrypted } => {
+            Some(ReplyPart::Reasoning { text: text.as_str().into(), encrypted: encrypted.as_deref().map(Arc::from) })
+        }
+        SessionPart::Call(c) => {
+            Some(ReplyPart::Call { id: c.id.as_str().into(), name: c.name.as_str().into(), arguments: c.arguments.as_str().into() })
+        }
+        SessionPart::Image { .. } => None,
+    }
+}
+
+fn outcome(id: &str, name: &str, t: &ToolEntry) -> ToolOutcome {
+    let mut text = String::new();
+    let mut media = Vec::new();
+    for p in t.content() {
+        match p {
+            SessionPart::Text { text: t } => {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&t);
+            }
+            SessionPart::Image { media_type, url, name } => media.push(Media { media_type, url, name }),
+            _ => {}
+        }
+    }
+    ToolOutcome { id: id.into(), name: name.into(), output: Some(text.into()), is_error: t.is_error == Some(true), media }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::session::{Header, SessionCall};
+
+    fn user(id: &str, at: u64) -> Entry {
+        Entry::User(UserEntry { id: id.into(), text: Some(id.into()), at: Some(at), ..Default::default() })
+    }
+
+    #[test]
+    fn turns_gaps_and_results() {
+        let call = SessionCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
+        let entries = vec![
+            user("u1", 0),
+            user("u2", 10),
+            Entry::Assistant(AssistantEntry { id: "a1".into(), calls: vec![call], at: Some(1_000), ..Default::default() }),
+            Entry::Tool(ToolEntry { call_id: "c1".into(), output: Some("out".into()), at: Some(4_000), ..Default::default() }),
+            Entry::Compact { instructions: None, at: None },
+            user("u3", 9_000),
+        ];
+        let path = Path::of(&Session { header: Header::default(), entries, facts: vec![] }, &Defaults::STATED);
+        assert_eq!(path.steps, 1);
+        assert_eq!(path.moves.len(), 3);
+        assert_eq!(path.moves[0].keys.len(), 2, "two messages answered together are one turn");
+        assert_eq!(path.moves[0].steps[0].tools_ms, 3_000);
+        assert_eq!(path.moves[1].gap_ms, 30_000);
+        assert_eq!(path.moves[2].gap_ms, 5_000);
+    }
+}

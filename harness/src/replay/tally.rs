@@ -1,0 +1,393 @@
+//! What a replay counts while it runs: requests, prefixes, facts at their needs, hard failures.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Form, MessageId, total_tokens};
+use ctxbench_core::engine::{Action, ToolOutcome};
+use ctxbench_core::fact::Match;
+use ctxbench_core::provider::{self, Model};
+use ctxbench_core::record::{FactRecord, IntegrityFailure, RequestRecord};
+use ctxbench_core::request::{ModelError, Purpose, Reply, ReplyPart, Request, Usage};
+use ctxbench_core::session::{Millis, Session};
+use ctxbench_core::strategy::is_system;
+
+use super::facts::{FactBook, Sighting};
+use super::integrity;
+use super::path::{Move, Path};
+use super::trace::Tracer;
+use super::Options;
+
+/// What a request was answered with.
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    /// A recorded reply, by its id.
+    Step(Arc<str>),
+    /// A call that fetches again what the next recorded reply needs, with its result.
+    Reread(Box<ToolOutcome>),
+    /// A short neutral reply: nothing was recorded here.
+    Neutral,
+    /// A summary.
+    Summary,
+    /// Keeping the cache warm.
+    Ping,
+}
+
+/// A call that the agent would make to see again what it lost.
+#[derive(Clone, Debug)]
+pub(super) struct Again {
+    pub(super) id: Arc<str>,
+    pub(super) name: Arc<str>,
+    pub(super) arguments: Arc<str>,
+    pub(super) outcome: ToolOutcome,
+}
+
+/// The call behind a tool result that facts arise in.
+struct Source {
+    name: Arc<str>,
+    arguments: Arc<str>,
+    outcome: ToolOutcome,
+}
+
+pub(super) struct Tally {
+    pub(super) requests: Vec<RequestRecord>,
+    pub(super) trace: Vec<String>,
+    pub(super) usages: Vec<(Arc<str>, Usage)>,
+    pub(super) facts: Vec<FactRecord>,
+    pub(super) integrity: Vec<IntegrityFailure>,
+    pub(super) book: FactBook,
+    pub(super) steps_done: u64,
+    pub(super) steps_total: u64,
+    pub(super) interventions: u64,
+    pub(super) overflows: u64,
+    pub(super) reread_tokens: u64,
+    pub(super) blocked_ms: Millis,
+    pub(super) common: u64,
+    pub(super) earlier: u64,
+    pub(super) later: u64,
+    pub(super) peak: u64,
+    pub(super) failure: Option<String>,
+    pub(super) livelock: bool,
+    tracer: Option<Tracer>,
+    label: String,
+    /// (fact, need) pairs still to be looked at, by the session's id of the need.
+    needs: HashMap<Arc<str>, Vec<usize>>,
+    /// User messages of the present turn whose needs were not looked at.
+    pending: Vec<Arc<str>>,
+    sources: HashMap<String, Source>,
+    fetched: HashMap<usize, u64>,
+    rereads: u64,
+    compactions_seen: u64,
+    previous: Vec<Arc<Block>>,
+    previous_hashes: HashSet<u64>,
+    visible: Vec<Option<Sighting>>,
+    newest_user: Option<MessageId>,
+    reasoned: HashSet<MessageId>,
+    most_requests: u64,
+    model: Arc<Model>,
+}
+
+/// Requests per recorded step after which a run counts as going round in circles; plus a floor.
+const REQUESTS_PER_STEP: u64 = 6;
+const REQUESTS_FLOOR: u64 = 200;
+
+impl Tally {
+    pub(super) fn new(session: &Session, path: &Path, model: &Arc<Model>, options: &Options) -> Self {
+        let mut needs: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
+        for (i, f) in session.facts.iter().enumerate() {
+            for n in &f.needs {
+                needs.entry(n.as_str().into()).or_default().push(i);
+            }
+        }
+        let mut sources = HashMap::new();
+        for step in path.moves.iter().flat_map(|m| &m.steps) {
+            for p in &step.parts {
+                let ReplyPart::Call { id, name, arguments } = p else { continue };
+                if let Some(o) = step.outcomes.iter().find(|o| o.id == *id) {
+                    sources.insert(id.to_string(), Source { name: name.clone(), arguments: arguments.clone(), outcome: o.clone() });
+                }
+            }
+        }
+        Tally {
+            requests: Vec::new(),
+            trace: Vec::new(),
+            usages: Vec::new(),
+            facts: Vec::new(),
+            integrity: Vec::new(),
+            book: FactBook::new(&session.facts),
+            steps_done: 0,
+            steps_total: path.steps,
+            interventions: 0,
+            overflows: 0,
+            reread_tokens: 0,
+            blocked_ms: 0,
+            common: 0,
+            earlier: 0,
+            later: 0,
+            peak: 0,
+            failure: None,
+            livelock: false,
+            tracer: options.trace.then(Tracer::default),
+            label: String::new(),
+            needs,
+            pending: Vec::new(),
+            sources,
+            fetched: HashMap::new(),
+            rereads: 0,
+            compactions_seen: 0,
+            previous: Vec::new(),
+            previous_hashes: HashSet::new(),
+            visible: Vec::new(),
+            newest_user: None,
+            reasoned: HashSet::new(),
+            most_requests: REQUESTS_FLOOR + REQUESTS_PER_STEP * path.steps,
+            model: model.clone(),
+        }
+    }
+
+    /// Name that stands in trace lines.
+    pub(super) fn set_label(&mut self, label: &str) {
+        self.label = label.to_string();
+    }
+
+    /// A move of the session begins.
+    pub(super) fn begin(&mut self, m: &Move) {
+        if matches!(m.action, Action::User(_)) {
+            self.pending = m.keys.clone();
+            self.newest_user = None;
+        }
+    }
+
+    /// Whether the run goes round in circles.
+    pub(super) fn livelocked(&mut self) -> bool {
+        self.livelock |= self.requests.len() as u64 >= self.most_requests;
+        self.livelock
+    }
+
+    /// The next recorded reply is about to be asked for: looks at the facts it needs. Returns a call for the first that is lost
+    /// and can be fetched again.
+    pub(super) fn at_need(&mut self, step: &str, request: &Request) -> Option<Again> {
+        let mut lost = Vec::new();
+        let user_needs: Vec<Arc<str>> = std::mem::take(&mut self.pending);
+        let newest = request.blocks.iter().rfind(|b| matches!(b.kind, BlockKind::User | BlockKind::ReplayedUser)).map(|b| b.message);
+        for key in user_needs {
+            if let Some(facts) = self.needs.remove(&key) {
+                lost.extend(self.look(&key, &facts, request, newest));
+            }
+        }
+        if let Some(facts) = self.needs.remove(step) {
+            lost.extend(self.look(step, &facts, request, None));
+        }
+        lost.into_iter().find_map(|f| self.again(f))
+    }
+
+    fn look(&mut self, need: &str, facts: &[usize], request: &Request, without: Option<MessageId>) -> Vec<usize> {
+        let seen = self.book.seen(&request.blocks, without);
+        let replaced = self.book.replacements();
+        let mut lost = Vec::new();
+        for &f in facts {
+            let found = seen[f].map_or(Match::Absent, |s| s.tier);
+            let old_there = replaced.iter().any(|&(new, old)| new == f && seen[old].is_some());
+            let fact = &self.book.facts[f];
+            self.facts.push(FactRecord {
+                fact: fact.id.clone(),
+                kind: fact.kind,
+                need: need.to_string(),
+                request: Some(self.requests.len() as u64),
+                found,
+                place: seen[f].map_or("nowhere", |s| s.place.name()).to_string(),
+                stale: found == Match::Absent && old_there,
+                compactions_before: self.compactions_seen,
+            });
+            if found == Match::Absent {
+                lost.push(f);
+            }
+        }
+        lost
+    }
+
+    /// A re-read of the tool result in which a fact arose: once per loss.
+    fn again(&mut self, fact: usize) -> Option<Again> {
+        let source = self.sources.get(&self.book.facts[fact].arises)?;
+        if self.fetched.get(&fact) == Some(&self.compactions_seen) {
+            return None;
+        }
+        self.fetched.insert(fact, self.compactions_seen);
+        self.rereads += 1;
+        let id: Arc<str> = format!("reread_{}", self.rereads).into();
+        let outcome = ToolOutcome { id: id.clone(), ..source.outcome.clone() };
+        Some(Again { id, name: source.name.clone(), arguments: source.arguments.clone(), outcome })
+    }
+
+    /// Pairs whose need was never reached: the run ended before it.
+    pub(super) fn close(&mut self) {
+        let mut rest: Vec<(Arc<str>, Vec<usize>)> = self.needs.drain().collect();
+        rest.sort();
+        for (need, facts) in rest {
+            for f in facts {
+                let fact = &self.book.facts[f];
+                self.facts.push(FactRecord {
+                    fact: fact.id.clone(),
+                    kind: fact.kind,
+                    need: need.to_string(),
+                    request: None,
+                    found: Match::Absent,
+                    place: "nowhere".into(),
+                    stale: false,
+                    compactions_before: self.compactions_seen,
+                });
+            }
+        }
+        self.facts.sort_by(|a, b| (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request)));
+    }
+
+    /// A request was answered.
+    pub(super) fn request(&mut self, request: &Request, result: &Result<Reply, ModelError>, asked: &Asked, at: Millis, waits: bool) {
+        let sample = request.purpose == Purpose::Sample;
+        let reply = result.as_ref().ok();
+        let billed = reply.map_or(Usage::default(), |r| r.billed);
+        let shown = reply.map_or(request.tokens(), |r| r.usage.prompt());
+        let (common, invalidated) = if sample { self.prefix(request, reply) } else { (0, 0) };
+        let model = provider::find(&request.model).ok();
+        let cost_usd = reply.map_or(0.0, |r| model.map_or(0.0, |m| price(m, r)));
+        let latency_ms = reply.map_or(0, |r| r.latency_ms);
+        if request.purpose == Purpose::Summary && waits {
+            self.blocked_ms += latency_ms;
+        }
+        if let Err(e) = result {
+            self.overflows += u64::from(e.is_overflow());
+        }
+        let seq = self.requests.len() as u64;
+        let record = RequestRecord {
+            seq,
+            purpose: request.purpose,
+            phase: request.phase,
+            model: request.model.to_string(),
+            step: self.steps_done,
+            extra: matches!(asked, Asked::Neutral | Asked::Reread(_)),
+            input_tokens: billed.prompt(),
+            cache_read: billed.cache_read,
+            cache_write: billed.cache_write + billed.cache_write_1h,
+            output_tokens: billed.output,
+            context_tokens: shown,
+            cost_usd,
+            at_ms: at,
+            latency_ms,
+            common_prefix_tokens: common,
+            invalidated_tokens: invalidated,
+            status: match result {
+                Ok(_) => "ok".into(),
+                Err(e) => serde_json::to_value(e.kind).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default(),
+            },
+        };
+        if sample {
+            if let Err(e) = result.as_ref().map_err(|e| e.is_overflow()) {
+                if e {
+                    let detail = format!("{} tokens in a window of {}", request.tokens(), self.model.window);
+                    self.integrity.push(IntegrityFailure { request: seq, rule: "prompt over the window".into(), detail });
+                }
+            }
+            self.sample(request, reply, asked, seq);
+        }
+        if let Some(t) = &mut self.tracer {
+            self.trace.push(t.line(&self.label, request, &record));
+        }
+        self.usages.push((request.model.clone(), billed));
+        self.requests.push(record);
+    }
+
+    fn sample(&mut self, request: &Request, reply: Option<&Reply>, asked: &Asked, seq: u64) {
+        let logical = logical_view(request, reply);
+        if let Some(r) = reply {
+            self.peak = self.peak.max(r.usage.prompt());
+        }
+        if let Asked::Reread(o) = asked {
+            let text = o.output.as_deref().unwrap_or("");
+            self.reread_tokens += ctxbench_core::tokens::o200k(text);
+        }
+        if let Some(b) = request.blocks.iter().rfind(|b| b.kind == BlockKind::User) {
+            self.newest_user = self.newest_user.max(Some(b.message));
+        }
+        let reasoned = &self.reasoned;
+        for (rule, detail) in integrity::check(&logical, self.newest_user, |m| reasoned.contains(&m)) {
+            self.integrity.push(IntegrityFailure { request: seq, rule: rule.into(), detail });
+        }
+        self.visible = self.book.seen(&logical, None);
+        if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, ReplyPart::Reasoning { .. }))) {
+            self.reasoned.insert(MessageId(u32::MAX));
+        }
+    }
+
+    /// Tokens shared with the request before at the beginning, and tokens that had to be written again; system part left out.
+    fn prefix(&mut self, request: &Request, reply: Option<&Reply>) -> (u64, u64) {
+        let talk: Vec<Arc<Block>> = request.blocks.iter().filter(|b| !is_system(b)).cloned().collect();
+        let same = ctxbench_core::block::common_prefix(&self.previous, &talk);
+        let common = total_tokens(&talk[..same]);
+        let first = self.previous.is_empty();
+        if !first {
+            self.common += common;
+            self.earlier += total_tokens(&self.previous);
+            self.later += total_tokens(&talk);
+        }
+        let mut again = 0;
+        if let (false, Some(r)) = (first, reply) {
+            // What the cache served ends somewhere; whatever of the request before lies behind it was written or sent again.
+            let mut at = request.tools.as_ref().map_or(0, |t| t.tokens);
+            for b in &request.blocks {
+                at += b.tokens();
+                if at > r.usage.cache_read && self.previous_hashes.contains(&b.hash) {
+                    again += b.tokens();
+                }
+            }
+            // The newest message of the request before lay behind its last breakpoint on no provider we model, so all of it counts.
+        }
+        if reply.is_some() {
+            self.previous_hashes = request.blocks.iter().map(|b| b.hash).collect();
+            self.previous = talk;
+        }
+        (common, again)
+    }
+
+    /// The reply to the last normal request entered the history.
+    pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
+        if !key.is_empty() {
+            self.steps_done += 1;
+        }
+        if self.reasoned.remove(&MessageId(u32::MAX)) {
+            self.reasoned.insert(message);
+        }
+        let visible = std::mem::take(&mut self.visible);
+        self.book.license(message, key, &visible);
+        self.visible = visible;
+    }
+
+    /// The context was made smaller.
+    pub(super) fn compacted(&mut self) {
+        self.compactions_seen += 1;
+    }
+}
+
+fn price(model: &Model, reply: &Reply) -> f64 {
+    provider::cost(model, &reply.billed).total()
+}
+
+/// What the model saw: the request after the edits that the provider says it made.
+fn logical_view(request: &Request, reply: Option<&Reply>) -> Vec<Arc<Block>> {
+    let mut blocks = request.blocks.clone();
+    let Some(r) = reply else { return blocks };
+    let mut left = r.applied.cleared_tool_uses;
+    for b in blocks.iter_mut().filter(|b| b.kind == BlockKind::Output) {
+        if left == 0 {
+            break;
+        }
+        left -= 1;
+        *b = b.altered(Form::Cleared, "(cleared by the provider)");
+    }
+    if let Some(summary) = r.compaction() {
+        let origin = blocks.iter().flat_map(|b| b.origin.iter().copied()).collect();
+        blocks.retain(|b| is_system(b));
+        let draft = ctxbench_core::block::Draft::synthetic(BlockKind::Compaction, ctxbench_core::block::Role::Assistant, summary.clone());
+        blocks.push(draft.build(MessageId(u32::MAX), origin));
+    }
+    blocks
+}

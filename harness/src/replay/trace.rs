@@ -1,0 +1,89 @@
+//! Trace lines: what each request showed, item by item.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::block::Block;
+use ctxbench_core::record::RequestRecord;
+use ctxbench_core::request::Request;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+#[derive(Serialize)]
+struct Line<'a> {
+    seq: u64,
+    strategy: &'a str,
+    purpose: ctxbench_core::request::Purpose,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<ctxbench_core::request::Phase>,
+    items: Vec<Item<'a>>,
+    tools: bool,
+    input_tokens: u64,
+    cache_read: u64,
+    cache_write: u64,
+    output_tokens: u64,
+    cost_usd: f64,
+    at_ms: u64,
+    latency_ms: u64,
+    common_prefix_tokens: u64,
+    status: &'a str,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    kind: ctxbench_core::block::BlockKind,
+    role: ctxbench_core::block::Role,
+    bytes: usize,
+    tokens: u64,
+    sha256: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+/// Texts shorter than this stand in the trace themselves, as in recorded cases.
+const SHORT: usize = 200;
+
+/// Writes trace lines; hashes each content once.
+#[derive(Default)]
+pub(super) struct Tracer {
+    hashes: HashMap<u64, Arc<str>>,
+}
+
+impl Tracer {
+    pub(super) fn line(&mut self, strategy: &str, request: &Request, r: &RequestRecord) -> String {
+        let items = request.blocks.iter().map(|b| self.item(b)).collect();
+        let line = Line {
+            seq: r.seq,
+            strategy,
+            purpose: r.purpose,
+            phase: r.phase,
+            items,
+            tools: request.tools.is_some(),
+            input_tokens: r.input_tokens,
+            cache_read: r.cache_read,
+            cache_write: r.cache_write,
+            output_tokens: r.output_tokens,
+            cost_usd: r.cost_usd,
+            at_ms: r.at_ms,
+            latency_ms: r.latency_ms,
+            common_prefix_tokens: r.common_prefix_tokens,
+            status: &r.status,
+        };
+        serde_json::to_string(&line).expect("plain data always serialises")
+    }
+
+    fn item<'a>(&mut self, b: &'a Block) -> Item<'a> {
+        let hash = self.hashes.entry(b.hash).or_insert_with(|| {
+            let hex: String = Sha256::digest(b.text.as_bytes()).iter().map(|x| format!("{x:02x}")).collect();
+            hex.into()
+        });
+        Item {
+            kind: b.kind,
+            role: b.role,
+            bytes: b.bytes(),
+            tokens: b.tokens(),
+            sha256: hash.clone(),
+            text: (b.bytes() < SHORT).then_some(&*b.text),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The world of a replay: replies and tool results come from the session, whatever the context shows; time is virtual.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use ctxbench_core::block::MessageId;
+use ctxbench_core::engine::{Action, Event, Incoming, Task, ToolCall, ToolOutcome, World};
+use ctxbench_core::history::Part;
+use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason};
+use ctxbench_core::session::Millis;
+
+use super::path::{Move, Path, Step};
+use super::tally::{Asked, Tally};
+use crate::mock::{Door, Plan};
+
+/// Failed turns in a row without a recorded step in between, after which the run is over.
+const MOST_FAILURES: u32 = 3;
+
+struct Background {
+    done_at: Millis,
+    result: Result<Reply, ModelError>,
+}
+
+pub(super) struct ReplayWorld {
+    moves: std::vec::IntoIter<Move>,
+    /// Replies of the present turn that are still to come, the next one last.
+    steps: Vec<Step>,
+    door: Box<dyn Door>,
+    tally: Arc<Mutex<Tally>>,
+    now: Millis,
+    /// The present turn failed; the user will ask again.
+    failed: bool,
+    failures: u32,
+    rereads: bool,
+    /// What the next recorded reply is: a step of the session, or something beyond it.
+    asked: Option<Asked>,
+    tasks: HashMap<u64, Background>,
+    /// Results of the calls in flight.
+    outcomes: Vec<ToolOutcome>,
+    tools_ms: Millis,
+    interventions: u32,
+    over: bool,
+}
+
+impl ReplayWorld {
+    pub(super) fn new(path: Path, door: Box<dyn Door>, tally: Arc<Mutex<Tally>>, rereads: bool) -> Self {
+        ReplayWorld {
+            moves: path.moves.into_iter(),
+            steps: Vec::new(),
+            door,
+            tally,
+            now: 0,
+            failed: false,
+            failures: 0,
+            rereads,
+            asked: None,
+            tasks: HashMap::new(),
+            outcomes: Vec::new(),
+            tools_ms: 0,
+            interventions: 0,
+            over: false,
+        }
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Tally) -> T) -> Option<T> {
+        self.tally.lock().ok().map(|mut t| f(&mut t))
+    }
+
+    /// What a normal request is answered with: the next recorded reply, a re-read before it, or a neutral word after the last.
+    fn plan(&mut self, request: &Request) -> (Plan, Asked) {
+        let Some(step) = self.steps.last() else {
+            let parts = vec![ReplyPart::Text("Understood; nothing is left to do in this turn.".into())];
+            return (Plan::Say { parts, stop: StopReason::EndTurn }, Asked::Neutral);
+        };
+        let step = step.clone();
+        let lost = self.with(|t| t.at_need(&step.key, request)).flatten();
+        if let Some(again) = lost.filter(|_| self.rereads) {
+            let call = ReplyPart::Call { id: again.id.clone(), name: again.name.clone(), arguments: again.arguments.clone() };
+            return (Plan::Say { parts: vec![call], stop: StopReason::ToolUse }, Asked::Reread(Box::new(again.outcome)));
+        }
+        let calls = step.parts.iter().any(|p| matches!(p, ReplyPart::Call { .. }));
+        let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
+        (Plan::Say { parts: step.parts, stop }, Asked::Step(step.key))
+    }
+}
+
+#[async_trait]
+impl World for ReplayWorld {
+    async fn next(&mut self) -> Option<Action> {
+        if self.over {
+            return None;
+        }
+        if std::mem::take(&mut self.failed) && !self.steps.is_empty() {
+            if self.failures >= MOST_FAILURES {
+                self.over = true;
+                return None;
+            }
+            self.interventions += 1;
+            self.with(|t| t.interventions += 1);
+            self.now += super::path::Defaults::STATED.think_ms;
+            let key = format!("intervention-{}", self.interventions);
+            return Some(Action::User(Incoming { key: key.into(), parts: vec![Part::Text("Please go on.".into())] }));
+        }
+        let m = self.moves.next()?;
+        self.now += m.gap_ms;
+        if let Action::Idle { ms } = m.action {
+            self.now += ms;
+        }
+        self.with(|t| t.begin(&m));
+        self.steps = m.steps;
+        self.steps.reverse();
+        Some(m.action)
+    }
+
+    async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
+        if self.with(|t| t.livelocked()) != Some(false) {
+            self.over = true;
+            return Err(ModelError { kind: ErrorKind::Ended, status: 0, code: None, message: "no progress".into() });
+        }
+        let (plan, asked) = match request.purpose {
+            Purpose::Sample => self.plan(request),
+            Purpose::Summary => (Plan::Summarise, Asked::Summary),
+            Purpose::Ping => (Plan::Say { parts: vec![], stop: StopReason::MaxTokens }, Asked::Ping),
+        };
+        let result = self.door.send(request, plan, self.now).await;
+        let started = self.now;
+        if let Ok(r) = &result {
+            self.now += r.latency_ms;
+        }
+        self.with(|t| t.request(request, &result, &asked, started, true));
+        if request.purpose == Purpose::Sample && result.is_ok() {
+            self.asked = Some(asked);
+        }
+        result
+    }
+
+    async fn count(&mut self, request: &Request) -> Option<u64> {
+        self.door.count(request).await
+    }
+
+    async fn run(&mut self, _calls: &[ToolCall]) -> Vec<ToolOutcome> {
+        self.now += std::mem::take(&mut self.tools_ms);
+        std::mem::take(&mut self.outcomes)
+    }
+
+    fn recorded(&mut self, message: MessageId) {
+        match self.asked.take() {
+            Some(Asked::Step(key)) => {
+                self.failures = 0;
+                if let Some(step) = self.steps.pop() {
+                    self.tools_ms = step.tools_ms;
+                    self.outcomes = step.outcomes;
+                }
+                self.with(|t| t.recorded(&key, message));
+            }
+            Some(Asked::Reread(outcome)) => {
+                self.tools_ms = super::path::Defaults::STATED.tools_ms;
+                self.outcomes = vec![*outcome];
+                self.with(|t| t.recorded("", message));
+            }
+            _ => {
+                self.with(|t| t.recorded("", message));
+            }
+        }
+    }
+
+    fn turn_goes_on(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    fn turn_failed(&mut self, reason: &str) {
+        self.failed = true;
+        self.failures += 1;
+        self.with(|t| t.failure = Some(reason.to_string()));
+    }
+
+    async fn spawn(&mut self, request: &Request) -> Task {
+        let plan = if request.purpose == Purpose::Summary { Plan::Summarise } else { Plan::Say { parts: vec![], stop: StopReason::MaxTokens } };
+        let result = self.door.send(request, plan, self.now).await;
+        let done_at = self.now + result.as_ref().map_or(0, |r| r.latency_ms);
+        self.with(|t| t.request(request, &result, &Asked::Summary, self.now, false));
+        let id = self.tasks.len() as u64;
+        self.tasks.insert(id, Background { done_at, result });
+        Task(id)
+    }
+
+    async fn collect(&mut self, task: Task, wait: bool) -> Option<Result<Reply, ModelError>> {
+        let done_at = self.tasks.get(&task.0)?.done_at;
+        if done_at > self.now {
+            if !wait {
+                return None;
+            }
+            let waited = done_at - self.now;
+            self.now = done_at;
+            self.with(|t| t.blocked_ms += waited);
+        }
+        // The slot stays, so that numbers are not given twice.
+        let slot = self.tasks.get_mut(&task.0)?;
+        Some(std::mem::replace(&mut slot.result, Err(ModelError::ended())))
+    }
+
+    fn noted(&mut self, event: &Event) {
+        match event {
+            Event::Compaction { .. } => self.with(|t| t.compacted()),
+            Event::Intervention(_) => self.with(|t| t.interventions += 1),
+            _ => None,
+        };
+    }
+
+    fn now(&self) -> Millis {
+        self.now
+    }
+}

@@ -1,0 +1,275 @@
+//! Two results side by side: what changed per scenario, strategy and model, the weightiest change first. Differences only, no verdicts.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
+use ctxbench_core::record::{Results, RunRecord};
+
+use crate::gate::column;
+use crate::{fmt, markdown, view};
+
+/// The columns that are compared: column, heading, unit, how a value is shown, weight of one unit of change (relative ones: of one per cent).
+const COLUMNS: [Compared; 9] = [
+    Compared { column: "integrity_failures", head: "integrity", show: fmt::count, relative: false, weight: 1e6 },
+    Compared { column: "steps_completed", head: "steps", show: fmt::count, relative: false, weight: 1e4 },
+    Compared { column: "retention_pct", head: "facts kept %", show: fmt::pct, relative: false, weight: 1.0 },
+    Compared { column: "cost_usd", head: "cost $", show: fmt::usd, relative: true, weight: 1.0 },
+    Compared { column: "saved_pct", head: "tokens saved %", show: fmt::pct, relative: false, weight: 1.0 },
+    Compared { column: "prefix_stability", head: "prefix stable", show: fmt::ratio, relative: false, weight: 100.0 },
+    Compared { column: "summary_retention_pct", head: "in summary %", show: fmt::pct, relative: false, weight: 0.5 },
+    Compared { column: "blocked_ms", head: "waited ms", show: fmt::count, relative: true, weight: 0.2 },
+    Compared { column: "peak_context_tokens", head: "peak", show: fmt::tokens, relative: true, weight: 0.2 },
+];
+
+struct Compared {
+    column: &'static str,
+    head: &'static str,
+    show: fn(f64) -> String,
+    relative: bool,
+    weight: f64,
+}
+
+/// What differs between two results.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Comparison {
+    /// Rows that differ, the weightiest first.
+    pub rows: Vec<RowDiff>,
+    /// Rows that are alike in every compared figure.
+    pub unchanged: usize,
+    /// Rows of the base alone: scenario × strategy × model.
+    pub only_base: Vec<String>,
+    /// Rows of the new results alone.
+    pub only_new: Vec<String>,
+    /// What makes the two hard to compare, such as other assumptions.
+    pub remarks: Vec<String>,
+}
+
+/// One row of both results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowDiff {
+    /// Scenario id.
+    pub scenario: String,
+    /// Strategy label.
+    pub strategy: String,
+    /// Model name.
+    pub model: String,
+    /// Endings in base and new, when they differ.
+    pub status: Option<(String, String)>,
+    /// Figures that differ.
+    pub deltas: Vec<Delta>,
+    /// Weight by which rows are sorted.
+    pub weight: f64,
+}
+
+/// One figure of both results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delta {
+    /// Column of `summary.csv`.
+    pub column: &'static str,
+    /// In the base; `None` = n/a.
+    pub base: Option<f64>,
+    /// In the new results; `None` = n/a.
+    pub new: Option<f64>,
+}
+
+/// Compares row by row.
+pub fn compare(base: &Results, new: &Results) -> Comparison {
+    let (old_rows, new_rows) = (index(base), index(new));
+    let name = |k: &Key<'_>| view::name(k.0, k.1, k.2, true);
+    let mut out = Comparison {
+        only_base: old_rows.keys().filter(|k| !new_rows.contains_key(*k)).map(name).collect(),
+        only_new: new_rows.keys().filter(|k| !old_rows.contains_key(*k)).map(name).collect(),
+        remarks: remarks(base, new),
+        ..Comparison::default()
+    };
+    for (key, b) in &old_rows {
+        let Some(n) = new_rows.get(key) else { continue };
+        match diff(b, n) {
+            Some(row) => out.rows.push(row),
+            None => out.unchanged += 1,
+        }
+    }
+    out.rows.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    out
+}
+
+type Key<'a> = (&'a str, &'a str, &'a str);
+
+fn index(results: &Results) -> BTreeMap<Key<'_>, &RunRecord> {
+    results.runs.iter().map(|r| ((r.scenario.id.as_str(), r.strategy.label.as_str(), r.model.as_str()), r)).collect()
+}
+
+fn remarks(base: &Results, new: &Results) -> Vec<String> {
+    let mut out = Vec::new();
+    for name in base.assumptions.keys().chain(new.assumptions.keys().filter(|k| !base.assumptions.contains_key(*k))) {
+        let (b, n) = (base.assumptions.get(name), new.assumptions.get(name));
+        if b != n {
+            let text = |x: Option<&String>| x.map_or("not stated".into(), |s| fmt::one_line(s));
+            out.push(format!("assumption {name}: {} → {}", text(b), text(n)));
+        }
+    }
+    if base.generator != new.generator {
+        out.push(format!("made by {} → {}", fmt::one_line(&base.generator), fmt::one_line(&new.generator)));
+    }
+    out
+}
+
+fn diff(base: &RunRecord, new: &RunRecord) -> Option<RowDiff> {
+    let status = (base.status != new.status).then(|| (base.status.word().to_string(), new.status.word().to_string()));
+    let mut weight = if status.is_some() { 1e5 } else { 0.0 };
+    let mut deltas = Vec::new();
+    for c in &COLUMNS {
+        let (b, n) = (column(base, c.column), column(new, c.column));
+        if b.map(fmt::exact) == n.map(fmt::exact) {
+            continue;
+        }
+        weight += match (b, n) {
+            (Some(b), Some(n)) if c.relative => percent(b, n).abs() * c.weight,
+            (Some(b), Some(n)) => (n - b).abs() * c.weight,
+            _ => 100.0,
+        };
+        deltas.push(Delta { column: c.column, base: b, new: n });
+    }
+    (status.is_some() || !deltas.is_empty()).then(|| RowDiff {
+        scenario: base.scenario.id.clone(),
+        strategy: base.strategy.label.clone(),
+        model: base.model.clone(),
+        status,
+        deltas,
+        weight,
+    })
+}
+
+fn percent(base: f64, new: f64) -> f64 {
+    match (base, new) {
+        (b, n) if b == n => 0.0,
+        (0.0, _) => 100.0,
+        (b, n) => ((n - b) / b * 100.0).clamp(-1000.0, 1000.0),
+    }
+}
+
+impl Comparison {
+    /// Nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.only_base.is_empty() && self.only_new.is_empty()
+    }
+
+    /// For a terminal.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        if !self.rows.is_empty() {
+            let mut table = Table::new();
+            table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+            table.set_header(["scenario × strategy", "figure", "base", "new", "change"]);
+            for (name, line) in self.lines() {
+                let mut cells = vec![Cell::new(name), Cell::new(line.figure)];
+                cells.extend([line.base, line.new, line.change].map(|t| Cell::new(t).set_alignment(CellAlignment::Right)));
+                table.add_row(cells);
+            }
+            table.lines().for_each(|l| out.push_str(&format!("{}\n", l.trim_end())));
+        }
+        self.tail(&mut out, "", str::to_string);
+        out
+    }
+
+    /// For a pull request.
+    pub fn to_markdown(&self) -> String {
+        let mut out = String::from("## Changes\n\n");
+        if !self.rows.is_empty() {
+            out.push_str("| scenario × strategy | figure | base | new | change |\n|---|---|--:|--:|--:|\n");
+            for (name, l) in self.lines() {
+                let cells = [name, l.figure, l.base, l.new, l.change].map(|c| markdown::text(&c));
+                let _ = writeln!(out, "| {} |", cells.join(" | "));
+            }
+            out.push('\n');
+        }
+        self.tail(&mut out, "- ", markdown::text);
+        out
+    }
+
+    fn lines(&self) -> impl Iterator<Item = (String, Line)> {
+        let first = self.rows.first().map(|r| r.model.clone());
+        let several = self.rows.iter().any(|r| Some(&r.model) != first.as_ref());
+        self.rows.iter().flat_map(move |row| {
+            let name = view::name(&row.scenario, &row.strategy, &row.model, several);
+            let status =
+                row.status.iter().map(|(b, n)| Line { figure: "status".into(), base: b.clone(), new: n.clone(), change: String::new() });
+            let figures = row.deltas.iter().map(Line::of);
+            let lines: Vec<Line> = status.chain(figures).collect();
+            lines.into_iter().enumerate().map(move |(i, l)| (if i == 0 { name.clone() } else { String::new() }, l))
+        })
+    }
+
+    fn tail(&self, out: &mut String, bullet: &str, escape: impl Fn(&str) -> String) {
+        for n in &self.only_base {
+            let _ = writeln!(out, "{bullet}only in base: {}", escape(n));
+        }
+        for n in &self.only_new {
+            let _ = writeln!(out, "{bullet}only in new: {}", escape(n));
+        }
+        for r in &self.remarks {
+            let _ = writeln!(out, "{bullet}{}", escape(r));
+        }
+        let _ =
+            writeln!(out, "{bullet}{} rows differ, {} are unchanged (differences only, no statistics)", self.rows.len(), self.unchanged);
+    }
+}
+
+struct Line {
+    figure: String,
+    base: String,
+    new: String,
+    change: String,
+}
+
+impl Line {
+    fn of(d: &Delta) -> Line {
+        let c = COLUMNS.iter().find(|c| c.column == d.column).expect("deltas are made from these columns");
+        let show = |x: Option<f64>| x.map_or("n/a".into(), c.show);
+        let change = match (d.base, d.new) {
+            (Some(b), Some(n)) if c.relative && b != 0.0 => format!("{} %", fmt::signed(percent(b, n), fmt::pct)),
+            (Some(b), Some(n)) => fmt::signed(n - b, c.show),
+            _ => String::new(),
+        };
+        Line { figure: c.head.into(), base: show(d.base), new: show(d.new), change }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn alike_results_have_no_differences() {
+        let c = compare(&sample::results(), &sample::results());
+        assert!(c.is_empty());
+        assert_eq!(c.to_text(), "0 rows differ, 12 are unchanged (differences only, no statistics)\n");
+    }
+
+    #[test]
+    fn the_weightiest_change_comes_first() {
+        let mut new = sample::results();
+        new.runs[0].summary.cost_usd *= 1.02;
+        new.runs[2].summary.retention_pct = Some(10.0);
+        new.runs[3].summary.integrity_failures = 1;
+        new.runs[4].summary.saved_pct = None;
+        new.runs.retain(|r| r.strategy.label != "openoxide");
+        new.runs.push(sample::run("other", "codex", 3));
+        let c = compare(&sample::results(), &new);
+        let order: Vec<&str> = c.rows.iter().map(|r| r.strategy.as_str()).collect();
+        assert_eq!(order, ["codex", "codex:auto_compact_limit=90000", "claude-code", "aider"]);
+        assert_eq!((c.only_base.len(), c.only_new.len(), c.unchanged), (1, 1, 7));
+        let text = c.to_text();
+        assert!(text.contains("+2.0 %") && text.contains("only in base: login-bug × openoxide"), "{text}");
+        assert!(c.to_markdown().contains("| tokens saved % |"));
+    }
+
+    #[test]
+    fn other_assumptions_are_told() {
+        let mut new = sample::results();
+        new.assumptions.insert("summariser".into(), "ideal".into());
+        assert!(compare(&sample::results(), &new).to_text().contains("assumption summariser: extractive → ideal"));
+    }
+}

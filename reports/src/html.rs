@@ -1,0 +1,217 @@
+//! A page that needs nothing beside it: tables, inline plots, a few lines of script for sorting.
+
+use ctxbench_core::record::{Results, RunRecord};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::fmt;
+use crate::formats::{Artifact, Format, ReportError};
+use crate::plots::{self, Plot};
+use crate::score::SCORES;
+use crate::view::{self, Block};
+
+/// The format for `report --format html`.
+pub(crate) const FORMAT: Format = Format { name: "html", about: "one page with tables and plots, nothing beside it", render };
+
+/// More compactions of one run than this are counted, not listed; all of them stand in `compactions.csv`.
+const LISTED: usize = 60;
+
+const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;color:#222;background:#fff;margin:1.5rem auto;max-width:1240px;padding:0 1rem}\
+h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.2rem;border-top:1px solid #ddd;padding-top:1rem}.terms,.help{color:#666}\
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums}\
+th,td{padding:.25rem .55rem;text-align:right;border-bottom:1px solid #eee;white-space:nowrap}th{cursor:pointer;vertical-align:bottom;border-bottom:2px solid #999}\
+.l{text-align:left}.note{white-space:normal;min-width:16rem}.best{font-weight:700;color:#00603e}.aside td{color:#777;font-style:italic}\
+.alarm{background:#fdecea;border-left:4px solid #b2182b;padding:.5rem 1rem;margin:1rem 0}.broken td{background:#fdecea}\
+figure{margin:1.2rem 0;overflow-x:auto}svg{max-width:100%;height:auto}details{margin:.6rem 0}summary{cursor:pointer;color:#0b5394}";
+
+const SCRIPT: &str = "document.querySelectorAll('table.sort th').forEach(function(h){h.addEventListener('click',function(){\
+var t=h.closest('table'),i=h.cellIndex,b=t.tBodies[0],d=h.dataset.d==='1'?-1:1;h.dataset.d=d===1?'1':'0';\
+Array.from(b.rows).sort(function(x,y){var p=x.cells[i].dataset.v,q=y.cells[i].dataset.v;\
+if(p===undefined)return d*x.cells[i].textContent.localeCompare(y.cells[i].textContent);\
+if(p===''||q==='')return (p==='')-(q==='');return d*(p-q)}).forEach(function(r){b.appendChild(r)})})});";
+
+fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+    let drawn = plots::plots(results)?;
+    Ok(vec![Artifact { file: "index.html".into(), text: page(results, &drawn, "") }])
+}
+
+/// The page: failures, then per scenario and model a table and its plots. `matrix_md` is a Markdown table of what the systems do, or empty.
+pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
+    let blocks = view::blocks(results);
+    let failures: Vec<String> =
+        blocks.iter().flat_map(|b| view::failures(b).into_iter().map(|f| format!("{}, {f}", b.first().scenario.id))).collect();
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                title { "ctxbench: context compaction compared" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { "Context compaction compared" }
+                p.terms { (clean(&results.generator)) ", " (results.runs.len()) " runs" }
+                @if !failures.is_empty() {
+                    div.alarm { strong { "Failures" } ul { @for f in &failures { li { (clean(f)) } } } }
+                }
+                @if blocks.len() > 1 {
+                    ul { @for (i, b) in blocks.iter().enumerate() { li { a href=(format!("#b{i}")) { (b.title()) } " " span.terms { (b.terms()) } } } }
+                }
+                @for (i, b) in blocks.iter().enumerate() { (section(i, b, drawn)) }
+                h2 { "How to read this" }
+                (help(results))
+                @if !matrix_md.trim().is_empty() { h2 { "What the systems do" } (tables(matrix_md)) }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    markup.into_string()
+}
+
+fn clean(text: &str) -> String {
+    fmt::one_line(text)
+}
+
+fn section(i: usize, block: &Block<'_>, drawn: &[Plot]) -> Markup {
+    let run = block.first();
+    html! {
+        h2 id=(format!("b{i}")) { (block.title()) }
+        p.terms { (block.terms()) }
+        @if !run.scenario.why.is_empty() { p { (clean(&run.scenario.why)) } }
+        @for w in &run.scenario.warnings { p.terms { "Note: " (clean(w)) } }
+        (score_table(block))
+        @for p in drawn.iter().filter(|p| p.scenario == run.scenario.id && p.model == run.model) {
+            figure { figcaption.terms { (p.title) } (PreEscaped(&p.svg)) }
+        }
+        details { summary { "Settings and versions" } div.wide { table { tbody { @for r in &block.runs { (settings(r)) } } } } }
+        details { summary { "Every compaction" } @for r in &block.runs { (compactions(r)) } }
+    }
+}
+
+fn score_table(block: &Block<'_>) -> Markup {
+    let best: Vec<Option<String>> = SCORES.iter().map(|s| s.best(&block.runs)).collect();
+    html! {
+        div.wide { table.sort {
+            thead { tr {
+                th.l { "strategy" } th { "steps" }
+                @for s in &SCORES { th title=(s.help) { (s.title()) } }
+                th.l { "notes" }
+            } }
+            tbody { @for r in &block.runs { tr.aside[r.strategy.hypothetical || r.strategy.control].broken[view::integrity(r) > 0] {
+                td.l { (clean(&r.strategy.label)) }
+                td data-v=(r.summary.steps_completed) { (view::steps(r)) }
+                @for (s, best) in SCORES.iter().zip(&best) {
+                    @let text = s.text(r);
+                    td.best[view::in_competition(r) && best.as_ref() == Some(&text)] data-v=(s.value(r).map_or(String::new(), fmt::exact)) { (text) }
+                }
+                td.l.note { (view::notes(r).join("; ")) }
+            } } }
+        } }
+    }
+}
+
+fn settings(run: &RunRecord) -> Markup {
+    let settings: Vec<String> = run.strategy.settings.iter().map(|(k, v)| format!("{} = {}", clean(k), clean(v))).collect();
+    html! { tr { td.l { (clean(&run.strategy.label)) } td.l { (clean(&run.strategy.version)) } td.l.note { (settings.join(", ")) } } }
+}
+
+fn compactions(run: &RunRecord) -> Markup {
+    html! { @if !run.compactions.is_empty() {
+        h4 { (clean(&run.strategy.label)) }
+        div.wide { table {
+            thead { tr { th.l { "mechanism" } th { "before request" } th { "before" } th { "after" } th { "invalidated" } th { "waited s" } th { "cost $" }
+                th { "facts lost" } th { "carried" } th { "pays after calls" } th { "calls it had" } } }
+            tbody { @for c in run.compactions.iter().take(LISTED) { tr {
+                td.l { (clean(&c.mechanism)) } td { (c.before_request) }
+                td { (fmt::tokens(c.before_tokens as f64)) } td { (fmt::tokens(c.after_tokens as f64)) } td { (fmt::tokens(c.invalidated_tokens as f64)) }
+                td { (fmt::seconds(c.blocked_ms as f64 / 1000.0)) } td { (fmt::usd(c.cost_usd)) }
+                td { (c.facts_lost_verbatim) } td { (c.facts_carried) }
+                td { (c.break_even_calls.map_or("never".into(), fmt::pct)) } td { (c.calls_after) }
+            } } }
+        } }
+        @if run.compactions.len() > LISTED { p.terms { (run.compactions.len() - LISTED) " more in compactions.csv" } }
+    } }
+}
+
+fn help(results: &Results) -> Markup {
+    html! {
+        ul.help {
+            li { "Green: best of the products that finished and broke no rule. Italic: hypothetical and control rows. n/a: not applicable or unknown, never 0. A click on a heading sorts." }
+            @for s in &SCORES { li { strong { (s.title()) } ": " (s.help) } }
+        }
+        p { "Modelled, not measured:" }
+        ul { @for (k, v) in &results.assumptions { li { strong { (clean(k)) } ": " (clean(v)) } } @if results.assumptions.is_empty() { li { "not stated in these results" } } }
+    }
+}
+
+/// The little of Markdown that the matrix needs: tables, headings, paragraphs.
+fn tables(md: &str) -> Markup {
+    let mut parts: Vec<(bool, Vec<&str>)> = Vec::new();
+    for line in md.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        let is_row = line.starts_with('|');
+        match parts.last_mut() {
+            Some((true, rows)) if is_row => rows.push(line),
+            _ => parts.push((is_row, vec![line])),
+        }
+    }
+    let rule = |l: &str| l.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
+    html! { @for (is_table, lines) in &parts {
+        @if *is_table {
+            div.wide { table {
+                @for (i, line) in lines.iter().filter(|l| !rule(l)).enumerate() {
+                    tr { @for cell in cells(line) { @if i == 0 { th.l { (cell) } } @else { td.l.note { (cell) } } } }
+                }
+            } }
+        } @else {
+            @for line in lines { @if line.starts_with('#') { h3 { (line.trim_start_matches('#').trim()) } } @else { p { (line) } } }
+        }
+    } }
+}
+
+/// The cells of a Markdown row; `\|` is a bar in the text.
+fn cells(line: &str) -> Vec<String> {
+    let inner = line.trim_start_matches('|');
+    let inner = inner.strip_suffix('|').unwrap_or(inner).replace("\\|", "\u{1}");
+    inner.split('|').map(|c| c.trim().replace('\u{1}', "|").replace(['`', '*'], "")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn sample_page() -> String {
+        let mut results = sample::results();
+        results.runs.iter_mut().for_each(|r| r.scenario.title = "<script>alert(1)</script>".into());
+        results.runs[1].note = Some("\"><img src=x onerror=alert(2)>".into());
+        results.generator = "<b>&".into();
+        results.assumptions.insert("<i>".into(), "&\"".into());
+        page(&results, &plots::plots(&results).unwrap(), "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n")
+    }
+
+    #[test]
+    fn everything_is_escaped() {
+        let page = sample_page();
+        assert!(page.contains("&lt;u&gt;d | e"), "{}", &page[page.find("What the systems do").unwrap()..]);
+        for bad in ["<script>alert", "<img", "<b>&", "<i>", "<u>", "<x>"] {
+            assert!(!page.contains(bad), "{bad}");
+        }
+        assert!(page.contains("&lt;script&gt;alert(1)") && page.contains("x&lt;&amp;&quot;y"));
+    }
+
+    #[test]
+    fn nothing_is_fetched() {
+        let page = sample_page();
+        let outside = page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "");
+        assert!(!outside.contains("http") && !page.contains("src=\"") && !page.contains("url(") && !page.contains("@import"));
+        assert_eq!(page.matches("<svg").count(), 5);
+    }
+
+    #[test]
+    fn failures_come_before_scores() {
+        let page = sample_page();
+        assert!(page.find("INTEGRITY FAILURE").unwrap() < page.find("<table").unwrap());
+    }
+}

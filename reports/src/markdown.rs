@@ -1,0 +1,169 @@
+//! Markdown for a pull request: failures first, a table per scenario, details folded away.
+
+use std::fmt::Write as _;
+
+use ctxbench_core::fact::FactKind;
+use ctxbench_core::record::Results;
+
+use crate::fmt;
+use crate::formats::{Artifact, Format, ReportError};
+use crate::score::SCORES;
+use crate::view::{self, Block};
+
+/// The format for `report --format markdown`.
+pub(crate) const FORMAT: Format = Format { name: "markdown", about: "tables for a pull request", render };
+
+/// A comment on GitHub holds 65,536 characters; details are left out rather than cut in the middle.
+const ROOM: usize = 60_000;
+
+fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+    Ok(vec![Artifact { file: "summary.md".into(), text: pull_request(results) }])
+}
+
+/// The whole comment. Details are left out when it would grow beyond what a comment holds.
+pub fn pull_request(results: &Results) -> String {
+    let full = compose(results, true);
+    if full.len() <= ROOM { full } else { compose(results, false) }
+}
+
+fn compose(results: &Results, details: bool) -> String {
+    let mut out = String::from("## Context compaction\n\n");
+    let blocks = view::blocks(results);
+    let failures: Vec<String> =
+        blocks.iter().flat_map(|b| view::failures(b).into_iter().map(|f| format!("{}, {f}", b.first().scenario.id))).collect();
+    if !failures.is_empty() {
+        out.push_str("**Failures**\n\n");
+        failures.iter().for_each(|f| out.push_str(&format!("- {}\n", text(f))));
+        out.push('\n');
+    }
+    if blocks.is_empty() {
+        out.push_str("No runs.\n");
+    }
+    for block in &blocks {
+        let _ = write!(out, "### {}\n\n{}\n\n", text(&block.title()), text(&block.terms()));
+        scores(&mut out, block);
+        if details {
+            folded(&mut out, block);
+        }
+    }
+    let _ = write!(out, "<sub>{}</sub>\n\n", text(&view::modelled(results)));
+    out.push_str("<details><summary>How to read this</summary>\n\n");
+    out.push_str(
+        "**Bold**: best of the products that finished. *Italic*: hypothetical and control rows. n/a: not applicable or unknown.\n\n",
+    );
+    for s in &SCORES {
+        let _ = writeln!(out, "- {}: {}", text(&s.title()), text(s.help));
+    }
+    if !details {
+        out.push_str("\nDetails are left out here because the comment would grow too long; they stand in `index.html`.\n");
+    }
+    out.push_str("\n</details>\n");
+    out
+}
+
+fn scores(out: &mut String, block: &Block<'_>) {
+    let best: Vec<Option<String>> = SCORES.iter().map(|s| s.best(&block.runs)).collect();
+    let heads: Vec<String> = SCORES.iter().map(|s| text(&s.title())).collect();
+    let _ = writeln!(out, "| strategy | steps | {} | notes |", heads.join(" | "));
+    let _ = writeln!(out, "|---|---|{}---|", "--:|".repeat(SCORES.len()));
+    for run in &block.runs {
+        let name = text(&run.strategy.label);
+        let name = if run.strategy.hypothetical || run.strategy.control { format!("*{name}*") } else { name };
+        let _ = write!(out, "| {name} | {} |", text(&view::steps(run)));
+        for (score, best) in SCORES.iter().zip(&best) {
+            let value = score.text(run);
+            let bold = view::in_competition(run) && best.as_ref() == Some(&value);
+            let _ = if bold { write!(out, " **{value}** |") } else { write!(out, " {value} |") };
+        }
+        let _ = writeln!(out, " {} |", text(&view::notes(run).join("; ")));
+    }
+    out.push('\n');
+}
+
+fn folded(out: &mut String, block: &Block<'_>) {
+    let kinds: Vec<FactKind> =
+        FactKind::ALL.into_iter().filter(|k| block.runs.iter().any(|r| r.summary.retention_by_kind.contains_key(k))).collect();
+    out.push_str("<details><summary>Facts kept by kind, waiting, tokens</summary>\n\n| strategy |");
+    kinds.iter().for_each(|k| out.push_str(&format!(" {} % |", k.name())));
+    out.push_str(" input | cache read | cache write | output | waited s | re-read | invalidated |\n|---|");
+    out.push_str(&"--:|".repeat(kinds.len() + 7));
+    out.push('\n');
+    for run in &block.runs {
+        let s = &run.summary;
+        let _ = write!(out, "| {} |", text(&run.strategy.label));
+        for k in &kinds {
+            let _ = write!(out, " {} |", s.retention_by_kind.get(k).map_or("n/a".into(), |x| fmt::pct(*x)));
+        }
+        let tokens = |n: u64| fmt::tokens(n as f64);
+        let (read, write) = (tokens(s.cache_read_tokens), tokens(s.cache_write_tokens));
+        let waited = fmt::seconds(s.blocked_ms as f64 / 1000.0);
+        let (input, output) = (tokens(s.input_tokens), tokens(s.output_tokens));
+        let _ = writeln!(
+            out,
+            " {input} | {read} | {write} | {output} | {waited} | {} | {} |",
+            tokens(s.reread_tokens),
+            tokens(s.invalidated_tokens)
+        );
+    }
+    out.push_str("\n</details>\n\n");
+}
+
+/// Text that Markdown and HTML leave as it is, in one line.
+pub(crate) fn text(raw: &str) -> String {
+    let mut out = String::new();
+    for c in fmt::one_line(raw).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            // A zero-width space keeps a name from calling a person.
+            '@' => out.push_str("@\u{200b}"),
+            '|' | '*' | '_' | '`' | '[' | ']' | '\\' | '#' | '~' | '$' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn failures_first_and_text_escaped() {
+        let mut results = sample::results();
+        results.runs[0].note = Some("a|b\n<img src=x> @someone".into());
+        let md = pull_request(&results);
+        assert!(md.find("INTEGRITY").unwrap() < md.find("| strategy |").unwrap());
+        assert!(md.contains(r"a\|b &lt;img src=x&gt;") && !md.contains("<img") && !md.contains("@someone"));
+        assert!(md.contains("x&lt;&amp;\"y"));
+    }
+
+    #[test]
+    fn every_row_has_as_many_cells_as_the_head() {
+        let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+        let md = pull_request(&sample::results());
+        let mut width = None;
+        for line in md.lines() {
+            match (line.starts_with('|'), width) {
+                (true, None) => width = Some(cells(line)),
+                (true, Some(w)) => assert_eq!(cells(line), w, "{line}"),
+                (false, _) => width = None,
+            }
+        }
+    }
+
+    #[test]
+    fn stays_within_a_comment() {
+        let mut results = sample::results();
+        for i in 0..24 {
+            results.runs.extend(sample::LABELS.iter().map(|l| sample::run(&format!("scenario-{i}"), l, 1)));
+        }
+        assert!(compose(&results, true).len() > ROOM);
+        assert!(pull_request(&results).contains("Details are left out"));
+    }
+}

@@ -1,0 +1,191 @@
+//! Plots as SVG: five for every scenario and model. A new one is a file with a `draw` and a line in `KINDS`.
+
+mod cache;
+mod context;
+mod palette;
+mod retention;
+mod rows;
+mod scatter;
+mod sheet;
+mod spend;
+
+use ctxbench_core::record::Results;
+
+use crate::formats::{Artifact, Format, ReportError};
+use crate::view::{self, Block};
+use palette::Styles;
+use sheet::Fault;
+
+/// The format for `report --format svg`.
+pub(crate) const FORMAT: Format = Format { name: "svg", about: "the plots, five per scenario and model", render };
+
+type Draw = fn(&Block<'_>, &Styles) -> Result<String, Fault>;
+
+/// Name in the file, title on the page, the drawing.
+const KINDS: [(&str, &str, Draw); 5] = [
+    ("context", "Context size over the session", context::draw),
+    ("spend", "Tokens and dollars", spend::draw),
+    ("retention", "Facts kept, by kind", retention::draw),
+    ("cache", "Prompt cache: reads against writes", cache::draw),
+    ("cost-retention", "Cost against facts kept", scatter::draw),
+];
+
+/// One drawn plot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plot {
+    /// Path below the output folder: `plots/<scenario>-<plot>.svg`.
+    pub file: String,
+    /// What it shows.
+    pub title: String,
+    /// Scenario id.
+    pub scenario: String,
+    /// Model name.
+    pub model: String,
+    /// The document; the same bytes for the same results.
+    pub svg: String,
+}
+
+/// Draws every plot.
+pub fn plots(results: &Results) -> Result<Vec<Plot>, ReportError> {
+    let styles = Styles::of(results);
+    let mut out = Vec::new();
+    for block in view::blocks(results) {
+        for (name, title, draw) in KINDS {
+            let file = format!("plots/{}-{name}{}.svg", block.slug, block.suffix);
+            let svg = draw(&block, &styles).map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
+            let run = block.first();
+            out.push(Plot { file, title: title.into(), scenario: run.scenario.id.clone(), model: run.model.clone(), svg });
+        }
+    }
+    Ok(out)
+}
+
+fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+    Ok(plots(results)?.into_iter().map(|p| Artifact { file: p.file, text: p.svg }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// Enough of XML to notice unescaped text, unclosed tags and forbidden characters.
+    fn well_formed(svg: &str) -> Result<(), String> {
+        let mut open: Vec<String> = Vec::new();
+        let mut rest = svg;
+        while let Some(at) = rest.find('<') {
+            text_ok(&rest[..at])?;
+            let end = rest[at..].find('>').ok_or("unclosed tag")? + at;
+            let tag = &rest[at + 1..end];
+            if tag.contains('<') {
+                return Err(format!("< inside <{tag}>"));
+            }
+            text_ok(tag)?;
+            if let Some(name) = tag.strip_prefix('/') {
+                let top = open.pop();
+                if top.as_deref() != Some(name.trim()) {
+                    return Err(format!("{top:?} closed by {name}"));
+                }
+            } else if !tag.ends_with('/') {
+                open.push(tag.split_whitespace().next().unwrap_or("").to_string());
+            }
+            rest = &rest[end + 1..];
+        }
+        if open.is_empty() { Ok(()) } else { Err(format!("never closed: {open:?}")) }
+    }
+
+    fn text_ok(text: &str) -> Result<(), String> {
+        if text.chars().any(|c| c.is_control() && !c.is_whitespace()) {
+            return Err(format!("control character in {text:?}"));
+        }
+        for part in text.split('&').skip(1) {
+            let name = part.split(';').next().unwrap_or("");
+            if !["lt", "gt", "amp", "quot", "apos"].contains(&name) {
+                return Err(format!("bare & in {text:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn plots_are_xml_and_labels_are_escaped() {
+        let mut results = sample::results();
+        results.runs[0].scenario.title = "a <b> & \"c\" \u{0} ]]>".into();
+        let drawn = plots(&results).unwrap();
+        assert_eq!(drawn.len(), 5);
+        for p in &drawn {
+            well_formed(&p.svg).unwrap_or_else(|e| panic!("{}: {e}", p.file));
+            assert!(p.svg.contains("x&lt;&amp;&quot;y"), "{} lacks the hostile label", p.file);
+        }
+    }
+
+    #[test]
+    fn file_names_are_safe_and_unique() {
+        let mut results = sample::results();
+        for (i, id) in ["../../etc", "a b", "a-b", "A-B", "…"].iter().enumerate() {
+            results.runs.push(sample::run(id, "codex", i as u64));
+        }
+        let mut other = sample::run("a b", "codex", 1);
+        other.model = "gpt-5/codex".into();
+        results.runs.push(other);
+        let mut files: Vec<String> = plots(&results).unwrap().into_iter().map(|p| p.file).collect();
+        assert!(files.iter().all(|f| !f[6..].contains(['/', ' ', '…']) && !f.contains("..")), "{files:?}");
+        assert!(files.iter().any(|f| f == "plots/a-b-context-gpt-5-codex.svg"), "{files:?}");
+        files.iter_mut().for_each(|f| *f = f.to_lowercase());
+        files.sort();
+        let before = files.len();
+        files.dedup();
+        assert_eq!(files.len(), before);
+    }
+
+    #[test]
+    fn runs_without_anything_are_drawn_too() {
+        let run = ctxbench_core::record::RunRecord { status: ctxbench_core::record::Status::NotApplicable, ..Default::default() };
+        let results = Results { runs: vec![run], ..Results::default() };
+        for p in plots(&results).unwrap() {
+            well_formed(&p.svg).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_strategy_has_its_colour_in_every_run() {
+        let all = sample::results();
+        let mut few = sample::results();
+        few.runs.retain(|r| matches!(r.strategy.label.as_str(), "codex" | "opencode" | "reference"));
+        let (a, b) = (Styles::of(&all), Styles::of(&few));
+        for run in &few.runs {
+            assert_eq!(a.of_run(run).color, b.of_run(run).color, "{}", run.strategy.label);
+        }
+    }
+
+    /// The sample, and a second scenario whose reference outgrows the window and whose points lie close together.
+    fn crowded() -> Results {
+        let mut results = sample::results();
+        for (i, label) in sample::LABELS.iter().enumerate() {
+            let mut run = sample::run("a-very-long-scenario-name-that-goes-on", label, i as u64);
+            run.scenario.title =
+                "A title which is much longer than anybody would want to read in the heading of a plot, and then some".into();
+            run.window = 2_000;
+            run.summary.cost_usd = 0.01 + i as f64 * 1e-5;
+            run.summary.retention_pct = Some(99.0 + (i % 2) as f64);
+            run.requests.iter_mut().filter(|_| !run.strategy.hypothetical).for_each(|q| q.context_tokens /= 120);
+            run.compactions.iter_mut().for_each(|c| c.before_tokens /= 120);
+            if i == 2 {
+                run.status = ctxbench_core::record::Status::NotApplicable;
+            }
+            results.runs.push(run);
+        }
+        results
+    }
+
+    /// Writes the sample's plots where a person can look at them: `cargo test -p ctxbench-reports -- --ignored look`.
+    #[test]
+    #[ignore = "for the eye"]
+    fn look() {
+        let dir = std::env::temp_dir().join("ctxbench-look");
+        crate::write_results(&dir, &crowded(), "| System | Where |\n|---|---|\n| codex | after the reply |\n").unwrap();
+        println!("{}", crate::table(&sample::results(), crate::TableOptions { color: false, width: 140 }));
+        println!("{}", crate::table(&sample::results(), crate::TableOptions { color: false, width: 100 }));
+        println!("{}", dir.display());
+    }
+}

@@ -1,0 +1,92 @@
+//! A colour for each strategy, the same in every plot and, as far as names are known, in every run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ctxbench_core::record::{Results, RunRecord};
+use plotters::style::RGBColor;
+
+/// Ten hues that stay apart for colour-blind eyes and on paper (after Okabe & Ito 2008 and P. Tol's muted scheme).
+const HUES: [RGBColor; 10] = [
+    RGBColor(0, 114, 178),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(213, 94, 0),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(51, 34, 136),
+    RGBColor(136, 34, 85),
+    RGBColor(153, 153, 51),
+    RGBColor(166, 118, 29),
+];
+
+/// Beginnings of names with a place of their own, so that a strategy looks alike in reports on different selections.
+const FAMILIES: [&str; 8] = ["aider", "codex", "opencode", "claude", "anthropic", "openoxide", "sliding", "observation"];
+
+const REFERENCE: RGBColor = RGBColor(60, 60, 60);
+const CONTROL: RGBColor = RGBColor(150, 150, 150);
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dash {
+    Solid,
+    Dashed,
+    Dotted,
+}
+
+/// The look of a strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Style {
+    pub(super) color: RGBColor,
+    pub(super) dash: Dash,
+}
+
+/// The looks of all strategies of some results.
+pub(super) struct Styles(BTreeMap<String, Style>);
+
+impl Styles {
+    /// Looks by label: bare names choose before names with settings, known families before others; then first come, first served.
+    pub(super) fn of(results: &Results) -> Styles {
+        let labels: BTreeSet<(bool, usize, &str)> = results
+            .runs
+            .iter()
+            .filter(|r| !r.strategy.hypothetical && !r.strategy.control)
+            .map(|r| r.strategy.label.as_str())
+            .map(|l| (l.contains(':'), family(l).map_or(FAMILIES.len(), |f| f), l))
+            .collect();
+        let mut used = [0_usize; HUES.len()];
+        let mut out = BTreeMap::new();
+        for (_, _, label) in labels {
+            let wish = family(label).unwrap_or_else(|| hash(label) % HUES.len());
+            let least = used.iter().min().copied().unwrap_or(0);
+            let slot = (0..HUES.len()).map(|i| (wish + i) % HUES.len()).find(|s| used[*s] == least).unwrap_or(wish);
+            let dash = [Dash::Solid, Dash::Dashed, Dash::Dotted][used[slot].min(2)];
+            used[slot] += 1;
+            out.insert(label.to_string(), Style { color: HUES[slot], dash });
+        }
+        for r in results.runs.iter().filter(|r| r.strategy.hypothetical || r.strategy.control) {
+            let color = if r.strategy.hypothetical { REFERENCE } else { CONTROL };
+            let dash = if r.strategy.hypothetical || r.strategy.name == "keep-nothing" { Dash::Dashed } else { Dash::Solid };
+            out.insert(r.strategy.label.clone(), Style { color, dash });
+        }
+        Styles(out)
+    }
+
+    /// The look of a run's strategy.
+    pub(super) fn of_run(&self, run: &RunRecord) -> Style {
+        self.0.get(&run.strategy.label).copied().unwrap_or(Style { color: CONTROL, dash: Dash::Solid })
+    }
+}
+
+fn family(label: &str) -> Option<usize> {
+    FAMILIES.iter().position(|f| label.starts_with(f))
+}
+
+fn hash(text: &str) -> usize {
+    text.bytes().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(b)).wrapping_mul(0x0100_0193)) as usize
+}
+
+/// The colour mixed with white: `share` of it is left.
+pub(super) fn pale(c: RGBColor, share: f64) -> RGBColor {
+    let mix = |x: u8| (f64::from(x) * share + 255.0 * (1.0 - share)).round() as u8;
+    RGBColor(mix(c.0), mix(c.1), mix(c.2))
+}

@@ -1,0 +1,74 @@
+//! What plots with a row per strategy share: labels, groups, bars.
+
+use ctxbench_core::record::{RunRecord, Status};
+use plotters::style::RGBColor;
+
+use super::palette::{Styles, pale};
+use super::sheet::{At, Drawn, GREY, GRID, INK, Sheet, TEXT, text_width};
+use crate::fmt;
+use crate::view::Block;
+
+/// Height of a row, pixels.
+pub(super) const ROW: i32 = 25;
+/// Upper edge of the first row, pixels.
+pub(super) const TOP: i32 = 96;
+const LONGEST: usize = 36;
+
+/// The rows of a block, from top to bottom.
+pub(super) struct Rows<'a> {
+    block: &'a Block<'a>,
+    /// Right edge of the labels, pixels.
+    pub(super) left: i32,
+}
+
+impl<'a> Rows<'a> {
+    pub(super) fn of(block: &'a Block<'a>) -> Rows<'a> {
+        let widest = block.runs.iter().map(|r| text_width(&label(r), TEXT)).max().unwrap_or(0);
+        Rows { block, left: 44 + widest.max(80) + 8 }
+    }
+
+    /// Lower edge of the last row, pixels.
+    pub(super) fn bottom(&self) -> i32 {
+        TOP + self.block.runs.len() as i32 * ROW
+    }
+
+    /// Every run with the vertical middle of its row.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'a RunRecord, i32)> {
+        self.block.runs.iter().enumerate().map(|(i, r)| (*r, TOP + i as i32 * ROW + ROW / 2))
+    }
+
+    /// Colour keys and names, with a thin line between reference, products and controls up to `right`.
+    pub(super) fn labels(&self, s: &Sheet<'_>, styles: &Styles, right: i32) -> Drawn {
+        let mut group = None;
+        for (run, y) in self.iter() {
+            let now = (run.strategy.hypothetical, run.strategy.control);
+            if group.is_some_and(|g| g != now) {
+                s.line((20, y - ROW / 2), (right, y - ROW / 2), GRID, 1)?;
+            }
+            group = Some(now);
+            s.fill((self.left - 18, y - 6), (self.left - 6, y + 6), styles.of_run(run).color)?;
+            let ink = if now == (false, false) { INK } else { GREY };
+            s.text(self.left - 24, y, At::Right, TEXT, ink, &label(run))?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of a strategy, cut in its middle when very long.
+pub(super) fn label(run: &RunRecord) -> String {
+    fmt::elide(&fmt::one_line(&run.strategy.label), LONGEST)
+}
+
+/// The colour of a bar: pale when the run did not finish, for it measures less work.
+pub(super) fn bar_color(run: &RunRecord, styles: &Styles) -> RGBColor {
+    let color = styles.of_run(run).color;
+    if run.status == Status::Completed { color } else { pale(color, 0.4) }
+}
+
+/// What stands after the value of a bar.
+pub(super) fn remark(run: &RunRecord) -> String {
+    match run.status {
+        Status::Completed | Status::NotApplicable => String::new(),
+        _ => format!(" (died at {}/{})", run.summary.steps_completed, run.summary.steps_total),
+    }
+}

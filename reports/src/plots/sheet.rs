@@ -1,0 +1,200 @@
+//! A sheet of paper in pixels: text, lines, boxes, axes, on top of plotters' SVG backend.
+
+use plotters::coord::Shift;
+use plotters::drawing::DrawingAreaErrorKind;
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::palette::{Dash, Style};
+use crate::fmt;
+
+/// What can go wrong while drawing.
+pub(super) type Fault = DrawingAreaErrorKind<std::io::Error>;
+/// The result of a drawing step.
+pub(super) type Drawn = Result<(), Fault>;
+
+/// Colour of text.
+pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
+/// Colour of second-rank text and axes.
+pub(super) const GREY: RGBColor = RGBColor(105, 105, 105);
+/// Colour of grid lines.
+pub(super) const GRID: RGBColor = RGBColor(224, 224, 224);
+/// Size of ordinary text; plotters makes glyphs of about 0.8 of it.
+pub(super) const TEXT: i32 = 15;
+
+/// Where a text hangs.
+#[derive(Clone, Copy)]
+pub(super) enum At {
+    Left,
+    Middle,
+    Right,
+}
+
+/// The drawing surface.
+pub(super) struct Sheet<'a> {
+    area: DrawingArea<SVGBackend<'a>, Shift>,
+    width: i32,
+}
+
+/// Draws on a fresh white sheet and returns the document.
+pub(super) fn sheet(width: i32, height: i32, paint: impl FnOnce(&Sheet<'_>) -> Drawn) -> Result<String, Fault> {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (width as u32, height as u32)).into_drawing_area();
+        area.fill(&WHITE)?;
+        let sheet = Sheet { area, width };
+        paint(&sheet)?;
+        sheet.area.present()?;
+    }
+    Ok(svg)
+}
+
+/// Rough width of a text in pixels; SVG is drawn without fonts at hand.
+pub(super) fn text_width(text: &str, size: i32) -> i32 {
+    let units: f64 = text.chars().map(|c| if c > '\u{10ff}' && !('\u{2000}'..'\u{2c00}').contains(&c) { 0.85 } else { 0.51 }).sum();
+    (units * f64::from(size)).ceil() as i32
+}
+
+impl Sheet<'_> {
+    /// Title and, below it, a smaller line; both are cut to the sheet.
+    pub(super) fn title(&self, title: &str, below: &str) -> Drawn {
+        let fit = |text: &str, size: i32| fmt::elide(text, ((self.width - 40) as f64 / (0.51 * f64::from(size))) as usize);
+        self.text(20, 22, At::Left, 20, INK, &fit(title, 20))?;
+        self.text(20, 46, At::Left, 14, GREY, &fit(below, 14))
+    }
+
+    /// One line of text, vertically centred on `y`.
+    pub(super) fn text(&self, x: i32, y: i32, at: At, size: i32, color: RGBColor, text: &str) -> Drawn {
+        let clean = fmt::one_line(text);
+        self.area.draw(&Text::new(clean, (x, y), style(at, size, color)))
+    }
+
+    /// Text that runs upwards, centred on the point.
+    pub(super) fn text_up(&self, x: i32, y: i32, text: &str) -> Drawn {
+        let up = style(At::Middle, TEXT, GREY).transform(FontTransform::Rotate270);
+        self.area.draw(&Text::new(fmt::one_line(text), (x, y), up))
+    }
+
+    /// A filled box.
+    pub(super) fn fill(&self, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Drawn {
+        self.area.draw(&Rectangle::new([from, to], color.filled()))
+    }
+
+    /// A straight line.
+    pub(super) fn line(&self, from: (i32, i32), to: (i32, i32), color: RGBColor, width: u32) -> Drawn {
+        self.area.draw(&PathElement::new(vec![from, to], color.stroke_width(width)))
+    }
+
+    /// A line through points in the look of a strategy.
+    pub(super) fn path(&self, points: &[(i32, i32)], style: Style, width: u32) -> Drawn {
+        let stroke = style.color.stroke_width(width);
+        match style.dash {
+            Dash::Solid => self.area.draw(&PathElement::new(points.to_vec(), stroke)),
+            Dash::Dashed => self.area.draw(&DashedPathElement::new(points.iter().copied(), 8, 4, stroke)),
+            Dash::Dotted => self.area.draw(&DashedPathElement::new(points.iter().copied(), 2, 3, stroke)),
+        }
+    }
+
+    /// A filled polygon.
+    pub(super) fn polygon(&self, points: &[(i32, i32)], color: RGBColor) -> Drawn {
+        self.area.draw(&Polygon::new(points.to_vec(), color.filled()))
+    }
+
+    /// A disc, filled or hollow.
+    pub(super) fn disc(&self, at: (i32, i32), radius: i32, color: RGBColor, filled: bool) -> Drawn {
+        if filled {
+            self.area.draw(&Circle::new(at, radius, color.filled()))
+        } else {
+            self.area.draw(&Circle::new(at, radius, WHITE.filled()))?;
+            self.area.draw(&Circle::new(at, radius, color.stroke_width(2)))
+        }
+    }
+
+    /// A cross.
+    pub(super) fn cross(&self, (x, y): (i32, i32), r: i32, color: RGBColor) -> Drawn {
+        self.line((x - r, y - r), (x + r, y + r), color, 3)?;
+        self.line((x - r, y + r), (x + r, y - r), color, 3)
+    }
+
+    /// A box with slanted lines: nothing is known here.
+    pub(super) fn hatched(&self, from: (i32, i32), to: (i32, i32)) -> Drawn {
+        self.fill(from, to, RGBColor(246, 246, 246))?;
+        let height = to.1 - from.1;
+        let mut x = from.0 - height;
+        while x < to.0 {
+            let (a, b) = (x.max(from.0), (x + height).min(to.0));
+            if a < b {
+                self.line((a, to.1 - (a - x)), (b, to.1 - (b - x)), RGBColor(214, 214, 214), 1)?;
+            }
+            x += 8;
+        }
+        Ok(())
+    }
+}
+
+fn style(at: At, size: i32, color: RGBColor) -> TextStyle<'static> {
+    let h = match at {
+        At::Left => HPos::Left,
+        At::Middle => HPos::Center,
+        At::Right => HPos::Right,
+    };
+    let mut style = TextStyle::from(("sans-serif", size).into_font());
+    style.color = color.to_backend_color();
+    style.pos = Pos::new(h, VPos::Center);
+    style
+}
+
+/// A scale from `min` to `max` over `length` pixels from `start`; a negative length runs upwards or to the left.
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    pub(super) min: f64,
+    pub(super) max: f64,
+    pub(super) start: i32,
+    pub(super) length: i32,
+}
+
+impl Scale {
+    /// The pixel of a value; values beyond the scale stay at its end.
+    pub(super) fn at(&self, value: f64) -> i32 {
+        let range = self.max - self.min;
+        let share = if range > 0.0 { ((value - self.min) / range).clamp(0.0, 1.0) } else { 0.0 };
+        self.start + (share * f64::from(self.length)).round() as i32
+    }
+
+    /// Round values, about one for every `every` pixels.
+    pub(super) fn ticks(&self, every: i32) -> Vec<f64> {
+        let wanted = (self.length.abs() / every).max(2);
+        let raw = (self.max - self.min) / f64::from(wanted);
+        if raw <= 0.0 || !raw.is_finite() {
+            return vec![self.min];
+        }
+        let power = 10_f64.powf(raw.log10().floor());
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].iter().map(|m| m * power).find(|s| *s >= raw * 0.999).unwrap_or(raw);
+        let first = (self.min / step - 1e-9).ceil();
+        let n = ((self.max / step + 1e-9).floor() - first).max(0.0) as usize;
+        (0..=n).map(|i| (first + i as f64) * step).collect()
+    }
+}
+
+/// Vertical grid lines with their values below `bottom`, and the name of the axis under them.
+pub(super) fn axis_x(s: &Sheet<'_>, scale: Scale, top: i32, bottom: i32, show: fn(f64) -> String, name: &str) -> Drawn {
+    for t in scale.ticks(75) {
+        let x = scale.at(t);
+        s.line((x, top), (x, bottom), GRID, 1)?;
+        s.text(x, bottom + 13, At::Middle, 14, GREY, &show(t))?;
+    }
+    s.line((scale.start, bottom), (scale.start + scale.length, bottom), GREY, 1)?;
+    s.text(scale.start + scale.length / 2, bottom + 34, At::Middle, TEXT, GREY, name)
+}
+
+/// Horizontal grid lines with their values to the left, and the name of the axis beside them.
+pub(super) fn axis_y(s: &Sheet<'_>, scale: Scale, left: i32, right: i32, show: fn(f64) -> String, name: &str) -> Drawn {
+    for t in scale.ticks(50) {
+        let y = scale.at(t);
+        s.line((left, y), (right, y), GRID, 1)?;
+        s.text(left - 7, y, At::Right, 14, GREY, &show(t))?;
+    }
+    s.line((left, scale.start), (left, scale.start + scale.length), GREY, 1)?;
+    s.text_up(left - 56, scale.start + scale.length / 2, name)
+}

@@ -1,0 +1,100 @@
+//! What Aider's strategy says of itself, and its prompt texts.
+
+use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::settings::{Default, Kind, Setting};
+
+/// What the strategy says of itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "aider",
+    summary: "Aider: finished history above a small budget is summarised in the background; turns without an edit are never shortened",
+    versions: &["0.86"],
+    sources: &["facts/aider-and-anthropic-sdk.md §1: Aider 0.86.2 read and its routines run; tool traffic mapped to text (docs)"],
+    settings: &[
+        Setting {
+            name: "max_chat_history_tokens",
+            kind: Kind::Tokens,
+            default: Default::Auto,
+            help: "finished history above this is summarised; auto = a sixteenth of the window within bounds",
+            source: "facts/aider-and-anthropic-sdk.md §1.3, --max-chat-history-tokens",
+        },
+        Setting {
+            name: "history_least",
+            kind: Kind::Tokens,
+            default: Default::Int(1_024),
+            help: "lower bound of that budget",
+            source: "facts/aider-and-anthropic-sdk.md §1.3",
+        },
+        Setting {
+            name: "history_most",
+            kind: Kind::Tokens,
+            default: Default::Int(8_192),
+            help: "upper bound of that budget",
+            source: "facts/aider-and-anthropic-sdk.md §1.3",
+        },
+        Setting {
+            name: "as_shipped",
+            kind: Kind::Flag,
+            default: Default::Flag(false),
+            help: "throw the finished summary away whenever the history grew meanwhile, as the released program does after every edit",
+            source: "facts/aider-and-anthropic-sdk.md §1.2, surprise 1: 300 of 300 runs; the default is the intended behaviour",
+        },
+        Setting {
+            name: "weak_model",
+            kind: Kind::Text,
+            default: Default::Auto,
+            help: "model of the summary; auto = the cheaper model of the same provider",
+            source: "facts/aider-and-anthropic-sdk.md §1.1: models = [weak, main]",
+        },
+        Setting {
+            name: "cache_prompts",
+            kind: Kind::Flag,
+            default: Default::Flag(false),
+            help: "set prompt-cache breakpoints where the provider needs them; without it nothing is cached there",
+            source: "facts/aider-and-anthropic-sdk.md §1.4: only with --cache-prompts",
+        },
+        Setting {
+            name: "oversize",
+            kind: Kind::Choice(&["proceed", "decline"]),
+            default: Default::Word("proceed"),
+            help: "what the user answers when asked whether to send a prompt that does not fit",
+            source: "facts/aider-and-anthropic-sdk.md §1.2, check_tokens asks; the answer is ours",
+        },
+        Setting {
+            name: "restore",
+            kind: Kind::Flag,
+            default: Default::Flag(false),
+            help: "after a restart read the chat history file again, with the damage that does",
+            source: "facts/aider-and-anthropic-sdk.md §1.5, --restore-chat-history",
+        },
+    ],
+    matrix: Matrix {
+        layers: "1: summary of the older part of the finished history",
+        llm_calls: "1 per summary (2 when the first is too long), by the weak model, in the background",
+        user_messages: "verbatim since the last edit and in the newest half of the budget; older ones in the summary",
+        tool_results: "no tools: output stands as text and goes with its turn",
+        cache: "off unless asked for; then system, repository map and files are marked, and history before the files breaks the last mark",
+        afterwards: "nothing: the summary is there at the next request",
+        token_counting: "tokenizer, per message over its JSON text",
+        pre_send_check: "asks the user when the prompt does not fit",
+        overflow_response: "none: an error text as the reply",
+        thinking: "not kept",
+        memory: "read-only files; repository map",
+        undo: "chat history file, read again only on request and with losses",
+    },
+    wording: &[
+        ("aider.summary_prompt", PROMPT),
+        ("aider.summary_prefix", "Before this we spoke about several things, in short:\n"),
+        ("aider.committed", "The changes are written and committed."),
+        ("aider.ok", "Ok."),
+        ("aider.reminder", "Show every change as complete blocks of old and new lines, each under the path of its file."),
+        ("aider.too_long", "No answer: the request held more tokens than the model takes."),
+    ],
+    standing: Standing::Contender,
+    manual: false,
+    build: crate::aider::build,
+};
+
+const PROMPT: &str = "Here is a part of a conversation between a USER and an ASSISTANT about programming. Sum it up shortly. Say less about what \
+is long ago and more about what came last, and start a paragraph where the subject changes. The conversation goes on after it, so do not close \
+with a conclusion.\nName the functions, libraries and packages that were spoken of, and every file whose code stands between fences in what the \
+assistant said. Do not use fences yourself.\nWrite as the USER speaking to the ASSISTANT: the user is I, the assistant is you. Begin with: I asked you";

@@ -1,0 +1,206 @@
+//! A scripted world for tests: actions, replies and tool outputs are given, requests are kept.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use async_trait::async_trait;
+use ctxbench_core::agent;
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::engine::{Action, Engine, Event, Incoming, Task, ToolCall, ToolOutcome, World};
+use ctxbench_core::history::Part;
+use ctxbench_core::provider::find;
+use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason, Tools, Usage};
+use ctxbench_core::session::Millis;
+
+use crate::Spec;
+
+/// What a model says or how it fails.
+pub type Answer = Result<Reply, ModelError>;
+
+/// Runs a future that never really waits.
+pub fn block_on<F: Future>(f: F) -> F::Output {
+    let mut f = std::pin::pin!(f);
+    loop {
+        if let Poll::Ready(out) = f.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return out;
+        }
+    }
+}
+
+/// A text reply.
+pub fn says(text: &str) -> Answer {
+    Ok(Reply { parts: vec![ReplyPart::Text(text.into())], ..Reply::default() })
+}
+
+/// A reply with a text and one call; the tool returns what `output` says.
+pub fn calls(text: &str, id: &str, name: &str, arguments: &str) -> Answer {
+    let call = ReplyPart::Call { id: id.into(), name: name.into(), arguments: arguments.into() };
+    Ok(Reply { parts: vec![ReplyPart::Text(text.into()), call], stop: StopReason::ToolUse, ..Reply::default() })
+}
+
+/// The provider refuses a prompt of `size` tokens.
+pub fn too_long(size: u64, window: u64) -> Answer {
+    let message = format!("prompt is too long: {size} tokens > {window} maximum");
+    Err(ModelError { kind: ErrorKind::Overflow, status: 400, code: None, message })
+}
+
+/// A user message.
+pub fn user(key: &str, text: &str) -> Action {
+    Action::User(Incoming { key: key.into(), parts: vec![Part::Text(text.into())] })
+}
+
+/// The script of a session.
+#[derive(Default)]
+pub struct Script {
+    /// What happens.
+    pub actions: Vec<Action>,
+    /// Answers to normal requests.
+    pub replies: Vec<Answer>,
+    /// Answers to summary requests, foreground and background; "S" when they run out.
+    pub summaries: Vec<Answer>,
+    /// Outputs of tool calls in order; "out" when they run out.
+    pub outputs: Vec<String>,
+    /// Chat files.
+    pub files: Vec<&'static str>,
+    /// Memory files.
+    pub memory: Vec<&'static str>,
+    /// Overview of the code base.
+    pub repo_map: Vec<&'static str>,
+}
+
+/// What came of a script.
+pub struct Played {
+    /// Every request in order; background ones where they were started.
+    pub requests: Vec<Request>,
+    /// The engine after the last action.
+    pub engine: Engine,
+}
+
+impl Played {
+    /// Requests of one purpose.
+    pub fn of(&self, purpose: Purpose) -> Vec<&Request> {
+        self.requests.iter().filter(|r| r.purpose == purpose).collect()
+    }
+
+    /// Blocks of a request as `kind:text`, the text cut to its first 24 characters.
+    pub fn outline(r: &Request) -> Vec<String> {
+        let name = |b: &Block| format!("{:?}", b.kind);
+        r.blocks.iter().map(|b| format!("{}:{}", name(b), b.text.chars().take(24).collect::<String>())).collect()
+    }
+
+    /// Mechanisms of the compactions in order.
+    pub fn compactions(&self) -> Vec<&'static str> {
+        let mechanism = |e: &Event| match e {
+            Event::Compaction { mechanism, .. } => Some(*mechanism),
+            _ => None,
+        };
+        self.engine.events.iter().filter_map(|s| mechanism(&s.event)).collect()
+    }
+
+    /// How often a person had to step in.
+    pub fn interventions(&self) -> usize {
+        self.engine.events.iter().filter(|s| matches!(s.event, Event::Intervention(_))).count()
+    }
+
+    /// Texts of failed turns.
+    pub fn failures(&self) -> Vec<&str> {
+        let mut out = Vec::new();
+        for e in &self.engine.events {
+            if let Event::TurnFailed(t) = &e.event {
+                out.push(t.as_str());
+            }
+        }
+        out
+    }
+}
+
+struct Fake {
+    actions: VecDeque<Action>,
+    replies: VecDeque<Answer>,
+    summaries: VecDeque<Answer>,
+    outputs: VecDeque<String>,
+    tasks: Vec<Answer>,
+    log: Arc<Mutex<Vec<Request>>>,
+    now: Millis,
+}
+
+impl Fake {
+    fn answer(&mut self, request: &Request) -> Answer {
+        self.now += 1_000;
+        self.log.lock().unwrap().push(request.clone());
+        let mut reply = match request.purpose {
+            Purpose::Sample => self.replies.pop_front().unwrap_or_else(|| Err(ModelError::ended())),
+            _ => self.summaries.pop_front().unwrap_or_else(|| says("S")),
+        }?;
+        if reply.usage == Usage::default() {
+            reply.usage = Usage { input: request.tokens(), output: 10, ..Usage::default() };
+        }
+        reply.billed = reply.usage;
+        Ok(reply)
+    }
+}
+
+#[async_trait]
+impl World for Fake {
+    async fn next(&mut self) -> Option<Action> {
+        let next = self.actions.pop_front();
+        if let Some(Action::Idle { ms }) = next {
+            self.now += ms;
+        }
+        next
+    }
+
+    async fn send(&mut self, request: &Request) -> Answer {
+        self.answer(request)
+    }
+
+    async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome> {
+        let mut out = Vec::new();
+        for c in calls {
+            let text = self.outputs.pop_front().unwrap_or_else(|| "out".into());
+            out.push(ToolOutcome { id: c.id.clone(), name: c.name.clone(), output: Some(text.into()), is_error: false, media: Vec::new() });
+        }
+        out
+    }
+
+    async fn spawn(&mut self, request: &Request) -> Task {
+        let answer = self.answer(request);
+        self.tasks.push(answer);
+        Task(self.tasks.len() as u64 - 1)
+    }
+
+    async fn collect(&mut self, task: Task, _wait: bool) -> Option<Answer> {
+        self.tasks.get(task.0 as usize).cloned()
+    }
+
+    fn now(&self) -> Millis {
+        self.now
+    }
+}
+
+/// Plays a script with a strategy given as on the command line, everything multiplied by `scale`.
+pub fn play(spec: &str, scale: f64, script: Script) -> Played {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let world = Fake {
+        actions: script.actions.into(),
+        replies: script.replies.into(),
+        summaries: script.summaries.into(),
+        outputs: script.outputs.into(),
+        tasks: Vec::new(),
+        log: log.clone(),
+        now: 0,
+    };
+    let model = find("claude-sonnet-4-5").unwrap().scaled(scale);
+    let mut engine = Engine::new(Arc::new(model), Box::new(world));
+    let block = |kind, role, text: &str| Draft::text(kind, role, text).build(MessageId(0), vec![]);
+    engine.fixed.base = vec![block(BlockKind::Base, Role::System, "base")];
+    engine.fixed.context = script.memory.iter().map(|t| block(BlockKind::Context, Role::User, t)).collect();
+    engine.fixed.repo_map = script.repo_map.iter().map(|t| block(BlockKind::RepoMap, Role::User, t)).collect();
+    engine.fixed.files = script.files.iter().map(|t| block(BlockKind::File, Role::User, t)).collect();
+    engine.fixed.tools = Tools::new(&[]);
+    let mut strategy = Spec::parse(spec).unwrap().build(scale);
+    block_on(agent::run(&mut engine, &mut *strategy));
+    let requests = log.lock().unwrap().clone();
+    Played { requests, engine }
+}
