@@ -255,6 +255,7 @@ impl Engine {
             breakpoints: self.breakpoints(self.context.blocks()),
             ttl: DEFAULT_TTL,
             server_edits: Vec::new(),
+            keep_messages: false,
         }
     }
 

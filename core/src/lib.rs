@@ -19,6 +19,8 @@ pub mod record;
 pub mod request;
 pub mod session;
 pub mod settings;
+#[cfg(feature = "sqlite")]
+pub mod store;
 pub mod strategy;
 pub mod tokens;
 pub mod wording;

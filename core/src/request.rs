@@ -128,6 +128,8 @@ pub struct Request {
     pub ttl: Ttl,
     /// Edits asked of the provider.
     pub server_edits: Vec<ServerEdit>,
+    /// Messages stay apart on the wire although their neighbour has the same role. The default is to merge them, as most clients do.
+    pub keep_messages: bool,
 }
 
 impl Request {

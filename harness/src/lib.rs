@@ -1,6 +1,8 @@
 //! Mock model servers, the virtual clock, replay and conformance: everything between a session and its measured records.
 
 pub mod conform;
+pub mod inspect;
 pub mod mock;
 pub mod replay;
+pub mod run;
 pub mod summarise;

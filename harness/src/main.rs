@@ -1,3 +1,7 @@
-//! The `ctxbench` command.
+//! The `ctxbench` command: reads arguments, calls the library, prints.
 
-fn main() {}
+mod commands;
+
+fn main() -> std::process::ExitCode {
+    commands::main()
+}

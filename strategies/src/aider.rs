@@ -166,16 +166,14 @@ impl Aider {
     }
 
     async fn summarize_start(&mut self, s: &mut Engine) {
-        let messages = messages(&self.chunks.done);
         let budget = self.budget(s);
-        if !too_big(&messages, budget, &Exact) {
+        if !too_big(&messages(&self.chunks.done), budget, &Exact) {
             return;
         }
+        // Another summary may make the history smaller again; the program starts its worker all the same.
         self.summarize_end(s).await;
         let snapshot = self.chunks.done.clone();
-        // After the end of another summary the history may be smaller again; the program starts its worker all the same.
-        let groups = groups(&snapshot);
-        let messages: Vec<Message> = groups.iter().map(|g| message(&snapshot[g.clone()])).collect();
+        let messages = messages(&snapshot);
         let believed = messages.iter().map(|m| Exact.one(m)).sum();
         s.note(Event::Trigger { check: "summarize_start", believed, billed: total_tokens(&snapshot), limit: budget as u64 });
         let models = self.models(s);

@@ -87,7 +87,7 @@ pub trait Count {
     fn list(&self, m: &[Message]) -> u64;
 }
 
-/// Exact o200k counts in the two ways of the program (facts §1.3): JSON text of a message; for a list the strings plus 3 per message and 3.
+/// Exact o200k counts in the two ways of the program (facts §1.3): JSON text of a message; for a list its strings, 3 per message, and 3.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact;
 
@@ -335,8 +335,8 @@ pub enum Ending<T> {
     Emptied,
 }
 
-/// Joins a background summary with the history. As shipped it is applied only if the history is still the one it was made of, which it never
-/// is after an edit turn; as intended what was appended since stays behind it. `summarised` is `None` when every model failed.
+/// Joins a background summary with the history. As shipped it is applied only if the history is still the one it was made of, which it
+/// never is after an edit turn; as intended what was appended since stays behind it. `summarised` is `None` when every model failed.
 pub fn summarize_end<T: Clone + PartialEq>(done: &[T], snapshot: &[T], summarised: Option<Vec<T>>, as_shipped: bool) -> Ending<T> {
     match summarised {
         Some(new) if as_shipped && done == snapshot => Ending::Applied(new),

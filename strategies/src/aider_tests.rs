@@ -1,5 +1,8 @@
+use std::collections::HashSet;
+
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Purpose, Request};
+use proptest::prelude::*;
 
 use super::*;
 use crate::testing::{Answer, Played, Script, calls, play, says, user};
@@ -175,4 +178,25 @@ fn restored_history_may_be_summarised_even_as_shipped() {
     let p = play("aider:as_shipped=true,restore=true,max_chat_history_tokens=300", 1.0, Script { actions, replies, ..Script::default() });
     assert_eq!(p.compactions(), ["summary"]);
     assert!(kinds(p.requests.last().unwrap()).contains(&BlockKind::Summary));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn everything_said_is_shown_or_stands_in_a_summary(turns in prop::collection::vec((any::<bool>(), 1usize..120), 1..12)) {
+        let actions = turns.iter().enumerate().map(|(i, (_, n))| user(&format!("m{i}"), &"word ".repeat(*n))).collect();
+        let reply = |i: usize, edit: bool, n: usize| {
+            let tool = if edit { "edit_file" } else { "read_file" };
+            [calls(&"said ".repeat(n), &format!("c{i}"), tool, PATH), says("done")]
+        };
+        let replies = turns.iter().enumerate().flat_map(|(i, (edit, n))| reply(i, *edit, *n)).collect();
+        let p = play("aider:max_chat_history_tokens=300", 1.0, Script { actions, replies, ..Script::default() });
+        prop_assert!(p.failures().is_empty());
+        let covered: HashSet<_> = p.engine.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let said = p.engine.history.messages().iter().filter(|m| !m.synthetic);
+        let parts: usize = said.map(|m| m.parts.len()).sum();
+        prop_assert_eq!(covered.len(), parts);
+        // A shortened history is asked for by an edit and by nothing else.
+        prop_assert!(turns.iter().any(|(edit, _)| *edit) || p.requests.iter().all(|r| r.purpose == Purpose::Sample));
+    }
 }

@@ -101,6 +101,7 @@ impl Strategy for AnthropicSdk {
     fn request(&mut self, s: &Engine) -> ctxbench_core::request::Request {
         let mut r = s.sample_request();
         r.max_tokens = self.max_tokens;
+        r.keep_messages = true;
         r
     }
 
@@ -118,6 +119,7 @@ impl Strategy for AnthropicSdk {
         let mut request = s.summary_request(Phase::MidTurn, blocks, false);
         request.breakpoints.clear();
         request.max_tokens = self.max_tokens;
+        request.keep_messages = true;
         if let Some(m) = &self.model {
             request.model = m.clone();
         }

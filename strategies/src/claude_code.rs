@@ -203,10 +203,10 @@ impl ClaudeCode {
         fixed: &[Arc<Block>],
         history: &[Arc<Block>],
     ) -> Result<String, String> {
-        let own = |text: &str| Draft::synthetic(BlockKind::SummaryPrompt, Role::User, text).build(MessageId(u32::MAX), vec![]);
+        let own = |kind, text: &str| Draft::synthetic(kind, Role::User, text).build(MessageId(u32::MAX), vec![]);
         let prompt = match instructions.map(str::trim).filter(|t| !t.is_empty()) {
-            Some(extra) => own(&format!("{}\n\nThe user adds for this summary:\n{extra}", self.words.prompt)),
-            None => own(&self.words.prompt),
+            Some(extra) => own(BlockKind::SummaryPrompt, &format!("{}\n\nThe user adds for this summary:\n{extra}", self.words.prompt)),
+            None => own(BlockKind::SummaryPrompt, &self.words.prompt),
         };
         let mut from = 0;
         let mut tries = 0;
@@ -217,7 +217,7 @@ impl ClaudeCode {
             }
             let mut blocks = fixed.to_vec();
             if from > 0 {
-                blocks.push(own(&self.words.left_out));
+                blocks.push(own(BlockKind::Marker, &self.words.left_out));
             }
             blocks.extend_from_slice(&history[from..]);
             blocks.push(prompt.clone());

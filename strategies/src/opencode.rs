@@ -314,14 +314,13 @@ impl OpenCode {
         let mut prior = None;
         for &i in messages.iter() {
             let e = &self.log[i];
-            if e.stored.summary && e.stored.finished && !e.stored.error {
-                if let Some(p) = e.stored.parent.filter(|p| self.log.is_marker(*p)) {
+            if e.stored.summary && e.stored.finished && !e.stored.error
+                && let Some(p) = e.stored.parent.filter(|p| self.log.is_marker(*p)) {
                     hidden.extend([p, e.id()]);
                     if prior.as_ref().is_none_or(|(id, _)| *id < e.id()) {
                         prior = Some((e.id(), e.text()));
                     }
                 }
-            }
         }
         messages.retain(|&i| !hidden.contains(&self.log[i].id()));
         prior.map(|(_, text)| text)
@@ -376,7 +375,7 @@ impl OpenCode {
     fn prune(&mut self, s: &mut Engine) {
         self.log.sync(s);
         let (mut turns, mut steps, mut places) = (0, Vec::new(), Vec::new());
-        'walk: for i in (0..self.log.len()).rev() {
+        'walk: for i in (0..self.log.count()).rev() {
             let e = &self.log[i];
             turns += usize::from(e.is_user());
             if turns < 2 {
@@ -436,11 +435,10 @@ impl Strategy for OpenCode {
         // A compaction that never finished is still waiting; it now answers the new user message (facts §3.4).
         if let Some((auto, overflow)) = self.pending {
             self.log.sync(s);
-            if let Some(parent) = self.log.newest_user() {
-                if self.process(s, Phase::PreTurn, auto, overflow, parent).await == Outcome::Stop {
+            if let Some(parent) = self.log.newest_user()
+                && self.process(s, Phase::PreTurn, auto, overflow, parent).await == Outcome::Stop {
                     return Flow::EndTurn;
                 }
-            }
         }
         Flow::Proceed
     }

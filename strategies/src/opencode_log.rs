@@ -168,7 +168,7 @@ impl Index<usize> for Log {
 
 impl Log {
     /// Number of messages.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.entries.len()
     }
 

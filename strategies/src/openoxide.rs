@@ -18,7 +18,7 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 
 use crate::openoxide_summary::Job;
-use crate::openoxide_view::{fixed_chunks, is_conversation, newest_message, newest_turn, prunable, server_compaction};
+use crate::openoxide_view::{fixed_chunks, is_conversation, newest_message, newest_turn, newest_user, prunable, server_compaction};
 
 pub use crate::openoxide_words::DESCRIPTOR;
 
@@ -220,8 +220,9 @@ impl OpenOxide {
 
     /// Before a turn's first reply or between its steps.
     fn moment(s: &Engine) -> Phase {
-        match s.context.blocks().last() {
-            Some(b) if b.kind == BlockKind::User || b.kind == BlockKind::Image && b.call.is_none() => Phase::PreTurn,
+        let blocks = s.context.blocks();
+        match (newest_user(blocks).last(), blocks.last()) {
+            (Some(said), Some(last)) if Arc::ptr_eq(said, last) => Phase::PreTurn,
             _ => Phase::MidTurn,
         }
     }

@@ -239,7 +239,7 @@ mod tests {
             let b = c.allocate(window + more, &d).unwrap();
             prop_assert!(b.repo_map >= a.repo_map && b.read_only_files >= a.read_only_files && b.chat_files >= a.chat_files);
             prop_assert!(b.safety_margin >= a.safety_margin);
-            prop_assert!(b.chat_history >= a.chat_history || b.chat_files > a.chat_files || b.repo_map > a.repo_map || b.read_only_files > a.read_only_files);
+            prop_assert!(b.chat_history >= a.chat_history);
             let parts = |x: &Allocation| x.repo_map + x.read_only_files + x.chat_files + x.chat_history;
             prop_assert!(parts(&b) >= parts(&a));
         }

@@ -136,7 +136,12 @@ fn anthropic(slots: &mut [Slot], request: &Request) {
         s.role = Role::User;
     }
     let mut message = 0;
-    for group in rest.chunk_by_mut(|a, b| a.is_assistant() == b.is_assistant()) {
+    let owner = |s: &Slot| request.blocks[s.block].message;
+    let together = |a: &Slot, b: &Slot| {
+        let results = a.role == Role::Tool && b.role == Role::Tool;
+        a.is_assistant() == b.is_assistant() && (!request.keep_messages || results || owner(a) == owner(b))
+    };
+    for group in rest.chunk_by_mut(|a, b| together(a, b)) {
         message += 1;
         if !group[0].is_assistant() {
             group.sort_by_key(|s| s.role != Role::Tool);

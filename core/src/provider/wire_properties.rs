@@ -116,6 +116,7 @@ fn request(wire: Wire) -> impl Strategy<Value = Request> {
             blocks,
             ttl: if hour { Ttl::OneHour } else { Ttl::FiveMinutes },
             server_edits,
+            keep_messages: false,
         },
     )
 }

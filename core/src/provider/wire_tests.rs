@@ -29,6 +29,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
         breakpoints: vec![],
         ttl: Ttl::FiveMinutes,
         server_edits: vec![],
+        keep_messages: false,
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::descriptor::Standing;
-use ctxbench_core::engine::{Engine, Fixed};
+use ctxbench_core::engine::{Engine, Fixed, Stamped};
 use ctxbench_core::provider::{Model, tool_definitions};
 use ctxbench_core::record::RunRecord;
 use ctxbench_core::request::Tools;
@@ -56,6 +56,20 @@ pub struct Replayed {
 /// Replays one scenario through one strategy with one model.
 pub async fn replay(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Replayed {
     let model = Arc::new(limits(scenario, model, options.window));
+    let (tally, engine) = play(scenario, spec, &model, options).await;
+    let total_ms = engine.now();
+    let (_, ledger, events, _) = engine.into_parts();
+    measure::record(scenario, spec, &model, &tally, &events, &ledger, total_ms)
+}
+
+/// Replays and returns only what happened besides requests, contexts before and after compactions among it.
+pub async fn run_events(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Vec<Stamped> {
+    let model = Arc::new(limits(scenario, model, options.window));
+    let (_, engine) = play(scenario, spec, &model, options).await;
+    engine.into_parts().2
+}
+
+async fn play(scenario: &Scenario, spec: &Spec, model: &Arc<Model>, options: &Options) -> (Arc<Mutex<tally::Tally>>, Engine) {
     let unlimited = spec.descriptor.standing == Standing::Hypothetical;
     let provider = ProviderModel::new(ProviderOptions {
         model: model.clone(),
@@ -70,18 +84,15 @@ pub async fn replay(scenario: &Scenario, spec: &Spec, model: &Model, options: &O
         Transport::Direct => Box::new(DirectDoor::new(provider, model.capabilities.counting)),
     };
     let path = Path::of(&scenario.session, &Defaults::STATED);
-    let fixed = fixed(&scenario.session, &model);
-    let mut tally = tally::Tally::new(&scenario.session, &path, &model, options);
+    let mut tally = tally::Tally::new(&scenario.session, &path, model, options);
     tally.set_label(&spec.label());
     let tally = Arc::new(Mutex::new(tally));
     let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads);
     let mut engine = Engine::new(model.clone(), Box::new(world));
-    engine.fixed = fixed;
+    engine.fixed = fixed(&scenario.session, model);
     let mut strategy = spec.build(scenario.scale);
     agent::run(&mut engine, &mut *strategy).await;
-    let total_ms = engine.now();
-    let (_, ledger, events, _) = engine.into_parts();
-    measure::record(scenario, spec, &model, &tally, &events, &ledger, total_ms)
+    (tally, engine)
 }
 
 /// The model as this session meets it: limits of the session or the command line, then the scale.

@@ -1,0 +1,92 @@
+//! Tables and their migrations. The number of migrations applied is SQLite's `user_version`.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::error::StoreError;
+
+/// One step each; a released step is never changed, only followed by another.
+const MIGRATIONS: &[&str] = &["
+CREATE TABLE sessions (
+    id           TEXT PRIMARY KEY,
+    project_id   TEXT NOT NULL,
+    parent_id    TEXT REFERENCES sessions(id),
+    title        TEXT NOT NULL,
+    directory    TEXT NOT NULL,
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    compacted_at INTEGER,
+    deleted_at   INTEGER
+) STRICT;
+CREATE TABLE messages (
+    id           TEXT PRIMARY KEY,
+    session_id   TEXT NOT NULL REFERENCES sessions(id),
+    role         TEXT NOT NULL,
+    created_at   INTEGER NOT NULL,
+    completed_at INTEGER,
+    deleted_at   INTEGER
+) STRICT;
+CREATE INDEX messages_of_session ON messages (session_id, id);
+CREATE TABLE parts (
+    id           TEXT PRIMARY KEY,
+    message_id   TEXT NOT NULL REFERENCES messages(id),
+    session_id   TEXT NOT NULL REFERENCES sessions(id),
+    kind         TEXT NOT NULL,
+    data         TEXT NOT NULL,
+    compacted_at INTEGER,
+    created_at   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX parts_of_message ON parts (message_id, id);
+"];
+
+/// Marks the file as ours ("ctxb").
+const APPLICATION_ID: i64 = 0x6374_7862;
+
+/// How long a writer waits for another one.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// First bytes of every SQLite file.
+const HEADER: &[u8] = b"SQLite format 3\0";
+
+/// Refuses a file that is no database before SQLite opens it, so that it stays untouched and nothing appears beside it.
+pub(super) fn check_header(path: &Path) -> Result<(), StoreError> {
+    let io = |source| StoreError::Io { path: path.to_path_buf(), source };
+    let mut head = Vec::new();
+    match File::open(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(io(e)),
+        Ok(f) => f.take(HEADER.len() as u64).read_to_end(&mut head).map_err(io)?,
+    };
+    if head.is_empty() || head == HEADER { Ok(()) } else { Err(StoreError::NotADatabase { path: path.to_path_buf() }) }
+}
+
+/// Brings a database to the newest format.
+pub(super) fn prepare(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let sql = |e| StoreError::sql(path, "prepare it", e);
+    let known = MIGRATIONS.len() as i64;
+    let number = |db: &Connection, q: &str| db.query_row(q, [], |r| r.get::<_, i64>(0));
+    db.busy_timeout(BUSY).map_err(sql)?;
+    let owner = number(db, "PRAGMA application_id").map_err(sql)?;
+    let tables = number(db, "SELECT count(*) FROM sqlite_schema").map_err(sql)?;
+    if owner != APPLICATION_ID && tables > 0 {
+        return Err(StoreError::Foreign { path: path.to_path_buf() });
+    }
+    let found = number(db, "PRAGMA user_version").map_err(sql)?;
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_path_buf(), found, known });
+    }
+    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(sql)?;
+    db.execute_batch("PRAGMA foreign_keys = ON").map_err(sql)?;
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
+    // Another program may have migrated in between.
+    let found = number(&tx, "PRAGMA user_version").map_err(sql)?;
+    for step in &MIGRATIONS[found.clamp(0, known) as usize..] {
+        tx.execute_batch(step).map_err(sql)?;
+    }
+    tx.execute_batch(&format!("PRAGMA user_version = {known}; PRAGMA application_id = {APPLICATION_ID}")).map_err(sql)?;
+    tx.commit().map_err(sql)
+}

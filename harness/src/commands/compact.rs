@@ -1,0 +1,56 @@
+//! `ctxbench compact`: the context before and after the compactions of a session.
+
+use std::fmt::Write;
+
+use anyhow::bail;
+use ctxbench_core::provider::{self, DEFAULT_MODEL};
+use ctxbench_harness::inspect::{Layout, layouts};
+use ctxbench_harness::summarise::Summariser;
+use ctxbench_scenarios as scenarios;
+use ctxbench_strategies::Spec;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Session, recording, scenario file or built-in scenario
+    session: String,
+    /// Strategy with settings
+    #[arg(long)]
+    strategy: String,
+    /// Model
+    #[arg(long, default_value = DEFAULT_MODEL)]
+    model: String,
+    /// Context window in tokens, instead of the model's
+    #[arg(long)]
+    window: Option<u64>,
+}
+
+pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
+    let spec = Spec::parse(&args.strategy)?;
+    let model = provider::find(&args.model)?;
+    let mut loaded = scenarios::load(&args.session)?;
+    if loaded.len() != 1 {
+        bail!("compact takes one session, and {} are in {}", loaded.len(), args.session);
+    }
+    let scenario = loaded.remove(0);
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let found = runtime.block_on(layouts(&scenario, &spec, model, args.window, &Summariser::Extractive));
+    let mut out = String::new();
+    if found.is_empty() {
+        let _ = writeln!(out, "{} compacts nothing in {}", spec.label(), scenario.id);
+    }
+    for l in &found {
+        side_by_side(&mut out, l);
+    }
+    super::print(&out);
+    Ok(())
+}
+
+fn side_by_side(out: &mut String, l: &Layout) {
+    let _ = writeln!(out, "{} ({}), before request {}: {} → {} tokens", l.mechanism, l.phase, l.before_request, l.before_tokens, l.after_tokens);
+    let _ = writeln!(out, "{:<58} | {:<58}", "before", "after");
+    for i in 0..l.before.len().max(l.after.len()) {
+        let cell = |rows: &[String]| rows.get(i).cloned().unwrap_or_default();
+        let _ = writeln!(out, "{:<58} | {:<58}", cell(&l.before), cell(&l.after));
+    }
+    out.push('\n');
+}

@@ -1,0 +1,126 @@
+//! `ctxbench list` and `ctxbench show`: what there is.
+
+use std::fmt::Write;
+
+use anyhow::bail;
+use ctxbench_core::descriptor::Standing;
+use ctxbench_core::provider;
+use ctxbench_core::settings::{Default, Kind};
+use ctxbench_scenarios as scenarios;
+use ctxbench_strategies::{ALL, Spec};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// What to list
+    #[arg(value_enum)]
+    what: What,
+    /// The comparison matrix as Markdown (strategies only)
+    #[arg(long)]
+    matrix: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum, PartialEq)]
+enum What {
+    Strategies,
+    Scenarios,
+    Models,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ShowArgs {
+    /// Strategy, such as codex or codex@0.104
+    strategy: String,
+}
+
+pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
+    if args.matrix && args.what != What::Strategies {
+        bail!("--matrix goes with `list strategies`");
+    }
+    let mut out = String::new();
+    match args.what {
+        What::Strategies if args.matrix => out = matrix(),
+        What::Strategies => {
+            for d in ALL {
+                let _ = writeln!(out, "{:<20} {:<10} {}", d.name, d.versions[0], d.summary);
+            }
+        }
+        What::Scenarios => {
+            for s in scenarios::builtin::all()? {
+                let _ = writeln!(out, "{:<24} {:<10} {}", s.id, s.tags.join(","), s.title);
+            }
+        }
+        What::Models => {
+            let _ = writeln!(out, "{:<22} {:>9} {:>9}   USD per MTok: in / read / write / out", "model", "window", "output");
+            for m in provider::catalogue() {
+                let p = &m.prices;
+                let _ = writeln!(out, "{:<22} {:>9} {:>9}   {} / {} / {} / {}", m.name, m.window, m.max_output, p.input, p.read, p.write_5m, p.output);
+            }
+        }
+    }
+    super::print(&out);
+    Ok(())
+}
+
+/// The comparison matrix as a Markdown table: a row per dimension, a column per product.
+pub(crate) fn matrix() -> String {
+    let shown: Vec<_> = ALL.iter().filter(|d| d.standing == Standing::Contender).collect();
+    let mut out = String::from("| |");
+    for d in &shown {
+        let _ = write!(out, " {} {} |", d.name, if d.versions[0] == "1" { "" } else { d.versions[0] });
+    }
+    out.push_str("\n|---|");
+    out.push_str(&"---|".repeat(shown.len()));
+    out.push('\n');
+    let rows: Vec<_> = shown.iter().map(|d| d.matrix.rows()).collect();
+    for (i, (name, _)) in rows[0].iter().enumerate() {
+        let _ = write!(out, "| **{name}** |");
+        for r in &rows {
+            let _ = write!(out, " {} |", r[i].1.replace('|', "\\|"));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
+    let spec = Spec::parse(&args.strategy)?;
+    let d = spec.descriptor;
+    let mut out = format!("{} {}\n{}\n", d.name, spec.version, d.summary);
+    if d.versions.len() > 1 {
+        let _ = writeln!(out, "versions: {} (select with {}@VERSION)", d.versions.join(", "), d.name);
+    }
+    let _ = writeln!(out, "manual compaction: {}", if d.manual { "yes" } else { "no" });
+    out.push_str("\nsources\n");
+    for s in d.sources {
+        let _ = writeln!(out, "  {s}");
+    }
+    if !d.settings.is_empty() {
+        out.push_str("\nsettings\n");
+    }
+    for s in d.settings {
+        let default = match s.default {
+            Default::Int(n) => n.to_string(),
+            Default::Real(x) => x.to_string(),
+            Default::Flag(b) => b.to_string(),
+            Default::Word(w) => w.to_string(),
+            Default::Auto => "auto".to_string(),
+        };
+        let unit = match s.kind {
+            Kind::Tokens => "tokens".to_string(),
+            Kind::Bytes => "bytes".to_string(),
+            Kind::Count => "count".to_string(),
+            Kind::Share => "share from 0 to 1".to_string(),
+            Kind::Millis => "ms".to_string(),
+            Kind::Flag => "true or false".to_string(),
+            Kind::Choice(words) => words.join(" | "),
+            Kind::Text => "text".to_string(),
+        };
+        let _ = writeln!(out, "  {}={default}  ({unit})\n      {}\n      from: {}", s.name, s.help, s.source);
+    }
+    out.push_str("\nwhat it does\n");
+    for (name, answer) in d.matrix.rows() {
+        let _ = writeln!(out, "  {name:<22}{answer}");
+    }
+    super::print(&out);
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! `ctxbench report`: results in another format.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use ctxbench_reports as reports;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Folder or results.json of a run
+    results: PathBuf,
+    /// Format (repeat)
+    #[arg(long, value_name = "FORMAT", default_value = "md")]
+    format: Vec<String>,
+    /// Write files here; without it a format of one file goes to standard output
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
+    let results = reports::read_results(&args.results)?;
+    for name in &args.format {
+        let format = reports::format(name)?;
+        let files = (format.render)(&results)?;
+        match (&args.output, files.as_slice()) {
+            (None, [one]) => super::print(&one.text),
+            (dir, files) => {
+                let dir = dir.clone().unwrap_or_else(|| PathBuf::from("."));
+                for f in files {
+                    let path = dir.join(&f.file);
+                    if let Some(parent) = path.parent() {
+                        std::fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
+                    }
+                    std::fs::write(&path, &f.text).with_context(|| format!("writing {}", path.display()))?;
+                    eprintln!("wrote {}", path.display());
+                }
+            }
+        }
+    }
+    Ok(())
+}

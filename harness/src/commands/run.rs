@@ -1,0 +1,203 @@
+//! `ctxbench run`: strategies × sessions, a table, and files.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use ctxbench_core::provider::{self, DEFAULT_MODEL};
+use ctxbench_harness::mock::Transport;
+use ctxbench_harness::replay::Options;
+use ctxbench_harness::run::{Finished, Plan, results};
+use ctxbench_harness::summarise::Summariser;
+use ctxbench_reports as reports;
+use ctxbench_scenarios as scenarios;
+use ctxbench_strategies::Spec;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Session JSONL, scenario TOML, recordings (Claude Code, Codex), folders of these, or names of built-in scenarios
+    #[arg(value_name = "SESSION|SCENARIO|DIR")]
+    inputs: Vec<String>,
+    /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all)
+    #[arg(long, value_name = "S[:k=v,…]")]
+    strategy: Vec<String>,
+    /// Model (repeat)
+    #[arg(long, value_name = "M", default_value = DEFAULT_MODEL)]
+    model: Vec<String>,
+    /// Context window in tokens, instead of the model's
+    #[arg(long, value_name = "N")]
+    window: Option<u64>,
+    /// Who writes summaries: extractive, ideal or lossy
+    #[arg(long, value_name = "KIND", default_value = "extractive")]
+    summarizer: String,
+    /// How requests reach the mock server
+    #[arg(long, value_enum, default_value_t = Door::Http)]
+    transport: Door,
+    /// Seed of everything seeded
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Do not model the agent fetching again what it lost and needs
+    #[arg(long)]
+    no_rereads: bool,
+    /// Write one JSON line per request to this file
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Folder for result files
+    #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]
+    out: PathBuf,
+    /// Threads
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Run only part I of N of the pairs
+    #[arg(long, value_name = "I/N")]
+    shard: Option<String>,
+    /// Print results as JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Door {
+    Http,
+    Direct,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    let plan = plan(&args)?;
+    reports::check_out(&args.out)?;
+    for s in &plan.scenarios {
+        for w in &s.warnings {
+            eprintln!("note: {}: {w}", s.id);
+        }
+    }
+    let begin = std::time::Instant::now();
+    let pairs_dir = reports::progress_dir(&args.out);
+    let bar = progress(plan.pairs(), args.json);
+    let trouble = std::sync::Mutex::new(None);
+    let done = |f: &Finished| {
+        if let Err(e) = reports::write_pair(&pairs_dir, &f.replayed.record) {
+            if let Ok(mut t) = trouble.lock() {
+                *t = Some(e);
+            }
+        }
+        bar.inc(1);
+    };
+    let finished = plan.run(&|name| bar.set_message(name.to_string()), &done);
+    bar.finish_and_clear();
+    if let Some(e) = trouble.into_inner().ok().flatten() {
+        return Err(e).context("storing a finished pair");
+    }
+    if let Some(path) = &args.trace {
+        write_trace(path, &finished)?;
+    }
+    let timings = timings(&finished, begin.elapsed());
+    let records = finished.into_iter().map(|f| f.replayed.record).collect();
+    let all = results(&plan, records);
+    reports::write_results(&args.out, &all, &super::list::matrix())?;
+    std::fs::write(args.out.join("timings.json"), timings).with_context(|| format!("writing {}", args.out.join("timings.json").display()))?;
+    reports::discard_pairs(&pairs_dir)?;
+    if args.json {
+        super::print(&reports::results_text(&all)?);
+    } else {
+        let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        super::print(&reports::table(&all, reports::TableOptions { color, width: width() }));
+        eprintln!("files in {}/ (index.html to look at)", args.out.display());
+    }
+    Ok(())
+}
+
+fn plan(args: &Args) -> anyhow::Result<Plan> {
+    let specs = if args.strategy.is_empty() {
+        Spec::defaults()
+    } else {
+        args.strategy.iter().map(|s| Spec::parse(s)).collect::<Result<Vec<_>, _>>()?
+    };
+    let mut labels: Vec<String> = specs.iter().map(Spec::label).collect();
+    labels.sort();
+    if let Some(twice) = labels.windows(2).find(|w| w[0] == w[1]) {
+        bail!("strategy `{}` is given twice; give it different settings or leave one out", twice[0]);
+    }
+    let models = args.model.iter().map(|m| provider::find(m)).collect::<Result<Vec<_>, _>>()?;
+    let mut sessions = Vec::new();
+    if args.inputs.is_empty() {
+        sessions = scenarios::builtin::defaults()?;
+    }
+    for input in &args.inputs {
+        sessions.extend(scenarios::load(input)?);
+    }
+    let mut ids: Vec<&str> = sessions.iter().map(|s| s.id.as_str()).collect();
+    ids.sort_unstable();
+    if let Some(twice) = ids.windows(2).find(|w| w[0] == w[1]) {
+        bail!("two sessions are called `{}`; give one another id, or run them apart", twice[0]);
+    }
+    if args.window == Some(0) {
+        bail!("--window takes a number of tokens above 0");
+    }
+    let summariser: Summariser = args.summarizer.parse().map_err(|e| anyhow::anyhow!("--summarizer: {e}"))?;
+    let transport = match args.transport {
+        Door::Http => Transport::Http,
+        Door::Direct => Transport::Direct,
+    };
+    Ok(Plan {
+        scenarios: sessions,
+        specs,
+        models,
+        options: Options {
+            transport,
+            summariser,
+            seed: args.seed,
+            rereads: !args.no_rereads,
+            trace: args.trace.is_some(),
+            window: args.window,
+        },
+        jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        shard: args.shard.as_deref().map(shard).transpose()?,
+    })
+}
+
+fn shard(text: &str) -> anyhow::Result<(usize, usize)> {
+    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    match parts {
+        Some((i, n)) if (1..=n).contains(&i) => Ok((i, n)),
+        _ => bail!("--shard takes I/N with I from 1 to N, such as 1/3, not `{text}`"),
+    }
+}
+
+fn progress(pairs: usize, quiet: bool) -> ProgressBar {
+    let bar = ProgressBar::new(pairs as u64);
+    if quiet || !std::io::stderr().is_terminal() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn write_trace(path: &std::path::Path, finished: &[Finished]) -> anyhow::Result<()> {
+    let name = || format!("writing the trace {}", path.display());
+    let mut out = std::io::BufWriter::new(std::fs::File::create(path).with_context(name)?);
+    for line in finished.iter().flat_map(|f| &f.replayed.trace) {
+        writeln!(out, "{line}").with_context(name)?;
+    }
+    out.flush().with_context(name)
+}
+
+/// Wall-clock times of our own code; kept apart from results, which do not depend on the machine.
+fn timings(finished: &[Finished], total: std::time::Duration) -> String {
+    let rows: Vec<serde_json::Value> = finished
+        .iter()
+        .map(|f| {
+            let r = &f.replayed.record;
+            serde_json::json!({"scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model, "ms": f.took.as_millis() as u64})
+        })
+        .collect();
+    let all = serde_json::json!({"total_ms": total.as_millis() as u64, "pairs": rows});
+    serde_json::to_string_pretty(&all).expect("plain data always serialises") + "\n"
+}
+
+/// Width of the table: `COLUMNS` if set, else 140.
+fn width() -> usize {
+    std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(140)
+}

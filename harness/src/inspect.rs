@@ -1,0 +1,67 @@
+//! A look inside: the context before and after each compaction of a session, a line per block.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, Form, total_tokens};
+use ctxbench_core::engine::Event;
+use ctxbench_core::provider::Model;
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+use crate::mock::Transport;
+use crate::replay::{Options, run_events};
+use crate::summarise::Summariser;
+
+/// The context before and after one compaction.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Product's name of the mechanism.
+    pub mechanism: String,
+    /// When.
+    pub phase: String,
+    /// Number of the next request.
+    pub before_request: u64,
+    /// Tokens before.
+    pub before_tokens: u64,
+    /// Tokens after.
+    pub after_tokens: u64,
+    /// A line per block before.
+    pub before: Vec<String>,
+    /// A line per block after.
+    pub after: Vec<String>,
+}
+
+/// Every compaction of a session under a strategy.
+pub async fn layouts(scenario: &Scenario, spec: &Spec, model: &Model, window: Option<u64>, summariser: &Summariser) -> Vec<Layout> {
+    let options =
+        Options { transport: Transport::Direct, summariser: summariser.clone(), seed: 1, rereads: true, trace: false, window };
+    let events = run_events(scenario, spec, model, &options).await;
+    events
+        .iter()
+        .filter_map(|e| match &e.event {
+            Event::Compaction { mechanism, phase, before, after, .. } => Some(Layout {
+                mechanism: (*mechanism).to_string(),
+                phase: format!("{phase:?}"),
+                before_request: e.before_request,
+                before_tokens: total_tokens(before),
+                after_tokens: total_tokens(after),
+                before: before.iter().map(line).collect(),
+                after: after.iter().map(line).collect(),
+            }),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Kind, form and tokens of a block, and how it begins.
+fn line(b: &Arc<Block>) -> String {
+    let form = match b.form {
+        Form::Verbatim => "",
+        Form::Cleared => " cleared",
+        Form::Truncated => " cut",
+        Form::Synthetic => " made",
+    };
+    let words: String = b.text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = format!("{:?}{form} {} {}", b.kind, b.tokens(), words);
+    text.chars().take(58).collect()
+}

@@ -1,0 +1,163 @@
+//! Running strategies × sessions × models, in parallel, each pair by itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use ctxbench_core::block::{BLOCK_TOKENS, IMAGE_TOKENS};
+use ctxbench_core::descriptor::Standing;
+use ctxbench_core::provider::Model;
+use ctxbench_core::record::{RESULTS_VERSION, Results, RunRecord, ScenarioInfo, Status, StrategyInfo};
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+use crate::replay::{Defaults, Options, Replayed, fill_savings, replay};
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct Plan {
+    /// Sessions.
+    pub scenarios: Vec<Scenario>,
+    /// Strategies.
+    pub specs: Vec<Spec>,
+    /// Models.
+    pub models: Vec<&'static Model>,
+    /// How.
+    pub options: Options,
+    /// Threads.
+    pub jobs: usize,
+    /// Which part of the pairs: (index from 1, of how many).
+    pub shard: Option<(usize, usize)>,
+}
+
+/// One finished pair.
+#[derive(Debug)]
+pub struct Finished {
+    /// Record and trace.
+    pub replayed: Replayed,
+    /// Wall-clock time of our own code; never part of results.
+    pub took: Duration,
+}
+
+impl Plan {
+    /// Number of pairs.
+    pub fn pairs(&self) -> usize {
+        self.queue().len()
+    }
+
+    fn queue(&self) -> VecDeque<(usize, usize, usize)> {
+        let mut all = Vec::new();
+        for s in 0..self.scenarios.len() {
+            for k in 0..self.specs.len() {
+                for m in 0..self.models.len() {
+                    all.push((s, k, m));
+                }
+            }
+        }
+        if let Some((i, n)) = self.shard {
+            all = all.into_iter().enumerate().filter(|(at, _)| at % n == i - 1).map(|(_, p)| p).collect();
+        }
+        // Longest first, so that no thread is left alone with the last one.
+        all.sort_by_key(|(s, _, _)| std::cmp::Reverse(self.scenarios[*s].session.entries.len()));
+        all.into()
+    }
+
+    /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it; `begun` before it.
+    pub fn run(&self, begun: &(dyn Fn(&str) + Sync), done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
+        let queue = Mutex::new(self.queue());
+        let finished = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.max(1) {
+                scope.spawn(|| {
+                    while let Some((s, k, m)) = queue.lock().ok().and_then(|mut q| q.pop_front()) {
+                        let (scenario, spec, model) = (&self.scenarios[s], &self.specs[k], self.models[m]);
+                        begun(&format!("{} × {}", scenario.id, spec.label()));
+                        let one = self.one(scenario, spec, model);
+                        done(&one);
+                        if let Ok(mut f) = finished.lock() {
+                            f.push(one);
+                        }
+                    }
+                });
+            }
+        });
+        let mut out = finished.into_inner().unwrap_or_default();
+        out.sort_by(|a, b| key(&a.replayed.record).cmp(&key(&b.replayed.record)));
+        out
+    }
+
+    fn one(&self, scenario: &Scenario, spec: &Spec, model: &Model) -> Finished {
+        let begin = Instant::now();
+        let run = || -> Result<Replayed, String> {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+            Ok(runtime.block_on(replay(scenario, spec, model, &self.options)))
+        };
+        let replayed = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(r)) => r,
+            Ok(Err(e)) => failed(scenario, spec, model, format!("the runtime could not be started: {e}")),
+            Err(_) => failed(scenario, spec, model, "the replay panicked; this is a fault of ctxbench, please report it".to_string()),
+        };
+        Finished { replayed, took: begin.elapsed() }
+    }
+}
+
+fn key(r: &RunRecord) -> (String, String, String) {
+    (r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone())
+}
+
+/// A row for a pair that could not be run.
+fn failed(scenario: &Scenario, spec: &Spec, model: &Model, error: String) -> Replayed {
+    let record = RunRecord {
+        scenario: ScenarioInfo { id: scenario.id.clone(), title: scenario.title.clone(), scale: scenario.scale, ..Default::default() },
+        strategy: StrategyInfo {
+            label: spec.label(),
+            name: spec.descriptor.name.into(),
+            version: spec.version.into(),
+            hypothetical: spec.descriptor.standing == Standing::Hypothetical,
+            control: spec.descriptor.standing == Standing::Control,
+            ..Default::default()
+        },
+        model: model.name.to_string(),
+        status: Status::Error,
+        error: Some(error),
+        ..Default::default()
+    };
+    Replayed { record, trace: vec![] }
+}
+
+/// The results of finished pairs, savings filled in.
+pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
+    ctxbench_reports::sort_runs(&mut records);
+    fill_savings(&mut records);
+    Results {
+        version: RESULTS_VERSION,
+        generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
+        assumptions: assumptions(plan),
+        runs: records,
+    }
+}
+
+/// What modelled numbers rest on, by name.
+fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    let mut say = |k: &str, v: String| {
+        out.insert(k.to_string(), v);
+    };
+    for m in &plan.models {
+        let l = m.latency;
+        say(
+            &format!("latency of {}", m.name),
+            format!("first token = {} + {}·uncached + {}·cached ms, then {} ms per output token (modelled)", l.a_ms, l.b_ms, l.c_ms, l.d_ms),
+        );
+        say(&format!("prices of {}", m.name), m.source.clone());
+    }
+    let d = Defaults::STATED;
+    say("summaries", format!("written by the {} summariser (modelled)", plan.options.summariser));
+    say("think time", format!("from the session, else {} s before a user message and {} s for tools", d.think_ms / 1_000, d.tools_ms / 1_000));
+    let rereads = if plan.options.rereads { "once per loss, whole, charged (modelled)" } else { "switched off" };
+    say("re-reads", rereads.to_string());
+    say("billed tokens", format!("o200k of every block + {BLOCK_TOKENS} per block, {IMAGE_TOKENS} per image"));
+    say("prompt cache", "simulated by the provider's rules".to_string());
+    out
+}

@@ -1,0 +1,203 @@
+//! What a summary request asks for: headings, tags, an opening, what to dwell on, what to copy word for word.
+
+use std::collections::HashSet;
+
+use super::sentences::{fold_key, heading, numbered, pieces};
+use super::topic::{self, Topic};
+
+/// How far texts may be shortened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quote {
+    /// Long sentences are cut.
+    Shorten,
+    /// Sentences with paths, names, numbers or errors stay whole.
+    Literals,
+    /// Everything stays as it was said.
+    All,
+}
+
+/// A heading asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Heading {
+    /// The line to print.
+    pub line: String,
+    /// Its name.
+    pub name: String,
+    /// What the instruction says about it.
+    pub note: String,
+    /// 1 = `#`; numbered ones are all alike.
+    level: usize,
+}
+
+/// A parsed instruction.
+#[derive(Clone, Debug)]
+pub(super) struct Ask {
+    /// Headings in order; none = a plain list.
+    pub headings: Vec<Heading>,
+    /// Answer between `<summary>` tags.
+    pub summary_tag: bool,
+    /// Thoughts between `<analysis>` tags first.
+    pub analysis_tag: bool,
+    /// What to copy word for word.
+    pub quote: Quote,
+    /// Words to dwell on.
+    pub focus: HashSet<String>,
+    /// Words to begin with.
+    pub opening: Option<String>,
+    /// Weight of what is recent.
+    pub recency: f32,
+    /// Keys of the instruction's own sentences, which must not come back in the summary.
+    pub own: HashSet<u64>,
+}
+
+impl Ask {
+    /// Reads an instruction and the wishes of memory files.
+    pub fn parse(instruction: &str, wishes: &str) -> Self {
+        let low = instruction.to_lowercase();
+        let any = |words: &[&str]| words.iter().any(|w| low.contains(w));
+        let quote = if any(&["verbatim", "word for word", "do not paraphrase", "don't paraphrase", "quote the words", "quote every"]) {
+            Quote::All
+        } else if low.contains("quote") || low.contains("as they are") || (low.contains("exact") && any(&["copy", "keep", "preserve"])) {
+            Quote::Literals
+        } else {
+            Quote::Shorten
+        };
+        let mut own = HashSet::new();
+        for text in [instruction, wishes] {
+            for line in text.lines().filter(|l| l.len() >= 12) {
+                own.insert(fold_key(line));
+            }
+            pieces(text, |p| {
+                if p.text.len() >= 12 {
+                    own.insert(fold_key(p.text));
+                }
+            });
+        }
+        Ask {
+            headings: headings(instruction),
+            summary_tag: low.contains("<summary>"),
+            analysis_tag: low.contains("<analysis>"),
+            quote,
+            focus: focus(instruction, wishes),
+            opening: opening(instruction),
+            recency: if any(&["recent", "came last", "long ago", "long past"]) { 1.5 } else { 1.0 },
+            own,
+        }
+    }
+
+    /// The heading for each topic, in the order of [`Topic::ALL`].
+    pub fn places(&self) -> [usize; 10] {
+        topic::places(self.headings.len(), |h, t| self.strength(h, t))
+    }
+
+    /// Another heading about what comes next, besides `first`.
+    pub fn second_next(&self, first: usize) -> Option<usize> {
+        (0..self.headings.len()).find(|&h| h != first && topic::of_heading(&self.headings[h].name) == Some(Topic::Next))
+    }
+
+    fn strength(&self, h: usize, t: Topic) -> f32 {
+        let heading = &self.headings[h];
+        // What stands over deeper headings is a title for them.
+        let title = self.headings.get(h + 1).is_some_and(|n| n.level > heading.level);
+        topic::affinity(&heading.name, &heading.note, t) * if title { 0.1 } else { 1.0 }
+    }
+}
+
+/// Headings that the instruction lists: `#` lines, inside `<template>` if there is one, else a numbered list of short names.
+fn headings(instruction: &str) -> Vec<Heading> {
+    let template = instruction.split_once("<template>").and_then(|(_, t)| t.split_once("</template>")).map(|(t, _)| t);
+    let hashed = collect(template.unwrap_or(instruction), hashed);
+    let listed = collect(instruction, listed);
+    if template.is_some() || hashed.len() >= 2 || listed.len() < 2 { hashed } else { listed }
+}
+
+fn collect(text: &str, parse: fn(&str) -> Option<Heading>) -> Vec<Heading> {
+    let mut out: Vec<Heading> = Vec::new();
+    for line in text.lines().map(str::trim) {
+        match parse(line) {
+            // An example further down repeats the names.
+            Some(h) if out.iter().any(|o| o.name == h.name) => {}
+            Some(h) => out.push(h),
+            None => {
+                if let Some(o) = out.last_mut().filter(|o| o.note.len() < 400) {
+                    o.note.push(' ');
+                    o.note.push_str(line);
+                }
+            }
+        }
+    }
+    if let Some(o) = out.last_mut() {
+        // What follows the last heading is mostly about the answer as a whole.
+        o.note = o.note.lines().next().unwrap_or("").split(". ").next().unwrap_or("").to_string();
+    }
+    out
+}
+
+fn split_note(text: &str) -> (&str, &str) {
+    let at = [": ", " - ", " – ", " — ", ". "].iter().filter_map(|s| text.find(s).map(|i| (i, i + s.len()))).min();
+    let (name, note) = at.map_or((text, ""), |(i, j)| (&text[..i], &text[j..]));
+    (name.trim_matches(['*', ':', ' ', '_', '[', ']']), note)
+}
+
+fn hashed(line: &str) -> Option<Heading> {
+    let level = line.bytes().take_while(|&b| b == b'#').count();
+    if !(1..=6).contains(&level) {
+        return None;
+    }
+    let (name, note) = split_note(heading(line)?);
+    let fits = !name.is_empty() && name.len() <= 80;
+    fits.then(|| Heading { line: format!("{} {name}", "#".repeat(level)), name: name.into(), note: note.into(), level })
+}
+
+fn listed(line: &str) -> Option<Heading> {
+    let (name, note) = split_note(numbered(line)?);
+    let number = line.split(['.', ')']).next().unwrap_or("");
+    let fits = !name.is_empty() && name.len() <= 60 && name.split_whitespace().count() <= 8;
+    fits.then(|| Heading { line: format!("{number}. {name}:"), name: name.into(), note: note.into(), level: 1 })
+}
+
+/// Words behind cues such as "focus on", and all words of the wishes.
+fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
+    const CUES: [&str; 10] = [
+        "focus on",
+        "concentrate on",
+        "attention to",
+        "emphasise",
+        "emphasize",
+        "in particular:",
+        "additional instructions:",
+        "adds for this summary:",
+        "user asks for",
+        "make sure to include",
+    ];
+    let low = instruction.to_lowercase();
+    let mut out = HashSet::new();
+    let mut add = |text: &str| {
+        let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
+        out.extend(words.map(|w| w.trim_matches('.')).filter(|w| w.len() >= 4 && !STOP.contains(w)).map(str::to_string));
+    };
+    for cue in CUES {
+        for (at, _) in low.match_indices(cue) {
+            let rest = &low[at + cue.len()..];
+            // A cue that ends in a colon announces a paragraph, others a clause.
+            let end = if cue.ends_with(':') { rest.trim_start().find("\n\n").map(|e| e + rest.len() - rest.trim_start().len()) } else { rest.find(['\n', '。']) };
+            add(&rest[..end.unwrap_or(rest.len())]);
+        }
+    }
+    add(&wishes.to_lowercase());
+    out
+}
+
+/// Words that say nothing about a subject.
+const STOP: [&str; 24] = [
+    "that", "this", "with", "what", "from", "have", "which", "when", "will", "into", "them", "they", "their", "summary", "about", "please", "keep",
+    "include", "everything", "focus", "should", "conversation", "user", "preserve",
+];
+
+/// What stands behind "Begin with:" or "Start with:" up to the end of the line.
+fn opening(instruction: &str) -> Option<String> {
+    let low = instruction.to_ascii_lowercase();
+    let at = ["begin with:", "start with:", "begin with \"", "start with \""].iter().find_map(|c| low.find(c).map(|i| i + c.len()))?;
+    let text = instruction[at..].trim_start().split(['\n', '"', '.']).next().unwrap_or("").trim();
+    (!text.is_empty() && text.len() <= 60).then(|| text.to_string())
+}

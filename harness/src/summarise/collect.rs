@@ -1,0 +1,281 @@
+//! Turns the segments of a conversation into weighted candidates for the summary.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::ask::{Ask, Quote};
+use super::cues::{self, Cues};
+use super::outputs::best_lines;
+use super::read::{Segment, Who};
+use super::sentences::{Piece, clip, fold_key, guess_tokens, pieces};
+use super::tools::Tools;
+use super::topic::{self, Topic};
+
+/// A candidate.
+#[derive(Clone, Debug)]
+pub(super) struct Unit<'a> {
+    /// The words.
+    pub text: Cow<'a, str>,
+    /// What it is about.
+    pub topic: Topic,
+    /// How much it matters.
+    pub score: f32,
+    /// Place in the conversation.
+    pub order: u64,
+    /// Guess at its tokens, list mark included.
+    pub tokens: u32,
+    /// The user's own words.
+    pub user: bool,
+    /// Something was cut off at the end.
+    pub cut: bool,
+    /// To be printed letter by letter.
+    pub raw: bool,
+}
+
+/// What stands before the user's words in a summary without headings.
+pub(super) const USER: &str = "User: ";
+
+/// Below this a sentence is not worth a line, even where there is room.
+const LEAST: f32 = 0.7;
+/// A user message longer than this holds something pasted: only its first and last sentences are the user's own words.
+const PASTED: usize = 4_000;
+
+/// Collects the candidates.
+pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> {
+    let last = |who: Who| segments.iter().rposition(|s| s.who == who);
+    let first_user = segments.iter().position(|s| s.who == Who::User);
+    let mut c = Collector {
+        ask,
+        units: Vec::new(),
+        seen: HashMap::new(),
+        tools: Tools::default(),
+        many_messages: ask.headings.iter().any(|h| topic::of_heading(&h.name) == Some(Topic::Message)),
+    };
+    for (n, s) in segments.iter().enumerate() {
+        let place = Place {
+            order: (n as u64) << 24,
+            // 0 = oldest, 1 = newest.
+            fresh: if segments.len() > 1 { n as f32 / (segments.len() - 1) as f32 } else { 1.0 } * ask.recency,
+            first: Some(n) == first_user,
+            last: Some(n) == last(s.who),
+        };
+        match s.who {
+            Who::User => c.user(s.text, &place),
+            Who::Context => c.context(s.text, &place),
+            Who::Assistant => c.assistant(s.text, 1.0, &place),
+            Who::Reasoning => c.assistant(s.text, 0.5, &place),
+            Who::Summary => c.summary(s.text, &place),
+            Who::Call => c.tools.call(s.tool, s.text, place.order, place.fresh),
+            Who::Output => c.output(s.text, s.failed, &place),
+        }
+    }
+    let tools = std::mem::take(&mut c.tools);
+    for (text, topic, score, order) in tools.finish() {
+        c.push(Cow::Owned(text), topic, score, order, false, Cues::PATH);
+    }
+    c.units
+}
+
+struct Place {
+    order: u64,
+    fresh: f32,
+    first: bool,
+    last: bool,
+}
+
+struct Collector<'a, 'k> {
+    ask: &'k Ask,
+    units: Vec<Unit<'a>>,
+    /// Units by the key of their words, so that nothing is said twice.
+    seen: HashMap<u64, usize>,
+    tools: Tools<'a>,
+    many_messages: bool,
+}
+
+impl<'a> Collector<'a, '_> {
+    fn push(&mut self, text: Cow<'a, str>, topic: Topic, mut score: f32, order: u64, user: bool, cues: Cues) {
+        let key = fold_key(&text);
+        if self.ask.own.contains(&key) {
+            return;
+        }
+        if !self.ask.focus.is_empty() && self.in_focus(&text) {
+            score += 1.5;
+        }
+        if score < LEAST {
+            return;
+        }
+        let literal = cues.has(Cues::PATH) || cues.has(Cues::NAME) || cues.has(Cues::NUMBER) || cues.has(Cues::ERROR);
+        let most = match self.ask.quote {
+            Quote::All => 1_200,
+            Quote::Literals if literal => 600,
+            _ if user => 320,
+            _ => 240,
+        };
+        let text = match text {
+            Cow::Borrowed(t) => Cow::Borrowed(clip(t, most)),
+            Cow::Owned(t) => Cow::Owned(clip(&t, most).to_string()),
+        };
+        let cut = fold_key(&text) != key;
+        let tokens = guess_tokens(&text) + 3;
+        let unit = Unit { text, topic, score, order, tokens, user, cut, raw: false };
+        match self.seen.get(&key) {
+            // The place of the first mention, the weight of the strongest.
+            Some(&i) => {
+                let old = &mut self.units[i];
+                if score > old.score {
+                    *old = Unit { order: old.order, user: old.user || user, ..unit };
+                }
+            }
+            None => {
+                self.seen.insert(key, self.units.len());
+                self.units.push(unit);
+            }
+        }
+    }
+
+    fn in_focus(&self, text: &str) -> bool {
+        let low = text.to_lowercase();
+        let mut words = low.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
+        words.any(|w| self.ask.focus.contains(w.trim_matches('.')))
+    }
+
+    fn user(&mut self, text: &'a str, place: &Place) {
+        let mut parts: Vec<Piece<'a>> = Vec::new();
+        pieces(text, |p| parts.push(p));
+        let pasted = text.len() > PASTED;
+        let count = parts.len();
+        for (k, p) in parts.into_iter().enumerate() {
+            let order = place.order + k as u64;
+            if pasted && (12..count.saturating_sub(4)).contains(&k) {
+                continue;
+            }
+            let c = cues::of(p.text);
+            let mut score = 3.0 + literals(c, 0.4) + 0.8 * place.fresh;
+            score += if place.first && k < 4 { 1.5 } else { 0.0 };
+            score += if place.last { 1.2 } else { 0.0 };
+            score += if c.has(Cues::RULE) { 1.5 } else { 0.0 };
+            score += if c.has(Cues::QUESTION) { 0.4 } else { 0.0 };
+            score -= if p.code { 1.6 } else { 0.0 };
+            // Yes, thanks, good morning.
+            score -= if p.text.is_ascii() && p.text.len() < 16 { 2.0 } else { 0.0 };
+            let topic = match () {
+                _ if c.has(Cues::RULE) && !c.has(Cues::QUESTION) => Topic::Constraint,
+                _ if self.many_messages && !place.first && !place.last => Topic::Message,
+                _ => Topic::Request,
+            };
+            self.push(Cow::Borrowed(p.text), topic, score, order, true, c);
+        }
+        if pasted {
+            self.output(text, false, place);
+        }
+    }
+
+    fn context(&mut self, text: &'a str, place: &Place) {
+        let mut k = 0;
+        pieces(text, |p| {
+            let c = cues::of(p.text);
+            // Products show these files again after a compaction, so they hardly need a place in the summary.
+            let score = if c.has(Cues::RULE) && !p.code { 0.9 } else { 0.2 };
+            k += 1;
+            self.push(Cow::Borrowed(p.text), Topic::Constraint, score, place.order + k, false, c);
+        });
+    }
+
+    fn assistant(&mut self, text: &'a str, weight: f32, place: &Place) {
+        let mut k = 0;
+        pieces(text, |p| {
+            k += 1;
+            if p.heading {
+                return;
+            }
+            let c = cues::of(p.text);
+            let mut score = 0.9 + literals(c, 0.35) + told(c) + 0.8 * place.fresh;
+            score += if place.last { 0.8 } else { 0.0 };
+            score -= if c.has(Cues::FILLER) && !c.has(Cues::DECISION) && !c.has(Cues::DONE) { 0.5 } else { 0.0 };
+            score -= if p.code { 1.6 } else { 0.0 };
+            self.push(Cow::Borrowed(p.text), model_topic(c, place.last), score * weight, place.order + k, false, c);
+        });
+    }
+
+    /// Carries an earlier summary forward, a little below fresh words of the user: what is summarised again and again slowly fades.
+    fn summary(&mut self, text: &'a str, place: &Place) {
+        let text = match text.split_once("</analysis>") {
+            Some((_, rest)) => rest,
+            None => text,
+        };
+        let marked = text.lines().filter(|l| l.starts_with("- ") || l.starts_with("* ")).count();
+        let plain = text.lines().filter(|l| !l.trim().is_empty()).count() - marked.min(text.lines().count());
+        let (mut topic, mut begun, mut k) = (None, marked == 0, 0);
+        pieces(text, |p| {
+            k += 1;
+            begun |= p.heading || p.listed;
+            if p.heading {
+                topic = topic::of_heading(p.text);
+            }
+            // A lead-in before the list, or a closing word after it, belongs to the product.
+            if p.heading || !begun || (!p.listed && marked > plain) || p.text == "(none)" {
+                return;
+            }
+            let (words, user) = p.text.strip_prefix(USER).map_or((p.text, false), |w| (w, true));
+            if let Some(path) = path_in_front(words) {
+                self.tools.earlier(path, words, place.order + k);
+                return;
+            }
+            let c = cues::of(words);
+            let guessed = match () {
+                _ if user && c.has(Cues::RULE) => Topic::Constraint,
+                _ if user => Topic::Request,
+                _ => model_topic(c, false),
+            };
+            let topic = topic.unwrap_or(guessed);
+            let kind = match topic {
+                Topic::Constraint => 1.4,
+                Topic::Request | Topic::Message => 0.9,
+                Topic::Decision => 0.6,
+                Topic::Error => 0.2,
+                // Old plans and old states are the first to be out of date.
+                Topic::Next | Topic::Current => -0.6,
+                _ => 0.0,
+            };
+            let score = 2.4 + kind + literals(c, 0.3) + if p.code { -1.0 } else { 0.0 };
+            self.push(Cow::Borrowed(words), topic, score, place.order + k, user, c);
+        });
+    }
+
+    fn output(&mut self, text: &'a str, failed: bool, place: &Place) {
+        for (k, l) in best_lines(text, failed).into_iter().enumerate() {
+            let topic = if l.cues.has(Cues::ERROR) || l.cues.has(Cues::COMPARED) { Topic::Error } else { Topic::Value };
+            let score = l.score + 0.5 * place.fresh;
+            self.push(Cow::Borrowed(l.text), topic, score, place.order + 1_000 + k as u64, false, l.cues);
+        }
+    }
+}
+
+/// Weight of paths, names and numbers.
+fn literals(c: Cues, each: f32) -> f32 {
+    [Cues::PATH, Cues::NAME, Cues::NUMBER].into_iter().filter(|&l| c.has(l)).count() as f32 * each
+}
+
+/// Weight of what the model tells.
+fn told(c: Cues) -> f32 {
+    let parts = [(Cues::DECISION, 1.0), (Cues::DONE, 0.5), (Cues::ERROR, 0.4), (Cues::TODO, 0.6), (Cues::RULE, 0.3)];
+    parts.into_iter().filter(|&(cue, _)| c.has(cue)).map(|(_, w)| w).sum()
+}
+
+fn model_topic(c: Cues, last: bool) -> Topic {
+    match () {
+        _ if last => Topic::Current,
+        _ if c.has(Cues::TODO) => Topic::Next,
+        _ if c.has(Cues::DECISION) => Topic::Decision,
+        _ if c.has(Cues::ERROR) => Topic::Error,
+        _ if c.has(Cues::DONE) => Topic::Progress,
+        _ if c.has(Cues::NUMBER) => Topic::Value,
+        _ => Topic::Progress,
+    }
+}
+
+/// `src/a.ts` of `src/a.ts: edit_file ×2`.
+fn path_in_front(text: &str) -> Option<&str> {
+    let (path, _) = text.split_once(": ")?;
+    (!path.contains(' ') && cues::of(path).has(Cues::PATH)).then_some(path)
+}

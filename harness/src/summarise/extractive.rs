@@ -1,0 +1,118 @@
+//! The default summariser: general rules over what the prompt shows.
+
+use ctxbench_core::provider::prompt::Prompt;
+use ctxbench_core::tokens::o200k;
+
+use super::ask::Ask;
+use super::choose::choose;
+use super::collect::{Unit, collect};
+use super::read::{Reading, Who, read};
+use super::render::render;
+
+/// Longest summary in tokens where the request allows more. Measured with Claude Code: 4,413 and 4,438 tokens from 187,000 and 222,000
+/// (facts/claude-code-and-apis.md §1.3), a median of 4,382 over 873 compactions (facts/peers-and-metrics.md §1b).
+pub const MOST_TOKENS: u64 = 4_400;
+/// Shortest budget: below it headings alone would fill the summary.
+const LEAST_TOKENS: u64 = 300;
+/// Tokens of conversation for one token of summary. Lies between the 2 % of the long sessions in [`MOST_TOKENS`] and the 9 % of the
+/// shortest one measured (61,895 to 5,706, same source).
+const RATIO: u64 = 20;
+
+/// What is said when there is nothing to summarise.
+const NOTHING: &str = "Nothing has been said so far.";
+
+/// Tokens of a summary: a twentieth of the conversation within 300 and 4,400, and never more than the request allows.
+///
+/// The size of the conversation is its bytes / 4, because an exact count of a megabyte takes longer than everything else here.
+pub fn budget(conversation_bytes: usize, max_tokens: Option<u64>) -> u64 {
+    let own = (conversation_bytes as u64 / 4 / RATIO).clamp(LEAST_TOKENS, MOST_TOKENS);
+    max_tokens.map_or(own, |m| m.min(own))
+}
+
+/// Writes the summary.
+pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
+    let reading = read(prompt);
+    let ask = Ask::parse(&reading.instruction, &reading.wishes);
+    let limit = reading.limit(max_tokens);
+    if reading.segments.is_empty() {
+        return nothing(ask, limit);
+    }
+    let units = collect(&reading.segments, &ask);
+    fit(ask, &units, limit, &reading.thoughts(), choose)
+}
+
+impl Reading<'_> {
+    /// Tokens that a summary of this may have.
+    pub(super) fn limit(&self, max_tokens: Option<u64>) -> u64 {
+        budget(self.segments.iter().map(|s| s.text.len()).sum(), max_tokens)
+    }
+
+    /// A short note for the `<analysis>` tags. Products throw it away, so nothing of value goes there.
+    pub(super) fn thoughts(&self) -> String {
+        let count = |w: Who| self.segments.iter().filter(|s| s.who == w).count();
+        let (users, calls, before) = (count(Who::User), count(Who::Call), count(Who::Summary));
+        format!("{users} messages of the user, {calls} tool calls, {before} earlier summaries.")
+    }
+}
+
+/// The answer to an empty conversation.
+pub(super) fn nothing(mut ask: Ask, limit: u64) -> String {
+    (ask.headings, ask.opening, ask.analysis_tag) = (Vec::new(), None, false);
+    let text = if ask.summary_tag { format!("<summary>\n{NOTHING}\n</summary>") } else { NOTHING.to_string() };
+    if o200k(&text) <= limit { text } else { cut(NOTHING, limit) }
+}
+
+/// Prints as much as fits. `pick(units, tokens)` chooses by guessed sizes; the guess is corrected by the exact count of what came out.
+pub(super) fn fit(mut ask: Ask, units: &[Unit<'_>], limit: u64, thoughts: &str, pick: impl Fn(&[Unit<'_>], u64) -> Vec<usize>) -> String {
+    let frame = |ask: &Ask| o200k(&render(ask, units, &[], thoughts));
+    // Where there is room for little, words count more than the form asked for.
+    if 2 * frame(&ask) > limit {
+        ask.analysis_tag = false;
+    }
+    if 2 * frame(&ask) > limit {
+        ask.headings.clear();
+    }
+    if frame(&ask) > limit {
+        (ask.summary_tag, ask.opening) = (false, None);
+    }
+    let room = limit.saturating_sub(frame(&ask));
+    let mut guess = room;
+    let (mut chosen, mut text, mut size) = (Vec::new(), String::new(), 0);
+    for _ in 0..3 {
+        chosen = pick(units, guess);
+        text = render(&ask, units, &chosen, thoughts);
+        size = o200k(&text);
+        let full = size * 100 >= limit * 95 || chosen.len() == units.len();
+        if size <= limit && full {
+            return text;
+        }
+        let guessed: u64 = chosen.iter().map(|&i| u64::from(units[i].tokens)).sum();
+        let real = size.saturating_sub(limit - room).max(1);
+        guess = (room as f64 * 0.985 * guessed.max(1) as f64 / real as f64) as u64;
+    }
+    while size > limit && !chosen.is_empty() {
+        // Drops the weakest, as many as the excess is likely to need.
+        let mut excess = (size - limit) as i64;
+        while excess > 0
+            && let Some(i) = chosen.pop()
+        {
+            excess -= i64::from(units[i].tokens / 2 + 1);
+        }
+        text = render(&ask, units, &chosen, thoughts);
+        size = o200k(&text);
+    }
+    if size <= limit { text } else { cut(&text, limit) }
+}
+
+/// The beginning of a text that has at most `limit` tokens.
+pub(super) fn cut(text: &str, limit: u64) -> String {
+    let mut head = text;
+    loop {
+        let n = o200k(head);
+        if n <= limit {
+            return head.trim_end().to_string();
+        }
+        let shorter = (head.len() as u64 * limit / n) as usize;
+        head = &head[..head.floor_char_boundary(shorter.min(head.len() - 1))];
+    }
+}

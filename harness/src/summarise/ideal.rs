@@ -1,0 +1,112 @@
+//! Summarisers that know the facts: the most a summary could hold, exact or with stated losses.
+//!
+//! A fact is visible when each of its literals stands letter by letter somewhere in the conversation of the prompt. What is not visible
+//! is never written, so a strategy that has thrown a fact away cannot get it back from here.
+
+use std::borrow::Cow;
+
+use ctxbench_core::fact::{Fact, FactKind, Match};
+use ctxbench_core::tokens::{content_hash, o200k};
+
+use super::Job;
+use super::ask::Ask;
+use super::collect::Unit;
+use super::extractive::{fit, nothing};
+use super::read::read;
+use super::topic::Topic;
+
+/// Default probability that `lossy` keeps a visible fact. A choice of ours for a mid-range model.
+pub const KEEP: f64 = 0.8;
+/// Default share of the kept facts that `lossy` gets wrong. A choice of ours.
+pub const DISTORT: f64 = 0.05;
+
+/// What is worth its tokens first when not everything fits.
+const RANK: [FactKind; 8] = [
+    FactKind::Constraint,
+    FactKind::Goal,
+    FactKind::Todo,
+    FactKind::Decision,
+    FactKind::Value,
+    FactKind::Error,
+    FactKind::Artifact,
+    FactKind::Superseded,
+];
+
+/// Every visible fact that fits, as a line of its literals. `rates` = (keep, distort) for losses.
+pub(super) fn write(job: &Job<'_>, rates: Option<(f64, f64)>) -> String {
+    let reading = read(job.prompt);
+    let ask = Ask::parse(&reading.instruction, &reading.wishes);
+    let limit = reading.limit(job.max_tokens);
+    if reading.segments.is_empty() {
+        return nothing(ask, limit);
+    }
+    let said = reading.segments.iter().map(|s| s.text).collect::<Vec<_>>().join("\n");
+    let mut units: Vec<Unit<'_>> = Vec::new();
+    for (n, f) in job.facts.iter().enumerate().filter(|(_, f)| visible(f, &said)) {
+        let Some(text) = outcome(f, job, rates) else { continue };
+        let tokens = o200k(&text) as u32 + 2;
+        let rank = RANK.iter().position(|k| *k == f.kind).unwrap_or(RANK.len());
+        let score = (RANK.len() - rank) as f32;
+        units.push(Unit { text, topic: topic(f.kind), score, order: n as u64, tokens, user: false, cut: false, raw: true });
+    }
+    fit(ask, &units, limit, &reading.thoughts(), by_kind)
+}
+
+/// Whether the conversation carries every literal. The empty second text switches the laxer ways of matching off.
+fn visible(f: &Fact, said: &str) -> bool {
+    !f.tokens.is_empty() && f.matches(said, "") == Match::Verbatim
+}
+
+/// All that fits, the kinds in the order of [`RANK`].
+fn by_kind(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by(|&a, &b| units[b].score.total_cmp(&units[a].score));
+    let mut left = budget;
+    order.retain(|&i| {
+        let cost = u64::from(units[i].tokens);
+        let fits = cost <= left;
+        left -= if fits { cost } else { 0 };
+        fits
+    });
+    order
+}
+
+/// What becomes of a visible fact: its literals, a wrong version of them, or nothing.
+fn outcome<'a>(f: &'a Fact, job: &Job<'_>, rates: Option<(f64, f64)>) -> Option<Cow<'a, str>> {
+    let exact = || f.tokens.join(" · ");
+    let Some((keep, distort)) = rates else { return Some(exact().into()) };
+    if chance(job, &f.id, "keep") >= keep {
+        return None;
+    }
+    Some(if chance(job, &f.id, "distort") < distort { distorted(&exact()).into() } else { exact().into() })
+}
+
+/// A number in [0, 1) that depends on seed, summary and fact alone.
+fn chance(job: &Job<'_>, fact: &str, what: &str) -> f64 {
+    let h = content_hash(format!("{}/{}/{what}/{fact}", job.seed, job.index).as_bytes());
+    (h >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// The last digit changed; without digits the last word dropped; of a single word its last character.
+fn distorted(text: &str) -> String {
+    if let Some(at) = text.rfind(|c: char| c.is_ascii_digit()) {
+        let digit = text.as_bytes()[at] - b'0';
+        return format!("{}{}{}", &text[..at], (digit + 1) % 10, &text[at + 1..]);
+    }
+    match text.trim_end().rfind(char::is_whitespace) {
+        Some(at) => text[..at].trim_end_matches([' ', '·']).to_string(),
+        None => text.chars().take(text.chars().count().saturating_sub(1)).collect(),
+    }
+}
+
+fn topic(kind: FactKind) -> Topic {
+    match kind {
+        FactKind::Goal => Topic::Request,
+        FactKind::Constraint => Topic::Constraint,
+        FactKind::Artifact => Topic::File,
+        FactKind::Decision => Topic::Decision,
+        FactKind::Error => Topic::Error,
+        FactKind::Value | FactKind::Superseded => Topic::Value,
+        FactKind::Todo => Topic::Next,
+    }
+}

@@ -1,0 +1,86 @@
+//! The few lines of a tool result that a summary would mention: errors, totals, values. Real summaries hardly copy the rest.
+
+use super::cues::{self, Cues};
+
+/// Lines kept of one result.
+const MOST: usize = 3;
+
+/// A line worth mentioning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    /// The words.
+    pub text: &'a str,
+    /// Its weight.
+    pub score: f32,
+    /// Its features.
+    pub cues: Cues,
+}
+
+/// The best lines of a result, at most three, in their order.
+pub(super) fn best_lines(text: &str, failed: bool) -> Vec<Line<'_>> {
+    let mut best: Vec<(usize, Line<'_>)> = Vec::with_capacity(MOST + 1);
+    for (n, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let Some(mut found) = weigh(line) else { continue };
+        if failed && best.is_empty() {
+            found.score += 0.6;
+        }
+        if best.len() == MOST && best.iter().all(|(_, b)| b.score >= found.score) {
+            continue;
+        }
+        best.push((n, found));
+        if best.len() > MOST {
+            let worst = (0..best.len()).min_by(|&a, &b| best[a].1.score.total_cmp(&best[b].1.score)).unwrap_or(0);
+            best.remove(worst);
+        }
+    }
+    best.into_iter().map(|(_, l)| l).collect()
+}
+
+fn weigh(line: &str) -> Option<Line<'_>> {
+    if line.len() < 6 || line.len() > 400 || is_code(line) || is_noise(line) {
+        return None;
+    }
+    let c = cues::of(line);
+    let mut score: f32 = 0.0;
+    if c.has(Cues::ERROR) && !(c.has(Cues::NONE) && !c.has(Cues::NUMBER)) {
+        score += 1.6;
+    }
+    if c.has(Cues::COMPARED) {
+        score += 1.0;
+    }
+    if c.has(Cues::TOTAL) && line.bytes().any(|b| b.is_ascii_digit()) {
+        score += 1.0;
+    }
+    if c.has(Cues::NUMBER) {
+        score += 0.35;
+    }
+    if c.has(Cues::NAME) || c.has(Cues::PATH) {
+        score += 0.25;
+    }
+    if line.len() > 200 {
+        score -= 0.3;
+    }
+    (score >= 0.3).then_some(Line { text: line, score, cues: c })
+}
+
+/// Listed source: numbered lines, and lines that end or begin like statements.
+fn is_code(line: &str) -> bool {
+    const BEGINS: [&str; 18] = [
+        "import ", "export ", "const ", "let ", "var ", "fn ", "pub ", "def ", "class ", "return", "//", "/*", "* ", "#include", "if (", "} ",
+        "throw ", "async ",
+    ];
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = &line[digits..];
+    let numbered = digits > 0 && (rest.starts_with(['\t', '|', '→']) || rest.starts_with("  ") || rest.starts_with(" |") || rest.starts_with(": "));
+    let ends = line.ends_with(['{', '}', ';', '(', ',', '[']) || line.ends_with("=>");
+    // `path:12:text`, the hit of a search.
+    let hit = line.split(':').nth(1).is_some_and(|n| !n.is_empty() && n.len() < 6 && n.bytes().all(|b| b.is_ascii_digit())) && line.contains('.');
+    numbered || ends || hit || BEGINS.iter().any(|b| line.starts_with(b))
+}
+
+/// Stack frames, carets, rules, placeholders.
+fn is_noise(line: &str) -> bool {
+    let letters = line.bytes().filter(|b| b.is_ascii_alphanumeric() || !b.is_ascii()).count();
+    line.starts_with("at ") || (line.starts_with('[') && line.ends_with(']')) || letters * 2 < line.len()
+}

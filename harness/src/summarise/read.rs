@@ -1,0 +1,205 @@
+//! Finds in a prompt what is asked and what was said.
+//!
+//! Three shapes of summary requests are known: the whole history followed by one user message with the instruction; one user message
+//! that holds a transcript between tags, instruction and perhaps the summary before; and an instruction as the system message with a
+//! transcript under role headings.
+
+use ctxbench_core::block::Role;
+use ctxbench_core::provider::prompt::{Content, Item, Prompt};
+
+use super::transcript;
+
+/// Who said a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Who {
+    /// The user.
+    User,
+    /// What the product put in the user's place: memory files, environment.
+    Context,
+    /// The model.
+    Assistant,
+    /// The model, thinking.
+    Reasoning,
+    /// A tool call; the text is its arguments.
+    Call,
+    /// A tool result.
+    Output,
+    /// An earlier summary.
+    Summary,
+}
+
+/// One piece of the conversation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment<'a> {
+    /// Who said it.
+    pub who: Who,
+    /// What was said.
+    pub text: &'a str,
+    /// Name of the tool, where known.
+    pub tool: &'a str,
+    /// A result that says it failed.
+    pub failed: bool,
+}
+
+impl<'a> Segment<'a> {
+    /// A segment without a tool.
+    pub fn new(who: Who, text: &'a str) -> Self {
+        Segment { who, text, tool: "", failed: false }
+    }
+}
+
+/// A prompt taken apart.
+#[derive(Debug, Default)]
+pub(super) struct Reading<'a> {
+    /// What is asked of the summariser.
+    pub instruction: String,
+    /// Wishes about summaries in the project's memory files.
+    pub wishes: String,
+    /// The conversation, oldest first.
+    pub segments: Vec<Segment<'a>>,
+}
+
+/// Tags that a product puts around the summary before.
+const PRIOR: [&str; 3] = ["prior-summary", "previous-summary", "earlier-summary"];
+/// Tags around a transcript.
+const TALK: [&str; 3] = ["conversation", "transcript", "history"];
+
+/// Takes a prompt apart.
+pub(super) fn read(prompt: &Prompt) -> Reading<'_> {
+    let beside = |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
+    let (fixed, said): (Vec<&Item>, Vec<&Item>) = prompt.items.iter().partition(|i| beside(i) && plain_text(i).is_some());
+    let system = || fixed.iter().map(|i| i.text()).collect::<Vec<_>>().join("\n");
+    let mut r = Reading::default();
+    let (rest, last) = match said.split_last() {
+        Some((last, rest)) => match &last.content {
+            Content::Text(t) if last.role == Role::User => (rest, Some(&**t)),
+            Content::CompactionTrigger(t) => (rest, Some(&**t)),
+            _ => (&said[..], None),
+        },
+        None => (&said[..], None),
+    };
+    for i in &fixed {
+        r.wishes.extend(compact_section(i.text()));
+    }
+    for i in rest {
+        push_item(&mut r, i);
+    }
+    let Some(text) = last else { return r };
+    if let Some((before, inside, after)) = TALK.iter().find_map(|tag| cut_tag(text, tag)) {
+        r.instruction = system() + "\n" + before + "\n";
+        let kept = take_prior(after, &mut r.segments);
+        r.instruction.push_str(&kept);
+        transcript::split(inside, &mut r.segments);
+    } else if let Some(at) = transcript::first_marker(text) {
+        r.instruction = system() + "\n" + &text[..at];
+        transcript::split(&text[at..], &mut r.segments);
+    } else if rest.is_empty() && !asks_for_summary(text) && asks_for_summary(&system()) {
+        r.instruction = system();
+        transcript::split(text, &mut r.segments);
+    } else {
+        r.instruction = take_prior(text, &mut r.segments);
+    }
+    r
+}
+
+fn plain_text(i: &Item) -> Option<&str> {
+    match &i.content {
+        Content::Text(t) => Some(t),
+        _ => None,
+    }
+}
+
+fn push_item<'a>(r: &mut Reading<'a>, item: &'a Item) {
+    let text = item.text();
+    let segment = match &item.content {
+        Content::Text(_) if item.role == Role::Assistant => Segment::new(Who::Assistant, text),
+        Content::Text(_) => {
+            let s = Segment::new(user_or_other(text), text);
+            if s.who == Who::Context {
+                r.wishes.extend(compact_section(text));
+            }
+            s
+        }
+        Content::Reasoning { .. } => Segment::new(Who::Reasoning, text),
+        Content::Call { name, .. } => Segment { tool: name, ..Segment::new(Who::Call, text) },
+        Content::Output { is_error, .. } => Segment { failed: *is_error, ..Segment::new(Who::Output, text) },
+        Content::Compaction { .. } => Segment::new(Who::Summary, text),
+        Content::Image { .. } | Content::CompactionTrigger(_) => return,
+    };
+    if !text.trim().is_empty() {
+        r.segments.push(segment);
+    }
+}
+
+/// Text from the user's side is the user's own, a memory file or other context, or an earlier summary with a lead-in.
+pub(super) fn user_or_other(text: &str) -> Who {
+    let head = text.trim_start();
+    let first = head.lines().next().unwrap_or("");
+    if head.starts_with("<summary>") || head.starts_with("<analysis>") || is_earlier_summary(head) {
+        Who::Summary
+    } else if is_tag(first) || (text.len() > 400 && (first.contains("AGENTS.md") || first.contains("CLAUDE.md"))) {
+        Who::Context
+    } else {
+        Who::User
+    }
+}
+
+fn is_tag(line: &str) -> bool {
+    let name = line.strip_prefix('<').and_then(|l| l.split(['>', ' ']).next()).unwrap_or("");
+    name.len() > 3 && name.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'))
+}
+
+/// A lead-in that speaks of what went before, with a list behind it.
+fn is_earlier_summary(text: &str) -> bool {
+    const LEAD: [&str; 8] = ["summary", "the conversation", "this session is", "note below", "its note", "spoke", "so far", "continued from"];
+    let head = text[..text.floor_char_boundary(300)].to_lowercase();
+    if !LEAD.iter().any(|c| head.contains(c)) {
+        return false;
+    }
+    let listed = text.lines().filter(|l| l.starts_with("- ") || l.starts_with("* ") || l.starts_with("## ")).take(3).count();
+    listed >= 3 || text.contains("<summary>") || (listed > 0 && text.len() < 800)
+}
+
+/// Words by which a text can be known as a request for a summary.
+fn asks_for_summary(text: &str) -> bool {
+    const CUES: [&str; 8] = ["summar", "sum up", "sum it up", "hand over", "handoff", "take over", "condense", "shorten"];
+    let low = text[..text.floor_char_boundary(4_000)].to_lowercase();
+    CUES.iter().any(|c| low.contains(c))
+}
+
+/// `(before, inside, after)` of a tag; the last closing tag counts, because what was said may quote it.
+fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> {
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    let start = text.find(&open)?;
+    let end = text.rfind(&close).filter(|&e| e >= start + open.len())?;
+    Some((&text[..start], &text[start + open.len()..end], &text[end + close.len()..]))
+}
+
+/// Moves the summary before into the segments and returns what is left of the instruction.
+fn take_prior<'a>(text: &'a str, segments: &mut Vec<Segment<'a>>) -> String {
+    match PRIOR.iter().find_map(|tag| cut_tag(text, tag)) {
+        Some((before, inside, after)) => {
+            if !inside.trim().is_empty() {
+                segments.push(Segment::new(Who::Summary, inside));
+            }
+            format!("{before}\n{after}")
+        }
+        None => text.to_string(),
+    }
+}
+
+/// The part of a memory file under a heading such as `# Compact instructions`.
+fn compact_section(text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if line.starts_with('#') {
+            let low = line.to_lowercase();
+            inside = low.contains("compact") && low.contains("instruction");
+        } else if inside {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    (!out.is_empty()).then_some(out)
+}

@@ -1,0 +1,152 @@
+//! Lines and sentences of a text, and small tools on them.
+
+/// One sentence or line, without its list mark.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    /// The words.
+    pub text: &'a str,
+    /// Between code fences.
+    pub code: bool,
+    /// Stood behind a list mark.
+    pub listed: bool,
+    /// A heading line: `# …`, or numbered with a colon at its end.
+    pub heading: bool,
+}
+
+/// Cuts a text into pieces.
+pub(super) fn pieces<'a>(text: &'a str, mut f: impl FnMut(Piece<'a>)) {
+    let mut code = false;
+    for line in text.lines() {
+        let line = line.trim();
+        if line.starts_with("```") || line.starts_with("~~~") {
+            code = !code;
+            continue;
+        }
+        if let Some(name) = heading(line).filter(|_| !code) {
+            f(Piece { text: name, code, listed: false, heading: true });
+            continue;
+        }
+        let (body, listed) = if code { (line, false) } else { unlist(line) };
+        if code {
+            f(Piece { text: body, code, listed, heading: false });
+        } else {
+            sentences(body, |s| f(Piece { text: s, code, listed, heading: false }));
+        }
+    }
+}
+
+/// The name in a heading line.
+pub(super) fn heading(line: &str) -> Option<&str> {
+    if let Some(rest) = line.strip_prefix('#') {
+        let rest = rest.trim_start_matches('#');
+        return rest.strip_prefix(' ').map(str::trim).filter(|r| !r.is_empty());
+    }
+    let name = numbered(line)?.strip_suffix(':')?;
+    (name.len() <= 60 && name.split_whitespace().count() <= 8).then_some(name)
+}
+
+/// What stands behind `3. ` or `3) `.
+pub(super) fn numbered(line: &str) -> Option<&str> {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = line.get(digits..)?.strip_prefix(['.', ')'])?.strip_prefix(' ')?.trim_start();
+    ((1..=2).contains(&digits) && !rest.is_empty()).then_some(rest)
+}
+
+/// A line without its list or quotation mark, and whether there was one.
+pub(super) fn unlist(line: &str) -> (&str, bool) {
+    for mark in ["- ", "* ", "• ", "+ ", "> "] {
+        if let Some(rest) = line.strip_prefix(mark) {
+            return (unlist(rest.trim_start()).0, true);
+        }
+    }
+    numbered(line).map_or((line, false), |rest| (rest, true))
+}
+
+/// Cuts a line at the ends of its sentences.
+pub(super) fn sentences<'a>(line: &'a str, mut f: impl FnMut(&'a str)) {
+    let mut from = 0;
+    let mut chars = line.char_indices().peekable();
+    while let Some((i, c)) = chars.next() {
+        let end = match c {
+            '。' | '！' | '？' => i + c.len_utf8(),
+            '.' | '!' | '?' => {
+                while let Some((_, '"' | '\'' | ')' | '*' | '`' | '”')) = chars.peek() {
+                    chars.next();
+                }
+                let end = chars.peek().map_or(line.len(), |p| p.0);
+                let rest = &line[end..];
+                let next = rest.trim_start();
+                let starts = next.chars().next().is_none_or(|n| !n.is_lowercase());
+                if !rest.starts_with(char::is_whitespace) || !starts || (c == '.' && is_abbreviation(&line[from..i])) {
+                    continue;
+                }
+                end
+            }
+            _ => continue,
+        };
+        push(&line[from..end], &mut f);
+        from = end;
+    }
+    push(&line[from..], &mut f);
+}
+
+fn push<'a>(s: &'a str, f: &mut impl FnMut(&'a str)) {
+    let s = s.trim();
+    if s.chars().filter(|c| c.is_alphanumeric()).take(2).count() == 2 {
+        f(s);
+    }
+}
+
+fn is_abbreviation(before: &str) -> bool {
+    let word = before.rsplit(char::is_whitespace).next().unwrap_or("").trim_start_matches('(');
+    word.chars().count() <= 1 || matches!(word, "e.g" | "i.e" | "etc" | "vs" | "cf" | "Mr" | "Mrs" | "Dr" | "No" | "z.B" | "bzw")
+}
+
+/// A text on one line with single spaces, without tags that would close the summary.
+pub(super) fn tidy(text: &str) -> String {
+    const TAGS: [&str; 4] = ["<summary>", "</summary>", "<analysis>", "</analysis>"];
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    // Removing one tag can put the halves of another together.
+    while let Some(tag) = TAGS.iter().find(|t| out.contains(**t)) {
+        out = out.replace(tag, "");
+    }
+    out
+}
+
+/// Shortens to about `most` characters at the end of a clause or word.
+pub(super) fn clip(text: &str, most: usize) -> &str {
+    let Some((end, _)) = text.char_indices().nth(most) else { return text };
+    let head = &text[..end];
+    let clause = head.rfind([',', ';', '，', '、', '；']).filter(|&i| i > end / 2);
+    let at = clause.or_else(|| head.rfind(' ').filter(|&i| i > end / 2)).unwrap_or(end);
+    head[..at].trim_end_matches([',', ';', ' '])
+}
+
+/// Hash of the letters and digits of a text in lower case: equal for what a reader would call the same sentence.
+pub(super) fn fold_key(text: &str) -> u64 {
+    let mut h: u64 = 0xcbf2_9ce4_8422_2325;
+    for b in text.bytes().filter(|b| b.is_ascii_alphanumeric() || !b.is_ascii()) {
+        h = (h ^ u64::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3);
+    }
+    h
+}
+
+/// A quick guess at o200k tokens: four ASCII bytes, or one character of another script, with a little for digits and punctuation.
+pub(super) fn guess_tokens(text: &str) -> u32 {
+    let (mut plain, mut odd, mut wide) = (0u32, 0u32, 0u32);
+    for b in text.bytes() {
+        match b {
+            b'a'..=b'z' | b'A'..=b'Z' | b' ' => plain += 1,
+            0..=0x7f => odd += 1,
+            0xc0.. => wide += 1,
+            _ => {}
+        }
+    }
+    plain.div_ceil(5) + odd.div_ceil(2) + wide
+}

@@ -1,0 +1,131 @@
+//! Splits a transcript, the conversation as one text, into segments.
+
+use super::read::{Segment, Who, user_or_other};
+
+/// A line that says who speaks next: who, tool, and where its own text begins.
+struct Marker<'a> {
+    who: Who,
+    tool: &'a str,
+    failed: bool,
+    text_at: usize,
+}
+
+/// Position of the first line that says who speaks: the text begins with one, or a `[User]:` stands somewhere in it.
+pub(super) fn first_marker(text: &str) -> Option<usize> {
+    let mut at = 0;
+    let mut begun = false;
+    for line in text.split_inclusive('\n') {
+        let marked = marker(line).is_some();
+        // A `# USER` further down may be a heading of the instruction; a bracket with a colon cannot.
+        if marked && (!begun || line.starts_with('[')) {
+            return Some(at);
+        }
+        begun |= !line.trim().is_empty();
+        at += line.len();
+    }
+    None
+}
+
+/// Splits at the markers and adds the segments. Text before the first marker counts as the user's.
+pub(super) fn split<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
+    let mut open: (Who, &str, bool, usize) = (Who::User, "", false, 0);
+    let mut headed = false;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if let Some(m) = marker(line) {
+            push(out, open, &text[open.3..at], headed);
+            headed = line.starts_with('#');
+            open = (m.who, m.tool, m.failed, at + m.text_at);
+        }
+        at += line.len();
+    }
+    push(out, open, &text[open.3..], headed);
+}
+
+fn push<'a>(out: &mut Vec<Segment<'a>>, (who, tool, failed, _): (Who, &'a str, bool, usize), text: &'a str, headed: bool) {
+    let text = text.trim();
+    if text.is_empty() && tool.is_empty() {
+        return;
+    }
+    match who {
+        Who::Call if tool.is_empty() => {
+            let name = text.split(['(', ' ', '{', '\n']).next().unwrap_or("");
+            let arguments = text[name.len()..].trim_start_matches('(');
+            out.push(Segment { who, tool: name, text: arguments.strip_suffix(')').unwrap_or(arguments), failed });
+        }
+        Who::User if headed && names_a_result(text) => {
+            let failed = text.lines().next().is_some_and(|l| l.ends_with(" failed:"));
+            out.push(Segment { failed, ..Segment::new(Who::Output, text) });
+        }
+        Who::User => out.push(Segment::new(user_or_other(text), text)),
+        Who::Assistant if headed => split_calls(text, out),
+        _ => out.push(Segment { who, text, tool, failed }),
+    }
+}
+
+/// Products without tools write results as text of the user: a line `name:` or `name failed:` in front.
+fn names_a_result(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or("").trim_end();
+    let Some(name) = first.strip_suffix(':') else { return false };
+    let name = name.strip_suffix(" failed").unwrap_or(name);
+    is_tool_name(name) && text.len() > first.len()
+}
+
+fn is_tool_name(name: &str) -> bool {
+    (2..=40).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+}
+
+/// The same products write calls as lines `name {…}` of the assistant.
+fn split_calls<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
+    let (mut from, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        if let Some((name, arguments)) = line.split_once(" {").filter(|(n, a)| is_tool_name(n) && a.trim_end().ends_with('}')) {
+            if !text[from..at].trim().is_empty() {
+                out.push(Segment::new(Who::Assistant, &text[from..at]));
+            }
+            out.push(Segment { tool: name, ..Segment::new(Who::Call, arguments) });
+            from = at + line.len();
+        }
+        at += line.len();
+    }
+    if !text[from..].trim().is_empty() {
+        out.push(Segment::new(Who::Assistant, &text[from..]));
+    }
+}
+
+/// `[User]: …`, `[Assistant tool call]: …`, or a heading line such as `# USER` and `# RESULT grep`.
+fn marker(line: &str) -> Option<Marker<'_>> {
+    match line.as_bytes().first()? {
+        b'[' => bracketed(line),
+        b'#' => headed(line),
+        _ => None,
+    }
+}
+
+fn bracketed(line: &str) -> Option<Marker<'_>> {
+    let end = line.find("]:").filter(|&e| e < 40)?;
+    let who = match &line[1..end] {
+        "User" | "Human" => Who::User,
+        "Assistant" => Who::Assistant,
+        "Assistant reasoning" | "Assistant thinking" => Who::Reasoning,
+        "Assistant tool call" | "Tool call" | "Assistant tool calls" => Who::Call,
+        "Tool result" | "Tool error" | "Tool output" => Who::Output,
+        "Summary" | "Previous summary" => Who::Summary,
+        _ => return None,
+    };
+    Some(Marker { who, tool: "", failed: &line[1..end] == "Tool error", text_at: end + 2 })
+}
+
+fn headed(line: &str) -> Option<Marker<'_>> {
+    let rest = line.strip_prefix("# ")?.trim_end();
+    let (word, tool) = rest.split_once(' ').unwrap_or((rest, ""));
+    let who = match word {
+        "USER" | "HUMAN" => Who::User,
+        "ASSISTANT" => Who::Assistant,
+        "CALL" => Who::Call,
+        "RESULT" | "TOOL" => Who::Output,
+        _ => return None,
+    };
+    let fits = if matches!(who, Who::Call | Who::Output) { tool.is_empty() || is_tool_name(tool) } else { tool.is_empty() };
+    fits.then_some(Marker { who, tool, failed: false, text_at: line.len() })
+}
