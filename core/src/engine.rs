@@ -8,7 +8,7 @@ use crate::block::{Block, BlockKind, CallRef, Draft, Form, Media, MessageId, Ori
 use crate::context::{Context, EditError};
 use crate::history::{History, Part};
 use crate::ledger::Ledger;
-use crate::provider::Model;
+use crate::provider::{self, Model};
 use crate::record::CompactionKind;
 use crate::request::{ModelError, Phase, Purpose, Reply, ReplyPart, Request, Tools, Usage};
 use crate::session::Millis;
@@ -197,6 +197,8 @@ pub struct Engine {
     pub default_breakpoints: bool,
     world: Box<dyn World>,
     requests: u64,
+    /// Oldest tool results that the provider cleared in the last request.
+    server_cleared: usize,
 }
 
 impl Engine {
@@ -213,6 +215,7 @@ impl Engine {
             model,
             world,
             requests: 0,
+            server_cleared: 0,
         }
     }
 
@@ -278,6 +281,9 @@ impl Engine {
     /// Sends a request; usage and cost go to the ledger.
     pub async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
         let reply = self.world.send(request).await;
+        if let Ok(r) = &reply {
+            self.note_server_clear(request, r.applied.cleared_tool_uses);
+        }
         self.requests += 1;
         if let Ok(r) = &reply {
             self.ledger.add(request, r);
@@ -289,6 +295,16 @@ impl Engine {
             }
         }
         reply
+    }
+
+    /// The provider cleared more tool results than before: a compaction, though the view that we keep stays as it is.
+    fn note_server_clear(&mut self, request: &Request, cleared: usize) {
+        let known = std::mem::replace(&mut self.server_cleared, cleared);
+        if cleared > known {
+            let before = provider::cleared_view(&request.blocks, known);
+            let after = provider::cleared_view(&request.blocks, cleared);
+            self.note(Event::Compaction { kind: CompactionKind::Clear, mechanism: "clear_tool_uses", phase: Phase::MidTurn, before, after });
+        }
     }
 
     /// The provider's count of a request if it offers one, else the exact local count. Never an estimate.

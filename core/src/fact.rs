@@ -1,6 +1,7 @@
 //! Facts: what a session establishes and what later points need. Matching of a fact in a text.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// What sort of thing a fact is; retention is always reported per kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,6 +70,9 @@ pub struct Fact {
     /// The fact that replaces this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
+    /// Fields this build does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// How well a text carries a fact, best first.
@@ -169,6 +173,7 @@ mod tests {
             arises: "m1".into(),
             needs: vec![],
             superseded_by: None,
+            extra: Map::new(),
         }
     }
 

@@ -118,11 +118,17 @@ pub enum Entry {
     System {
         /// Its text.
         text: String,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
     },
     /// Tool definitions offered with every normal request.
     Tools {
         /// JSON objects with `name`, `description`, `input_schema`.
         definitions: Vec<Value>,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
     },
     /// A memory file such as CLAUDE.md or AGENTS.md.
     Memory {
@@ -130,11 +136,17 @@ pub enum Entry {
         path: String,
         /// Contents.
         text: String,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
     },
     /// Overview of the code base.
     RepoMap {
         /// The map.
         text: String,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
     },
     /// A file in the chat.
     File {
@@ -145,6 +157,9 @@ pub enum Entry {
         /// `editable` or `read_only`.
         #[serde(default)]
         mode: FileMode,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
     },
     /// A user message.
     User(UserEntry),
@@ -160,6 +175,9 @@ pub enum Entry {
         /// ms since session start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Millis>,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
     },
     /// Back to an earlier message.
     Rewind {
@@ -168,15 +186,29 @@ pub enum Entry {
         /// `conversation`, `code` or `both`.
         #[serde(default)]
         mode: String,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
     },
     /// A fresh conversation in the same session.
-    Clear,
+    Clear {
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
+    },
     /// The program ended and the session was opened again.
-    Restart,
+    Restart {
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
+    },
     /// Nothing happens for a while.
     Idle {
         /// Length in ms.
         ms: Millis,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
     },
     /// What the original program did here.
     RecordedCompaction {
@@ -192,6 +224,9 @@ pub enum Entry {
         /// ms since session start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Millis>,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
     },
     /// Something the session establishes, for retention.
     Fact(Fact),

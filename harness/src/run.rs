@@ -153,7 +153,7 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         say(&format!("prices of {}", m.name), m.source.clone());
     }
     let d = Defaults::STATED;
-    say("summaries", format!("written by the {} summariser (modelled)", plan.options.summariser));
+    say("summaries", format!("written by the {} summariser (modelled)", plan.options.summariser.name()));
     say("think time", format!("from the session, else {} s before a user message and {} s for tools", d.think_ms / 1_000, d.tools_ms / 1_000));
     let rereads = if plan.options.rereads { "once per loss, whole, charged (modelled)" } else { "switched off" };
     say("re-reads", rereads.to_string());

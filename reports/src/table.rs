@@ -41,10 +41,10 @@ pub fn table(results: &Results, options: TableOptions) -> String {
         for line in block_lines(&block, width) {
             push(&mut out, &line, options.color);
         }
-        for line in wrap(&view::modelled(results), width, "  ") {
-            push(&mut out, &Line::Faint(line), options.color);
-        }
         out.push('\n');
+    }
+    for line in wrap(&view::modelled_names(results), width, "  ") {
+        push(&mut out, &Line::Faint(line), options.color);
     }
     for line in legend(width) {
         push(&mut out, &Line::Faint(line), options.color);

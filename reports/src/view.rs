@@ -176,19 +176,35 @@ pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
 pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for r in &block.runs {
-        for f in r.integrity.iter().take(3) {
-            let (rule, detail) = (fmt::one_line(&f.rule), fmt::one_line(&f.detail));
-            out.push(format!("{}: INTEGRITY FAILURE at request {}: {rule}: {detail}", r.strategy.label, f.request));
+        // One line per rule and row: how often, and the first case in full.
+        let mut rules: Vec<(&str, u64, String)> = Vec::new();
+        for f in &r.integrity {
+            match rules.iter_mut().find(|(rule, ..)| *rule == f.rule) {
+                Some((_, n, _)) => *n += 1,
+                None => rules.push((&f.rule, 1, format!("request {}: {}", f.request, fmt::one_line(&f.detail)))),
+            }
         }
-        let told = r.integrity.len().min(3) as u64;
-        if integrity(r) > told {
-            out.push(format!("{}: INTEGRITY FAILURES, {} more", r.strategy.label, integrity(r) - told));
+        for (rule, n, first) in rules {
+            let times = if n == 1 { String::new() } else { format!(" ×{n}, first") };
+            out.push(format!("{}: INTEGRITY FAILURE: {}{times} at {first}", r.strategy.label, fmt::one_line(rule)));
+        }
+        if r.integrity.is_empty() && integrity(r) > 0 {
+            out.push(format!("{}: INTEGRITY FAILURES, {} of them", r.strategy.label, integrity(r)));
         }
     }
     for r in block.runs.iter().filter(|r| rank(r) == 1 && r.status != Status::NotApplicable) {
         out.extend(ending(r).map(|e| format!("{}: {e}", r.strategy.label)));
     }
     out
+}
+
+/// `modelled: …`: what is a model's word and not a measurement, by name only.
+pub(crate) fn modelled_names(results: &Results) -> String {
+    if results.assumptions.is_empty() {
+        return "modelled: not stated in these results".into();
+    }
+    let names: Vec<String> = results.assumptions.keys().map(|k| fmt::one_line(k)).collect();
+    format!("modelled: {} (parameters in index.html)", names.join(", "))
 }
 
 /// `modelled: …`: what is a model's word and not a measurement, with its parameters.

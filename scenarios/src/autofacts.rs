@@ -59,7 +59,7 @@ fn find(session: &Session) -> Vec<Fact> {
     let main = None;
     for entry in &session.entries {
         match entry {
-            Entry::System { text } | Entry::RepoMap { text } | Entry::Memory { text, .. } | Entry::File { text, .. } => {
+            Entry::System { text, .. } | Entry::RepoMap { text, .. } | Entry::Memory { text, .. } | Entry::File { text, .. } => {
                 windows.entry(main).or_default().see(text);
             }
             Entry::User(m) => {
@@ -72,7 +72,7 @@ fn find(session: &Session) -> Vec<Fact> {
                 let window = windows.entry(m.agent.as_deref()).or_default();
                 texts(&m.content(), |t| window.introduce(t, &m.call_id, &mut candidates));
             }
-            Entry::Clear => windows.clear(),
+            Entry::Clear { .. } => windows.clear(),
             _ => {}
         }
     }
@@ -91,6 +91,7 @@ fn find(session: &Session) -> Vec<Fact> {
                 arises: c.call_id,
                 needs: c.needs,
                 superseded_by: None,
+                extra: Default::default(),
             });
         }
     }

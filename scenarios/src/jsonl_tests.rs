@@ -71,16 +71,37 @@ fn word() -> impl Strategy<Value = String> {
     "[a-zA-Zäß€\" \n\\\\{}]{0,12}"
 }
 
+/// Fields that no build knows.
+fn unknown() -> impl Strategy<Value = Map<String, Value>> {
+    let value = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        word().prop_map(Value::from),
+        word().prop_map(|w| serde_json::json!({ "deep": [w, { "type": "user", "extra": 1.5 }] })),
+    ];
+    proptest::collection::btree_map("x_[a-z]{1,4}", value, 0..3).prop_map(|m| m.into_iter().collect())
+}
+
 fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
     let at = proptest::option::of(any::<u32>().prop_map(u64::from));
     prop_oneof![
-        word().prop_map(|text| vec![Entry::System { text }]),
-        (word(), word()).prop_map(|(path, text)| vec![Entry::File { path, text, mode: FileMode::ReadOnly }]),
-        (word(), at.clone())
-            .prop_map(move |(t, at)| { vec![Entry::User(UserEntry { id: format!("m{i}"), text: Some(t), at, ..UserEntry::default() })] }),
-        (word(), word(), word(), any::<bool>()).prop_map(move |(text, reasoning, arguments, inner)| {
+        (word(), unknown()).prop_map(|(text, extra)| vec![Entry::System { text, extra }]),
+        unknown().prop_map(|extra| vec![Entry::Tools { definitions: vec![serde_json::json!({ "name": "run" })], extra }]),
+        (word(), word(), unknown()).prop_map(|(path, text, extra)| {
+            let (map, memory) = (Entry::RepoMap { text: text.clone(), extra: extra.clone() }, (path.clone(), text.clone(), extra.clone()));
+            vec![
+                map,
+                Entry::Memory { path: memory.0, text: memory.1, extra: memory.2 },
+                Entry::File { path, text, mode: FileMode::ReadOnly, extra },
+            ]
+        }),
+        (word(), at.clone(), unknown()).prop_map(move |(t, at, extra)| {
+            vec![Entry::User(UserEntry { id: format!("m{i}"), text: Some(t), at, extra, ..UserEntry::default() })]
+        }),
+        (word(), word(), word(), any::<bool>(), unknown()).prop_map(move |(text, reasoning, arguments, inner, extra)| {
             let call = SessionCall { id: format!("c{i}"), name: "run".into(), arguments };
-            let mut a = AssistantEntry { id: format!("m{i}"), ..AssistantEntry::default() };
+            let mut a = AssistantEntry { id: format!("m{i}"), extra: extra.clone(), ..AssistantEntry::default() };
             if inner {
                 let thought = SessionPart::Reasoning { text: reasoning, encrypted: Some("e".into()) };
                 a.parts = Some(vec![thought, SessionPart::Text { text: text.clone() }, SessionPart::Call(call)]);
@@ -88,24 +109,33 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
                 (a.text, a.reasoning, a.calls) = (Some(text.clone()), Some(reasoning), vec![call]);
             }
             a.usage = Some(RecordedUsage { input: 1, output: 2, cache_read: 3, cache_write: 4 });
-            a.extra.insert("mood".into(), "good".into());
-            vec![Entry::Assistant(a), Entry::Tool(ToolEntry { call_id: format!("c{i}"), output: Some(text), ..ToolEntry::default() })]
+            let result = ToolEntry { call_id: format!("c{i}"), output: Some(text), extra, ..ToolEntry::default() };
+            vec![Entry::Assistant(a), Entry::Tool(result)]
         }),
-        (word(), at).prop_map(|(s, at)| vec![Entry::RecordedCompaction { pre_tokens: at, post_tokens: None, summary: Some(s), at }]),
-        Just(vec![Entry::Clear, Entry::Restart, Entry::Idle { ms: 5 }, Entry::Compact { instructions: None, at: None }]),
+        (word(), at.clone(), unknown())
+            .prop_map(|(s, at, extra)| vec![Entry::RecordedCompaction { pre_tokens: at, post_tokens: None, summary: Some(s), at, extra }]),
+        (at, unknown()).prop_map(|(at, extra)| {
+            vec![
+                Entry::Clear { extra: extra.clone() },
+                Entry::Restart { extra: extra.clone() },
+                Entry::Idle { ms: 5, extra: extra.clone() },
+                Entry::Compact { instructions: None, at, extra },
+            ]
+        }),
     ]
 }
 
 fn session() -> impl Strategy<Value = Session> {
     (0usize..8).prop_flat_map(|n| {
         let entries: Vec<_> = (0..n).map(|i| entry(i).boxed()).collect();
-        (entries, word(), proptest::option::of(any::<u32>())).prop_map(|(groups, title, window)| {
+        (entries, word(), proptest::option::of(any::<u32>()), unknown()).prop_map(|(groups, title, window, extra)| {
             let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
+            entries.push(Entry::Rewind { to: "last".into(), mode: "both".into(), extra: extra.clone() });
             entries.push(Entry::User(UserEntry { id: "last".into(), text: Some("bye".into()), ..UserEntry::default() }));
             let context_window = window.map(u64::from);
-            let header = Header { version: 1, id: "s".into(), title, context_window, ..Header::default() };
+            let header = Header { version: 1, id: "s".into(), title, context_window, extra: extra.clone(), ..Header::default() };
             let (id, arises, needs) = ("f".into(), "last".into(), vec!["last".into()]);
-            let fact = Fact { id, kind: FactKind::Todo, tokens: vec!["x".into()], arises, needs, superseded_by: None };
+            let fact = Fact { id, kind: FactKind::Todo, tokens: vec!["x".into()], arises, needs, superseded_by: None, extra };
             Session { header, entries, facts: vec![fact] }
         })
     })

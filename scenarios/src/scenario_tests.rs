@@ -71,7 +71,7 @@ fn a_scenario_is_a_session_with_a_story() {
     assert_eq!((s.id.as_str(), s.scale, s.expect.requests), ("small", 0.5, Some(2)));
     assert_eq!(s.expect.strategies["codex"]["compactions"].as_integer(), Some(1));
     assert_eq!(s.session.header.context_window, Some(1000));
-    let [Entry::Tools { definitions }, Entry::User(user), Entry::Assistant(a), Entry::Tool(tool)] = s.session.entries.as_slice() else {
+    let [Entry::Tools { definitions, .. }, Entry::User(user), Entry::Assistant(a), Entry::Tool(tool)] = s.session.entries.as_slice() else {
         panic!("{:?}", s.session.entries)
     };
     assert_eq!(definitions.len(), 1);

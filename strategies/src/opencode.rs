@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
 use ctxbench_core::compaction::{PruneRule, PruneStep, prune_walk};
 use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
 use ctxbench_core::engine::{Engine, Incoming};
@@ -252,6 +252,8 @@ impl OpenCode {
         let prior = self.hide_compactions(&mut messages);
         let tail = self.tail_start(s, &messages);
         let head = &messages[..tail.unwrap_or(messages.len())];
+        let (prior, prior_origin) = prior.unzip();
+        let prior_origin = prior_origin.unwrap_or_default();
         let request = self.summary_request(s, phase, head, prior);
         let reply = match s.send(&request).await {
             Ok(reply) if !reply.has_calls() => reply,
@@ -268,7 +270,8 @@ impl OpenCode {
             }
         };
         let text = reply.text().unwrap_or_default();
-        let origin = head.iter().flat_map(|&i| self.log[i].origin()).collect();
+        // The new summary stands for the head and for what the summary before it stood for.
+        let origin = head.iter().flat_map(|&i| self.log[i].origin()).chain(prior_origin).collect();
         let summary = s.synthetic(BlockKind::Summary, Role::Assistant, text, origin);
         let tail_id = tail.map(|t| self.log[messages[t]].id());
         self.log.set_tail(parent, tail_id);
@@ -309,21 +312,21 @@ impl OpenCode {
     }
 
     /// Takes finished marker-summary pairs out and returns the text of the newest summary.
-    fn hide_compactions(&self, messages: &mut Vec<usize>) -> Option<String> {
+    fn hide_compactions(&self, messages: &mut Vec<usize>) -> Option<(String, Vec<Origin>)> {
         let mut hidden: HashSet<MessageId> = HashSet::new();
-        let mut prior = None;
+        let mut prior: Option<(MessageId, String, Vec<Origin>)> = None;
         for &i in messages.iter() {
             let e = &self.log[i];
             if e.stored.summary && e.stored.finished && !e.stored.error
                 && let Some(p) = e.stored.parent.filter(|p| self.log.is_marker(*p)) {
                     hidden.extend([p, e.id()]);
-                    if prior.as_ref().is_none_or(|(id, _)| *id < e.id()) {
-                        prior = Some((e.id(), e.text()));
+                    if prior.as_ref().is_none_or(|(id, ..)| *id < e.id()) {
+                        prior = Some((e.id(), e.text(), e.origin()));
                     }
                 }
         }
         messages.retain(|&i| !hidden.contains(&self.log[i].id()));
-        prior.map(|(_, text)| text)
+        prior.map(|(_, text, origin)| (text, origin))
     }
 
     fn tail_start(&self, s: &Engine, messages: &[usize]) -> Option<usize> {

@@ -6,6 +6,7 @@ mod anthropic_reply;
 mod cache;
 #[cfg(test)]
 mod cache_tests;
+mod edits;
 mod errors;
 mod json;
 mod models;
@@ -14,7 +15,7 @@ mod openai_reply;
 mod openai_responses;
 mod plan;
 mod price;
-mod prompt;
+pub mod prompt;
 mod tools;
 mod wire;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod wire_properties;
 mod wire_tests;
 
 pub use cache::{CacheUse, PromptCache};
+pub use edits::{CLEARED, ClearRule, clear_tool_uses, cleared_view, will_clear};
 pub use models::{CacheRule, Capabilities, DEFAULT_MODEL, Latency, Model, Prices, Provider, UnknownModel, Wire, catalogue, find};
 pub use price::{Cost, cost, cost_with_read_share};
 pub use prompt::{Content, Item, Prompt, billed_tokens};

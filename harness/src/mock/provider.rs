@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::fact::Fact;
-use ctxbench_core::provider::{self, CacheUse, Content, Item, Model, Prompt, PromptCache, Wire, billed_tokens};
+use ctxbench_core::provider::{self, CLEARED, CacheUse, ClearRule, Content, Item, Model, Prompt, PromptCache, Wire, billed_tokens};
 use ctxbench_core::request::{Applied, ModelError, Reply, ReplyPart, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 
@@ -37,8 +37,6 @@ pub struct ProviderModel {
     summaries: u64,
 }
 
-/// What stands in the place of a tool result that the provider cleared. Its real words are not published.
-const CLEARED: &str = "(cleared by the provider)";
 /// Most tokens of a summary made by the provider; assumed.
 const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 
@@ -189,9 +187,6 @@ fn compaction_due(prompt: &Prompt, total: u64) -> Option<Option<Arc<str>>> {
 }
 
 fn clear_tool_uses(prompt: &mut Prompt, trigger: u64, keep: usize, at_least: u64, exclude: &[String], applied: &mut Applied) {
-    if prompt.tokens() < trigger {
-        return;
-    }
     let mut names: HashMap<Arc<str>, Arc<str>> = HashMap::new();
     for i in &prompt.items {
         if let Content::Call { id, name, .. } = &i.content {
@@ -204,12 +199,10 @@ fn clear_tool_uses(prompt: &mut Prompt, trigger: u64, keep: usize, at_least: u64
             _ => false,
         })
         .collect();
-    let old = &results[..results.len().saturating_sub(keep)];
-    let cleared = billed_tokens(CLEARED, None, None, false);
-    let freed: u64 = old.iter().map(|&i| prompt.items[i].tokens().saturating_sub(cleared)).sum();
-    if old.is_empty() || freed < at_least {
-        return;
-    }
+    let placeholder = billed_tokens(CLEARED, None, None, false);
+    let freed: Vec<u64> = results.iter().map(|&i| prompt.items[i].tokens().saturating_sub(placeholder)).collect();
+    let (gone, tokens) = provider::clear_tool_uses(prompt.tokens(), &freed, ClearRule { trigger, keep, at_least });
+    let old = &results[..gone];
     for &i in old {
         let item = &prompt.items[i];
         if let Content::Output { id, is_error, .. } = &item.content {
@@ -217,8 +210,8 @@ fn clear_tool_uses(prompt: &mut Prompt, trigger: u64, keep: usize, at_least: u64
             prompt.items[i] = Item::new(item.role, content, item.message, item.cache);
         }
     }
-    applied.cleared_tool_uses = old.len();
-    applied.cleared_tokens = freed;
+    applied.cleared_tool_uses = gone;
+    applied.cleared_tokens = tokens;
 }
 
 /// Output tokens of reply contents, by the same yardstick as input.

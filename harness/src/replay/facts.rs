@@ -117,7 +117,7 @@ mod tests {
     use ctxbench_core::fact::FactKind;
 
     fn fact(id: &str, token: &str, arises: &str) -> Fact {
-        Fact { id: id.into(), kind: FactKind::Value, tokens: vec![token.into()], arises: arises.into(), needs: vec![], superseded_by: None }
+        Fact { id: id.into(), kind: FactKind::Value, tokens: vec![token.into()], arises: arises.into(), needs: vec![], superseded_by: None, extra: Default::default() }
     }
 
     fn block(kind: BlockKind, text: &str, message: u32) -> Arc<Block> {

@@ -118,10 +118,10 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
     }
     for e in &session.entries {
         match e {
-            Entry::System { text } => out.base.push(block(BlockKind::Base, Role::System, text.clone())),
-            Entry::Tools { definitions } => out.tools = Tools::new(&tool_definitions(model.wire, definitions)),
-            Entry::Memory { path, text } => out.context.push(block(BlockKind::Context, Role::User, format!("# {path}\n\n{text}"))),
-            Entry::RepoMap { text } => out.repo_map.push(block(BlockKind::RepoMap, Role::User, text.clone())),
+            Entry::System { text, .. } => out.base.push(block(BlockKind::Base, Role::System, text.clone())),
+            Entry::Tools { definitions, .. } => out.tools = Tools::new(&tool_definitions(model.wire, definitions)),
+            Entry::Memory { path, text, .. } => out.context.push(block(BlockKind::Context, Role::User, format!("# {path}\n\n{text}"))),
+            Entry::RepoMap { text, .. } => out.repo_map.push(block(BlockKind::RepoMap, Role::User, text.clone())),
             Entry::File { path, text, .. } => out.files.push(block(BlockKind::File, Role::User, format!("{path}\n\n{text}"))),
             _ => {}
         }

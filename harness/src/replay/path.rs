@@ -72,11 +72,11 @@ impl Path {
             match e {
                 Entry::User(u) if u.agent.is_none() => b.user(u),
                 Entry::Assistant(a) if a.agent.is_none() => b.assistant(a, &results),
-                Entry::Compact { instructions, at } => b.push(Action::Compact { instructions: instructions.clone() }, *at, vec![]),
+                Entry::Compact { instructions, at, .. } => b.push(Action::Compact { instructions: instructions.clone() }, *at, vec![]),
                 Entry::Rewind { to, .. } => b.push(Action::Rewind { to: to.clone() }, None, vec![]),
-                Entry::Clear => b.push(Action::Clear, None, vec![]),
-                Entry::Restart => b.push(Action::Restart, None, vec![]),
-                Entry::Idle { ms } => b.push(Action::Idle { ms: *ms }, None, vec![]),
+                Entry::Clear { .. } => b.push(Action::Clear, None, vec![]),
+                Entry::Restart { .. } => b.push(Action::Restart, None, vec![]),
+                Entry::Idle { ms, .. } => b.push(Action::Idle { ms: *ms }, None, vec![]),
                 _ => {}
             }
         }
@@ -214,7 +214,7 @@ mod tests {
             user("u2", 10),
             Entry::Assistant(AssistantEntry { id: "a1".into(), calls: vec![call], at: Some(1_000), ..Default::default() }),
             Entry::Tool(ToolEntry { call_id: "c1".into(), output: Some("out".into()), at: Some(4_000), ..Default::default() }),
-            Entry::Compact { instructions: None, at: None },
+            Entry::Compact { instructions: None, at: None, extra: Default::default() },
             user("u3", 9_000),
         ];
         let path = Path::of(&Session { header: Header::default(), entries, facts: vec![] }, &Defaults::STATED);

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form, MessageId, total_tokens};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
 use ctxbench_core::engine::{Action, ToolOutcome};
 use ctxbench_core::fact::Match;
 use ctxbench_core::provider::{self, Model};
@@ -24,7 +24,12 @@ pub(super) enum Asked {
     /// A recorded reply, by its id.
     Step(Arc<str>),
     /// A call that fetches again what the next recorded reply needs, with its result.
-    Reread(Box<ToolOutcome>),
+    Reread {
+        /// The reply that needs it.
+        before: Arc<str>,
+        /// What the tool returns.
+        outcome: Box<ToolOutcome>,
+    },
     /// A short neutral reply: nothing was recorded here.
     Neutral,
     /// A summary.
@@ -94,8 +99,9 @@ const REQUESTS_FLOOR: u64 = 200;
 impl Tally {
     pub(super) fn new(session: &Session, path: &Path, model: &Arc<Model>, options: &Options) -> Self {
         let mut needs: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
+        let places = places(path);
         for (i, f) in session.facts.iter().enumerate() {
-            for n in &f.needs {
+            for n in f.needs.iter().filter(|n| !at_hand(&places, &f.arises, n)) {
                 needs.entry(n.as_str().into()).or_default().push(i);
             }
         }
@@ -164,27 +170,34 @@ impl Tally {
         self.livelock
     }
 
-    /// The next recorded reply is about to be asked for: looks at the facts it needs. Returns a call for the first that is lost
-    /// and can be fetched again.
-    pub(super) fn at_need(&mut self, step: &str, request: &Request) -> Option<Again> {
-        let mut lost = Vec::new();
-        let user_needs: Vec<Arc<str>> = std::mem::take(&mut self.pending);
-        let newest = request.blocks.iter().rfind(|b| matches!(b.kind, BlockKind::User | BlockKind::ReplayedUser)).map(|b| b.message);
-        for key in user_needs {
-            if let Some(facts) = self.needs.remove(&key) {
-                lost.extend(self.look(&key, &facts, request, newest));
-            }
+    /// A call that fetches again the first fact that the next recorded reply needs and the context no longer shows.
+    pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Again> {
+        let shown = provider::cleared_view(&request.blocks, provider::will_clear(request));
+        let mut wanted: Vec<(usize, Option<MessageId>)> = Vec::new();
+        for key in &self.pending {
+            wanted.extend(self.needs.get(key).into_iter().flatten().map(|f| (*f, newest_user(&request.blocks))));
         }
-        if let Some(facts) = self.needs.remove(step) {
-            lost.extend(self.look(step, &facts, request, None));
-        }
+        wanted.extend(self.needs.get(step).into_iter().flatten().map(|f| (*f, None)));
+        let lost: Vec<usize> =
+            wanted.into_iter().filter(|(f, without)| self.book.seen(&shown, *without)[*f].is_none()).map(|(f, _)| f).collect();
         lost.into_iter().find_map(|f| self.again(f))
     }
 
-    fn look(&mut self, need: &str, facts: &[usize], request: &Request, without: Option<MessageId>) -> Vec<usize> {
-        let seen = self.book.seen(&request.blocks, without);
+    /// Looks at the facts that are needed now, in what the model was shown.
+    fn measure_needs(&mut self, step: &str, shown: &[Arc<Block>]) {
+        for key in std::mem::take(&mut self.pending) {
+            if let Some(facts) = self.needs.remove(&key) {
+                self.look(&key, &facts, shown, newest_user(shown));
+            }
+        }
+        if let Some(facts) = self.needs.remove(step) {
+            self.look(step, &facts, shown, None);
+        }
+    }
+
+    fn look(&mut self, need: &str, facts: &[usize], shown: &[Arc<Block>], without: Option<MessageId>) {
+        let seen = self.book.seen(shown, without);
         let replaced = self.book.replacements();
-        let mut lost = Vec::new();
         for &f in facts {
             let found = seen[f].map_or(Match::Absent, |s| s.tier);
             let old_there = replaced.iter().any(|&(new, old)| new == f && seen[old].is_some());
@@ -199,11 +212,7 @@ impl Tally {
                 stale: found == Match::Absent && old_there,
                 compactions_before: self.compactions_seen,
             });
-            if found == Match::Absent {
-                lost.push(f);
-            }
         }
-        lost
     }
 
     /// A re-read of the tool result in which a fact arose: once per loss.
@@ -247,7 +256,8 @@ impl Tally {
         let reply = result.as_ref().ok();
         let billed = reply.map_or(Usage::default(), |r| r.billed);
         let shown = reply.map_or(request.tokens(), |r| r.usage.prompt());
-        let (common, invalidated) = if sample { self.prefix(request, reply) } else { (0, 0) };
+        let logical = logical_view(request, reply);
+        let (common, invalidated) = if sample { self.prefix(request, &logical, reply) } else { (0, 0) };
         let model = provider::find(&request.model).ok();
         let cost_usd = reply.map_or(0.0, |r| model.map_or(0.0, |m| price(m, r)));
         let latency_ms = reply.map_or(0, |r| r.latency_ms);
@@ -264,7 +274,7 @@ impl Tally {
             phase: request.phase,
             model: request.model.to_string(),
             step: self.steps_done,
-            extra: matches!(asked, Asked::Neutral | Asked::Reread(_)),
+            extra: matches!(asked, Asked::Neutral | Asked::Reread { .. }),
             input_tokens: billed.prompt(),
             cache_read: billed.cache_read,
             cache_write: billed.cache_write + billed.cache_write_1h,
@@ -287,7 +297,7 @@ impl Tally {
                     self.integrity.push(IntegrityFailure { request: seq, rule: "prompt over the window".into(), detail });
                 }
             }
-            self.sample(request, reply, asked, seq);
+            self.sample(&logical, reply, asked, seq);
         }
         if let Some(t) = &mut self.tracer {
             self.trace.push(t.line(&self.label, request, &record));
@@ -296,31 +306,35 @@ impl Tally {
         self.requests.push(record);
     }
 
-    fn sample(&mut self, request: &Request, reply: Option<&Reply>, asked: &Asked, seq: u64) {
-        let logical = logical_view(request, reply);
+    fn sample(&mut self, logical: &[Arc<Block>], reply: Option<&Reply>, asked: &Asked, seq: u64) {
+        match asked {
+            Asked::Step(key) if reply.is_some() => self.measure_needs(key, logical),
+            Asked::Reread { before, .. } if reply.is_some() => self.measure_needs(before, logical),
+            _ => {}
+        }
         if let Some(r) = reply {
             self.peak = self.peak.max(r.usage.prompt());
         }
-        if let Asked::Reread(o) = asked {
-            let text = o.output.as_deref().unwrap_or("");
+        if let Asked::Reread { outcome, .. } = asked {
+            let text = outcome.output.as_deref().unwrap_or("");
             self.reread_tokens += ctxbench_core::tokens::o200k(text);
         }
-        if let Some(b) = request.blocks.iter().rfind(|b| b.kind == BlockKind::User) {
+        if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
         let reasoned = &self.reasoned;
-        for (rule, detail) in integrity::check(&logical, self.newest_user, |m| reasoned.contains(&m)) {
+        for (rule, detail) in integrity::check(logical, self.newest_user, |m| reasoned.contains(&m)) {
             self.integrity.push(IntegrityFailure { request: seq, rule: rule.into(), detail });
         }
-        self.visible = self.book.seen(&logical, None);
+        self.visible = self.book.seen(logical, None);
         if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, ReplyPart::Reasoning { .. }))) {
             self.reasoned.insert(MessageId(u32::MAX));
         }
     }
 
     /// Tokens shared with the request before at the beginning, and tokens that had to be written again; system part left out.
-    fn prefix(&mut self, request: &Request, reply: Option<&Reply>) -> (u64, u64) {
-        let talk: Vec<Arc<Block>> = request.blocks.iter().filter(|b| !is_system(b)).cloned().collect();
+    fn prefix(&mut self, request: &Request, logical: &[Arc<Block>], reply: Option<&Reply>) -> (u64, u64) {
+        let talk: Vec<Arc<Block>> = logical.iter().filter(|b| !is_system(b)).cloned().collect();
         let same = ctxbench_core::block::common_prefix(&self.previous, &talk);
         let common = total_tokens(&talk[..same]);
         let first = self.previous.is_empty();
@@ -333,16 +347,15 @@ impl Tally {
         if let (false, Some(r)) = (first, reply) {
             // What the cache served ends somewhere; whatever of the request before lies behind it was written or sent again.
             let mut at = request.tools.as_ref().map_or(0, |t| t.tokens);
-            for b in &request.blocks {
+            for b in logical {
                 at += b.tokens();
                 if at > r.usage.cache_read && self.previous_hashes.contains(&b.hash) {
                     again += b.tokens();
                 }
             }
-            // The newest message of the request before lay behind its last breakpoint on no provider we model, so all of it counts.
         }
         if reply.is_some() {
-            self.previous_hashes = request.blocks.iter().map(|b| b.hash).collect();
+            self.previous_hashes = logical.iter().map(|b| b.hash).collect();
             self.previous = talk;
         }
         (common, again)
@@ -367,27 +380,46 @@ impl Tally {
     }
 }
 
+/// Replies within which a need in the same turn asks nothing of a memory.
+const AT_HAND: usize = 5;
+
+/// Turn and number of replies before every message and tool result, by id.
+fn places(path: &Path) -> HashMap<&str, (usize, usize)> {
+    let mut out = HashMap::new();
+    let mut replies = 0;
+    for (turn, m) in path.moves.iter().enumerate() {
+        out.extend(m.keys.iter().map(|k| (&**k, (turn, replies))));
+        for s in &m.steps {
+            out.insert(&*s.key, (turn, replies));
+            out.extend(s.outcomes.iter().map(|o| (&*o.id, (turn, replies))));
+            replies += 1;
+        }
+    }
+    out
+}
+
+fn at_hand(places: &HashMap<&str, (usize, usize)>, arises: &str, need: &str) -> bool {
+    match (places.get(arises), places.get(need)) {
+        (Some((t1, r1)), Some((t2, r2))) => t1 == t2 && r2.saturating_sub(*r1) < AT_HAND,
+        _ => false,
+    }
+}
+
 fn price(model: &Model, reply: &Reply) -> f64 {
     provider::cost(model, &reply.billed).total()
 }
 
+/// The newest user message of a view.
+fn newest_user(blocks: &[Arc<Block>]) -> Option<MessageId> {
+    blocks.iter().rfind(|b| matches!(b.kind, BlockKind::User | BlockKind::ReplayedUser)).map(|b| b.message)
+}
+
 /// What the model saw: the request after the edits that the provider says it made.
 fn logical_view(request: &Request, reply: Option<&Reply>) -> Vec<Arc<Block>> {
-    let mut blocks = request.blocks.clone();
-    let Some(r) = reply else { return blocks };
-    let mut left = r.applied.cleared_tool_uses;
-    for b in blocks.iter_mut().filter(|b| b.kind == BlockKind::Output) {
-        if left == 0 {
-            break;
-        }
-        left -= 1;
-        *b = b.altered(Form::Cleared, "(cleared by the provider)");
-    }
-    if let Some(summary) = r.compaction() {
-        let origin = blocks.iter().flat_map(|b| b.origin.iter().copied()).collect();
-        blocks.retain(|b| is_system(b));
-        let draft = ctxbench_core::block::Draft::synthetic(BlockKind::Compaction, ctxbench_core::block::Role::Assistant, summary.clone());
-        blocks.push(draft.build(MessageId(u32::MAX), origin));
-    }
+    let Some(r) = reply else { return request.blocks.clone() };
+    let Some(summary) = r.compaction() else { return provider::cleared_view(&request.blocks, r.applied.cleared_tool_uses) };
+    let origin = request.blocks.iter().flat_map(|b| b.origin.iter().copied()).collect();
+    let mut blocks: Vec<Arc<Block>> = request.blocks.iter().filter(|b| is_system(b)).cloned().collect();
+    blocks.push(Draft::synthetic(BlockKind::Compaction, Role::Assistant, summary.clone()).build(MessageId(u32::MAX), origin));
     blocks
 }

@@ -74,10 +74,10 @@ impl ReplayWorld {
             return (Plan::Say { parts, stop: StopReason::EndTurn }, Asked::Neutral);
         };
         let step = step.clone();
-        let lost = self.with(|t| t.at_need(&step.key, request)).flatten();
-        if let Some(again) = lost.filter(|_| self.rereads) {
+        let lost = if self.rereads { self.with(|t| t.lost_at(&step.key, request)).flatten() } else { None };
+        if let Some(again) = lost {
             let call = ReplyPart::Call { id: again.id.clone(), name: again.name.clone(), arguments: again.arguments.clone() };
-            return (Plan::Say { parts: vec![call], stop: StopReason::ToolUse }, Asked::Reread(Box::new(again.outcome)));
+            return (Plan::Say { parts: vec![call], stop: StopReason::ToolUse }, Asked::Reread { before: step.key, outcome: Box::new(again.outcome) });
         }
         let calls = step.parts.iter().any(|p| matches!(p, ReplyPart::Call { .. }));
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
@@ -154,7 +154,7 @@ impl World for ReplayWorld {
                 }
                 self.with(|t| t.recorded(&key, message));
             }
-            Some(Asked::Reread(outcome)) => {
+            Some(Asked::Reread { outcome, .. }) => {
                 self.tools_ms = super::path::Defaults::STATED.tools_ms;
                 self.outcomes = vec![*outcome];
                 self.with(|t| t.recorded("", message));

@@ -180,7 +180,11 @@ fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
         for (at, _) in low.match_indices(cue) {
             let rest = &low[at + cue.len()..];
             // A cue that ends in a colon announces a paragraph, others a clause.
-            let end = if cue.ends_with(':') { rest.trim_start().find("\n\n").map(|e| e + rest.len() - rest.trim_start().len()) } else { rest.find(['\n', '。']) };
+            let end = if cue.ends_with(':') {
+                rest.trim_start().find("\n\n").map(|e| e + rest.len() - rest.trim_start().len())
+            } else {
+                rest.find(['\n', '。'])
+            };
             add(&rest[..end.unwrap_or(rest.len())]);
         }
     }
@@ -190,8 +194,30 @@ fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
 
 /// Words that say nothing about a subject.
 const STOP: [&str; 24] = [
-    "that", "this", "with", "what", "from", "have", "which", "when", "will", "into", "them", "they", "their", "summary", "about", "please", "keep",
-    "include", "everything", "focus", "should", "conversation", "user", "preserve",
+    "that",
+    "this",
+    "with",
+    "what",
+    "from",
+    "have",
+    "which",
+    "when",
+    "will",
+    "into",
+    "them",
+    "they",
+    "their",
+    "summary",
+    "about",
+    "please",
+    "keep",
+    "include",
+    "everything",
+    "focus",
+    "should",
+    "conversation",
+    "user",
+    "preserve",
 ];
 
 /// What stands behind "Begin with:" or "Start with:" up to the end of the line.

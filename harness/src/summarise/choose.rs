@@ -3,9 +3,18 @@
 use super::collect::Unit;
 use super::topic::Topic;
 
+/// The passes over the candidates.
+#[derive(Clone, Copy)]
+enum Pass {
+    Best,
+    Share,
+    Rest,
+}
+
 /// Indices of the chosen candidates, best first, whose guessed tokens together stay within `budget`.
 ///
-/// Weight counts less for what is long. A first pass keeps every topic within its share; a second fills what is left.
+/// Weight counts less for what is long. First every topic gets its best candidate, so that no heading stays empty without need; then
+/// topics fill up within their shares; then what is left goes by weight alone.
 pub(super) fn choose(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
     let rank = |u: &Unit<'_>| u.score / (1.0 + u.tokens as f32 / 150.0);
     let mut order: Vec<usize> = (0..units.len()).collect();
@@ -14,12 +23,16 @@ pub(super) fn choose(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
     let mut left = budget;
     let mut taken = vec![false; units.len()];
     let mut out = Vec::new();
-    for capped in [true, false] {
+    for pass in [Pass::Best, Pass::Share, Pass::Rest] {
         for &i in &order {
             let u = &units[i];
             let cost = u64::from(u.tokens);
             let spent = &mut used[u.topic as usize];
-            let full = capped && (*spent + cost) as f64 > u.topic.share() * budget as f64;
+            let full = match pass {
+                Pass::Best => *spent > 0 || cost > budget / 10,
+                Pass::Share => (*spent + cost) as f64 > u.topic.share() * budget as f64,
+                Pass::Rest => false,
+            };
             if taken[i] || full || cost > left {
                 continue;
             }

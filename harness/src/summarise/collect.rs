@@ -149,6 +149,9 @@ impl<'a> Collector<'a, '_> {
             if pasted && (12..count.saturating_sub(4)).contains(&k) {
                 continue;
             }
+            if (count > 12 && is_pasted(&p)) || is_courtesy(p.text) {
+                continue;
+            }
             let c = cues::of(p.text);
             let mut score = 3.0 + literals(c, 0.4) + 0.8 * place.fresh;
             score += if place.first && k < 4 { 1.5 } else { 0.0 };
@@ -156,7 +159,6 @@ impl<'a> Collector<'a, '_> {
             score += if c.has(Cues::RULE) { 1.5 } else { 0.0 };
             score += if c.has(Cues::QUESTION) { 0.4 } else { 0.0 };
             score -= if p.code { 1.6 } else { 0.0 };
-            // Yes, thanks, good morning.
             score -= if p.text.is_ascii() && p.text.len() < 16 { 2.0 } else { 0.0 };
             let topic = match () {
                 _ if c.has(Cues::RULE) && !c.has(Cues::QUESTION) => Topic::Constraint,
@@ -165,7 +167,7 @@ impl<'a> Collector<'a, '_> {
             };
             self.push(Cow::Borrowed(p.text), topic, score, order, true, c);
         }
-        if pasted {
+        if count > 12 {
             self.output(text, false, place);
         }
     }
@@ -185,7 +187,7 @@ impl<'a> Collector<'a, '_> {
         let mut k = 0;
         pieces(text, |p| {
             k += 1;
-            if p.heading {
+            if p.heading || is_courtesy(p.text) {
                 return;
             }
             let c = cues::of(p.text);
@@ -272,6 +274,17 @@ fn model_topic(c: Cues, last: bool) -> Topic {
         _ if c.has(Cues::NUMBER) => Topic::Value,
         _ => Topic::Progress,
     }
+}
+
+/// A line that nobody types: it begins with a time, a mark or a bracket.
+fn is_pasted(p: &Piece<'_>) -> bool {
+    let typed = |c: char| c.is_alphabetic() || matches!(c, '(' | '"' | '\'' | '`' | '*' | '_' | '@' | '/' | '“' | '「' | '¿' | '¡');
+    !p.listed && p.text.chars().next().is_none_or(|c| !typed(c))
+}
+
+/// Yes, thanks, good morning: short and without any feature.
+fn is_courtesy(text: &str) -> bool {
+    text.is_ascii() && text.len() < 14 && cues::of(text) == Cues::default()
 }
 
 /// `src/a.ts` of `src/a.ts: edit_file ×2`.

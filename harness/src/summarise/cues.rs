@@ -71,7 +71,7 @@ const WORDS: &[(Cues, &str)] = &[
     (Cues::TODO, "todo todos fixme next remaining remains later pending afterwards follow open unfinished noch später offen reste falta"),
     (
         Cues::DONE,
-        "fixed added changed created removed renamed moved updated wrote written passed passes pass implemented done finished committed \
+        "fixed added changed edited created removed renamed moved updated wrote written passed passes pass implemented done finished committed \
          deployed merged applied replaced works green verified erledigt geändert ajouté terminé hecho",
     ),
     (Cues::TOTAL, "total totals passed tests summary coverage sum count rows files exit status"),

@@ -1,6 +1,6 @@
 //! The default summariser: general rules over what the prompt shows.
 
-use ctxbench_core::provider::prompt::Prompt;
+use ctxbench_core::provider::Prompt;
 use ctxbench_core::tokens::o200k;
 
 use super::ask::Ask;

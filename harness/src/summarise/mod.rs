@@ -29,7 +29,7 @@ use std::str::FromStr;
 
 use ctxbench_core::fact::Fact;
 use ctxbench_core::nearest::hint;
-use ctxbench_core::provider::prompt::Prompt;
+use ctxbench_core::provider::Prompt;
 
 pub use extractive::{MOST_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};

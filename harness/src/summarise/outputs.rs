@@ -43,7 +43,7 @@ fn weigh(line: &str) -> Option<Line<'_>> {
     }
     let c = cues::of(line);
     let mut score: f32 = 0.0;
-    if c.has(Cues::ERROR) && !(c.has(Cues::NONE) && !c.has(Cues::NUMBER)) {
+    if c.has(Cues::ERROR) && (c.has(Cues::NUMBER) || !c.has(Cues::NONE)) {
         score += 1.6;
     }
     if c.has(Cues::COMPARED) {
@@ -58,6 +58,10 @@ fn weigh(line: &str) -> Option<Line<'_>> {
     if c.has(Cues::NAME) || c.has(Cues::PATH) {
         score += 0.25;
     }
+    // An edit that reports itself; the list of files says it already.
+    if c.has(Cues::DONE) && c.has(Cues::PATH) && !c.has(Cues::ERROR) {
+        score -= 0.8;
+    }
     if line.len() > 200 {
         score -= 0.3;
     }
@@ -67,20 +71,25 @@ fn weigh(line: &str) -> Option<Line<'_>> {
 /// Listed source: numbered lines, and lines that end or begin like statements.
 fn is_code(line: &str) -> bool {
     const BEGINS: [&str; 18] = [
-        "import ", "export ", "const ", "let ", "var ", "fn ", "pub ", "def ", "class ", "return", "//", "/*", "* ", "#include", "if (", "} ",
-        "throw ", "async ",
+        "import ", "export ", "const ", "let ", "var ", "fn ", "pub ", "def ", "class ", "return", "//", "/*", "* ", "#include", "if (",
+        "} ", "throw ", "async ",
     ];
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let rest = &line[digits..];
-    let numbered = digits > 0 && (rest.starts_with(['\t', '|', '→']) || rest.starts_with("  ") || rest.starts_with(" |") || rest.starts_with(": "));
+    let numbered =
+        digits > 0 && (rest.starts_with(['\t', '|', '→']) || rest.starts_with("  ") || rest.starts_with(" |") || rest.starts_with(": "));
     let ends = line.ends_with(['{', '}', ';', '(', ',', '[']) || line.ends_with("=>");
     // `path:12:text`, the hit of a search.
-    let hit = line.split(':').nth(1).is_some_and(|n| !n.is_empty() && n.len() < 6 && n.bytes().all(|b| b.is_ascii_digit())) && line.contains('.');
+    let hit =
+        line.split(':').nth(1).is_some_and(|n| !n.is_empty() && n.len() < 6 && n.bytes().all(|b| b.is_ascii_digit())) && line.contains('.');
     numbered || ends || hit || BEGINS.iter().any(|b| line.starts_with(b))
 }
 
-/// Stack frames, carets, rules, placeholders.
+/// Stack frames, carets, rules, placeholders, tests that passed.
 fn is_noise(line: &str) -> bool {
     let letters = line.bytes().filter(|b| b.is_ascii_alphanumeric() || !b.is_ascii()).count();
-    line.starts_with("at ") || (line.starts_with('[') && line.ends_with(']')) || letters * 2 < line.len()
+    line.starts_with("at ")
+        || line.starts_with(['✓', '✔', '√'])
+        || (line.starts_with('[') && line.ends_with(']'))
+        || letters * 2 < line.len()
 }

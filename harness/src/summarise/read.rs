@@ -5,7 +5,7 @@
 //! transcript under role headings.
 
 use ctxbench_core::block::Role;
-use ctxbench_core::provider::prompt::{Content, Item, Prompt};
+use ctxbench_core::provider::{Content, Item, Prompt};
 
 use super::transcript;
 
@@ -151,7 +151,8 @@ fn is_tag(line: &str) -> bool {
 
 /// A lead-in that speaks of what went before, with a list behind it.
 fn is_earlier_summary(text: &str) -> bool {
-    const LEAD: [&str; 8] = ["summary", "the conversation", "this session is", "note below", "its note", "spoke", "so far", "continued from"];
+    const LEAD: [&str; 8] =
+        ["summary", "the conversation", "this session is", "note below", "its note", "spoke", "so far", "continued from"];
     let head = text[..text.floor_char_boundary(300)].to_lowercase();
     if !LEAD.iter().any(|c| head.contains(c)) {
         return false;

@@ -21,7 +21,11 @@ pub(super) fn render(ask: &Ask, units: &[Unit<'_>], chosen: &[usize], thoughts: 
     if ask.summary_tag {
         out.push_str("<summary>\n");
     }
-    if ask.headings.is_empty() { plain(ask, &ordered, &mut out) } else { headed(ask, &ordered, &mut out) }
+    if ask.headings.is_empty() {
+        plain(ask, &ordered, &mut out)
+    } else {
+        headed(ask, &ordered, &mut out)
+    }
     let end = out.trim_end().len();
     out.truncate(end);
     if ask.summary_tag {
@@ -40,7 +44,8 @@ fn headed(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
     // Two headings about what comes next: the second is for the very next step.
     let next = place(Topic::Next);
     if let Some(second) = ask.second_next(next).filter(|&s| under[s].is_empty() && under[next].len() > 1) {
-        under[second].extend(under[next].pop());
+        let newest = under[next].pop();
+        under[second].extend(newest);
     }
     for (h, list) in ask.headings.iter().zip(&under) {
         out.push_str(&h.line);

@@ -1,0 +1,336 @@
+//! Tests of all summarisers over the shapes of requests that the strategies send.
+
+use ctxbench_core::block::Role;
+use ctxbench_core::fact::{Fact, FactKind, Match, fold};
+use ctxbench_core::provider::{Content, Item, Prompt};
+use ctxbench_core::tokens::o200k;
+use proptest::prelude::*;
+
+use super::*;
+
+const CODEX: &str = "Stop working for a moment and write a handoff note.\nCover:\n- Progress so far and the decisions that were made\n\
+- What is left to do, as clear next steps\nBe brief and well ordered, and write only what helps.";
+const SDK: &str = "This conversation is about to be cut off. Write a summary from which the work can be continued.\n\
+1. Task Overview: what was asked, how success is judged\n2. Current State: what is done, which files were changed (with paths)\n\
+3. Important Discoveries: constraints, decisions with their reasons, errors\n4. Next Steps: what to do next, in which order\n\
+5. Context to Preserve: wishes of the user, promises made\nPut the summary between <summary> and </summary>.";
+const CLAUDE: &str = "Write a summary of this conversation.\nFirst go through it inside <analysis> tags. Then write the summary inside \
+<summary> tags under these headings:\n1. Primary Request and Intent: what the user wants\n2. Key Technical Concepts: what matters here\n\
+3. Files and Code Sections: files read or changed\n4. Errors and Fixes: what went wrong\n5. Problem Solving: what is solved\n\
+6. All User Messages: every message of the user; keep rules\n7. Pending Tasks: what is not done\n8. Current Work: what was being done\n\
+9. Optional Next Step: the next step\nQuote the words of the last request exactly.";
+const OPENCODE: &str = "Use exactly these headings:\n<template>\n## Objective\n## Important Details\n## Work State\n### Completed\n### Active\n\
+### Blocked\n## Next Move\n## Relevant Files\n</template>\nShort bullet points. Keep every heading. Copy paths and error texts exactly.";
+const AIDER: &str = "Here is a part of a conversation between a USER and an ASSISTANT. Sum it up shortly, more about what came last.\n\
+Write as the USER speaking to the ASSISTANT. Begin with: I asked you";
+
+const RULE: &str = "You must never touch src/legacy/pos-bridge.ts because its checksum is certified.";
+
+fn prompt(items: Vec<Item>) -> Prompt {
+    Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits: vec![] }
+}
+
+fn text(role: Role, text: &str, message: usize) -> Item {
+    Item::new(role, Content::Text(text.into()), message, None)
+}
+
+fn call(name: &str, arguments: &str) -> Item {
+    Item::new(Role::Assistant, Content::Call { id: "c".into(), name: name.into(), arguments: arguments.into() }, 3, None)
+}
+
+fn output(result: &str) -> Item {
+    Item::new(Role::Tool, Content::Output { id: "c".into(), text: result.into(), is_error: false, image: None }, 4, None)
+}
+
+/// A short session, then the instruction as the last message.
+fn session(instruction: &str) -> Prompt {
+    prompt(vec![
+        text(Role::Instructions, "You are a coding agent with tools.", 0),
+        text(Role::User, &format!("Good morning. Customers get a 401 after a reset, find out why. {RULE}"), 1),
+        text(
+            Role::Assistant,
+            "I found the cause: the cache key is built from the address as it is stored. I will fix CredentialCache.key.",
+            2,
+        ),
+        call("edit_file", r#"{"path":"src/auth/cache.ts","old":"a","new":"b","description":"Normalise the key"}"#),
+        output("Edited src/auth/cache.ts"),
+        call("bash", r#"{"command":"npm test"}"#),
+        output("   12  const x = 1;\nError: expected 200 \"OK\", got 302 \"Found\"\nTests: 3 failed, 91 passed, 94 total"),
+        text(Role::Assistant, "Remaining: the test for the last day is still to be written.", 5),
+        text(Role::User, "Then write that test next, for 2026-03-31.", 6),
+        text(Role::User, instruction, 7),
+    ])
+}
+
+/// The same as a transcript between tags.
+fn transcript(prior: Option<&str>) -> Prompt {
+    let before =
+        prior.map_or("Write a fresh summary.\n\n".to_string(), |p| format!("<prior-summary>\n{p}\n</prior-summary>\n\nMerge both.\n\n"));
+    let all = format!(
+        "This is the conversation up to now:\n<conversation>\n[User]: Customers get a 401. {RULE}\n\n[Assistant]: I found the cause: the \
+         key is wrong.\n[Assistant tool call]: edit_file({{\"path\":\"src/auth/cache.ts\"}})\n[Tool result]: Edited it\n</conversation>\n\n{before}{OPENCODE}"
+    );
+    prompt(vec![text(Role::System, "You write summaries of coding sessions.", 0), text(Role::User, &all, 1)])
+}
+
+fn aider() -> Prompt {
+    let all = format!(
+        "# USER\nCustomers get a 401. {RULE}\n# ASSISTANT\nI found it, because the key differs.\nbash {{\"command\":\"npm test\"}}\n# USER\nbash:\nError: got 302\n"
+    );
+    prompt(vec![text(Role::System, AIDER, 0), text(Role::User, &all, 1)])
+}
+
+fn job<'a>(prompt: &'a Prompt, facts: &'a [Fact]) -> Job<'a> {
+    Job { prompt, max_tokens: None, facts, seed: 7, index: 0 }
+}
+
+fn write(p: &Prompt) -> String {
+    summarise(&Summariser::Extractive, &job(p, &[]))
+}
+
+fn in_order(text: &str, lines: &[&str]) {
+    let mut all = text.lines();
+    for l in lines {
+        assert!(all.any(|line| line == *l), "{l} is missing or out of order in\n{text}");
+    }
+}
+
+fn fact(id: &str, kind: FactKind, tokens: &[&str]) -> Fact {
+    let json = serde_json::json!({ "id": id, "kind": kind.name(), "tokens": tokens, "arises": "m" });
+    serde_json::from_value(json).unwrap()
+}
+
+#[test]
+fn headings_appear_in_the_order_asked_for() {
+    in_order(
+        &write(&session(SDK)),
+        &["<summary>", "1. Task Overview:", "2. Current State:", "3. Important Discoveries:", "4. Next Steps:", "</summary>"],
+    );
+    let s = write(&session(CLAUDE));
+    in_order(
+        &s,
+        &[
+            "<analysis>",
+            "</analysis>",
+            "<summary>",
+            "1. Primary Request and Intent:",
+            "6. All User Messages:",
+            "9. Optional Next Step:",
+            "</summary>",
+        ],
+    );
+    let s = write(&transcript(None));
+    in_order(
+        &s,
+        &["## Objective", "## Important Details", "## Work State", "### Completed", "### Blocked", "## Next Move", "## Relevant Files"],
+    );
+    assert!(write(&session(CODEX)).lines().all(|l| l.is_empty() || l.starts_with("- ")));
+    assert!(write(&aider()).starts_with("I asked you:\n- Customers"));
+}
+
+#[test]
+fn sentences_stand_under_fitting_headings() {
+    let s = write(&session("Under these headings:\n## Goal\n## Constraints of the user\n## Decisions\n## Errors\n## Files\n## Next steps"));
+    let under = |h: &str| s.split(h).nth(1).and_then(|r| r.split("\n## ").next()).unwrap_or("").to_string();
+    assert!(under("## Goal").contains("401 after a reset"), "{s}");
+    assert!(under("## Constraints of the user").contains("never touch"), "{s}");
+    assert!(under("## Decisions").contains("found the cause"), "{s}");
+    assert!(under("## Errors").contains("got 302"), "{s}");
+    assert!(under("## Files").contains("src/auth/cache.ts: edit_file (Normalise the key)"), "{s}");
+    assert!(under("## Next steps").contains("last day"), "{s}");
+    assert!(!s.contains("const x"), "{s}");
+}
+
+#[test]
+fn a_rule_of_the_user_survives_in_every_shape() {
+    for p in [session(SDK), session(CLAUDE), session(CODEX), transcript(None), aider()] {
+        assert!(write(&p).contains(RULE), "{}", write(&p));
+    }
+}
+
+#[test]
+fn the_instruction_never_comes_back() {
+    for p in [session(SDK), session(CLAUDE), session(CODEX), transcript(Some("- x")), aider()] {
+        let s = write(&p);
+        let last = p.items.last().map(|i| i.text().to_string()).unwrap_or_default();
+        for sentence in [CODEX, SDK, CLAUDE, OPENCODE, AIDER].iter().flat_map(|i| i.split(['\n', '.', ':'])).filter(|x| x.len() > 30) {
+            assert!(!s.contains(sentence.trim()), "{sentence} in {s} for {last}");
+        }
+    }
+}
+
+#[test]
+fn an_earlier_summary_is_carried_forward() {
+    let prior = "## Objective\n- Keep the deadline of 17:30\n## Important Details\n- The cookie name hs_sid_v3 must not change";
+    let s = write(&transcript(Some(prior)));
+    assert!(s.contains("hs_sid_v3 must not change") && s.contains("17:30"), "{s}");
+    // As a message of the history, with the lead-in of the product, which stays out.
+    let mut p = session(CODEX);
+    let lead = "An assistant before you left the note below. Its note:\n- User: The cookie name hs_sid_v3 must not change\n- Two\n- src/a.ts: edit_file ×2";
+    p.items.insert(1, text(Role::User, lead, 1));
+    let s = write(&p);
+    assert!(s.contains("User: The cookie name hs_sid_v3") && s.contains("- src/a.ts: edit_file ×2") && !s.contains("note below"), "{s}");
+}
+
+#[test]
+fn wishes_pull_what_they_name_into_a_small_summary() {
+    let mut p = session("");
+    p.items.pop();
+    let facts: String = (0..400).map(|i| format!("The module number {i} was changed and works. ")).collect();
+    p.items.push(text(Role::Assistant, &format!("{facts} The kettle in the kitchen is blue. {facts}"), 8));
+    let with = |instruction: &str| {
+        let mut q = p.clone();
+        q.items.push(text(Role::User, instruction, 9));
+        write(&q).contains("kettle")
+    };
+    assert!(!with("Write a summary."));
+    assert!(with("Write a summary. Focus on the kettle."));
+    assert!(with("Write a summary.\n\nThe user asks for this in particular: the kettle"));
+}
+
+#[test]
+fn long_sentences_are_cut_unless_words_are_to_be_quoted() {
+    let long = format!("Please take care of {}the end", "one thing, and of ".repeat(30));
+    let with = |instruction: &str| write(&prompt(vec![text(Role::User, &long, 1), text(Role::User, instruction, 2)]));
+    assert!(!with("Write a summary.").contains("the end") && with("Write a summary.").contains('…'));
+    assert!(with("Write a summary, user messages verbatim.").contains("the end"));
+}
+
+#[test]
+fn nothing_said_gives_a_short_neutral_text() {
+    for p in [prompt(vec![]), prompt(vec![text(Role::User, SDK, 1)]), prompt(vec![text(Role::System, AIDER, 0), text(Role::User, "", 1)])] {
+        let s = write(&p);
+        assert!(s.contains("Nothing has been said so far.") && o200k(&s) < 30, "{s}");
+    }
+}
+
+#[test]
+fn scripts_without_spaces_work() {
+    let p = prompt(vec![
+        text(Role::User, "登录页面返回401。请不要修改src/legacy目录。会话必须保持到2026年3月31日。", 1),
+        text(Role::Assistant, "原因は大文字のアドレスでした。次にテストを追加します。", 2),
+        text(Role::User, CODEX, 3),
+    ]);
+    let s = write(&p);
+    for part in ["请不要修改src/legacy目录。", "会话必须保持到2026年3月31日。", "次にテストを追加します。"] {
+        assert!(s.lines().any(|l| l.ends_with(part)), "{s}");
+    }
+}
+
+#[test]
+fn the_size_is_that_of_measured_summaries() {
+    assert_eq!([budget(0, None), budget(400_000, None), budget(9_000_000, None)], [300, 4_400, 4_400]);
+    assert_eq!([budget(80_000, None), budget(400_000, Some(500)), budget(0, Some(20))], [1_000, 500, 20]);
+}
+
+#[test]
+fn ideal_holds_exactly_the_visible_facts() {
+    let facts = [
+        fact("a", FactKind::Constraint, &["pos-bridge.ts", "checksum"]),
+        fact("b", FactKind::Error, &["got 302 \"Found\""]),
+        fact("c", FactKind::Value, &["quay-2024b"]),
+        fact("d", FactKind::Value, &["94 total", "nowhere"]),
+        fact("e", FactKind::Todo, &["2026-03-31"]),
+        // Only in the system prompt, which is no part of the conversation.
+        fact("f", FactKind::Value, &["coding agent"]),
+    ];
+    let p = session(SDK);
+    let s = summarise(&Summariser::Ideal, &job(&p, &facts));
+    let held: Vec<&str> = facts.iter().filter(|f| f.matches(&s, &fold(&s)) == Match::Verbatim).map(|f| f.id.as_str()).collect();
+    assert_eq!(held, ["a", "b", "e"], "{s}");
+    in_order(&s, &["1. Task Overview:", "- pos-bridge.ts · checksum", "</summary>"]);
+}
+
+#[test]
+fn lossy_keeps_its_rates() {
+    let facts: Vec<Fact> = (0..2_000).map(|i| fact(&format!("f{i}"), FactKind::Value, &[&format!("key{i:05}x")])).collect();
+    let said: String = facts.iter().map(|f| format!("{} ", f.tokens[0])).collect();
+    let p = prompt(vec![text(Role::User, &said.repeat(30), 1), text(Role::User, "Write a summary.", 2)]);
+    let (mut whole, mut lines) = (0, 0);
+    // 200 at a time, so that everything kept fits the budget.
+    for (n, part) in facts.chunks(200).enumerate() {
+        let j = Job { index: n as u64, ..job(&p, part) };
+        let s = summarise(&Summariser::Lossy { keep: 0.8, distort: 0.1 }, &j);
+        assert_eq!(s, summarise(&Summariser::Lossy { keep: 0.8, distort: 0.1 }, &j));
+        lines += s.lines().filter(|l| l.starts_with("- ")).count();
+        whole += part.iter().filter(|f| s.lines().any(|l| l[2..] == f.tokens[0])).count();
+    }
+    assert!((1_540..=1_660).contains(&lines), "{lines} of 2000 kept");
+    let wrong = (lines - whole) as f64 / lines as f64;
+    assert!((0.07..=0.13).contains(&wrong), "{wrong} of them distorted");
+}
+
+#[test]
+fn names_parse_and_scripts_repeat_their_last_text() {
+    assert_eq!("extractive".parse(), Ok(Summariser::Extractive));
+    assert_eq!("lossy".parse(), Ok(Summariser::Lossy { keep: KEEP, distort: DISTORT }));
+    let e = "extractiv".parse::<Summariser>().unwrap_err().to_string();
+    assert!(e.contains("did you mean extractive?"), "{e}");
+    let p = prompt(vec![]);
+    let s = Summariser::Scripted(vec!["one".into(), "two".into()]);
+    let at = |index| summarise(&s, &Job { index, ..job(&p, &[]) });
+    assert_eq!([at(0), at(1), at(9)], ["one", "two", "two"]);
+    assert_eq!(summarise(&Summariser::Scripted(vec![]), &job(&p, &[])), "");
+}
+
+/// Pieces that tend to break parsers.
+fn odd() -> impl Strategy<Value = String> {
+    let bits = prop::sample::select(vec![
+        "# USER\n",
+        "[User]: ",
+        "[Tool result]: ",
+        "<conversation>",
+        "</conversation>",
+        "<summary>",
+        "</sum</summary>mary>",
+        "```\n",
+        "must never ",
+        "1. Task: ",
+        "## Next\n",
+        "- (none)\n",
+        "è",
+        "終わり。",
+        "👩‍👩‍👧",
+        "\u{202e}",
+        "\u{0}",
+        "{\"path\":\"",
+        "\"}",
+        "\n",
+        ". ",
+        "  ",
+        "a/b.rs ",
+        "9".repeat(9).leak(),
+    ]);
+    prop_oneof![3 => prop::collection::vec(bits, 0..40).prop_map(|v| v.concat()), 1 => ".{0,200}", 1 => "[a-z ]{0,30}".prop_map(|s| s.repeat(60))]
+}
+
+fn any_prompt() -> impl Strategy<Value = Prompt> {
+    let item = (0..6u8, odd()).prop_map(|(kind, s)| match kind {
+        0 | 1 => text(Role::User, &s, 1),
+        2 => text(Role::Assistant, &s, 1),
+        3 => call("edit_file", &s),
+        4 => output(&s),
+        _ => text(Role::System, &s, 0),
+    });
+    let asks = prop::sample::select(vec![CODEX, SDK, CLAUDE, OPENCODE, AIDER, ""]);
+    (prop::collection::vec(item, 0..12), asks).prop_map(|(mut items, ask)| {
+        items.push(text(Role::User, ask, 9));
+        prompt(items)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_budget_is_kept_and_nothing_is_random(p in any_prompt(), most in prop::option::of(0u64..500)) {
+        let facts = [fact("a", FactKind::Value, &["a/b.rs"]), fact("b", FactKind::Goal, &["終わり", "never"])];
+        for s in [Summariser::Extractive, Summariser::Ideal, Summariser::Lossy { keep: 0.5, distort: 0.5 }] {
+            let j = Job { max_tokens: most, ..job(&p, &facts) };
+            let out = summarise(&s, &j);
+            prop_assert!(o200k(&out) <= most.unwrap_or(300).min(300), "{out}");
+            prop_assert_eq!(&out, &summarise(&s, &j));
+            prop_assert!(out.matches("</summary>").count() <= 1, "{}", out);
+        }
+    }
+}

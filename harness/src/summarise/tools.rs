@@ -131,7 +131,8 @@ impl<'a> Tools<'a> {
             Some(Value::String(lines)) => found.extend(lines.lines().map(|l| (l.to_string(), is_done(l)))),
             Some(Value::Array(items)) => {
                 for i in items {
-                    let text = ["content", "step", "text", "title", "task"].iter().find_map(|k| i.get(k).and_then(Value::as_str)).or(i.as_str());
+                    let text =
+                        ["content", "step", "text", "title", "task"].iter().find_map(|k| i.get(k).and_then(Value::as_str)).or(i.as_str());
                     let status = i.get("status").and_then(Value::as_str).unwrap_or("");
                     found.extend(text.map(|t| (t.to_string(), is_done(status))));
                 }

@@ -91,7 +91,7 @@ impl Reader {
                 self.close();
                 let summary = str_of(&payload, "message").filter(|m| !m.is_empty()).map(str::to_string);
                 let at = self.builder.at(stamp.as_deref());
-                self.builder.entry(number, Entry::RecordedCompaction { pre_tokens: self.context, post_tokens: None, summary, at });
+                self.builder.entry(number, Entry::RecordedCompaction { pre_tokens: self.context, post_tokens: None, summary, at, extra: Default::default() });
             }
             "response_item" => self.item(number, &payload, stamp),
             bare if ITEMS.contains(&bare) => self.item(number, &payload, stamp),
@@ -107,7 +107,7 @@ impl Reader {
         let base = payload.get("base_instructions");
         if let Some(text) = base.and_then(|b| b.as_str().or_else(|| b.get("text")?.as_str())) {
             self.system = true;
-            self.builder.entry(line, Entry::System { text: text.to_string() });
+            self.builder.entry(line, Entry::System { text: text.to_string(), extra: Default::default() });
         }
     }
 
@@ -186,7 +186,7 @@ impl Reader {
             }
             "system" if !self.builder.begun() => {
                 for text in parts.into_iter().filter_map(into_text) {
-                    self.builder.entry(line, Entry::System { text });
+                    self.builder.entry(line, Entry::System { text, extra: Default::default() });
                 }
             }
             role => {
@@ -209,7 +209,7 @@ impl Reader {
             self.builder.hold(part);
         } else if let Some(text) = into_text(part) {
             let path = context_path(&text).unwrap_or_else(|| role.to_string());
-            self.builder.entry(line, Entry::Memory { path, text });
+            self.builder.entry(line, Entry::Memory { path, text, extra: Default::default() });
         }
     }
 

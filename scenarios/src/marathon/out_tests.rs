@@ -59,7 +59,7 @@ fn filters(args: &str) -> Vec<&str> {
 pub fn run(vfs: &Vfs, rng: &mut Rng, args: &str, extra: &[&str]) -> String {
     let verbose = args.ends_with("-v");
     let filters = filters(args);
-    let failures: Vec<Failure> = extra.iter().filter_map(|line| failure(line)).collect();
+    let failures: Vec<Failure<'_>> = extra.iter().filter_map(|line| failure(line)).collect();
     let mut out = String::from("\n RUN  v1.6.0 /srv/harbor-shop\n\n");
     let (mut files, mut tests, mut failed_files, mut total_ms) = (0, 0, 0, 0);
     for (path, text) in vfs.files.iter().filter(|(path, _)| path.starts_with("tests/")) {
@@ -107,7 +107,7 @@ pub fn run(vfs: &Vfs, rng: &mut Rng, args: &str, extra: &[&str]) -> String {
     out
 }
 
-fn failure_report(vfs: &Vfs, failure: &Failure) -> String {
+fn failure_report(vfs: &Vfs, failure: &Failure<'_>) -> String {
     let mut out = format!("\n⎯⎯⎯⎯⎯⎯⎯ Failed Tests ⎯⎯⎯⎯⎯⎯⎯\n\n FAIL  {} > {}\n{}\n", failure.path, failure.name, failure.message);
     for (function, path, needle) in &failure.frames {
         let line = vfs.line_of(path, needle);
