@@ -303,7 +303,13 @@ impl Engine {
         if cleared > known {
             let before = provider::cleared_view(&request.blocks, known);
             let after = provider::cleared_view(&request.blocks, cleared);
-            self.note(Event::Compaction { kind: CompactionKind::Clear, mechanism: "clear_tool_uses", phase: Phase::MidTurn, before, after });
+            self.note(Event::Compaction {
+                kind: CompactionKind::Clear,
+                mechanism: "clear_tool_uses",
+                phase: Phase::MidTurn,
+                before,
+                after,
+            });
         }
     }
 

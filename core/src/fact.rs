@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 /// What sort of thing a fact is; retention is always reported per kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FactKind {
     /// What the user wants.
@@ -55,6 +56,7 @@ impl FactKind {
 
 /// Something the session establishes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fact {
     /// Unique in the session.
     pub id: String,

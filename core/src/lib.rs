@@ -17,6 +17,8 @@ pub mod nearest;
 pub mod provider;
 pub mod record;
 pub mod request;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod session;
 pub mod settings;
 #[cfg(feature = "sqlite")]

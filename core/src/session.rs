@@ -12,8 +12,10 @@ pub type Millis = u64;
 
 /// The first line of a session file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Header {
     /// Format version; this build reads 1.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = 1)))]
     pub version: u32,
     /// Short name, unique in a run.
     pub id: String,
@@ -42,6 +44,7 @@ pub struct Header {
 
 /// Origin of an imported session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// Importer name, such as `claude-code`.
     pub format: String,
@@ -52,6 +55,7 @@ pub struct Source {
 
 /// A piece of a message that keeps its place among the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum SessionPart {
     /// Plain text.
@@ -84,6 +88,7 @@ pub enum SessionPart {
 
 /// A tool call as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionCall {
     /// Pairs the call with its result.
     pub id: String,
@@ -95,6 +100,7 @@ pub struct SessionCall {
 
 /// Tokens as the provider counted them for one reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedUsage {
     /// Input tokens that were neither read from nor written to the prompt cache.
     #[serde(default)]
@@ -112,6 +118,7 @@ pub struct RecordedUsage {
 
 /// One line after the header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Entry {
     /// System prompt.
@@ -185,6 +192,7 @@ pub enum Entry {
         to: String,
         /// `conversation`, `code` or `both`.
         #[serde(default)]
+        #[cfg_attr(feature = "schema", schemars(extend("enum" = ["", "conversation", "code", "both"])))]
         mode: String,
         /// Fields this build does not know.
         #[serde(flatten)]
@@ -234,6 +242,8 @@ pub enum Entry {
 
 /// A user message line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["text"] }, { "required": ["parts"] }])))]
 pub struct UserEntry {
     /// Unique in the session.
     pub id: String,
@@ -256,6 +266,7 @@ pub struct UserEntry {
 
 /// A model reply line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AssistantEntry {
     /// Unique in the session.
     pub id: String,
@@ -290,6 +301,8 @@ pub struct AssistantEntry {
 
 /// A tool result line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["output"] }, { "required": ["parts"] }])))]
 pub struct ToolEntry {
     /// The call it answers.
     pub call_id: String,
@@ -318,6 +331,7 @@ pub struct ToolEntry {
 
 /// Whether the agent may change a file in the chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileMode {
     /// The agent may edit it.

@@ -33,8 +33,7 @@ pub struct Layout {
 
 /// Every compaction of a session under a strategy.
 pub async fn layouts(scenario: &Scenario, spec: &Spec, model: &Model, window: Option<u64>, summariser: &Summariser) -> Vec<Layout> {
-    let options =
-        Options { transport: Transport::Direct, summariser: summariser.clone(), seed: 1, rereads: true, trace: false, window };
+    let options = Options { transport: Transport::Direct, summariser: summariser.clone(), seed: 1, rereads: true, trace: false, window };
     let events = run_events(scenario, spec, model, &options).await;
     events
         .iter()

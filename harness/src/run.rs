@@ -148,13 +148,19 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         let l = m.latency;
         say(
             &format!("latency of {}", m.name),
-            format!("first token = {} + {}·uncached + {}·cached ms, then {} ms per output token (modelled)", l.a_ms, l.b_ms, l.c_ms, l.d_ms),
+            format!(
+                "first token = {} + {}·uncached + {}·cached ms, then {} ms per output token (modelled)",
+                l.a_ms, l.b_ms, l.c_ms, l.d_ms
+            ),
         );
         say(&format!("prices of {}", m.name), m.source.clone());
     }
     let d = Defaults::STATED;
     say("summaries", format!("written by the {} summariser (modelled)", plan.options.summariser.name()));
-    say("think time", format!("from the session, else {} s before a user message and {} s for tools", d.think_ms / 1_000, d.tools_ms / 1_000));
+    say(
+        "think time",
+        format!("from the session, else {} s before a user message and {} s for tools", d.think_ms / 1_000, d.tools_ms / 1_000),
+    );
     let rereads = if plan.options.rereads { "once per loss, whole, charged (modelled)" } else { "switched off" };
     say("re-reads", rereads.to_string());
     say("billed tokens", format!("o200k of every block + {BLOCK_TOKENS} per block, {IMAGE_TOKENS} per image"));

@@ -112,8 +112,13 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
             let result = ToolEntry { call_id: format!("c{i}"), output: Some(text), extra, ..ToolEntry::default() };
             vec![Entry::Assistant(a), Entry::Tool(result)]
         }),
-        (word(), at.clone(), unknown())
-            .prop_map(|(s, at, extra)| vec![Entry::RecordedCompaction { pre_tokens: at, post_tokens: None, summary: Some(s), at, extra }]),
+        (word(), at.clone(), unknown()).prop_map(|(s, at, extra)| vec![Entry::RecordedCompaction {
+            pre_tokens: at,
+            post_tokens: None,
+            summary: Some(s),
+            at,
+            extra
+        }]),
         (at, unknown()).prop_map(|(at, extra)| {
             vec![
                 Entry::Clear { extra: extra.clone() },

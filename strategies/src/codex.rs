@@ -336,9 +336,10 @@ fn remove_first(items: &mut Vec<Arc<Block>>) -> bool {
     let Some(first) = items.iter().position(|b| b.kind != BlockKind::Base) else { return false };
     let gone = items.remove(first);
     if let Some(id) = gone.call_id()
-        && let Some(partner) = items.iter().position(|b| b.call_id() == Some(id)) {
-            items.remove(partner);
-        }
+        && let Some(partner) = items.iter().position(|b| b.call_id() == Some(id))
+    {
+        items.remove(partner);
+    }
     true
 }
 
@@ -376,11 +377,13 @@ impl Strategy for Codex {
                 s.context.push(b.clone());
             }
         }
-        if self.era != Era::V063 && self.over(s, "pre_turn")
-            && let Err(e) = self.compaction(s, Phase::PreTurn).await {
-                s.record_user(self, msg);
-                return Flow::FailTurn(e);
-            }
+        if self.era != Era::V063
+            && self.over(s, "pre_turn")
+            && let Err(e) = self.compaction(s, Phase::PreTurn).await
+        {
+            s.record_user(self, msg);
+            return Flow::FailTurn(e);
+        }
         Flow::Proceed
     }
 

@@ -317,13 +317,16 @@ impl OpenCode {
         let mut prior: Option<(MessageId, String, Vec<Origin>)> = None;
         for &i in messages.iter() {
             let e = &self.log[i];
-            if e.stored.summary && e.stored.finished && !e.stored.error
-                && let Some(p) = e.stored.parent.filter(|p| self.log.is_marker(*p)) {
-                    hidden.extend([p, e.id()]);
-                    if prior.as_ref().is_none_or(|(id, ..)| *id < e.id()) {
-                        prior = Some((e.id(), e.text(), e.origin()));
-                    }
+            if e.stored.summary
+                && e.stored.finished
+                && !e.stored.error
+                && let Some(p) = e.stored.parent.filter(|p| self.log.is_marker(*p))
+            {
+                hidden.extend([p, e.id()]);
+                if prior.as_ref().is_none_or(|(id, ..)| *id < e.id()) {
+                    prior = Some((e.id(), e.text(), e.origin()));
                 }
+            }
         }
         messages.retain(|&i| !hidden.contains(&self.log[i].id()));
         prior.map(|(_, text, origin)| (text, origin))
@@ -439,9 +442,10 @@ impl Strategy for OpenCode {
         if let Some((auto, overflow)) = self.pending {
             self.log.sync(s);
             if let Some(parent) = self.log.newest_user()
-                && self.process(s, Phase::PreTurn, auto, overflow, parent).await == Outcome::Stop {
-                    return Flow::EndTurn;
-                }
+                && self.process(s, Phase::PreTurn, auto, overflow, parent).await == Outcome::Stop
+            {
+                return Flow::EndTurn;
+            }
         }
         Flow::Proceed
     }

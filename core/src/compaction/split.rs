@@ -6,10 +6,12 @@ use crate::block::{Block, BlockKind};
 
 /// Positions at which a user message begins, from the given start.
 pub fn turn_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
-    (0..blocks.len()).filter(|&i| {
+    (0..blocks.len())
+        .filter(|&i| {
             let user = |b: &Block| b.kind == BlockKind::User;
             user(&blocks[i]) && (i == 0 || !user(&blocks[i - 1]) || blocks[i - 1].message != blocks[i].message)
-        }).collect()
+        })
+        .collect()
 }
 
 /// Positions before which a cut separates nothing: the beginning of a message, unless it holds results of calls further up.

@@ -46,7 +46,11 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
 }
 
 fn side_by_side(out: &mut String, l: &Layout) {
-    let _ = writeln!(out, "{} ({}), before request {}: {} → {} tokens", l.mechanism, l.phase, l.before_request, l.before_tokens, l.after_tokens);
+    let _ = writeln!(
+        out,
+        "{} ({}), before request {}: {} → {} tokens",
+        l.mechanism, l.phase, l.before_request, l.before_tokens, l.after_tokens
+    );
     let _ = writeln!(out, "{:<58} | {:<58}", "before", "after");
     for i in 0..l.before.len().max(l.after.len()) {
         let cell = |rows: &[String]| rows.get(i).cloned().unwrap_or_default();

@@ -27,7 +27,8 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
         let text = String::from_utf8_lossy(&text);
         let known = || import::ALL.iter().map(|i| i.name()).collect::<Vec<_>>().join(", ");
         let importer = match args.format.as_str() {
-            "auto" => import::detect(&text).with_context(|| format!("{}: not a recording that is known here ({}); give --format", path.display(), known()))?,
+            "auto" => import::detect(&text)
+                .with_context(|| format!("{}: not a recording that is known here ({}); give --format", path.display(), known()))?,
             name => import::by_name(name).with_context(|| format!("there is no importer `{name}`; known are {}", known()))?,
         };
         let name = path.file_name().map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());

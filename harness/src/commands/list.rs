@@ -53,7 +53,11 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
             let _ = writeln!(out, "{:<22} {:>9} {:>9}   USD per MTok: in / read / write / out", "model", "window", "output");
             for m in provider::catalogue() {
                 let p = &m.prices;
-                let _ = writeln!(out, "{:<22} {:>9} {:>9}   {} / {} / {} / {}", m.name, m.window, m.max_output, p.input, p.read, p.write_5m, p.output);
+                let _ = writeln!(
+                    out,
+                    "{:<22} {:>9} {:>9}   {} / {} / {} / {}",
+                    m.name, m.window, m.max_output, p.input, p.read, p.write_5m, p.output
+                );
             }
         }
     }

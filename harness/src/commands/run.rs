@@ -95,7 +95,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let records = finished.into_iter().map(|f| f.replayed.record).collect();
     let all = results(&plan, records);
     reports::write_results(&args.out, &all, &super::list::matrix())?;
-    std::fs::write(args.out.join("timings.json"), timings).with_context(|| format!("writing {}", args.out.join("timings.json").display()))?;
+    std::fs::write(args.out.join("timings.json"), timings)
+        .with_context(|| format!("writing {}", args.out.join("timings.json").display()))?;
     reports::discard_pairs(&pairs_dir)?;
     if args.json {
         super::print(&reports::results_text(&all)?);

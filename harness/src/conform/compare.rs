@@ -133,7 +133,10 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
             }
             o.insert("form".into(), json!(if b.listed { "blocks" } else { "string" }));
             let parts: Vec<String> = b.parts().map(str::to_string).collect();
-            o.insert("bytes".into(), if parts.len() > 1 { json!(parts.iter().map(String::len).collect::<Vec<_>>()) } else { json!(bytes(b)) });
+            o.insert(
+                "bytes".into(),
+                if parts.len() > 1 { json!(parts.iter().map(String::len).collect::<Vec<_>>()) } else { json!(bytes(b)) },
+            );
             Written { shown: o, text: b.text.to_string(), parts }
         })
         .collect()

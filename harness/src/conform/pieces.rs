@@ -85,7 +85,10 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             view.prompt = Some(parts);
             let constant_text = |name: &str| {
                 let c = case.constants.get(name);
-                c.and_then(|c| c.get("placeholder")).and_then(Value::as_str).map(str::to_string).unwrap_or_else(|| filler(name, case.constant(name)))
+                c.and_then(|c| c.get("placeholder"))
+                    .and_then(Value::as_str)
+                    .map(str::to_string)
+                    .unwrap_or_else(|| filler(name, case.constant(name)))
             };
             wording.set("opencode.marker", constant_text("marker"));
             wording.set("opencode.continue", constant_text("continue"));
@@ -152,7 +155,8 @@ fn piece(f: &Value, kind: BlockKind) -> Result<Arc<Block>, CaseError> {
             };
             let total: usize = sizes.iter().sum();
             // The JSON form of a recorded piece is longer than its text by its escapes; a filler of line breaks has as many.
-            let envelope = r#"{"type":"message","role":"","content":[{"type":"input_text","text":""}]}"#.len() + f["role"].as_str().unwrap_or("").len();
+            let envelope = r#"{"type":"message","role":"","content":[{"type":"input_text","text":""}]}"#.len()
+                + f["role"].as_str().unwrap_or("").len();
             let escapes = f.get("json_bytes").and_then(Value::as_u64).map_or(0, |j| (j as usize).saturating_sub(envelope + total));
             let mut d = Draft::text(kind, role, filler_with_escapes(tag, total, escapes));
             let mut at = 0;

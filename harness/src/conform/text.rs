@@ -18,7 +18,8 @@ pub(super) fn expand(v: &Value) -> Result<String, CaseError> {
                 let (from, to) = (l["from"].as_i64(), l["to"].as_i64());
                 let (Some(from), Some(to)) = (from, to) else { return Err(bad("`from` and `to` of a lines_from recipe")) };
                 let sep = l.get("sep").and_then(Value::as_str).unwrap_or("");
-                let line = |n: i64| format.replace("{n4}", &format!("{n:04}")).replace("{n5}", &format!("{n:05}")).replace("{n}", &n.to_string());
+                let line =
+                    |n: i64| format.replace("{n4}", &format!("{n:04}")).replace("{n5}", &format!("{n:05}")).replace("{n}", &n.to_string());
                 return Ok((from..=to).map(line).collect::<Vec<_>>().join(sep));
             }
             if let Some(Value::Array(parts)) = o.get("concat") {
@@ -29,7 +30,10 @@ pub(super) fn expand(v: &Value) -> Result<String, CaseError> {
                 let (Some(start), Some(end)) = (o.get("start").and_then(Value::as_u64), o.get("end").and_then(Value::as_u64)) else {
                     return Err(bad("`start` and `end` of a slice recipe"));
                 };
-                return text.get(start as usize..end as usize).map(str::to_string).ok_or_else(|| bad("a slice inside the text, at character boundaries"));
+                return text
+                    .get(start as usize..end as usize)
+                    .map(str::to_string)
+                    .ok_or_else(|| bad("a slice inside the text, at character boundaries"));
             }
             Err(bad("a recipe: repeat, lines_from, concat or slice"))
         }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use ctxbench_core::block::Media;
 use ctxbench_core::engine::{Action, Incoming, Task, ToolCall, ToolOutcome, World};
 use ctxbench_core::history::Part;
-use ctxbench_core::block::Media;
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use serde_json::Value;

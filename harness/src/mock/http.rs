@@ -42,7 +42,9 @@ impl Respond for Responder {
         if request.url.path() == COUNT_TOKENS_PATH {
             return json(200, provider::encode_count_reply(desk.provider.count(&prompt), None));
         }
-        let Some((plan, now)) = desk.next.take() else { return ResponseTemplate::new(500).set_body_string("a request that nobody announced") };
+        let Some((plan, now)) = desk.next.take() else {
+            return ResponseTemplate::new(500).set_body_string("a request that nobody announced");
+        };
         let model = prompt.model.clone();
         match desk.provider.answer(prompt, plan, now) {
             Ok(reply) => {

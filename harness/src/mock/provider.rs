@@ -105,7 +105,8 @@ impl ProviderModel {
     ) -> Result<Reply, ModelError> {
         let (mut compaction, first) = self.bill(&prompt, model, now)?;
         let mut asked = prompt.clone();
-        let words = instructions.unwrap_or_else(|| Arc::from("Summarise the conversation so that the work can go on from the summary alone."));
+        let words =
+            instructions.unwrap_or_else(|| Arc::from("Summarise the conversation so that the work can go on from the summary alone."));
         asked.items.push(Item::new(ctxbench_core::block::Role::User, Content::Text(words), usize::MAX, None));
         asked.max_tokens = Some(SERVER_SUMMARY_TOKENS);
         let summary: Arc<str> = self.write_summary(&asked).into();
@@ -130,13 +131,7 @@ impl ProviderModel {
     }
 
     fn write_summary(&mut self, prompt: &Prompt) -> String {
-        let job = Job {
-            prompt,
-            max_tokens: prompt.max_tokens,
-            facts: &self.options.facts,
-            seed: self.options.seed,
-            index: self.summaries,
-        };
+        let job = Job { prompt, max_tokens: prompt.max_tokens, facts: &self.options.facts, seed: self.options.seed, index: self.summaries };
         self.summaries += 1;
         summarise(&self.options.summariser, &job)
     }

@@ -117,7 +117,15 @@ mod tests {
     use ctxbench_core::fact::FactKind;
 
     fn fact(id: &str, token: &str, arises: &str) -> Fact {
-        Fact { id: id.into(), kind: FactKind::Value, tokens: vec![token.into()], arises: arises.into(), needs: vec![], superseded_by: None, extra: Default::default() }
+        Fact {
+            id: id.into(),
+            kind: FactKind::Value,
+            tokens: vec![token.into()],
+            arises: arises.into(),
+            needs: vec![],
+            superseded_by: None,
+            extra: Default::default(),
+        }
     }
 
     fn block(kind: BlockKind, text: &str, message: u32) -> Arc<Block> {

@@ -6,7 +6,11 @@ use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::context::orphans;
 
 /// What is wrong with a request: rule and detail.
-pub(super) fn check(blocks: &[Arc<Block>], newest_user: Option<MessageId>, reasoning_in: impl Fn(MessageId) -> bool) -> Vec<(&'static str, String)> {
+pub(super) fn check(
+    blocks: &[Arc<Block>],
+    newest_user: Option<MessageId>,
+    reasoning_in: impl Fn(MessageId) -> bool,
+) -> Vec<(&'static str, String)> {
     let mut out = Vec::new();
     let lost = orphans(blocks);
     if let Some(id) = lost.results.first() {

@@ -176,7 +176,8 @@ fn compaction_failures(compactions: &[CompactionRecord], triggers: &[TriggerReco
         }
         let next = compactions[i + 1..].iter().find(|n| n.kind == CompactionKind::Summarise);
         let at_once = next.is_some_and(|n| {
-            n.before_request <= c.before_request + 2 && triggers.iter().any(|t| (c.before_request..=n.before_request).contains(&t.before_request))
+            n.before_request <= c.before_request + 2
+                && triggers.iter().any(|t| (c.before_request..=n.before_request).contains(&t.before_request))
         });
         row = if at_once { row + 1 } else { 0 };
         if row == 2 {
@@ -201,7 +202,8 @@ fn summary(record: &RunRecord, t: &Tally, ledger: &Ledger, total_ms: Millis) -> 
     let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
     let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
     let repriced = |share: f64| {
-        let cost = |(name, usage): &(Arc<str>, _)| provider::find(name).map_or(0.0, |m| provider::cost_with_read_share(m, usage, share).total());
+        let cost =
+            |(name, usage): &(Arc<str>, _)| provider::find(name).map_or(0.0, |m| provider::cost_with_read_share(m, usage, share).total());
         t.usages.iter().map(cost).sum::<f64>()
     };
     let done = record.status == Status::Completed;

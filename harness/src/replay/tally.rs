@@ -12,11 +12,11 @@ use ctxbench_core::request::{ModelError, Purpose, Reply, ReplyPart, Request, Usa
 use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
 
+use super::Options;
 use super::facts::{FactBook, Sighting};
 use super::integrity;
 use super::path::{Move, Path};
 use super::trace::Tracer;
-use super::Options;
 
 /// What a request was answered with.
 #[derive(Clone, Debug)]

@@ -77,7 +77,10 @@ impl ReplayWorld {
         let lost = if self.rereads { self.with(|t| t.lost_at(&step.key, request)).flatten() } else { None };
         if let Some(again) = lost {
             let call = ReplyPart::Call { id: again.id.clone(), name: again.name.clone(), arguments: again.arguments.clone() };
-            return (Plan::Say { parts: vec![call], stop: StopReason::ToolUse }, Asked::Reread { before: step.key, outcome: Box::new(again.outcome) });
+            return (
+                Plan::Say { parts: vec![call], stop: StopReason::ToolUse },
+                Asked::Reread { before: step.key, outcome: Box::new(again.outcome) },
+            );
         }
         let calls = step.parts.iter().any(|p| matches!(p, ReplyPart::Call { .. }));
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
@@ -176,7 +179,8 @@ impl World for ReplayWorld {
     }
 
     async fn spawn(&mut self, request: &Request) -> Task {
-        let plan = if request.purpose == Purpose::Summary { Plan::Summarise } else { Plan::Say { parts: vec![], stop: StopReason::MaxTokens } };
+        let plan =
+            if request.purpose == Purpose::Summary { Plan::Summarise } else { Plan::Say { parts: vec![], stop: StopReason::MaxTokens } };
         let result = self.door.send(request, plan, self.now).await;
         let done_at = self.now + result.as_ref().map_or(0, |r| r.latency_ms);
         self.with(|t| t.request(request, &result, &Asked::Summary, self.now, false));

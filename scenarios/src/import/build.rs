@@ -166,7 +166,9 @@ fn prefix_tokens(session: &Session) -> Option<u64> {
 
 fn entry_tokens(entry: &Entry) -> u64 {
     let parts = match entry {
-        Entry::System { text, .. } | Entry::RepoMap { text, .. } | Entry::Memory { text, .. } | Entry::File { text, .. } => return o200k(text),
+        Entry::System { text, .. } | Entry::RepoMap { text, .. } | Entry::Memory { text, .. } | Entry::File { text, .. } => {
+            return o200k(text);
+        }
         Entry::User(m) => m.content(),
         Entry::Assistant(m) => m.content(),
         Entry::Tool(m) => m.content(),

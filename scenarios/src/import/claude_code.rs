@@ -86,7 +86,8 @@ impl Item {
             }
             Item::Compaction { line, pre, post, summary, stamp } => {
                 let at = builder.at(stamp.as_deref());
-                builder.entry(line, Entry::RecordedCompaction { pre_tokens: pre, post_tokens: post, summary, at, extra: Default::default() });
+                builder
+                    .entry(line, Entry::RecordedCompaction { pre_tokens: pre, post_tokens: post, summary, at, extra: Default::default() });
             }
         }
     }

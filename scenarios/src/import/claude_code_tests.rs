@@ -66,7 +66,13 @@ fn a_transcript_becomes_a_session() {
             model: Some("claude-x".into()),
             ..AssistantEntry::default()
         }),
-        Entry::RecordedCompaction { pre_tokens: Some(170_000), post_tokens: None, summary: Some("what was".into()), at: Some(60_000), extra: Default::default() },
+        Entry::RecordedCompaction {
+            pre_tokens: Some(170_000),
+            post_tokens: None,
+            summary: Some("what was".into()),
+            at: Some(60_000),
+            extra: Default::default(),
+        },
         Entry::User(UserEntry { id: "u2".into(), text: Some("go on".into()), at: Some(61_000), ..UserEntry::default() }),
     ];
     assert_eq!(s.entries.len(), expected.len(), "{:#?}", s.entries);

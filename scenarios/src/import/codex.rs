@@ -91,7 +91,10 @@ impl Reader {
                 self.close();
                 let summary = str_of(&payload, "message").filter(|m| !m.is_empty()).map(str::to_string);
                 let at = self.builder.at(stamp.as_deref());
-                self.builder.entry(number, Entry::RecordedCompaction { pre_tokens: self.context, post_tokens: None, summary, at, extra: Default::default() });
+                self.builder.entry(
+                    number,
+                    Entry::RecordedCompaction { pre_tokens: self.context, post_tokens: None, summary, at, extra: Default::default() },
+                );
             }
             "response_item" => self.item(number, &payload, stamp),
             bare if ITEMS.contains(&bare) => self.item(number, &payload, stamp),

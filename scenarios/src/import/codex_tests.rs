@@ -43,7 +43,13 @@ fn a_rollout_becomes_a_session() {
     assert_eq!(parts.len(), 5);
     assert_eq!(parts[0], SessionPart::Reasoning { text: "think".into(), encrypted: Some("enc".into()) });
     assert!(matches!(&parts[4], SessionPart::Call(c) if c.arguments == "*** Begin"));
-    let want = Entry::RecordedCompaction { pre_tokens: Some(1030), post_tokens: None, summary: Some("so far".into()), at: Some(5000), extra: Default::default() };
+    let want = Entry::RecordedCompaction {
+        pre_tokens: Some(1030),
+        post_tokens: None,
+        summary: Some("so far".into()),
+        at: Some(5000),
+        extra: Default::default(),
+    };
     assert_eq!(s.entries[8], want);
     let Entry::User(last) = &s.entries[9] else { panic!("not a user message") };
     assert_eq!(last.parts.as_ref().map(Vec::len), Some(3));

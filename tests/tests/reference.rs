@@ -1,0 +1,110 @@
+//! The 100 % row by hand calculation: an append-only session has a closed formula.
+
+use ctxbench_core::provider;
+use ctxbench_core::record::{RunRecord, Status};
+use ctxbench_core::session::{Entry, Session};
+use ctxbench_core::tokens::o200k;
+use ctxbench_harness::mock::Transport;
+use ctxbench_harness::replay::{Options, fill_savings, replay};
+use ctxbench_harness::summarise::Summariser;
+use ctxbench_scenarios::builtin;
+use ctxbench_strategies::Spec;
+
+fn run(scenario: &str, strategy: &str) -> RunRecord {
+    let options =
+        Options { transport: Transport::Direct, summariser: Summariser::Extractive, seed: 1, rereads: true, trace: false, window: None };
+    let scenario = builtin::by_id(scenario).unwrap();
+    let model = provider::find("claude-sonnet-4-6").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(replay(&scenario, &Spec::parse(strategy).unwrap(), model, &options)).record
+}
+
+/// Size of the prompt and of the reply of every recorded reply, straight from the session: o200k of each text, of a call's name
+/// and arguments, and 4 for every block.
+fn sizes(session: &Session) -> Vec<(u64, u64)> {
+    let block = |text: &str| o200k(text) + 4;
+    let (mut prompt, mut out) = (0, Vec::new());
+    for e in &session.entries {
+        match e {
+            Entry::System { text, .. } => prompt += block(text),
+            Entry::Tools { definitions, .. } => prompt += o200k(&serde_json::to_string(definitions).unwrap()),
+            Entry::User(u) => prompt += block(u.text.as_deref().unwrap()),
+            Entry::Tool(t) => prompt += block(t.output.as_deref().unwrap()),
+            Entry::Assistant(a) => {
+                let text = a.text.as_deref().map_or(0, block);
+                let calls: u64 = a.calls.iter().map(|c| block(&c.arguments) + o200k(&c.name)).sum();
+                out.push((prompt, text + calls));
+                prompt += text + calls;
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+#[test]
+fn the_reference_costs_what_the_closed_formula_says() {
+    let session = builtin::by_id("login-bug").unwrap().session;
+    let sizes = sizes(&session);
+    // Breakpoints stand at the end of every request, so each reads what the one before ended with and writes the rest.
+    // Below 1,024 tokens nothing is cached (claude-sonnet-4-6). USD per million: 3 in, 3.75 write, 0.30 read, 15 out.
+    let cached = |n: u64| if n >= 1_024 { n } else { 0 };
+    let mut usd = 0.0;
+    let mut before = 0;
+    for &(prompt, reply) in &sizes {
+        let read = cached(before);
+        let write = cached(prompt) - read;
+        let input = prompt - read - write;
+        usd += (input as f64 * 3.0 + write as f64 * 3.75 + read as f64 * 0.30 + reply as f64 * 15.0) / 1e6;
+        before = prompt;
+    }
+    let record = run("login-bug", "reference");
+    let input: u64 = sizes.iter().map(|(p, _)| p).sum();
+    assert_eq!(record.summary.input_tokens, input);
+    assert_eq!(record.summary.output_tokens, sizes.iter().map(|(_, r)| r).sum::<u64>());
+    assert_eq!(record.summary.peak_context_tokens, sizes.last().unwrap().0);
+    assert!((record.summary.cost_usd - usd).abs() < 1e-9, "{} and by hand {usd}", record.summary.cost_usd);
+}
+
+#[test]
+fn the_reference_is_the_hundred_per_cent_row() {
+    for id in ["login-bug", "login-bug-tight", "login-bug-marathon"] {
+        let mut runs = [run(id, "reference")];
+        fill_savings(&mut runs);
+        let [r] = &runs;
+        assert_eq!(r.status, Status::Completed);
+        assert_eq!(r.summary.prefix_stability, Some(1.0), "{id}");
+        assert_eq!(r.summary.saved_pct, Some(0.0), "{id}");
+        assert_eq!(r.summary.retention_pct, Some(100.0), "{id}");
+        assert_eq!((r.summary.compactions, r.summary.integrity_failures, r.summary.extra_requests), (0, 0, 0), "{id}");
+    }
+}
+
+#[test]
+fn keeping_nothing_retains_next_to_nothing() {
+    for id in ["login-bug", "login-bug-tight", "login-bug-marathon"] {
+        let r = run(id, "keep-nothing");
+        assert!(r.summary.retention_pct.unwrap() < 10.0, "{id}: {:?}", r.summary.retention_pct);
+    }
+}
+
+#[test]
+fn costs_and_tokens_add_up_over_requests() {
+    for strategy in ["codex", "opencode", "claude-code", "aider", "openoxide", "anthropic-sdk"] {
+        let r = run("login-bug-tight", strategy);
+        let p = provider::find("claude-sonnet-4-6").unwrap().prices;
+        let weak = provider::find("claude-haiku-4-5").unwrap().prices;
+        let mut usd = 0.0;
+        for q in &r.requests {
+            let p = if q.model == "claude-haiku-4-5" { weak } else { p };
+            let fresh = q.input_tokens - q.cache_read - q.cache_write;
+            usd += (fresh as f64 * p.input
+                + q.cache_write as f64 * p.write_5m
+                + q.cache_read as f64 * p.read
+                + q.output_tokens as f64 * p.output)
+                / 1e6;
+        }
+        assert!((r.summary.cost_usd - usd).abs() < 1e-9, "{strategy}: {} and summed {usd}", r.summary.cost_usd);
+        assert_eq!(r.summary.input_tokens, r.requests.iter().map(|q| q.input_tokens).sum::<u64>());
+    }
+}
