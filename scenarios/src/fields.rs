@@ -9,7 +9,7 @@ use crate::error::Fault;
 /// One kind of line: its `type`, groups of fields of which one each must be there, and all further fields.
 pub(crate) struct KindFields {
     pub(crate) tag: &'static str,
-    required: &'static [&'static [&'static str]],
+    pub(crate) required: &'static [&'static [&'static str]],
     optional: &'static [&'static str],
 }
 

@@ -15,6 +15,10 @@ pub mod jsonl;
 mod load;
 pub mod marathon;
 mod scenario;
+#[cfg(feature = "schema")]
+pub mod schema;
+#[cfg(test)]
+mod schema_tests;
 mod toml_tree;
 mod words;
 

@@ -8,7 +8,7 @@ use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
 use crate::toml_tree::{self, Lines};
 
-mod steps;
+pub(crate) mod steps;
 
 /// A session to replay, with what people should know about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,8 +61,11 @@ pub(crate) trait Beside {
     fn base(&self, name: &str) -> Result<Scenario, (String, String)>;
 }
 
-const KEYS: &[&str] =
+pub(crate) const KEYS: &[&str] =
     &["id", "title", "why", "pitfall", "tags", "model", "context_window", "max_output", "scale", "extends", "step", "fact", "expect"];
+
+/// Keys of `[expect]` beside the tables named after strategies.
+pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
 
 /// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come first, its `[expect]`
 /// and limits hold where this one gives none. A tool step may call its output `text`, as the other steps do.
@@ -156,7 +159,7 @@ impl Reader<'_> {
                     continue;
                 }
                 _ => {
-                    let hint = nearest::hint(key, &["requests", "steps"]);
+                    let hint = nearest::hint(key, CHECKS);
                     return Err(Fault::new(
                         line,
                         format!("unknown check {key:?}"),

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::Reader;
 use crate::check::Located;
 use crate::error::Fault;
-use crate::fields::{self, KINDS};
+use crate::fields::{self, KINDS, KindFields};
 use crate::toml_tree;
 
 /// A table and the line where it begins.
@@ -62,14 +62,7 @@ impl Reader<'_> {
             let tag = table.get("type").and_then(|t| t.get_ref().as_str().map(str::to_string));
             if let Some(tag) = if key == "fact" { Some("fact".to_string()) } else { tag } {
                 let kind = fields::kind(&tag, table.get("type").map_or(line, |t| self.lines.of(t.span().start)))?;
-                let mut known = kind.names();
-                if text_field(&tag).is_some() {
-                    known.push("file");
-                }
-                if tag == "tool" {
-                    known.push("text");
-                }
-                self.known_keys(table, &known, &format!("a {tag:?} entry"))?;
+                self.known_keys(table, &step_keys(kind), &format!("a {tag:?} entry"))?;
             } else {
                 let kinds = KINDS.iter().map(|k| k.tag).collect::<Vec<_>>().join(", ");
                 return Err(Fault::new(line, "a step without \"type\"", format!("one of {kinds}"), "add type = \"…\""));
@@ -81,9 +74,6 @@ impl Reader<'_> {
     }
 
     fn nested_keys(&self, table: &DeTable<'_>) -> Result<(), Fault> {
-        const PART: &[&str] = &["type", "text", "encrypted", "id", "name", "arguments", "media_type", "url"];
-        const NESTED: &[(&str, &[&str])] =
-            &[("calls", &["id", "name", "arguments"]), ("parts", PART), ("usage", &["input", "output", "cache_read", "cache_write"])];
         for (key, known) in NESTED {
             match table.get(*key).map(|v| v.get_ref()) {
                 Some(DeValue::Table(t)) => self.known_keys(t, known, &format!("{key:?}"))?,
@@ -122,8 +112,26 @@ impl Reader<'_> {
     }
 }
 
+const PART: &[&str] = &["type", "text", "encrypted", "id", "name", "arguments", "media_type", "url"];
+
+/// The keys of tables inside a step.
+pub(crate) const NESTED: &[(&str, &[&str])] =
+    &[("calls", &["id", "name", "arguments"]), ("parts", PART), ("usage", &["input", "output", "cache_read", "cache_write"])];
+
+/// Every key that a step of a kind may have.
+pub(crate) fn step_keys(kind: &KindFields) -> Vec<&'static str> {
+    let mut known = kind.names();
+    if text_field(kind.tag).is_some() {
+        known.push("file");
+    }
+    if kind.tag == "tool" {
+        known.push("text");
+    }
+    known
+}
+
 /// The field that `file = "…"` fills.
-fn text_field(tag: &str) -> Option<&'static str> {
+pub(crate) fn text_field(tag: &str) -> Option<&'static str> {
     match tag {
         "system" | "memory" | "repo_map" | "file" | "user" | "assistant" => Some("text"),
         "tool" => Some("output"),

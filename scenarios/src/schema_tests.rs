@@ -1,0 +1,162 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::fields::KINDS;
+use crate::scenario::steps::{NESTED, step_keys};
+use crate::scenario::{CHECKS, KEYS};
+
+/// A schema as it is checked in.
+fn schema(name: &str) -> Value {
+    let path = format!("{}/../docs/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    serde_json::from_str(&text).unwrap()
+}
+
+fn set<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
+    names.into_iter().map(str::to_string).collect()
+}
+
+/// Follows references from a subschema.
+fn resolve<'a>(root: &'a Value, at: &'a Value) -> Option<&'a Value> {
+    root.pointer(at["$ref"].as_str()?.strip_prefix('#')?)
+}
+
+/// Every property that a subschema names itself, by reference or in one of its alternatives.
+fn names(root: &Value, at: &Value) -> BTreeSet<String> {
+    let mut out: BTreeSet<String> = at["properties"].as_object().into_iter().flat_map(|p| p.keys().cloned()).collect();
+    if let Some(there) = resolve(root, at) {
+        out.extend(names(root, there));
+    }
+    for inner in ["oneOf", "anyOf", "allOf"].iter().filter_map(|k| at[k].as_array()).flatten() {
+        out.extend(names(root, inner));
+    }
+    if !at["items"].is_null() {
+        out.extend(names(root, &at["items"]));
+    }
+    out
+}
+
+fn kind<'a>(variants: &'a Value, tag: &str) -> &'a Value {
+    let found = variants.as_array().unwrap().iter().find(|v| v["properties"]["type"]["const"] == tag);
+    found.unwrap_or_else(|| panic!("no schema for {tag}"))
+}
+
+/// Whether a value fits a subschema as far as types, constants, enumerations, required and known properties go.
+fn fits(root: &Value, at: &Value, value: &Value) -> bool {
+    let of_type = |t: &Value| match t.as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_u64() || value.is_i64(),
+        Some("number") => value.is_number(),
+        Some("boolean") => value.is_boolean(),
+        Some("null") => value.is_null(),
+        _ => true,
+    };
+    let Some(at) = at.as_object() else { return at != &Value::Bool(false) };
+    let empty = Map::new();
+    let object = value.as_object().unwrap_or(&empty);
+    let all = |key: &str| at.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    at.get("type").is_none_or(|t| t.as_array().map_or_else(|| of_type(t), |list| list.iter().any(of_type)))
+        && at.get("const").is_none_or(|c| c == value)
+        && at.get("enum").is_none_or(|e| e.as_array().unwrap().contains(value))
+        && all("required").iter().all(|r| object.contains_key(r.as_str().unwrap()))
+        && at.get("$ref").is_none_or(|_| fits(root, resolve(root, &Value::Object(at.clone())).unwrap(), value))
+        && object.iter().all(|(k, v)| match at.get("properties").and_then(|p| p.get(k)) {
+            Some(p) => fits(root, p, v),
+            None => at.get("additionalProperties").is_none_or(|a| fits(root, a, v)),
+        })
+        && value.as_array().into_iter().flatten().all(|v| at.get("items").is_none_or(|i| fits(root, i, v)))
+        && at.get("oneOf").is_none_or(|o| o.as_array().unwrap().iter().filter(|s| fits(root, s, value)).count() == 1)
+        && at.get("anyOf").is_none_or(|o| o.as_array().unwrap().iter().any(|s| fits(root, s, value)))
+}
+
+#[test]
+fn every_key_that_a_scenario_may_have_is_in_its_schema_and_no_other() {
+    let s = schema("scenario");
+    assert_eq!(s["additionalProperties"], false);
+    assert_eq!(set(s["properties"].as_object().unwrap().keys().map(String::as_str)), set(KEYS.iter().copied()));
+    assert_eq!(names(&s, &s["properties"]["expect"]), set(CHECKS.iter().copied()));
+    let steps = &s["properties"]["step"]["items"]["oneOf"];
+    assert_eq!(steps.as_array().unwrap().len(), KINDS.len());
+    for k in KINDS {
+        let step = kind(steps, k.tag);
+        assert_eq!(step["additionalProperties"], false, "{}", k.tag);
+        assert_eq!(set(step["properties"].as_object().unwrap().keys().map(String::as_str)), set(step_keys(k)), "{}", k.tag);
+        for (key, known) in NESTED {
+            if let Some(nested) = step["properties"].get(*key) {
+                assert_eq!(names(&s, nested), set(known.iter().copied()), "{key} of {}", k.tag);
+            }
+        }
+    }
+    let fact = KINDS.iter().find(|k| k.tag == "fact").unwrap();
+    assert_eq!(names(&s, &s["properties"]["fact"]["items"]), set(step_keys(fact)));
+}
+
+#[test]
+fn every_field_of_a_session_line_is_in_its_schema_and_others_are_allowed() {
+    let s = schema("session");
+    let lines = &s["$defs"]["Entry"]["oneOf"];
+    assert_eq!(lines.as_array().unwrap().len(), KINDS.len());
+    for k in KINDS {
+        let line = kind(lines, k.tag);
+        assert_eq!(names(&s, line), set(k.names()), "{}", k.tag);
+        let open = resolve(&s, line).unwrap_or(line);
+        assert_eq!(open["additionalProperties"], true, "{}", k.tag);
+    }
+}
+
+#[test]
+fn the_built_in_session_has_only_known_fields_and_fits() {
+    let s = schema("session");
+    let text = crate::builtin::by_id("login-bug").unwrap().session.to_jsonl();
+    for (i, line) in text.lines().enumerate() {
+        let value: Value = serde_json::from_str(line).unwrap();
+        let tag = value["type"].as_str().unwrap();
+        let at = if i == 0 { &s["$defs"]["First"]["oneOf"][0] } else { kind(&s["$defs"]["Entry"]["oneOf"], tag) };
+        let known = names(&s, at);
+        for field in value.as_object().unwrap().keys() {
+            assert!(known.contains(field), "line {}: {field} of {tag} is not in the schema", i + 1);
+        }
+        assert!(fits(&s, &s, &value), "line {}: {line}", i + 1);
+    }
+    let fits = |json: &str| fits(&s, &s, &serde_json::from_str(json).unwrap());
+    assert!(fits(r#"{"type":"user","id":"a","text":"x","mood":"good"}"#), "unknown fields are kept");
+    assert!(!fits(r#"{"type":"user","id":"a"}"#));
+    assert!(!fits(r#"{"type":"usr","id":"a","text":"x"}"#));
+    assert!(!fits(r#"{"type":"session","version":2,"id":"a"}"#));
+}
+
+#[test]
+fn the_built_in_scenarios_fit_their_schema() {
+    let s = schema("scenario");
+    let read = |id: &str| {
+        let path = format!("{}/data/{id}/scenario.toml", env!("CARGO_MANIFEST_DIR"));
+        let table: toml::Table = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        serde_json::to_value(table).unwrap()
+    };
+    for id in ["login-bug", "login-bug-tight"] {
+        assert!(fits(&s, &s, &read(id)), "{id}");
+    }
+    let with = |path: &str, value: Value| {
+        let mut v = read("login-bug");
+        let (at, key) = path.rsplit_once('/').unwrap();
+        v.pointer_mut(at).unwrap()[key] = value;
+        fits(&s, &s, &v)
+    };
+    assert!(with("/scale", 0.5.into()));
+    assert!(!with("/scales", 0.5.into()));
+    assert!(!with("/step/2/txt", "x".into()));
+    assert!(with("/expect", serde_json::json!({ "requests": 2, "codex": { "compactions": 1 } })));
+    assert!(!with("/expect", serde_json::json!({ "request": 2 })));
+}
+
+#[cfg(feature = "schema")]
+#[test]
+fn the_checked_in_schemas_are_the_generated_ones() {
+    let write = "run `cargo run -p ctxbench-scenarios --features schema --example schemas -- docs/schemas`";
+    for (name, value) in [("session", crate::schema::session()), ("scenario", crate::schema::scenario())] {
+        assert!(schema(name) == value.to_value(), "{name}: {write}");
+    }
+}
