@@ -1,1 +1,13 @@
-//! Placeholder.
+//! What the benchmarks share: material to count, sessions of any length, replays, and tables printed beside the timings.
+//!
+//! Everything is deterministic. A seed changes every text, so that nothing that was remembered of an earlier one helps.
+
+mod material;
+mod replays;
+mod sessions;
+mod table;
+
+pub use material::Material;
+pub use replays::{HUGE_WINDOW, Mode, model, replay, spec};
+pub use sessions::{blocks, cut, session};
+pub use table::table;

@@ -75,6 +75,16 @@ pub struct ToolOutcome {
     pub media: Vec<Media>,
 }
 
+/// What a program that embeds the product does while it handles a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallerAct {
+    /// It appends the reply to the history itself.
+    Append {
+        /// As plain content blocks rather than as the reply object.
+        plain: bool,
+    },
+}
+
 /// A request that runs beside the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task(pub u64);
@@ -88,6 +98,10 @@ pub trait World: Send {
     async fn send(&mut self, request: &Request) -> Result<Reply, ModelError>;
     /// The provider's own count of a request, where it offers one.
     async fn count(&mut self, _request: &Request) -> Option<u64> {
+        None
+    }
+    /// What the embedding program does while it handles the reply just received.
+    async fn caller(&mut self) -> Option<CallerAct> {
         None
     }
     /// Runs tools.
@@ -127,6 +141,8 @@ pub struct Fixed {
     pub tools: Option<Arc<Tools>>,
     /// System prompt of summary requests where a product has one of its own.
     pub summary_base: Vec<Arc<Block>>,
+    /// Request parameters that the caller of the product sets for normal requests.
+    pub params: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Something worth measuring that is not a request.
@@ -259,6 +275,7 @@ impl Engine {
             ttl: DEFAULT_TTL,
             server_edits: Vec::new(),
             keep_messages: false,
+            params: self.fixed.params.clone(),
         }
     }
 
@@ -270,6 +287,7 @@ impl Engine {
             tools: self.fixed.tools.clone().filter(|_| tools),
             breakpoints: self.breakpoints(&blocks),
             blocks,
+            params: serde_json::Map::new(),
             ..self.sample_request()
         }
     }

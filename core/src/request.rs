@@ -130,6 +130,8 @@ pub struct Request {
     pub server_edits: Vec<ServerEdit>,
     /// Messages stay apart on the wire although their neighbour has the same role. The default is to merge them, as most clients do.
     pub keep_messages: bool,
+    /// Further parameters that the caller sets, sent as they are (Anthropic's wire).
+    pub params: serde_json::Map<String, serde_json::Value>,
 }
 
 impl Request {

@@ -195,6 +195,14 @@ impl Settings {
         matches!(self.values.get(name), Some(Value::Flag(true)))
     }
 
+    /// A flag whose default the product derives; `None` unless given.
+    pub fn given_flag(&self, name: &str) -> Option<bool> {
+        match self.values.get(name) {
+            Some(Value::Flag(b)) => Some(*b),
+            _ => None,
+        }
+    }
+
     /// A word; `auto` and absent are `None`.
     pub fn word(&self, name: &str) -> Option<&str> {
         match self.values.get(name) {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
-use ctxbench_core::engine::Engine;
+use ctxbench_core::engine::{CallerAct, Engine};
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{Phase, Reply, ReplyPart, StopReason};
+use ctxbench_core::request::{Phase, Reply, ReplyPart, Request, StopReason};
 use ctxbench_core::settings::{Default, Kind, Setting};
 use ctxbench_core::strategy::{Flow, Strategy};
 
@@ -19,8 +19,18 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "anthropic-sdk",
     summary: "Anthropic SDK tool runner: at 100k tokens everything becomes one summary; the crossing turn is lost",
     versions: &["0.125"],
-    sources: &["facts/aider-and-anthropic-sdk.md §2.2: PyPI anthropic 0.125.0 read and observed"],
+    sources: &[
+        "facts/aider-and-anthropic-sdk.md §2.2: PyPI anthropic 0.125.0 read and observed",
+        "facts/aider-and-anthropic-sdk.md §2.3: npm @anthropic-ai/sdk 0.124.0 read and observed",
+    ],
     settings: &[
+        Setting {
+            name: "language",
+            kind: Kind::Choice(&["python", "typescript"]),
+            default: Default::Word("python"),
+            help: "typescript checks refusals too, keeps every block of the summary, and what the caller appended",
+            source: "facts/aider-and-anthropic-sdk.md §2.3",
+        },
         Setting {
             name: "threshold",
             kind: Kind::Tokens,
@@ -74,6 +84,7 @@ When in doubt include what keeps work from being done twice. Put the summary bet
 
 fn build(b: &Build<'_>) -> Box<dyn Strategy> {
     Box::new(AnthropicSdk {
+        typescript: b.settings.word("language") == Some("typescript"),
         threshold: b.settings.num("threshold"),
         model: b.settings.word("model").map(Arc::from),
         max_tokens: b.settings.int("max_tokens"),
@@ -82,6 +93,7 @@ fn build(b: &Build<'_>) -> Box<dyn Strategy> {
 }
 
 struct AnthropicSdk {
+    typescript: bool,
     threshold: u64,
     model: Option<Arc<str>>,
     max_tokens: Option<u64>,
@@ -98,7 +110,7 @@ impl Strategy for AnthropicSdk {
         raw
     }
 
-    fn request(&mut self, s: &Engine) -> ctxbench_core::request::Request {
+    fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
         r.max_tokens = self.max_tokens;
         r.keep_messages = true;
@@ -106,16 +118,55 @@ impl Strategy for AnthropicSdk {
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
-        if reply.stop == StopReason::Refusal {
+        if reply.stop == StopReason::Refusal && !self.typescript {
             return Flow::EndTurn;
         }
         let used = reply.usage.prompt() + reply.usage.output;
         if used < self.threshold {
-            return Flow::Proceed;
+            return if reply.stop == StopReason::Refusal { Flow::EndTurn } else { Flow::Proceed };
         }
         s.trigger("after_reply", used, self.threshold);
+        let request = self.summary_request(s, reply).await;
+        let summary = match s.send(&request).await {
+            Ok(summary) => summary,
+            Err(e) => return Flow::FailTurn(e.to_string()),
+        };
+        let texts = match self.texts(&summary) {
+            Ok(texts) => texts,
+            Err(e) => return Flow::FailTurn(e.into()),
+        };
+        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let mut shown: Vec<_> = s.context.blocks().iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
+        let block = s.synthetic(BlockKind::Summary, Role::User, texts.concat(), origin);
+        shown.extend(texts.into_iter().map(|t| {
+            block.redraft(|d| {
+                d.text = t;
+                d.listed = true;
+            })
+        }));
+        match s.compacted(CompactionKind::Summarise, "summary", Phase::MidTurn, shown) {
+            Ok(()) => Flow::DropReply,
+            Err(e) => Flow::FailTurn(e.to_string()),
+        }
+    }
+}
+
+impl AnthropicSdk {
+    /// The history without the reply just received, then the prompt; no system, no tools, no parameters (facts §2.2).
+    async fn summary_request(&self, s: &mut Engine, reply: &Reply) -> Request {
         let mut blocks: Vec<_> = s.context.blocks().iter().filter(|b| b.kind != BlockKind::Base).cloned().collect();
-        blocks.push(Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()).build(MessageId(u32::MAX), vec![]));
+        // Only a caller that appended the reply itself, as plain blocks, brings its text in; its calls are filtered out.
+        if let Some(CallerAct::Append { plain }) = s.world().caller().await {
+            let texts = reply.parts.iter().filter_map(|p| match p {
+                ReplyPart::Text(t) if plain || self.typescript => Some(t.clone()),
+                _ => None,
+            });
+            let last = MessageId(u32::MAX - 1);
+            blocks.extend(texts.map(|t| Draft::text(BlockKind::Assistant, Role::Assistant, t).build(last, vec![])));
+        }
+        let mut prompt = Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
+        prompt.listed = self.typescript;
+        blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
         let mut request = s.summary_request(Phase::MidTurn, blocks, false);
         request.breakpoints.clear();
         request.max_tokens = self.max_tokens;
@@ -123,22 +174,22 @@ impl Strategy for AnthropicSdk {
         if let Some(m) = &self.model {
             request.model = m.clone();
         }
-        let summary = match s.send(&request).await {
-            Ok(summary) => summary,
-            Err(e) => return Flow::FailTurn(e.to_string()),
+        request
+    }
+
+    /// Python uses the first block, which must be text; TypeScript uses all.
+    fn texts(&self, summary: &Reply) -> Result<Vec<Arc<str>>, &'static str> {
+        let text = |p: &ReplyPart| match p {
+            ReplyPart::Text(t) => Some(t.clone()),
+            _ => None,
         };
-        let text = match summary.parts.first() {
-            Some(ReplyPart::Text(t)) => t.clone(),
-            Some(_) => return Flow::FailTurn("the summary does not begin with a text block".into()),
-            None => return Flow::FailTurn("the summary is empty".into()),
-        };
-        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let block = s.synthetic(BlockKind::Summary, Role::User, text, origin).redraft(|d| d.listed = true);
-        let mut shown: Vec<_> = s.context.blocks().iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
-        shown.push(block);
-        match s.compacted(CompactionKind::Summarise, "summary", Phase::MidTurn, shown) {
-            Ok(()) => Flow::DropReply,
-            Err(e) => Flow::FailTurn(e.to_string()),
+        if self.typescript {
+            return Ok(summary.parts.iter().filter_map(text).collect());
+        }
+        match summary.parts.first().map(text) {
+            Some(Some(t)) => Ok(vec![t]),
+            Some(None) => Err("the summary does not begin with a text block"),
+            None => Err("the summary is empty"),
         }
     }
 }

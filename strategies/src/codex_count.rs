@@ -1,6 +1,5 @@
 //! Codex CLI's local token estimates, by version (facts/codex.md §3).
 
-use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Role};
 
@@ -32,30 +31,49 @@ const IMAGE_BYTES: u64 = 7_373;
 /// Tokens of one item.
 pub fn estimate_item(era: Era, b: &Block) -> u64 {
     if let Some(opaque) = &b.opaque {
-        return encrypted_bytes(opaque.len() as u64).div_ceil(4);
+        return encrypted_estimate(opaque.len() as u64);
     }
     if b.kind == BlockKind::Image {
-        return IMAGE_BYTES.div_ceil(4);
+        return bytes_estimate(IMAGE_BYTES);
     }
     match era {
-        Era::V169 => text_bytes(b).div_ceil(4),
-        _ => json_estimate(json_bytes(b)),
+        Era::V169 => bytes_estimate(text_bytes(b)),
+        _ => bytes_estimate(json_bytes(b)),
     }
 }
 
-/// Tokens of several items, each rounded up by itself.
-pub fn estimate_items(era: Era, blocks: &[Arc<Block>]) -> u64 {
-    blocks.iter().map(|b| estimate_item(era, b)).sum()
-}
-
-/// Bytes of JSON as tokens.
-pub fn json_estimate(bytes: u64) -> u64 {
+/// Bytes of an item as tokens: of its text in 0.169, of its JSON form before.
+pub fn bytes_estimate(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
 
 /// Encrypted reasoning: three quarters of the base64 length less a constant 650.
-fn encrypted_bytes(len: u64) -> u64 {
-    (len * 3 / 4).saturating_sub(650)
+pub fn encrypted_estimate(len: u64) -> u64 {
+    bytes_estimate((len * 3 / 4).saturating_sub(650))
+}
+
+/// The estimate of base instructions and items together, as the program reports it after a compaction.
+pub fn history_estimate(base_bytes: u64, items: impl IntoIterator<Item = u64>) -> u64 {
+    bytes_estimate(base_bytes) + items.into_iter().sum::<u64>()
+}
+
+/// Tokens in use: the last total, what was added after the last item that the model made, and encrypted reasoning before the last
+/// user message. 0.63 knows only the last total.
+pub fn active_tokens(
+    era: Era,
+    last_total: u64,
+    added: impl IntoIterator<Item = u64>,
+    reasoning: impl IntoIterator<Item = u64>,
+) -> u64 {
+    match era {
+        Era::V063 => last_total,
+        _ => last_total + added.into_iter().sum::<u64>() + reasoning.into_iter().sum::<u64>(),
+    }
+}
+
+/// Whether so many tokens in use call for a compaction; never without a limit.
+pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
+    limit.is_some_and(|l| active >= l)
 }
 
 fn text_bytes(b: &Block) -> u64 {

@@ -9,153 +9,37 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
-use ctxbench_core::compaction::{PruneRule, PruneStep, prune_walk};
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
+use ctxbench_core::compaction::PruneRule;
+use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Incoming};
-use ctxbench_core::provider::Provider;
+use ctxbench_core::provider::{self, Provider};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::settings::{Default, Kind, Setting, scale_tokens};
+use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
-use ctxbench_core::tokens::utf16_div4_round;
 
 use crate::opencode_log::{Entry, Log};
-use crate::opencode_rules::{BUFFER, Limits, OUTPUT_CAP, filter_compacted, max_output, select_tail, tail_budget, usable};
+use crate::opencode_rules::{BUFFER, Limits, OUTPUT_CAP, PruneMessage, filter_compacted, max_output, overflows, prune, select_tail, tail_budget, usable};
 
-/// What the strategy says of itself.
-pub const DESCRIPTOR: Descriptor = Descriptor {
-    name: "opencode",
-    summary: "OpenCode: summary of the head behind a marker, newest steps verbatim; optional pruning of old tool results",
-    versions: &["1.18"],
-    sources: &["facts/opencode.md: released program 1.18.33 read and observed"],
-    settings: &[
-        Setting {
-            name: "auto",
-            kind: Kind::Flag,
-            default: Default::Flag(true),
-            help: "compact automatically",
-            source: "facts/opencode.md §2, compaction.auto",
-        },
-        Setting {
-            name: "prune",
-            kind: Kind::Flag,
-            default: Default::Flag(false),
-            help: "clear old tool results after a turn",
-            source: "facts/opencode.md §1: off unless set in 1.18",
-        },
-        Setting {
-            name: "prune_protect",
-            kind: Kind::Tokens,
-            default: Default::Int(40_000),
-            help: "newest tool results that pruning leaves",
-            source: "facts/opencode.md §1, PRUNE_PROTECT",
-        },
-        Setting {
-            name: "prune_minimum",
-            kind: Kind::Tokens,
-            default: Default::Int(20_000),
-            help: "pruning must free more than this",
-            source: "facts/opencode.md §1, PRUNE_MINIMUM",
-        },
-        Setting {
-            name: "reserved",
-            kind: Kind::Tokens,
-            default: Default::Auto,
-            help: "kept free where the model has an input limit; auto = min(20k, largest reply)",
-            source: "facts/opencode.md §2",
-        },
-        Setting {
-            name: "tail_turns",
-            kind: Kind::Count,
-            default: Default::Auto,
-            help: "newest turns that may stay verbatim; auto = no limit",
-            source: "facts/opencode.md §3.2, compaction.tail_turns",
-        },
-        Setting {
-            name: "preserve_recent_tokens",
-            kind: Kind::Tokens,
-            default: Default::Auto,
-            help: "budget of the verbatim tail; auto = a quarter of the usable window within bounds",
-            source: "facts/opencode.md §3.2",
-        },
-        Setting {
-            name: "tail_least",
-            kind: Kind::Tokens,
-            default: Default::Int(2_000),
-            help: "lower bound of that budget",
-            source: "facts/opencode.md §3.2",
-        },
-        Setting {
-            name: "tail_most",
-            kind: Kind::Tokens,
-            default: Default::Int(15_000),
-            help: "upper bound of that budget",
-            source: "facts/opencode.md §3.2",
-        },
-        Setting {
-            name: "model",
-            kind: Kind::Text,
-            default: Default::Auto,
-            help: "model of the summary; auto = the session's",
-            source: "facts/opencode.md §3.2, agent.compaction.model",
-        },
-    ],
-    matrix: Matrix {
-        layers: "2: clear old tool results (off by default), summary with a verbatim tail",
-        llm_calls: "1 per compaction",
-        user_messages: "in the summary, except those in the tail; repeated after a provider overflow",
-        tool_results: "tail verbatim; cut to 2,000 characters for the summariser; clearing keeps the call",
-        cache: "summary request has its own system prompt, so it reads nothing; the prefix is rewritten after it",
-        afterwards: "a synthetic message asks the model to go on",
-        token_counting: "usage reported by the provider; UTF-16 length / 4 for pruning and tail",
-        pre_send_check: "none: only after a step, by reported usage",
-        overflow_response: "compacts without the last user message and repeats it",
-        thinking: "kept in the tail, written into the transcript",
-        memory: "AGENTS.md / CLAUDE.md in the system prompt",
-        undo: "everything stays in the store; reverting past a compaction undoes it",
-    },
-    wording: &[
-        ("opencode.summary_system", SYSTEM),
-        ("opencode.intro", "This is the conversation up to now:\n<conversation>\n"),
-        ("opencode.first", "\n</conversation>\n\nWrite a fresh summary of it that another agent can work from.\n\n"),
-        ("opencode.prior_open", "\n</conversation>\n\n<prior-summary>\n"),
-        (
-            "opencode.prior_close",
-            "\n</prior-summary>\n\nMerge the summary above with the conversation. What you do not carry forward is lost; drop only what is no longer true.\n\n",
-        ),
-        ("opencode.template", TEMPLATE),
-        ("opencode.marker", "Summarise the work so far."),
-        ("opencode.continue", "Go on with the next step if there is one. If it is unclear what to do, stop and ask."),
-        (
-            "opencode.continue_overflow",
-            "The request before this was larger than the model accepts, probably because of big attachments, and was taken out.\n\n",
-        ),
-    ],
-    standing: Standing::Contender,
-    manual: true,
-    build,
-};
-
-const SYSTEM: &str = "You write summaries of coding sessions so that another agent can take over. Follow the structure you are given. \
-Do not answer questions that appear in the conversation and do not go on with the task. Write in the language of the conversation.";
-
-const TEMPLATE: &str = "Use exactly these headings:\n<template>\n## Objective\n## Important Details\n## Work State\n### Completed\n### Active\n### Blocked\n\
-## Next Move\n## Relevant Files\n</template>\nShort bullet points. Keep every heading even if nothing stands under it. Copy paths, commands and error texts exactly. \
-Do not mention that you are summarising.";
-
-fn build(b: &Build<'_>) -> Box<dyn Strategy> {
+/// Builds the strategy.
+pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {
     let s = b.settings;
     let text = |name: &str| b.wording.get(&format!("opencode.{name}"));
+    let old = b.version == "1.3";
+    let known = s.word("model").and_then(|m| provider::find(m).ok()).map(|m| m.scaled(b.scale));
+    let context = s.int("model_context").or(known.as_ref().map(|m| m.window));
+    let output = s.int("model_output").or(known.as_ref().map(|m| m.max_output));
     Box::new(OpenCode {
         auto: s.flag("auto"),
-        prune: s.flag("prune"),
+        old,
+        prune: s.given_flag("prune").unwrap_or(old),
         rule: PruneRule { protect: s.num("prune_protect"), minimum: s.num("prune_minimum"), minimum_suffices: false },
         reserved: s.int("reserved"),
         tail_turns: s.int("tail_turns").map(|n| n as i64),
         preserve: s.int("preserve_recent_tokens"),
         tail_bounds: (s.num("tail_least"), s.num("tail_most")),
         summary_model: s.word("model").map(Arc::from),
-        summary_limits: None,
+        summary_limits: s.word("model").and(context.zip(output)).map(|(context, output)| Limits { context, output, input: None }),
         cap: scale_tokens(OUTPUT_CAP, b.scale),
         buffer: scale_tokens(BUFFER, b.scale),
         words: Words {
@@ -168,6 +52,8 @@ fn build(b: &Build<'_>) -> Box<dyn Strategy> {
             marker: text("marker"),
             go_on: text("continue"),
             overflow: text("continue_overflow"),
+            old_prompt: text("old_prompt"),
+            wrapper: (text("wrapper_open"), text("wrapper_close")),
         },
         log: Log::default(),
         last_count: 0,
@@ -185,10 +71,14 @@ struct Words {
     marker: Arc<str>,
     go_on: Arc<str>,
     overflow: Arc<str>,
+    old_prompt: Arc<str>,
+    wrapper: (Arc<str>, Arc<str>),
 }
 
 struct OpenCode {
     auto: bool,
+    /// 1.3: the whole conversation goes to the summariser, and no tail stays.
+    old: bool,
     prune: bool,
     rule: PruneRule,
     reserved: Option<u64>,
@@ -224,7 +114,7 @@ impl OpenCode {
     }
 
     fn overflows(&self, s: &Engine) -> bool {
-        self.auto && s.model.window != 0 && self.last_count >= self.usable(s)
+        overflows(self.auto, s.model.window, self.usable(s), self.last_count)
     }
 
     /// Stores a marker and carries the compaction out.
@@ -241,7 +131,7 @@ impl OpenCode {
         self.pending = None;
         let view = filter_compacted(&self.log.stored());
         let mut messages = view.clone();
-        if messages.last().is_some_and(|&i| self.log[i].is_marker()) {
+        if !self.old && messages.last().is_some_and(|&i| self.log[i].is_marker()) {
             messages.pop();
         }
         let replay = if overflow { self.replay_point(&messages) } else { None };
@@ -249,8 +139,8 @@ impl OpenCode {
             messages.truncate(at);
         }
         let replayed = replay.map(|at| view[at]);
-        let prior = self.hide_compactions(&mut messages);
-        let tail = self.tail_start(s, &messages);
+        let prior = if self.old { None } else { self.hide_compactions(&mut messages) };
+        let tail = if self.old { None } else { self.tail_start(s, &messages) };
         let head = &messages[..tail.unwrap_or(messages.len())];
         let (prior, prior_origin) = prior.unzip();
         let prior_origin = prior_origin.unwrap_or_default();
@@ -260,12 +150,14 @@ impl OpenCode {
             Ok(_) => {
                 self.log.push(Entry::failed_summary(s, parent, false));
                 self.pending = Some((auto, overflow));
+                self.show_silently(s);
                 return Outcome::Stop;
             }
             Err(e) => {
                 let finished = e.is_overflow();
                 self.log.push(Entry::failed_summary(s, parent, finished));
                 self.pending = (!finished).then_some((auto, overflow));
+                self.show_silently(s);
                 return Outcome::Stop;
             }
         };
@@ -296,19 +188,25 @@ impl OpenCode {
         messages[..at].iter().any(|&i| self.log[i].is_user() && !self.log[i].is_marker()).then_some(at)
     }
 
+    /// The user message again, as one message with its parts; files become notes. 1.3 wraps it in words of its own.
     fn replay(&mut self, s: &mut Engine, i: usize) {
         let texts: Vec<String> = self.log[i]
             .blocks
             .iter()
             .map(|b| match &b.media {
                 Some(m) => format!("[Attached {}: {}]", m.media_type, m.name.as_deref().unwrap_or("file")),
+                None if self.old => format!("{}{}{}", self.words.wrapper.0, b.text, self.words.wrapper.1),
                 None => b.text.to_string(),
             })
             .collect();
-        for text in texts {
-            let block = s.synthetic(BlockKind::ReplayedUser, Role::User, text, self.log[i].origin());
-            self.log.push(Entry::user(block));
-        }
+        let block = s.synthetic(BlockKind::ReplayedUser, Role::User, texts.concat(), self.log[i].origin());
+        let mut at = 0;
+        let splits = texts[..texts.len().saturating_sub(1)].iter().map(|t| {
+            at += t.len();
+            at
+        });
+        let splits: Vec<usize> = splits.collect();
+        self.log.push(Entry::user(block.redraft(|d| d.splits = splits)));
     }
 
     /// Takes finished marker-summary pairs out and returns the text of the newest summary.
@@ -343,8 +241,9 @@ impl OpenCode {
 
     fn summary_request(&self, s: &Engine, phase: Phase, head: &[usize], prior: Option<String>) -> Request {
         let w = &self.words;
-        let transcript = self.log.transcript(head);
+        let transcript = if self.old { String::new() } else { self.log.transcript(head) };
         let text = match &prior {
+            _ if self.old => w.old_prompt.to_string(),
             None => format!("{}{transcript}{}{}", w.intro, w.first, w.template),
             Some(p) => format!("{}{transcript}{}{p}{}{}", w.intro, w.prior_open, w.prior_close, w.template),
         };
@@ -353,6 +252,9 @@ impl OpenCode {
         } else {
             s.fixed.summary_base.clone()
         };
+        if self.old {
+            blocks.extend(head.iter().flat_map(|&i| self.log[i].shown()));
+        }
         blocks.push(Draft::synthetic(BlockKind::SummaryPrompt, Role::User, text).build(MessageId(u32::MAX), vec![]));
         let mut r = s.summary_request(phase, blocks, false);
         if let Some(m) = &self.summary_model {
@@ -365,49 +267,34 @@ impl OpenCode {
 
     /// Shows the stored messages as the program would send them.
     fn show(&self, s: &mut Engine, mechanism: &'static str, kind: CompactionKind, phase: Phase) {
-        let mut blocks: Vec<Arc<Block>> = s
-            .context
-            .blocks()
-            .iter()
-            .filter(|b| matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap))
-            .cloned()
-            .collect();
-        blocks.extend(filter_compacted(&self.log.stored()).into_iter().flat_map(|i| self.log[i].shown()));
+        let blocks = self.sent(s);
         // Messages go whole, and calls stand in the message of their results, so the edit is always valid.
         let _ = s.compacted(kind, mechanism, phase, blocks);
+    }
+
+    /// The same where nothing became smaller: a compaction that failed leaves its marker behind.
+    fn show_silently(&self, s: &mut Engine) {
+        let blocks = self.sent(s);
+        let _ = s.context.set(blocks);
+    }
+
+    fn sent(&self, s: &Engine) -> Vec<Arc<Block>> {
+        let fixed = |b: &&Arc<Block>| matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap);
+        let mut blocks: Vec<Arc<Block>> = s.context.blocks().iter().filter(fixed).cloned().collect();
+        blocks.extend(filter_compacted(&self.log.stored()).into_iter().flat_map(|i| self.log[i].shown()));
+        blocks
     }
 
     /// Clears old tool results: all messages, newest first, the last two user turns left alone (facts §1).
     fn prune(&mut self, s: &mut Engine) {
         self.log.sync(s);
-        let (mut turns, mut steps, mut places) = (0, Vec::new(), Vec::new());
-        'walk: for i in (0..self.log.count()).rev() {
-            let e = &self.log[i];
-            turns += usize::from(e.is_user());
-            if turns < 2 {
-                continue;
-            }
-            if e.stored.summary {
-                break;
-            }
-            for (j, b) in e.blocks.iter().enumerate().rev().filter(|(_, b)| b.kind == BlockKind::Output) {
-                if b.is_error || b.call.as_ref().is_some_and(|c| c.name == "skill") {
-                    continue;
-                }
-                if b.form == Form::Cleared {
-                    break 'walk;
-                }
-                steps.push(PruneStep::Result(utf16_div4_round(&b.text)));
-                places.push((i, j));
-            }
-        }
-        let chosen = prune_walk(steps, self.rule);
+        let messages: Vec<PruneMessage<'_>> = (0..self.log.count()).map(|i| self.log[i].for_pruning()).collect();
+        let chosen = prune(&messages, self.prune.then_some(self.rule));
         if chosen.is_empty() {
             return;
         }
-        for k in chosen {
-            let (i, j) = places[k];
-            self.log.clear(i, j);
+        for (i, nth) in chosen {
+            self.log.clear(i, nth);
         }
         self.show(s, "prune", CompactionKind::Clear, Phase::PostTurn);
     }

@@ -7,7 +7,7 @@ use ctxbench_core::block::{Block, BlockKind, Form, MessageId, Origin, Role};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::Part;
 
-use crate::opencode_rules::{Stored, TurnSpan, json_string_len, transcript_output};
+use crate::opencode_rules::{PruneMessage, PruneResult, Stored, TurnSpan, json_string_len, transcript_output};
 
 /// What is shown in the place of a cleared result: the marker on the wire (facts/opencode.md §1).
 pub const CLEARED: &str = "[Old tool result content cleared]";
@@ -98,15 +98,35 @@ impl Entry {
         (lens.iter().sum::<u64>() + lens.len() as u64 - 1, lens.len() as u64)
     }
 
+    /// What pruning needs to know of it.
+    pub fn for_pruning(&self) -> PruneMessage<'_> {
+        let outputs = self.blocks.iter().filter(|b| b.kind == BlockKind::Output);
+        let results = outputs.map(|b| PruneResult {
+            tool: b.call.as_ref().map_or("", |c| &c.name),
+            output: &b.text,
+            completed: !b.is_error,
+            cleared: b.form == Form::Cleared,
+        });
+        PruneMessage { user: self.is_user(), summary: self.stored.summary, results: results.collect() }
+    }
+
     fn transcript(&self) -> String {
+        message_transcript(self.is_user(), &self.blocks)
+    }
+}
+
+/// One message as its part of the transcript, a line per block (facts §3.2.6); a cleared result shows its placeholder.
+pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> String {
         let mut lines: Vec<String> = Vec::new();
-        for b in &self.blocks {
+        for b in blocks {
             match b.kind {
+                // What stands for a compaction is not part of the conversation.
+                BlockKind::Marker => {}
                 BlockKind::Reasoning => lines.push(format!("[Assistant reasoning]: {}", b.text)),
                 BlockKind::Call => {
                     let name = b.call.as_ref().map_or("", |c| c.name.as_str());
                     lines.push(format!("[Assistant tool call]: {name}({})", b.text));
-                    if let Some(o) = self.blocks.iter().find(|o| o.kind == BlockKind::Output && o.call_id() == b.call_id()) {
+                    if let Some(o) = blocks.iter().find(|o| o.kind == BlockKind::Output && o.call_id() == b.call_id()) {
                         let tag = if o.is_error { "[Tool error]" } else { "[Tool result]" };
                         lines.push(format!("{tag}: {}", transcript_output(&o.text)));
                     }
@@ -116,20 +136,21 @@ impl Entry {
                     let (mime, name) = b.media.as_ref().map_or(("file", None), |m| (m.media_type.as_str(), m.name.as_deref()));
                     lines.push(format!("[Attached {mime}: {}]", name.unwrap_or("file")));
                 }
-                _ if self.is_user() => lines.push(format!("[User]: {}", b.text)),
+                _ if user => lines.push(format!("[User]: {}", b.text)),
                 _ => lines.push(format!("[Assistant]: {}", b.text)),
             }
         }
         lines.join("\n")
-    }
 }
 
-fn message_len(role: &str, parts: impl Iterator<Item = u64>) -> u64 {
+/// UTF-16 length of one model message as compact JSON, its parts' lengths given.
+pub fn message_len(role: &str, parts: impl Iterator<Item = u64>) -> u64 {
     let parts: Vec<u64> = parts.collect();
     r#"{"role":"","content":[]}"#.len() as u64 + role.len() as u64 + parts.iter().sum::<u64>() + (parts.len() as u64).saturating_sub(1)
 }
 
-fn part_len(b: &Block) -> u64 {
+/// UTF-16 length of a part of a model message as compact JSON.
+pub fn part_len(b: &Block) -> u64 {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (c.id.as_str(), c.name.as_str()));
     match b.kind {
         BlockKind::Call => {
@@ -139,7 +160,10 @@ fn part_len(b: &Block) -> u64 {
                 + ctxbench_core::tokens::utf16_len(&b.text)
         }
         BlockKind::Output => {
-            r#"{"type":"tool-result","toolCallId":,"toolName":,"output":{"type":"text","value":}}"#.len() as u64
+            // A failure is an `error-text` (facts §5).
+            let kind = if b.is_error { "error-text" } else { "text" };
+            r#"{"type":"tool-result","toolCallId":,"toolName":,"output":{"type":"","value":}}"#.len() as u64
+                + kind.len() as u64
                 + json_string_len(id)
                 + json_string_len(name)
                 + json_string_len(&b.text)
@@ -244,10 +268,12 @@ impl Log {
         }
     }
 
-    /// Clears one tool result.
-    pub fn clear(&mut self, i: usize, j: usize) {
-        let b = &mut self.entries[i].blocks[j];
-        *b = b.altered(Form::Cleared, CLEARED);
+    /// Clears one tool result: the `nth` of a message.
+    pub fn clear(&mut self, i: usize, nth: usize) {
+        let mut outputs = self.entries[i].blocks.iter_mut().filter(|b| b.kind == BlockKind::Output);
+        if let Some(b) = outputs.nth(nth) {
+            *b = cleared(b);
+        }
     }
 
     /// The turns among these messages with the estimates of their suffixes.
@@ -272,8 +298,14 @@ impl Log {
     }
 }
 
-/// Estimate of a list of messages as JSON, brackets and commas included: length / 4, half up.
-fn estimate_list(lens: &[(u64, u64)]) -> u64 {
+/// A tool result with the placeholder in its place.
+pub fn cleared(result: &Block) -> Arc<Block> {
+    result.altered(Form::Cleared, CLEARED)
+}
+
+/// Estimate of a list of messages as JSON, brackets and commas included: length / 4, half up. Of each entry the length of its model
+/// messages, commas between them included, and their number.
+pub fn estimate_list(lens: &[(u64, u64)]) -> u64 {
     let shown: Vec<u64> = lens.iter().filter(|(_, n)| *n > 0).map(|(l, _)| *l).collect();
     let len = 2 + shown.iter().sum::<u64>() + (shown.len() as u64).saturating_sub(1);
     (len + 2) / 4

@@ -1,8 +1,8 @@
 //! OpenCode's rules as pure functions (facts/opencode.md §1-4): what fits, where the tail starts, which messages are sent.
 
 use ctxbench_core::block::MessageId;
-use ctxbench_core::compaction::head_cut;
-use ctxbench_core::tokens::utf16_len;
+use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk};
+use ctxbench_core::tokens::{utf16_div4_round, utf16_len};
 
 /// Limits of a model as OpenCode knows them, tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,11 @@ pub fn usable(limits: Limits, reserved: Option<u64>, cap: u64, buffer: u64) -> u
         Some(input) => input.saturating_sub(reserved.unwrap_or(buffer.min(out))),
         None => limits.context.saturating_sub(out),
     }
+}
+
+/// Whether a step that ended with this many tokens is followed by a compaction (facts §2).
+pub fn overflows(auto: bool, context: u64, usable: u64, count: u64) -> bool {
+    auto && context != 0 && count >= usable
 }
 
 /// Budget of the verbatim tail: a quarter of what is usable, within bounds.
@@ -140,6 +145,61 @@ fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize
     out.extend(&order[start..marker]);
     out.extend(order[marker + 1..].iter().filter(|&&i| i != order[summary]));
     Some(out)
+}
+
+/// Tools whose results are never cleared (facts §1).
+const PRUNE_EXEMPT: &[&str] = &["skill"];
+/// Newest user messages from which on nothing is cleared (facts §1).
+const PRUNE_TURNS: usize = 2;
+
+/// What [`prune`] needs to know of a tool result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PruneResult<'a> {
+    /// Its tool.
+    pub tool: &'a str,
+    /// What it returned.
+    pub output: &'a str,
+    /// It did not fail.
+    pub completed: bool,
+    /// Cleared before.
+    pub cleared: bool,
+}
+
+/// What [`prune`] needs to know of a stored message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PruneMessage<'a> {
+    /// From the user's side.
+    pub user: bool,
+    /// A summary.
+    pub summary: bool,
+    /// Its tool results, in order.
+    pub results: Vec<PruneResult<'a>>,
+}
+
+/// Which results are cleared after a turn, as message and place among its results, oldest first (facts §1). Without a rule none.
+pub fn prune(messages: &[PruneMessage<'_>], rule: Option<PruneRule>) -> Vec<(usize, usize)> {
+    let Some(rule) = rule else { return Vec::new() };
+    let (mut turns, mut steps, mut places) = (0, Vec::new(), Vec::new());
+    'walk: for (i, m) in messages.iter().enumerate().rev() {
+        turns += usize::from(m.user);
+        if turns < PRUNE_TURNS {
+            continue;
+        }
+        if m.summary {
+            break;
+        }
+        for (j, r) in m.results.iter().enumerate().rev() {
+            if !r.completed || PRUNE_EXEMPT.contains(&r.tool) {
+                continue;
+            }
+            if r.cleared {
+                break 'walk;
+            }
+            steps.push(PruneStep::Result(utf16_div4_round(r.output)));
+            places.push((i, j));
+        }
+    }
+    prune_walk(steps, rule).into_iter().rev().map(|k| places[k]).collect()
 }
 
 /// Longest tool result in a transcript, UTF-16 units (facts §3.2.6).

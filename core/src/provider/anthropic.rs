@@ -77,6 +77,12 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
         }
         o.push(b'}');
     }
+    for (name, value) in request.params.iter().filter(|_| sampling) {
+        o.push(b',');
+        raw(o, &serde_json::Value::from(name.as_str()).to_string());
+        o.push(b':');
+        raw(o, &value.to_string());
+    }
     o.push(b'}');
     out
 }

@@ -117,6 +117,7 @@ fn request(wire: Wire) -> impl Strategy<Value = Request> {
             ttl: if hour { Ttl::OneHour } else { Ttl::FiveMinutes },
             server_edits,
             keep_messages: false,
+            params: serde_json::Map::new(),
         },
     )
 }

@@ -30,6 +30,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
         ttl: Ttl::FiveMinutes,
         server_edits: vec![],
         keep_messages: false,
+        params: serde_json::Map::new(),
     }
 }
 

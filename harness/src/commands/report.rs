@@ -19,8 +19,8 @@ pub(crate) struct Args {
 
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     let results = reports::read_results(&args.results)?;
-    for name in &args.format {
-        let format = reports::format(name)?;
+    let formats = args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
+    for format in formats {
         let files = (format.render)(&results)?;
         match (&args.output, files.as_slice()) {
             (None, [one]) => super::print(&one.text),

@@ -1,7 +1,7 @@
 //! `ctxbench run`: strategies × sessions, a table, and files.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::provider::{self, DEFAULT_MODEL};
@@ -66,6 +66,7 @@ enum Door {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let plan = plan(&args)?;
     reports::check_out(&args.out)?;
+    let mut trace = args.trace.as_deref().map(Trace::create).transpose()?;
     for s in &plan.scenarios {
         for w in &s.warnings {
             eprintln!("note: {}: {w}", s.id);
@@ -88,8 +89,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if let Some(e) = trouble.into_inner().ok().flatten() {
         return Err(e).context("storing a finished pair");
     }
-    if let Some(path) = &args.trace {
-        write_trace(path, &finished)?;
+    if let Some(trace) = &mut trace {
+        trace.write(&finished)?;
     }
     let timings = timings(&finished, begin.elapsed());
     let records = finished.into_iter().map(|f| f.replayed.record).collect();
@@ -101,7 +102,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.json {
         super::print(&reports::results_text(&all)?);
     } else {
-        let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         super::print(&reports::table(&all, reports::TableOptions { color, width: width() }));
         eprintln!("files in {}/ (index.html to look at)", args.out.display());
     }
@@ -176,13 +177,28 @@ fn progress(pairs: usize, quiet: bool) -> ProgressBar {
     bar
 }
 
-fn write_trace(path: &std::path::Path, finished: &[Finished]) -> anyhow::Result<()> {
-    let name = || format!("writing the trace {}", path.display());
-    let mut out = std::io::BufWriter::new(std::fs::File::create(path).with_context(name)?);
-    for line in finished.iter().flat_map(|f| &f.replayed.trace) {
-        writeln!(out, "{line}").with_context(name)?;
+/// The file of `--trace`, opened before the run, so that a path that cannot be written costs nobody a long run.
+struct Trace<'a> {
+    path: &'a Path,
+    file: std::fs::File,
+}
+
+impl Trace<'_> {
+    fn create(path: &Path) -> anyhow::Result<Trace<'_>> {
+        // Opened without cutting: what an earlier run left stays until there is something to put in its place.
+        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        Ok(Trace { path, file: file.with_context(|| format!("writing the trace {}", path.display()))? })
     }
-    out.flush().with_context(name)
+
+    fn write(&mut self, finished: &[Finished]) -> anyhow::Result<()> {
+        let name = || format!("writing the trace {}", self.path.display());
+        self.file.set_len(0).with_context(name)?;
+        let mut out = std::io::BufWriter::new(&self.file);
+        for line in finished.iter().flat_map(|f| &f.replayed.trace) {
+            writeln!(out, "{line}").with_context(name)?;
+        }
+        out.flush().with_context(name)
+    }
 }
 
 /// Wall-clock times of our own code; kept apart from results, which do not depend on the machine.

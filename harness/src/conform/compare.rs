@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ctxbench_core::block::{Block, BlockKind};
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::provider::{self, Wire};
 use ctxbench_core::request::Request;
 use serde_json::{Map, Value, json};
@@ -74,6 +74,10 @@ fn request_difference(case: &Case, i: usize, want: &Value, got: &Request, view: 
         "max_tokens": got.max_tokens,
         "tokens_after": estimate,
     });
+    let params = want.get("params").cloned().unwrap_or_else(|| json!({}));
+    if params != Value::Object(got.params.clone()) {
+        return Some(difference(i, None, "params", &params.to_string(), &Value::Object(got.params.clone()).to_string()));
+    }
     for field in ["purpose", "phase", "tools", "model", "max_tokens", "tokens_after"] {
         if let Some(w) = want.get(field).filter(|_| compared(field)) {
             if *w != ours[field] {
@@ -107,14 +111,24 @@ struct Written {
 
 fn written(request: &Request, view: &View) -> Vec<Written> {
     let messages = if view.messages { provider::encode(view.wire, request).messages } else { Vec::new() };
-    request
-        .blocks
-        .iter()
-        .enumerate()
-        .map(|(i, b)| {
+    let mut out: Vec<Written> = Vec::new();
+    for (i, b) in request.blocks.iter().enumerate() {
+        // Texts and files of one user message are one item with several parts.
+        let joins = i > 0 && b.role == Role::User && request.blocks[i - 1].message == b.message && b.message != MessageId(u32::MAX);
+        let own = |k: BlockKind| matches!(k, BlockKind::User | BlockKind::Image);
+        if joins && own(b.kind) && own(request.blocks[i - 1].kind) {
+            if let Some(last) = out.last_mut() {
+                last.parts.push(part_text(b));
+                last.shown.insert("bytes".into(), json!(last.parts.iter().map(String::len).collect::<Vec<_>>()));
+                continue;
+            }
+        }
+        out.push({
             let mut o = Map::new();
             o.insert("kind".into(), json!(b.kind));
-            o.insert("role".into(), json!(b.role));
+            // Provider-made compaction items have no role on the Responses wire.
+            let roleless = view.wire == Wire::OpenaiResponses && matches!(b.kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
+            o.insert("role".into(), if roleless { Value::Null } else { json!(b.role) });
             if let Some(c) = &b.call {
                 o.insert("id".into(), json!(c.id));
                 if b.kind == BlockKind::Call {
@@ -128,22 +142,28 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
             if request.breakpoints.contains(&i) {
                 o.insert("cache".into(), json!(true));
             }
-            if let Some(e) = &b.opaque {
+            if let Some(e) = b.opaque.as_ref().filter(|_| b.kind == BlockKind::Reasoning) {
                 o.insert("encrypted_bytes".into(), json!(e.len()));
             }
             o.insert("form".into(), json!(if b.listed { "blocks" } else { "string" }));
-            let parts: Vec<String> = b.parts().map(str::to_string).collect();
+            let parts: Vec<String> = if b.splits.is_empty() { vec![part_text(b)] } else { b.parts().map(str::to_string).collect() };
             o.insert(
                 "bytes".into(),
-                if parts.len() > 1 { json!(parts.iter().map(String::len).collect::<Vec<_>>()) } else { json!(bytes(b)) },
+                if parts.len() > 1 { json!(parts.iter().map(String::len).collect::<Vec<_>>()) } else { json!(parts[0].len()) },
             );
-            Written { shown: o, text: b.text.to_string(), parts }
-        })
-        .collect()
+            Written { shown: o, text: part_text(b), parts }
+        });
+    }
+    out
 }
 
-fn bytes(b: &Block) -> usize {
-    b.bytes()
+/// What a block shows as text: its words, an opaque payload, or the address of a file.
+fn part_text(b: &Block) -> String {
+    match (&b.media, &b.opaque) {
+        (Some(m), _) => m.url.clone(),
+        (None, Some(o)) if b.kind == BlockKind::Compaction && b.text.is_empty() => o.to_string(),
+        _ => b.text.to_string(),
+    }
 }
 
 type Mismatch = (String, String, String);
@@ -176,6 +196,11 @@ fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
     }
     if let Some(parts) = w.get("parts").and_then(Value::as_array) {
         return parts.iter().zip(&g.parts).find_map(|(p, got)| text_difference(p, got));
+    }
+    if w["wrapped"] == true {
+        // The user's words stand inside constant ones.
+        let inner = w.get("text").and_then(|t| expand(t).ok()).unwrap_or_default();
+        return (!g.text.contains(&inner)).then(|| ("text".into(), inner, g.text.clone()));
     }
     let body = if w["kind"] == "summary" { g.text.strip_prefix(&view.summary_prefix).unwrap_or(&g.text) } else { &g.text };
     text_difference(w, body)

@@ -32,6 +32,9 @@ pub(super) struct SetUp {
     pub(super) view: View,
 }
 
+/// Size of the constant words around a message that OpenCode 1.3 repeats; the cases name it in prose only.
+const WRAPPER_BYTES: usize = 133;
+
 pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
     let mut model = provider::catalogue().first().cloned().ok_or_else(|| CaseError::Unknown { what: "model", name: String::new() })?;
     let mut wording = Wording::default();
@@ -53,6 +56,7 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             view.summary_prefix.push('\n');
             // Outputs of a case are given as they entered the history, after the program's own cutting.
             given("tool_output_tokens", Some("0".into()));
+            given("remote", case.settings.get("remote").map(Value::to_string));
             given("auto_compact_limit", case.settings.get("auto_compact_token_limit").and_then(number));
             given("stream_retries", case.settings.get("stream_max_retries").and_then(number));
             given("post_turn_percent", case.settings.get("post_turn_threshold_percent").and_then(number));
@@ -93,7 +97,16 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             wording.set("opencode.marker", constant_text("marker"));
             wording.set("opencode.continue", constant_text("continue"));
             let overflow = constant_text("continue_after_overflow");
-            wording.set("opencode.continue_whole_overflow", overflow);
+            let go_on = wording.get("opencode.continue");
+            wording.set("opencode.continue_overflow", filler("overflow", overflow.len().saturating_sub(go_on.len())));
+            // 1.3: the recorded wrapper around a replayed message, and the prompt behind the conversation.
+            wording.set("opencode.wrapper_open", filler("wrapper", WRAPPER_BYTES));
+            wording.set("opencode.old_prompt", filler("prompt", 1));
+            if let Some(m) = case.settings.get("compaction_model") {
+                given("model", m["name"].as_str().map(str::to_string));
+                given("model_context", m.get("context").and_then(number));
+                given("model_output", m.get("output").and_then(number));
+            }
             for (k, v) in case.settings.get("compaction").and_then(Value::as_object).into_iter().flatten() {
                 given(k, Some(v.to_string()));
             }
@@ -112,8 +125,14 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             if let Some(p) = control.get("summary_prompt").or(control.get("summaryPrompt")).filter(|p| !p.is_null()) {
                 wording.set("anthropic-sdk.summary_prompt", expand(p)?);
             }
-            let version = case.version.trim_start_matches("python-").rsplit_once('.').map_or("", |(v, _)| v);
-            format!("anthropic-sdk@{version}")
+            match case.version.split_once('-') {
+                Some(("typescript", _)) => {
+                    given("language", Some("typescript".into()));
+                    "anthropic-sdk".to_string()
+                }
+                Some((_, v)) => format!("anthropic-sdk@{}", v.rsplit_once('.').map_or("", |(v, _)| v)),
+                None => return Err(CaseError::Unknown { what: "version", name: case.version.clone() }),
+            }
         }
         other => return Err(CaseError::Unknown { what: "agent", name: other.to_string() }),
     };
@@ -121,7 +140,12 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
     let spec = Spec::parse(&format!("{spec_name}:{}", list.join(",")))
         .map_err(|e| CaseError::Format { what: "settings that the strategy knows".into(), found: e.to_string() })?;
     let strategy = spec.build_with(1.0, &wording);
-    Ok(SetUp { model: Arc::new(model), fixed: fixed(case)?, strategy, view })
+    let mut fixed = fixed(case)?;
+    if case.agent == "anthropic-sdk" {
+        let own = ["model", "max_tokens", "max_iterations", "compaction_control", "betas"];
+        fixed.params = case.settings.iter().filter(|(k, _)| !own.contains(&k.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect();
+    }
+    Ok(SetUp { model: Arc::new(model), fixed, strategy, view })
 }
 
 fn fixed(case: &Case) -> Result<Fixed, CaseError> {
@@ -129,6 +153,7 @@ fn fixed(case: &Case) -> Result<Fixed, CaseError> {
     for f in &case.fixed {
         let kind = f["kind"].as_str().unwrap_or("");
         match kind {
+            // Made by the program for its summary requests.
             "base" if f["for"] == "summary" => out.summary_base.push(piece(f, BlockKind::Base)?),
             "base" => out.base.push(piece(f, BlockKind::Base)?),
             "context" => out.context.push(piece(f, BlockKind::Context)?),

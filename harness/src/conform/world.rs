@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ctxbench_core::block::Media;
-use ctxbench_core::engine::{Action, Incoming, Task, ToolCall, ToolOutcome, World};
+use ctxbench_core::engine::{Action, CallerAct, Incoming, Task, ToolCall, ToolOutcome, World};
 use ctxbench_core::history::Part;
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason, Usage};
 use ctxbench_core::session::Millis;
@@ -71,7 +71,11 @@ impl ScriptWorld {
                     parts.push(match p.get("url") {
                         None => Part::Text(expand(&p["text"])?.into()),
                         Some(url) => Part::File(Media {
-                            media_type: ["mime", "media_type"].iter().find_map(|k| p.get(*k)?.as_str()).unwrap_or("image/png").to_string(),
+                            media_type: ["media", "mime", "media_type"]
+                                .iter()
+                                .find_map(|k| p.get(*k)?.as_str())
+                                .unwrap_or("image/png")
+                                .to_string(),
                             url: expand(url)?,
                             name: ["filename", "name"].iter().find_map(|k| p.get(*k)?.as_str()).map(str::to_string),
                         }),
@@ -201,6 +205,14 @@ impl World for ScriptWorld {
             self.fault(err.to_string());
             ModelError::ended()
         })
+    }
+
+    async fn caller(&mut self) -> Option<CallerAct> {
+        if self.events.front()?["type"] != "caller_append" {
+            return None;
+        }
+        let e = self.pop()?;
+        Some(CallerAct::Append { plain: e["form"] == "blocks" })
     }
 
     async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome> {

@@ -1,0 +1,147 @@
+//! What a session of 1, 4 and 16 times the length costs. Cost should follow what is new: four times the turns, four times the
+//! time, beside a small part per request that grows with the blocks shown.
+
+#![allow(missing_docs)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use criterion::{BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use ctxbench_benches::{HUGE_WINDOW, Mode, blocks, replay, session, spec, table};
+use ctxbench_core::context::Context;
+use ctxbench_scenarios::Scenario;
+
+/// Turns of the shortest session.
+const TURNS: usize = 24;
+const TIMES: [usize; 3] = [1, 4, 16];
+/// Scale for the products: a window of 20k tokens, so that each length has its compactions.
+const SCALE: f64 = 0.1;
+
+/// A strategy and how it is run.
+struct Member {
+    name: &'static str,
+    window: Option<u64>,
+    scale: f64,
+}
+
+const MEMBERS: [Member; 4] = [
+    Member { name: "none", window: Some(HUGE_WINDOW), scale: 1.0 },
+    Member { name: "codex", window: None, scale: SCALE },
+    Member { name: "opencode", window: None, scale: SCALE },
+    Member { name: "claude-code", window: None, scale: SCALE },
+];
+
+/// A session that no one has seen yet.
+fn fresh(turns: usize, scale: f64) -> Scenario {
+    static SEED: AtomicU64 = AtomicU64::new(1);
+    Scenario { scale, ..session(turns, SEED.fetch_add(1, Ordering::Relaxed)) }
+}
+
+fn time(scenario: &Scenario, member: &Member) -> Duration {
+    let spec = spec(member.name);
+    let begin = Instant::now();
+    std::hint::black_box(replay(scenario, &spec, member.window));
+    begin.elapsed()
+}
+
+/// The fastest of some rounds: with texts never seen, and once more with every count remembered.
+fn fastest(turns: usize, member: &Member, rounds: usize) -> (Duration, Duration) {
+    let mut best = (Duration::MAX, Duration::MAX);
+    for _ in 0..rounds {
+        let scenario = fresh(turns, member.scale);
+        best.0 = best.0.min(time(&scenario, member));
+        best.1 = best.1.min(time(&scenario, member));
+    }
+    best
+}
+
+fn print_ratios(mode: Mode) {
+    let (times, rounds) = if mode == Mode::Smoke { (&TIMES[..2], 1) } else { (&TIMES[..], 3) };
+    // The vocabulary is loaded once per process, and not at the cost of the first row.
+    time(&fresh(1, 1.0), &MEMBERS[0]);
+    let mut rows = Vec::new();
+    for member in &MEMBERS {
+        let took: Vec<_> = times.iter().map(|n| fastest(n * TURNS, member, rounds)).collect();
+        let compactions: Vec<String> = times
+            .iter()
+            .map(|n| replay(&fresh(n * TURNS, member.scale), &spec(member.name), member.window).summary.compactions.to_string())
+            .collect();
+        let new: Vec<f64> = took.iter().map(|t| t.0.as_secs_f64() * 1e3).collect();
+        let known: Vec<f64> = took.iter().map(|t| t.1.as_secs_f64() * 1e3).collect();
+        for (texts, ms) in [("new", new), ("known", known)] {
+            let mut row = vec![member.name.to_string(), texts.to_string(), compactions.join("/")];
+            row.extend(ms.iter().map(|v| format!("{v:.1}")));
+            row.extend(ms.windows(2).map(|w| format!("{:.2}", w[1] / w[0])));
+            rows.push(row);
+        }
+    }
+    let mut head = vec!["strategy".to_string(), "texts".to_string(), "compactions".to_string()];
+    head.extend(times.iter().map(|n| format!("{n}× ms")));
+    head.extend(times.windows(2).map(|w| format!("{}×/{}×", w[1], w[0])));
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let title = format!("growth of a replay, {TURNS} turns of about 900 tokens = 1×; 4.00 = in proportion");
+    println!("{}", table(&title, &head, &rows));
+}
+
+fn sessions(c: &mut Criterion) {
+    match Mode::of_args() {
+        Mode::List => {}
+        mode => print_ratios(mode),
+    }
+    for member in &MEMBERS {
+        let mut group = c.benchmark_group(format!("growth/{}", member.name));
+        group.sampling_mode(SamplingMode::Flat);
+        let spec = spec(member.name);
+        for times in TIMES {
+            group.throughput(Throughput::Elements((times * TURNS) as u64));
+            group.bench_function(BenchmarkId::from_parameter(format!("{times}x")), |b| {
+                b.iter_batched_ref(
+                    || fresh(times * TURNS, member.scale),
+                    |scenario| replay(scenario, &spec, member.window),
+                    BatchSize::PerIteration,
+                );
+            });
+        }
+        group.finish();
+    }
+}
+
+/// One turn of new texts appended to a context of some length, tokens counted.
+fn append(c: &mut Criterion) {
+    let mut group = c.benchmark_group("append-a-turn");
+    for times in TIMES {
+        let mut context = Context::default();
+        blocks(0, times * TURNS, 0).into_iter().for_each(|b| context.push(b));
+        context.mark_sent();
+        let mut seed = 0;
+        group.bench_function(BenchmarkId::from_parameter(format!("{times}x")), |b| {
+            b.iter_batched(
+                || {
+                    seed += 1;
+                    // A copy has no room to spare; one block more makes it, so that copying the list is not what is measured.
+                    let mut copy = context.clone();
+                    blocks(999, 1_000, 0).into_iter().take(1).for_each(|b| copy.push(b));
+                    (copy, blocks(1_000, 1_001, seed << 8 | times as u64))
+                },
+                |(mut context, turn)| {
+                    turn.into_iter().for_each(|b| context.push(b));
+                    let tokens = context.tokens();
+                    (context, tokens)
+                },
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(100))
+        .measurement_time(Duration::from_millis(500))
+        .nresamples(2_000);
+    targets = sessions, append
+}
+criterion_main!(benches);

@@ -1,0 +1,59 @@
+//! Replays in process, and what the command line of a benchmark asks for.
+
+use ctxbench_core::provider::{self, DEFAULT_MODEL, Model};
+use ctxbench_core::record::RunRecord;
+use ctxbench_harness::mock::Transport;
+use ctxbench_harness::replay::{self, Options};
+use ctxbench_harness::summarise::Summariser;
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+/// A window that nothing fills.
+pub const HUGE_WINDOW: u64 = 1_000_000_000;
+
+/// How a benchmark is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// With timings.
+    Measure,
+    /// Everything once, to see that it works (`--test`).
+    Smoke,
+    /// Only names (`--list`).
+    List,
+}
+
+impl Mode {
+    /// From the arguments of the process.
+    pub fn of_args() -> Mode {
+        let has = |name: &str| std::env::args().any(|a| a == name);
+        match (has("--list"), has("--test")) {
+            (true, _) => Mode::List,
+            (_, true) => Mode::Smoke,
+            _ => Mode::Measure,
+        }
+    }
+}
+
+/// The model of a run without arguments.
+pub fn model() -> &'static Model {
+    provider::find(DEFAULT_MODEL).expect("the default model is in the catalogue")
+}
+
+/// A strategy by name.
+///
+/// # Panics
+/// If there is none of that name.
+pub fn spec(name: &str) -> Spec {
+    match Spec::parse(name) {
+        Ok(spec) => spec,
+        Err(e) => panic!("{e}"),
+    }
+}
+
+/// A whole replay without a wire, summaries by the extractive summariser.
+pub fn replay(scenario: &Scenario, spec: &Spec, window: Option<u64>) -> RunRecord {
+    let options =
+        Options { transport: Transport::Direct, summariser: Summariser::Extractive, seed: 1, rereads: true, trace: false, window };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime of one thread needs nothing");
+    runtime.block_on(replay::replay(scenario, spec, model(), &options)).record
+}

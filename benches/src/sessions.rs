@@ -1,0 +1,149 @@
+//! Sessions of any length.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
+use ctxbench_core::fact::{Fact, FactKind};
+use ctxbench_core::session::{AssistantEntry, Entry, Header, Session, SessionCall, ToolEntry, UserEntry};
+use ctxbench_scenarios::Scenario;
+
+use crate::Material;
+
+/// Sizes of a turn's texts in bytes: question, thought before the call, tool output, answer. About 900 tokens in all.
+const QUESTION: usize = 300;
+const THOUGHT: usize = 200;
+const OUTPUT: usize = 2_400;
+const ANSWER: usize = 500;
+
+/// A number that stands in the first question and is needed in the last turn.
+fn remembered(seed: u64, i: u64) -> String {
+    format!("HARBOR-{}", 100_000 + (seed * 31 + i) % 800_000)
+}
+
+struct Turn {
+    question: String,
+    thought: String,
+    arguments: String,
+    output: String,
+    answer: String,
+}
+
+/// The texts of one turn; every other output is program text, the rest JSON.
+fn turn(n: usize, seed: u64) -> Turn {
+    let own = seed.wrapping_mul(1_000_003).wrapping_add(n as u64);
+    let output = if n.is_multiple_of(2) { Material::Code } else { Material::Json };
+    Turn {
+        question: Material::Prose.text(QUESTION, own),
+        thought: Material::Prose.text(THOUGHT, own ^ 1 << 40),
+        arguments: format!(r#"{{"path":"src/file_{n}_{seed}.ts","offset":1,"limit":400}}"#),
+        output: output.text(OUTPUT, own),
+        answer: Material::Prose.text(ANSWER, own ^ 1 << 41),
+    }
+}
+
+/// A session of `turns` turns, each a question, a call with its result, and an answer. Another seed gives other texts.
+/// A fixed number of facts arises in the first turn and is needed in the last, whatever the length.
+pub fn session(turns: usize, seed: u64) -> Scenario {
+    let mut entries = vec![Entry::System { text: Material::Prose.text(4_000, seed ^ 1 << 42), extra: Default::default() }];
+    for n in 0..turns {
+        let mut t = turn(n, seed);
+        if n == 0 {
+            for i in 0..8 {
+                t.question += &format!(" The ticket is {}.", remembered(seed, i));
+            }
+        }
+        let call = SessionCall { id: format!("c{n}"), name: "read_file".into(), arguments: t.arguments };
+        entries.push(Entry::User(UserEntry { id: format!("u{n}"), text: Some(t.question), ..Default::default() }));
+        let asks = AssistantEntry { id: format!("a{n}"), text: Some(t.thought), calls: vec![call], ..Default::default() };
+        entries.push(Entry::Assistant(asks));
+        entries.push(Entry::Tool(ToolEntry { call_id: format!("c{n}"), output: Some(t.output), ..Default::default() }));
+        entries.push(Entry::Assistant(AssistantEntry { id: format!("b{n}"), text: Some(t.answer), ..Default::default() }));
+    }
+    let fact = |i| Fact {
+        id: format!("f{i}"),
+        kind: FactKind::Value,
+        tokens: vec![remembered(seed, i)],
+        arises: "u0".into(),
+        needs: vec![format!("b{}", turns.saturating_sub(1))],
+        superseded_by: None,
+        extra: Default::default(),
+    };
+    let id = format!("{turns}-turns");
+    let header = Header { version: 1, id: id.clone(), ..Default::default() };
+    let session = Session { header, entries, facts: (0..8).map(fact).collect() };
+    Scenario { id, scale: 1.0, session, ..Default::default() }
+}
+
+/// The blocks of the turns `from..to` of such a session, as a context shows them.
+pub fn blocks(from: usize, to: usize, seed: u64) -> Vec<Arc<Block>> {
+    let mut out = Vec::new();
+    for n in from..to {
+        let t = turn(n, seed);
+        let message = |i: usize| MessageId((4 * n + i) as u32);
+        let call = Some(Arc::new(CallRef { id: format!("c{n}"), name: "read_file".into() }));
+        let asks = Draft { call: call.clone(), ..Draft::text(BlockKind::Call, Role::Assistant, t.arguments) };
+        let result = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, t.output) };
+        out.push(Draft::text(BlockKind::User, Role::User, t.question).build(message(0), vec![]));
+        out.push(Draft::text(BlockKind::Assistant, Role::Assistant, t.thought).build(message(1), vec![]));
+        out.push(asks.build(message(1), vec![]));
+        out.push(result.build(message(2), vec![]));
+        out.push(Draft::text(BlockKind::Assistant, Role::Assistant, t.answer).build(message(3), vec![]));
+    }
+    out
+}
+
+/// The first `turns` turns of a scenario, with the facts and needs that lie in them.
+pub fn cut(mut scenario: Scenario, turns: usize) -> Scenario {
+    let mut seen = 0;
+    scenario.session.entries.retain(|e| {
+        seen += usize::from(matches!(e, Entry::User(_)));
+        seen <= turns
+    });
+    let mut ids: HashSet<String> = HashSet::new();
+    for e in &scenario.session.entries {
+        match e {
+            Entry::User(m) => drop(ids.insert(m.id.clone())),
+            Entry::Assistant(m) => {
+                ids.insert(m.id.clone());
+                ids.extend(m.all_calls().into_iter().map(|c| c.id));
+            }
+            _ => {}
+        }
+    }
+    scenario.session.facts.retain_mut(|f| {
+        f.needs.retain(|n| ids.contains(n));
+        ids.contains(&f.arises) && !f.needs.is_empty()
+    });
+    scenario
+}
+
+#[cfg(test)]
+mod tests {
+    use ctxbench_scenarios::{builtin, jsonl};
+
+    use super::*;
+
+    #[test]
+    fn sessions_are_sound_and_differ_by_seed() {
+        let s = session(3, 7);
+        let read = jsonl::read(s.session.to_jsonl().as_bytes(), "x").unwrap();
+        assert_eq!(read.warnings, Vec::<String>::new());
+        assert_eq!(read.session, s.session);
+        assert_eq!(s.session, session(3, 7).session);
+        assert_ne!(s.session.entries[1], session(3, 8).session.entries[1]);
+        let turns = blocks(0, 3, 7);
+        assert_eq!(turns.len(), 15);
+        let tokens: u64 = turns.iter().map(|b| b.tokens()).sum();
+        assert!((2_000..4_500).contains(&tokens), "{tokens}");
+    }
+
+    #[test]
+    fn a_cut_session_is_sound() {
+        let whole = builtin::by_id("login-bug").unwrap();
+        let part = cut(whole.clone(), 2);
+        let read = jsonl::read(part.session.to_jsonl().as_bytes(), "x").unwrap();
+        assert_eq!(read.warnings, Vec::<String>::new());
+        assert!(part.session.entries.len() < whole.session.entries.len());
+    }
+}

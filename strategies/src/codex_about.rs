@@ -1,0 +1,95 @@
+//! What the Codex strategy says of itself: settings, sources, prompt texts.
+
+use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::settings::{Default, Kind, Setting};
+
+/// What the strategy says of itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "codex",
+    summary: "Codex CLI: user messages verbatim, everything else becomes one handoff summary",
+    versions: &["0.169", "0.104", "0.63"],
+    sources: &["facts/codex.md §1-3: released programs 0.169, 0.104 and 0.63 observed, source at 6c0c6759 and 54d22e3f read"],
+    settings: &[
+        Setting {
+            name: "auto_compact_limit",
+            kind: Kind::Tokens,
+            default: Default::Auto,
+            help: "tokens in use from which it compacts; auto = 90 % of the window, which is also the cap",
+            source: "facts/codex.md §1.2, model_auto_compact_token_limit",
+        },
+        Setting {
+            name: "user_message_tokens",
+            kind: Kind::Tokens,
+            default: Default::Int(20_000),
+            help: "budget for user messages kept verbatim, newest first",
+            source: "facts/codex.md §1.4, COMPACT_USER_MESSAGE_MAX_TOKENS",
+        },
+        Setting {
+            name: "tool_output_tokens",
+            kind: Kind::Tokens,
+            default: Default::Int(10_000),
+            help: "tool output longer than this is cut in the middle on its way in; 0 = never",
+            source: "facts/codex.md §3, truncation_policy of every bundled model",
+        },
+        Setting {
+            name: "post_turn_percent",
+            kind: Kind::Count,
+            default: Default::Int(0),
+            help: "per cent of the window from which a finished turn is followed by a compaction; 0 = off",
+            source: "facts/codex.md §1.1, model_post_turn_compact_threshold_percent",
+        },
+        Setting {
+            name: "stream_retries",
+            kind: Kind::Count,
+            default: Default::Int(5),
+            help: "further attempts after a failed request",
+            source: "facts/codex.md §1.5, stream_max_retries",
+        },
+        Setting {
+            name: "remote",
+            kind: Kind::Flag,
+            default: Default::Flag(false),
+            help: "the provider compacts: a trigger item instead of a prompt, an opaque item instead of a summary",
+            source: "facts/codex.md §2: chosen where the provider's name is OpenAI",
+        },
+        Setting {
+            name: "remote_user_tokens",
+            kind: Kind::Tokens,
+            default: Default::Int(64_000),
+            help: "budget for user messages kept beside a remote compaction",
+            source: "facts/codex.md §2, RETAINED_MESSAGE_TOKEN_BUDGET",
+        },
+        Setting {
+            name: "base_estimate_bytes",
+            kind: Kind::Bytes,
+            default: Default::Auto,
+            help: "size of the base instructions in the local estimate; auto = their size as sent",
+            source: "facts/codex.md §3: the estimate uses the text of session_meta, which may be longer than the one sent",
+        },
+    ],
+    matrix: Matrix {
+        layers: "1: handoff summary",
+        llm_calls: "1 per compaction (more when the summary request itself overflows)",
+        user_messages: "kept verbatim, newest first, 20k tokens; the oldest that fits partly is cut in the middle",
+        tool_results: "dropped with the rest; long ones cut in the middle on arrival",
+        cache: "summary request rides the conversation prefix but without tools; the prefix is rewritten after it",
+        afterwards: "context rebuilt, the turn goes on from the summary",
+        token_counting: "last usage reported + bytes / 4 of what is new",
+        pre_send_check: "before a turn and between steps, >= 90 % of the window",
+        overflow_response: "turn fails, the next turn compacts; in a compaction the oldest item goes and it tries again",
+        thinking: "encrypted reasoning is kept until the compaction and counted",
+        memory: "AGENTS.md shown again",
+        undo: "rollout file keeps everything; no undo of a compaction",
+    },
+    wording: &[("codex.summary_prompt", PROMPT), ("codex.summary_prefix", PREFIX)],
+    standing: Standing::Contender,
+    manual: true,
+    build: crate::codex::build,
+};
+
+const PROMPT: &str = "Stop working on the task for a moment and write a handoff note. Another assistant will take over from it without \
+seeing this conversation.\nCover:\n- Progress so far and the decisions that were made\n- Context that matters: constraints and what the user prefers\n\
+- What is left to do, as clear next steps\n- Data, examples and references that are needed to go on\nBe brief and well ordered, and write only what helps the work to continue.";
+
+const PREFIX: &str = "An assistant before you began this task and left the note below. The tools are in the state it left them in. \
+Use what it found out instead of doing the same work twice. Its note:";
