@@ -40,7 +40,7 @@ pub async fn layouts(scenario: &Scenario, spec: &Spec, model: &Model, window: Op
         .filter_map(|e| match &e.event {
             Event::Compaction { mechanism, phase, before, after, .. } => Some(Layout {
                 mechanism: (*mechanism).to_string(),
-                phase: format!("{phase:?}"),
+                phase: words(phase),
                 before_request: e.before_request,
                 before_tokens: total_tokens(before),
                 after_tokens: total_tokens(after),
@@ -60,7 +60,12 @@ fn line(b: &Arc<Block>) -> String {
         Form::Truncated => " cut",
         Form::Synthetic => " made",
     };
-    let words: String = b.text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let text = format!("{:?}{form} {} {}", b.kind, b.tokens(), words);
+    let start: String = b.text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = format!("{}{form} {} {}", words(&b.kind), b.tokens(), start);
     text.chars().take(58).collect()
+}
+
+/// A name as it stands in files, with spaces.
+fn words(name: &impl serde::Serialize) -> String {
+    serde_json::to_value(name).ok().and_then(|v| v.as_str().map(|s| s.replace('_', " "))).unwrap_or_default()
 }

@@ -6,3 +6,4 @@ pub mod mock;
 pub mod replay;
 pub mod run;
 pub mod summarise;
+pub mod verify;

@@ -67,8 +67,8 @@ pub(crate) const KEYS: &[&str] =
 /// Keys of `[expect]` beside the tables named after strategies.
 pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
 
-/// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come first, its `[expect]`
-/// and limits hold where this one gives none. A tool step may call its output `text`, as the other steps do.
+/// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come first, its limits
+/// hold where this one gives none, its `[expect]` does not carry over. A tool step may call its output `text`, as the other steps do.
 pub(crate) fn read(text: &str, file: &str, beside: &dyn Beside) -> Result<Scenario, InputError> {
     Reader { lines: Lines::new(text), file, beside }.read(text).map_err(|f| f.at(file))
 }
@@ -120,7 +120,7 @@ impl Reader<'_> {
             pitfall: self.string(&tree, "pitfall")?.unwrap_or_default(),
             tags: self.tags(&tree)?,
             scale: self.scale(&tree)?.unwrap_or(base.scale),
-            expect: self.expect(text, &tree, base.expect)?,
+            expect: self.expect(text, &tree, Expect::default())?,
             session: loaded.session,
             warnings: loaded.warnings,
         })

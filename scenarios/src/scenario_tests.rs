@@ -98,7 +98,7 @@ fn an_extension_takes_what_it_does_not_say() {
     assert_eq!(s.session.entries[..4], base.session.entries[..]);
     assert_eq!(s.session.entries.len(), 5);
     assert_eq!((s.session.facts, s.session.header.context_window), (base.session.facts, Some(1000)));
-    assert_eq!((s.expect.requests, s.expect.steps, s.scale, s.tags.len()), (Some(2), Some(3), 0.5, 0));
+    assert_eq!((s.expect.requests, s.expect.steps, s.scale, s.tags.len()), (None, Some(3), 0.5, 0));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Codex CLI's local token estimates, by version (facts/codex.md §3).
 
-
 use ctxbench_core::block::{Block, BlockKind, Role};
 
 /// Which rules hold.
@@ -59,12 +58,7 @@ pub fn history_estimate(base_bytes: u64, items: impl IntoIterator<Item = u64>) -
 
 /// Tokens in use: the last total, what was added after the last item that the model made, and encrypted reasoning before the last
 /// user message. 0.63 knows only the last total.
-pub fn active_tokens(
-    era: Era,
-    last_total: u64,
-    added: impl IntoIterator<Item = u64>,
-    reasoning: impl IntoIterator<Item = u64>,
-) -> u64 {
+pub fn active_tokens(era: Era, last_total: u64, added: impl IntoIterator<Item = u64>, reasoning: impl IntoIterator<Item = u64>) -> u64 {
     match era {
         Era::V063 => last_total,
         _ => last_total + added.into_iter().sum::<u64>() + reasoning.into_iter().sum::<u64>(),
@@ -129,6 +123,7 @@ fn serde_escape(text: &str) -> u64 {
 mod tests {
     use super::*;
     use ctxbench_core::block::{CallRef, Draft, MessageId};
+    use std::sync::Arc;
 
     fn output(bytes: usize, id: &str) -> Arc<Block> {
         let mut d = Draft::text(BlockKind::Output, Role::Tool, "x".repeat(bytes));

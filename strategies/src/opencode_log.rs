@@ -117,30 +117,30 @@ impl Entry {
 
 /// One message as its part of the transcript, a line per block (facts §3.2.6); a cleared result shows its placeholder.
 pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> String {
-        let mut lines: Vec<String> = Vec::new();
-        for b in blocks {
-            match b.kind {
-                // What stands for a compaction is not part of the conversation.
-                BlockKind::Marker => {}
-                BlockKind::Reasoning => lines.push(format!("[Assistant reasoning]: {}", b.text)),
-                BlockKind::Call => {
-                    let name = b.call.as_ref().map_or("", |c| c.name.as_str());
-                    lines.push(format!("[Assistant tool call]: {name}({})", b.text));
-                    if let Some(o) = blocks.iter().find(|o| o.kind == BlockKind::Output && o.call_id() == b.call_id()) {
-                        let tag = if o.is_error { "[Tool error]" } else { "[Tool result]" };
-                        lines.push(format!("{tag}: {}", transcript_output(&o.text)));
-                    }
+    let mut lines: Vec<String> = Vec::new();
+    for b in blocks {
+        match b.kind {
+            // What stands for a compaction is not part of the conversation.
+            BlockKind::Marker => {}
+            BlockKind::Reasoning => lines.push(format!("[Assistant reasoning]: {}", b.text)),
+            BlockKind::Call => {
+                let name = b.call.as_ref().map_or("", |c| c.name.as_str());
+                lines.push(format!("[Assistant tool call]: {name}({})", b.text));
+                if let Some(o) = blocks.iter().find(|o| o.kind == BlockKind::Output && o.call_id() == b.call_id()) {
+                    let tag = if o.is_error { "[Tool error]" } else { "[Tool result]" };
+                    lines.push(format!("{tag}: {}", transcript_output(&o.text)));
                 }
-                BlockKind::Output => {}
-                BlockKind::Image => {
-                    let (mime, name) = b.media.as_ref().map_or(("file", None), |m| (m.media_type.as_str(), m.name.as_deref()));
-                    lines.push(format!("[Attached {mime}: {}]", name.unwrap_or("file")));
-                }
-                _ if user => lines.push(format!("[User]: {}", b.text)),
-                _ => lines.push(format!("[Assistant]: {}", b.text)),
             }
+            BlockKind::Output => {}
+            BlockKind::Image => {
+                let (mime, name) = b.media.as_ref().map_or(("file", None), |m| (m.media_type.as_str(), m.name.as_deref()));
+                lines.push(format!("[Attached {mime}: {}]", name.unwrap_or("file")));
+            }
+            _ if user => lines.push(format!("[User]: {}", b.text)),
+            _ => lines.push(format!("[Assistant]: {}", b.text)),
         }
-        lines.join("\n")
+    }
+    lines.join("\n")
 }
 
 /// UTF-16 length of one model message as compact JSON, its parts' lengths given.

@@ -271,6 +271,8 @@ fn bad_input_leaves_the_results_of_an_earlier_run_alone() {
     refuses(&here, "run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:2"]);
     refuses(&here, "run good.jsonl --strategy codx --out out --trace trace.jsonl", &["codx"]);
     refuses(&here, "import bad.jsonl -o good.jsonl", &["bad.jsonl"]);
+    here.write("rollout.jsonl", "{\"type\":\"session_meta\",\"payload\":{\"id\":\"x\"}}\n");
+    refuses(&here, "import rollout.jsonl -o ./rollout.jsonl", &["rollout.jsonl itself"]);
 }
 
 #[test]

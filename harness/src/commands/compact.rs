@@ -6,7 +6,6 @@ use anyhow::bail;
 use ctxbench_core::provider::{self, DEFAULT_MODEL};
 use ctxbench_harness::inspect::{Layout, layouts};
 use ctxbench_harness::summarise::Summariser;
-use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 
 #[derive(clap::Args)]
@@ -27,7 +26,7 @@ pub(crate) struct Args {
 pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
     let spec = Spec::parse(&args.strategy)?;
     let model = provider::find(&args.model)?;
-    let mut loaded = scenarios::load(&args.session)?;
+    let mut loaded = super::load(&args.session)?;
     if loaded.len() != 1 {
         bail!("compact takes one session, and {} are in {}", loaded.len(), args.session);
     }

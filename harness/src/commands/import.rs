@@ -1,6 +1,6 @@
 //! `ctxbench import`: a recording becomes a session.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_scenarios::import;
@@ -23,6 +23,9 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
         bail!("-o takes one recording at a time; run import once per file");
     }
     for path in &args.files {
+        if args.output.as_ref().is_some_and(|out| same_file(out, path)) {
+            bail!("-o names the recording {} itself; choose another file", path.display());
+        }
         let text = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
         let text = String::from_utf8_lossy(&text);
         let known = || import::ALL.iter().map(|i| i.name()).collect::<Vec<_>>().join(", ");
@@ -43,4 +46,8 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -10,11 +10,20 @@ mod run;
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{Parser, Subcommand};
+use ctxbench_core::session::Entry;
+use ctxbench_scenarios::Scenario;
 
-/// What does a coding agent gain and lose when it forgets?
 #[derive(Parser)]
-#[command(name = "ctxbench", version, about, long_about = None, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "ctxbench",
+    version,
+    about = "What does a coding agent gain and lose when it forgets? Compares context compaction on the same sessions.",
+    long_about = None,
+    after_help = "Exit codes: 0 fine, 1 a check failed, 2 bad usage or input, 3 a fault of ctxbench itself.",
+    args_conflicts_with_subcommands = true
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -59,6 +68,14 @@ pub(crate) fn main() -> ExitCode {
             return ExitCode::from(code);
         }
     };
+    match std::panic::catch_unwind(|| dispatch(cli)) {
+        Ok(code) => code,
+        // The panic has printed itself.
+        Err(_) => ExitCode::from(3),
+    }
+}
+
+fn dispatch(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         None => run::run(cli.run),
         Some(Command::Run(a)) => run::run(a),
@@ -78,10 +95,32 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(1)
         }
         Err(e) => {
-            eprintln!("error: {e:#}");
+            eprintln!("error: {}", told(&e));
             ExitCode::from(2)
         }
     }
+}
+
+/// An error and its causes, each once: many of our messages already hold their cause.
+fn told(e: &anyhow::Error) -> String {
+    e.chain().map(ToString::to_string).fold(String::new(), |mut all, cause| {
+        if !all.contains(&cause) {
+            all += if all.is_empty() { "" } else { ": " };
+            all += &cause;
+        }
+        all
+    })
+}
+
+/// The sessions that an argument names; one without any message is no session.
+pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
+    let loaded = ctxbench_scenarios::load(name)?;
+    for s in &loaded {
+        if !s.session.entries.iter().any(|e| matches!(e, Entry::User(_) | Entry::Assistant(_))) {
+            bail!("{name}: no messages in session {:?}; expected at least one user message or reply", s.id);
+        }
+    }
+    Ok(loaded)
 }
 
 /// Prints to standard output; a closed pipe is no error.

@@ -9,6 +9,7 @@ use ctxbench_harness::mock::Transport;
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::run::{Finished, Plan, results};
 use ctxbench_harness::summarise::Summariser;
+use ctxbench_harness::verify::verify;
 use ctxbench_reports as reports;
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// Run only part I of N of the pairs
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
+    /// Hold the results against the scenarios' expected answers; exit 1 on any difference
+    #[arg(long)]
+    verify: bool,
     /// Print results as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -106,6 +110,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         super::print(&reports::table(&all, reports::TableOptions { color, width: width() }));
         eprintln!("files in {}/ (index.html to look at)", args.out.display());
     }
+    if args.verify {
+        let wrong: Vec<String> = plan.scenarios.iter().flat_map(|s| verify(s, &all.runs)).collect();
+        if !wrong.is_empty() {
+            return Err(super::CheckFailed(wrong.join("\n")).into());
+        }
+        eprintln!("all expected answers were met");
+    }
     Ok(())
 }
 
@@ -120,13 +131,18 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     if let Some(twice) = labels.windows(2).find(|w| w[0] == w[1]) {
         bail!("strategy `{}` is given twice; give it different settings or leave one out", twice[0]);
     }
+    let mut names = args.model.clone();
+    names.sort();
+    if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
+        bail!("model `{}` is given twice; leave one out", twice[0]);
+    }
     let models = args.model.iter().map(|m| provider::find(m)).collect::<Result<Vec<_>, _>>()?;
     let mut sessions = Vec::new();
     if args.inputs.is_empty() {
         sessions = scenarios::builtin::defaults()?;
     }
     for input in &args.inputs {
-        sessions.extend(scenarios::load(input)?);
+        sessions.extend(super::load(input)?);
     }
     let mut ids: Vec<&str> = sessions.iter().map(|s| s.id.as_str()).collect();
     ids.sort_unstable();
@@ -135,6 +151,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     }
     if args.window == Some(0) {
         bail!("--window takes a number of tokens above 0");
+    }
+    if args.jobs == Some(0) {
+        bail!("--jobs takes a number of threads above 0");
     }
     let summariser: Summariser = args.summarizer.parse().map_err(|e| anyhow::anyhow!("--summarizer: {e}"))?;
     let transport = match args.transport {
@@ -192,7 +211,9 @@ impl Trace<'_> {
 
     fn write(&mut self, finished: &[Finished]) -> anyhow::Result<()> {
         let name = || format!("writing the trace {}", self.path.display());
-        self.file.set_len(0).with_context(name)?;
+        if self.file.metadata().with_context(name)?.is_file() {
+            self.file.set_len(0).with_context(name)?;
+        }
         let mut out = std::io::BufWriter::new(&self.file);
         for line in finished.iter().flat_map(|f| &f.replayed.trace) {
             writeln!(out, "{line}").with_context(name)?;

@@ -5,12 +5,14 @@
 
 mod case;
 mod compare;
+mod functions;
 mod pieces;
 mod text;
 mod world;
 
 pub use case::{Case, CaseError};
 pub use compare::Difference;
+pub use functions::{FunctionDifference, FunctionVerdict, function_file, shorten};
 
 use ctxbench_core::agent;
 use ctxbench_core::engine::{Engine, Event};

@@ -232,7 +232,8 @@ fn summary(record: &RunRecord, t: &Tally, ledger: &Ledger, total_ms: Millis) -> 
         compaction_p50_ms: percentile(&compacted, 50),
         compaction_p95_ms: percentile(&compacted, 95),
         retention_pct: retained(record, |_| true),
-        summary_retention_pct: percent(carried, lost),
+        // Without summaries there is nothing that could carry a fact.
+        summary_retention_pct: percent(carried, lost).filter(|_| record.compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
         retention_by_kind: FactKind::ALL.iter().filter_map(|k| retained(record, |x| x == *k).map(|p| (*k, p))).collect::<BTreeMap<_, _>>(),
         reread_tokens: t.reread_tokens,
         extra_requests: requests.iter().filter(|r| r.extra).count() as u64,

@@ -1,0 +1,197 @@
+//! Function cases: an input goes to the rule that a strategy itself uses, and its result must be the recorded one.
+//!
+//! The adapters deserialise the input, call the rule, and write the result down. Members that are not known, or missing, fail the case.
+
+mod aider;
+mod codex;
+mod diff;
+mod opencode;
+
+use ctxbench_core::settings::Settings;
+use ctxbench_strategies::Spec;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use super::case::CaseError;
+use super::text::expand;
+
+pub use diff::shorten;
+
+/// Result of one file of function cases.
+#[derive(Clone, Debug)]
+pub struct FunctionVerdict {
+    /// Program.
+    pub agent: String,
+    /// Its version.
+    pub version: String,
+    /// The function.
+    pub function: String,
+    /// Cases in the file.
+    pub cases: usize,
+    /// Cases that agreed.
+    pub passed: usize,
+    /// The first case that did not; `None` = all passed.
+    pub difference: Option<FunctionDifference>,
+    /// The other cases that did not.
+    pub further: Vec<FunctionDifference>,
+}
+
+/// Where the result of a function case first differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionDifference {
+    /// Name of the case.
+    pub case: String,
+    /// Place in the result; `input` where the input could not be used.
+    pub at: String,
+    /// What the case says.
+    pub expected: String,
+    /// What we did.
+    pub got: String,
+}
+
+/// What a rule may need beside its input.
+struct Context {
+    /// Version as strategies name it.
+    version: &'static str,
+    /// The strategy's settings with their defaults.
+    settings: Settings,
+    /// Facts common to all cases of the file.
+    facts: Map<String, Value>,
+}
+
+/// Why an input could not be used.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Case(#[from] CaseError),
+    #[error("{0}")]
+    Input(String),
+}
+
+type Function = fn(&Context, Value) -> Result<Value, Fault>;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct One {
+    name: String,
+    input: Value,
+    expected: Value,
+    /// Where the expected value comes from; for readers.
+    #[serde(default)]
+    #[allow(dead_code, reason = "known to the format, of no use here")]
+    basis: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    kind: String,
+    agent: String,
+    version: String,
+    function: String,
+    cases: Vec<One>,
+    #[serde(flatten)]
+    facts: Map<String, Value>,
+}
+
+/// Facts that rules read.
+const FACTS: &[&str] = &["constants", "protect_tokens", "minimum_tokens"];
+
+/// Whether a member of a file is a sentence for readers.
+fn is_prose(name: &str) -> bool {
+    name == "rule" || name.ends_with("_rule") || name == "basis_words"
+}
+
+/// Runs all cases of a file of kind `function`; `name` stands in errors.
+pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseError> {
+    let file: File = serde_json::from_str(text).map_err(|source| CaseError::Json { path: name.to_string(), source })?;
+    if file.kind != "function" {
+        return Err(CaseError::Unknown { what: "kind", name: file.kind });
+    }
+    if let Some(odd) = file.facts.keys().find(|k| !is_prose(k) && !FACTS.contains(&k.as_str())) {
+        return Err(CaseError::Unknown { what: "member", name: odd.clone() });
+    }
+    let (function, context) = find(&file)?;
+    let mut verdict = FunctionVerdict {
+        cases: file.cases.len(),
+        agent: file.agent,
+        version: file.version,
+        function: file.function,
+        passed: 0,
+        difference: None,
+        further: Vec::new(),
+    };
+    for case in file.cases {
+        match difference(function, &context, case) {
+            None => verdict.passed += 1,
+            Some(d) if verdict.difference.is_none() => verdict.difference = Some(d),
+            Some(d) => verdict.further.push(d),
+        }
+    }
+    Ok(verdict)
+}
+
+fn find(file: &File) -> Result<(Function, Context), CaseError> {
+    let table = match file.agent.as_str() {
+        "aider" => aider::FUNCTIONS,
+        "codex" => codex::FUNCTIONS,
+        "opencode" => opencode::FUNCTIONS,
+        other => return Err(CaseError::Unknown { what: "agent", name: other.to_string() }),
+    };
+    let wanted = file.version.rsplit_once('.').map_or("", |(v, _)| v);
+    let spec = Spec::parse(&format!("{}@{wanted}", file.agent))
+        .map_err(|e| CaseError::Format { what: "a version that is known here".into(), found: e.to_string() })?;
+    let known = table.iter().find(|(name, versions, _)| *name == file.function && (versions.is_empty() || versions.contains(&spec.version)));
+    let (_, _, function) =
+        known.ok_or_else(|| CaseError::Unknown { what: "function", name: format!("{} of {} {wanted}", file.function, file.agent) })?;
+    Ok((*function, Context { version: spec.version, settings: spec.settings, facts: file.facts.clone() }))
+}
+
+fn difference(function: Function, context: &Context, case: One) -> Option<FunctionDifference> {
+    let name = case.name;
+    let fault = |at: &str, what: &str, e: &str| FunctionDifference {
+        case: name.clone(),
+        at: at.into(),
+        expected: what.into(),
+        got: e.into(),
+    };
+    let expected = match expand_all(&case.expected) {
+        Ok(v) => v,
+        Err(e) => return Some(fault("expected", "a value that can be read", &e.to_string())),
+    };
+    match expand_all(&case.input).map_err(Fault::from).and_then(|input| function(context, input)) {
+        Err(e) => Some(fault("input", "an input that the function knows", &e.to_string())),
+        Ok(got) => diff::first(&expected, &got).map(|(at, expected, got)| FunctionDifference { case: name, at, expected, got }),
+    }
+}
+
+/// Members of each recipe, in order.
+const RECIPES: &[&[&str]] = &[&["concat"], &["end", "slice", "start"], &["lines_from"], &["repeat", "times"]];
+
+/// A value with every recipe in it replaced by its text.
+fn expand_all(v: &Value) -> Result<Value, CaseError> {
+    Ok(match v {
+        Value::Object(o) => {
+            let mut members: Vec<&str> = o.keys().map(String::as_str).collect();
+            members.sort_unstable();
+            if RECIPES.contains(&members.as_slice()) {
+                return expand(v).map(Value::String);
+            }
+            Value::Object(o.iter().map(|(k, v)| Ok((k.clone(), expand_all(v)?))).collect::<Result<_, CaseError>>()?)
+        }
+        Value::Array(list) => Value::Array(list.iter().map(expand_all).collect::<Result<_, _>>()?),
+        _ => v.clone(),
+    })
+}
+
+/// An input as the type that a function expects.
+fn read<T: DeserializeOwned>(input: Value) -> Result<T, Fault> {
+    Ok(serde_json::from_value(input)?)
+}
+
+/// A member that may be null but must be there.
+fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    Option::deserialize(d)
+}
