@@ -28,6 +28,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
         ttl: DEFAULT_TTL,
         server_edits: Vec::new(),
         keep_messages: false,
+        params: Default::default(),
     }
 }
 

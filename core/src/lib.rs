@@ -26,6 +26,8 @@ pub mod store;
 pub mod strategy;
 pub mod tokens;
 pub mod wording;
+pub mod world;
 
-pub use engine::{Engine, World};
+pub use engine::Engine;
 pub use strategy::{Flow, Strategy};
+pub use world::World;

@@ -8,7 +8,6 @@ use ctxbench_core::provider::Model;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-use crate::mock::Transport;
 use crate::replay::{Options, run_events};
 use crate::summarise::Summariser;
 
@@ -33,7 +32,7 @@ pub struct Layout {
 
 /// Every compaction of a session under a strategy.
 pub async fn layouts(scenario: &Scenario, spec: &Spec, model: &Model, window: Option<u64>, summariser: &Summariser) -> Vec<Layout> {
-    let options = Options { transport: Transport::Direct, summariser: summariser.clone(), seed: 1, rereads: true, trace: false, window };
+    let options = Options { summariser: summariser.clone(), window, ..Options::default() };
     let events = run_events(scenario, spec, model, &options).await;
     events
         .iter()

@@ -83,7 +83,7 @@ impl Plan {
             }
         });
         let mut out = finished.into_inner().unwrap_or_default();
-        out.sort_by(|a, b| key(&a.replayed.record).cmp(&key(&b.replayed.record)));
+        out.sort_by_key(|f| key(&f.replayed.record));
         out
     }
 

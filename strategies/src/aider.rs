@@ -22,14 +22,11 @@ use ctxbench_core::history::Part;
 use ctxbench_core::provider::{CacheRule, find};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, ReplyPart, Request};
-use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy};
 
 use crate::aider_chunks::Chunks;
 use crate::aider_markdown::{self, Speaker};
-use crate::aider_summary::{
-    Content, Count, Ending, Exact, HEAD_RESERVE, Job, Message, Rules, Step, UNKNOWN_INPUT, history_budget, summarize_end, too_big,
-};
+use crate::aider_summary::{Content, Count, Ending, Exact, Job, Message, Rules, Step, head_limit, history_budget, summarize_end, too_big};
 use crate::tool_names::is_edit;
 
 /// Attempts at a request that fails for a passing reason: pauses of 0.25 s doubled up to a minute (facts §1.1).
@@ -117,8 +114,7 @@ impl Aider {
 
     /// Input limit of the first model less the reserve, both scaled.
     fn head_limit(&self, first: &str) -> i64 {
-        let input = find(first).map_or(UNKNOWN_INPUT, |m| m.input_limit.unwrap_or(m.window));
-        scale_tokens(input, self.scale) as i64 - scale_tokens(HEAD_RESERVE as u64, self.scale) as i64
+        head_limit(find(first).ok().map(|m| m.input_limit.unwrap_or(m.window)), self.scale)
     }
 
     /// A message of the program's own that stands for nothing in the session.

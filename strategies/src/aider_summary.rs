@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 
+use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::o200k;
 
 /// Lists of at most this many messages are summarised whole (facts §1.1, `min_split`).
@@ -13,9 +14,9 @@ const MIN_SPLIT: usize = 4;
 /// Deepest recursion (facts §1.1).
 const MAX_DEPTH: u32 = 3;
 /// Tokens kept free of the summariser's input limit (facts §1.1).
-pub const HEAD_RESERVE: i64 = 512;
+const HEAD_RESERVE: u64 = 512;
 /// Input limit of a summariser that is not known, tokens (facts §1.1).
-pub const UNKNOWN_INPUT: u64 = 4_096;
+const UNKNOWN_INPUT: u64 = 4_096;
 
 /// Content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,8 @@ impl Message {
     }
 }
 
-fn quoted(text: &str) -> String {
+/// A text as Python's `json.dumps` writes it.
+pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -115,6 +117,12 @@ pub struct Rules {
     pub head_limit: i64,
     /// What stands before every summary.
     pub prefix: String,
+}
+
+/// Largest head that is summarised: the first model's input limit (0 and none = not known) less a reserve, both scaled.
+pub fn head_limit(input: Option<u64>, scale: f64) -> i64 {
+    let input = input.filter(|n| *n > 0).unwrap_or(UNKNOWN_INPUT);
+    scale_tokens(input, scale) as i64 - scale_tokens(HEAD_RESERVE, scale) as i64
 }
 
 /// `min(max(window / 16, least), most)` (facts §1.3).
@@ -200,6 +208,15 @@ pub enum Failure {
     AllModelsFailed,
     /// A content is not a text.
     ContentNotText,
+}
+
+/// A procedure that ended without a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Why.
+    pub cause: Failure,
+    /// How deep the recursion went.
+    pub depth: u32,
 }
 
 /// What a job wants next.
@@ -298,12 +315,13 @@ pub fn summarize(
     rules: &Rules,
     count: &dyn Count,
     ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Summarised, Failure> {
+) -> Result<Summarised, Failed> {
     let mut job = Job::new(messages.to_vec(), rules.clone());
-    let mut step = job.start(count)?;
-    while let Step::Ask(text) = step {
-        step = job.answer(&ask(&text).ok_or(Failure::AllModelsFailed)?, count)?;
+    let mut step = job.start(count);
+    while let Ok(Step::Ask(text)) = step {
+        step = ask(&text).ok_or(Failure::AllModelsFailed).and_then(|answer| job.answer(&answer, count));
     }
+    step.map_err(|cause| Failed { cause, depth: job.depth() })?;
     let mut out = job.list();
     let answered = needs_ok(&out);
     if answered {

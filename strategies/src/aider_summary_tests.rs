@@ -27,7 +27,7 @@ fn pairs(n: usize) -> Vec<Message> {
 }
 
 fn rules(max: f64) -> Rules {
-    Rules { max_tokens: max, head_limit: UNKNOWN_INPUT as i64 - HEAD_RESERVE, prefix: PREFIX.into() }
+    Rules { max_tokens: max, head_limit: head_limit(None, 1.0), prefix: PREFIX.into() }
 }
 
 /// Runs a case with the recordings' summariser and returns the result with the sizes of its prompts.
@@ -38,7 +38,7 @@ fn run(messages: &[Message], rules: &Rules, template: &str, pad: usize) -> (Resu
         let s = template.replace("{n}", &asked.len().to_string()).replace("{chars}", &text.chars().count().to_string());
         Some(format!("{s:x<pad$}"))
     });
-    (result, asked)
+    (result.map_err(|f| f.cause), asked)
 }
 
 const PLAIN: &str = "SUMMARY {n} ({chars} chars)";
@@ -88,7 +88,7 @@ fn the_newest_half_stays() {
 #[test]
 fn the_head_is_cut_at_the_newest_end() {
     // head_limit_negative_max_input_100: nothing fits, an empty text is asked about
-    let cut = Rules { head_limit: 100 - HEAD_RESERVE, ..rules(100.0) };
+    let cut = Rules { head_limit: head_limit(Some(100), 1.0), ..rules(100.0) };
     let (r, asked) = run(&pairs(20), &cut, PLAIN, 0);
     assert_eq!((asked, shape(&r.unwrap())[0].1.clone()), (vec![0], format!("{PREFIX}SUMMARY 1 (0 chars)")));
 }
@@ -118,7 +118,7 @@ fn other_roles_are_left_out_and_odd_contents_fail() {
     let (r, asked) = run(&list, &rules(5.0), PLAIN, 0);
     assert_eq!((r, asked.len()), (Err(Failure::ContentNotText), 0));
     let failed = summarize(&pairs(20), &rules(100.0), &Quarter, &mut |_| None);
-    assert_eq!(failed, Err(Failure::AllModelsFailed));
+    assert_eq!(failed, Err(Failed { cause: Failure::AllModelsFailed, depth: 0 }));
     // entry_summarize_all_empty
     let all = summarize_all(&[], PREFIX, &mut |t| Some(format!("SUMMARY 1 ({} chars)", t.len()))).unwrap();
     assert_eq!(all, [Message::text("user", format!("{PREFIX}SUMMARY 1 (0 chars)"))]);

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin, Role};
 use ctxbench_core::compaction::PruneRule;
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Incoming};
@@ -19,7 +19,7 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
 use crate::opencode_log::{Entry, Log};
-use crate::opencode_rules::{BUFFER, Limits, OUTPUT_CAP, PruneMessage, filter_compacted, max_output, overflows, prune, select_tail, tail_budget, usable};
+use crate::opencode_rules::{BUFFER, Limits, OUTPUT_CAP, PruneMessage, filter_compacted, max_output, overflows, prune, prune_rule, select_tail, tail_budget, usable};
 
 /// Builds the strategy.
 pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {
@@ -33,7 +33,7 @@ pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {
         auto: s.flag("auto"),
         old,
         prune: s.given_flag("prune").unwrap_or(old),
-        rule: PruneRule { protect: s.num("prune_protect"), minimum: s.num("prune_minimum"), minimum_suffices: false },
+        rule: prune_rule(s),
         reserved: s.int("reserved"),
         tail_turns: s.int("tail_turns").map(|n| n as i64),
         preserve: s.int("preserve_recent_tokens"),

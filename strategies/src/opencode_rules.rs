@@ -2,6 +2,7 @@
 
 use ctxbench_core::block::MessageId;
 use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk};
+use ctxbench_core::settings::Settings;
 use ctxbench_core::tokens::{utf16_div4_round, utf16_len};
 
 /// Limits of a model as OpenCode knows them, tokens.
@@ -174,6 +175,11 @@ pub struct PruneMessage<'a> {
     pub summary: bool,
     /// Its tool results, in order.
     pub results: Vec<PruneResult<'a>>,
+}
+
+/// The pruning rule that the settings describe: exactly the minimum is not worth it (facts §1).
+pub fn prune_rule(s: &Settings) -> PruneRule {
+    PruneRule { protect: s.num("prune_protect"), minimum: s.num("prune_minimum"), minimum_suffices: false }
 }
 
 /// Which results are cleared after a turn, as message and place among its results, oldest first (facts §1). Without a rule none.

@@ -5,9 +5,7 @@ use ctxbench_core::engine::Event;
 use ctxbench_core::provider;
 use ctxbench_core::session::Entry;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::mock::Transport;
 use ctxbench_harness::replay::{Options, run_events};
-use ctxbench_harness::summarise::Summariser;
 use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_strategies::Spec;
 use std::sync::Arc;
@@ -29,8 +27,7 @@ impl Compaction {
 }
 
 fn compactions(scenario: &Scenario, strategy: &str) -> Vec<Compaction> {
-    let options =
-        Options { transport: Transport::Direct, summariser: Summariser::Extractive, seed: 1, rereads: true, trace: false, window: None };
+    let options = Options::default();
     let model = provider::find("claude-sonnet-4-6").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let events = runtime.block_on(run_events(scenario, &Spec::parse(strategy).unwrap(), model, &options));

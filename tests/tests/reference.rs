@@ -4,15 +4,12 @@ use ctxbench_core::provider;
 use ctxbench_core::record::{RunRecord, Status};
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::mock::Transport;
 use ctxbench_harness::replay::{Options, fill_savings, replay};
-use ctxbench_harness::summarise::Summariser;
 use ctxbench_scenarios::builtin;
 use ctxbench_strategies::Spec;
 
 fn run(scenario: &str, strategy: &str) -> RunRecord {
-    let options =
-        Options { transport: Transport::Direct, summariser: Summariser::Extractive, seed: 1, rereads: true, trace: false, window: None };
+    let options = Options::default();
     let scenario = builtin::by_id(scenario).unwrap();
     let model = provider::find("claude-sonnet-4-6").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
-use ctxbench_harness::conform::{Case, replay};
+use anyhow::{Context, anyhow, bail};
+use ctxbench_harness::conform::{Case, CaseError, function_file, replay, shorten};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
 
 use super::CheckFailed;
 
@@ -12,6 +15,55 @@ use super::CheckFailed;
 pub(crate) struct Args {
     /// Folder of cases, searched through
     dir: PathBuf,
+    /// Write the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How many of how many agreed.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Score {
+    passed: usize,
+    all: usize,
+}
+
+impl Score {
+    fn add(&mut self, passed: usize, all: usize) {
+        self.passed += passed;
+        self.all += all;
+    }
+}
+
+impl std::fmt::Display for Score {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.all == 0 { f.pad("-") } else { f.pad(&format!("{}/{}", self.passed, self.all)) }
+    }
+}
+
+/// The cases of one version of an agent.
+#[derive(Default, Serialize)]
+struct Row {
+    agent: String,
+    version: String,
+    replay_cases: Score,
+    function_cases: Score,
+    requests: Score,
+}
+
+/// One failing case and where it first differs.
+#[derive(Serialize)]
+struct Failure {
+    file: String,
+    case: String,
+    at: String,
+    expected: String,
+    got: String,
+}
+
+#[derive(Default)]
+struct Results {
+    rows: BTreeMap<(String, String), Row>,
+    failures: Vec<Failure>,
 }
 
 pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
@@ -21,47 +73,113 @@ pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
     if files.is_empty() {
         bail!("{}: no case files (*.json) in it", args.dir.display());
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let mut table: BTreeMap<(String, String), [usize; 4]> = BTreeMap::new();
-    let mut out = String::new();
-    let mut other = 0;
+    let runtime = Builder::new_current_thread().build()?;
+    let mut results = Results::default();
     for f in &files {
-        let text = std::fs::read_to_string(f).with_context(|| format!("reading {}", f.display()))?;
-        let head: serde_json::Value = serde_json::from_str(&text).with_context(|| format!("{}: not JSON", f.display()))?;
-        if head["kind"] != "replay" {
-            other += 1;
-            continue;
+        let name = f.display().to_string();
+        let text = std::fs::read_to_string(f).with_context(|| format!("reading {name}"))?;
+        let head: Value = serde_json::from_str(&text).with_context(|| format!("{name}: not JSON"))?;
+        match head["kind"].as_str() {
+            Some("replay") => results.replay(&head, &text, name, &runtime),
+            Some("function") => results.function(&head, &text, name),
+            _ => return Err(anyhow!("{name}: neither a replay nor a function case")),
         }
-        let case = Case::parse(&text, &f.display().to_string())?;
-        let row = table.entry((case.agent.clone(), case.version.clone())).or_default();
-        row[1] += 1;
-        match runtime.block_on(replay(&case)) {
+    }
+    super::print(&if args.json { results.json()? } else { results.table() });
+    let (passed, all) = results.cases();
+    if results.failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{} of {all} cases differ", all - passed)).into()) }
+}
+
+impl Results {
+    /// The row of a file, also of one that cannot be run.
+    fn row_of(&mut self, head: &Value) -> &mut Row {
+        let member = |name: &str| head[name].as_str().unwrap_or("?").to_string();
+        let (agent, version) = (member("agent"), member("version"));
+        let row = self.rows.entry((agent.clone(), version.clone())).or_default();
+        (row.agent, row.version) = (agent, version);
+        row
+    }
+
+    fn unusable(&mut self, file: String, e: &CaseError) {
+        self.failures.push(Failure {
+            file,
+            case: "-".into(),
+            at: "file".into(),
+            expected: "a case that can be run".into(),
+            got: e.to_string(),
+        });
+    }
+
+    fn replay(&mut self, head: &Value, text: &str, file: String, runtime: &Runtime) {
+        let run = Case::parse(text, &file).and_then(|case| Ok((runtime.block_on(replay(&case))?, case.name)));
+        let row = self.row_of(head);
+        match run {
+            Ok((v, case)) => {
+                row.requests.add(v.matched, v.expected);
+                row.replay_cases.add(usize::from(v.difference.is_none()), 1);
+                self.failures.extend(v.difference.map(|d| {
+                    let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
+                    let at = format!("request {}{item}: {}", d.request, d.what);
+                    Failure { file, case, at, expected: d.expected, got: d.got }
+                }));
+            }
+            Err(e) => {
+                row.replay_cases.add(0, 1);
+                row.requests.add(0, head["requests"].as_array().map_or(0, Vec::len));
+                self.unusable(file, &e);
+            }
+        }
+    }
+
+    fn function(&mut self, head: &Value, text: &str, file: String) {
+        let run = function_file(text, &file);
+        let row = self.row_of(head);
+        match run {
             Ok(v) => {
-                row[2] += v.matched;
-                row[3] += v.expected;
-                match v.difference {
-                    None => row[0] += 1,
-                    Some(d) => {
-                        let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
-                        out += &format!("{}: request {}{item}: {}\n  - {}\n  + {}\n", f.display(), d.request, d.what, d.expected, d.got);
-                    }
+                row.function_cases.add(v.passed, v.cases);
+                for d in v.difference.into_iter().chain(v.further) {
+                    let at = format!("{}: {}", v.function, d.at);
+                    self.failures.push(Failure { file: file.clone(), case: d.case, at, expected: d.expected, got: d.got });
                 }
             }
-            Err(e) => out += &format!("{}: {e}\n", f.display()),
+            Err(e) => {
+                row.function_cases.add(0, head["cases"].as_array().map_or(1, Vec::len));
+                self.unusable(file, &e);
+            }
         }
     }
-    out += &format!("{:<15} {:<18} {:>9} {:>12}\n", "agent", "version", "cases", "requests");
-    let (mut passed, mut all) = (0, 0);
-    for ((agent, version), [p, n, m, e]) in &table {
-        out += &format!("{agent:<15} {version:<18} {:>9} {:>12}\n", format!("{p}/{n}"), format!("{m}/{e}"));
-        passed += p;
-        all += n;
+
+    /// Passed and all, of both kinds.
+    fn cases(&self) -> (usize, usize) {
+        let scores = self.rows.values().flat_map(|r| [r.replay_cases, r.function_cases]);
+        scores.fold((0, 0), |(passed, all), s| (passed + s.passed, all + s.all))
     }
-    if other > 0 {
-        out += &format!("{other} files of other kinds were not run\n");
+
+    fn table(&self) -> String {
+        let mut out = String::new();
+        for f in &self.failures {
+            let (expected, got) = shorten(&f.expected, &f.got);
+            out += &format!("{}: {}: {}\n  - {expected}\n  + {got}\n", f.file, f.case, f.at);
+        }
+        out += &format!("{:<15} {:<18} {:>9} {:>10} {:>12}\n", "agent", "version", "replays", "functions", "requests");
+        for r in self.rows.values() {
+            out += &format!("{:<15} {:<18} {:>9} {:>10} {:>12}\n", r.agent, r.version, r.replay_cases, r.function_cases, r.requests);
+        }
+        let mut sums = [Score::default(); 3];
+        for r in self.rows.values() {
+            for (sum, s) in sums.iter_mut().zip([r.replay_cases, r.function_cases, r.requests]) {
+                sum.add(s.passed, s.all);
+            }
+        }
+        let [replays, functions, requests] = sums;
+        out + &format!("{:<15} {:<18} {replays:>9} {functions:>10} {requests:>12}\n", "all", "")
     }
-    super::print(&out);
-    if passed == all { Ok(()) } else { Err(CheckFailed(format!("{} of {all} replay cases differ", all - passed)).into()) }
+
+    fn json(&self) -> anyhow::Result<String> {
+        let agents: Vec<&Row> = self.rows.values().collect();
+        let out = serde_json::json!({"passed": self.failures.is_empty(), "agents": agents, "differences": self.failures});
+        Ok(serde_json::to_string_pretty(&out)?)
+    }
 }
 
 fn collect(dir: &Path, out: &mut Vec<PathBuf>) -> anyhow::Result<()> {

@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// Context window in tokens, instead of the model's
     #[arg(long, value_name = "N")]
     window: Option<u64>,
+    /// Model of every summary, instead of each strategy's own rule; of the same provider
+    #[arg(long, value_name = "M")]
+    summary_model: Option<String>,
     /// Who writes summaries: extractive, ideal or lossy
     #[arg(long, value_name = "KIND", default_value = "extractive")]
     summarizer: String,
@@ -81,10 +84,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let bar = progress(plan.pairs(), args.json);
     let trouble = std::sync::Mutex::new(None);
     let done = |f: &Finished| {
-        if let Err(e) = reports::write_pair(&pairs_dir, &f.replayed.record) {
-            if let Ok(mut t) = trouble.lock() {
-                *t = Some(e);
-            }
+        if let (Err(e), Ok(mut t)) = (reports::write_pair(&pairs_dir, &f.replayed.record), trouble.lock()) {
+            *t = Some(e);
         }
         bar.inc(1);
     };
@@ -137,6 +138,10 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         bail!("model `{}` is given twice; leave one out", twice[0]);
     }
     let models = args.model.iter().map(|m| provider::find(m)).collect::<Result<Vec<_>, _>>()?;
+    let summary_model = args.summary_model.as_deref().map(provider::find).transpose()?;
+    if let (Some(s), Some(m)) = (summary_model, models.iter().find(|m| summary_model.is_some_and(|s| s.provider != m.provider))) {
+        bail!("--summary-model {} is not of the provider of {}; a session speaks to one provider", s.name, m.name);
+    }
     let mut sessions = Vec::new();
     if args.inputs.is_empty() {
         sessions = scenarios::builtin::defaults()?;
@@ -171,6 +176,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
             window: args.window,
+            summary_model,
         },
         jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         shard: args.shard.as_deref().map(shard).transpose()?,

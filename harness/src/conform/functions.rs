@@ -3,9 +3,11 @@
 //! The adapters deserialise the input, call the rule, and write the result down. Members that are not known, or missing, fail the case.
 
 mod aider;
+mod aider_texts;
 mod codex;
 mod diff;
 mod opencode;
+mod opencode_texts;
 
 use ctxbench_core::settings::Settings;
 use ctxbench_strategies::Spec;
@@ -143,7 +145,8 @@ fn find(file: &File) -> Result<(Function, Context), CaseError> {
     let wanted = file.version.rsplit_once('.').map_or("", |(v, _)| v);
     let spec = Spec::parse(&format!("{}@{wanted}", file.agent))
         .map_err(|e| CaseError::Format { what: "a version that is known here".into(), found: e.to_string() })?;
-    let known = table.iter().find(|(name, versions, _)| *name == file.function && (versions.is_empty() || versions.contains(&spec.version)));
+    let known =
+        table.iter().find(|(name, versions, _)| *name == file.function && (versions.is_empty() || versions.contains(&spec.version)));
     let (_, _, function) =
         known.ok_or_else(|| CaseError::Unknown { what: "function", name: format!("{} of {} {wanted}", file.function, file.agent) })?;
     Ok((*function, Context { version: spec.version, settings: spec.settings, facts: file.facts.clone() }))
@@ -151,12 +154,8 @@ fn find(file: &File) -> Result<(Function, Context), CaseError> {
 
 fn difference(function: Function, context: &Context, case: One) -> Option<FunctionDifference> {
     let name = case.name;
-    let fault = |at: &str, what: &str, e: &str| FunctionDifference {
-        case: name.clone(),
-        at: at.into(),
-        expected: what.into(),
-        got: e.into(),
-    };
+    let fault =
+        |at: &str, what: &str, e: &str| FunctionDifference { case: name.clone(), at: at.into(), expected: what.into(), got: e.into() };
     let expected = match expand_all(&case.expected) {
         Ok(v) => v,
         Err(e) => return Some(fault("expected", "a value that can be read", &e.to_string())),

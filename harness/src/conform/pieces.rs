@@ -35,7 +35,31 @@ pub(super) struct SetUp {
 /// Size of the constant words around a message that OpenCode 1.3 repeats; the cases name it in prose only.
 const WRAPPER_BYTES: usize = 133;
 
+/// Settings of each program that a case may have; the SDK's further ones are request parameters.
+fn known_settings(agent: &str) -> &'static [&'static str] {
+    match agent {
+        "codex" => &[
+            "context_window",
+            "auto_compact_token_limit",
+            "stream_max_retries",
+            "request_max_retries",
+            "tool_output_policy",
+            "compact_prompt",
+            "post_turn_threshold_percent",
+            "model",
+            "remote",
+            "provider_name",
+        ],
+        "opencode" => &["model", "compaction", "compaction_model", "wire"],
+        _ => &[],
+    }
+}
+
 pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
+    let known = known_settings(&case.agent);
+    if let Some(name) = case.settings.keys().find(|k| !known.is_empty() && !known.contains(&k.as_str())) {
+        return Err(CaseError::Unknown { what: "setting", name: name.clone() });
+    }
     let mut model = provider::catalogue().first().cloned().ok_or_else(|| CaseError::Unknown { what: "model", name: String::new() })?;
     let mut wording = Wording::default();
     let mut view = View { wire: Wire::OpenaiResponses, messages: false, summary_prefix: String::new(), prompt: None };
@@ -56,6 +80,9 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             view.summary_prefix.push('\n');
             // Outputs of a case are given as they entered the history, after the program's own cutting.
             given("tool_output_tokens", Some("0".into()));
+            if let Some(p) = case.settings.get("compact_prompt").filter(|p| !p.is_null()) {
+                wording.set("codex.summary_prompt", expand(p)?);
+            }
             given("remote", case.settings.get("remote").map(Value::to_string));
             given("auto_compact_limit", case.settings.get("auto_compact_token_limit").and_then(number));
             given("stream_retries", case.settings.get("stream_max_retries").and_then(number));

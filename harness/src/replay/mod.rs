@@ -42,6 +42,23 @@ pub struct Options {
     pub trace: bool,
     /// Context window instead of the model's, tokens.
     pub window: Option<u64>,
+    /// Model of every summary, instead of each strategy's own rule.
+    pub summary_model: Option<&'static Model>,
+}
+
+impl Default for Options {
+    /// In process, with the default summariser.
+    fn default() -> Self {
+        Options {
+            transport: Transport::Direct,
+            summariser: Summariser::Extractive,
+            seed: 1,
+            rereads: true,
+            trace: false,
+            window: None,
+            summary_model: None,
+        }
+    }
 }
 
 /// The record of one pair, with its trace.
@@ -90,6 +107,7 @@ async fn play(scenario: &Scenario, spec: &Spec, model: &Arc<Model>, options: &Op
     let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads);
     let mut engine = Engine::new(model.clone(), Box::new(world));
     engine.fixed = fixed(&scenario.session, model);
+    engine.summary_model = options.summary_model.map(|m| m.name.clone());
     let mut strategy = spec.build(scenario.scale);
     agent::run(&mut engine, &mut *strategy).await;
     (tally, engine)

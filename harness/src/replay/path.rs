@@ -106,14 +106,13 @@ impl Builder<'_> {
         let parts: Vec<Part> = u.content().iter().filter_map(user_part).collect();
         let key: Arc<str> = u.id.as_str().into();
         // Messages that the recorded agent answered together are one turn.
-        if let Some(Move { action: Action::User(msg), keys, steps, .. }) = self.path.moves.last_mut() {
-            if steps.is_empty() {
+        if let Some(Move { action: Action::User(msg), keys, steps, .. }) = self.path.moves.last_mut()
+            && steps.is_empty() {
                 msg.parts.extend(parts);
                 keys.push(key);
                 self.last_at = u.at.or(self.last_at);
                 return;
             }
-        }
         self.push(Action::User(Incoming { key: key.clone(), parts }), u.at, vec![key]);
     }
 

@@ -291,11 +291,9 @@ impl Tally {
             },
         };
         if sample {
-            if let Err(e) = result.as_ref().map_err(|e| e.is_overflow()) {
-                if e {
-                    let detail = format!("{} tokens in a window of {}", request.tokens(), self.model.window);
-                    self.integrity.push(IntegrityFailure { request: seq, rule: "prompt over the window".into(), detail });
-                }
+            if result.as_ref().is_err_and(ModelError::is_overflow) {
+                let detail = format!("{} tokens in a window of {}", request.tokens(), self.model.window);
+                self.integrity.push(IntegrityFailure { request: seq, rule: "prompt over the window".into(), detail });
             }
             self.sample(&logical, reply, asked, seq);
         }

@@ -1,0 +1,171 @@
+//! The world in which an agent acts: what happens to it, who answers it, and what is worth noting on the way.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::block::{Block, Media, MessageId};
+use crate::history::Part;
+use crate::record::CompactionKind;
+use crate::request::{ModelError, Phase, Reply, Request};
+use crate::session::Millis;
+
+/// A user message on its way in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Incoming {
+    /// The session's id of it.
+    pub key: Arc<str>,
+    /// Texts and files in order.
+    pub parts: Vec<Part>,
+}
+
+/// Something that happens to the agent from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A user message.
+    User(Incoming),
+    /// The user asks for a compaction.
+    Compact {
+        /// What the summary should keep.
+        instructions: Option<String>,
+    },
+    /// The program ended and the session was opened again.
+    Restart,
+    /// Time passes.
+    Idle {
+        /// ms.
+        ms: Millis,
+    },
+    /// Back to a message.
+    Rewind {
+        /// The session's id of the last message that stays.
+        to: String,
+    },
+    /// A fresh conversation.
+    Clear,
+}
+
+/// A call that the world shall carry out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// Call id.
+    pub id: Arc<str>,
+    /// Tool name.
+    pub name: Arc<str>,
+    /// Exact argument text.
+    pub arguments: Arc<str>,
+}
+
+/// What a tool returned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOutcome {
+    /// The call.
+    pub id: Arc<str>,
+    /// Tool name.
+    pub name: Arc<str>,
+    /// Its output; `None` = the program was killed before it came.
+    pub output: Option<Arc<str>>,
+    /// The tool failed.
+    pub is_error: bool,
+    /// Images that came with it.
+    pub media: Vec<Media>,
+}
+
+/// What a program that embeds the product does while it handles a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallerAct {
+    /// It appends the reply to the history itself.
+    Append {
+        /// As plain content blocks rather than as the reply object.
+        plain: bool,
+    },
+}
+
+/// A request that runs beside the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task(pub u64);
+
+/// Where the agent acts: replay, a recorded case, or a real program.
+#[async_trait]
+pub trait World: Send {
+    /// The next thing that happens; `None` = the session is over.
+    async fn next(&mut self) -> Option<Action>;
+    /// Sends a request and waits for the reply; virtual time passes.
+    async fn send(&mut self, request: &Request) -> Result<Reply, ModelError>;
+    /// The provider's own count of a request, where it offers one.
+    async fn count(&mut self, _request: &Request) -> Option<u64> {
+        None
+    }
+    /// What the embedding program does while it handles the reply just received.
+    async fn caller(&mut self) -> Option<CallerAct> {
+        None
+    }
+    /// Runs tools.
+    async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome>;
+    /// The reply to the last normal request entered the history.
+    fn recorded(&mut self, _message: MessageId) {}
+    /// Whether the turn goes on after tools have run.
+    fn turn_goes_on(&self) -> bool {
+        true
+    }
+    /// The turn failed, and this is what the user reads.
+    fn turn_failed(&mut self, _reason: &str) {}
+    /// Starts a request beside the conversation.
+    async fn spawn(&mut self, request: &Request) -> Task;
+    /// The result of a started request if it is there; with `wait`, after waiting for it.
+    async fn collect(&mut self, task: Task, wait: bool) -> Option<Result<Reply, ModelError>>;
+    /// Gives a started request up.
+    fn cancel(&mut self, _task: Task) {}
+    /// Something was noted that is not a request.
+    fn noted(&mut self, _event: &Event) {}
+    /// Virtual time, ms.
+    fn now(&self) -> Millis;
+}
+
+/// Something worth measuring that is not a request.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A strategy decided that the context was too large.
+    Trigger {
+        /// Name of the check.
+        check: &'static str,
+        /// What it believed, tokens.
+        believed: u64,
+        /// What would be billed, tokens.
+        billed: u64,
+        /// The limit reached, tokens.
+        limit: u64,
+    },
+    /// The context was made smaller.
+    Compaction {
+        /// How.
+        kind: CompactionKind,
+        /// Product's name of the mechanism.
+        mechanism: &'static str,
+        /// When.
+        phase: Phase,
+        /// Context before.
+        before: Vec<Arc<Block>>,
+        /// Context after.
+        after: Vec<Arc<Block>>,
+    },
+    /// A person had to step in.
+    Intervention(String),
+    /// A turn failed.
+    TurnFailed(String),
+    /// A tool's result never came.
+    Killed,
+    /// The strategy's own estimate of the context right after a compaction, tokens.
+    Estimated(u64),
+}
+
+/// An event with its place in the run.
+#[derive(Clone, Debug)]
+pub struct Stamped {
+    /// Number of the next request.
+    pub before_request: u64,
+    /// Virtual time, ms.
+    pub at_ms: Millis,
+    /// What happened.
+    pub event: Event,
+}

@@ -1,0 +1,137 @@
+//! Recorded results of single rules of the real programs: ours must be the same.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use ctxbench_harness::conform::{CaseError, FunctionVerdict, function_file};
+use serde_json::{Value, json};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/conformance")
+}
+
+fn files(dir: &Path, out: &mut Vec<PathBuf>) {
+    for e in std::fs::read_dir(dir).unwrap() {
+        let path = e.unwrap().path();
+        if path.is_dir() {
+            files(&path, out);
+        } else if path.extension().is_some_and(|e| e == "json") {
+            out.push(path);
+        }
+    }
+}
+
+fn load(name: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(root().join(name)).unwrap()).unwrap()
+}
+
+fn run(file: &Value) -> Result<FunctionVerdict, CaseError> {
+    function_file(&file.to_string(), "changed")
+}
+
+/// The one case that fails: where, and what we did.
+fn refused(file: &Value) -> (String, String) {
+    let v = run(file).unwrap();
+    assert_eq!((v.cases - v.passed, v.further.len()), (1, 0));
+    let d = v.difference.unwrap();
+    (d.at, d.got)
+}
+
+#[test]
+fn every_recorded_result_is_reached() {
+    let mut paths = Vec::new();
+    files(&root(), &mut paths);
+    let mut totals: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    for path in &paths {
+        let text = std::fs::read_to_string(path).unwrap();
+        if serde_json::from_str::<Value>(&text).unwrap()["kind"] != "function" {
+            continue;
+        }
+        let v = function_file(&text, &path.display().to_string()).unwrap();
+        assert_eq!(v.difference, None, "{}", path.display());
+        let row = totals.entry(format!("{} {}", v.agent, v.version)).or_default();
+        *row = (row.0 + v.passed, row.1 + v.cases);
+    }
+    let totals: Vec<(&str, (usize, usize))> = totals.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+    let expected = [("aider 0.86.2", 87), ("codex 0.104.0", 30), ("codex 0.169.0", 74), ("codex 0.63.0", 31), ("opencode 1.18.33", 74)];
+    assert_eq!(totals, expected.map(|(k, n)| (k, (n, n))));
+}
+
+#[test]
+fn a_changed_expectation_is_refused() {
+    let mut f = load("codex/0.169.0/fn_trigger.json");
+    f["cases"][2]["expected"]["active"] = json!(1);
+    assert_eq!(refused(&f).0, ".active");
+    let mut f = load("codex/0.169.0/fn_middle_cut.json");
+    f["cases"][0]["expected"][1] = json!("…3 tokens truncated…");
+    assert_eq!(refused(&f), ("[1]".into(), json!("…2 tokens truncated…").to_string()));
+    let mut f = load("opencode/1.18.33/fn_transcript.json");
+    f["cases"][3]["expected"]["bytes"] = json!(2_087);
+    assert_eq!(refused(&f).0, "result");
+    let mut f = load("opencode/1.18.33/fn_filter_compacted.json");
+    f["cases"][0]["expected"].as_array_mut().unwrap().pop();
+    assert_eq!(refused(&f).0, "result");
+    let mut f = load("aider/0.86.2/summarize.json");
+    f["cases"][0]["expected"]["extra"] = json!(0);
+    assert_eq!(refused(&f), (".extra".into(), "nothing".into()));
+}
+
+#[test]
+fn unknown_and_missing_members_are_refused() {
+    for name in [
+        "aider/0.86.2/summarize",
+        "aider/0.86.2/turn_thread",
+        "aider/0.86.2/split_markdown",
+        "aider/0.86.2/markdown_roundtrip",
+        "aider/0.86.2/cache_headers",
+        "codex/0.104.0/fn_record_truncation",
+        "codex/0.104.0/fn_retained_user_messages",
+        "codex/0.169.0/fn_effective_limit",
+        "codex/0.169.0/fn_history_estimate",
+        "codex/0.169.0/fn_middle_cut",
+        "codex/0.169.0/fn_trigger",
+        "opencode/1.18.33/fn_overflow",
+        "opencode/1.18.33/fn_prune",
+        "opencode/1.18.33/fn_select_tail",
+        "opencode/1.18.33/fn_tail_budget",
+        "opencode/1.18.33/fn_transcript",
+    ] {
+        let whole = load(&format!("{name}.json"));
+        let mut f = whole.clone();
+        f["cases"][0]["input"]["unheard_of"] = json!(1);
+        assert_eq!(refused(&f).0, "input", "{name}");
+        let members: Vec<String> = whole["cases"][0]["input"].as_object().unwrap().keys().cloned().collect();
+        for m in members.iter().filter(|m| *m != "models") {
+            let mut f = whole.clone();
+            f["cases"][0]["input"].as_object_mut().unwrap().remove(m);
+            assert_eq!(refused(&f).0, "input", "{name} without {m}");
+        }
+    }
+    for (name, list) in [("fn_filter_compacted", "/0/id"), ("fn_messages_estimate", "/0/role")] {
+        let mut f = load(&format!("opencode/1.18.33/{name}.json"));
+        let (at, member) = list.rsplit_once('/').unwrap();
+        f["cases"][0]["input"].pointer_mut(at).unwrap().as_object_mut().unwrap().remove(member);
+        assert_eq!(refused(&f).0, "input", "{name}");
+    }
+    let mut f = load("codex/0.169.0/fn_trigger.json");
+    f["cases"][0]["input"]["point"] = json!("at_noon");
+    assert_eq!(refused(&f).0, "input");
+}
+
+#[test]
+fn unknown_functions_versions_and_facts_are_refused() {
+    let whole = load("opencode/1.18.33/fn_estimate.json");
+    for (member, value) in
+        [("function", "guess"), ("agent", "nobody"), ("version", "9.9.9"), ("version", "1.3.2"), ("kind", "replay"), ("stranger", "x")]
+    {
+        let mut f = whole.clone();
+        f[member] = json!(value);
+        assert!(run(&f).is_err(), "{member} = {value}");
+    }
+    let mut f = whole.clone();
+    f["cases"][0].as_object_mut().unwrap().remove("expected");
+    assert!(run(&f).is_err());
+    let mut f = load("opencode/1.18.33/fn_prune.json");
+    f["protect_tokens"] = json!(39_999);
+    assert_eq!(run(&f).unwrap().passed, 0);
+}
