@@ -2,7 +2,9 @@
 
 use ctxbench_core::provider::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::record::RunRecord;
+use ctxbench_harness::mock::Transport;
 use ctxbench_harness::replay::{self, Options};
+use ctxbench_harness::summarise::Summariser;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
@@ -50,8 +52,7 @@ pub fn spec(name: &str) -> Spec {
 
 /// A whole replay without a wire, summaries by the extractive summariser.
 pub fn replay(scenario: &Scenario, spec: &Spec, window: Option<u64>) -> RunRecord {
-    let options =
-        Options { window, ..Options::default() };
+    let options = Options { transport: Transport::Direct, summariser: Summariser::Extractive, window, ..Options::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime of one thread needs nothing");
     runtime.block_on(replay::replay(scenario, spec, model(), &options)).record
 }

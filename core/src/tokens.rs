@@ -22,6 +22,16 @@ pub fn utf16_len(text: &str) -> u64 {
     if text.is_ascii() { text.len() as u64 } else { text.encode_utf16().count() as u64 }
 }
 
+/// Bytes that a text grows by when it is written as a JSON string, quotes left out: one per escaped character, five per other control.
+pub fn json_escapes(text: &str) -> u64 {
+    let extra = |b: u8| match b {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+        0..=0x1f => 5,
+        _ => 0,
+    };
+    text.bytes().map(extra).sum()
+}
+
 /// `len / 4` rounded down: the OpenOxide blueprint's fast path (seeds/003).
 pub fn bytes_div4_down(text: &str) -> u64 {
     text.len() as u64 / 4
@@ -167,6 +177,14 @@ mod tests {
         assert_eq!(utf16_div4_round(&"x".repeat(4000)), 1000);
         assert_eq!(utf16_len("é😀"), 3);
         assert_eq!(bytes_div4_down("abcdefg"), 1);
+    }
+
+    #[test]
+    fn escapes_are_what_a_json_writer_adds() {
+        for text in ["", "plain", "a\"b\\c\nd\te\rf", "\u{1}\u{1f}\u{8}\u{c}", "日本 😀"] {
+            let json = serde_json::to_string(text).unwrap();
+            assert_eq!(json_escapes(text), (json.len() - text.len() - 2) as u64, "{text:?}");
+        }
     }
 
     #[cfg(feature = "tokenizers")]

@@ -1,6 +1,7 @@
 //! Codex CLI's local token estimates, by version (facts/codex.md §3).
 
 use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::tokens::json_escapes;
 
 /// Which rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,15 +109,7 @@ fn json_bytes(b: &Block) -> u64 {
 
 /// Length of a text as a JSON string, quotes included.
 fn serde_escape(text: &str) -> u64 {
-    let extra: usize = text
-        .bytes()
-        .map(|b| match b {
-            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
-            0..=0x1f => 5,
-            _ => 0,
-        })
-        .sum();
-    (text.len() + extra + 2) as u64
+    text.len() as u64 + json_escapes(text) + 2
 }
 
 #[cfg(test)]

@@ -19,7 +19,9 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
 use crate::opencode_log::{Entry, Log};
-use crate::opencode_rules::{BUFFER, Limits, OUTPUT_CAP, PruneMessage, filter_compacted, max_output, overflows, prune, prune_rule, select_tail, tail_budget, usable};
+use crate::opencode_rules::{
+    BUFFER, Limits, OUTPUT_CAP, PruneMessage, filter_compacted, max_output, overflows, prune, prune_rule, select_tail, tail_budget, usable,
+};
 
 /// Builds the strategy.
 pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {

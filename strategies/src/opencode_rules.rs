@@ -3,7 +3,7 @@
 use ctxbench_core::block::MessageId;
 use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk};
 use ctxbench_core::settings::Settings;
-use ctxbench_core::tokens::{utf16_div4_round, utf16_len};
+use ctxbench_core::tokens::{json_escapes, utf16_div4_round, utf16_len};
 
 /// Limits of a model as OpenCode knows them, tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,15 +221,7 @@ pub fn transcript_output(text: &str) -> String {
 
 /// UTF-16 length of a text as a JSON string, quotes included.
 pub fn json_string_len(text: &str) -> u64 {
-    let extra: u64 = text
-        .bytes()
-        .map(|b| match b {
-            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
-            0..=0x1f => 5,
-            _ => 0,
-        })
-        .sum();
-    utf16_len(text) + extra + 2
+    utf16_len(text) + json_escapes(text) + 2
 }
 
 #[cfg(test)]

@@ -100,10 +100,10 @@ impl Results {
         row
     }
 
-    fn unusable(&mut self, file: String, e: &CaseError) {
+    fn unusable(&mut self, head: &Value, file: String, e: &CaseError) {
         self.failures.push(Failure {
             file,
-            case: "-".into(),
+            case: head["name"].as_str().unwrap_or("all cases").into(),
             at: "file".into(),
             expected: "a case that can be run".into(),
             got: e.to_string(),
@@ -126,7 +126,7 @@ impl Results {
             Err(e) => {
                 row.replay_cases.add(0, 1);
                 row.requests.add(0, head["requests"].as_array().map_or(0, Vec::len));
-                self.unusable(file, &e);
+                self.unusable(head, file, &e);
             }
         }
     }
@@ -144,7 +144,7 @@ impl Results {
             }
             Err(e) => {
                 row.function_cases.add(0, head["cases"].as_array().map_or(1, Vec::len));
-                self.unusable(file, &e);
+                self.unusable(head, file, &e);
             }
         }
     }

@@ -80,9 +80,10 @@ fn request_difference(case: &Case, i: usize, want: &Value, got: &Request, view: 
     }
     for field in ["purpose", "phase", "tools", "model", "max_tokens", "tokens_after"] {
         if let Some(w) = want.get(field).filter(|_| compared(field))
-            && *w != ours[field] {
-                return Some(difference(i, None, field, &w.to_string(), &ours[field].to_string()));
-            }
+            && *w != ours[field]
+        {
+            return Some(difference(i, None, field, &w.to_string(), &ours[field].to_string()));
+        }
     }
     let empty = Vec::new();
     let items = want["items"].as_array().unwrap_or(&empty);
@@ -115,12 +116,15 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
         // Texts and files of one user message are one item with several parts.
         let joins = i > 0 && b.role == Role::User && request.blocks[i - 1].message == b.message && b.message != MessageId(u32::MAX);
         let own = |k: BlockKind| matches!(k, BlockKind::User | BlockKind::Image);
-        if joins && own(b.kind) && own(request.blocks[i - 1].kind)
-            && let Some(last) = out.last_mut() {
-                last.parts.push(part_text(b));
-                last.shown.insert("bytes".into(), json!(last.parts.iter().map(String::len).collect::<Vec<_>>()));
-                continue;
-            }
+        if joins
+            && own(b.kind)
+            && own(request.blocks[i - 1].kind)
+            && let Some(last) = out.last_mut()
+        {
+            last.parts.push(part_text(b));
+            last.shown.insert("bytes".into(), json!(last.parts.iter().map(String::len).collect::<Vec<_>>()));
+            continue;
+        }
         out.push({
             let mut o = Map::new();
             o.insert("kind".into(), json!(b.kind));

@@ -107,12 +107,13 @@ impl Builder<'_> {
         let key: Arc<str> = u.id.as_str().into();
         // Messages that the recorded agent answered together are one turn.
         if let Some(Move { action: Action::User(msg), keys, steps, .. }) = self.path.moves.last_mut()
-            && steps.is_empty() {
-                msg.parts.extend(parts);
-                keys.push(key);
-                self.last_at = u.at.or(self.last_at);
-                return;
-            }
+            && steps.is_empty()
+        {
+            msg.parts.extend(parts);
+            keys.push(key);
+            self.last_at = u.at.or(self.last_at);
+            return;
+        }
         self.push(Action::User(Incoming { key: key.clone(), parts }), u.at, vec![key]);
     }
 
