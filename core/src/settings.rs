@@ -15,6 +15,8 @@ pub enum Kind {
     Bytes,
     /// A count that is never scaled.
     Count,
+    /// A whole number from 0 to 100.
+    Percent,
     /// A share between 0 and 1.
     Share,
     /// Milliseconds.
@@ -256,6 +258,10 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
                 .map(Value::Int)
                 .ok_or_else(|| "a whole number such as 40000 or 40k".to_string())
         }
+        Kind::Percent => match given.parse::<u64>() {
+            Ok(n) if n <= 100 => Ok(Value::Int(n)),
+            _ => Err("a whole number from 0 to 100".to_string()),
+        },
         Kind::Share => match given.parse::<f64>() {
             Ok(x) if (0.0..=1.0).contains(&x) => Ok(Value::Real(x)),
             _ => Err("a share between 0 and 1".to_string()),

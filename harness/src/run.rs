@@ -164,6 +164,7 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
     let rereads = if plan.options.rereads { "once per loss, whole, charged (modelled)" } else { "switched off" };
     say("re-reads", rereads.to_string());
     say("billed tokens", format!("o200k of every block + {BLOCK_TOKENS} per block, {IMAGE_TOKENS} per image"));
+    say("seed", plan.options.seed.to_string());
     say("prompt cache", "simulated by the provider's rules".to_string());
     out
 }

@@ -98,7 +98,12 @@ pub(crate) fn slug(text: &str) -> String {
 
 /// One line without control characters, for cells and labels.
 pub(crate) fn one_line(text: &str) -> String {
-    text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
+    text.split(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c)).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Marks that turn the direction of a line round or take no room: no name needs them, and they hide what a line says.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Text for XML: markup escaped, characters that XML forbids replaced.

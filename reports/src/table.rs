@@ -141,7 +141,7 @@ impl Layout {
         }
         table.set_header(head);
         for (run, figures) in block.runs.iter().zip(&self.figures) {
-            let mut cells = vec![Cell::new(fmt::elide(&fmt::one_line(&run.strategy.label), self.label)), Cell::new(view::steps(run))];
+            let mut cells = vec![Cell::new(self.short_label(block, run)), Cell::new(view::steps(run))];
             cells.extend(figures.iter().map(|f| right(f.clone())));
             if self.notes > 0 {
                 cells.push(Cell::new(cut(&view::notes(run).join("; "), self.notes)));
@@ -154,6 +154,21 @@ impl Layout {
         table.lines().map(|l| l.trim_end().to_string()).collect()
     }
 
+    /// A label that fits; where two would look alike each gets its number among them.
+    fn short_label(&self, block: &Block<'_>, run: &RunRecord) -> String {
+        let short = |r: &RunRecord| fmt::elide(&fmt::one_line(&r.strategy.label), self.label);
+        let own = short(run);
+        let alike: Vec<&str> = block.runs.iter().filter(|r| short(r) == own).map(|r| r.strategy.label.as_str()).collect();
+        match alike.iter().position(|l| *l == run.strategy.label) {
+            Some(n) if alike.len() > 1 => {
+                let number = format!(" #{}", n + 1);
+                let kept: String = own.chars().take(self.label.saturating_sub(number.len())).collect();
+                kept + &number
+            }
+            _ => own,
+        }
+    }
+
     /// Labels and notes that found no room in the table.
     fn footnotes(&self, block: &Block<'_>, width: usize) -> Vec<Line> {
         let mut lines = Vec::new();
@@ -163,7 +178,7 @@ impl Layout {
             if notes.chars().count() > self.notes {
                 lines.extend(wrap(&format!("  {label}: {notes}"), width, "    ").into_iter().map(Line::Faint));
             } else if label.chars().count() > self.label {
-                let text = format!("  {} = {label}", fmt::elide(&label, self.label));
+                let text = format!("  {} = {label}", self.short_label(block, run));
                 lines.extend(wrap(&text, width, "    ").into_iter().map(Line::Faint));
             }
         }
@@ -179,7 +194,7 @@ fn cut(text: &str, space: usize) -> String {
 }
 
 fn legend(width: usize) -> Vec<String> {
-    let text = "* best of the products that finished without a broken rule; n/a = not applicable or unknown. Saved: against the reference. \
+    let text = "* best of the products that compacted and finished without a broken rule; full = the window was full, quit = it gave up, loop = no progress; n/a = not applicable or unknown. Saved: against the reference. \
         Prefix stable: share of a prompt that the next one repeats from its start (1 = only appended to). Waited: for compaction, modelled. \
         Facts kept: in the context when needed, an upper bound on use. In summary: of the facts compacted away, those the summary carries.";
     wrap(text, width, "")

@@ -104,7 +104,8 @@ fn unique(base: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
 
 /// A product that went through to the end without breaking a rule: only such rows can be best.
 pub(crate) fn in_competition(r: &RunRecord) -> bool {
-    rank(r) == 1 && r.status == Status::Completed && integrity(r) == 0
+    // A row that never forgot anything shows what the others are compared with, and is no winner among them.
+    rank(r) == 1 && r.status == Status::Completed && integrity(r) == 0 && r.summary.compactions > 0
 }
 
 /// Hard failures, by whichever of the two counts is larger.

@@ -13,6 +13,7 @@ use ctxbench_core::compaction::{Kept, middle_cut, newest_first};
 use ctxbench_core::context::Edit;
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::provider::Provider;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase, Reply, ReplyPart, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
@@ -190,7 +191,10 @@ impl Codex {
             return Err("the provider's answer does not hold exactly one compaction".into());
         };
         let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let block = s.synthetic(BlockKind::Compaction, Role::Assistant, "", origin).redraft(|d| d.opaque = Some(item));
+        // Anthropic's item is readable, OpenAI's is not.
+        let readable = s.model.provider == Provider::Anthropic;
+        let block = s.synthetic(BlockKind::Compaction, Role::Assistant, "", origin);
+        let block = block.redraft(|d| if readable { d.text = item } else { d.opaque = Some(item) });
         self.replace(s, phase, "remote", block)
     }
 

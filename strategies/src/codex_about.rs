@@ -33,7 +33,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Setting {
             name: "post_turn_percent",
-            kind: Kind::Count,
+            kind: Kind::Percent,
             default: Default::Int(0),
             help: "per cent of the window from which a finished turn is followed by a compaction; 0 = off",
             source: "facts/codex.md §1.1, model_post_turn_compact_threshold_percent",

@@ -286,3 +286,14 @@ fn results_of_another_version_or_none_at_all_are_refused() {
     refuses(&here, "report broken.json", &["broken.json, line 3"]);
     refuses(&here, "report nowhere", &["nowhere", "expected a results.json"]);
 }
+
+#[test]
+fn a_scenario_cannot_show_files_outside_its_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("secret.txt"), "nobody should see this").unwrap();
+    std::fs::create_dir(dir.path().join("inner")).unwrap();
+    let toml = "id = \"x\"\n[[step]]\ntype = \"user\"\nfile = \"../secret.txt\"\n";
+    std::fs::write(dir.path().join("inner/scenario.toml"), toml).unwrap();
+    let error = ctxbench_scenarios::load(&dir.path().join("inner/scenario.toml").to_string_lossy()).unwrap_err().to_string();
+    assert!(error.contains("outside the scenario's folder"), "{error}");
+}

@@ -176,3 +176,21 @@ fn the_marathon_is_a_day_of_work_in_which_every_strategy_compacts_several_times(
         assert!(n >= 3, "{strategy}: {n}");
     }
 }
+
+#[test]
+fn codex_lets_the_provider_compact_and_keeps_user_messages_beside_its_item() {
+    // facts/codex.md §2: a trigger item instead of a prompt, one opaque item instead of the summary, user messages stay.
+    for model in ["claude-sonnet-4-6", "gpt-5.4"] {
+        let scenario = builtin::by_id("login-bug").unwrap();
+        let model = provider::find(model).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let spec = Spec::parse("codex:remote=true").unwrap();
+        let events = runtime.block_on(run_events(&scenario, &spec, model, &Options::default()));
+        let after = events.iter().find_map(|e| match &e.event {
+            Event::Compaction { mechanism: "remote", after, .. } => Some(after),
+            _ => None,
+        });
+        let kinds: Vec<BlockKind> = after.expect("the provider compacted").iter().map(|b| b.kind).collect();
+        assert_eq!(kinds, [BlockKind::Base, BlockKind::User, BlockKind::User, BlockKind::Compaction], "{}", model.name);
+    }
+}

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = DEFAULT_MODEL)]
     model: String,
     /// Context window in tokens, instead of the model's
-    #[arg(long)]
+    #[arg(long, value_parser = super::run::tokens)]
     window: Option<u64>,
 }
 

@@ -44,6 +44,9 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
         eprintln!("stored {}", args.baseline.display());
         return Ok(());
     }
+    if !args.baseline.exists() {
+        anyhow::bail!("there is no baseline {}; make one with --store", args.baseline.display());
+    }
     let baseline = reports::read_baseline(&args.baseline)?;
     let options = reports::GateOptions::parse(&args.max, &args.min)?;
     let report = reports::gate(&results, &baseline, &options);

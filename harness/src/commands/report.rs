@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use ctxbench_reports as reports;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Format (repeat)
+    /// Format (repeat): md, html, csv, json, svg, table, junit, bmf, github-benchmark
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     format: Vec<String>,
     /// Write files here; without it a format of one file goes to standard output
@@ -24,8 +24,8 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
         let files = (format.render)(&results)?;
         match (&args.output, files.as_slice()) {
             (None, [one]) => super::print(&one.text),
-            (dir, files) => {
-                let dir = dir.clone().unwrap_or_else(|| PathBuf::from("."));
+            (None, many) => bail!("format {} has {} files; name a folder with -o", format.name, many.len()),
+            (Some(dir), files) => {
                 for f in files {
                     let path = dir.join(&f.file);
                     if let Some(parent) = path.parent() {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::provider::{self, DEFAULT_MODEL};
+use ctxbench_core::session::Entry;
 use ctxbench_harness::mock::Transport;
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::run::{Finished, Plan, results};
@@ -26,8 +27,8 @@ pub(crate) struct Args {
     /// Model (repeat)
     #[arg(long, value_name = "M", default_value = DEFAULT_MODEL)]
     model: Vec<String>,
-    /// Context window in tokens, instead of the model's
-    #[arg(long, value_name = "N")]
+    /// Context window in tokens, such as 200000 or 200k, instead of the model's
+    #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
     /// Model of every summary, instead of each strategy's own rule; of the same provider
     #[arg(long, value_name = "M")]
@@ -53,7 +54,7 @@ pub(crate) struct Args {
     /// Threads
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Run only part I of N of the pairs
+    /// Run only part I of N of the pairs; savings are n/a where the reference is in another part
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
     /// Hold the results against the scenarios' expected answers; exit 1 on any difference
@@ -75,7 +76,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     reports::check_out(&args.out)?;
     let mut trace = args.trace.as_deref().map(Trace::create).transpose()?;
     for s in &plan.scenarios {
-        for w in &s.warnings {
+        for w in s.warnings.iter().chain(&remarks(s)) {
             eprintln!("note: {}: {w}", s.id);
         }
     }
@@ -121,6 +122,24 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A prefix from which a recording's own content is no longer what its figures are about, tokens.
+const LARGE_PREFIX: u64 = 60_000;
+
+/// What a reader of the figures should know of a session.
+fn remarks(s: &scenarios::Scenario) -> Vec<String> {
+    let mut out = Vec::new();
+    if !s.session.entries.iter().any(|e| matches!(e, Entry::Assistant(_))) {
+        out.push("it holds no reply of a model, so there is nothing to replay but one neutral answer".to_string());
+    }
+    if let Some(n) = s.session.header.prefix_tokens.filter(|n| *n > LARGE_PREFIX) {
+        out.push(format!(
+            "{n} tokens of its first request are not in the recording, more than a system prompt needs: it probably goes on from a \
+             conversation that was recorded elsewhere, and its figures say little"
+        ));
+    }
+    out
+}
+
 fn plan(args: &Args) -> anyhow::Result<Plan> {
     let specs = if args.strategy.is_empty() {
         Spec::defaults()
@@ -154,9 +173,6 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     if let Some(twice) = ids.windows(2).find(|w| w[0] == w[1]) {
         bail!("two sessions are called `{}`; give one another id, or run them apart", twice[0]);
     }
-    if args.window == Some(0) {
-        bail!("--window takes a number of tokens above 0");
-    }
     if args.jobs == Some(0) {
         bail!("--jobs takes a number of threads above 0");
     }
@@ -181,6 +197,19 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         shard: args.shard.as_deref().map(shard).transpose()?,
     })
+}
+
+/// The largest window that makes sense to ask for, tokens.
+const LARGEST_WINDOW: u64 = 1_000_000_000;
+
+/// A number of tokens: 200000, 200_000 or 200k.
+pub(super) fn tokens(text: &str) -> Result<u64, String> {
+    let plain: String = text.chars().filter(|c| *c != '_').collect();
+    let (digits, factor) = plain.strip_suffix(['k', 'K']).map_or((plain.as_str(), 1), |d| (d, 1_000));
+    match digits.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)) {
+        Some(n) if (1..=LARGEST_WINDOW).contains(&n) => Ok(n),
+        _ => Err(format!("a number of tokens above 0 and at most {LARGEST_WINDOW}, such as 200000 or 200k")),
+    }
 }
 
 fn shard(text: &str) -> anyhow::Result<(usize, usize)> {

@@ -85,6 +85,11 @@ impl ProviderModel {
         let (usage, first_token) = self.bill(&prompt, &model, now)?;
         let (parts, stop) = match plan {
             Plan::Say { parts, stop } => (parts, stop),
+            // On demand the provider answers with an item of its own. Its encryption is not imitated: the payload is the text.
+            _ if prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_))) => {
+                let text = self.write_summary(&prompt);
+                (vec![ReplyPart::Compaction(Some(text.into()))], StopReason::Compaction)
+            }
             _ => {
                 let text = self.write_summary(&prompt);
                 (vec![ReplyPart::Text(text.into())], StopReason::EndTurn)
@@ -222,6 +227,8 @@ fn output_tokens(parts: &[ReplyPart]) -> (u64, u64) {
                 n
             }
             ReplyPart::Call { name, arguments, .. } => billed_tokens(arguments, Some(name), None, false),
+            // A compaction before an answer is billed as an iteration of its own; alone it is the answer.
+            ReplyPart::Compaction(Some(t)) if parts.len() == 1 => billed_tokens(t, None, None, false),
             ReplyPart::Compaction(_) => 0,
         })
         .sum();

@@ -68,7 +68,9 @@ pub(super) fn record(
     record.requests = std::mem::take(&mut t.requests);
     record.summary = summary(&record, &t, ledger, total_ms);
     if record.compactions.is_empty() && record.status == Status::Completed && spec.descriptor.standing == Standing::Contender {
-        record.note = Some("never triggered".into());
+        let asked = record.summary.summary_calls > 0;
+        let note = if asked { "a summary was written, nothing was replaced" } else { "never triggered" };
+        record.note = Some(note.into());
     }
     let trace = std::mem::take(&mut t.trace);
     Replayed { record, trace }
@@ -76,7 +78,7 @@ pub(super) fn record(
 
 fn ended(t: &Tally) -> (Status, Option<String>) {
     if t.livelock {
-        return (Status::Livelock, Some(format!("{} requests for {} recorded steps: no progress", t.requests.len(), t.steps_total)));
+        return (Status::Livelock, Some(format!("{} requests for {} recorded steps", t.requests.len(), t.steps_total)));
     }
     if t.steps_done >= t.steps_total {
         return (Status::Completed, None);
@@ -104,7 +106,8 @@ fn compactions(events: &[Stamped], t: &mut Tally, model: &Model) -> Vec<Compacti
         let own: Vec<&RequestRecord> =
             t.requests.iter().filter(|r| r.purpose == Purpose::Summary && (from..e.before_request).contains(&r.seq)).collect();
         let waited: Millis = own.iter().filter(|r| r.phase != Some(ctxbench_core::request::Phase::Background)).map(|r| r.latency_ms).sum();
-        let own_cost: f64 = own.iter().map(|r| r.cost_usd).sum();
+        // The empty sum of floats is −0.
+        let own_cost: f64 = own.iter().map(|r| r.cost_usd).sum::<f64>() + 0.0;
         from = e.before_request;
         let (before_tokens, after_tokens) = (total_tokens(before), total_tokens(after));
         let same = ctxbench_core::block::common_prefix(before, after);

@@ -102,7 +102,7 @@ async fn play(scenario: &Scenario, spec: &Spec, model: &Arc<Model>, options: &Op
     };
     let path = Path::of(&scenario.session, &Defaults::STATED);
     let mut tally = tally::Tally::new(&scenario.session, &path, model, options);
-    tally.set_label(&spec.label());
+    tally.set_label(&scenario.id, &spec.label());
     let tally = Arc::new(Mutex::new(tally));
     let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads);
     let mut engine = Engine::new(model.clone(), Box::new(world));

@@ -74,7 +74,8 @@ pub(super) struct Tally {
     pub(super) failure: Option<String>,
     pub(super) livelock: bool,
     tracer: Option<Tracer>,
-    label: String,
+    /// Scenario and strategy, for trace lines.
+    label: (String, String),
     /// (fact, need) pairs still to be looked at, by the session's id of the need.
     needs: HashMap<Arc<str>, Vec<usize>>,
     /// User messages of the present turn whose needs were not looked at.
@@ -134,7 +135,7 @@ impl Tally {
             failure: None,
             livelock: false,
             tracer: options.trace.then(Tracer::default),
-            label: String::new(),
+            label: Default::default(),
             needs,
             pending: Vec::new(),
             sources,
@@ -151,9 +152,9 @@ impl Tally {
         }
     }
 
-    /// Name that stands in trace lines.
-    pub(super) fn set_label(&mut self, label: &str) {
-        self.label = label.to_string();
+    /// Names that stand in trace lines.
+    pub(super) fn set_label(&mut self, scenario: &str, strategy: &str) {
+        self.label = (scenario.to_string(), strategy.to_string());
     }
 
     /// A move of the session begins.
@@ -298,7 +299,7 @@ impl Tally {
             self.sample(&logical, reply, asked, seq);
         }
         if let Some(t) = &mut self.tracer {
-            self.trace.push(t.line(&self.label, request, &record));
+            self.trace.push(t.line(&self.label.0, &self.label.1, request, &record));
         }
         self.usages.push((request.model.clone(), billed));
         self.requests.push(record);

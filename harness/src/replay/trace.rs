@@ -12,7 +12,9 @@ use sha2::{Digest, Sha256};
 #[derive(Serialize)]
 struct Line<'a> {
     seq: u64,
+    scenario: &'a str,
     strategy: &'a str,
+    model: &'a str,
     purpose: ctxbench_core::request::Purpose,
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<ctxbench_core::request::Phase>,
@@ -50,11 +52,13 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    pub(super) fn line(&mut self, strategy: &str, request: &Request, r: &RequestRecord) -> String {
+    pub(super) fn line(&mut self, scenario: &str, strategy: &str, request: &Request, r: &RequestRecord) -> String {
         let items = request.blocks.iter().map(|b| self.item(b)).collect();
         let line = Line {
             seq: r.seq,
+            scenario,
             strategy,
+            model: &r.model,
             purpose: r.purpose,
             phase: r.phase,
             items,
