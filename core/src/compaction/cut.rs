@@ -27,15 +27,6 @@ pub fn middle_cut(text: &str, budget: usize) -> Option<MiddleCut<'_>> {
     Some(MiddleCut { head, tail, removed_bytes: removed.len(), removed_chars: removed.chars().count() })
 }
 
-/// Keeps the first and last lines of a text so that at most `budget` bytes stay; `None` when it fits.
-pub fn middle_cut_lines(text: &str, budget: usize) -> Option<(String, usize)> {
-    let cut = middle_cut(text, budget)?;
-    let head = cut.head.rfind('\n').map_or(cut.head, |i| &cut.head[..=i]);
-    let tail = cut.tail.find('\n').map_or(cut.tail, |i| &cut.tail[i + 1..]);
-    let removed = text.len() - head.len() - tail.len();
-    Some((format!("{head}[{removed} bytes left out]\n{tail}"), removed))
-}
-
 /// The first `max` UTF-16 units of a text, never half a character; `None` when it fits.
 pub fn head_cut(text: &str, max: usize) -> Option<&str> {
     let mut units = 0;

@@ -5,11 +5,9 @@ mod fill;
 mod prune;
 mod restore;
 mod split;
-mod transcript;
 
-pub use cut::{MiddleCut, head_cut, middle_cut, middle_cut_lines};
+pub use cut::{MiddleCut, head_cut, middle_cut};
 pub use fill::{Kept, newest_first};
 pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
 pub use restore::{RecentFile, recent_files};
 pub use split::{group_starts, suffix_within, turn_starts};
-pub use transcript::plain_transcript;

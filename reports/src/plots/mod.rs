@@ -178,14 +178,11 @@ mod tests {
         results
     }
 
-    /// Writes the sample's plots where a person can look at them: `cargo test -p ctxbench-reports -- --ignored look`.
     #[test]
-    #[ignore = "for the eye"]
-    fn look() {
-        let dir = std::env::temp_dir().join("ctxbench-look");
-        crate::write_results(&dir, &crowded(), "| System | Where |\n|---|---|\n| codex | after the reply |\n").unwrap();
-        println!("{}", crate::table(&sample::results(), crate::TableOptions { color: false, width: 140 }));
-        println!("{}", crate::table(&sample::results(), crate::TableOptions { color: false, width: 100 }));
-        println!("{}", dir.display());
+    fn crowded_results_give_well_formed_plots_twice_the_same() {
+        let drawn = plots(&crowded()).unwrap();
+        assert!(drawn.iter().all(|p| well_formed(&p.svg).is_ok()));
+        let again = plots(&crowded()).unwrap();
+        assert!(drawn.iter().zip(&again).all(|(a, b)| a.svg == b.svg));
     }
 }
