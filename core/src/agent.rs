@@ -27,9 +27,8 @@ pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
                 }
             }
             Action::Compact { instructions } => {
-                if strategy.compact(s, instructions.as_deref()).await == Err(Unsupported) {
-                    // Products without the command simply go on.
-                }
+                // A product without the command simply goes on.
+                let (Ok(()) | Err(Unsupported)) = strategy.compact(s, instructions.as_deref()).await;
             }
             Action::Restart => strategy.on_restart(s).await,
             Action::Idle { ms } => strategy.on_idle(s, ms).await,

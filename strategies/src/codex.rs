@@ -15,7 +15,7 @@ use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::provider::Provider;
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ModelError, Phase, Reply, ReplyPart, Request};
+use ctxbench_core::request::{ModelError, Phase, Reply, ReplyPart};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 
@@ -423,9 +423,5 @@ impl Strategy for Codex {
         // A failed manual compaction changes nothing and is shown to the user.
         let _ = self.compaction(s, Phase::StandaloneTurn).await;
         Ok(())
-    }
-
-    fn request(&mut self, s: &Engine) -> Request {
-        s.sample_request()
     }
 }

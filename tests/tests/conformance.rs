@@ -54,7 +54,26 @@ fn every_recorded_session_is_replayed_request_for_request() {
 
 /// A case changed in one place, and what must be said of it.
 fn corrupted(change: impl FnOnce(&mut serde_json::Value)) -> String {
-    let text = std::fs::read_to_string(data("codex/0.169.0/a_midturn.json")).unwrap();
+    corrupted_case("codex/0.169.0/a_midturn.json", change)
+}
+
+#[test]
+fn a_wrong_outcome_is_refused() {
+    let case = "anthropic-sdk/python-0.125.0/cross_on_tool_use.json";
+    assert_eq!(corrupted_case(case, |v| v["outcome"]["requests"] = 3.into()), "outcome: requests");
+    assert_eq!(
+        corrupted_case(case, |v| v["outcome"]["tool_calls_executed"] = serde_json::json!(["f2.txt"])),
+        "outcome: tool_calls_executed"
+    );
+    assert_eq!(corrupted_case(case, |v| v["outcome"]["final"] = serde_json::json!(["Other words."])), "outcome: final");
+    assert_eq!(corrupted_case(case, |v| v["outcome"]["error"] = "http_400".into()), "outcome: error");
+    let case = "anthropic-sdk/python-0.125.0/summary_http_400.json";
+    assert_eq!(corrupted_case(case, |v| v["outcome"]["error"] = "http_500".into()), "outcome: error");
+    assert_eq!(corrupted_case(case, |v| drop(v["outcome"].as_object_mut().unwrap().remove("error"))), "outcome: error");
+}
+
+fn corrupted_case(name: &str, change: impl FnOnce(&mut serde_json::Value)) -> String {
+    let text = std::fs::read_to_string(data(name)).unwrap();
     let mut v: serde_json::Value = serde_json::from_str(&text).unwrap();
     change(&mut v);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

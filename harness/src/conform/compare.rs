@@ -55,6 +55,32 @@ pub(super) fn compare(case: &Case, script: &Script, view: &View, estimates: &Has
     Verdict { expected, matched: expected, difference: rest }
 }
 
+/// How the run ended, against the case: number of requests, calls that ran, last words, or that it failed. Of the classes of
+/// error only HTTP failures have a name that we can compare; of the others only that there was one.
+pub(super) fn outcome(want: &Value, script: &Script, failed: bool, last: Option<String>) -> Option<Difference> {
+    let error = want.get("error").and_then(Value::as_str);
+    let status = script.failed_with.filter(|_| failed).map(|s| format!("http_{s}"));
+    let got_error = match (error, status) {
+        (Some(e), Some(s)) if e.starts_with("http_") => json!(s),
+        (Some(e), _) if failed && !e.starts_with("http_") => json!(e),
+        _ if failed => json!("failed"),
+        _ => Value::Null,
+    };
+    let ours = json!({
+        "requests": script.requests.len(),
+        "tool_calls_executed": script.tools_run,
+        "final": last.map(|t| vec![t]),
+        "error": got_error,
+    });
+    let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
+    // Without last words in the case there is nothing to hold ours against.
+    let fields = ["requests", "tool_calls_executed", "final", "error"].into_iter().filter(|k| *k != "final" || want.get(*k).is_some());
+    fields
+        .filter(|k| wanted(k) != ours[*k])
+        .map(|k| difference(script.requests.len(), None, &format!("outcome: {k}"), &wanted(k).to_string(), &ours[k].to_string()))
+        .next()
+}
+
 fn difference(request: usize, item: Option<usize>, what: &str, expected: &str, got: &str) -> Difference {
     Difference { request, item, what: what.to_string(), expected: expected.to_string(), got: got.to_string() }
 }

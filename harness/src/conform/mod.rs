@@ -15,7 +15,9 @@ pub use compare::Difference;
 pub use functions::{FunctionDifference, FunctionVerdict, function_file, shorten};
 
 use ctxbench_core::agent;
+use ctxbench_core::block::Role;
 use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::history::{History, Part};
 
 /// Result of one replay case.
 #[derive(Clone, Debug)]
@@ -37,7 +39,7 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     engine.default_breakpoints = false;
     let mut strategy = set_up.strategy;
     agent::run(&mut engine, &mut *strategy).await;
-    let (_, _, events, _) = engine.into_parts();
+    let (_, _, events, history) = engine.into_parts();
     let estimates = events
         .iter()
         .filter_map(|e| match e.event {
@@ -46,5 +48,20 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
         })
         .collect();
     let script = script.lock().map_err(|_| CaseError::Poisoned)?;
-    Ok(compare::compare(case, &script, &set_up.view, &estimates))
+    let mut verdict = compare::compare(case, &script, &set_up.view, &estimates);
+    if let (None, Some(want)) = (&verdict.difference, &case.outcome) {
+        let failed = events.iter().any(|e| matches!(e.event, Event::TurnFailed(_)));
+        verdict.difference = compare::outcome(want, &script, failed, final_text(&history));
+    }
+    Ok(verdict)
+}
+
+/// The newest words of the model that stand in the history.
+fn final_text(history: &History) -> Option<String> {
+    let reply = history.messages().iter().rev().find(|m| m.role == Role::Assistant && !m.synthetic)?;
+    let texts = reply.parts.iter().filter_map(|p| match p {
+        Part::Text(t) => Some(&**t),
+        _ => None,
+    });
+    Some(texts.collect())
 }

@@ -22,7 +22,10 @@ pub(super) struct Script {
     pub(super) fault: Option<String>,
     /// Events not used up.
     pub(super) left: usize,
-    pub(super) tools_run: usize,
+    /// What each call that ran was about: its `path`, which is how cases name calls.
+    pub(super) tools_run: Vec<String>,
+    /// HTTP status of the newest failed request.
+    pub(super) failed_with: Option<u16>,
 }
 
 pub(super) struct ScriptWorld {
@@ -199,7 +202,9 @@ impl World for ScriptWorld {
         }
         let e = self.pop().unwrap_or_default();
         if e["type"] == "error" {
-            return Err(model_error(&e));
+            let error = model_error(&e);
+            self.with(|s| s.failed_with = Some(error.status));
+            return Err(error);
         }
         self.reply(&e).map_err(|err| {
             self.fault(err.to_string());
@@ -228,7 +233,8 @@ impl World for ScriptWorld {
                 }
                 None => None,
             };
-            self.with(|s| s.tools_run += 1);
+            let path = serde_json::from_str::<Value>(&c.arguments).ok().and_then(|a| a["path"].as_str().map(str::to_string));
+            self.with(|s| s.tools_run.push(path.unwrap_or_default()));
             let is_error = given.is_some_and(|g| g["is_error"] == true);
             out.push(ToolOutcome { id: c.id.clone(), name: c.name.clone(), output, is_error, media: vec![] });
         }
