@@ -1,5 +1,6 @@
 //! What a strategy says of itself: name, version, sources, settings, and the answers for the comparison matrix.
 
+use crate::provider::Model;
 use crate::settings::{Setting, Settings};
 use crate::strategy::Strategy;
 use crate::wording::Wording;
@@ -69,6 +70,14 @@ pub struct Build<'a> {
 /// Builds a strategy.
 pub type Builder = fn(&Build<'_>) -> Box<dyn Strategy>;
 
+/// Why a version with these settings cannot exist with a model; `None` = it can. Such a pair is a row that reads `n/a`.
+pub type Unfit = fn(version: &str, settings: &Settings, model: &Model) -> Option<&'static str>;
+
+/// For strategies that ask nothing of a model.
+pub fn fits_any(_version: &str, _settings: &Settings, _model: &Model) -> Option<&'static str> {
+    None
+}
+
 /// What kind of row a strategy makes in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -101,6 +110,8 @@ pub struct Descriptor {
     pub standing: Standing,
     /// Whether the product has a manual compaction.
     pub manual: bool,
+    /// Models that it cannot work with.
+    pub unfit: Unfit,
     /// Builds it.
     pub build: Builder,
 }

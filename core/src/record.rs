@@ -266,6 +266,10 @@ impl RunRecord {
             ("cost_read_005_usd".into(), real(s.cost_read_005_usd)),
             ("cost_read_0025_usd".into(), real(s.cost_read_0025_usd)),
         ]);
+        if self.status == Status::NotApplicable {
+            // Nothing ran, so nothing is 0.
+            out.iter_mut().skip(4).for_each(|(_, cell)| *cell = Cell::Na);
+        }
         out
     }
 }

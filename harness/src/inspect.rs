@@ -8,7 +8,7 @@ use ctxbench_core::provider::Model;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-use crate::replay::{Options, run_events};
+use crate::replay::{Options, replay_whole};
 use crate::summarise::Summariser;
 
 /// The context before and after one compaction.
@@ -33,7 +33,7 @@ pub struct Layout {
 /// Every compaction of a session under a strategy.
 pub async fn layouts(scenario: &Scenario, spec: &Spec, model: &Model, window: Option<u64>, summariser: &Summariser) -> Vec<Layout> {
     let options = Options { summariser: summariser.clone(), window, ..Options::default() };
-    let events = run_events(scenario, spec, model, &options).await;
+    let events = replay_whole(scenario, spec, model, &options).await.events;
     events
         .iter()
         .filter_map(|e| match &e.event {

@@ -89,14 +89,24 @@ impl Plan {
 
     fn one(&self, scenario: &Scenario, spec: &Spec, model: &Model) -> Finished {
         let begin = Instant::now();
+        if let Some(why) = spec.unfit(model) {
+            let replayed = not_run(scenario, spec, model, Status::NotApplicable, why.to_string());
+            return Finished { replayed, took: begin.elapsed() };
+        }
         let run = || -> Result<Replayed, String> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
             Ok(runtime.block_on(replay(scenario, spec, model, &self.options)))
         };
         let replayed = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Ok(r)) => r,
-            Ok(Err(e)) => failed(scenario, spec, model, format!("the runtime could not be started: {e}")),
-            Err(_) => failed(scenario, spec, model, "the replay panicked; this is a fault of ctxbench, please report it".to_string()),
+            Ok(Err(e)) => not_run(scenario, spec, model, Status::Error, format!("the runtime could not be started: {e}")),
+            Err(_) => not_run(
+                scenario,
+                spec,
+                model,
+                Status::Error,
+                "the replay panicked; this is a fault of ctxbench, please report it".to_string(),
+            ),
         };
         Finished { replayed, took: begin.elapsed() }
     }
@@ -107,7 +117,7 @@ fn key(r: &RunRecord) -> (String, String, String) {
 }
 
 /// A row for a pair that could not be run.
-fn failed(scenario: &Scenario, spec: &Spec, model: &Model, error: String) -> Replayed {
+fn not_run(scenario: &Scenario, spec: &Spec, model: &Model, status: Status, error: String) -> Replayed {
     let record = RunRecord {
         scenario: ScenarioInfo { id: scenario.id.clone(), title: scenario.title.clone(), scale: scenario.scale, ..Default::default() },
         strategy: StrategyInfo {
@@ -119,7 +129,7 @@ fn failed(scenario: &Scenario, spec: &Spec, model: &Model, error: String) -> Rep
             ..Default::default()
         },
         model: model.name.to_string(),
-        status: Status::Error,
+        status,
         error: Some(error),
         ..Default::default()
     };

@@ -191,6 +191,16 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_that_cannot_exist_has_no_figures() {
+        let mut results = sample::results();
+        results.runs.truncate(1);
+        results.runs[0].status = ctxbench_core::record::Status::NotApplicable;
+        let text = summary(&results);
+        let row = text.lines().nth(1).unwrap();
+        assert!(row.split(',').skip(3).all(|c| c == "n/a"), "{row}");
+    }
+
+    #[test]
     fn the_other_files_have_a_row_each() {
         let results = sample::results();
         let count = |text: String| csv::Reader::from_reader(text.as_bytes()).records().map(Result::unwrap).count();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
+use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing, fits_any};
 use ctxbench_core::engine::{CallerAct, Engine};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{Phase, Reply, ReplyPart, Request, StopReason};
@@ -70,6 +70,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     wording: &[("anthropic-sdk.summary_prompt", PROMPT)],
     standing: Standing::Contender,
     manual: false,
+    unfit: fits_any,
     build,
 };
 

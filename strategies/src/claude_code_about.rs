@@ -1,6 +1,6 @@
 //! What Claude Code's strategy says of itself, and its prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Standing, fits_any};
 use ctxbench_core::settings::{Default, Kind, Setting};
 
 const fn setting(name: &'static str, kind: Kind, default: Default, help: &'static str, source: &'static str) -> Setting {
@@ -182,6 +182,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     standing: Standing::Contender,
     manual: true,
+    unfit: fits_any,
     build: crate::claude_code::build,
 };
 

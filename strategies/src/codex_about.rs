@@ -1,7 +1,8 @@
 //! What the Codex strategy says of itself: settings, sources, prompt texts.
 
 use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
-use ctxbench_core::settings::{Default, Kind, Setting};
+use ctxbench_core::provider::{Model, Wire};
+use ctxbench_core::settings::{Default, Kind, Setting, Settings};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -84,6 +85,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     wording: &[("codex.summary_prompt", PROMPT), ("codex.summary_prefix", PREFIX)],
     standing: Standing::Contender,
     manual: true,
+    unfit,
     build: crate::codex::build,
 };
 
@@ -93,3 +95,8 @@ seeing this conversation.\nCover:\n- Progress so far and the decisions that were
 
 const PREFIX: &str = "An assistant before you began this task and left the note below. The tools are in the state it left them in. \
 Use what it found out instead of doing the same work twice. Its note:";
+
+/// Remote compaction is an item of the Responses API, and what a provider's compaction block means differs elsewhere.
+fn unfit(_version: &str, settings: &Settings, model: &Model) -> Option<&'static str> {
+    (settings.flag("remote") && model.wire != Wire::OpenaiResponses).then_some("remote compaction exists on the OpenAI Responses API only")
+}

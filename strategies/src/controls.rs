@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing};
+use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing, fits_any};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::Phase;
@@ -36,6 +36,7 @@ pub const REFERENCE: Descriptor = Descriptor {
     wording: &[],
     standing: Standing::Hypothetical,
     manual: false,
+    unfit: fits_any,
     build: |_: &Build<'_>| Box::new(Nothing),
 };
 

@@ -1,6 +1,6 @@
 //! What the OpenCode strategy says of itself: settings, sources, prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Standing, fits_any};
 use ctxbench_core::settings::{Default, Kind, Setting};
 
 /// What the strategy says of itself.
@@ -131,6 +131,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     standing: Standing::Contender,
     manual: true,
+    unfit: fits_any,
     build: crate::opencode::build,
 };
 

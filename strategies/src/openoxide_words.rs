@@ -1,6 +1,6 @@
 //! OpenOxide: what the strategy says of itself, its settings and its prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Standing, fits_any};
 use ctxbench_core::settings::{Default, Kind, Setting};
 
 /// What the strategy says of itself.
@@ -34,6 +34,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     standing: Standing::Contender,
     manual: true,
+    unfit: fits_any,
     build: crate::openoxide::build,
 };
 

@@ -2,6 +2,7 @@
 
 use ctxbench_core::descriptor::{Build, Descriptor};
 use ctxbench_core::nearest;
+use ctxbench_core::provider::Model;
 use ctxbench_core::settings::{SettingError, Settings};
 use ctxbench_core::strategy::Strategy;
 use ctxbench_core::wording::Wording;
@@ -98,6 +99,11 @@ impl Spec {
     /// Settings with a scenario's scale applied.
     pub fn scaled(&self, scale: f64) -> Settings {
         self.settings.scaled(self.descriptor.settings, scale)
+    }
+
+    /// Why this cannot exist with a model; `None` = it can.
+    pub fn unfit(&self, model: &Model) -> Option<&'static str> {
+        (self.descriptor.unfit)(self.version, &self.settings, model)
     }
 
     /// Builds the strategy with our own prompt texts.

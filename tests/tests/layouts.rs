@@ -5,7 +5,7 @@ use ctxbench_core::engine::Event;
 use ctxbench_core::provider;
 use ctxbench_core::session::Entry;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{Options, run_events};
+use ctxbench_harness::replay::{Options, replay_whole};
 use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_strategies::Spec;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn compactions(scenario: &Scenario, strategy: &str) -> Vec<Compaction> {
     let options = Options::default();
     let model = provider::find("claude-sonnet-4-6").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let events = runtime.block_on(run_events(scenario, &Spec::parse(strategy).unwrap(), model, &options));
+    let events = runtime.block_on(replay_whole(scenario, &Spec::parse(strategy).unwrap(), model, &options)).events;
     events
         .into_iter()
         .filter_map(|e| match e.event {
@@ -185,7 +185,7 @@ fn codex_lets_the_provider_compact_and_keeps_user_messages_beside_its_item() {
         let model = provider::find(model).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let spec = Spec::parse("codex:remote=true").unwrap();
-        let events = runtime.block_on(run_events(&scenario, &spec, model, &Options::default()));
+        let events = runtime.block_on(replay_whole(&scenario, &spec, model, &Options::default())).events;
         let after = events.iter().find_map(|e| match &e.event {
             Event::Compaction { mechanism: "remote", after, .. } => Some(after),
             _ => None,

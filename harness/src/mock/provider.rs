@@ -161,7 +161,9 @@ impl ProviderModel {
 
     /// Context editing as the request asks for it: what lies before the last compaction block goes, old tool results are cleared.
     fn edit(&self, mut prompt: Prompt) -> (Prompt, Applied) {
-        if let Some(at) = prompt.items.iter().rposition(|i| matches!(i.content, Content::Compaction { .. })) {
+        // Only Anthropic drops what lies before; on the Responses API the items around a compaction item stay.
+        let last = prompt.items.iter().rposition(|i| matches!(i.content, Content::Compaction { .. }));
+        if let Some(at) = last.filter(|_| self.wire() == Wire::AnthropicMessages) {
             let mut n = 0;
             prompt.items.retain(|i| {
                 n += 1;

@@ -14,6 +14,7 @@ use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::descriptor::Standing;
 use ctxbench_core::engine::{Engine, Fixed, Stamped};
+use ctxbench_core::history::History;
 use ctxbench_core::provider::{Model, tool_definitions};
 use ctxbench_core::record::RunRecord;
 use ctxbench_core::request::Tools;
@@ -70,20 +71,29 @@ pub struct Replayed {
     pub trace: Vec<String>,
 }
 
+/// Everything that a replay leaves behind.
+pub struct Whole {
+    /// What was measured.
+    pub replayed: Replayed,
+    /// What happened besides requests, contexts before and after compactions among it.
+    pub events: Vec<Stamped>,
+    /// The log of the conversation.
+    pub history: History,
+}
+
 /// Replays one scenario through one strategy with one model.
 pub async fn replay(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Replayed {
+    replay_whole(scenario, spec, model, options).await.replayed
+}
+
+/// The same, with the events and the log, which can be large.
+pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Whole {
     let model = Arc::new(limits(scenario, model, options.window));
     let (tally, engine) = play(scenario, spec, &model, options).await;
     let total_ms = engine.now();
-    let (_, ledger, events, _) = engine.into_parts();
-    measure::record(scenario, spec, &model, &tally, &events, &ledger, total_ms)
-}
-
-/// Replays and returns only what happened besides requests, contexts before and after compactions among it.
-pub async fn run_events(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Vec<Stamped> {
-    let model = Arc::new(limits(scenario, model, options.window));
-    let (_, engine) = play(scenario, spec, &model, options).await;
-    engine.into_parts().2
+    let (_, ledger, events, history) = engine.into_parts();
+    let replayed = measure::record(scenario, spec, &model, &tally, &events, &ledger, total_ms);
+    Whole { replayed, events, history }
 }
 
 async fn play(scenario: &Scenario, spec: &Spec, model: &Arc<Model>, options: &Options) -> (Arc<Mutex<tally::Tally>>, Engine) {

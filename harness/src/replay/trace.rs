@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ctxbench_core::block::Block;
+use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::record::RequestRecord;
 use ctxbench_core::request::Request;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 #[derive(Serialize)]
@@ -20,6 +21,10 @@ struct Line<'a> {
     phase: Option<ctxbench_core::request::Phase>,
     items: Vec<Item<'a>>,
     tools: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    params: &'a Map<String, Value>,
     input_tokens: u64,
     cache_read: u64,
     cache_write: u64,
@@ -39,7 +44,17 @@ struct Item<'a> {
     tokens: u64,
     sha256: Arc<str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_false")]
+    cache: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
+}
+
+fn is_false(b: &bool) -> bool {
+    !b
 }
 
 /// Texts shorter than this stand in the trace themselves, as in recorded cases.
@@ -53,7 +68,8 @@ pub(super) struct Tracer {
 
 impl Tracer {
     pub(super) fn line(&mut self, scenario: &str, strategy: &str, request: &Request, r: &RequestRecord) -> String {
-        let items = request.blocks.iter().map(|b| self.item(b)).collect();
+        let marked = |at| request.breakpoints.contains(&at);
+        let items = request.blocks.iter().enumerate().map(|(at, b)| self.item(b, marked(at))).collect();
         let line = Line {
             seq: r.seq,
             scenario,
@@ -63,6 +79,8 @@ impl Tracer {
             phase: r.phase,
             items,
             tools: request.tools.is_some(),
+            max_tokens: request.max_tokens,
+            params: &request.params,
             input_tokens: r.input_tokens,
             cache_read: r.cache_read,
             cache_write: r.cache_write,
@@ -76,7 +94,7 @@ impl Tracer {
         serde_json::to_string(&line).expect("plain data always serialises")
     }
 
-    fn item<'a>(&mut self, b: &'a Block) -> Item<'a> {
+    fn item<'a>(&mut self, b: &'a Block, cache: bool) -> Item<'a> {
         let hash = self.hashes.entry(b.hash).or_insert_with(|| {
             let hex: String = Sha256::digest(b.text.as_bytes()).iter().map(|x| format!("{x:02x}")).collect();
             hex.into()
@@ -87,6 +105,9 @@ impl Tracer {
             bytes: b.bytes(),
             tokens: b.tokens(),
             sha256: hash.clone(),
+            id: b.call_id(),
+            name: b.call.as_ref().filter(|_| b.kind == BlockKind::Call).map(|c| c.name.as_str()),
+            cache,
             text: (b.bytes() < SHORT).then_some(&*b.text),
         }
     }

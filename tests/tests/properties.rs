@@ -1,0 +1,134 @@
+//! What holds for every strategy in every session, whatever happens in it.
+
+mod random;
+
+use ctxbench_core::history::Part;
+use ctxbench_core::provider::{self, Model};
+use ctxbench_core::record::Status;
+use ctxbench_core::request::Tools;
+use ctxbench_core::session::Entry;
+use ctxbench_core::settings::Kind;
+use ctxbench_harness::replay::{Options, Whole, replay_whole};
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::{ALL, Spec};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use serde_json::Value;
+
+/// Every strategy, every version, and the settings that change its course.
+fn specs() -> Vec<Spec> {
+    let mut names: Vec<String> = Vec::new();
+    for d in ALL {
+        names.extend(d.versions.iter().map(|v| format!("{}@{v}", d.name)));
+        for s in d.settings {
+            let words: &[&str] = match s.kind {
+                Kind::Choice(words) => words,
+                Kind::Flag => &["true", "false"],
+                _ => &[],
+            };
+            names.extend(words.iter().map(|w| format!("{}:{}={w}", d.name, s.name)));
+        }
+    }
+    names.iter().map(|n| Spec::parse(n).unwrap()).collect()
+}
+
+fn run(scenario: &Scenario, spec: &Spec, model: &Model) -> Whole {
+    let options = Options { trace: true, ..Options::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(replay_whole(scenario, spec, model, &options))
+}
+
+/// Integrity rules that a product breaks by what it is, with the reason; every other break is a fault of ours.
+const BREAKS: &[(&str, &str, &str)] = &[(
+    "openoxide",
+    "the user's last request dropped",
+    "the blueprint's window keeps a number of turns and of tokens, whatever is in them (seeds/003)",
+)];
+
+/// What a small window does to a product; that it happens is a result, not a fault.
+const RESULTS: [&str; 3] = ["prompt over the window", "compaction loop", "summary larger than what it replaced"];
+
+/// Strategies that let the provider edit the prompt, so that it bills less than was sent.
+const EDITED_BY_PROVIDER: [&str; 3] = ["openoxide", "claude-code", "claude-code-api"];
+
+const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-5.4", "gpt-4.1"];
+
+fn texts(whole: &Whole) -> String {
+    let part = |p: &Part| match p {
+        Part::Text(t) => t.to_string(),
+        Part::Result { output, .. } => output.to_string(),
+        _ => String::new(),
+    };
+    whole.history.messages().iter().flat_map(|m| m.parts.iter()).map(part).collect()
+}
+
+/// Requests answered, as (billed input tokens, tokens of the items shown, tools offered).
+fn billed(whole: &Whole) -> Vec<(u64, u64, bool)> {
+    let lines = whole.replayed.trace.iter().map(|l| serde_json::from_str::<Value>(l).unwrap());
+    let shown = |v: &Value| v["items"].as_array().unwrap().iter().map(|i| i["tokens"].as_u64().unwrap()).sum();
+    lines.filter(|v| v["status"] == "ok").map(|v| (v["input_tokens"].as_u64().unwrap(), shown(&v), v["tools"] == true)).collect()
+}
+
+fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCaseError> {
+    if spec.unfit(model).is_some() {
+        return Ok(());
+    }
+    let label = spec.label();
+    let whole = run(scenario, spec, model);
+    let record = &whole.replayed.record;
+    prop_assert!(record.status != Status::Error, "{label}: {:?}", record.error);
+    for f in &record.integrity {
+        let known = BREAKS.iter().any(|(who, rule, _)| *rule == f.rule && (label == *who || spec.descriptor.name == *who));
+        prop_assert!(known || RESULTS.contains(&&*f.rule), "{label} on {}: {f:?}", model.name);
+    }
+    // Nothing that was said is lost, whatever is shown.
+    if record.status == Status::Completed {
+        let said = texts(&whole);
+        for f in &scenario.session.facts {
+            prop_assert!(f.tokens.iter().all(|t| said.contains(t)), "{label}: {} is not in the history", f.id);
+        }
+    }
+    // What is billed is what was shown.
+    let definitions = scenario.session.entries.iter().find_map(|e| match e {
+        Entry::Tools { definitions, .. } => Some(definitions),
+        _ => None,
+    });
+    let tools = Tools::new(&provider::tool_definitions(model.wire, definitions.unwrap())).unwrap().tokens;
+    for (at, (input, items, offers)) in billed(&whole).into_iter().enumerate() {
+        let sent = items + if offers { tools } else { 0 };
+        let fits = input == sent || (EDITED_BY_PROVIDER.contains(&spec.descriptor.name) && input < sent);
+        prop_assert!(fits, "{label}: request {at} shows {sent} tokens and bills {input}");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, rng_seed: RngSeed::Fixed(20_260_101), ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_strategy_keeps_pairs_roles_history_and_accounts(plan in random::plan(9), model in 0..MODELS.len()) {
+        let scenario = plan.scenario();
+        let model = provider::find(MODELS[model]).unwrap();
+        for spec in specs() {
+            holds(&scenario, &spec, model)?;
+        }
+    }
+
+    #[test]
+    fn the_same_session_gives_the_same_bytes(plan in random::plan(6), which in any::<prop::sample::Index>()) {
+        let scenario = plan.scenario();
+        let specs = specs();
+        let spec = which.get(&specs);
+        let model = provider::find(MODELS[0]).unwrap();
+        let (a, b) = (run(&scenario, spec, model), run(&scenario, spec, model));
+        prop_assert_eq!(a.replayed.trace, b.replayed.trace);
+        prop_assert_eq!(serde_json::to_string(&a.replayed.record).unwrap(), serde_json::to_string(&b.replayed.record).unwrap());
+    }
+}
+
+#[test]
+fn every_exception_names_a_strategy() {
+    for (who, rule, why) in BREAKS {
+        assert!(Spec::parse(who).is_ok() && !rule.is_empty() && !why.is_empty(), "{who}");
+    }
+}

@@ -1,0 +1,260 @@
+//! Random sessions: any order of turns, calls, sizes, alphabets and commands that a session file can hold.
+
+use ctxbench_core::fact::{Fact, FactKind};
+use ctxbench_core::session::{AssistantEntry, Entry, FileMode, Header, Session, SessionCall, SessionPart, ToolEntry, UserEntry};
+use ctxbench_scenarios::Scenario;
+use proptest::prelude::*;
+
+/// What one text is made of.
+#[derive(Clone, Copy, Debug)]
+pub enum Alphabet {
+    Prose,
+    Code,
+    Chinese,
+    Base64,
+    Json,
+}
+
+/// A text of a given size: its alphabet, its length in units of about eight bytes, and a number that makes it its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Words(pub Alphabet, pub usize, pub u32);
+
+impl Words {
+    fn text(self) -> String {
+        let Words(alphabet, units, own) = self;
+        let unit = |i: usize| {
+            let n = (own as usize).wrapping_mul(31).wrapping_add(i * 7_919) % 9_973;
+            match alphabet {
+                Alphabet::Prose => format!("word{n} "),
+                Alphabet::Code => format!("let x{n} = {};\n", n % 97),
+                Alphabet::Chinese => format!("设定{n}。"),
+                Alphabet::Base64 => format!("{:08X}", n * 40_503),
+                Alphabet::Json => format!("{{\"k{n}\":{}}},", n % 89),
+            }
+        };
+        (0..units).map(unit).collect()
+    }
+}
+
+/// A call with its result.
+#[derive(Clone, Debug)]
+pub struct Call {
+    tool: &'static str,
+    output: Words,
+    is_error: bool,
+    image: bool,
+}
+
+/// A reply; the last one of a turn has no calls.
+#[derive(Clone, Debug)]
+pub struct Step {
+    reasoning: Option<Words>,
+    text: Option<Words>,
+    calls: Vec<Call>,
+}
+
+/// What happens after a turn.
+#[derive(Clone, Debug)]
+pub enum Between {
+    Nothing,
+    Compact(Option<&'static str>),
+    Restart,
+    Idle(u64),
+    Rewind,
+    Clear,
+}
+
+/// A user message and what followed it.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    user: Words,
+    image: bool,
+    steps: Vec<Step>,
+    then: Between,
+}
+
+/// A whole session.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    window: u64,
+    max_output: u64,
+    /// The window comes from the scale, so that every absolute constant of a strategy shrinks with it.
+    scaled: bool,
+    fixed: bool,
+    pub turns: Vec<Turn>,
+}
+
+fn words(most: usize) -> impl Strategy<Value = Words> {
+    let alphabet = prop_oneof![
+        3 => Just(Alphabet::Prose),
+        3 => Just(Alphabet::Code),
+        1 => Just(Alphabet::Chinese),
+        1 => Just(Alphabet::Base64),
+        1 => Just(Alphabet::Json)
+    ];
+    (alphabet, prop_oneof![4 => 1..most / 8, 1 => 1..most], any::<u32>()).prop_map(|(a, n, own)| Words(a, n, own))
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    let tool = prop_oneof![Just("read_file"), Just("bash"), Just("grep"), Just("edit_file"), Just("web_fetch")];
+    (tool, words(900), prop::bool::weighted(0.1), prop::bool::weighted(0.05)).prop_map(|(tool, output, is_error, image)| Call {
+        tool,
+        output,
+        is_error,
+        image,
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    (prop::option::weighted(0.3, words(80)), prop::option::weighted(0.7, words(120)), prop::collection::vec(call(), 1..4))
+        .prop_map(|(reasoning, text, calls)| Step { reasoning, text, calls })
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    let then = prop_oneof![
+        12 => Just(Between::Nothing),
+        1 => Just(Between::Compact(None)),
+        1 => Just(Between::Compact(Some("keep every file name"))),
+        1 => Just(Between::Restart),
+        1 => (1_u64..8_000_000).prop_map(Between::Idle),
+        1 => Just(Between::Rewind),
+        1 => Just(Between::Clear)
+    ];
+    let last = words(150).prop_map(|w| Step { reasoning: None, text: Some(w), calls: vec![] });
+    (words(300), prop::bool::weighted(0.05), prop::collection::vec(step(), 0..5), last, then).prop_map(
+        |(user, image, mut steps, last, then)| {
+            steps.push(last);
+            Turn { user, image, steps, then }
+        },
+    )
+}
+
+/// Window and largest reply before they are scaled, tokens: those of common models.
+const FULL_WINDOW: u64 = 200_000;
+const FULL_OUTPUT: u64 = 32_000;
+
+/// Any session of up to `turns` turns in a window of 8k to 32k tokens.
+pub fn plan(turns: usize) -> impl Strategy<Value = Plan> {
+    let window = prop_oneof![Just(8_000_u64), Just(16_000), Just(32_000)];
+    let output = prop_oneof![Just(1_000_u64), Just(2_000)];
+    (window, output, prop::bool::weighted(0.75), any::<bool>(), prop::collection::vec(turn(), 1..turns))
+        .prop_map(|(window, max_output, scaled, fixed, turns)| Plan { window, max_output, scaled, fixed, turns })
+}
+
+impl Plan {
+    /// The session, with a fact in every user message and every third result, each needed in the last turn.
+    pub fn scenario(&self) -> Scenario {
+        let mut b = Builder { plan: self, entries: vec![], facts: vec![], results: 0 };
+        b.fixed();
+        for (n, t) in self.turns.iter().enumerate() {
+            b.turn(n, t);
+        }
+        let last = format!("u{}", self.turns.len() - 1);
+        for f in &mut b.facts {
+            f.needs = if f.arises == last { vec![] } else { vec![last.clone()] };
+        }
+        let scale = if self.scaled { self.window as f64 / FULL_WINDOW as f64 } else { 1.0 };
+        let header = Header {
+            version: 1,
+            id: "random".into(),
+            context_window: Some(if self.scaled { FULL_WINDOW } else { self.window }),
+            max_output: Some(if self.scaled { FULL_OUTPUT } else { self.max_output }),
+            ..Default::default()
+        };
+        let session = Session { header, entries: b.entries, facts: b.facts };
+        Scenario { id: "random".into(), scale, session, ..Default::default() }
+    }
+}
+
+struct Builder<'a> {
+    plan: &'a Plan,
+    entries: Vec<Entry>,
+    facts: Vec<Fact>,
+    results: usize,
+}
+
+impl Builder<'_> {
+    fn fixed(&mut self) {
+        let extra = Default::default;
+        self.entries.push(Entry::System { text: Words(Alphabet::Prose, 60, 1).text(), extra: extra() });
+        if self.plan.fixed {
+            self.entries.push(Entry::Memory { path: "AGENTS.md".into(), text: Words(Alphabet::Prose, 40, 2).text(), extra: extra() });
+            self.entries.push(Entry::RepoMap { text: Words(Alphabet::Code, 60, 3).text(), extra: extra() });
+            let text = Words(Alphabet::Code, 50, 4).text();
+            self.entries.push(Entry::File { path: "src/lib.rs".into(), text, mode: FileMode::Editable, extra: extra() });
+        }
+        let tool = serde_json::json!({"name": "read_file", "description": "reads", "input_schema": {"type": "object"}});
+        self.entries.push(Entry::Tools { definitions: vec![tool], extra: extra() });
+    }
+
+    fn fact(&mut self, arises: &str) -> String {
+        let token = format!("FACT-{}", 100_000 + self.facts.len() * 37);
+        self.facts.push(Fact {
+            id: format!("f{}", self.facts.len()),
+            kind: FactKind::Value,
+            tokens: vec![token.clone()],
+            arises: arises.into(),
+            needs: vec![],
+            superseded_by: None,
+            extra: Default::default(),
+        });
+        token
+    }
+
+    fn turn(&mut self, n: usize, t: &Turn) {
+        let id = format!("u{n}");
+        let text = format!("{} {}", self.fact(&id), t.user.text());
+        let mut user = UserEntry { id, ..Default::default() };
+        match t.image {
+            false => user.text = Some(text),
+            true => user.parts = Some(vec![SessionPart::Text { text }, image()]),
+        }
+        self.entries.push(Entry::User(user));
+        for (i, s) in t.steps.iter().enumerate() {
+            self.step(n, i, s);
+        }
+        let extra = Default::default();
+        match t.then {
+            Between::Nothing => {}
+            Between::Compact(words) => self.entries.push(Entry::Compact { instructions: words.map(str::to_string), at: None, extra }),
+            Between::Restart => self.entries.push(Entry::Restart { extra }),
+            Between::Idle(ms) => self.entries.push(Entry::Idle { ms, extra }),
+            Between::Rewind => self.entries.push(Entry::Rewind { to: format!("u{}", n / 2), mode: "conversation".into(), extra }),
+            Between::Clear => self.entries.push(Entry::Clear { extra }),
+        }
+    }
+
+    fn step(&mut self, turn: usize, at: usize, s: &Step) {
+        let call = |i: usize| format!("c{turn}_{at}_{i}");
+        let calls = s.calls.iter().enumerate().map(|(i, c)| SessionCall {
+            id: call(i),
+            name: c.tool.into(),
+            arguments: format!("{{\"path\":\"src/{}/{turn}.rs\"}}", i + at),
+        });
+        self.entries.push(Entry::Assistant(AssistantEntry {
+            id: format!("a{turn}_{at}"),
+            text: s.text.map(Words::text).or_else(|| s.calls.is_empty().then(|| "done".into())),
+            reasoning: s.reasoning.map(Words::text),
+            calls: calls.collect(),
+            ..Default::default()
+        }));
+        for (i, c) in s.calls.iter().enumerate() {
+            self.results += 1;
+            let id = call(i);
+            let mut text = c.output.text();
+            if self.results.is_multiple_of(3) {
+                text = format!("{} {text}", self.fact(&id));
+            }
+            let mut tool = ToolEntry { call_id: id, is_error: c.is_error.then_some(true), ..Default::default() };
+            match c.image {
+                false => tool.output = Some(text),
+                true => tool.parts = Some(vec![SessionPart::Text { text }, image()]),
+            }
+            self.entries.push(Entry::Tool(tool));
+        }
+    }
+}
+
+fn image() -> SessionPart {
+    SessionPart::Image { media_type: "image/png".into(), url: "data:image/png;base64,iVBORw0KGgo=".into(), name: Some("shot.png".into()) }
+}
