@@ -19,7 +19,7 @@ const MOST_RETHINKS: u32 = 16;
 /// Runs a session to its end.
 pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
     strategy.on_start(s).await;
-    while let Some(action) = s.world().next().await {
+    while let Some(action) = next(s, strategy).await {
         match action {
             Action::User(msg) => {
                 if turn(s, strategy, &msg).await == Turn::ScriptEnded {
@@ -45,6 +45,21 @@ pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
         }
     }
     Ended::Over
+}
+
+/// What happens next; before it come the moments at which the strategy wants to act.
+async fn next(s: &mut Engine, strategy: &mut dyn Strategy) -> Option<Action> {
+    while let Some(at) = strategy.wakes_at() {
+        if !s.world().wait_until(at).await {
+            break;
+        }
+        strategy.on_wake(s).await;
+        // One that asks for the same moment again would never let time pass.
+        if strategy.wakes_at().is_some_and(|next| next <= at) {
+            break;
+        }
+    }
+    s.world().next().await
 }
 
 #[derive(PartialEq, Eq)]

@@ -78,6 +78,14 @@ pub trait Strategy: Send {
     /// The turn is over.
     async fn after_turn(&mut self, _s: &mut Engine) {}
 
+    /// The next moment at which it wants to act though nothing happens, ms of virtual time. Asked between turns only.
+    fn wakes_at(&self) -> Option<Millis> {
+        None
+    }
+
+    /// That moment has come. Without a later one afterwards it is not woken again before the next turn.
+    async fn on_wake(&mut self, _s: &mut Engine) {}
+
     /// Nothing happened for a while; time has already passed.
     async fn on_idle(&mut self, _s: &mut Engine, _gap_ms: Millis) {}
 

@@ -90,6 +90,10 @@ pub struct Task(pub u64);
 pub trait World: Send {
     /// The next thing that happens; `None` = the session is over.
     async fn next(&mut self) -> Option<Action>;
+    /// Lets time pass until `at`, ms, unless something happens before; true when the moment came first. Asked between turns only.
+    async fn wait_until(&mut self, _at: Millis) -> bool {
+        false
+    }
     /// Sends a request and waits for the reply; virtual time passes.
     async fn send(&mut self, request: &Request) -> Result<Reply, ModelError>;
     /// The provider's own count of a request, where it offers one.

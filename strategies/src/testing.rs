@@ -73,6 +73,8 @@ pub struct Script {
 pub struct Played {
     /// Every request in order; background ones where they were started.
     pub requests: Vec<Request>,
+    /// Virtual time at which each was sent, ms.
+    pub sent_at: Vec<Millis>,
     /// The engine after the last action.
     pub engine: Engine,
 }
@@ -121,16 +123,19 @@ struct Fake {
     summaries: VecDeque<Answer>,
     outputs: VecDeque<String>,
     tasks: Vec<Answer>,
-    log: Arc<Mutex<Vec<Request>>>,
+    log: Arc<Mutex<Vec<(Millis, Request)>>>,
     now: Millis,
+    /// End of the idle time under way.
+    idle_until: Option<Millis>,
 }
 
 impl Fake {
     fn answer(&mut self, request: &Request) -> Answer {
+        self.log.lock().unwrap().push((self.now, request.clone()));
         self.now += 1_000;
-        self.log.lock().unwrap().push(request.clone());
         let mut reply = match request.purpose {
             Purpose::Sample => self.replies.pop_front().unwrap_or_else(|| Err(ModelError::ended())),
+            Purpose::Ping => says(""),
             _ => self.summaries.pop_front().unwrap_or_else(|| says("S")),
         }?;
         if reply.usage == Usage::default() {
@@ -146,9 +151,18 @@ impl World for Fake {
     async fn next(&mut self) -> Option<Action> {
         let next = self.actions.pop_front();
         if let Some(Action::Idle { ms }) = next {
-            self.now += ms;
+            self.now = self.idle_until.take().unwrap_or(self.now + ms).max(self.now);
         }
         next
+    }
+
+    async fn wait_until(&mut self, at: Millis) -> bool {
+        let Some(Action::Idle { ms }) = self.actions.front() else { return false };
+        let first = at < *self.idle_until.get_or_insert(self.now + ms);
+        if first {
+            self.now = self.now.max(at);
+        }
+        first
     }
 
     async fn send(&mut self, request: &Request) -> Answer {
@@ -190,6 +204,7 @@ pub fn play(spec: &str, scale: f64, script: Script) -> Played {
         tasks: Vec::new(),
         log: log.clone(),
         now: 0,
+        idle_until: None,
     };
     let model = find("claude-sonnet-4-5").unwrap().scaled(scale);
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
@@ -201,6 +216,6 @@ pub fn play(spec: &str, scale: f64, script: Script) -> Played {
     engine.fixed.tools = Tools::new(&[]);
     let mut strategy = Spec::parse(spec).unwrap().build(scale);
     block_on(agent::run(&mut engine, &mut *strategy));
-    let requests = log.lock().unwrap().clone();
-    Played { requests, engine }
+    let (sent_at, requests) = log.lock().unwrap().iter().cloned().unzip();
+    Played { requests, sent_at, engine }
 }

@@ -29,6 +29,8 @@ pub(super) struct ReplayWorld {
     door: Box<dyn Door>,
     tally: Arc<Mutex<Tally>>,
     now: Millis,
+    /// When the next thing happens, once somebody asked.
+    due: Option<Millis>,
     /// The present turn failed; the user will ask again.
     failed: bool,
     failures: u32,
@@ -51,6 +53,7 @@ impl ReplayWorld {
             door,
             tally,
             now: 0,
+            due: None,
             failed: false,
             failures: 0,
             rereads,
@@ -65,6 +68,21 @@ impl ReplayWorld {
 
     fn with<T>(&self, f: impl FnOnce(&mut Tally) -> T) -> Option<T> {
         self.tally.lock().ok().map(|mut t| f(&mut t))
+    }
+
+    /// When the next thing happens. Decided once, so that what is done while waiting does not put it off.
+    fn due(&mut self) -> Option<Millis> {
+        if self.due.is_none() {
+            let gap = match self.moves.as_slice().first() {
+                _ if self.over => None,
+                _ if self.failed && !self.steps.is_empty() => Some(super::path::Defaults::STATED.think_ms),
+                Some(Move { gap_ms, action: Action::Idle { ms }, .. }) => Some(gap_ms + ms),
+                Some(m) => Some(m.gap_ms),
+                None => None,
+            };
+            self.due = gap.map(|g| self.now + g);
+        }
+        self.due
     }
 
     /// What a normal request is answered with: the next recorded reply, a re-read before it, or a neutral word after the last.
@@ -88,12 +106,23 @@ impl ReplayWorld {
     }
 }
 
+/// What a request is answered with that is not the agent's own work.
+fn side_work(purpose: Purpose) -> (Plan, Asked) {
+    match purpose {
+        Purpose::Summary => (Plan::Summarise, Asked::Summary),
+        _ => (Plan::Say { parts: vec![], stop: StopReason::MaxTokens }, Asked::Ping),
+    }
+}
+
 #[async_trait]
 impl World for ReplayWorld {
     async fn next(&mut self) -> Option<Action> {
         if self.over {
             return None;
         }
+        // What was done while waiting may have taken longer than the wait.
+        let arrives = self.due().unwrap_or(0).max(self.now);
+        self.due = None;
         if std::mem::take(&mut self.failed) && !self.steps.is_empty() {
             if self.failures >= MOST_FAILURES {
                 self.over = true;
@@ -101,19 +130,24 @@ impl World for ReplayWorld {
             }
             self.interventions += 1;
             self.with(|t| t.interventions += 1);
-            self.now += super::path::Defaults::STATED.think_ms;
+            self.now = arrives;
             let key = format!("intervention-{}", self.interventions);
             return Some(Action::User(Incoming { key: key.into(), parts: vec![Part::Text("Please go on.".into())] }));
         }
         let m = self.moves.next()?;
-        self.now += m.gap_ms;
-        if let Action::Idle { ms } = m.action {
-            self.now += ms;
-        }
+        self.now = arrives;
         self.with(|t| t.begin(&m));
         self.steps = m.steps;
         self.steps.reverse();
         Some(m.action)
+    }
+
+    async fn wait_until(&mut self, at: Millis) -> bool {
+        let first = self.due().is_some_and(|due| at < due);
+        if first {
+            self.now = self.now.max(at);
+        }
+        first
     }
 
     async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
@@ -123,8 +157,7 @@ impl World for ReplayWorld {
         }
         let (plan, asked) = match request.purpose {
             Purpose::Sample => self.plan(request),
-            Purpose::Summary => (Plan::Summarise, Asked::Summary),
-            Purpose::Ping => (Plan::Say { parts: vec![], stop: StopReason::MaxTokens }, Asked::Ping),
+            other => side_work(other),
         };
         let result = self.door.send(request, plan, self.now).await;
         let started = self.now;
@@ -179,11 +212,10 @@ impl World for ReplayWorld {
     }
 
     async fn spawn(&mut self, request: &Request) -> Task {
-        let plan =
-            if request.purpose == Purpose::Summary { Plan::Summarise } else { Plan::Say { parts: vec![], stop: StopReason::MaxTokens } };
+        let (plan, asked) = side_work(request.purpose);
         let result = self.door.send(request, plan, self.now).await;
         let done_at = self.now + result.as_ref().map_or(0, |r| r.latency_ms);
-        self.with(|t| t.request(request, &result, &Asked::Summary, self.now, false));
+        self.with(|t| t.request(request, &result, &asked, self.now, false));
         let id = self.tasks.len() as u64;
         self.tasks.insert(id, Background { done_at, result });
         Task(id)
