@@ -2,32 +2,47 @@
 //!
 //! Follows 0.86 (facts/aider-and-anthropic-sdk.md §1). Two lists: what was said since the last edit (`cur`) and what came before
 //! (`done`). Only an edit moves `cur` to `done`, and only `done` is ever summarised: by the weak model, in the background, into one
-//! message in front of a verbatim tail. There is no answer to an overflow but a warning.
+//! message in front of a verbatim tail (`aider_background.rs`). There is no answer to an overflow but a question to the user.
 //!
 //! The plain behaviour is the intended one: a summary replaces what it covers, and what was said since stays behind it.
 //! `as_shipped=true` does what the released program does in practice: the finished summary is thrown away, because two messages are
-//! appended after the worker has copied the history (facts §1.2, surprise 1).
+//! appended after the worker has copied the history (facts §1.2, surprise 1). `as_described=003` is the published description.
 //!
-//! Mapping of tool traffic: Aider has no tools. A call becomes a text of the assistant, its result a text of the user, no request
-//! offers tools, and a turn counts as an edit turn if a call of an editing tool happened in it. Thinking is not kept. Memory files
-//! stand where Aider shows files that may only be read. Retries of a failed summary request are not modelled: the next model is asked.
+//! Mapping of tool traffic: Aider has no tools; its model reads files because they are in the chat and edits by writing blocks of text.
+//! So no request offers tools; a call becomes a text of the assistant (tool name and arguments, as an edit block would stand in a
+//! reply), its result a text of the user (as the output of a command that the user adds to the chat), and a turn counts as an edit turn
+//! if a call of an editing tool happened in it. Nothing is left out, so that Aider is held against the same amount of text as everyone
+//! else. Thinking is not kept. Memory files stand where Aider shows files that may only be read, the session's repository map is cut to
+//! Aider's budget for it (`aider_map.rs`).
+//!
+//! Not modelled: retries of a failed summary request (the next model is asked), the summary of everything when the edit format changes
+//! (`summarize_from_coder`) and architect mode, because no session event expresses either; commands such as `/drop` and `/add`.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role, total_tokens};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
 use ctxbench_core::descriptor::Build;
-use ctxbench_core::engine::{Engine, Event, Task};
-use ctxbench_core::history::Part;
-use ctxbench_core::provider::{CacheRule, find};
-use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, ReplyPart, Request};
+use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::provider::CacheRule;
+use ctxbench_core::request::{ErrorKind, ModelError, Reply, ReplyPart, Request};
+use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, Strategy};
+use ctxbench_core::tokens::o200k;
 
 use crate::aider_chunks::Chunks;
-use crate::aider_markdown::{self, Speaker};
-use crate::aider_summary::{Content, Count, Ending, Exact, Job, Message, Rules, Step, head_limit, history_budget, summarize_end, too_big};
+use crate::aider_described::{self, Contents};
+use crate::aider_keepalive::KeepAlive;
+use crate::aider_map::{cut_map, map_budget, map_tokens};
+use crate::aider_summary::{Count, Exact, Manner, Message, OBSERVED, history_budget};
 use crate::tool_names::is_edit;
+
+#[path = "aider_background.rs"]
+mod background;
+#[path = "aider_restore.rs"]
+mod restore;
+
+use background::Pending;
 
 /// Attempts at a request that fails for a passing reason: pauses of 0.25 s doubled up to a minute (facts §1.1).
 const ATTEMPTS: u32 = 8;
@@ -35,23 +50,30 @@ const ATTEMPTS: u32 = 8;
 pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
     let s = b.settings;
     let text = |name: &str| b.wording.get(&format!("aider.{name}"));
+    let described = s.word("as_described") == Some("003");
+    let habits = if described { DESCRIBED } else { HABITS };
     Box::new(Aider {
         budget: s.int("max_chat_history_tokens"),
         budget_bounds: (s.num("history_least"), s.num("history_most")),
-        as_shipped: s.flag("as_shipped"),
+        map_tokens: s.int("map_tokens"),
+        map_multiplier: s.num("map_multiplier_no_files"),
+        as_shipped: s.flag("as_shipped") && !described,
         cache_prompts: s.flag("cache_prompts"),
+        keep_alive: KeepAlive::new(s.num("keepalive_pings")),
         decline: s.word("oversize") == Some("decline"),
+        reminder_in_user: s.word("reminder") == Some("user"),
         restore: s.flag("restore"),
         weak: s.word("weak_model").map(Arc::from),
         scale: b.scale,
         words: Words {
             prompt: text("summary_prompt"),
-            prefix: text("summary_prefix"),
+            prefix: text(habits.prefix),
             committed: text("committed"),
             ok: text("ok"),
             reminder: text("reminder"),
             too_long: text("too_long"),
         },
+        habits,
         chunks: Chunks::default(),
         edited: false,
         pending: None,
@@ -67,34 +89,66 @@ struct Words {
     too_long: Arc<str>,
 }
 
+/// Where the program and its published description part.
+struct Habits {
+    /// How a history is split.
+    manner: Manner,
+    /// How it is counted.
+    count: &'static dyn Count,
+    /// Name of the text before a summary.
+    prefix: &'static str,
+    /// The main model is asked when the weak one fails.
+    asks_main: bool,
+    /// Every turn becomes history, not only one with an edit.
+    every_turn: bool,
+    /// Messages of the program's own: two after an edit, an assent where a summarised history ends with the user.
+    own_messages: bool,
+    /// A prompt of exactly the window is already too large.
+    full_is_oversize: bool,
+}
+
+/// What the program does (facts §1).
+const HABITS: Habits = Habits {
+    manner: OBSERVED,
+    count: &Exact,
+    prefix: "summary_prefix",
+    asks_main: true,
+    every_turn: false,
+    own_messages: true,
+    full_is_oversize: true,
+};
+
+/// What is written of it (`aider_described.rs`).
+const DESCRIBED: Habits = Habits {
+    manner: aider_described::MANNER,
+    count: &Contents,
+    prefix: "described_prefix",
+    asks_main: false,
+    every_turn: true,
+    own_messages: false,
+    full_is_oversize: false,
+};
+
 struct Aider {
     budget: Option<u64>,
     budget_bounds: (u64, u64),
+    map_tokens: Option<u64>,
+    map_multiplier: u64,
     as_shipped: bool,
     cache_prompts: bool,
+    keep_alive: KeepAlive,
     decline: bool,
+    reminder_in_user: bool,
     restore: bool,
     weak: Option<Arc<str>>,
     scale: f64,
     words: Words,
+    habits: Habits,
     /// The prompt in parts; `cur` is brought up to date by [`Aider::sync`], the reminder stands in requests only.
     chunks: Chunks<Arc<Block>>,
     /// An editing tool was called in this turn.
     edited: bool,
     pending: Option<Pending>,
-}
-
-/// A summary under way.
-struct Pending {
-    task: Task,
-    request: Request,
-    job: Job,
-    /// The finished history that it covers.
-    snapshot: Vec<Arc<Block>>,
-    /// Models not yet asked at this step.
-    fallback: Vec<Arc<str>>,
-    /// The text asked about, for the next model.
-    asked: String,
 }
 
 impl Aider {
@@ -109,12 +163,8 @@ impl Aider {
 
     /// Weak model first, then the main one.
     fn models(&self, s: &Engine) -> Vec<Arc<str>> {
-        vec![self.weak.clone().unwrap_or_else(|| s.model.weak.clone()), s.model.name.clone()]
-    }
-
-    /// Input limit of the first model less the reserve, both scaled.
-    fn head_limit(&self, first: &str) -> i64 {
-        head_limit(find(first).ok().map(|m| m.input_limit.unwrap_or(m.window)), self.scale)
+        let weak = self.weak.clone().unwrap_or_else(|| s.model.weak.clone());
+        if self.habits.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
     }
 
     /// A message of the program's own that stands for nothing in the session.
@@ -148,12 +198,15 @@ impl Aider {
     }
 
     /// After an edit the current turns become history, and two messages say so (facts §1.2, `move_back_cur_messages`).
-    async fn move_back(&mut self, s: &mut Engine) {
+    async fn move_back(&mut self, s: &mut Engine, edited: bool) {
         let mut cur = std::mem::take(&mut self.chunks.cur);
         self.chunks.done.append(&mut cur);
         self.summarize_start(s).await;
+        let own = self.habits.own_messages && edited;
         for (kind, role, text) in
             [(BlockKind::User, Role::User, &self.words.committed), (BlockKind::Assistant, Role::Assistant, &self.words.ok)]
+                .into_iter()
+                .filter(|_| own)
         {
             let block = s.synthetic(kind, role, text.clone(), vec![]);
             self.chunks.done.push(block);
@@ -161,155 +214,37 @@ impl Aider {
         self.show(s);
     }
 
-    async fn summarize_start(&mut self, s: &mut Engine) {
-        let budget = self.budget(s);
-        if !too_big(&messages(&self.chunks.done), budget, &Exact) {
-            return;
+    /// What is sent: the context, with the reminder where there is room for it. `cur` counts twice in that decision (facts §1.4).
+    fn prompt(&self, s: &Engine) -> Vec<Arc<Block>> {
+        let mut blocks = s.context.blocks().to_vec();
+        let from = self.chunks.before_cur().min(blocks.len());
+        let reminder = Self::own(BlockKind::Reminder, Role::System, &self.words.reminder);
+        let parts = [&blocks[..], std::slice::from_ref(&reminder), &blocks[from..]];
+        if parts.iter().map(|p| Exact.list(&messages(p))).sum::<u64>() >= Self::max_input(s) {
+            return blocks;
         }
-        // Another summary may make the history smaller again; the program starts its worker all the same.
-        self.summarize_end(s).await;
-        let snapshot = self.chunks.done.clone();
-        let messages = messages(&snapshot);
-        let believed = messages.iter().map(|m| Exact.one(m)).sum();
-        s.note(Event::Trigger { check: "summarize_start", believed, billed: total_tokens(&snapshot), limit: budget as u64 });
-        let models = self.models(s);
-        let rules = Rules { max_tokens: budget, head_limit: self.head_limit(&models[0]), prefix: self.words.prefix.to_string() };
-        let mut job = Job::new(messages, rules);
-        if let Ok(Step::Ask(text)) = job.start(&Exact) {
-            self.pending = Some(self.ask(s, job, snapshot, text, models).await);
+        if !self.reminder_in_user {
+            blocks.push(reminder);
+            return blocks;
         }
-    }
-
-    /// Starts a request for the first of the models.
-    async fn ask(&self, s: &mut Engine, job: Job, snapshot: Vec<Arc<Block>>, text: String, mut models: Vec<Arc<str>>) -> Pending {
-        let model = models.remove(0);
-        let blocks = vec![
-            Self::own(BlockKind::Base, Role::System, &self.words.prompt),
-            Self::own(BlockKind::SummaryPrompt, Role::User, &Arc::from(text.as_str())),
-        ];
-        let mut request = s.summary_request(Phase::Background, blocks, false);
-        request.model = model;
-        request.breakpoints.clear();
-        let task = s.spawn(&request).await;
-        Pending { task, request, job, snapshot, fallback: models, asked: text }
-    }
-
-    /// Takes one answer if it is there; true while more is to come.
-    async fn advance(&mut self, s: &mut Engine, wait: bool) -> bool {
-        let Some(mut p) = self.pending.take() else { return false };
-        let Some(result) = s.collect(p.task, &p.request, wait).await else {
-            self.pending = Some(p);
-            return false;
-        };
-        let text = result.ok().and_then(|r| r.text());
-        let step = match text {
-            Some(t) => p.job.answer(&t, &Exact).ok(),
-            None if p.fallback.is_empty() => None,
-            None => {
-                self.pending = Some(self.ask(s, p.job, p.snapshot, p.asked, p.fallback).await);
-                return true;
-            }
-        };
-        match step {
-            Some(Step::Ask(text)) => {
-                let models = self.models(s);
-                self.pending = Some(self.ask(s, p.job, p.snapshot, text, models).await);
-                true
-            }
-            Some(Step::Done) => {
-                self.finish(s, p.snapshot, Some(&p.job));
-                false
-            }
-            None => {
-                self.finish(s, p.snapshot, None);
-                false
-            }
+        // Only a message of the user that is the last one takes it; an image has no text to add to.
+        if let Some(last) = blocks[from..].last_mut().filter(|b| b.role == Role::User && b.media.is_none()) {
+            *last = last.redraft(|d| d.text = format!("{}\n\n{}", d.text, self.words.reminder).into());
         }
+        blocks
     }
 
-    /// Waits for the summary and applies it or throws it away (facts §1.2, `summarize_end`).
-    async fn summarize_end(&mut self, s: &mut Engine) {
-        while self.advance(s, true).await {}
-    }
-
-    fn finish(&mut self, s: &mut Engine, snapshot: Vec<Arc<Block>>, job: Option<&Job>) {
-        let same = |a: &[Arc<Block>]| a.iter().map(|b| (b.message, b.hash)).collect::<Vec<_>>();
-        let (done, covered) = (same(&self.chunks.done), same(&snapshot));
-        // Which blocks stay is decided by place; the blocks follow below.
-        let kept = match summarize_end(&done, &covered, job.map(|_| Vec::new()), self.as_shipped) {
-            Ending::Applied(kept) => kept.len(),
-            Ending::Discarded => return,
-            Ending::Emptied => {
-                self.chunks.done.clear();
-                // Nothing is separated, so the edit is always valid.
-                let _ = s.compacted(CompactionKind::Drop, "emptied", Phase::Background, self.chunks.all());
-                return;
-            }
-        };
-        let Some((job, summary)) = job.and_then(|j| j.summary().map(|m| (j, m))) else { return };
-        let groups = groups(&snapshot);
-        let from = groups.get(job.tail()).map_or(snapshot.len(), |g| g.start);
-        let origin = snapshot[..from].iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let text = match &summary.content {
-            Content::Text(t) => t.as_str(),
-            _ => "",
-        };
-        let mut new = vec![s.synthetic(BlockKind::Summary, Role::User, text, origin)];
-        new.extend_from_slice(&snapshot[from..]);
-        if new.last().is_some_and(|b| b.role != Role::Assistant) {
-            new.push(s.synthetic(BlockKind::Assistant, Role::Assistant, self.words.ok.clone(), vec![]));
+    /// The session's repository map, cut to the budget: one text, or nothing.
+    fn repo_map(&self, s: &Engine) -> Vec<Arc<Block>> {
+        let Some(first) = s.fixed.repo_map.first() else { return Vec::new() };
+        let window = Self::max_input(s);
+        let tokens = self.map_tokens.map_or_else(|| map_tokens(window, self.scale), |n| n as f64);
+        if tokens == 0.0 {
+            return Vec::new();
         }
-        let rest = self.chunks.done.len() - kept;
-        new.extend_from_slice(&self.chunks.done[rest..]);
-        self.chunks.done = new;
-        let _ = s.compacted(CompactionKind::Summarise, "summary", Phase::Background, self.chunks.all());
-    }
-
-    /// Tokens of the prompt with the reminder, `cur` counted twice as the program does where it decides on the reminder (facts §1.4).
-    fn reminder_fits(&self, s: &Engine, reminder: &Block) -> bool {
-        let cur = total_tokens(&s.context.blocks()[self.chunks.before_cur()..]);
-        s.context.tokens() + reminder.tokens() + cur < Self::max_input(s)
-    }
-
-    /// The history as its file gives it back (facts §1.5).
-    fn restored(&self, s: &mut Engine) -> Vec<Arc<Block>> {
-        let mut file = String::new();
-        aider_markdown::append_start(&mut file, "");
-        for b in self.spoken(s) {
-            let who = if b.role == Role::Assistant { Speaker::Assistant } else { Speaker::User };
-            aider_markdown::append(&mut file, who, &b.text);
-        }
-        aider_markdown::split_chat_history_markdown(&file, false)
-            .into_iter()
-            .map(|(who, text)| match who {
-                Speaker::Assistant => s.synthetic(BlockKind::Assistant, Role::Assistant, text, vec![]),
-                _ => s.synthetic(BlockKind::User, Role::User, text, vec![]),
-            })
-            .collect()
-    }
-
-    /// Everything that people, the model and tools said, as this program would have shown it.
-    fn spoken(&self, s: &Engine) -> Vec<Draft> {
-        let mut out = Vec::new();
-        for m in s.history.messages().iter().filter(|m| !m.synthetic) {
-            for p in &m.parts {
-                let call = |id: &str, name: &str| Some(Arc::new(CallRef { id: id.into(), name: name.into() }));
-                let draft = match p {
-                    Part::Text(t) if m.role == Role::Assistant => Draft::text(BlockKind::Assistant, Role::Assistant, t.clone()),
-                    Part::Text(t) => Draft::text(BlockKind::User, Role::User, t.clone()),
-                    Part::Call { id, name, arguments } => {
-                        Draft { call: call(id, name), ..Draft::text(BlockKind::Call, Role::Assistant, arguments.clone()) }
-                    }
-                    Part::Result { id, name, output, is_error } => {
-                        let d = Draft::text(BlockKind::Output, Role::Tool, output.clone());
-                        Draft { call: call(id, name), is_error: *is_error, ..d }
-                    }
-                    _ => continue,
-                };
-                out.push(self.admit(draft));
-            }
-        }
-        out
+        let budget = map_budget(tokens, !s.fixed.files.is_empty(), self.map_multiplier, window, self.scale);
+        let text = s.fixed.repo_map.iter().map(|b| &*b.text).collect::<Vec<_>>().join("\n");
+        cut_map(&text, budget, o200k).map(|t| first.redraft(|d| d.text = t.into())).into_iter().collect()
     }
 }
 
@@ -365,7 +300,7 @@ impl Strategy for Aider {
         self.chunks = Chunks {
             system: s.fixed.base.iter().map(|b| b.redraft(|d| d.role = Role::System)).collect(),
             readonly_files: self.assented(&s.fixed.context),
-            repo: self.assented(&s.fixed.repo_map),
+            repo: self.assented(&self.repo_map(s)),
             chat_files: self.assented(&s.fixed.files),
             ..Chunks::default()
         };
@@ -373,6 +308,7 @@ impl Strategy for Aider {
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
+        self.keep_alive.stop();
         self.on_start(s).await;
         if self.restore {
             self.chunks.done = self.restored(s);
@@ -384,10 +320,12 @@ impl Strategy for Aider {
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         self.sync(s);
+        self.keep_alive.settle(s).await;
         self.summarize_end(s).await;
-        let (believed, limit) = (s.context.tokens(), Self::max_input(s));
-        if believed >= limit {
-            s.note(Event::Trigger { check: "check_tokens", believed, billed: believed, limit });
+        let blocks = self.prompt(s);
+        let (believed, limit) = (Exact.list(&messages(&blocks)), Self::max_input(s));
+        if believed > limit || (believed == limit && self.habits.full_is_oversize) {
+            s.note(Event::Trigger { check: "check_tokens", believed, billed: total_tokens(&blocks), limit });
             let answer = if self.decline { "no" } else { "yes" };
             s.note(Event::Intervention(format!("{believed} tokens for a window of {limit}: send anyway? {answer}")));
             if self.decline {
@@ -400,12 +338,10 @@ impl Strategy for Aider {
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
         r.tools = None;
+        r.blocks = self.prompt(s);
         let explicit = matches!(s.model.cache, CacheRule::Explicit { .. });
         r.breakpoints = if self.cache_prompts && explicit { self.chunks.breakpoints() } else { Vec::new() };
-        let reminder = Self::own(BlockKind::Reminder, Role::System, &self.words.reminder);
-        if self.reminder_fits(s, &reminder) {
-            r.blocks.push(reminder);
-        }
+        self.keep_alive.begin(s.now(), &r);
         r
     }
 
@@ -416,8 +352,9 @@ impl Strategy for Aider {
 
     async fn after_turn(&mut self, s: &mut Engine) {
         self.sync(s);
-        if std::mem::take(&mut self.edited) {
-            self.move_back(s).await;
+        let edited = std::mem::take(&mut self.edited);
+        if edited || self.habits.every_turn {
+            self.move_back(s, edited).await;
         }
     }
 
@@ -426,12 +363,23 @@ impl Strategy for Aider {
         if passing && attempt <= ATTEMPTS {
             return Flow::Again;
         }
-        if e.is_overflow() {
+        if e.is_overflow() && s.context.blocks().last().is_some_and(|b| b.role == Role::User) {
             // The program answers in the model's place and leaves everything as it is (facts §1.2).
             let block = s.synthetic(BlockKind::Assistant, Role::Assistant, self.words.too_long.clone(), vec![]);
             s.context.push(block);
         }
         Flow::FailTurn(e.to_string())
+    }
+
+    fn wakes_at(&self) -> Option<Millis> {
+        self.keep_alive.due().into_iter().chain(self.pending.as_ref().map(|p| p.look_at)).min()
+    }
+
+    async fn on_wake(&mut self, s: &mut Engine) {
+        if self.keep_alive.due().is_some_and(|due| due <= s.now()) {
+            self.keep_alive.send(s).await;
+        }
+        self.on_idle(s, 0).await;
     }
 
     async fn on_idle(&mut self, s: &mut Engine, _gap_ms: u64) {

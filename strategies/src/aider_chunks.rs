@@ -60,9 +60,9 @@ impl<T: Clone> Chunks<T> {
         marks.into_iter().flatten().collect()
     }
 
-    /// Number of items through the last breakpoint: what a keep-alive request would send.
+    /// Number of items through the last breakpoint: what a keep-alive request would send. Without any breakpoint it is everything.
     pub fn cacheable(&self) -> usize {
-        self.breakpoints().last().map_or(0, |i| i + 1)
+        self.breakpoints().last().map_or(self.parts().iter().map(|p| p.len()).sum(), |i| i + 1)
     }
 }
 
@@ -99,5 +99,33 @@ mod tests {
         assert_eq!((marked(&c), c.cacheable()), (vec!["ex a", "ok repo"], 7));
         let c = Chunks { system: vec!["SYS"], cur: vec!["now"], ..Chunks::default() };
         assert_eq!((marked(&c), c.cacheable()), (vec!["SYS"], 1));
+    }
+
+    #[test]
+    fn every_combination_of_empty_parts_follows_the_three_rules() {
+        // facts §1.4: examples, else system; map, else read-only files; files. History, current turns and reminder never.
+        for mask in 0..256_u32 {
+            let keep = |bit: u32, part: Vec<&'static str>| if mask >> bit & 1 == 1 { part } else { vec![] };
+            let f = full();
+            let c = Chunks {
+                system: keep(0, f.system),
+                examples: keep(1, f.examples),
+                readonly_files: keep(2, f.readonly_files),
+                repo: keep(3, f.repo),
+                done: keep(4, f.done),
+                chat_files: keep(5, f.chat_files),
+                cur: keep(6, f.cur),
+                reminder: keep(7, f.reminder),
+            };
+            let there = |bit: u32| mask >> bit & 1 == 1;
+            let first = if there(1) { Some("ex a") } else { there(0).then_some("SYS") };
+            let second = if there(3) { Some("ok repo") } else { there(2).then_some("ok ro") };
+            let expected: Vec<_> = [first, second, there(5).then_some("ok files")].into_iter().flatten().collect();
+            let all = c.all();
+            let marked: Vec<_> = c.breakpoints().iter().map(|&i| all[i]).collect();
+            assert_eq!(marked, expected, "{mask:08b}");
+            let prefix = expected.last().map_or(all.len(), |last| all.iter().position(|m| m == last).unwrap() + 1);
+            assert_eq!(c.cacheable(), prefix, "{mask:08b}");
+        }
     }
 }

@@ -113,7 +113,7 @@ fn ends_line(c: char) -> bool {
 }
 
 /// Lines with their ends, as Python's `str.splitlines(keepends=True)` cuts them.
-fn lines(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -188,6 +188,55 @@ mod tests {
         let all = [(User, "q  \n"), (Assistant, "\nbefore\n"), (Tool, "quoted by the assistant\n"), (Assistant, "after\n")];
         assert_eq!(read(t, true), said(&all));
         assert_eq!(read("a\u{c}> b\u{85}#### c", false), said(&[(Assistant, "a\u{c}"), (User, "c")]));
+    }
+
+    #[test]
+    fn lines_end_where_python_ends_them() {
+        // Every end of str.splitlines, and three that are none: a marker after one of them is read as such (facts §1.5).
+        for end in ['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'] {
+            assert_eq!(read(&format!("a{end}# gone{end}b"), false), said(&[(Assistant, &format!("a{end}b"))]), "{end:?}");
+            let mut f = String::new();
+            append(&mut f, User, &format!("x{end}y{end}"));
+            assert_eq!(f, "\n#### x  \n#### y  \n", "{end:?}");
+        }
+        for other in ['\u{1f}', '\u{a0}', '\t'] {
+            let text = format!("a{other}# stays");
+            assert_eq!(read(&text, false), said(&[(Assistant, &text)]), "{other:?}");
+        }
+        assert_eq!(read("a\n\r# gone", false), said(&[(Assistant, "a\n\r")]));
+    }
+
+    #[test]
+    fn headings_in_fences_and_between_markers() {
+        // A dropped heading flushes nothing: the user's lines around it stay one message.
+        assert_eq!(read("#### one\n# gone\n#### two\n", false), said(&[(User, "one\ntwo\n")]));
+        let t = "#### q\n```sh\n# comment\nls\n```\n# aider chat started at X\n#### r\n";
+        assert_eq!(read(t, false), said(&[(User, "q\n"), (Assistant, "```sh\nls\n```\n"), (User, "r\n")]));
+        // Program output in the middle is returned on request, at the end never; blank output vanishes.
+        let t = "> t1\n#### q\n>  \nreply\n> t2\n";
+        assert_eq!(read(t, true), said(&[(Tool, "t1\n"), (User, "q\n"), (Assistant, "reply\n")]));
+        assert_eq!(read(t, false), said(&[(User, "q\n"), (Assistant, "reply\n")]));
+        // An end with both buffers cannot be: the reply ends the user. A blank question before it is nothing.
+        assert_eq!(read("####  \nreply", false), said(&[(Assistant, "reply")]));
+        assert_eq!(read("\u{1f}\u{a0}\u{3000}\n", false), []);
+    }
+
+    #[test]
+    fn blank_and_odd_contents_are_written_as_python_strips_them() {
+        let written = |who, text: &str| {
+            let mut f = String::new();
+            append(&mut f, who, text);
+            f
+        };
+        assert_eq!(written(User, "\n"), "\n####  \n");
+        assert_eq!(written(User, "a\n\nb"), "\n#### a  \n####   \n#### b  \n");
+        assert_eq!(written(User, "a \r\n b\n"), "\n#### a   \n####  b  \n");
+        assert_eq!(written(Assistant, ""), "\n\n\n");
+        assert_eq!(written(Assistant, "\u{1c} x \u{a0}"), "\nx\n\n");
+        assert_eq!(written(Tool, ""), ">  \n");
+        // Only the first line of program output is quoted; the rest comes back as a reply.
+        assert_eq!(written(Tool, " a\nb "), "> a\nb  \n");
+        assert_eq!(read(&written(Tool, "a\nb"), true), said(&[(Tool, "a\n"), (Assistant, "b  \n")]));
     }
 
     proptest! {

@@ -82,7 +82,7 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// How tokens are counted: Aider counts single messages by their JSON text and lists by their contents.
-pub trait Count {
+pub trait Count: Sync {
     /// Tokens of one message.
     fn one(&self, m: &Message) -> u64;
     /// Tokens of a list.
@@ -117,7 +117,21 @@ pub struct Rules {
     pub head_limit: i64,
     /// What stands before every summary.
     pub prefix: String,
+    /// How a list is split and when a result will do.
+    pub manner: Manner,
 }
+
+/// How a list is split and when a result will do.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// What becomes of a list: sizes in tokens, whether the model said it, budget, largest head, depth.
+    pub plan: fn(&[u64], &[bool], f64, i64, u32) -> Plan,
+    /// Whether a summary and its tail of so many tokens are short enough for a budget.
+    pub fits: fn(f64, f64) -> bool,
+}
+
+/// What the program does (facts §1.1).
+pub const OBSERVED: Manner = Manner { plan, fits: |tokens, max| tokens < max };
 
 /// Largest head that is summarised: the first model's input limit (0 and none = not known) less a reserve, both scaled.
 pub fn head_limit(input: Option<u64>, scale: f64) -> i64 {
@@ -252,7 +266,7 @@ impl Job {
         let list = self.list();
         let sizes: Vec<u64> = list.iter().map(|m| count.one(m)).collect();
         let assistant: Vec<bool> = list.iter().map(|m| m.role == "assistant").collect();
-        let plan = plan(&sizes, &assistant, self.rules.max_tokens, self.rules.head_limit, self.depth);
+        let plan = (self.rules.manner.plan)(&sizes, &assistant, self.rules.max_tokens, self.rules.head_limit, self.depth);
         self.whole = plan == Plan::All;
         let (keep, tail) = match plan {
             Plan::Keep => return Ok(Step::Done),
@@ -270,7 +284,7 @@ impl Job {
         let tokens = count.list(std::slice::from_ref(&summary)) + tail.iter().map(|m| count.one(m)).sum::<u64>();
         self.summary = Some(summary);
         self.from = self.next_from;
-        if self.whole || (tokens as f64) < self.rules.max_tokens {
+        if self.whole || (self.rules.manner.fits)(tokens as f64, self.rules.max_tokens) {
             return Ok(Step::Done);
         }
         self.depth += 1;
@@ -309,19 +323,36 @@ pub struct Summarised {
     pub depth: u32,
 }
 
-/// The whole procedure at once; `ask` returns `None` when every model failed.
-pub fn summarize(
-    messages: &[Message],
-    rules: &Rules,
-    count: &dyn Count,
-    ask: &mut dyn FnMut(&str) -> Option<String>,
-) -> Result<Summarised, Failed> {
+/// Runs a job to its end; `ask` returns `None` when every model failed.
+fn finished(messages: &[Message], rules: &Rules, count: &dyn Count, ask: &mut dyn FnMut(&str) -> Option<String>) -> Result<Job, Failed> {
     let mut job = Job::new(messages.to_vec(), rules.clone());
     let mut step = job.start(count);
     while let Ok(Step::Ask(text)) = step {
         step = ask(&text).ok_or(Failure::AllModelsFailed).and_then(|answer| job.answer(&answer, count));
     }
     step.map_err(|cause| Failed { cause, depth: job.depth() })?;
+    Ok(job)
+}
+
+/// The whole procedure at once, without an answer behind it.
+#[cfg(test)]
+pub(crate) fn summarize_with(
+    messages: &[Message],
+    rules: &Rules,
+    count: &dyn Count,
+    ask: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<Vec<Message>, Failed> {
+    finished(messages, rules, count, ask).map(|job| job.list())
+}
+
+/// The whole procedure of the program at once; `ask` returns `None` when every model failed.
+pub fn summarize(
+    messages: &[Message],
+    rules: &Rules,
+    count: &dyn Count,
+    ask: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<Summarised, Failed> {
+    let job = finished(messages, rules, count, ask)?;
     let mut out = job.list();
     let answered = needs_ok(&out);
     if answered {

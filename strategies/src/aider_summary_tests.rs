@@ -27,7 +27,7 @@ fn pairs(n: usize) -> Vec<Message> {
 }
 
 fn rules(max: f64) -> Rules {
-    Rules { max_tokens: max, head_limit: head_limit(None, 1.0), prefix: PREFIX.into() }
+    Rules { max_tokens: max, head_limit: head_limit(None, 1.0), prefix: PREFIX.into(), manner: OBSERVED }
 }
 
 /// Runs a case with the recordings' summariser and returns the result with the sizes of its prompts.
@@ -122,6 +122,80 @@ fn other_roles_are_left_out_and_odd_contents_fail() {
     // entry_summarize_all_empty
     let all = summarize_all(&[], PREFIX, &mut |t| Some(format!("SUMMARY 1 ({} chars)", t.len()))).unwrap();
     assert_eq!(all, [Message::text("user", format!("{PREFIX}SUMMARY 1 (0 chars)"))]);
+}
+
+/// Runs with answers in order; `None` = every model failed.
+fn answered(messages: &[Message], rules: &Rules, answers: &[Option<&str>]) -> (Result<Summarised, Failed>, usize) {
+    let mut asked = 0;
+    let result = summarize(messages, rules, &Quarter, &mut |_| {
+        asked += 1;
+        answers[asked - 1].map(str::to_string)
+    });
+    (result, asked)
+}
+
+#[test]
+fn a_second_pass_may_fail_where_the_first_did_not() {
+    // 20 messages of ten, limit 100: the first answer of 400 characters is too long with its tail of four, the second never comes.
+    let long = "x".repeat(400);
+    let (r, asked) = answered(&pairs(20), &rules(100.0), &[Some(&long), None]);
+    assert_eq!((r, asked), (Err(Failed { cause: Failure::AllModelsFailed, depth: 1 }), 2));
+    // A content in the tail that is no text is met by the second pass only.
+    let mut list = pairs(20);
+    list[17].content = Content::Null;
+    let (r, asked) = answered(&list, &rules(100.0), &[Some(&long)]);
+    assert_eq!((r, asked), (Err(Failed { cause: Failure::ContentNotText, depth: 1 }), 1));
+    let (r, asked) = answered(&list, &rules(100.0), &[Some("s")]);
+    // It counts nothing, so the tail reaches further: u7 to a9 behind the summary.
+    assert_eq!((r.unwrap().messages[4].content.clone(), asked), (Content::Null, 1));
+}
+
+#[test]
+fn what_the_head_drops_is_never_read() {
+    // A head limit of 35 keeps three of the sixteen messages; the null in the fifth is neither summarised nor complained about.
+    let mut list = pairs(20);
+    list[4].content = Content::Null;
+    let cut = Rules { head_limit: 35, ..rules(100.0) };
+    let (r, asked) = answered(&list, &cut, &[Some("")]);
+    let r = r.unwrap();
+    assert_eq!((asked, r.messages.len()), (1, 5));
+    // An empty answer counts; the prefix stands alone. Exactly the limit is kept: 40 keeps four.
+    assert_eq!(r.messages[0], Message::text("user", PREFIX));
+    let exactly = Rules { head_limit: 40, ..rules(100.0) };
+    let mut text = String::new();
+    summarize(&pairs(20), &exactly, &Quarter, &mut |t| {
+        text = t.to_string();
+        Some("s".into())
+    })
+    .unwrap();
+    assert_eq!(text.matches("lorem ipsum dolor").count(), 4);
+}
+
+#[test]
+fn only_the_word_assistant_is_an_answer() {
+    // Roles are compared as spelt: `Assistant` and `tool` at the end get an answer, and the head must end in `assistant`.
+    for role in ["Assistant", "tool", "system", "user"] {
+        let list = [Message::text("assistant", "a"), Message::text(role, "b")];
+        let r = summarize(&list, &rules(10.0), &Quarter, &mut |_| None).unwrap();
+        assert_eq!((r.messages.len(), r.input_changed), (3, true), "{role}");
+    }
+    let mut list = pairs(20);
+    list.iter_mut().filter(|m| m.role == "assistant").for_each(|m| m.role = "Assistant".into());
+    let (r, asked) = run(&list, &rules(100.0), PLAIN, 0);
+    // No boundary is found, so everything goes into one message; the transcript still names the role.
+    assert_eq!((r.unwrap().messages.len(), asked), (2, vec![1_010]));
+}
+
+#[test]
+fn limits_of_nothing() {
+    // Zero: nothing is at the limit, one token is over it; half is zero, so no tail.
+    assert_eq!(answered(&[], &rules(0.0), &[]).0.unwrap().messages, []);
+    let (r, asked) = answered(&pairs(6), &rules(0.0), &[Some("s"), Some("t")]);
+    // All six are the head, kept under 3,584; 0 tokens of tail and a summary are not below 0: a second pass over one message.
+    let r = r.unwrap();
+    assert_eq!((asked, r.depth, r.messages[0].clone()), (2, 1, Message::text("user", format!("{PREFIX}t"))));
+    // An unknown and a zero input limit are 4,096, less 512.
+    assert_eq!([head_limit(None, 1.0), head_limit(Some(0), 1.0), head_limit(Some(1_000), 1.0)], [3_584, 3_584, 488]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::{Purpose, Request};
+use ctxbench_core::request::{Phase, Purpose, Request};
 use proptest::prelude::*;
 
 use super::*;
@@ -19,6 +19,16 @@ fn edit_turns(turns: usize, words: usize) -> (Vec<Action>, Vec<Answer>) {
 
 fn outline(r: &Request) -> Vec<String> {
     Played::outline(r)
+}
+
+/// Where the editing rules stand: as a message, in the last message, or not at all.
+fn reminder(r: &Request) -> &'static str {
+    let last = r.blocks.last().unwrap();
+    match (last.kind, last.text.contains("Show every change as complete blocks")) {
+        (BlockKind::Reminder, _) => "sys",
+        (_, true) => "user",
+        _ => "none",
+    }
 }
 
 fn kinds(r: &Request) -> Vec<BlockKind> {
@@ -52,10 +62,9 @@ fn the_prompt_stands_in_aiders_order_and_has_no_tools() {
         "User:u1 word word word",
         "Assistant:a1 word word word",
         "Assistant:edit_file {\"path\":\"a.rs\"",
-        "User:edit_file:\nout",
+        "User:edit_file:\nout\n\nShow eve",
     ];
-    assert_eq!(outline(last)[..expected.len()], expected);
-    assert_eq!((last.blocks.len(), last.blocks.last().unwrap().kind), (expected.len() + 1, BlockKind::Reminder));
+    assert_eq!((outline(last), reminder(last)), (expected.map(String::from).to_vec(), "user"));
     assert!(p.requests.iter().all(|r| r.tools.is_none() && r.breakpoints.is_empty()));
     assert!(p.requests.iter().flat_map(|r| &r.blocks).all(|b| b.call.is_none()));
 }
@@ -66,7 +75,7 @@ fn without_an_edit_nothing_is_ever_shortened() {
     let replies = (0..30).map(|_| says(&"word ".repeat(100))).collect();
     let p = play("aider:max_chat_history_tokens=200", 1.0, Script { actions, replies, ..Script::default() });
     assert_eq!((p.of(Purpose::Summary).len(), p.compactions().len()), (0, 0));
-    assert_eq!(p.requests.last().unwrap().blocks.len(), 1 + 59 + 1);
+    assert_eq!(p.requests.last().unwrap().blocks.len(), 1 + 59);
 }
 
 #[test]
@@ -142,7 +151,7 @@ fn an_oversize_prompt_is_a_question_to_the_user() {
     assert_eq!(p.engine.context.blocks().len(), 2);
     let p = play("aider", 0.001, Script { actions: actions(), replies: vec![says("x")], ..Script::default() });
     assert_eq!((p.requests.len(), p.interventions()), (1, 1));
-    assert_ne!(p.requests[0].blocks.last().unwrap().kind, BlockKind::Reminder, "no room for it");
+    assert_eq!(reminder(&p.requests[0]), "none", "no room for it");
 }
 
 #[test]
@@ -154,11 +163,11 @@ fn a_restart_forgets_unless_the_file_is_read_again() {
         Script { actions, replies, ..Script::default() }
     };
     let p = play("aider", 1.0, script());
-    assert_eq!(outline(p.requests.last().unwrap())[..2], ["Base:base", "User:again"]);
+    assert_eq!(outline(p.requests.last().unwrap())[..2], ["Base:base", "User:again\n\nShow every change"]);
     let p = play("aider:restore=true", 1.0, script());
     let shown = outline(p.requests.last().unwrap());
     assert_eq!(shown[1], "User:u0 word word word  \n");
-    assert_eq!(shown[shown.len() - 2], "User:again");
+    assert_eq!(shown.last().unwrap(), "User:again\n\nShow every change");
 }
 
 #[test]
@@ -167,7 +176,7 @@ fn a_rewind_takes_later_messages_out_of_both_lists() {
     actions.extend([Action::Rewind { to: "m0".into() }, user("n", "other")]);
     replies.push(says("yes"));
     let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
-    assert_eq!(outline(p.requests.last().unwrap())[..3], ["Base:base", "User:u0 word word word", "User:other"]);
+    assert_eq!(outline(p.requests.last().unwrap())[..3], ["Base:base", "User:u0 word word word", "User:other\n\nShow every change"]);
 }
 
 #[test]
@@ -178,6 +187,201 @@ fn restored_history_may_be_summarised_even_as_shipped() {
     let p = play("aider:as_shipped=true,restore=true,max_chat_history_tokens=300", 1.0, Script { actions, replies, ..Script::default() });
     assert_eq!(p.compactions(), ["summary"]);
     assert!(kinds(p.requests.last().unwrap()).contains(&BlockKind::Summary));
+}
+
+#[test]
+fn the_map_is_cut_to_its_budget_and_doubled_without_files() {
+    // At a scale of 0.05 the window is 10,000: an eighth is 1,250, the cap 4,096 becomes 205. 100 lines of `word word …` count 10 each.
+    let line = "word".to_string() + &" word".repeat(8) + "\n";
+    assert_eq!(o200k(&line), 10);
+    let map: &'static str = line.repeat(100).leak();
+    let shown = |spec: &str, files: Vec<&'static str>| {
+        let script = Script { actions: vec![user("m", "hi")], replies: vec![says("x")], repo_map: vec![map], files, ..Script::default() };
+        let p = play(spec, 0.05, script);
+        p.requests[0].blocks.iter().find(|b| b.kind == BlockKind::RepoMap).map(|b| b.text.lines().count())
+    };
+    // With files 205: the search starts at 205 / 25 = 8 lines = 80, then 9..=100 -> 54 = 540, 9..=53 -> 31 = 310, 9..=30 -> 19 = 190,
+    // which is within fifteen per cent. Without files 410: 16 = 160, 17..=100 -> 58 = 580, 17..=57 -> 37 = 370, within.
+    assert_eq!(shown("aider", vec!["file"]), Some(19));
+    assert_eq!(shown("aider", vec![]), Some(37));
+    assert_eq!(shown("aider:map_multiplier_no_files=1", vec![]), Some(19));
+    // 8 times 205 is 1,640, more than the map has.
+    assert_eq!(shown("aider:map_multiplier_no_files=8", vec![]), Some(100));
+    assert_eq!(shown("aider:map_tokens=0", vec![]), None);
+    assert_eq!(shown("aider:map_tokens=40k", vec!["file"]), Some(100));
+}
+
+#[test]
+fn the_reminder_needs_room_for_the_current_turns_twice() {
+    // Window 200. Per message: role 1, content, 3; per list 3 more. Prompt 12 + n, reminder 7 + r, current turns 7 + n.
+    let r = o200k("Show every change as complete blocks of old and new lines, each under the path of its file.");
+    let at = |spec: &str, n: u64| {
+        let text = "word".to_string() + &" word".repeat(n as usize - 1);
+        let p = play(spec, 0.001, Script { actions: vec![user("m", &text)], replies: vec![says("x")], ..Script::default() });
+        reminder(&p.requests[0])
+    };
+    let most = (199 - 26 - r) / 2;
+    assert_eq!([at("aider", most), at("aider", most + 1)], ["user", "none"]);
+    assert_eq!([at("aider:reminder=sys", most), at("aider:reminder=sys", most + 1)], ["sys", "none"]);
+    assert!(19 + most + 1 + r < 200, "counted once there would be room");
+}
+
+#[test]
+fn a_prompt_of_exactly_the_window_is_a_question() {
+    // 12 + n against a window of 200; the description asks only above it (seeds/003, Overflow Check).
+    let asked = |spec: &str, n: usize| {
+        let text = "word".to_string() + &" word".repeat(n - 1);
+        play(spec, 0.001, Script { actions: vec![user("m", &text)], replies: vec![says("x")], ..Script::default() }).interventions()
+    };
+    assert_eq!([asked("aider", 187), asked("aider", 188)], [0, 1]);
+    assert_eq!([asked("aider:as_described=003", 188), asked("aider:as_described=003", 189)], [0, 1]);
+}
+
+#[test]
+fn a_declined_message_is_sent_with_the_next_one() {
+    let actions = vec![user("m", &"word ".repeat(150)), user("n", &"word ".repeat(20)), user("o", "word")];
+    // The first fits, the second with it too, the third after a reply of 100 does not and stays all the same.
+    let replies = vec![says(&"word ".repeat(100))];
+    let p = play("aider:oversize=decline", 0.001, Script { actions, replies, ..Script::default() });
+    assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (1, 2, 2));
+    let shown: Vec<_> = p.engine.context.blocks().iter().map(|b| b.kind).collect();
+    assert_eq!(shown, [BlockKind::Base, BlockKind::User, BlockKind::Assistant, BlockKind::User, BlockKind::User]);
+}
+
+#[test]
+fn a_refused_prompt_is_not_sent_again_and_leaves_a_note() {
+    let actions = vec![user("m", "first"), user("n", "second")];
+    let replies = vec![crate::testing::too_long(300_000, 200_000), says("x")];
+    let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
+    assert_eq!((p.requests.len(), p.failures().len()), (2, 1));
+    assert_eq!(outline(&p.requests[1])[1..3], ["User:first", "Assistant:No answer: the request h"]);
+}
+
+#[test]
+fn keep_alive_requests_fill_a_pause() {
+    let play = |spec: &str| {
+        let actions = vec![user("m", "a"), Action::Idle { ms: 1_200_000 }, user("n", "b"), Action::Idle { ms: 300_000 }];
+        play(spec, 1.0, Script { actions, replies: vec![says("x"), says("y")], files: vec!["file"], ..Script::default() })
+    };
+    // 295 s after the request and after each keep-alive request; the second pause is 300 s from the end of a reply of one second.
+    let p = play("aider:cache_prompts=true,keepalive_pings=4");
+    let times: Vec<_> = p.sent_at.iter().map(|t| t / 1_000).collect();
+    assert_eq!(times, [0, 295, 590, 885, 1_180, 1_201, 1_496]);
+    for ping in p.of(Purpose::Ping) {
+        assert_eq!((ping.max_tokens, ping.tools.is_none(), ping.breakpoints.clone()), (Some(1), true, vec![0, 2]));
+        assert_eq!(outline(ping), ["Base:base", "File:file", "Assistant:Ok."]);
+    }
+    assert_eq!(p.of(Purpose::Ping).len(), 5);
+    assert_eq!(play("aider:cache_prompts=true,keepalive_pings=2").of(Purpose::Ping).len(), 3);
+    // Only four fit into the pause.
+    assert_eq!(play("aider:cache_prompts=true,keepalive_pings=9").of(Purpose::Ping).len(), 5);
+    assert_eq!(play("aider:cache_prompts=true").of(Purpose::Ping).len(), 0);
+    assert_eq!(play("aider:keepalive_pings=4").of(Purpose::Ping).len(), 0, "nothing is marked");
+}
+
+#[test]
+fn a_second_pass_begins_while_the_user_is_away() {
+    let (mut actions, mut replies) = edit_turns(3, 60);
+    actions.extend([Action::Idle { ms: 60_000 }, user("n", "on")]);
+    replies.push(says("yes"));
+    let summaries = vec![says(&"long ".repeat(690)), says("second")];
+    let p = play("aider:max_chat_history_tokens=700", 1.0, Script { actions, replies, summaries, ..Script::default() });
+    let purposes: Vec<_> = p.requests.iter().map(|r| r.purpose).collect();
+    assert_eq!(purposes[6..], [Purpose::Summary, Purpose::Summary, Purpose::Sample]);
+    // Looked for a second after it was asked for, not when the user is back.
+    let at = |i: usize| p.sent_at[i];
+    assert!(at(7) <= at(6) + 2_000 && at(8) >= at(6) + 60_000, "{:?}", p.sent_at);
+}
+
+#[test]
+fn a_restart_ends_keep_alive_requests() {
+    let actions = vec![user("m", "a"), Action::Restart, Action::Idle { ms: 1_200_000 }, user("n", "b")];
+    let p = play(
+        "aider:cache_prompts=true,keepalive_pings=4",
+        1.0,
+        Script { actions, replies: vec![says("x"), says("y")], ..Script::default() },
+    );
+    assert_eq!((p.requests.len(), p.of(Purpose::Ping).len()), (2, 0));
+}
+
+#[test]
+fn bounds_of_the_history_budget_decide_when_to_summarise() {
+    // Scale 0.01: a sixteenth of the window is 125 tokens, the bounds 1,024 and 8,192 become 10 and 82. Two turns are over 100 each.
+    let asked = |spec: &str| {
+        let (actions, replies) = edit_turns(3, 30);
+        play(spec, 0.01, Script { actions, replies, ..Script::default() }).of(Purpose::Summary).len()
+    };
+    assert!(asked("aider") > 0);
+    // Between 125 and 1,000: only the lower bound keeps the three turns whole, once the upper one is out of the way.
+    assert!(asked("aider:history_most=200k") > 0);
+    assert_eq!(asked("aider:history_most=200k,history_least=100k"), 0);
+    assert_eq!(asked("aider:history_least=100k") > 0, asked("aider") > 0, "the upper bound is the last word");
+}
+
+#[test]
+fn restored_history_has_the_damage_of_its_file() {
+    let reply = "# Title\nIntro\n#### Step\n> quoted\nEnd";
+    let script = || {
+        let actions = vec![user("m", "do it"), Action::Restart, user("n", "again")];
+        Script { actions, replies: vec![says(reply), says("yes")], ..Script::default() }
+    };
+    let shown = outline(play("aider:restore=true", 1.0, script()).requests.last().unwrap());
+    // The title is gone, the step is the user's, the quotation split the reply and is dropped (facts §1.5).
+    let expected =
+        ["Base:base", "User:do it  \n", "Assistant:\nIntro\n", "User:Step\n", "Assistant:End\n\n", "User:again\n\nShow every change"];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_failed_summary_of_a_restored_history_empties_it_as_shipped() {
+    let script = || {
+        let (mut actions, mut replies) = edit_turns(3, 60);
+        actions.extend([Action::Restart, user("n", "again")]);
+        replies.push(says("yes"));
+        let no = || Err(ModelError { kind: ErrorKind::Server, status: 500, code: None, message: "no".into() });
+        Script { actions, replies, summaries: (0..9).map(|_| no()).collect(), ..Script::default() }
+    };
+    let spec = "restore=true,max_chat_history_tokens=300";
+    let p = play(&format!("aider:as_shipped=true,{spec}"), 1.0, script());
+    assert_eq!(p.compactions(), ["emptied"]);
+    assert_eq!(outline(p.requests.last().unwrap()), ["Base:base", "User:again\n\nShow every change"]);
+    // As intended, and as described, the history stays whole.
+    for variant in ["as_shipped=false", "as_described=003"] {
+        let p = play(&format!("aider:{variant},{spec}"), 1.0, script());
+        assert!(p.compactions().is_empty());
+        assert!(outline(p.of(Purpose::Sample).last().unwrap())[1].starts_with("User:u0 word"), "{variant}");
+    }
+}
+
+#[test]
+fn as_described_every_turn_is_history_and_the_swap_is_atomic() {
+    // Turns without an edit, 100 words to a message, budget 500: five messages and more are too many, two stay.
+    let actions: Vec<_> = (0..5).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
+    let replies: Vec<_> = (0..5).map(|_| says(&"word ".repeat(100))).collect();
+    let script = Script { actions, replies, summaries: vec![says("short")], ..Script::default() };
+    let p = play("aider:as_described=003,max_chat_history_tokens=500", 1.0, script);
+    let asked = p.of(Purpose::Summary);
+    // After the third turn 600 tokens and a few: the tail is within 250, so two messages, and the head is the four before.
+    assert_eq!(asked[0].blocks[1].text.matches("# USER\n").count(), 2);
+    assert_eq!(asked[0].blocks[1].text.matches("# ASSISTANT\n").count(), 2);
+    assert_eq!(&*asked[0].model, "claude-haiku-4-5");
+    let fourth = p.of(Purpose::Sample)[3];
+    let shown = outline(fourth);
+    assert_eq!(shown[1], "Summary:[chat summary] short");
+    // Summary, the two newest messages, the new one; no `Ok.` and no notice.
+    assert_eq!(kinds(fourth)[1..], [BlockKind::Summary, BlockKind::User, BlockKind::Assistant, BlockKind::User]);
+    assert_eq!(p.compactions().first(), Some(&"summary"));
+}
+
+#[test]
+fn as_described_a_failure_is_not_passed_to_the_main_model() {
+    let (actions, replies) = edit_turns(3, 100);
+    let no = || Err(ModelError { kind: ErrorKind::Server, status: 500, code: None, message: "no".into() });
+    let script = Script { actions, replies, summaries: (0..9).map(|_| no()).collect(), ..Script::default() };
+    let p = play("aider:as_described=003,max_chat_history_tokens=300", 1.0, script);
+    assert!(!p.of(Purpose::Summary).is_empty());
+    assert!(p.of(Purpose::Summary).iter().all(|r| &*r.model == "claude-haiku-4-5"));
+    assert!(p.compactions().is_empty());
 }
 
 proptest! {

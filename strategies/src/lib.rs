@@ -3,6 +3,9 @@
 mod aider;
 mod aider_about;
 pub mod aider_chunks;
+mod aider_described;
+mod aider_keepalive;
+pub mod aider_map;
 pub mod aider_markdown;
 pub mod aider_summary;
 mod anthropic_sdk;

@@ -1,7 +1,7 @@
 //! Aider's rules on recorded inputs.
 
 use ctxbench_strategies::aider_summary::{
-    Content, Count, Ending, Failure, Message, Rules, head_limit, quoted, summarize, summarize_all, summarize_end, too_big,
+    Content, Count, Ending, Failure, Message, OBSERVED, Rules, head_limit, quoted, summarize, summarize_all, summarize_end, too_big,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -148,7 +148,8 @@ fn constant<'a>(c: &'a Context, name: &str) -> Result<&'a str, Fault> {
 
 fn rules(c: &Context, max_tokens: f64, models: &[Model]) -> Result<Rules, Fault> {
     let first = models.first().ok_or_else(|| Fault::Input("no models".into()))?;
-    Ok(Rules { max_tokens, head_limit: head_limit(first.max_input_tokens, 1.0), prefix: constant(c, "summary_prefix")?.to_string() })
+    let prefix = constant(c, "summary_prefix")?.to_string();
+    Ok(Rules { max_tokens, head_limit: head_limit(first.max_input_tokens, 1.0), prefix, manner: OBSERVED })
 }
 
 fn error(f: Failure) -> &'static str {
@@ -236,12 +237,18 @@ fn turn_thread(c: &Context, input: Value) -> Result<Value, Fault> {
         done.extend([Message::text("user", text), Message::text("assistant", "Ok.")]);
     }
     let snapshot = match i.snapshot {
-        Snapshot::BeforeAppend => before,
+        Snapshot::BeforeAppend => before.clone(),
         Snapshot::AfterAppend => done.clone(),
     };
     let mut model = Summariser { models: &i.models, system: constant(c, "summarize_prompt")?, calls: Vec::new() };
-    let summarised = summarize(&snapshot, &rules, &i.count, &mut |t| model.ask(t)).ok().map(|s| s.messages);
-    let (outcome, done) = match summarize_end(&done, &snapshot, summarised, true) {
+    // The worker only starts when what is finished at the end of the turn is too big; without it nothing changes.
+    let ending = if too_big(&before, i.max_tokens, &i.count) {
+        let summarised = summarize(&snapshot, &rules, &i.count, &mut |t| model.ask(t)).ok().map(|s| s.messages);
+        summarize_end(&done, &snapshot, summarised, true)
+    } else {
+        Ending::Discarded
+    };
+    let (outcome, done) = match ending {
         Ending::Applied(new) => ("summary_applied", new),
         Ending::Discarded => ("summary_discarded_full_history_kept", done),
         Ending::Emptied => ("history_emptied", Vec::new()),
