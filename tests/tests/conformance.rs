@@ -35,7 +35,9 @@ fn files(dir: &Path, out: &mut Vec<PathBuf>) {
         let path = entry.path();
         if path.is_dir() {
             files(&path, out);
-        } else if !path.file_name().unwrap().to_string_lossy().starts_with("fn_") && !path.to_string_lossy().contains("/aider/") {
+        } else if !path.file_name().unwrap().to_string_lossy().starts_with("fn_")
+            && !path.strip_prefix(data("")).unwrap().starts_with("aider")
+        {
             out.push(path);
         }
     }

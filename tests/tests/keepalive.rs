@@ -1,0 +1,95 @@
+//! Keep-alive requests against the simulated cache: what a pause costs with and without them, by hand calculation.
+
+use ctxbench_core::provider;
+use ctxbench_core::record::{RequestRecord, RunRecord};
+use ctxbench_core::request::Purpose;
+use ctxbench_core::tokens::o200k;
+use ctxbench_harness::replay::{Options, replay};
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+/// The system prompt, and its size: 2,000 words and the four tokens of every block.
+fn system() -> (String, u64) {
+    let text = "word".to_string() + &" word".repeat(1_999);
+    let tokens = o200k(&text) + 4;
+    (text, tokens)
+}
+
+/// Two turns with a pause of `ms` between them, as an idle entry or as times of the messages.
+fn session(ms: u64, idle: bool) -> Scenario {
+    let (system, _) = system();
+    let at = |n: u64| if idle { String::new() } else { format!(r#","at":{n}"#) };
+    let pause = if idle { format!("{{\"type\":\"idle\",\"ms\":{ms}}}\n") } else { String::new() };
+    let text = format!(
+        concat!(
+            r#"{{"type":"session","version":1,"id":"pause","title":"pause"}}"#,
+            "\n",
+            r#"{{"type":"system","text":"{system}"}}"#,
+            "\n",
+            r#"{{"type":"user","id":"u1","text":"hello"{first}}}"#,
+            "\n",
+            r#"{{"type":"assistant","id":"a1","text":"yes"{first}}}"#,
+            "\n{pause}",
+            r#"{{"type":"user","id":"u2","text":"again"{second}}}"#,
+            "\n",
+            r#"{{"type":"assistant","id":"a2","text":"done"{second}}}"#,
+            "\n",
+        ),
+        system = system,
+        pause = pause,
+        first = at(0),
+        second = at(ms),
+    );
+    Scenario::of_session(ctxbench_scenarios::jsonl::read(text.as_bytes(), "pause.jsonl").unwrap())
+}
+
+fn run(scenario: &Scenario, settings: &str) -> RunRecord {
+    let model = provider::find("claude-sonnet-4-6").unwrap();
+    let spec = Spec::parse(&format!("aider:cache_prompts=true{settings}")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(replay(scenario, &spec, model, &Options::default())).record
+}
+
+fn of(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
+    record.requests.iter().filter(|r| r.purpose == purpose).collect()
+}
+
+#[test]
+fn pings_keep_the_prefix_warm_over_twenty_minutes() {
+    let (_, prefix) = system();
+    for idle in [true, false] {
+        let scenario = session(1_200_000, idle);
+        let cold = run(&scenario, "");
+        let samples = of(&cold, Purpose::Sample);
+        assert_eq!((samples.len(), of(&cold, Purpose::Ping).len()), (2, 0));
+        assert_eq!((samples[1].cache_read, samples[1].cache_write), (0, prefix), "after five minutes it is gone");
+
+        let warm = run(&scenario, ",keepalive_pings=4");
+        let (samples, pings) = (of(&warm, Purpose::Sample), of(&warm, Purpose::Ping));
+        // The first request goes out at 0; every next one 295 s after the one before.
+        assert_eq!(pings.iter().map(|p| p.at_ms).collect::<Vec<_>>(), [295_000, 590_000, 885_000, 1_180_000], "idle {idle}");
+        assert!(pings.iter().all(|p| (p.cache_read, p.cache_write, p.input_tokens) == (prefix, 0, prefix)));
+        assert_eq!((samples[1].cache_read, samples[1].cache_write), (prefix, 0));
+        // Nobody waits for them: the second turn begins when it did.
+        assert_eq!(samples[1].at_ms, of(&cold, Purpose::Sample)[1].at_ms);
+        // Four reads at 0.30 USD per million, and a read in the place of a write at 3.75.
+        let saved = prefix as f64 * (3.75 - 0.30 - 4.0 * 0.30) / 1e6;
+        assert!(
+            (cold.summary.cost_usd - warm.summary.cost_usd - saved).abs() < 1e-9,
+            "{} {}",
+            cold.summary.cost_usd,
+            warm.summary.cost_usd
+        );
+    }
+}
+
+#[test]
+fn too_few_pings_only_cost() {
+    // Two end at 590 s, so the prefix is gone at 890 s and everything is written again.
+    let (_, prefix) = system();
+    let r = run(&session(1_200_000, true), ",keepalive_pings=2");
+    let samples = of(&r, Purpose::Sample);
+    assert_eq!((of(&r, Purpose::Ping).len(), samples[1].cache_read, samples[1].cache_write), (2, 0, prefix));
+    // A pause that the cache survives by itself needs none, and none is due.
+    assert!(of(&run(&session(200_000, true), ",keepalive_pings=4"), Purpose::Ping).is_empty());
+}
