@@ -57,6 +57,22 @@ fn every_recorded_result_is_reached() {
     assert_eq!(totals, expected.map(|(k, n)| (k, (n, n))));
 }
 
+/// A history within its limit starts no worker, so nothing changes, not even by an answer at its end (facts §1.2, `summarize_start`).
+#[test]
+fn a_history_within_its_limit_stays_as_it_is() {
+    let mut f = load("aider/0.86.2/turn_thread.json");
+    let user = json!({"role": "user", "content": "u"});
+    f["cases"] = json!([{
+        "name": "within the limit",
+        "input": {"done": [user], "cur": [user], "message": null, "max_tokens": 2, "count": "content", "snapshot": "before_append"},
+        "expected": {"outcome": "summary_discarded_full_history_kept", "summarizer_calls": 0, "done": [user, user]}
+    }]);
+    assert_eq!(run(&f).unwrap().difference, None);
+    // One token over it, and both go into one message.
+    f["cases"][0]["input"]["max_tokens"] = json!(1);
+    assert_eq!(refused(&f).0, ".done[0].content");
+}
+
 #[test]
 fn a_changed_expectation_is_refused() {
     let mut f = load("codex/0.169.0/fn_trigger.json");
