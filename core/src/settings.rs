@@ -15,6 +15,8 @@ pub enum Kind {
     Bytes,
     /// A count that is never scaled.
     Count,
+    /// A whole number; one below zero means the same as zero.
+    Whole,
     /// A whole number from 0 to 100.
     Percent,
     /// A share between 0 and 1.
@@ -258,6 +260,10 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
                 .map(Value::Int)
                 .ok_or_else(|| "a whole number such as 40000 or 40k".to_string())
         }
+        Kind::Whole => match given.parse::<i64>() {
+            Ok(n) => Ok(Value::Int(n.max(0).unsigned_abs())),
+            Err(_) => Err("a whole number".to_string()),
+        },
         Kind::Percent => match given.parse::<u64>() {
             Ok(n) if n <= 100 => Ok(Value::Int(n)),
             _ => Err("a whole number from 0 to 100".to_string()),
@@ -305,5 +311,13 @@ mod tests {
         assert!(e.contains("one of a, b"), "{e}");
         assert!(Settings::parse("x", TABLE, "protect").unwrap_err().to_string().contains("name=value"));
         assert!(Settings::parse("x", TABLE, "protect=-1").is_err());
+    }
+
+    #[test]
+    fn a_whole_number_below_zero_is_zero() {
+        const TURNS: &[Setting] = &[Setting { name: "turns", kind: Kind::Whole, default: Default::Auto, help: "", source: "" }];
+        let value = |text: &str| Settings::parse("x", TURNS, text).map(|s| s.int("turns"));
+        assert_eq!((value("turns=-1"), value("turns=2"), value("turns=auto")), (Ok(Some(0)), Ok(Some(2)), Ok(None)));
+        assert!(value("turns=two").is_err());
     }
 }

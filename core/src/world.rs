@@ -153,6 +153,13 @@ pub enum Event {
         /// Context after.
         after: Vec<Arc<Block>>,
     },
+    /// A compaction was begun and came to nothing.
+    CompactionFailed {
+        /// Product's name of the mechanism.
+        mechanism: &'static str,
+        /// The message that stands for it stays in the context without a summary.
+        dangling: bool,
+    },
     /// A person had to step in.
     Intervention(String),
     /// A turn failed.

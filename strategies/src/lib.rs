@@ -19,6 +19,8 @@ mod common;
 mod controls;
 mod observation_masking;
 mod opencode;
+mod opencode_001;
+mod opencode_002;
 mod opencode_about;
 pub mod opencode_log;
 pub mod opencode_rules;

@@ -3,6 +3,7 @@
 //! Follows release 1.18 (facts/opencode.md, sections named at the constants). Two layers: old tool results are cleared after a
 //! turn (only if switched on), and when the usage that the provider reported reaches the usable window, the head goes as one
 //! text transcript to a summary request with a system prompt of its own; a synthetic message then asks the model to go on.
+//! Two published descriptions of the program stand beside it: `opencode_001.rs` and `opencode_002.rs`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,23 +12,31 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin, Role};
 use ctxbench_core::compaction::PruneRule;
 use ctxbench_core::descriptor::Build;
-use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::provider::{self, Provider};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::tokens::utf16_div4_round;
 
-use crate::opencode_log::{Entry, Log};
+use crate::opencode_log::{Entry, Log, attached};
 use crate::opencode_rules::{
-    BUFFER, Limits, OUTPUT_CAP, PruneMessage, filter_compacted, max_output, overflows, prune, prune_rule, select_tail, tail_budget, usable,
+    BUFFER, Limits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow, is_retryable, max_output, overflows, prune,
+    prune_rule, select_tail, tail_budget, usable, used,
 };
 
 /// Builds the strategy.
 pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {
     let s = b.settings;
+    match s.word("as_described") {
+        Some("001") => return crate::opencode_001::build(b),
+        Some("002") => return crate::opencode_002::build(b),
+        _ => {}
+    }
     let text = |name: &str| b.wording.get(&format!("opencode.{name}"));
     let old = b.version == "1.3";
+    let sdk = s.word("prompt") == Some("sdk");
     let known = s.word("model").and_then(|m| provider::find(m).ok()).map(|m| m.scaled(b.scale));
     let context = s.int("model_context").or(known.as_ref().map(|m| m.window));
     let output = s.int("model_output").or(known.as_ref().map(|m| m.max_output));
@@ -41,7 +50,12 @@ pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {
         preserve: s.int("preserve_recent_tokens"),
         tail_bounds: (s.num("tail_least"), s.num("tail_most")),
         summary_model: s.word("model").map(Arc::from),
-        summary_limits: s.word("model").and(context.zip(output)).map(|(context, output)| Limits { context, output, input: None }),
+        summary_limits: s.word("model").and(context.zip(output)).map(|(context, output)| Limits {
+            context,
+            output,
+            input: s.int("model_input").or(known.as_ref().and_then(|m| m.input_limit)),
+        }),
+        proactive: s.real("proactive"),
         cap: scale_tokens(OUTPUT_CAP, b.scale),
         buffer: scale_tokens(BUFFER, b.scale),
         words: Words {
@@ -50,15 +64,16 @@ pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {
             first: text("first"),
             prior_open: text("prior_open"),
             prior_close: text("prior_close"),
-            template: text("template"),
+            template: text(if sdk { "template_sdk" } else { "template" }),
             marker: text("marker"),
             go_on: text("continue"),
             overflow: text("continue_overflow"),
-            old_prompt: text("old_prompt"),
+            old_prompt: text(if sdk { "template_sdk" } else { "old_prompt" }),
             wrapper: (text("wrapper_open"), text("wrapper_close")),
         },
         log: Log::default(),
         last_count: 0,
+        counted: None,
         pending: None,
     })
 }
@@ -90,13 +105,27 @@ struct OpenCode {
     summary_model: Option<Arc<str>>,
     /// Limits of the summary model where it is another one.
     summary_limits: Option<Limits>,
+    /// Share of the usable window beyond which nothing is sent before a compaction.
+    proactive: Option<f64>,
     cap: u64,
     buffer: u64,
     words: Words,
     log: Log,
     last_count: u64,
-    /// A compaction that was asked for and never finished: (auto, overflow).
-    pending: Option<(bool, bool)>,
+    /// How many blocks of the view the newest count covers; none after the view was changed.
+    counted: Option<usize>,
+    /// A compaction that was asked for and never finished.
+    pending: Option<Task>,
+}
+
+/// A compaction as its marker stores it.
+#[derive(Clone, Copy)]
+struct Task {
+    marker: MessageId,
+    /// Asked for by the program, so that the model is told to go on.
+    auto: bool,
+    /// The provider had refused the request.
+    overflow: bool,
 }
 
 /// What became of a compaction.
@@ -115,8 +144,8 @@ impl OpenCode {
         usable(Self::limits(s), self.reserved, self.cap, self.buffer)
     }
 
-    fn overflows(&self, s: &Engine) -> bool {
-        overflows(self.auto, s.model.window, self.usable(s), self.last_count)
+    fn overflows(&self, s: &Engine, count: u64) -> bool {
+        overflows(self.auto, s.model.window, self.usable(s), count)
     }
 
     /// Stores a marker and carries the compaction out.
@@ -125,57 +154,54 @@ impl OpenCode {
         let marker = s.synthetic(BlockKind::Marker, Role::User, self.words.marker.clone(), vec![]);
         let parent = marker.message;
         self.log.push(Entry::marker(marker));
-        self.process(s, phase, auto, overflow, parent).await
+        self.process(s, phase, Task { marker: parent, auto, overflow }, parent).await
     }
 
-    /// Summarises the head, keeps the tail, and shows the result (facts §3.2, §3.3).
-    async fn process(&mut self, s: &mut Engine, phase: Phase, auto: bool, overflow: bool, parent: MessageId) -> Outcome {
+    /// Summarises the head, keeps the tail, and shows the result (facts §3.2, §3.3). The parent is the marker, or the newest user
+    /// message where the compaction was left over from before it.
+    async fn process(&mut self, s: &mut Engine, phase: Phase, task: Task, parent: MessageId) -> Outcome {
         self.pending = None;
         let view = filter_compacted(&self.log.stored());
-        let mut messages = view.clone();
-        if !self.old && messages.last().is_some_and(|&i| self.log[i].is_marker()) {
+        let at_parent = view.iter().position(|&i| self.log[i].id() == parent).unwrap_or(view.len());
+        let replay = if task.overflow { self.replay_point(&view[..at_parent]) } else { None };
+        let mut messages = view[..replay.unwrap_or(view.len())].to_vec();
+        if !self.old && messages.last().is_some_and(|&i| self.log[i].id() == parent && self.log[i].is_marker()) {
             messages.pop();
         }
-        let replay = if overflow { self.replay_point(&messages) } else { None };
-        if let Some(at) = replay {
-            messages.truncate(at);
-        }
-        let replayed = replay.map(|at| view[at]);
         let prior = if self.old { None } else { self.hide_compactions(&mut messages) };
         let tail = if self.old { None } else { self.tail_start(s, &messages) };
         let head = &messages[..tail.unwrap_or(messages.len())];
         let (prior, prior_origin) = prior.unzip();
         let prior_origin = prior_origin.unwrap_or_default();
         let request = self.summary_request(s, phase, head, prior);
-        let reply = match s.send(&request).await {
-            Ok(reply) if !reply.has_calls() => reply,
-            Ok(_) => {
-                self.log.push(Entry::failed_summary(s, parent, false));
-                self.pending = Some((auto, overflow));
-                self.show_silently(s);
-                return Outcome::Stop;
+        let failed = match self.ask(s, &request).await {
+            Ok(reply) if !reply.has_calls() => {
+                let text = reply.text().unwrap_or_default();
+                // The new summary stands for the head and for what the summary before it stood for.
+                let origin = head.iter().flat_map(|&i| self.log[i].origin()).chain(prior_origin).collect();
+                let summary = s.synthetic(BlockKind::Summary, Role::Assistant, text, origin);
+                let tail_id = tail.map(|t| self.log[messages[t]].id());
+                self.log.set_tail(parent, tail_id);
+                self.log.push(Entry::summary(summary, parent));
+                None
             }
-            Err(e) => {
-                let finished = e.is_overflow();
-                self.log.push(Entry::failed_summary(s, parent, finished));
-                self.pending = (!finished).then_some((auto, overflow));
-                self.show_silently(s);
-                return Outcome::Stop;
-            }
+            // A refusal for length ends the summary message; anything else leaves it open and the task pending (facts §3.4).
+            Ok(_) => Some(false),
+            Err(e) => Some(is_overflow(&e)),
         };
-        let text = reply.text().unwrap_or_default();
-        // The new summary stands for the head and for what the summary before it stood for.
-        let origin = head.iter().flat_map(|&i| self.log[i].origin()).chain(prior_origin).collect();
-        let summary = s.synthetic(BlockKind::Summary, Role::Assistant, text, origin);
-        let tail_id = tail.map(|t| self.log[messages[t]].id());
-        self.log.set_tail(parent, tail_id);
-        self.log.push(Entry::summary(summary, parent));
-        if auto {
-            match replayed {
-                Some(i) => self.replay(s, i),
+        if let Some(finished) = failed {
+            self.log.push(Entry::failed_summary(s, parent, finished));
+            self.pending = (!finished).then_some(task);
+            self.show_silently(s);
+            s.note(Event::CompactionFailed { mechanism: "summary", dangling: true });
+            return Outcome::Stop;
+        }
+        if task.auto {
+            match replay {
+                Some(at) => self.replay(s, view[at]),
                 None => {
-                    let text = if overflow { format!("{}{}", self.words.overflow, self.words.go_on) } else { self.words.go_on.to_string() };
-                    let block = s.synthetic(BlockKind::Continue, Role::User, text, vec![]);
+                    let text = if task.overflow { &self.words.overflow } else { &self.words.go_on };
+                    let block = s.synthetic(BlockKind::Continue, Role::User, text.clone(), vec![]);
                     self.log.push(Entry::user(block));
                 }
             }
@@ -184,52 +210,47 @@ impl OpenCode {
         Outcome::Continue
     }
 
-    /// Position of the nearest earlier real user message, if another one stands before it.
-    fn replay_point(&self, messages: &[usize]) -> Option<usize> {
-        let at = messages.iter().rposition(|&i| self.log[i].is_user() && !self.log[i].is_marker())?;
-        messages[..at].iter().any(|&i| self.log[i].is_user() && !self.log[i].is_marker()).then_some(at)
+    /// Sends a summary request, again where it failed in passing.
+    async fn ask(&self, s: &mut Engine, request: &Request) -> Result<Reply, ModelError> {
+        let mut retries = 0;
+        loop {
+            match s.send(request).await {
+                Err(e) if is_retryable(&e) && retries < RETRIES => retries += 1,
+                result => return result,
+            }
+        }
     }
 
-    /// The user message again, as one message with its parts; files become notes. 1.3 wraps it in words of its own.
+    /// Position of the nearest earlier real user message, if another one stands before it.
+    fn replay_point(&self, messages: &[usize]) -> Option<usize> {
+        let real = |&i: &usize| self.log[i].is_user() && !self.log[i].is_marker();
+        let at = messages.iter().rposition(real)?;
+        messages[..at].iter().any(real).then_some(at)
+    }
+
+    /// The user message again, as one message with its parts; files become notes.
     fn replay(&mut self, s: &mut Engine, i: usize) {
-        let texts: Vec<String> = self.log[i]
-            .blocks
-            .iter()
-            .map(|b| match &b.media {
-                Some(m) => format!("[Attached {}: {}]", m.media_type, m.name.as_deref().unwrap_or("file")),
-                None if self.old => format!("{}{}{}", self.words.wrapper.0, b.text, self.words.wrapper.1),
-                None => b.text.to_string(),
-            })
-            .collect();
-        let block = s.synthetic(BlockKind::ReplayedUser, Role::User, texts.concat(), self.log[i].origin());
-        let mut at = 0;
-        let splits = texts[..texts.len().saturating_sub(1)].iter().map(|t| {
-            at += t.len();
-            at
+        let parts = self.log[i].blocks.iter().flat_map(|b| match b.media {
+            Some(_) => vec![attached(b)],
+            None => b.parts().map(str::to_string).collect(),
         });
-        let splits: Vec<usize> = splits.collect();
+        let (text, splits) = joined(parts.collect());
+        let block = s.synthetic(BlockKind::ReplayedUser, Role::User, text, self.log[i].origin());
         self.log.push(Entry::user(block.redraft(|d| d.splits = splits)));
     }
 
-    /// Takes finished marker-summary pairs out and returns the text of the newest summary.
+    /// Takes finished marker-summary pairs out and returns the text of the last summary. Last is meant by place: where a tail holds
+    /// an older pair, that pair's summary is the one handed on, and the newer one is lost.
     fn hide_compactions(&self, messages: &mut Vec<usize>) -> Option<(String, Vec<Origin>)> {
-        let mut hidden: HashSet<MessageId> = HashSet::new();
-        let mut prior: Option<(MessageId, String, Vec<Origin>)> = None;
-        for &i in messages.iter() {
-            let e = &self.log[i];
-            if e.stored.summary
-                && e.stored.finished
-                && !e.stored.error
-                && let Some(p) = e.stored.parent.filter(|p| self.log.is_marker(*p))
-            {
-                hidden.extend([p, e.id()]);
-                if prior.as_ref().is_none_or(|(id, ..)| *id < e.id()) {
-                    prior = Some((e.id(), e.text(), e.origin()));
-                }
-            }
-        }
-        messages.retain(|&i| !hidden.contains(&self.log[i].id()));
-        prior.map(|(_, text, origin)| (text, origin))
+        let marker_of = |i: usize| {
+            let parent = self.log[i].stored.parent.filter(|_| self.log[i].is_summary())?;
+            messages.iter().copied().find(|&k| self.log[k].id() == parent && self.log[k].is_marker())
+        };
+        let pairs: Vec<(usize, usize)> = messages.iter().filter_map(|&i| marker_of(i).map(|m| (m, i))).collect();
+        let hidden: HashSet<usize> = pairs.iter().flat_map(|&(m, i)| [m, i]).collect();
+        messages.retain(|i| !hidden.contains(i));
+        let last = &self.log[pairs.last()?.1];
+        Some((last.text(), last.origin())).filter(|(text, _)| !text.is_empty())
     }
 
     fn tail_start(&self, s: &Engine, messages: &[usize]) -> Option<usize> {
@@ -255,7 +276,7 @@ impl OpenCode {
             s.fixed.summary_base.clone()
         };
         if self.old {
-            blocks.extend(head.iter().flat_map(|&i| self.log[i].shown()));
+            blocks.extend(head.iter().flat_map(|&i| self.log[i].shown_without_media()));
         }
         blocks.push(Draft::synthetic(BlockKind::SummaryPrompt, Role::User, text).build(MessageId(u32::MAX), vec![]));
         let mut r = s.summary_request(phase, blocks, false);
@@ -268,21 +289,22 @@ impl OpenCode {
     }
 
     /// Shows the stored messages as the program would send them.
-    fn show(&self, s: &mut Engine, mechanism: &'static str, kind: CompactionKind, phase: Phase) {
+    fn show(&mut self, s: &mut Engine, mechanism: &'static str, kind: CompactionKind, phase: Phase) {
         let blocks = self.sent(s);
+        self.counted = None;
         // Messages go whole, and calls stand in the message of their results, so the edit is always valid.
         let _ = s.compacted(kind, mechanism, phase, blocks);
     }
 
     /// The same where nothing became smaller: a compaction that failed leaves its marker behind.
-    fn show_silently(&self, s: &mut Engine) {
+    fn show_silently(&mut self, s: &mut Engine) {
         let blocks = self.sent(s);
+        self.counted = None;
         let _ = s.context.set(blocks);
     }
 
     fn sent(&self, s: &Engine) -> Vec<Arc<Block>> {
-        let fixed = |b: &&Arc<Block>| matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap);
-        let mut blocks: Vec<Arc<Block>> = s.context.blocks().iter().filter(fixed).cloned().collect();
+        let mut blocks: Vec<Arc<Block>> = s.context.blocks().iter().filter(|b| is_fixed(b)).cloned().collect();
         blocks.extend(filter_compacted(&self.log.stored()).into_iter().flat_map(|i| self.log[i].shown()));
         blocks
     }
@@ -300,10 +322,59 @@ impl OpenCode {
         }
         self.show(s, "prune", CompactionKind::Clear, Phase::PostTurn);
     }
+
+    /// What the next request would have: what the provider counted and an estimate of what came since (seeds/001 §10.5).
+    fn believed(&self, s: &Engine) -> u64 {
+        let blocks = s.context.blocks();
+        let said = |b: &&Arc<Block>| !matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call);
+        let estimate = |new: &[Arc<Block>]| new.iter().map(|b| utf16_div4_round(&b.text)).sum::<u64>();
+        match self.counted.filter(|n| *n <= blocks.len()) {
+            // The reply itself is in the count.
+            Some(n) => self.last_count + blocks[n..].iter().filter(said).map(|b| utf16_div4_round(&b.text)).sum::<u64>(),
+            None => estimate(blocks) + s.fixed.tools.as_ref().map_or(0, |t| t.tokens),
+        }
+    }
+
+    /// Before a turn's first reply or between its steps.
+    fn moment(s: &Engine) -> Phase {
+        let said = s.context.blocks().last().is_some_and(|b| matches!(b.kind, BlockKind::User | BlockKind::Image));
+        if said { Phase::PreTurn } else { Phase::MidTurn }
+    }
+
+    /// A request that will not be sent again. What is over is pruned, as after every loop (facts §1).
+    fn give_up(&mut self, s: &mut Engine, e: &ModelError) -> Flow {
+        self.log.sync(s);
+        self.log.push_failed_reply(s);
+        self.prune(s);
+        Flow::FailTurn(e.to_string())
+    }
+
+    /// The loop is left because a compaction failed.
+    fn stop(&mut self, s: &mut Engine) -> Flow {
+        self.prune(s);
+        Flow::FailTurn("the summary for a compaction could not be had; the history stays as it is".into())
+    }
+}
+
+/// Parts as one text with the places where the second and further ones begin.
+fn joined(parts: Vec<String>) -> (String, Vec<usize>) {
+    let mut at = 0;
+    let ends = parts.iter().map(|t| {
+        at += t.len();
+        at
+    });
+    let mut splits: Vec<usize> = ends.collect();
+    splits.pop();
+    (parts.concat(), splits)
+}
+
+/// Whether a block is always shown.
+pub(crate) fn is_fixed(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::File)
 }
 
 /// Anthropic only: the first two system messages and the last two others (facts §6).
-fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
+pub(crate) fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
     if s.model.provider != Provider::Anthropic {
         return Vec::new();
     }
@@ -321,70 +392,109 @@ fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
 
 #[async_trait]
 impl Strategy for OpenCode {
-    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
-        self.log.sync(s);
-        Flow::Proceed
+    async fn on_start(&mut self, s: &mut Engine) {
+        self.log.clear_all(s);
+        (self.pending, self.counted, self.last_count) = (None, None, 0);
+        s.show_fixed();
     }
 
-    async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        // A compaction that never finished is still waiting; it now answers the new user message (facts §3.4).
-        if let Some((auto, overflow)) = self.pending {
-            self.log.sync(s);
-            if let Some(parent) = self.log.newest_user()
-                && self.process(s, Phase::PreTurn, auto, overflow, parent).await == Outcome::Stop
-            {
-                return Flow::EndTurn;
-            }
+    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.log.sync(s);
+        if self.log.close_calls(s) {
+            self.show_silently(s);
         }
         Flow::Proceed
     }
 
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        self.log.sync(s);
+        // A compaction that never finished is still waiting; it now answers the new user message (facts §3.4).
+        if let Some(task) = self.pending
+            && let Some(parent) = self.log.newest_user()
+        {
+            return match self.process(s, Phase::PreTurn, task, parent).await {
+                Outcome::Stop => self.stop(s),
+                Outcome::Continue if task.auto => Flow::Proceed,
+                // Without a synthetic message behind it the summary itself answers the newest message, and the loop ends (facts §3.1).
+                Outcome::Continue => Flow::EndTurn,
+            };
+        }
+        // A step that was within another window, or one that a rewind brought back (facts §2b).
+        let newest = self.log.newest_finished().map(|e| (e.stored.summary, e.used));
+        let usable = self.usable(s);
+        let (check, believed, limit) = match (newest, self.proactive) {
+            (Some((false, used)), _) if self.overflows(s, used) => ("newest_step", used, usable),
+            (_, Some(share)) if self.auto && s.model.window > 0 => ("proactive", self.believed(s), (usable as f64 * share) as u64),
+            _ => return Flow::Proceed,
+        };
+        if check == "proactive" && believed <= limit {
+            return Flow::Proceed;
+        }
+        s.trigger(check, believed, limit);
+        match self.compaction(s, Self::moment(s), true, false).await {
+            Outcome::Continue => Flow::Proceed,
+            Outcome::Stop => self.stop(s),
+        }
+    }
+
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
+        // 1.3 wraps a user message that arrived while it was at work, until a reply has come (facts §10, 1.3.2).
+        if let (true, Some(b)) = (self.old, r.blocks.last_mut().filter(|b| b.kind == BlockKind::ReplayedUser)) {
+            let (open, close) = &self.words.wrapper;
+            let (text, splits) = joined(b.parts().map(|t| format!("{open}{t}{close}")).collect());
+            *b = b.redraft(|d| (d.text, d.splits) = (text.into(), splits));
+        }
         r.max_tokens = Some(max_output(Self::limits(s), self.cap));
         r.breakpoints = breakpoints(s, &r.blocks);
         r
     }
 
-    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
-        self.last_count = reply.usage.total();
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        self.last_count = used(&reply.usage);
+        self.counted = Some(s.context.blocks().len());
         Flow::Proceed
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
         self.log.sync(s);
-        if !self.overflows(s) {
+        self.log.note_used(self.last_count);
+        if !self.overflows(s, self.last_count) {
             return Flow::Proceed;
         }
         s.trigger("step_finish", self.last_count, self.usable(s));
         let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
         match self.compaction(s, phase, true, false).await {
             Outcome::Continue => Flow::Again,
-            Outcome::Stop => Flow::EndTurn,
+            Outcome::Stop => self.stop(s),
         }
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        if !e.is_overflow() {
-            // Retryable errors are tried five times more (facts §2).
-            return if attempt <= 5 { Flow::Again } else { Flow::FailTurn(e.to_string()) };
+        if is_retryable(e) && attempt <= RETRIES {
+            return Flow::Again;
         }
-        if !self.auto {
-            return Flow::FailTurn(e.to_string());
+        if !is_overflow(e) || !self.auto {
+            return self.give_up(s, e);
         }
         self.log.sync(s);
         self.log.push_failed_reply(s);
         s.trigger("provider_overflow", s.model.window, self.usable(s));
         match self.compaction(s, Phase::MidTurn, true, true).await {
             Outcome::Continue => Flow::Again,
-            Outcome::Stop => Flow::EndTurn,
+            Outcome::Stop => self.stop(s),
         }
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
-        if self.prune {
-            self.prune(s);
-        }
+        self.prune(s);
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.log.sync(s);
+        self.log.rewind(to);
+        self.pending = self.pending.filter(|t| self.log.is_marker(t.marker));
+        self.show_silently(s);
     }
 
     async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Result<(), Unsupported> {

@@ -47,9 +47,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Setting {
             name: "tail_turns",
-            kind: Kind::Count,
+            kind: Kind::Whole,
             default: Default::Auto,
-            help: "newest turns that may stay verbatim; auto = no limit",
+            help: "newest turns that may stay verbatim; auto = no limit, 0 or less = none",
             source: "facts/opencode.md §3.2, compaction.tail_turns",
         },
         Setting {
@@ -94,6 +94,38 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             help: "largest reply of that model; auto = from the catalogue",
             source: "facts/opencode.md §3.2: the tail budget is that of the summary model",
         },
+        Setting {
+            name: "model_input",
+            kind: Kind::Tokens,
+            default: Default::Auto,
+            help: "separate input limit of that model; auto = from the catalogue",
+            source: "facts/opencode.md §2, §3.2: limit.input of the summary model sets the tail budget where it has one",
+        },
+        Setting {
+            name: "proactive",
+            kind: Kind::Share,
+            default: Default::Auto,
+            help: "compact before sending when more than this share of the usable window (window less the largest reply) is filled, \
+by the last count and an estimate of what came since; auto = off, as in the program, which only looks back at reported usage",
+            source: "seeds/001 §10.5, shouldCompact: 0.92 of usable, strictly more; a proposal, no release has it",
+        },
+        Setting {
+            name: "prompt",
+            kind: Kind::Choice(&["own", "sdk"]),
+            default: Default::Word("own"),
+            help: "headings of the summary: the program's own, or the five sections of Anthropic's SDK",
+            source: "facts/opencode.md §0; sdk: seeds/001 §10.1, a proposal, no release has it",
+        },
+        Setting {
+            name: "as_described",
+            kind: Kind::Choice(&["off", "001", "002"]),
+            default: Default::Word("off"),
+            help: "behave as a published description says, with auto, prune, prune_*, prompt (002 also reserved) and no other setting. \
+001: everything summarised by a plain prompt beyond the window less the reply, judged before the next request; no tail, no message \
+afterwards, pruning on, no tool exempt. 002: old results vanish with their calls, then a summary under five headings and always the \
+last user message again. In fact (1.18) pruning is off and leaves placeholders, a tail stays verbatim, and only a refused prompt is repeated",
+            source: "seeds/001 §2 and §7; seeds/002, Stepped Governance",
+        },
     ],
     matrix: Matrix {
         layers: "2: clear old tool results (off by default), summary with a verbatim tail",
@@ -124,16 +156,28 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         ("opencode.wrapper_close", ""),
         ("opencode.marker", "Summarise the work so far."),
         ("opencode.continue", "Go on with the next step if there is one. If it is unclear what to do, stop and ask."),
-        (
-            "opencode.continue_overflow",
-            "The request before this was larger than the model accepts, probably because of big attachments, and was taken out.\n\n",
-        ),
+        ("opencode.continue_overflow", CONTINUE_OVERFLOW),
+        ("opencode.template_sdk", TEMPLATE_SDK),
+        ("opencode.plain_prompt", PLAIN_PROMPT),
     ],
     standing: Standing::Contender,
     manual: true,
     unfit: fits_any,
     build: crate::opencode::build,
 };
+
+const CONTINUE_OVERFLOW: &str = "The request before this was larger than the model accepts, probably because of big attachments, and was \
+taken out.\n\nGo on with the next step if there is one. If it is unclear what to do, stop and ask.";
+
+const TEMPLATE_SDK: &str = "Write it under these headings, so that the work can be taken up at once in a fresh context:\n\
+## Task Overview\n## Current State\n## Important Discoveries\n## Next Steps\n## Context to Preserve\n\
+Overview: the core request, how success is judged, constraints. State: what is done, files made, changed or read with their paths, \
+results. Discoveries: technical limits, decisions with reasons, errors and their solutions, what did not work. Next: actions in order, \
+what blocks them, open questions. Preserve: wishes of the user, details of the field, promises. Brief but complete; when in doubt include \
+what keeps work from being done twice. Put it between <summary> and </summary>.";
+
+const PLAIN_PROMPT: &str = "Summarise the conversation above. Whoever goes on with it will see nothing but this summary, so keep what matters: \
+what is done, what is under way, which files are concerned, what comes next, and what the user asked for or ruled out. Brief, but enough to go on.";
 
 const SYSTEM: &str = "You write summaries of coding sessions so that another agent can take over. Follow the structure you are given. \
 Do not answer questions that appear in the conversation and do not go on with the task. Write in the language of the conversation.";

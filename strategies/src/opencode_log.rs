@@ -3,14 +3,18 @@
 use std::ops::Index;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form, MessageId, Origin, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::Part;
+use ctxbench_core::tokens::utf16_len;
 
-use crate::opencode_rules::{PruneMessage, PruneResult, Stored, TurnSpan, json_string_len, transcript_output};
+use crate::opencode_rules::{PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, json_string_len, transcript_output};
 
 /// What is shown in the place of a cleared result: the marker on the wire (facts/opencode.md §1).
 pub const CLEARED: &str = "[Old tool result content cleared]";
+
+/// What a call shows that was cut off before its result came: the marker on the wire (facts/opencode.md §5).
+const INTERRUPTED: &str = "[Tool execution was interrupted]";
 
 /// One stored message.
 pub struct Entry {
@@ -18,11 +22,13 @@ pub struct Entry {
     pub stored: Stored,
     /// Its contents.
     pub blocks: Vec<Arc<Block>>,
+    /// Tokens that the provider reported with it; 0 = none.
+    pub used: u64,
 }
 
 impl Entry {
     fn of(id: MessageId, user: bool, blocks: Vec<Arc<Block>>) -> Self {
-        Entry { stored: Stored { id, user, marker: None, parent: None, summary: false, finished: true, error: false }, blocks }
+        Entry { stored: Stored { id, user, marker: None, parent: None, summary: false, finished: true, error: false }, blocks, used: 0 }
     }
 
     /// A user message.
@@ -37,9 +43,10 @@ impl Entry {
         e
     }
 
-    /// A finished summary.
+    /// A finished summary. One without words has no parts, so nothing of it is sent.
     pub fn summary(block: Arc<Block>, parent: MessageId) -> Self {
-        let mut e = Entry::of(block.message, false, vec![block]);
+        let id = block.message;
+        let mut e = Entry::of(id, false, if block.text.is_empty() { vec![] } else { vec![block] });
         e.stored.summary = true;
         e.stored.parent = Some(parent);
         e
@@ -70,7 +77,12 @@ impl Entry {
 
     /// The text parts, blank line between.
     pub fn text(&self) -> String {
-        self.blocks.iter().map(|b| b.text.trim()).collect::<Vec<_>>().join("\n\n")
+        self.blocks.iter().map(|b| b.text.trim()).filter(|t| !t.is_empty()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// A finished summary of a compaction.
+    pub fn is_summary(&self) -> bool {
+        self.stored.summary && self.stored.finished && !self.stored.error
     }
 
     /// History parts that it stands for.
@@ -81,6 +93,14 @@ impl Entry {
     /// What is sent of it: failed messages are left out.
     pub fn shown(&self) -> Vec<Arc<Block>> {
         if self.stored.error { Vec::new() } else { self.blocks.clone() }
+    }
+
+    /// The same with files as notes, and without those of tool results: what 1.3 lets its summariser read (facts §0).
+    pub fn shown_without_media(&self) -> Vec<Arc<Block>> {
+        let user = self.is_user();
+        let note = |b: &Arc<Block>| b.redraft(|d| (d.kind, d.text, d.media) = (BlockKind::User, attached(b).into(), None));
+        let blocks = self.shown().into_iter().filter(|b| user || b.media.is_none());
+        blocks.map(|b| if b.media.is_some() { note(&b) } else { b }).collect()
     }
 
     /// UTF-16 length of its model messages as JSON, commas between them included, and their number.
@@ -118,29 +138,64 @@ impl Entry {
 /// One message as its part of the transcript, a line per block (facts §3.2.6); a cleared result shows its placeholder.
 pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> String {
     let mut lines: Vec<String> = Vec::new();
-    for b in blocks {
+    for (i, b) in blocks.iter().enumerate() {
         match b.kind {
             // What stands for a compaction is not part of the conversation.
             BlockKind::Marker => {}
             BlockKind::Reasoning => lines.push(format!("[Assistant reasoning]: {}", b.text)),
             BlockKind::Call => {
                 let name = b.call.as_ref().map_or("", |c| c.name.as_str());
-                lines.push(format!("[Assistant tool call]: {name}({})", b.text));
-                if let Some(o) = blocks.iter().find(|o| o.kind == BlockKind::Output && o.call_id() == b.call_id()) {
-                    let tag = if o.is_error { "[Tool error]" } else { "[Tool result]" };
-                    lines.push(format!("{tag}: {}", transcript_output(&o.text)));
+                lines.push(format!("[Assistant tool call]: {name}({})", compact_json(&b.text)));
+                if let Some(at) = blocks.iter().position(|o| o.kind == BlockKind::Output && o.call_id() == b.call_id()) {
+                    lines.push(result_line(&blocks[at..]));
                 }
             }
+            // Results stand with their calls, and what came with a result stands with it.
             BlockKind::Output => {}
-            BlockKind::Image => {
-                let (mime, name) = b.media.as_ref().map_or(("file", None), |m| (m.media_type.as_str(), m.name.as_deref()));
-                lines.push(format!("[Attached {mime}: {}]", name.unwrap_or("file")));
+            BlockKind::Image if !user && blocks[..i].iter().any(|o| o.kind == BlockKind::Output) => {}
+            BlockKind::Image => lines.push(attached(b)),
+            _ => {
+                let tag = if user { "[User]" } else { "[Assistant]" };
+                lines.extend(b.parts().map(|t| format!("{tag}: {t}")));
             }
-            _ if user => lines.push(format!("[User]: {}", b.text)),
-            _ => lines.push(format!("[Assistant]: {}", b.text)),
         }
     }
     lines.join("\n")
+}
+
+/// The line of a tool result, which comes first, with the files behind it. The cut counts the files' lines too.
+fn result_line(blocks: &[Arc<Block>]) -> String {
+    let o = &blocks[0];
+    if o.is_error {
+        return format!("[Tool error]: {}", o.text);
+    }
+    if o.form == Form::Cleared {
+        return format!("[Tool result]: {}", o.text);
+    }
+    let files = blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attached(b));
+    let text: Vec<String> = std::iter::once(o.text.to_string()).chain(files).collect();
+    format!("[Tool result]: {}", transcript_output(&text.join("\n")))
+}
+
+/// What stands for a file where files cannot be shown (facts §3.2.6, §3.3).
+pub fn attached(b: &Block) -> String {
+    let (mime, name) = b.media.as_ref().map_or(("file", None), |m| (m.media_type.as_str(), m.name.as_deref()));
+    format!("[Attached {mime}: {}]", name.unwrap_or("file"))
+}
+
+/// Arguments as the program writes them again after reading: no blanks between members.
+fn compact_json(text: &str) -> String {
+    let (mut inside, mut escaped) = (false, false);
+    let keep = |c: &char| {
+        let kept = inside || !c.is_ascii_whitespace();
+        match c {
+            '"' if !escaped => inside = !inside,
+            _ => {}
+        }
+        escaped = inside && *c == '\\' && !escaped;
+        kept
+    };
+    text.chars().filter(keep).collect()
 }
 
 /// UTF-16 length of one model message as compact JSON, its parts' lengths given.
@@ -157,7 +212,7 @@ pub fn part_len(b: &Block) -> u64 {
             r#"{"type":"tool-call","toolCallId":,"toolName":,"input":}"#.len() as u64
                 + json_string_len(id)
                 + json_string_len(name)
-                + ctxbench_core::tokens::utf16_len(&b.text)
+                + utf16_len(&compact_json(&b.text))
         }
         BlockKind::Output => {
             // A failure is an `error-text` (facts §5).
@@ -170,9 +225,14 @@ pub fn part_len(b: &Block) -> u64 {
         }
         BlockKind::Reasoning => r#"{"type":"reasoning","text":}"#.len() as u64 + json_string_len(&b.text),
         BlockKind::Image => b.media.as_ref().map_or(0, |m| {
-            r#"{"type":"file","data":,"mediaType":}"#.len() as u64 + json_string_len(&m.url) + json_string_len(&m.media_type)
+            let name = m.name.as_deref().map_or(0, |n| r#","filename":"#.len() as u64 + json_string_len(n));
+            r#"{"type":"file","data":,"mediaType":}"#.len() as u64 + json_string_len(&m.url) + json_string_len(&m.media_type) + name
         }),
-        _ => r#"{"type":"text","text":}"#.len() as u64 + json_string_len(&b.text),
+        _ => {
+            // Several parts are several members of the list, with commas between them.
+            let texts = b.parts().map(|t| r#"{"type":"text","text":},"#.len() as u64 + json_string_len(t));
+            texts.sum::<u64>() - 1
+        }
     }
 }
 
@@ -237,13 +297,50 @@ impl Log {
         self.entries.push(e);
     }
 
-    /// A reply that never came, because the provider refused the prompt.
+    /// A reply that never came, because the provider refused the prompt or failed.
     pub fn push_failed_reply(&mut self, s: &mut Engine) {
         let parent = self.newest_user();
         let id = s.history.append("", Role::Assistant, vec![], true);
         let mut e = Entry::of(id, false, vec![]);
         e.stored = Stored { parent, finished: false, error: true, ..e.stored };
         self.push(e);
+    }
+
+    /// Notes what the provider reported with the newest reply.
+    pub fn note_used(&mut self, used: u64) {
+        if let Some(e) = self.entries.iter_mut().rev().find(|e| !e.is_user()) {
+            e.used = used;
+        }
+    }
+
+    /// The newest message of the model that came to an end, among those that are sent.
+    pub fn newest_finished(&self) -> Option<&Entry> {
+        let sent = filter_compacted(&self.stored());
+        sent.into_iter().filter(|&i| !self[i].is_user() && self[i].stored.finished).max().map(|i| &self[i])
+    }
+
+    /// Forgets everything: the session begins anew behind what is recorded so far.
+    pub fn clear_all(&mut self, s: &Engine) {
+        *self = Log { entries: Vec::new(), synced: s.history.messages().len() as u32 };
+    }
+
+    /// Goes back: what came after this message is deleted, markers and summaries too (facts §7, revert).
+    pub fn rewind(&mut self, to: MessageId) {
+        self.entries.retain(|e| e.id() <= to);
+    }
+
+    /// Gives calls whose result never came an error result, as they are sent then. True if there were any.
+    pub fn close_calls(&mut self, s: &mut Engine) -> bool {
+        let Some(e) = self.entries.iter_mut().rev().find(|e| !e.is_user()) else { return false };
+        let has_result = |id: Option<&str>| e.blocks.iter().any(|o| o.kind == BlockKind::Output && o.call_id() == id);
+        let open: Vec<Arc<Block>> = e.blocks.iter().filter(|b| b.kind == BlockKind::Call && !has_result(b.call_id())).cloned().collect();
+        for b in &open {
+            let id = s.history.append("", Role::Tool, vec![Part::Text(INTERRUPTED.into())], true);
+            let draft = Draft { call: b.call.clone(), is_error: true, ..Draft::synthetic(BlockKind::Output, Role::Tool, INTERRUPTED) };
+            e.blocks.push(draft.build(id, vec![]));
+            self.synced = self.synced.max(id.0 + 1);
+        }
+        !open.is_empty()
     }
 
     /// What decides which messages are sent.

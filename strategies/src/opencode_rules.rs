@@ -1,7 +1,10 @@
 //! OpenCode's rules as pure functions (facts/opencode.md §1-4): what fits, where the tail starts, which messages are sent.
 
-use ctxbench_core::block::MessageId;
-use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk};
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Form, MessageId};
+use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk, turn_starts};
+use ctxbench_core::request::{ErrorKind, ModelError, Usage};
 use ctxbench_core::settings::Settings;
 use ctxbench_core::tokens::{json_escapes, utf16_div4_round, utf16_len};
 
@@ -44,6 +47,49 @@ pub fn usable(limits: Limits, reserved: Option<u64>, cap: u64, buffer: u64) -> u
 /// Whether a step that ended with this many tokens is followed by a compaction (facts §2).
 pub fn overflows(auto: bool, context: u64, usable: u64, count: u64) -> bool {
     auto && context != 0 && count >= usable
+}
+
+/// Tokens of a step as they are held against the window: the provider's total, or the parts where it gives none or 0 (facts §2).
+pub fn used(usage: &Usage) -> u64 {
+    usage.reported_total.filter(|n| *n > 0).unwrap_or(usage.prompt() + usage.output)
+}
+
+/// Provider messages that mean "too long", lower case (facts §3.1 names the kinds; `{}` stands for digits).
+const TOO_LONG: &[&str] = &[
+    "prompt is too long",
+    "input is too long",
+    "exceeds the context window",
+    "exceed context limit",
+    "maximum context length",
+    "maximum prompt length",
+    "input token count",
+    "context length exceeded",
+    "context_length_exceeded",
+    "context window exceeds limit",
+    "reduce the length of the messages",
+    "request entity too large",
+    "request_too_large",
+    "too many tokens",
+    "token limit exceeded",
+];
+
+/// Messages that are about the rate and not about the length.
+const ABOUT_RATE: &[&str] = &["rate limit", "too many requests", "throttl", "per minute"];
+
+/// Whether a provider refused a prompt for its length (facts §3.1).
+pub fn is_overflow(e: &ModelError) -> bool {
+    let message = e.message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| message.contains(w));
+    e.is_overflow() || (!says(ABOUT_RATE) && says(TOO_LONG))
+}
+
+/// Most further attempts of a request that failed in passing (facts §3.1).
+pub const RETRIES: u32 = 5;
+
+/// Whether a failed request is sent again: rate limits, time-outs, faults of the server and broken streams (facts §3.1).
+pub fn is_retryable(e: &ModelError) -> bool {
+    let passing = matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream) || matches!(e.status, 408 | 409);
+    passing && !is_overflow(e)
 }
 
 /// Budget of the verbatim tail: a quarter of what is usable, within bounds.
@@ -132,24 +178,24 @@ pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
     tail_behind_summary(messages, &out).unwrap_or(out)
 }
 
-/// Marker and summary first, then the tail, then what came after the summary.
+/// Marker to summary first, then the tail, then what came after the summary.
 fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize>> {
     let marker = order.iter().rposition(|&i| messages[i].user && matches!(messages[i].marker, Some(Some(_))))?;
     let start_id = messages[order[marker]].marker.flatten()?;
     let marker_id = messages[order[marker]].id;
     let summary = (marker + 1..order.len()).find(|&k| {
         let m = &messages[order[k]];
-        m.summary && m.parent == Some(marker_id) && m.finished && !m.error
+        !m.user && m.summary && m.parent == Some(marker_id)
     })?;
     let start = order[..marker].iter().position(|&i| messages[i].id == start_id)?;
-    let mut out = vec![order[marker], order[summary]];
+    let mut out = order[marker..=summary].to_vec();
     out.extend(&order[start..marker]);
-    out.extend(order[marker + 1..].iter().filter(|&&i| i != order[summary]));
+    out.extend(&order[summary + 1..]);
     Some(out)
 }
 
 /// Tools whose results are never cleared (facts §1).
-const PRUNE_EXEMPT: &[&str] = &["skill"];
+pub const PRUNE_EXEMPT: &[&str] = &["skill"];
 /// Newest user messages from which on nothing is cleared (facts §1).
 const PRUNE_TURNS: usize = 2;
 
@@ -206,6 +252,25 @@ pub fn prune(messages: &[PruneMessage<'_>], rule: Option<PruneRule>) -> Vec<(usi
         }
     }
     prune_walk(steps, rule).into_iter().rev().map(|k| places[k]).collect()
+}
+
+/// Results that the descriptions of seeds/001 and seeds/002 clear in a view, as positions with their estimates: before the newest
+/// two user messages, newest first, up to a result cleared before. `exempt` names tools whose results stay.
+pub fn prune_view(blocks: &[Arc<Block>], rule: PruneRule, exempt: &[&str]) -> Vec<(usize, u64)> {
+    let turns = turn_starts(blocks);
+    let Some(&end) = turns.len().checked_sub(PRUNE_TURNS).and_then(|i| turns.get(i)) else { return Vec::new() };
+    let at: Vec<usize> = (0..end).rev().filter(|&i| blocks[i].kind == BlockKind::Output).collect();
+    let step = |&i: &usize| {
+        let b = &blocks[i];
+        match b.call.as_ref() {
+            _ if b.is_error => PruneStep::Exempt,
+            Some(c) if exempt.contains(&c.name.as_str()) => PruneStep::Exempt,
+            _ if b.form == Form::Cleared => PruneStep::Stop,
+            _ => PruneStep::Result(utf16_div4_round(&b.text)),
+        }
+    };
+    let chosen = prune_walk(at.iter().map(step), rule);
+    chosen.into_iter().map(|k| (at[k], utf16_div4_round(&blocks[at[k]].text))).collect()
 }
 
 /// Longest tool result in a transcript, UTF-16 units (facts §3.2.6).

@@ -113,6 +113,7 @@ pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
             Kind::Tokens => "tokens".to_string(),
             Kind::Bytes => "bytes".to_string(),
             Kind::Count => "count".to_string(),
+            Kind::Whole => "whole number".to_string(),
             Kind::Percent => "per cent, 0 to 100".to_string(),
             Kind::Share => "share from 0 to 1".to_string(),
             Kind::Millis => "ms".to_string(),

@@ -123,9 +123,7 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             };
             wording.set("opencode.marker", constant_text("marker"));
             wording.set("opencode.continue", constant_text("continue"));
-            let overflow = constant_text("continue_after_overflow");
-            let go_on = wording.get("opencode.continue");
-            wording.set("opencode.continue_overflow", filler("overflow", overflow.len().saturating_sub(go_on.len())));
+            wording.set("opencode.continue_overflow", constant_text("continue_after_overflow"));
             // 1.3: the recorded wrapper around a replayed message, and the prompt behind the conversation.
             wording.set("opencode.wrapper_open", filler("wrapper", WRAPPER_BYTES));
             wording.set("opencode.old_prompt", filler("prompt", 1));
@@ -133,8 +131,9 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
                 given("model", m["name"].as_str().map(str::to_string));
                 given("model_context", m.get("context").and_then(number));
                 given("model_output", m.get("output").and_then(number));
+                given("model_input", m.get("input").and_then(number));
             }
-            for (k, v) in case.settings.get("compaction").and_then(Value::as_object).into_iter().flatten() {
+            for (k, v) in case.settings.get("compaction").and_then(Value::as_object).into_iter().flatten().filter(|(_, v)| !v.is_null()) {
                 given(k, Some(v.to_string()));
             }
             format!("opencode@{}", case.version.rsplit_once('.').map_or("", |(v, _)| v))

@@ -63,6 +63,7 @@ pub(super) fn record(
     (record.status, record.error) = ended(&t);
     record.integrity = std::mem::take(&mut t.integrity);
     record.integrity.extend(compaction_failures(&record.compactions, &record.triggers));
+    record.integrity.extend(events.iter().flat_map(|e| failed_compaction(e, &record.compactions, &t.requests)));
     record.integrity.sort_by(|a, b| (a.request, &a.rule).cmp(&(b.request, &b.rule)));
     record.facts = std::mem::take(&mut t.facts);
     record.requests = std::mem::take(&mut t.requests);
@@ -186,6 +187,28 @@ fn compaction_failures(compactions: &[CompactionRecord], triggers: &[TriggerReco
         if row == 2 {
             let detail = "three summaries in a row, each leaving the trigger true".to_string();
             out.push(IntegrityFailure { request: c.before_request, rule: "compaction loop".into(), detail });
+        }
+    }
+    out
+}
+
+/// What a compaction that came to nothing leaves behind: its marker, and a history that is sent again in full.
+fn failed_compaction(e: &Stamped, compactions: &[CompactionRecord], requests: &[RequestRecord]) -> Vec<IntegrityFailure> {
+    let Event::CompactionFailed { mechanism, dangling } = e.event else { return Vec::new() };
+    let failure = |request: u64, rule: &str, detail: String| IntegrityFailure { request, rule: rule.into(), detail };
+    let mut out = Vec::new();
+    if dangling {
+        let detail = format!("`{mechanism}` failed and its marker stays in the context without a summary");
+        out.push(failure(e.before_request, "dangling compaction marker", detail));
+    }
+    let sample = |r: &&RequestRecord| r.purpose == Purpose::Sample;
+    let before = requests.iter().rfind(|r| sample(r) && r.seq < e.before_request);
+    let after = requests.iter().find(|r| sample(r) && r.seq >= e.before_request);
+    if let (Some(before), Some(after)) = (before, after) {
+        let helped = compactions.iter().any(|c| c.before_request >= e.before_request && c.before_request <= after.seq);
+        if after.context_tokens >= before.context_tokens && !helped {
+            let detail = format!("`{mechanism}` failed; {} tokens before it, {} after", before.context_tokens, after.context_tokens);
+            out.push(failure(after.seq, "history uncut after a failed compaction", detail));
         }
     }
     out

@@ -70,7 +70,7 @@ struct Compaction {
     #[serde(skip_serializing_if = "Option::is_none")]
     reserved: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tail_turns: Option<u64>,
+    tail_turns: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preserve_recent_tokens: Option<u64>,
 }
@@ -123,7 +123,7 @@ fn overflow(c: &Context, input: Value) -> Result<Value, Fault> {
     };
     let limits = Limits::from(i.model);
     let usable = rules::usable(limits, s.int("reserved"), OUTPUT_CAP, BUFFER);
-    Ok(json!({"usable": usable, "overflow": rules::overflows(s.flag("auto"), limits.context, usable, usage.total())}))
+    Ok(json!({"usable": usable, "overflow": rules::overflows(s.flag("auto"), limits.context, usable, rules::used(&usage))}))
 }
 
 #[derive(Deserialize)]
@@ -181,6 +181,8 @@ enum Status {
     #[default]
     Completed,
     Error,
+    Pending,
+    Running,
 }
 
 fn prune(c: &Context, input: Value) -> Result<Value, Fault> {

@@ -34,7 +34,7 @@ enum ModelPart {
     Reasoning { text: String },
     ToolCall { tool_call_id: String, tool_name: String, input: Value },
     ToolResult { tool_call_id: String, tool_name: String, output: ModelOutput },
-    File { data: String, media_type: String },
+    File { data: String, media_type: String, filename: Option<String> },
 }
 
 #[derive(Deserialize)]
@@ -59,7 +59,7 @@ impl ModelPart {
                 };
                 block(BlockKind::Output, Role::Tool, text, Some((tool_call_id, tool_name)), is_error)
             }
-            ModelPart::File { data, media_type } => file(media_type, data, None),
+            ModelPart::File { data, media_type, filename } => file(media_type, data, filename),
         }
     }
 }
@@ -82,6 +82,12 @@ struct Stored {
 enum StoredPart {
     Text {
         text: String,
+        /// Kept from the model.
+        #[serde(default)]
+        ignored: bool,
+        /// Made by the program; shown like any other.
+        #[serde(default, rename = "synthetic")]
+        _synthetic: bool,
     },
     Reasoning {
         text: String,
@@ -90,16 +96,29 @@ enum StoredPart {
         name: String,
         arguments: String,
         status: Status,
+        #[serde(default, alias = "error")]
         output: String,
         #[serde(default)]
         cleared: bool,
-    },
-    File {
-        mime: String,
-        filename: Option<String>,
         #[serde(default)]
-        url: String,
+        attachments: Vec<Attachment>,
     },
+    File(Attachment),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attachment {
+    mime: String,
+    filename: Option<String>,
+    #[serde(default)]
+    url: String,
+}
+
+impl Attachment {
+    fn block(self) -> Arc<Block> {
+        file(self.mime, self.url, self.filename)
+    }
 }
 
 #[derive(Deserialize, PartialEq)]
@@ -107,22 +126,29 @@ enum StoredPart {
 enum Status {
     Completed,
     Error,
+    Pending,
+    Running,
 }
 
 impl StoredPart {
     /// The blocks of the `nth` part.
     fn blocks(self, nth: usize, user: bool) -> Vec<Arc<Block>> {
         match self {
-            StoredPart::Text { text } if user => vec![block(BlockKind::User, Role::User, text, None, false)],
-            StoredPart::Text { text } => vec![block(BlockKind::Assistant, Role::Assistant, text, None, false)],
+            StoredPart::Text { ignored: true, .. } => vec![],
+            StoredPart::Text { text, .. } if user => vec![block(BlockKind::User, Role::User, text, None, false)],
+            StoredPart::Text { text, .. } => vec![block(BlockKind::Assistant, Role::Assistant, text, None, false)],
             StoredPart::Reasoning { text } => vec![block(BlockKind::Reasoning, Role::Assistant, text, None, false)],
-            StoredPart::Tool { name, arguments, status, output, cleared: gone } => {
+            StoredPart::Tool { name, arguments, status, output, cleared: gone, attachments } => {
                 let call = Some((format!("call_{nth}"), name));
-                let result = block(BlockKind::Output, Role::Tool, output, call.clone(), status == Status::Error);
-                let result = if gone { cleared(&result) } else { result };
-                vec![block(BlockKind::Call, Role::Assistant, arguments, call, false), result]
+                let mut blocks = vec![block(BlockKind::Call, Role::Assistant, arguments, call.clone(), false)];
+                if matches!(status, Status::Completed | Status::Error) {
+                    let result = block(BlockKind::Output, Role::Tool, output, call, status == Status::Error);
+                    blocks.push(if gone { cleared(&result) } else { result });
+                    blocks.extend(attachments.into_iter().map(Attachment::block));
+                }
+                blocks
             }
-            StoredPart::File { mime, filename, url } => vec![file(mime, url, filename)],
+            StoredPart::File(f) => vec![f.block()],
         }
     }
 }
