@@ -24,6 +24,8 @@ mod opencode_002;
 mod opencode_about;
 pub mod opencode_log;
 pub mod opencode_rules;
+#[cfg(test)]
+mod opencode_tests;
 mod openoxide;
 mod openoxide_summary;
 #[cfg(test)]

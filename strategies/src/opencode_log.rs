@@ -264,7 +264,8 @@ impl Log {
         }
         let fresh: Vec<Arc<Block>> = {
             let new = s.context.blocks().iter().rev().take_while(|b| b.message.0 >= self.synced && b.message.0 < end);
-            let mut v: Vec<Arc<Block>> = new.cloned().collect();
+            // What is always shown stands for nothing in the history.
+            let mut v: Vec<Arc<Block>> = new.filter(|b| !b.origin.is_empty()).cloned().collect();
             v.reverse();
             v
         };

@@ -195,6 +195,11 @@ impl World for Fake {
 
 /// Plays a script with a strategy given as on the command line, everything multiplied by `scale`.
 pub fn play(spec: &str, scale: f64, script: Script) -> Played {
+    play_on("claude-sonnet-4-5", spec, scale, script)
+}
+
+/// The same on another model of the catalogue.
+pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
     let log = Arc::new(Mutex::new(Vec::new()));
     let world = Fake {
         actions: script.actions.into(),
@@ -206,7 +211,7 @@ pub fn play(spec: &str, scale: f64, script: Script) -> Played {
         now: 0,
         idle_until: None,
     };
-    let model = find("claude-sonnet-4-5").unwrap().scaled(scale);
+    let model = find(model).unwrap().scaled(scale);
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
     let block = |kind, role, text: &str| Draft::text(kind, role, text).build(MessageId(0), vec![]);
     engine.fixed.base = vec![block(BlockKind::Base, Role::System, "base")];
