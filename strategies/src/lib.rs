@@ -29,6 +29,8 @@ mod opencode_tests;
 mod openoxide;
 mod openoxide_summary;
 #[cfg(test)]
+mod openoxide_figures_tests;
+#[cfg(test)]
 mod openoxide_tests;
 mod openoxide_view;
 mod openoxide_words;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::budget::{BudgetConfig, BudgetError, PromptChunks, estimate, validate};
+use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
 use ctxbench_core::compaction::{PruneRule, clear_outputs};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Incoming};
@@ -18,7 +18,7 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 
 use crate::openoxide_summary::Job;
-use crate::openoxide_view::{fixed_chunks, is_conversation, newest_message, newest_turn, newest_user, prunable, server_compaction};
+use crate::openoxide_view::{fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user, prunable, server_compaction};
 
 pub use crate::openoxide_words::DESCRIPTOR;
 
@@ -66,6 +66,7 @@ pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
             pause: false,
         },
         awareness: s.flag("awareness"),
+        memory_lines: s.num("memory_index_lines") as usize,
         scale: b.scale,
         words: Words {
             history_system: text("history_system"),
@@ -73,7 +74,8 @@ pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
             session_wishes: text("session_wishes"),
             prefix: text("summary_prefix"),
             placeholder: text("placeholder"),
-            awareness: text("awareness"),
+            budget: text("budget"),
+            usage: text("usage"),
         },
         pinned: PromptChunks::default(),
         job: None,
@@ -96,7 +98,10 @@ pub(crate) struct Words {
     pub(crate) session_wishes: Arc<str>,
     pub(crate) prefix: Arc<str>,
     pub(crate) placeholder: Arc<str>,
-    pub(crate) awareness: Arc<str>,
+    /// The whole budget, said once.
+    pub(crate) budget: Arc<str>,
+    /// What is left, said after tool calls.
+    pub(crate) usage: Arc<str>,
 }
 
 /// The view before a compaction, for going back.
@@ -118,6 +123,8 @@ pub(crate) struct OpenOxide {
     clear: ServerEdit,
     compact: ServerEdit,
     awareness: bool,
+    /// Lines of the agent's own memory index that are loaded.
+    memory_lines: usize,
     pub(crate) scale: f64,
     pub(crate) words: Words,
     /// Map, memory and files as shown.
@@ -148,6 +155,20 @@ impl OpenOxide {
             Management::Server => true,
             Management::Client | Management::Off => false,
         }
+    }
+
+    /// Whether the model is told its budget here: only where its provider does not (seeds/003, Context Awareness Support).
+    fn tells(&self, s: &Engine) -> bool {
+        self.awareness && !s.model.capabilities.awareness
+    }
+
+    /// What finished turns may take: what the parts served before them leave, up to their cap (seeds/003, allocation step 6).
+    pub(crate) fn history_room(&self, s: &Engine, open: usize) -> u64 {
+        let cap = self.budget.history_cap(s.model.window);
+        let parts = PromptChunks::of(s.context.blocks(), open).demand();
+        let given = self.budget.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
+        // With no room at all the gate's tiers decide, which need a size to aim at.
+        given.ok().map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
     }
 
     /// What a prompt may have at most, tokens.
@@ -235,7 +256,14 @@ impl Strategy for OpenOxide {
         self.undo.clear();
         self.budget.output_reserve = self.budget.output_reserve.min(s.model.max_output);
         let f = &s.fixed;
-        let fixed: Vec<_> = f.base.iter().chain(&f.context).chain(&f.repo_map).chain(&f.files).cloned().collect();
+        let mut fixed: Vec<_> = f.base.iter().chain(&f.context).chain(&f.repo_map).chain(&f.files).cloned().collect();
+        for b in &mut fixed {
+            *b = memory_index(b, self.memory_lines);
+        }
+        if self.tells(s) {
+            let text = self.words.budget.replace("{window}", &s.model.window.to_string());
+            fixed.push(Draft::synthetic(BlockKind::Context, Role::System, text).build(MessageId(u32::MAX), vec![]));
+        }
         let system: u64 = fixed.iter().filter(|b| is_system(b)).map(|b| b.tokens()).sum();
         self.budget.system_prompt_reserve = system + f.tools.as_ref().map_or(0, |t| t.tokens);
         let chunks = fixed_chunks(&fixed, &self.budget, s.model.window);
@@ -285,12 +313,12 @@ impl Strategy for OpenOxide {
             r.server_edits.extend(can.context_editing.then(|| self.clear.clone()));
             r.server_edits.extend(can.server_compaction.then(|| self.compact.clone()));
         }
-        if self.awareness && !s.model.capabilities.awareness {
+        if self.tells(s) && r.blocks.last().is_some_and(|b| b.kind == BlockKind::Output) {
             let window = s.model.window;
             let used = estimate(&r.blocks).min(window);
-            let text = self.words.awareness.replace("{used}", &used.to_string());
+            let text = self.words.usage.replace("{used}", &used.to_string());
             let text = text.replace("{window}", &window.to_string()).replace("{left}", &(window - used).to_string());
-            r.blocks.push(Draft::synthetic(BlockKind::Reminder, Role::User, text).build(MessageId(u32::MAX), vec![]));
+            r.blocks.push(Draft::synthetic(BlockKind::Reminder, Role::System, text).build(MessageId(u32::MAX), vec![]));
         }
         r
     }

@@ -37,9 +37,14 @@ fn prompt(text: impl Into<Arc<str>>) -> Arc<Block> {
 impl OpenOxide {
     /// The conversation of finished turns: all of it after a turn, what lies before the open turn otherwise.
     fn finished(s: &Engine, phase: Phase) -> Vec<Arc<Block>> {
+        conversation(s.context.blocks(), Self::open(s, phase))
+    }
+
+    /// Where the open turn begins; the end of the view if none is open.
+    fn open(s: &Engine, phase: Phase) -> usize {
         let blocks = s.context.blocks();
         let open = if phase == Phase::PostTurn { None } else { newest_turn(blocks) };
-        conversation(blocks, open.unwrap_or(blocks.len()))
+        open.unwrap_or(blocks.len())
     }
 
     /// Starts the summary of finished turns beside the conversation if they have outgrown their budget.
@@ -48,7 +53,7 @@ impl OpenOxide {
             return false;
         }
         let history = Self::finished(s, phase);
-        let cap = self.budget.history_cap(s.model.window);
+        let cap = self.history_room(s, Self::open(s, phase));
         let believed = estimate(&history);
         if believed <= cap {
             return false;

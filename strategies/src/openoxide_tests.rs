@@ -358,15 +358,6 @@ fn the_map_is_cut_to_its_budget_at_a_line_end() {
     assert!(shown.text.ends_with('\n'));
 }
 
-#[test]
-fn a_model_that_is_not_told_its_window_can_be() {
-    let script = || Script::new(vec![user("u", "x")], vec![says("y")]);
-    let p = play_with("openoxide:awareness=true", "gpt-5", script(), |_| {});
-    assert!(p.samples()[0].blocks.last().unwrap().text.contains("of 4000 tokens"));
-    let p = play_with("openoxide:awareness=true", "claude-sonnet-4-6", script(), |_| {});
-    assert_eq!(kinds(p.samples()[0]), [Base, User]);
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]

@@ -117,6 +117,20 @@ pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> String {
     out
 }
 
+/// Where the agent keeps the index of what it learned (seeds/000, Hierarchical Memory System: `auto_memory`).
+const MEMORY_INDEX: &str = "/memory/MEMORY.md";
+
+/// A memory file as it is loaded: of the agent's own index the first `lines` lines, everything else whole. A memory block is a
+/// heading with the path, an empty line and the text.
+pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
+    let is_index = b.kind == BlockKind::Context && b.text.lines().next().is_some_and(|l| l.ends_with(MEMORY_INDEX));
+    let ends = b.text.match_indices('\n').map(|(i, _)| i + 1);
+    match ends.into_iter().nth(lines + 1) {
+        Some(end) if is_index && end < b.bytes() => b.altered(Form::Truncated, &b.text[..end]),
+        _ => b.clone(),
+    }
+}
+
 /// What is always shown, with the repository map cut to its budget at a line end. Ranked maps lose what matters least.
 pub fn fixed_chunks(blocks: &[Arc<Block>], config: &BudgetConfig, window: u64) -> PromptChunks {
     let mut chunks = PromptChunks::of(blocks, blocks.len());
