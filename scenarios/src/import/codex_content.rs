@@ -1,34 +1,10 @@
 //! What stands in the messages and outputs of a Codex rollout.
 
+pub(super) use ctxbench_core::rollout::context_path;
 use ctxbench_core::session::SessionPart;
 use serde_json::{Map, Value};
 
 use super::str_of;
-
-/// The name under which text of the program itself is shown, if it is such: the file of instructions, or the name of its tag.
-pub(super) fn context_path(text: &str) -> Option<String> {
-    const TAGS: &[&str] = &[
-        "user_instructions",
-        "environment_context",
-        "permissions instructions",
-        "collaboration_mode",
-        "skills_instructions",
-        "plugins_instructions",
-        "apps_instructions",
-        "personality_spec",
-        "model_switch",
-        "INSTRUCTIONS",
-        "turn_aborted",
-        "subagent_notification",
-    ];
-    let text = text.trim_start();
-    if let Some(rest) = text.strip_prefix("# AGENTS.md instructions") {
-        let folder = rest.lines().next().and_then(|l| l.trim().strip_prefix("for ")).map(str::trim).filter(|f| !f.is_empty());
-        return Some(folder.map_or_else(|| "AGENTS.md".to_string(), |f| format!("{}/AGENTS.md", f.trim_end_matches('/'))));
-    }
-    let (tag, _) = text.strip_prefix('<')?.split_once('>')?;
-    TAGS.contains(&tag).then(|| if matches!(tag, "user_instructions" | "INSTRUCTIONS") { "AGENTS.md".to_string() } else { tag.to_string() })
-}
 
 /// A message's or output's content: a string, or a list of texts and images.
 pub(super) fn content(value: Option<&Value>) -> Vec<SessionPart> {
