@@ -4,48 +4,81 @@
 //! use reach the limit, the complete history and a prompt go to the same model without tools; the answer, behind a constant
 //! prefix, replaces everything except user messages (newest first, 20,000 tokens, the last one cut in the middle).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
-use ctxbench_core::compaction::{Kept, middle_cut, newest_first};
-use ctxbench_core::context::Edit;
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::provider::Provider;
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ModelError, Phase, Reply, ReplyPart};
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, ReplyPart, Request};
+use ctxbench_core::rollout::{Record, reconstruct, surviving};
+use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
-use ctxbench_core::tokens::bytes_div4_up;
 
-use crate::codex_count::{Era, active_tokens, estimate_item, history_estimate, must_compact};
+use crate::codex_count::{Era, active_tokens, bytes_estimate, estimate_item, estimate_items, must_compact};
+use crate::codex_cut::cut_on_arrival;
+pub use crate::codex_cut::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
+use crate::codex_described;
+use crate::codex_items::{blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, normalised, remove_first};
+
+/// Largest number of further attempts that can be set (facts/codex.md §1.5).
+const MOST_RETRIES: u64 = 100;
+/// The same where the provider compacts (facts/codex.md §2).
+const MOST_REMOTE_RETRIES: u32 = 2;
+/// Limit on tool output, in the unit of the model's policy (facts/codex.md §3).
+const OUTPUT_LIMIT: u64 = 10_000;
 
 /// Builds the strategy.
 pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {
     let s = b.settings;
+    if let Some(described) = codex_described::build(b) {
+        return described;
+    }
+    let remote = s.flag("remote");
     Box::new(Codex {
         era: Era::of(b.version),
         configured: s.int("auto_compact_limit"),
-        remote: s.flag("remote"),
-        user_budget: s.num(if s.flag("remote") { "remote_user_tokens" } else { "user_message_tokens" }),
-        output_budget: s.num("tool_output_tokens"),
+        after_prefix: s.word("limit_scope") == Some("body_after_prefix"),
+        remote,
+        user_budget: s.num(if remote { "remote_user_tokens" } else { "user_message_tokens" }),
+        outputs: output_policy(b),
         post_turn_percent: s.num("post_turn_percent"),
-        retries: s.num("stream_retries") as u32,
+        retries: s.num("stream_retries").min(MOST_RETRIES) as u32,
         base_bytes: s.int("base_estimate_bytes"),
-        prompt: b.wording.get("codex.summary_prompt"),
+        prompt: s.word("compact_prompt").map_or_else(|| b.wording.get("codex.summary_prompt"), Arc::from),
         prefix: b.wording.get("codex.summary_prefix"),
         last_total: 0,
+        prefix_tokens: None,
         reopened: false,
+        log: Vec::new(),
+        logged: 0,
+    })
+}
+
+/// The limit on tool output that the settings ask for; `None` = outputs stay whole. A configured limit is in tokens and worth four
+/// bytes each where the policy is in bytes (facts/codex.md §3).
+pub(crate) fn output_policy(b: &Build<'_>) -> Option<OutputPolicy> {
+    let given = b.settings.int("tool_output_tokens");
+    if given == Some(0) {
+        return None;
+    }
+    let default = scale_tokens(OUTPUT_LIMIT, b.scale);
+    Some(match b.settings.word("tool_output_policy") {
+        Some("bytes") => OutputPolicy::Bytes(given.map_or(default, |n| 4 * n)),
+        _ => OutputPolicy::Tokens(given.unwrap_or(default)),
     })
 }
 
 struct Codex {
     era: Era,
     configured: Option<u64>,
+    /// The limit counts only what came after the first input of the window.
+    after_prefix: bool,
     remote: bool,
     user_budget: u64,
-    output_budget: u64,
+    outputs: Option<OutputPolicy>,
     post_turn_percent: u64,
     retries: u32,
     base_bytes: Option<u64>,
@@ -53,8 +86,14 @@ struct Codex {
     prefix: Arc<str>,
     /// Total of the last usage, or the local estimate after a compaction.
     last_total: u64,
+    /// Input of the first response since the last compaction, as the provider counted it.
+    prefix_tokens: Option<u64>,
     /// Opened again since the last user message.
     reopened: bool,
+    /// The rollout: what a resume would read.
+    log: Vec<Record<Arc<Block>>>,
+    /// Blocks of the context that stand in the log.
+    logged: usize,
 }
 
 /// `min(configured, 90 % of the window)`; 0.63 takes the configured value as it is and has none of its own (facts/codex.md §1.2).
@@ -65,79 +104,9 @@ pub fn effective_limit(era: Era, window: u64, configured: Option<u64>) -> Option
     }
 }
 
-/// The user messages that a compaction keeps, oldest first, each with its place and its text parts (facts/codex.md §1.4).
-pub fn retained_user_messages(era: Era, messages: &[&str], budget: u64) -> Vec<(usize, Vec<String>)> {
-    let sizes: Vec<u64> = messages.iter().map(|m| bytes_div4_up(m)).collect();
-    let kept = newest_first(&sizes, budget);
-    messages
-        .iter()
-        .zip(kept)
-        .enumerate()
-        .filter_map(|(i, (m, k))| match k {
-            Kept::No => None,
-            Kept::Whole => Some((i, vec![(*m).to_string()])),
-            Kept::Cut(tokens) => Some((i, cut_message(era, m, tokens))),
-        })
-        .collect()
-}
-
-/// One message cut to a token budget: head, marker, tail; one part each in 0.169, one part in all before.
-pub fn cut_message(era: Era, text: &str, tokens: u64) -> Vec<String> {
-    let budget = 4 * tokens as usize;
-    let Some(cut) = middle_cut(text, budget) else { return vec![text.to_string()] };
-    let marker = format!("…{} tokens truncated…", (text.len() - budget).div_ceil(4));
-    let parts = vec![cut.head.to_string(), marker, cut.tail.to_string()];
-    if era == Era::V169 { parts } else { vec![parts.concat()] }
-}
-
-/// A tool output as it enters the history: cut in the middle, with a header that says so (facts/codex.md §3).
-pub fn cut_output(era: Era, text: &str, policy: OutputPolicy) -> String {
-    let Some(short) = shortened(text, policy) else { return text.to_string() };
-    let lines = text.lines().count();
-    let header = match era {
-        Era::V063 => format!("Total output lines: {lines}\n\n"),
-        _ => format!("Warning: truncated output (original token count: {})\nTotal output lines: {lines}\n\n", bytes_div4_up(text)),
-    };
-    format!("{header}{short}")
-}
-
-/// The second cut, when an output is recorded: without a header (facts/codex.md §3).
-pub fn cut_record(text: &str, policy: OutputPolicy) -> String {
-    shortened(text, policy).unwrap_or_else(|| text.to_string())
-}
-
-/// Head, marker and tail; `None` when the text fits.
-fn shortened(text: &str, policy: OutputPolicy) -> Option<String> {
-    let budget = match policy {
-        OutputPolicy::Bytes(n) => n,
-        OutputPolicy::Tokens(n) => 4 * n,
-    } as usize;
-    let cut = middle_cut(text, budget)?;
-    let marker = match policy {
-        OutputPolicy::Bytes(_) => format!("…{} chars truncated…", cut.removed_chars),
-        OutputPolicy::Tokens(_) => format!("…{} tokens truncated…", (text.len() - budget).div_ceil(4)),
-    };
-    Some(format!("{}{marker}{}", cut.head, cut.tail))
-}
-
-/// Unit of the limit on tool output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputPolicy {
-    /// Bytes.
-    Bytes(u64),
-    /// Tokens of four bytes.
-    Tokens(u64),
-}
-
-impl OutputPolicy {
-    /// The limit at recording: a fifth more (facts/codex.md §3).
-    fn at_recording(self) -> Self {
-        let more = |n: u64| (n * 6).div_ceil(5);
-        match self {
-            OutputPolicy::Bytes(n) => OutputPolicy::Bytes(more(n)),
-            OutputPolicy::Tokens(n) => OutputPolicy::Tokens(more(n)),
-        }
-    }
+/// The window that the program reports and fits remote compactions into: 95 % (facts/codex.md §1.2).
+pub(crate) fn usable_window(window: u64) -> u64 {
+    window * 95 / 100
 }
 
 impl Codex {
@@ -150,16 +119,24 @@ impl Codex {
         let blocks = s.context.blocks();
         let after = blocks.iter().rposition(|b| is_model_made(b)).map_or(blocks.len(), |i| i + 1);
         let last_user = blocks.iter().rposition(|b| b.kind == BlockKind::User).unwrap_or(0);
-        let reasoning = blocks[..last_user].iter().filter(|b| b.kind == BlockKind::Reasoning);
-        let tokens = |b: &Arc<Block>| estimate_item(self.era, b);
-        active_tokens(self.era, self.last_total, blocks[after..].iter().map(tokens), reasoning.map(tokens))
+        let reasoning = blocks[..last_user].iter().filter(|b| b.kind == BlockKind::Reasoning && b.opaque.is_some());
+        let added = estimate_items(self.era, &blocks[after..]);
+        active_tokens(self.era, self.last_total, [added], reasoning.map(|b| estimate_item(self.era, b)))
     }
 
     fn over(&self, s: &mut Engine, check: &'static str) -> bool {
-        let (active, Some(limit)) = (self.active(s), self.limit(s)) else { return false };
-        let over = must_compact(active, Some(limit));
+        let active = self.active(s);
+        let (used, limit, full) = if self.after_prefix {
+            // The configured limit is not capped here; the usable window is a stop of its own (facts/codex.md §1.2).
+            let used = active.saturating_sub(self.prefix_tokens.unwrap_or(active));
+            (used, self.configured.or(self.limit(s)), active >= usable_window(s.model.window))
+        } else {
+            (active, self.limit(s), false)
+        };
+        let over = full || must_compact(used, limit);
         if over {
-            s.trigger(check, active, limit);
+            let reached = if full { usable_window(s.model.window) } else { active - used + limit.unwrap_or(0) };
+            s.trigger(check, active, reached);
         }
         over
     }
@@ -170,10 +147,11 @@ impl Codex {
         if self.remote {
             return self.remote_replacement(s, phase, &reply);
         }
-        let answer = match last_text(&reply).or_else(|| last_assistant(s)) {
+        let answer = match last_text(&reply) {
             Some(a) => a,
+            // Only here an empty answer is an error (facts/codex.md §1.1).
             None if phase == Phase::PostTurn => return Err("the summary was empty".into()),
-            None => String::new(),
+            None => last_assistant(s).unwrap_or_default(),
         };
         let text: Arc<str> = format!("{}\n{answer}", self.prefix).into();
         let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
@@ -199,105 +177,113 @@ impl Codex {
     }
 
     fn replace(&mut self, s: &mut Engine, phase: Phase, mechanism: &'static str, summary: Arc<Block>) -> Result<(), String> {
-        let blocks = self.replacement(s, summary);
+        self.write_down(s);
+        let blocks = self.replacement(s.context.blocks(), &s.fixed.context, &summary);
         // Calls go together with their results, so the edit is always valid.
         s.compacted(CompactionKind::Summarise, mechanism, phase, blocks).map_err(|e| e.to_string())?;
-        self.last_total = self.estimate_context(s);
-        s.note(Event::Estimated(self.last_total));
+        // Local compactions leave their result in the rollout only in 0.169 (facts/codex.md §4).
+        let stored = self.remote || self.era == Era::V169;
+        let replacement = stored.then(|| s.context.blocks().to_vec());
+        self.log.push(Record::Compacted { summary, replacement });
+        self.logged = s.context.blocks().len();
+        self.prefix_tokens = None;
+        let estimate = self.estimate_context(s);
+        self.count(estimate);
+        s.note(Event::Estimated(estimate));
         Ok(())
     }
 
-    /// Asks for the summary; the oldest item goes each time that the request is refused as too long.
+    fn replacement(&self, before: &[Arc<Block>], context: &[Arc<Block>], summary: &Arc<Block>) -> Vec<Arc<Block>> {
+        let users = kept_users(self.era, before, self.user_budget, self.remote);
+        layout(self.era, before, context, users, summary.clone())
+    }
+
+    /// Asks for the summary. What is refused as too long is sent again without its oldest item; where the provider compacts it was
+    /// made to fit before, and a refusal is final (facts/codex.md §1.5, §2).
     async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> Result<Reply, String> {
-        let asks = if self.remote {
-            Draft::synthetic(BlockKind::CompactionTrigger, Role::User, "")
+        let (asks, retries) = if self.remote {
+            (Draft::synthetic(BlockKind::CompactionTrigger, Role::User, ""), self.retries.min(MOST_REMOTE_RETRIES))
         } else {
-            Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone())
+            (Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()), self.retries)
         };
         let prompt = asks.build(MessageId(u32::MAX), vec![]);
         let mut items = s.context.blocks().to_vec();
+        if self.remote {
+            let (base, usable) = (self.base_tokens(s), usable_window(s.model.window));
+            match self.era {
+                Era::V169 => blank_trailing_outputs(self.era, &mut items, base, usable),
+                _ => drop_trailing_outputs(self.era, &mut items, base, usable),
+            }
+        }
         let mut attempts = 0;
         loop {
-            let mut blocks = items.clone();
+            let mut blocks = normalised(&items);
             blocks.push(prompt.clone());
             let request = s.summary_request(phase, blocks, self.remote);
             match s.send(&request).await {
                 Ok(reply) => return Ok(reply),
                 Err(e) if e.is_overflow() => {
                     attempts = 0;
-                    if !remove_first(&mut items) {
-                        self.last_total = s.model.window;
+                    if self.remote || !remove_first(&mut items) {
+                        self.count(s.model.window);
                         return Err(format!("the summary request does not fit: {e}"));
                     }
                 }
-                Err(_) if attempts < self.retries => attempts += 1,
+                Err(e) if self.remote && e.kind == ErrorKind::Invalid => return Err(e.to_string()),
+                Err(_) if attempts < retries => attempts += 1,
                 Err(e) => return Err(e.to_string()),
             }
         }
     }
 
-    /// The history after a compaction: user messages, context where this version puts it, the summary last.
-    fn replacement(&self, s: &Engine, summary: Arc<Block>) -> Vec<Arc<Block>> {
-        let blocks = s.context.blocks();
-        let mut users = self.kept_users(blocks);
-        let context = s.fixed.context.iter().cloned();
-        let mut out: Vec<Arc<Block>> = blocks.iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
-        match (self.era, users.pop()) {
-            (Era::V169, Some(last)) => {
-                out.append(&mut users);
-                out.extend(context);
-                out.push(last);
-            }
-            (_, last) => {
-                out.extend(context);
-                out.append(&mut users);
-                out.extend(last);
-            }
-        }
-        out.push(summary);
-        out
-    }
-
-    fn kept_users(&self, blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
-        let users: Vec<&Arc<Block>> = blocks.iter().filter(|b| matches!(b.kind, BlockKind::User | BlockKind::Image)).collect();
-        let texts: Vec<&str> = users.iter().map(|b| &*b.text).collect();
-        retained_user_messages(self.era, &texts, self.user_budget)
-            .into_iter()
-            .map(|(i, parts)| {
-                let text = parts.concat();
-                if text == texts[i] {
-                    return users[i].clone();
-                }
-                let mut at = 0;
-                let splits = parts[..parts.len() - 1].iter().map(|p| {
-                    at += p.len();
-                    at
-                });
-                let splits: Vec<usize> = splits.collect();
-                users[i].redraft(|d| {
-                    d.text = text.into();
-                    d.splits = splits;
-                    d.form = Form::Truncated;
-                })
-            })
-            .collect()
+    fn base_tokens(&self, s: &Engine) -> u64 {
+        let blocks = s.context.blocks().iter();
+        bytes_estimate(self.base_bytes.unwrap_or_else(|| blocks.filter(|b| b.kind == BlockKind::Base).map(|b| b.bytes() as u64).sum()))
     }
 
     /// The program's own estimate of base and history.
     fn estimate_context(&self, s: &Engine) -> u64 {
-        let blocks = s.context.blocks();
-        let base: u64 = blocks.iter().filter(|b| b.kind == BlockKind::Base).map(|b| b.bytes() as u64).sum();
-        let items = blocks.iter().filter(|b| b.kind != BlockKind::Base).map(|b| estimate_item(self.era, b));
-        history_estimate(self.base_bytes.unwrap_or(base), items)
+        self.base_tokens(s) + estimate_items(self.era, s.context.blocks())
+    }
+
+    /// Takes note of tokens in use, as a `token_count` line does.
+    fn count(&mut self, total: u64) {
+        self.last_total = total;
+        self.log.push(Record::Counted { total });
+    }
+
+    /// Brings the log up to date with what the conversation added.
+    fn write_down(&mut self, s: &Engine) {
+        let new = s.context.blocks().iter().skip(self.logged);
+        // Images of tools stand in the user's place too.
+        let of_user = |b: &Block| s.history.get(b.message).is_some_and(|m| m.role == Role::User && !m.synthetic);
+        let user = |b: &Block| matches!(b.kind, BlockKind::User | BlockKind::Image) && of_user(b);
+        self.log.extend(new.map(|b| Record::Item { item: b.clone(), user: user(b) }));
+        self.logged = s.context.blocks().len();
+    }
+
+    /// Shows what the log says, as a session does that is opened again.
+    fn reopen(&mut self, s: &mut Engine) -> Option<u64> {
+        let context = s.fixed.context.clone();
+        let resumed = reconstruct(&self.log, |before, summary| self.replacement(before, &context, summary));
+        // Every call stands in the log before its output.
+        let _ = s.context.set(resumed.items);
+        self.logged = s.context.blocks().len();
+        resumed.last_total
     }
 }
 
 fn is_model_made(b: &Block) -> bool {
-    matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
+    matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call | BlockKind::Compaction)
 }
 
+/// The last message of an answer that says anything.
 fn last_text(reply: &Reply) -> Option<String> {
-    reply.text().filter(|t| !t.is_empty())
+    let text = |p: &ReplyPart| match p {
+        ReplyPart::Text(t) if !t.is_empty() => Some(t.to_string()),
+        _ => None,
+    };
+    reply.parts.iter().rev().find_map(text)
 }
 
 /// Without an answer the previous reply stands in for the summary, as the program does (facts/codex.md §1.4).
@@ -305,62 +291,30 @@ fn last_assistant(s: &Engine) -> Option<String> {
     s.context.blocks().iter().rev().find(|b| b.kind == BlockKind::Assistant).map(|b| b.text.to_string())
 }
 
-/// A call whose program was killed gets a synthetic output right behind it (facts §3, normalize.rs).
-fn answer_aborted_calls(s: &mut Engine) {
-    let blocks = s.context.blocks();
-    let answered: HashSet<&str> = blocks.iter().filter(|b| b.kind == BlockKind::Output).filter_map(|b| b.call_id()).collect();
-    let open: Vec<usize> = (0..blocks.len())
-        .filter(|&i| blocks[i].kind == BlockKind::Call && !blocks[i].call_id().is_some_and(|id| answered.contains(id)))
-        .collect();
-    for i in open.into_iter().rev() {
-        let call = s.context.blocks()[i].call.clone();
-        let block = s.synthetic(BlockKind::Output, Role::Tool, "aborted", vec![]).redraft(|d| d.call = call);
-        // Adding the partner of a call separates nothing.
-        let _ = s.context.apply(Edit::Insert(i + 1, block));
-    }
-}
-
-/// Removes the first item that is not the base, with its partner; false when nothing is left.
-fn remove_first(items: &mut Vec<Arc<Block>>) -> bool {
-    let Some(first) = items.iter().position(|b| b.kind != BlockKind::Base) else { return false };
-    let gone = items.remove(first);
-    if let Some(id) = gone.call_id()
-        && let Some(partner) = items.iter().position(|b| b.call_id() == Some(id))
-    {
-        items.remove(partner);
-    }
-    true
-}
-
 #[async_trait]
 impl Strategy for Codex {
-    fn admit(&self, mut raw: Draft) -> Draft {
-        if raw.kind == BlockKind::Output && self.output_budget > 0 {
-            let policy = OutputPolicy::Tokens(self.output_budget);
-            let cut = cut_record(&cut_output(self.era, &raw.text, policy), policy.at_recording());
-            if cut != *raw.text {
-                raw.form = Form::Truncated;
-                raw.text = cut.into();
-            }
-        }
-        raw
+    fn admit(&self, raw: Draft) -> Draft {
+        cut_draft(self.era, self.outputs, raw)
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
-        let role = if self.era == Era::V169 { Role::Developer } else { Role::Instructions };
-        for b in &s.fixed.base.clone() {
-            s.context.push(b.redraft(|d| d.role = role));
-        }
-        for b in &s.fixed.context.clone() {
-            s.context.push(b.clone());
-        }
+        (self.last_total, self.prefix_tokens, self.reopened) = (0, None, false);
+        (self.log, self.logged) = (Vec::new(), 0);
+        show_fixed(self.era, s);
     }
 
-    async fn on_restart(&mut self, _s: &mut Engine) {
+    async fn on_restart(&mut self, s: &mut Engine) {
+        self.write_down(s);
+        let total = self.reopen(s);
+        // 0.63 forgets what was counted (facts/codex.md §1.1); the size of the prefix is found anew in every version (§1.2).
+        self.last_total = total.filter(|_| self.era != Era::V063).unwrap_or(0);
+        self.prefix_tokens = None;
         self.reopened = true;
     }
 
     async fn on_user(&mut self, s: &mut Engine, msg: &Incoming) -> Flow {
+        self.write_down(s);
+        self.log.push(Record::TurnStarted);
         if std::mem::take(&mut self.reopened) && self.era == Era::V104 {
             // This version shows the context again after a resume, and counts it (facts/codex.md §8).
             for b in &s.fixed.context.clone() {
@@ -371,19 +325,24 @@ impl Strategy for Codex {
             && self.over(s, "pre_turn")
             && let Err(e) = self.compaction(s, Phase::PreTurn).await
         {
-            s.record_user(self, msg);
+            if self.era == Era::V169 {
+                s.record_user(self, msg);
+            } else {
+                // 0.104 records the message only after the compaction: the model never sees it, our log does.
+                s.history.append(msg.key.clone(), Role::User, msg.parts.clone(), false);
+            }
             return Flow::FailTurn(e);
         }
         Flow::Proceed
     }
 
-    async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        answer_aborted_calls(s);
-        Flow::Proceed
+    fn request(&mut self, s: &Engine) -> Request {
+        Request { blocks: normalised(s.context.blocks()), ..s.sample_request() }
     }
 
     async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
-        self.last_total = reply.usage.total();
+        self.prefix_tokens.get_or_insert(reply.usage.prompt());
+        self.count(reply.usage.total());
         Flow::Proceed
     }
 
@@ -403,7 +362,7 @@ impl Strategy for Codex {
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         if e.is_overflow() {
-            self.last_total = s.model.window;
+            self.count(s.model.window);
             return Flow::FailTurn(format!("the model's context window is full: {e}"));
         }
         if attempt <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
@@ -412,16 +371,70 @@ impl Strategy for Codex {
     async fn after_turn(&mut self, s: &mut Engine) {
         let threshold = s.model.window * self.post_turn_percent / 100;
         let active = self.active(s);
-        if self.post_turn_percent > 0 && active >= threshold {
+        if self.era == Era::V169 && self.post_turn_percent > 0 && active >= threshold {
             s.trigger("post_turn", active, threshold);
             // A failure here must leave the finished turn alone (facts/codex.md §1.1).
             let _ = self.compaction(s, Phase::PostTurn).await;
         }
     }
 
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.write_down(s);
+        let item = |r: &Record<Arc<Block>>| match r {
+            Record::Item { item, user: true } if item.message > to => Some(item.message),
+            _ => None,
+        };
+        let mut taken_back: Vec<MessageId> = surviving(&self.log).into_iter().filter_map(|i| item(&self.log[i])).collect();
+        taken_back.dedup();
+        self.log.push(Record::RolledBack { turns: taken_back.len() });
+        self.reopen(s);
+        // The program goes back by whole turns; a session may ask for less of one.
+        let said = |b: &Block| b.message > to && !b.origin.is_empty() && !matches!(b.kind, BlockKind::Summary | BlockKind::Compaction);
+        let kept: Vec<Arc<Block>> = s.context.blocks().iter().filter(|b| !said(b)).cloned().collect();
+        if kept.len() < s.context.blocks().len() && s.context.set(kept).is_ok() {
+            // To a resume this is like a compaction: from here on the history is this.
+            let replacement = Some(s.context.blocks().to_vec());
+            let summary = Draft::synthetic(BlockKind::Marker, Role::User, "").build(to, vec![]);
+            self.log.push(Record::Compacted { summary, replacement });
+            self.logged = s.context.blocks().len();
+        }
+        self.prefix_tokens = None;
+        let estimate = self.estimate_context(s);
+        self.count(estimate);
+    }
+
     async fn compact(&mut self, s: &mut Engine, _instructions: Option<&str>) -> Result<(), Unsupported> {
+        self.write_down(s);
+        self.log.push(Record::TurnStarted);
         // A failed manual compaction changes nothing and is shown to the user.
         let _ = self.compaction(s, Phase::StandaloneTurn).await;
         Ok(())
     }
 }
+
+/// A tool output cut as this version cuts it.
+pub(crate) fn cut_draft(era: Era, policy: Option<OutputPolicy>, mut raw: Draft) -> Draft {
+    if let (BlockKind::Output, Some(policy)) = (raw.kind, policy) {
+        let cut = cut_on_arrival(era, &raw.text, policy);
+        if cut != *raw.text {
+            raw.form = Form::Truncated;
+            raw.text = cut.into();
+        }
+    }
+    raw
+}
+
+/// Base instructions where this version puts them, then the context.
+pub(crate) fn show_fixed(era: Era, s: &mut Engine) {
+    let role = if era == Era::V169 { Role::Developer } else { Role::Instructions };
+    for b in &s.fixed.base.clone() {
+        s.context.push(b.redraft(|d| d.role = role));
+    }
+    for b in &s.fixed.context.clone() {
+        s.context.push(b.clone());
+    }
+}
+
+#[cfg(test)]
+#[path = "codex_tests.rs"]
+mod tests;

@@ -19,6 +19,21 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             source: "facts/codex.md §1.2, model_auto_compact_token_limit",
         },
         Setting {
+            name: "limit_scope",
+            kind: Kind::Choice(&["total", "body_after_prefix"]),
+            default: Default::Word("total"),
+            help: "what the limit counts: all tokens in use, or those beyond the first input that the provider reported since the last \
+                   compaction, with 95 % of the window as a stop of its own",
+            source: "facts/codex.md §1.2, model_auto_compact_token_limit_scope",
+        },
+        Setting {
+            name: "compact_prompt",
+            kind: Kind::Text,
+            default: Default::Auto,
+            help: "what is asked of the model instead of the built-in prompt",
+            source: "facts/codex.md §1.3, compact_prompt (verified by za_custom_prompt)",
+        },
+        Setting {
             name: "user_message_tokens",
             kind: Kind::Tokens,
             default: Default::Int(20_000),
@@ -28,23 +43,32 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         Setting {
             name: "tool_output_tokens",
             kind: Kind::Tokens,
-            default: Default::Int(10_000),
-            help: "tool output longer than this is cut in the middle on its way in; 0 = never",
-            source: "facts/codex.md §3, truncation_policy of every bundled model",
+            default: Default::Auto,
+            help: "tool output longer than this is cut in the middle on its way in, at four bytes a token; auto = 10,000 in the unit of \
+                   tool_output_policy, 0 = never",
+            source: "facts/codex.md §3, tool_output_token_limit over the model's truncation_policy",
+        },
+        Setting {
+            name: "tool_output_policy",
+            kind: Kind::Choice(&["tokens", "bytes"]),
+            default: Default::Word("tokens"),
+            help: "unit in which tool output is limited: tokens for the models that the program knows, bytes for all others",
+            source: "facts/codex.md §3, truncation_policy of bundled and of unknown models",
         },
         Setting {
             name: "post_turn_percent",
             kind: Kind::Percent,
             default: Default::Int(0),
-            help: "per cent of the window from which a finished turn is followed by a compaction; 0 = off",
+            help: "per cent of the window from which a finished turn is followed by a compaction (0.169 only); 0 = off",
             source: "facts/codex.md §1.1, model_post_turn_compact_threshold_percent",
         },
         Setting {
             name: "stream_retries",
             kind: Kind::Count,
             default: Default::Int(5),
-            help: "further attempts after a failed request",
-            source: "facts/codex.md §1.5, stream_max_retries",
+            help: "further attempts after a request that failed for another reason than its length, 100 at most; 2 at most where the \
+                   provider compacts",
+            source: "facts/codex.md §1.5 and §2, stream_max_retries",
         },
         Setting {
             name: "remote",
@@ -66,6 +90,17 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             default: Default::Auto,
             help: "size of the base instructions in the local estimate; auto = their size as sent",
             source: "facts/codex.md §3: the estimate uses the text of session_meta, which may be longer than the one sent",
+        },
+        Setting {
+            name: "as_described",
+            kind: Kind::Choice(&["off", "trim95", "handoff"]),
+            default: Default::Word("off"),
+            help: "follow a published description instead of the program. trim95: above 95 % of the window the oldest items are removed, \
+                   no summary (in fact it summarises at 90 %, and removes items only inside a refused summary request). handoff: system \
+                   prompt, the user's messages and an assistant message with the note, then trimming from the head if that is not enough (in \
+                   fact the note is a user message behind a fixed prefix, the context is rebuilt before the last user message, and nothing \
+                   is trimmed after a compaction)",
+            source: "seeds/000 and seeds/003 (trim95), seeds/002 (handoff); facts/codex.md §6",
         },
     ],
     matrix: Matrix {

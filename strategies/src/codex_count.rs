@@ -1,5 +1,7 @@
 //! Codex CLI's local token estimates, by version (facts/codex.md §3).
 
+use std::sync::Arc;
+
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::tokens::json_escapes;
 
@@ -28,18 +30,40 @@ impl Era {
 /// Bytes that stand for an image (facts/codex.md §3).
 const IMAGE_BYTES: u64 = 7_373;
 
-/// Tokens of one item.
+/// Tokens of one item that is one block.
 pub fn estimate_item(era: Era, b: &Block) -> u64 {
-    if let Some(opaque) = &b.opaque {
+    estimate_group(era, std::iter::once(b))
+}
+
+/// Tokens of items, each rounded up on its own. Base instructions are not among them.
+pub fn estimate_items(era: Era, blocks: &[Arc<Block>]) -> u64 {
+    let items = item_groups(blocks).filter(|g| g[0].kind != BlockKind::Base);
+    items.map(|g| estimate_group(era, g.iter().map(|b| &**b))).sum()
+}
+
+/// Blocks that are one item: the texts and images of one user message, a tool output and the images that came with it.
+pub(crate) fn item_groups(blocks: &[Arc<Block>]) -> impl Iterator<Item = &[Arc<Block>]> {
+    blocks.chunk_by(|a, b| {
+        let joins = match a.kind {
+            BlockKind::User | BlockKind::Image => matches!(b.kind, BlockKind::User | BlockKind::Image),
+            BlockKind::Output => b.kind == BlockKind::Image,
+            _ => false,
+        };
+        joins && a.message == b.message
+    })
+}
+
+fn estimate_group<'a>(era: Era, mut item: impl Iterator<Item = &'a Block> + Clone) -> u64 {
+    if let Some(opaque) = item.clone().find_map(|b| b.opaque.as_ref()) {
         return encrypted_estimate(opaque.len() as u64);
     }
-    if b.kind == BlockKind::Image {
-        return bytes_estimate(IMAGE_BYTES);
-    }
-    match era {
-        Era::V169 => bytes_estimate(text_bytes(b)),
-        _ => bytes_estimate(json_bytes(b)),
-    }
+    let Some(first) = item.next() else { return 0 };
+    let bytes = match era {
+        Era::V169 => visible_bytes(first) + item.map(visible_bytes).sum::<u64>(),
+        // One more content part each, and a comma.
+        _ => json_bytes(first) + item.map(|b| 1 + part_bytes(b)).sum::<u64>(),
+    };
+    bytes_estimate(bytes)
 }
 
 /// Bytes of an item as tokens: of its text in 0.169, of its JSON form before.
@@ -71,10 +95,11 @@ pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
     limit.is_some_and(|l| active >= l)
 }
 
-fn text_bytes(b: &Block) -> u64 {
+fn visible_bytes(b: &Block) -> u64 {
     let call = b.call.as_ref();
     match b.kind {
         BlockKind::Reasoning => 0,
+        BlockKind::Image => IMAGE_BYTES,
         BlockKind::Call => b.bytes() as u64 + call.map_or(0, |c| c.name.len() as u64),
         BlockKind::Output => b.bytes() as u64 + call.map_or(0, |c| c.id.len() as u64),
         _ => b.bytes() as u64,
@@ -93,18 +118,25 @@ fn json_bytes(b: &Block) -> u64 {
         }
         BlockKind::Output => r#"{"type":"function_call_output","call_id":,"output":}"#.len() as u64 + escaped(id) + escaped(&b.text),
         _ => {
-            let part = if b.role == Role::Assistant { r#"{"type":"output_text","text":}"# } else { r#"{"type":"input_text","text":}"# };
             let role = match b.role {
                 Role::Assistant => "assistant",
                 Role::Developer => "developer",
                 Role::System => "system",
                 _ => "user",
             };
-            let parts: Vec<u64> = b.parts().map(|p| part.len() as u64 + escaped(p)).collect();
-            let commas = parts.len() as u64 - 1;
-            r#"{"type":"message","role":"","content":[]}"#.len() as u64 + role.len() as u64 + parts.iter().sum::<u64>() + commas
+            r#"{"type":"message","role":"","content":[]}"#.len() as u64 + role.len() as u64 + part_bytes(b)
         }
     }
+}
+
+/// The JSON form of a block's content parts, commas between them.
+fn part_bytes(b: &Block) -> u64 {
+    if let Some(m) = &b.media {
+        return r#"{"type":"input_image","image_url":}"#.len() as u64 + serde_escape(&m.url);
+    }
+    let part = if b.role == Role::Assistant { r#"{"type":"output_text","text":}"# } else { r#"{"type":"input_text","text":}"# };
+    let parts: Vec<u64> = b.parts().map(|p| part.len() as u64 + serde_escape(p)).collect();
+    parts.iter().sum::<u64>() + parts.len() as u64 - 1
 }
 
 /// Length of a text as a JSON string, quotes included.
@@ -115,8 +147,7 @@ fn serde_escape(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::block::{CallRef, Draft, MessageId};
-    use std::sync::Arc;
+    use ctxbench_core::block::{CallRef, Draft, Media, MessageId};
 
     fn output(bytes: usize, id: &str) -> Arc<Block> {
         let mut d = Draft::text(BlockKind::Output, Role::Tool, "x".repeat(bytes));
@@ -135,6 +166,20 @@ mod tests {
         let b = Draft::text(BlockKind::User, Role::User, "U1 read small").build(MessageId(0), vec![]);
         let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"U1 read small"}]}"#;
         assert_eq!(estimate_item(Era::V104, &b), (json.len() as u64).div_ceil(4));
+    }
+
+    #[test]
+    fn text_and_image_of_one_message_are_one_item() {
+        let message = |m: u32| {
+            let mut image = Draft::text(BlockKind::Image, Role::User, "");
+            image.media = Some(Arc::new(Media { media_type: "image/png".into(), url: "data:x".into(), name: None }));
+            [Draft::text(BlockKind::User, Role::User, "abc").build(MessageId(m), vec![]), image.build(MessageId(m), vec![])]
+        };
+        // facts/codex.md §3: an image is 7,373 bytes; with three of text 7,376 = 4 × 1,844.
+        assert_eq!(estimate_items(Era::V169, &message(1)), 1_844);
+        assert_eq!(estimate_items(Era::V169, &[message(1), message(2)].concat()), 3_688);
+        let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"abc"},{"type":"input_image","image_url":"data:x"}]}"#;
+        assert_eq!(estimate_items(Era::V104, &message(1)), (json.len() as u64).div_ceil(4));
     }
 
     #[test]

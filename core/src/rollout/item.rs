@@ -90,6 +90,13 @@ pub enum Content {
     Other(Value),
 }
 
+impl Content {
+    /// An image by its address.
+    pub fn image(url: &str) -> Content {
+        Content::Other(serde_json::json!({"type": "input_image", "image_url": url}))
+    }
+}
+
 impl Item {
     /// A message of plain texts; the assistant's are output, all others input.
     pub fn message(role: &str, texts: impl IntoIterator<Item = String>) -> Item {

@@ -46,6 +46,7 @@ fn known_settings(agent: &str) -> &'static [&'static str] {
             "tool_output_policy",
             "compact_prompt",
             "post_turn_threshold_percent",
+            "limit_scope",
             "model",
             "remote",
             "provider_name",
@@ -87,6 +88,7 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             given("auto_compact_limit", case.settings.get("auto_compact_token_limit").and_then(number));
             given("stream_retries", case.settings.get("stream_max_retries").and_then(number));
             given("post_turn_percent", case.settings.get("post_turn_threshold_percent").and_then(number));
+            given("limit_scope", case.settings.get("limit_scope").and_then(Value::as_str).map(str::to_string));
             let base = case.fixed.iter().find(|f| f["kind"] == "base");
             given("base_estimate_bytes", base.and_then(|b| b.get("estimate_bytes")).and_then(number));
             format!("codex@{}", case.version.trim_end_matches(".0"))
