@@ -132,6 +132,21 @@ mod tests {
         Rollout { lines: payloads.into_iter().map(line).collect(), unreadable: Vec::new() }
     }
 
+    /// Written to a file and read again.
+    fn stored(payloads: Vec<Payload>) -> Rollout {
+        use ctxbench_core::rollout::{SessionMeta, Writer};
+        let home = std::env::temp_dir().join(format!("ctxbench-codex-rollout-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&home);
+        let meta = SessionMeta { id: "s".into(), cli_version: "0.169.0".into(), ..SessionMeta::default() };
+        let mut file = Writer::create(&home, meta, Box::new(|| 0)).unwrap();
+        for p in payloads {
+            file.append(p).unwrap();
+        }
+        let read = Rollout::read(file.path()).unwrap();
+        std::fs::remove_dir_all(&home).unwrap();
+        read
+    }
+
     fn session() -> Rollout {
         let said = |i: Item| Payload::ResponseItem(i);
         let compacted = |m: &str| Payload::Compacted(Compacted { message: m.into(), ..Compacted::default() });
@@ -176,5 +191,40 @@ mod tests {
         let said = |t: &str| Payload::ResponseItem(user(t));
         let file = rollout(vec![said("OLD"), said(&big), Payload::Compacted(Compacted { message: "P\nS".into(), ..Compacted::default() })]);
         assert_eq!(resume(Era::V063, &file, &[], "P", 20_000).items, [user(&big), user("P\nS")]);
+    }
+
+    #[test]
+    fn a_session_in_memory_and_its_file_go_on_alike() {
+        use ctxbench_core::block::{CallRef, Draft, Media, MessageId};
+        use ctxbench_core::rollout::reconstruct;
+        let block = |kind, role, message: u32, text: &str| Draft::text(kind, role, text).build(MessageId(message), vec![]);
+        let call = |kind, role, id: &str| {
+            let call = Some(Arc::new(CallRef { id: id.into(), name: "exec".into() }));
+            Draft { call, ..Draft::text(kind, role, "{}") }.build(MessageId(7), vec![])
+        };
+        let image = Some(Arc::new(Media { media_type: "image/png".into(), url: "data:x".into(), name: None }));
+        let image = Draft { media: image, ..Draft::text(BlockKind::Image, Role::User, "") }.build(MessageId(1), vec![]);
+        let thought = Draft { opaque: Some("QUJD".into()), ..Draft::text(BlockKind::Reasoning, Role::Assistant, "") };
+        let (base, context) = (block(BlockKind::Base, Role::Developer, 0, "B"), block(BlockKind::Context, Role::Developer, 0, "C"));
+        let (first, second) = (block(BlockKind::User, Role::User, 1, "U1"), block(BlockKind::User, Role::User, 9, "U2"));
+        let summary = block(BlockKind::Summary, Role::User, 8, "P\nS");
+        let says = |item: &Arc<Block>, user| Record::Item { item: item.clone(), user };
+        let replacement = vec![base.clone(), context.clone(), first.clone(), image.clone(), summary.clone()];
+        let mut log = vec![says(&base, false), says(&context, false), Record::TurnStarted, says(&first, true), says(&image, true)];
+        log.push(Record::Counted { total: 5_250 });
+        log.extend(
+            [thought.build(MessageId(6), vec![]), call(BlockKind::Call, Role::Assistant, "c"), call(BlockKind::Output, Role::Tool, "c")]
+                .map(|b| says(&b, false)),
+        );
+        log.extend([Record::TurnStarted, Record::Compacted { summary, replacement: Some(replacement) }, Record::Counted { total: 6_030 }]);
+        log.push(says(&second, true));
+        for expected in [vec!["C", "U1", "P\nS", "U2"], vec!["C", "U1"]] {
+            let in_memory = reconstruct(&log, |before, _| before.to_vec());
+            let from_file = resume(Era::V169, &stored(lines(&log)), &[], "P", 20_000);
+            assert_eq!(from_file.items, items(&in_memory.items));
+            assert_eq!(from_file.last_total, in_memory.last_total);
+            assert_eq!(from_file.items.iter().filter_map(Item::text).collect::<Vec<_>>(), expected);
+            log.push(Record::RolledBack { turns: 1 });
+        }
     }
 }
