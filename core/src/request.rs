@@ -105,6 +105,12 @@ pub enum ServerEdit {
         /// Return after the summary instead of going on.
         pause: bool,
     },
+    /// `cache_edits`: the results of these calls are left out of what the model sees, and the cached prefix stays valid
+    /// (facts/claude-code-and-apis.md §1.2, grade C; its shape on the wire is not published).
+    CacheEdits {
+        /// Calls whose results go.
+        results: Vec<Arc<str>>,
+    },
 }
 
 /// One request to a model.

@@ -39,6 +39,11 @@ pub(crate) fn write(o: &mut Vec<u8>, e: &ServerEdit) {
                 field(o, ",\"instructions\":", i);
             }
         }
+        ServerEdit::CacheEdits { results } => {
+            raw(o, "{\"type\":\"cache_edits\",\"delete\":[");
+            list(o, results, |o, x| string(o, x));
+            o.push(b']');
+        }
     }
     o.push(b'}');
 }
@@ -60,6 +65,7 @@ struct Edit {
     exclude_tools: Option<Vec<String>>,
     pause_after_compaction: Option<bool>,
     instructions: Option<Text>,
+    delete: Option<Vec<Text>>,
 }
 
 #[derive(Deserialize)]
@@ -82,7 +88,7 @@ impl Amount {
 impl Management {
     /// Defaults as documented: clear from 100,000 tokens keeping 3 tool uses, compact from 150,000.
     pub(crate) fn edits(self) -> Result<Vec<ServerEdit>, WireError> {
-        const KNOWN: &str = "clear_tool_uses_20250919, compact_20260112, clear_thinking_20251015 that keeps all";
+        const KNOWN: &str = "clear_tool_uses_20250919, compact_20260112, cache_edits, clear_thinking_20251015 that keeps all";
         let mut edits = Vec::new();
         for e in self.edits {
             let keep = e.keep.as_ref().map(|k| k.get("value").or_else(|| k.get("type")).unwrap_or(k));
@@ -98,6 +104,7 @@ impl Management {
                     instructions: e.instructions.map(|t| t.0),
                     pause: e.pause_after_compaction.unwrap_or(false),
                 },
+                "cache_edits" => ServerEdit::CacheEdits { results: e.delete.unwrap_or_default().into_iter().map(|t| t.0).collect() },
                 "clear_thinking_20251015" if keep.is_some_and(|k| k == "all") => continue,
                 _ => return Err(WireError::Unsupported { what: "context edit", value: e.kind, known: KNOWN }),
             });

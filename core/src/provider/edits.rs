@@ -1,6 +1,6 @@
 //! Context editing on the provider's side: which tool results go. The server applies it; clients and measurements need to know what it left.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::block::{Block, BlockKind, Form};
@@ -68,9 +68,28 @@ pub fn cleared_view(blocks: &[Arc<Block>], count: usize) -> Vec<Arc<Block>> {
         .collect()
 }
 
+/// A view without the results that `cache_edits` takes out, as the provider shows it to the model.
+pub fn without_results(blocks: Vec<Arc<Block>>, edits: &[ServerEdit]) -> Vec<Arc<Block>> {
+    let gone: HashSet<&str> = edits.iter().flat_map(deleted_results).map(|id| &**id).collect();
+    if gone.is_empty() {
+        return blocks;
+    }
+    let deleted = |b: &Block| b.kind == BlockKind::Output && b.call_id().is_some_and(|id| gone.contains(id));
+    blocks.into_iter().map(|b| if deleted(&b) { b.altered(Form::Cleared, CLEARED) } else { b }).collect()
+}
+
+/// Calls whose results an edit takes out of the cached prefix.
+pub fn deleted_results(edit: &ServerEdit) -> &[Arc<str>] {
+    match edit {
+        ServerEdit::CacheEdits { results } => results,
+        _ => &[],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::{CallRef, Draft, MessageId, Role};
 
     #[test]
     fn keeps_the_newest_and_needs_enough() {
@@ -79,5 +98,16 @@ mod tests {
         assert_eq!(clear_tool_uses(100, &[10; 5], rule), (2, 20));
         assert_eq!(clear_tool_uses(100, &[10; 3], rule), (0, 0));
         assert_eq!(clear_tool_uses(100, &[10; 5], ClearRule { at_least: 21, ..rule }), (0, 0));
+    }
+    #[test]
+    fn deleted_results_are_the_named_ones_only() {
+        let output = |id: &str| {
+            let mut d = Draft::text(BlockKind::Output, Role::Tool, id);
+            d.call = Some(Arc::new(CallRef { id: id.into(), name: "t".into() }));
+            d.build(MessageId(0), vec![])
+        };
+        let edits = [ServerEdit::CacheEdits { results: vec!["b".into()] }];
+        let shown: Vec<String> = without_results(vec![output("a"), output("b")], &edits).iter().map(|b| b.text.to_string()).collect();
+        assert_eq!(shown, ["a", CLEARED]);
     }
 }

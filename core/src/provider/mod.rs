@@ -24,7 +24,7 @@ mod wire_properties;
 mod wire_tests;
 
 pub use cache::{CacheUse, PromptCache};
-pub use edits::{CLEARED, ClearRule, clear_tool_uses, cleared_view, will_clear};
+pub use edits::{CLEARED, ClearRule, clear_tool_uses, cleared_view, deleted_results, will_clear, without_results};
 pub use models::{CacheRule, Capabilities, DEFAULT_MODEL, Latency, Model, Prices, Provider, UnknownModel, Wire, catalogue, find};
 pub use price::{Cost, cost, cost_with_read_share};
 pub use prompt::{Content, Item, Prompt, billed_tokens};

@@ -40,7 +40,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     o.push(b']');
     let threshold = request.server_edits.iter().find_map(|e| match e {
         ServerEdit::Compact { trigger, .. } => Some(*trigger),
-        ServerEdit::ClearToolUses { .. } => None,
+        ServerEdit::ClearToolUses { .. } | ServerEdit::CacheEdits { .. } => None,
     });
     if let Some(n) = threshold {
         raw(o, ",\"context_management\":[{\"type\":\"compaction\",\"compact_threshold\":");

@@ -100,7 +100,9 @@ fn edits() -> impl Strategy<Value = Vec<ServerEdit>> {
         instructions: i.map(Arc::from),
         pause,
     });
-    (prop::option::of(clear), prop::option::of(compact)).prop_map(|(a, b)| a.into_iter().chain(b).collect())
+    let deleted = prop::collection::vec(id().prop_map(Arc::from), 0..3).prop_map(|results| ServerEdit::CacheEdits { results });
+    (prop::option::of(clear), prop::option::of(compact), prop::option::of(deleted))
+        .prop_map(|(a, b, c)| a.into_iter().chain(b).chain(c).collect())
 }
 
 fn request(wire: Wire) -> impl Strategy<Value = Request> {

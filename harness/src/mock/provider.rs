@@ -2,7 +2,7 @@
 //!
 //! It sees decoded prompts only; everything it knows of a request came over the wire. What the model says comes from a plan.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::fact::Fact;
@@ -172,6 +172,7 @@ impl ProviderModel {
         }
         let mut applied = Applied::default();
         for edit in prompt.server_edits.clone() {
+            delete_results(&mut prompt, provider::deleted_results(&edit));
             if let ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude } = edit {
                 clear_tool_uses(&mut prompt, trigger, keep, clear_at_least, &exclude, &mut applied);
             }
@@ -186,6 +187,21 @@ fn compaction_due(prompt: &Prompt, total: u64) -> Option<Option<Arc<str>>> {
         ServerEdit::Compact { trigger, instructions, .. } if total >= *trigger => Some(instructions.clone()),
         _ => None,
     })
+}
+
+/// `cache_edits`: the model does not see these results and nobody pays for them, yet the prefix hashes as before and is read from the cache.
+fn delete_results(prompt: &mut Prompt, calls: &[Arc<str>]) {
+    let gone: HashSet<&Arc<str>> = calls.iter().collect();
+    for item in &mut prompt.items {
+        if let Content::Output { id, is_error, .. } = &item.content
+            && gone.contains(id)
+        {
+            let content = Content::Output { id: id.clone(), text: CLEARED.into(), is_error: *is_error, image: None };
+            let mut left = Item::new(item.role, content, item.message, item.cache);
+            left.hash = item.hash;
+            *item = left;
+        }
+    }
 }
 
 fn clear_tool_uses(prompt: &mut Prompt, trigger: u64, keep: usize, at_least: u64, exclude: &[String], applied: &mut Applied) {

@@ -174,6 +174,7 @@ impl Tally {
     /// A call that fetches again the first fact that the next recorded reply needs and the context no longer shows.
     pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Again> {
         let shown = provider::cleared_view(&request.blocks, provider::will_clear(request));
+        let shown = provider::without_results(shown, &request.server_edits);
         let mut wanted: Vec<(usize, Option<MessageId>)> = Vec::new();
         for key in &self.pending {
             wanted.extend(self.needs.get(key).into_iter().flatten().map(|f| (*f, newest_user(&request.blocks))));
@@ -333,7 +334,10 @@ impl Tally {
 
     /// Tokens shared with the request before at the beginning, and tokens that had to be written again; system part left out.
     fn prefix(&mut self, request: &Request, logical: &[Arc<Block>], reply: Option<&Reply>) -> (u64, u64) {
-        let talk: Vec<Arc<Block>> = logical.iter().filter(|b| !is_system(b)).cloned().collect();
+        // `cache_edits` leaves results out behind the prefix: the cache sees the request as it was sent.
+        let kept = request.server_edits.iter().any(|e| !provider::deleted_results(e).is_empty());
+        let sent = if kept { &request.blocks } else { logical };
+        let talk: Vec<Arc<Block>> = sent.iter().filter(|b| !is_system(b)).cloned().collect();
         let same = ctxbench_core::block::common_prefix(&self.previous, &talk);
         let common = total_tokens(&talk[..same]);
         let first = self.previous.is_empty();
@@ -346,15 +350,15 @@ impl Tally {
         if let (false, Some(r)) = (first, reply) {
             // What the cache served ends somewhere; whatever of the request before lies behind it was written or sent again.
             let mut at = request.tools.as_ref().map_or(0, |t| t.tokens);
-            for b in logical {
-                at += b.tokens();
+            for (b, seen) in sent.iter().zip(logical) {
+                at += seen.tokens();
                 if at > r.usage.cache_read && self.previous_hashes.contains(&b.hash) {
-                    again += b.tokens();
+                    again += seen.tokens();
                 }
             }
         }
         if reply.is_some() {
-            self.previous_hashes = logical.iter().map(|b| b.hash).collect();
+            self.previous_hashes = sent.iter().map(|b| b.hash).collect();
             self.previous = talk;
         }
         (common, again)
@@ -415,8 +419,9 @@ fn newest_user(blocks: &[Arc<Block>]) -> Option<MessageId> {
 
 /// What the model saw: the request after the edits that the provider says it made.
 fn logical_view(request: &Request, reply: Option<&Reply>) -> Vec<Arc<Block>> {
-    let Some(r) = reply else { return request.blocks.clone() };
-    let Some(summary) = r.compaction() else { return provider::cleared_view(&request.blocks, r.applied.cleared_tool_uses) };
+    let shown = provider::without_results(request.blocks.clone(), &request.server_edits);
+    let Some(r) = reply else { return shown };
+    let Some(summary) = r.compaction() else { return provider::cleared_view(&shown, r.applied.cleared_tool_uses) };
     let origin = request.blocks.iter().flat_map(|b| b.origin.iter().copied()).collect();
     let mut blocks: Vec<Arc<Block>> = request.blocks.iter().filter(|b| is_system(b)).cloned().collect();
     blocks.push(Draft::synthetic(BlockKind::Compaction, Role::Assistant, summary.clone()).build(MessageId(u32::MAX), origin));
