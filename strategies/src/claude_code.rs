@@ -2,29 +2,32 @@
 //!
 //! Follows what is documented, measured and reported of 2.1 (facts/claude-code-and-apis.md §1). The program is closed: every setting
 //! names its grade, A documented, B measured, C reported. Two layers before a request, judged by the last usage plus an estimate of what
-//! is new: above the warning level old tool results are cleared, above the threshold the conversation is summarised by the same model over
-//! the same prefix. An overflow error does the same, with the oldest part left out.
+//! is new: old tool results are cleared, and above the threshold the conversation is summarised by the same model over the same prefix, or
+//! replaced by the notes of a session memory where that is on. An overflow error does the same, with one end of it left out.
 //!
-//! Left out: background preparation, notes kept beside the session, compaction of idle sessions on the one-hour cache, skills, plans and
-//! subagents (facts §1.4, §1.5).
+//! Left out: compaction of sessions that idle on the one-hour cache (a replay's clock has moved on before a strategy hears of the pause),
+//! the budget over all tool results, images too large for a summary request, hooks and subagents (facts §1.2, §1.3, §1.5).
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
-use ctxbench_core::compaction::{clear_outputs, group_starts, recent_files};
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId};
+use ctxbench_core::compaction::clear_outputs;
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Event};
-use ctxbench_core::history::{History, Part};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, Ttl};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 
-use crate::claude_code_rules::{LevelRule, Levels, Restored, clearable, estimate, excess, kept_summary, restorable};
+use crate::claude_code_described;
+use crate::claude_code_memory::{SessionMemory, notes_block};
+use crate::claude_code_micro::{Deleted, Micro, provider_deletes};
+use crate::claude_code_restore::{Restore, Scoped};
+use crate::claude_code_rules::{LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages, made_by_model};
+use crate::claude_code_summary::{Summaries, Trim, Undo};
 use crate::common::is_fixed;
-use crate::tool_names::folded;
 
 /// Attempts at a request that fails for a passing reason; ours.
 const ATTEMPTS: u32 = 10;
@@ -32,95 +35,58 @@ const ATTEMPTS: u32 = 10;
 const RIGHT_AFTER: u32 = 1;
 
 pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
-    let s = b.settings;
-    let text = |name: &str| b.wording.get(&format!("claude-code.{name}"));
-    Box::new(ClaudeCode {
-        auto: s.flag("auto"),
-        rule: LevelRule {
-            window: s.int("auto_compact_window"),
-            reserve: s.num("output_reserve"),
-            buffer: s.num("buffer"),
-            warning: s.num("warning_distance"),
-            percent: s.num("threshold_percent"),
-        },
-        blocking: s.num("blocking_buffer"),
-        micro: Micro::of(s.word("microcompact")),
-        micro_keep: s.num("micro_keep") as usize,
-        micro_minimum: s.num("micro_minimum"),
-        micro_gap: s.num("micro_gap_ms"),
-        micro_gap_keep: s.num("micro_gap_keep") as usize,
-        output_limit: s.num("output_chars") as usize,
-        summary_tokens: s.num("summary_max_tokens"),
-        files: s.num("restore_files") as usize,
-        file_tokens: s.num("restore_file_tokens"),
-        files_tokens: s.num("restore_total_tokens"),
-        max_failures: s.num("max_failures") as u32,
-        max_refills: s.num("max_refills") as u32,
-        overflow_retries: s.num("overflow_retries") as u32,
-        ttl: if s.word("cache_ttl") == Some("1h") { Ttl::OneHour } else { Ttl::FiveMinutes },
-        words: Words {
-            prompt: text("summary_prompt"),
-            lead_in: text("lead_in"),
-            go_on: text("go_on"),
-            cleared: text("cleared"),
-            left_out: text("left_out"),
-        },
-        state: State::default(),
-    })
-}
-
-/// Which rule clears old tool results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Micro {
-    Off,
-    Count,
-    Time,
-}
-
-impl Micro {
-    fn of(word: Option<&str>) -> Self {
-        match word {
-            Some("count") => Micro::Count,
-            Some("time") => Micro::Time,
-            _ => Micro::Off,
-        }
+    match b.settings.word("as_described") {
+        Some("001") => Box::new(claude_code_described::Wu2::of(b)),
+        Some("002") => Box::new(claude_code_described::ThreeTiers::of(b)),
+        _ => Box::new(ClaudeCode::of(b)),
     }
 }
 
-struct Words {
-    prompt: Arc<str>,
-    lead_in: Arc<str>,
-    go_on: Arc<str>,
-    cleared: Arc<str>,
-    left_out: Arc<str>,
+/// Requests for summaries as the settings say.
+pub(crate) fn summaries(b: &Build<'_>, prompt: &str) -> Summaries {
+    let s = b.settings;
+    let text = |name: &str| b.wording.get(&format!("claude-code.{name}"));
+    let trim = Trim::of(s.word("trim"));
+    Summaries {
+        prompt: text(prompt),
+        lead_in: text("lead_in"),
+        go_on: text("go_on"),
+        left_out: text("left_out"),
+        max_tokens: s.num("summary_max_tokens"),
+        retries: s.num("overflow_retries") as u32,
+        trim,
+        ttl: if s.word("cache_ttl") == Some("1h") { Ttl::OneHour } else { Ttl::FiveMinutes },
+    }
 }
 
-struct ClaudeCode {
+pub(crate) struct ClaudeCode {
     auto: bool,
+    at_limit: bool,
     rule: LevelRule,
     blocking: u64,
-    micro: Micro,
+    pub micro: Micro,
     micro_keep: usize,
     micro_minimum: u64,
     micro_gap: Millis,
     micro_gap_keep: usize,
-    output_limit: usize,
-    summary_tokens: u64,
-    files: usize,
-    file_tokens: u64,
-    files_tokens: u64,
+    micro_active: usize,
+    outputs: OutputRule,
+    pub asked: Summaries,
+    keep_messages: usize,
+    restore: Restore,
+    pub memory: SessionMemory,
+    scoped_rules: bool,
     max_failures: u32,
     max_refills: u32,
-    overflow_retries: u32,
-    ttl: Ttl,
-    words: Words,
-    state: State,
+    cleared: Arc<str>,
+    notes_lead_in: Arc<str>,
+    pub state: State,
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     /// Tokens of the last reply's prompt and output, less what was cleared since; `None` after a compaction.
-    reported: Option<u64>,
+    pub reported: Option<u64>,
     /// Virtual time of the last reply, ms.
     last_reply: Option<Millis>,
     /// Failures of automatic compactions in a row.
@@ -129,139 +95,191 @@ struct State {
     since: Option<u32>,
     /// Compactions in a row that came right after another one.
     refills: u32,
-    /// The view before each compaction, with the message of its summary.
-    undo: Vec<(MessageId, Vec<Arc<Block>>)>,
+    undo: Undo,
+    /// Results that the provider leaves out.
+    deleted: Deleted,
+    scoped: Scoped,
+}
+
+/// First block that the last usage does not know of.
+fn new_from(blocks: &[Arc<Block>]) -> usize {
+    blocks.iter().rposition(|b| made_by_model(b)).map_or(0, |i| i + 1)
+}
+
+/// Last usage + four bytes a token of what is new; without a usage everything is estimated, tools included.
+pub(crate) fn believed(s: &Engine, reported: Option<u64>) -> u64 {
+    let blocks = s.context.blocks();
+    match reported {
+        Some(n) => n + estimate(&blocks[new_from(blocks)..]),
+        None => estimate(blocks) + s.fixed.tools.as_ref().map_or(0, |t| bytes_div4_up(t.json.get())),
+    }
+}
+
+/// What the last usage is worth after blocks that it knows of became smaller.
+pub(crate) fn less(reported: Option<u64>, before: &[Arc<Block>], after: &[Arc<Block>]) -> Option<u64> {
+    let known = new_from(after);
+    reported.map(|n| n.saturating_sub(estimate(&before[..known]).saturating_sub(estimate(&after[..known]))))
 }
 
 impl ClaudeCode {
-    fn levels(&self, s: &Engine) -> Levels {
+    pub fn of(b: &Build<'_>) -> Self {
+        let s = b.settings;
+        ClaudeCode {
+            auto: s.flag("auto"),
+            at_limit: s.word("trigger") == Some("limit"),
+            rule: LevelRule {
+                window: s.int("auto_compact_window"),
+                reserve: s.num("output_reserve"),
+                buffer: s.num("buffer"),
+                warning: s.num("warning_distance"),
+                percent: s.num("threshold_percent"),
+            },
+            blocking: s.num("blocking_buffer"),
+            micro: Micro::of(s.word("microcompact")),
+            micro_keep: s.num("micro_keep") as usize,
+            micro_minimum: s.num("micro_minimum"),
+            micro_gap: s.num("micro_gap_ms"),
+            micro_gap_keep: s.num("micro_gap_keep") as usize,
+            micro_active: s.num("micro_active") as usize,
+            outputs: OutputRule {
+                all: s.num("output_chars") as usize,
+                shell: s.num("shell_chars") as usize,
+                search: s.num("search_chars") as usize,
+            },
+            asked: summaries(b, "summary_prompt"),
+            keep_messages: s.num("keep_messages") as usize,
+            restore: Restore::of(b),
+            memory: SessionMemory::of(b, s.flag("session_memory")),
+            scoped_rules: s.flag("scoped_rules"),
+            max_failures: s.num("max_failures") as u32,
+            max_refills: s.num("max_refills") as u32,
+            cleared: b.wording.get("claude-code.cleared"),
+            notes_lead_in: b.wording.get("claude-code.notes_lead_in"),
+            state: State::default(),
+        }
+    }
+
+    pub fn levels(&self, s: &Engine) -> Levels {
         self.rule.levels(s.model.window, s.model.max_output)
     }
 
-    /// First block that the last usage does not know of.
-    fn new_from(blocks: &[Arc<Block>]) -> usize {
-        let made = |b: &Block| matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call);
-        blocks.iter().rposition(|b| made(b)).map_or(0, |i| i + 1)
-    }
-
-    /// Last usage + four bytes a token of what is new; without a usage everything is estimated, tools included.
-    fn believed(&self, s: &Engine) -> u64 {
-        let blocks = s.context.blocks();
-        match self.state.reported {
-            Some(n) => n + estimate(&blocks[Self::new_from(blocks)..]),
-            None => estimate(blocks) + s.fixed.tools.as_ref().map_or(0, |t| bytes_div4_up(t.json.get())),
-        }
+    pub fn believed(&self, s: &Engine) -> u64 {
+        believed(s, self.state.reported)
     }
 
     fn gave_up(&self) -> bool {
         !self.auto || self.state.failures >= self.max_failures || self.state.refills >= self.max_refills
     }
 
-    /// Clears old tool results if they are many enough (facts §1.2).
-    fn micro_compact(&mut self, s: &mut Engine, check: &'static str, keep: usize, minimum: u64, limit: u64) {
-        let (at, _) = clearable(s.context.blocks(), keep, minimum, &self.words.cleared);
+    /// The first layer, before every request (facts §1.2).
+    fn micro_compact(&mut self, s: &mut Engine, levels: &Levels) {
+        let idle = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
+        match self.micro {
+            Micro::Count if self.believed(s) >= levels.warning => {
+                let (at, _) = clearable(s.context.blocks(), self.micro_keep, self.micro_minimum, &self.cleared);
+                self.clear(s, &at, Some(("warning_level", levels.warning)));
+            }
+            Micro::Time if idle > self.micro_gap => {
+                let (at, _) = clearable(s.context.blocks(), self.micro_gap_keep, 0, &self.cleared);
+                self.clear(s, &at, Some(("idle_gap", 0)));
+            }
+            Micro::CacheEdits if provider_deletes(s) && active(s.context.blocks()) > self.micro_active => {
+                let (at, _) = clearable(s.context.blocks(), self.micro_active, 0, &self.cleared);
+                let view = self.state.deleted.delete(s.context.blocks(), &at, &self.cleared);
+                self.smaller(s, "cache_edits", view);
+            }
+            _ => {}
+        }
+    }
+
+    /// Replaces results by the placeholder.
+    pub fn clear(&mut self, s: &mut Engine, at: &[usize], check: Option<(&'static str, u64)>) {
         if at.is_empty() {
             return;
         }
-        s.trigger(check, self.believed(s), limit);
-        let cleared = clear_outputs(s.context.blocks(), &at, &self.words.cleared);
-        let known = Self::new_from(&cleared);
-        let gone = estimate(&s.context.blocks()[..known]) - estimate(&cleared[..known]);
-        self.state.reported = self.state.reported.map(|n| n.saturating_sub(gone));
-        // Clearing separates nothing.
-        let _ = s.compacted(CompactionKind::Clear, "microcompact", Phase::MidTurn, cleared);
+        if let Some((check, limit)) = check {
+            s.trigger(check, self.believed(s), limit);
+        }
+        let view = clear_outputs(s.context.blocks(), at, &self.cleared);
+        self.smaller(s, "microcompact", view);
     }
 
-    /// One compaction: summary request over the same prefix, then summary and recent files in place of the conversation.
-    /// `over` = tokens by which the provider found the prompt too large.
-    async fn compaction(&mut self, s: &mut Engine, phase: Phase, instructions: Option<&str>, over: Option<u64>) -> Result<(), String> {
-        let before = s.context.blocks().to_vec();
-        let (fixed, history): (Vec<_>, Vec<_>) = before.iter().cloned().partition(|b| is_fixed(b));
-        if history.is_empty() {
+    /// Shows a view with smaller results.
+    pub fn smaller(&mut self, s: &mut Engine, mechanism: &'static str, view: Vec<Arc<Block>>) {
+        self.state.reported = less(self.state.reported, s.context.blocks(), &view);
+        // Smaller results separate nothing.
+        let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
+    }
+
+    /// Positions of old results, all but the newest `keep`.
+    pub fn old_results(&self, s: &Engine) -> Vec<usize> {
+        clearable(s.context.blocks(), self.micro_keep, 0, &self.cleared).0
+    }
+
+    /// What stays whatever is forgotten, and the conversation. A rule for some paths belongs to the conversation: it is lost with it.
+    fn parted(&self, s: &Engine) -> (Vec<Arc<Block>>, Vec<Arc<Block>>) {
+        s.context.blocks().iter().cloned().partition(|b| is_fixed(b) && !self.state.scoped.holds(b))
+    }
+
+    /// One compaction: summary request over the same prefix, then summary, recent files and what stays verbatim in place of the
+    /// conversation. `over` = tokens by which the provider found the prompt too large.
+    async fn compaction(&mut self, s: &mut Engine, phase: Phase, extra: Option<&str>, over: Option<u64>) -> Result<(), String> {
+        let (fixed, history) = self.parted(s);
+        let kept = last_messages(&history, self.keep_messages);
+        if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
-        let text = self.summarise(s, phase, instructions, over, &fixed, &history).await?;
-        let origin = history.iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let text = format!("{}\n\n{text}\n\n{}", self.words.lead_in, self.words.go_on);
-        let summary = s.synthetic(BlockKind::Summary, Role::User, text, origin);
-        self.state.undo.push((summary.message, before));
-        let mut blocks = fixed;
-        blocks.push(summary);
-        blocks.extend(self.restored(s));
-        s.compacted(CompactionKind::Summarise, "compact", phase, blocks).map_err(|e| e.to_string())?;
+        let written = self.asked.ask(s, &self.state.deleted, phase, extra, over, (&fixed, &history)).await?;
+        let (gone, tail) = history.split_at(kept.min(written.upto));
+        let summary = self.asked.block(s, &written.text, gone);
+        let restored = self.restore.blocks(s, tail);
+        self.replace(s, "compact", phase, [fixed, vec![summary], restored, tail.to_vec()].concat())?;
+        self.memory.forget(s);
+        Ok(())
+    }
+
+    /// Notes in place of the conversation, without a model call; false where there are none or they would not
+    /// make enough room.
+    async fn from_memory(&mut self, s: &mut Engine, limit: u64) -> Result<bool, String> {
+        let (fixed, history) = self.parted(s);
+        let Some((text, from)) = self.memory.stand_in(s, &history).await else { return Ok(false) };
+        let (gone, tail) = history.split_at(from);
+        // Notes larger than what they stand for are no help either (ours).
+        let freed = estimate(gone).saturating_sub(bytes_div4_up(&text) + bytes_div4_up(&self.notes_lead_in));
+        if freed == 0 || believed(s, None).saturating_sub(freed) >= limit {
+            return Ok(false);
+        }
+        let notes = notes_block(s, &self.notes_lead_in, &text, gone);
+        self.replace(s, "session_memory", Phase::MidTurn, [fixed, vec![notes], tail.to_vec()].concat())?;
+        self.memory.used(self.believed(s));
+        Ok(true)
+    }
+
+    fn replace(&mut self, s: &mut Engine, mechanism: &'static str, phase: Phase, view: Vec<Arc<Block>>) -> Result<(), String> {
+        let before = s.context.blocks().to_vec();
+        let by = view.iter().find(|b| b.kind == BlockKind::Summary).map_or(MessageId(u32::MAX), |b| b.message);
+        s.compacted(CompactionKind::Summarise, mechanism, phase, view).map_err(|e| e.to_string())?;
+        self.state.undo.keep(by, before);
         self.state.reported = None;
         Ok(())
     }
 
-    /// Asks for the summary; each time that the request itself is too long the oldest groups are left out (facts §1.5).
-    async fn summarise(
-        &self,
-        s: &mut Engine,
-        phase: Phase,
-        instructions: Option<&str>,
-        mut over: Option<u64>,
-        fixed: &[Arc<Block>],
-        history: &[Arc<Block>],
-    ) -> Result<String, String> {
-        let own = |kind, text: &str| Draft::synthetic(kind, Role::User, text).build(MessageId(u32::MAX), vec![]);
-        let prompt = match instructions.map(str::trim).filter(|t| !t.is_empty()) {
-            Some(extra) => own(BlockKind::SummaryPrompt, &format!("{}\n\nThe user adds for this summary:\n{extra}", self.words.prompt)),
-            None => own(BlockKind::SummaryPrompt, &self.words.prompt),
-        };
-        let mut from = 0;
-        let mut tries = 0;
-        loop {
-            if let Some(n) = over.take() {
-                let next = from_after(&history[from..], n + bytes_div4_up(&prompt.text));
-                from += next.ok_or_else(|| "the conversation is too long even without its beginning".to_string())?;
-            }
-            let mut blocks = fixed.to_vec();
-            if from > 0 {
-                blocks.push(own(BlockKind::Marker, &self.words.left_out));
-            }
-            blocks.extend_from_slice(&history[from..]);
-            blocks.push(prompt.clone());
-            let mut request = s.summary_request(phase, blocks, true);
-            request.max_tokens = Some(self.summary_tokens);
-            request.ttl = self.ttl;
-            match s.send(&request).await {
-                Ok(reply) => {
-                    return reply.text().and_then(|t| kept_summary(&t)).ok_or_else(|| "the answer holds no summary".to_string());
-                }
-                Err(e) if e.is_overflow() && tries < self.overflow_retries => {
-                    tries += 1;
-                    over = Some(excess(&e.message).unwrap_or(0));
-                }
-                Err(e) => return Err(e.to_string()),
-            }
-        }
-    }
-
-    /// The files worked on last, newest first, as far as the budget goes (facts §1.4).
-    fn restored(&self, s: &mut Engine) -> Vec<Arc<Block>> {
-        let files = recent_files(&s.history, self.files);
-        let sizes: Vec<Option<u64>> = files.iter().map(|f| f.text.as_ref().map(|t| bytes_div4_up(t))).collect();
-        let shown = restorable(&sizes, self.file_tokens, self.files_tokens);
-        let mut out = Vec::new();
-        for (f, how) in files.iter().zip(shown) {
-            let (text, origin) = match (how, &f.text) {
-                (Restored::Nothing, _) => continue,
-                (Restored::Whole, Some(t)) => (format!("{} as it was read before:\n{t}", f.path), origin_of(&s.history, t)),
-                _ => (format!("{} was worked on before; read it again if it is needed.", f.path), Vec::new()),
-            };
-            out.push(s.synthetic(BlockKind::File, Role::User, text, origin));
-        }
-        out
-    }
-
     /// An automatic compaction with its two guards (facts §1.5).
-    async fn auto_compact(&mut self, s: &mut Engine) -> Flow {
+    async fn auto_compact(&mut self, s: &mut Engine, limit: u64) -> Flow {
         let right_after = self.state.since.is_some_and(|n| n <= RIGHT_AFTER);
         self.state.refills = if right_after { self.state.refills + 1 } else { 0 };
         if self.state.refills >= self.max_refills {
-            return Flow::FailTurn("the context was full again right after each compaction; it is not compacted by itself any more".into());
+            let times = self.state.refills;
+            return Flow::FailTurn(format!(
+                "the context was full again right after each of the last {times} compactions, so it is no longer compacted by itself; \
+                 something that is always shown, or one message, may be too large: /compact or /clear"
+            ));
         }
-        match self.compaction(s, Phase::MidTurn, None, None).await {
+        let done = match self.from_memory(s, limit).await {
+            Ok(false) => self.compaction(s, Phase::MidTurn, None, None).await,
+            done => done.map(|_| ()),
+        };
+        match done {
             Ok(()) => {
                 self.state.failures = 0;
                 self.state.since = Some(0);
@@ -273,57 +291,32 @@ impl ClaudeCode {
     }
 }
 
-/// Start of the first group behind which at least `tokens` have been left out, else of the last; `None` when there is but one group.
-fn from_after(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
-    let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
-    starts.iter().copied().find(|&i| estimate(&history[..i]) >= tokens).or(starts.last().copied())
-}
-
-/// The result that a restored text comes from.
-fn origin_of(history: &History, text: &Arc<str>) -> Vec<Origin> {
-    for m in history.messages().iter().rev() {
-        for (i, p) in m.parts.iter().enumerate() {
-            if matches!(p, Part::Result { output, .. } if Arc::ptr_eq(output, text)) {
-                return vec![Origin { message: m.id, part: i as u32 }];
-            }
-        }
-    }
-    Vec::new()
-}
-
 #[async_trait]
 impl Strategy for ClaudeCode {
     fn admit(&self, mut raw: Draft) -> Draft {
-        if raw.kind == BlockKind::Output && self.output_limit > 0 && raw.text.len() > self.output_limit {
-            let name = raw.call.as_ref().map(|c| folded(&c.name)).unwrap_or_default();
-            // Reading a file never leads to another file (facts §1.2 speaks of tool results in general; ours).
-            if !matches!(name.as_str(), "read" | "readfile") {
-                raw.text = format!("[{} bytes of output, too large to show; saved to a file]", raw.text.len()).into();
-                raw.form = Form::Truncated;
-            }
+        if raw.kind == BlockKind::Output && self.outputs.too_long(raw.call.as_ref().map_or("", |c| &c.name), raw.text.len()) {
+            raw.text = format!("[{} bytes of output, too large to show; saved to a file]", raw.text.len()).into();
+            raw.form = Form::Truncated;
         }
         raw
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
         self.state = State::default();
+        self.memory.forget(s);
         s.show_fixed();
+        if self.scoped_rules {
+            self.state.scoped = Scoped::set_aside(s);
+        }
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let levels = self.levels(s);
-        let idle = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
-        match self.micro {
-            Micro::Count if self.believed(s) >= levels.warning => {
-                self.micro_compact(s, "warning_level", self.micro_keep, self.micro_minimum, levels.warning);
-            }
-            Micro::Time if idle > self.micro_gap => self.micro_compact(s, "idle_gap", self.micro_gap_keep, 0, 0),
-            _ => {}
-        }
+        self.micro_compact(s, &levels);
         let believed = self.believed(s);
-        if !self.gave_up() && believed >= levels.compact {
+        if !self.gave_up() && !self.at_limit && believed >= levels.compact {
             s.trigger("auto_compact", believed, levels.compact);
-            return self.auto_compact(s).await;
+            return self.auto_compact(s, levels.compact).await;
         }
         let blocked = levels.effective.saturating_sub(self.blocking);
         if self.gave_up() && believed >= blocked {
@@ -335,7 +328,8 @@ impl Strategy for ClaudeCode {
     }
 
     fn request(&mut self, s: &Engine) -> Request {
-        Request { ttl: self.ttl, ..s.sample_request() }
+        let (blocks, server_edits) = self.state.deleted.as_sent(s.context.blocks());
+        Request { ttl: self.asked.ttl, blocks, server_edits, ..s.sample_request() }
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
@@ -345,12 +339,21 @@ impl Strategy for ClaudeCode {
         Flow::Proceed
     }
 
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        if had_calls {
+            self.state.scoped.show(s);
+        }
+        let believed = self.believed(s);
+        self.memory.tend(s, &self.asked, &self.state.deleted, believed).await;
+        Flow::Proceed
+    }
+
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         let passing = matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream);
         if passing && attempt <= ATTEMPTS {
             return Flow::Again;
         }
-        if !e.is_overflow() || self.gave_up() || attempt > self.overflow_retries {
+        if !e.is_overflow() || self.gave_up() || attempt > self.asked.retries {
             return Flow::FailTurn(e.to_string());
         }
         s.trigger("provider_overflow", self.believed(s), s.model.window);
@@ -368,12 +371,8 @@ impl Strategy for ClaudeCode {
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        // The transcript keeps what a compaction replaced, so going back behind one brings it back (facts §1.5).
-        while let Some((_, view)) = self.state.undo.pop_if(|(summary, _)| *summary > to) {
-            // A view that was shown before is always valid.
-            let _ = s.context.set(view);
-        }
-        s.truncate_after(to);
+        self.state.undo.back_to(s, to);
+        self.memory.forget(s);
         self.state.reported = None;
         self.state.since = None;
     }

@@ -67,11 +67,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         ),
         setting(
             "microcompact",
-            Kind::Choice(&["off", "count", "time"]),
+            Kind::Choice(&["off", "count", "time", "cache-edits"]),
             Default::Word("count"),
-            "what clears old tool results: their number above the warning level, or a long pause",
+            "what clears old tool results: their number above the warning level, a long pause, or the provider within its cached prefix \
+             (where it edits contexts at all)",
             "C: facts/claude-code-and-apis.md §1.2; that results are cleared first is A; the count rule is the one reported as on for everybody \
-             (≤ early 2026), the time rule is reported off and the server-side rule gated",
+             (≤ early 2026), the time rule is reported off and the server-side rule gated; that the latter leaves the cache whole is B against B",
         ),
         setting(
             "micro_keep",
@@ -102,11 +103,32 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "C: facts/claude-code-and-apis.md §1.2, path 1",
         ),
         setting(
+            "micro_active",
+            Kind::Count,
+            Default::Int(12),
+            "clearable results that stand at most (cache-edits); the oldest beyond go",
+            "C: facts/claude-code-and-apis.md §1.2, path 2; that exactly the excess goes is ours",
+        ),
+        setting(
             "output_chars",
             Kind::Bytes,
             Default::Int(50_000),
             "tool output longer than this goes to a file and leaves a note; 0 = never",
             "A: facts/claude-code-and-apis.md §1.2, changelog 2.1.51",
+        ),
+        setting(
+            "shell_chars",
+            Kind::Bytes,
+            Default::Int(30_000),
+            "the same for output of a shell; 0 = only output_chars counts",
+            "B: facts/claude-code-and-apis.md §1.2, remote flags of 2026-04",
+        ),
+        setting(
+            "search_chars",
+            Kind::Bytes,
+            Default::Int(20_000),
+            "the same for a search in files; 0 = only output_chars counts",
+            "B: facts/claude-code-and-apis.md §1.2, remote flags of 2026-04",
         ),
         setting("summary_max_tokens", Kind::Tokens, Default::Int(20_000), "largest summary", "C: facts/claude-code-and-apis.md §1.3"),
         setting(
@@ -131,6 +153,85 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "C: facts/claude-code-and-apis.md §1.4",
         ),
         setting(
+            "restore_skill_tokens",
+            Kind::Tokens,
+            Default::Int(5_000),
+            "beginning of each invoked skill that comes back",
+            "A: facts/claude-code-and-apis.md §1.4",
+        ),
+        setting(
+            "restore_skills_tokens",
+            Kind::Tokens,
+            Default::Int(25_000),
+            "budget of all skills, the newest first",
+            "A: facts/claude-code-and-apis.md §1.4",
+        ),
+        setting(
+            "restore_plan",
+            Kind::Flag,
+            Default::Flag(true),
+            "the newest plan of plan mode comes back",
+            "A at second hand: facts/claude-code-and-apis.md §1.4",
+        ),
+        setting(
+            "scoped_rules",
+            Kind::Flag,
+            Default::Flag(true),
+            "rules with paths and CLAUDE.md of a folder are shown once a matching file was read, and lost with a compaction until the next; \
+             false = shown like any memory file",
+            "A: facts/claude-code-and-apis.md §1.4",
+        ),
+        setting(
+            "keep_messages",
+            Kind::Count,
+            Default::Int(0),
+            "newest messages that stay verbatim behind the summary",
+            "A: facts/claude-code-and-apis.md §1.4 says that recent exchanges are kept when a session is resumed from a summary; no number is \
+             given, and measured sizes after a compaction (B, §1.3) leave room for few",
+        ),
+        setting(
+            "session_memory",
+            Kind::Flag,
+            Default::Flag(false),
+            "notes kept up to date in the background take the summary's place",
+            "C: facts/claude-code-and-apis.md §1.5; off on the four machines surveyed",
+        ),
+        setting(
+            "memory_start_tokens",
+            Kind::Tokens,
+            Default::Int(10_000),
+            "context from which notes are taken (session_memory)",
+            "C: facts/claude-code-and-apis.md §1.5",
+        ),
+        setting(
+            "memory_growth_tokens",
+            Kind::Tokens,
+            Default::Int(5_000),
+            "growth after which notes are brought up to date (session_memory)",
+            "C: facts/claude-code-and-apis.md §1.5",
+        ),
+        setting(
+            "memory_keep_tokens",
+            Kind::Tokens,
+            Default::Int(10_000),
+            "tokens that stay verbatim behind the notes at least (session_memory)",
+            "C: facts/claude-code-and-apis.md §1.5; a remote configuration said 2,000 (B)",
+        ),
+        setting(
+            "memory_keep_texts",
+            Kind::Count,
+            Default::Int(5),
+            "messages with words that stay verbatim behind the notes at least (session_memory)",
+            "C: facts/claude-code-and-apis.md §1.5",
+        ),
+        setting(
+            "memory_keep_most_tokens",
+            Kind::Tokens,
+            Default::Int(40_000),
+            "tokens up to which messages that the notes know stay (session_memory)",
+            "C: facts/claude-code-and-apis.md §1.5; a remote configuration said 20,000 (B)",
+        ),
+        setting(
             "max_failures",
             Kind::Count,
             Default::Int(3),
@@ -148,8 +249,33 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "overflow_retries",
             Kind::Count,
             Default::Int(3),
-            "attempts after an overflow, the oldest part left out each time",
+            "attempts after an overflow, more left out each time",
             "C: facts/claude-code-and-apis.md §1.5",
+        ),
+        setting(
+            "trim",
+            Kind::Choice(&["oldest", "tail"]),
+            Default::Word("oldest"),
+            "what a summary request that is too long leaves out: the oldest groups, or the newest, which keeps the cached prefix and leaves \
+             them verbatim behind the summary",
+            "C: facts/claude-code-and-apis.md §1.5, oldest; tail after seeds/002, to be compared",
+        ),
+        setting(
+            "trigger",
+            Kind::Choice(&["threshold", "limit"]),
+            Default::Word("threshold"),
+            "compact at the threshold, or only when the provider refuses the prompt",
+            "A: facts/claude-code-and-apis.md §1.1: 200k windows and Sonnet 5 at the threshold, other models with 1M at their limit",
+        ),
+        setting(
+            "as_described",
+            Kind::Choice(&["off", "001", "002"]),
+            Default::Word("off"),
+            "follow a description instead of the facts. 001: from 92 % of the window one summary, the last ten messages verbatim, at most half \
+             the window full, key facts moved to CLAUDE.md; in fact 83.5 % of 200k (with the reply's room), no such tail and nothing written to \
+             CLAUDE.md. 002: old results cleared before every request, then only the unsent end cut, then notes before a summary; in fact \
+             clearing waits for a level, nothing cuts the end, and notes are off",
+            "seeds/001-opencode-vs-claude-code.md §2, seeds/002-login-bug-article.md; against facts/claude-code-and-apis.md §1.1, §1.2, §1.5",
         ),
         setting(
             "cache_ttl",
@@ -160,17 +286,17 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         ),
     ],
     matrix: Matrix {
-        layers: "2: clear old tool results, summary",
-        llm_calls: "1 per compaction (more when the summary request itself overflows)",
+        layers: "2: clear old tool results, summary; notes in its place where session memory is on",
+        llm_calls: "1 per compaction (more when the summary request itself overflows); with session memory 1 per update of the notes",
         user_messages: "in the summary, which has a section for all of them",
         tool_results: "oldest cleared above the warning level; large ones go to a file on arrival",
         cache: "summary request reads the whole warm prefix; afterwards system and memory stay cached and the rest is rewritten",
-        afterwards: "summary with a lead-in, recent files; the turn goes on",
+        afterwards: "summary with a lead-in, recent files, skills, the plan; the turn goes on",
         token_counting: "last usage reported + bytes / 4 of what is new",
         pre_send_check: "before every request: window - min(largest reply, 20k) - 13k",
-        overflow_response: "compacts without the oldest part and sends again",
+        overflow_response: "compacts, the oldest part left out, and sends again; three refills or failures in a row end it",
         thinking: "goes with the conversation",
-        memory: "CLAUDE.md shown again",
+        memory: "CLAUDE.md stays; rules for some paths come back with a matching file",
         undo: "going back behind a compaction brings the messages back",
     },
     wording: &[
@@ -179,6 +305,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         ("claude-code.go_on", "Carry on with the work where it was left, without asking the user about it first."),
         ("claude-code.cleared", "[Old tool result content cleared]"),
         ("claude-code.left_out", "(The beginning of the conversation is left out here.)"),
+        ("claude-code.memory_prompt", NOTES),
+        ("claude-code.memory_so_far", "Notes of this session so far:"),
+        (
+            "claude-code.notes_lead_in",
+            "The conversation before this point was replaced by the notes taken of it; the newest messages follow.",
+        ),
+        ("claude-code.wu2_prompt", WU2),
+        ("claude-code.cut", "[… cut to keep the prompt within its limit …]"),
     ],
     standing: Standing::Contender,
     manual: true,
@@ -199,3 +333,22 @@ no tools.\nFirst go through the conversation in order inside <analysis> tags and
 8. Current Work: exactly what was being done just before this, with files and code\n\
 9. Optional Next Step: the next step, only if it follows from the last request\n\
 Quote the words of the last request and of the current work exactly, so that nothing shifts. Copy paths, names, numbers and error texts as they are.";
+
+const NOTES: &str = "Bring the notes of this session up to date. They may have to stand for the conversation, so keep what is still true of the \
+notes so far and add what is new. Answer with text only and call no tools. Write under these headings:\n\
+## Task: what the user asked for and every rule that was set\n\
+## State: what is done and what is being worked on\n\
+## Files: paths that matter and why\n\
+## Errors: what failed, and how it was corrected\n\
+## Findings: decisions, values and commands worth knowing\n\
+## Open: what is still to be done\n\
+Copy paths, names, numbers and error texts as they are.";
+
+const WU2: &str = "Summarise this conversation so that the work can go on without its older part. Answer with text only and call no tools. \
+Write under these headings:\n\
+## Goal: what the user wants\n\
+## Done: what was accomplished, with the files\n\
+## In Progress: what is being worked on\n\
+## Next Steps: what comes next\n\
+## Project Memory: decisions, rules and wishes of the user, conventions, paths, commands and values that must never be lost\n\
+Copy paths, names, numbers and error texts as they are.";

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::compaction::group_starts;
 use ctxbench_core::tokens::bytes_div4_up;
 
 use crate::tool_names::folded;
@@ -75,6 +76,98 @@ pub fn clearable(blocks: &[Arc<Block>], keep: usize, minimum: u64, placeholder: 
     let left = bytes_div4_up(placeholder);
     let saved = at.iter().map(|&i| bytes_div4_up(&blocks[i].text).saturating_sub(left)).sum();
     if at.is_empty() || saved < minimum { (Vec::new(), 0) } else { (at, saved) }
+}
+
+/// Clearable results that still show their content.
+pub fn active(blocks: &[Arc<Block>]) -> usize {
+    let stands = |b: &&Arc<Block>| b.form != Form::Cleared && b.kind == BlockKind::Output;
+    blocks.iter().filter(stands).filter(|b| b.call.as_ref().is_some_and(|c| is_compactable(&c.name))).count()
+}
+
+/// Whether a block is part of a model's reply.
+pub fn made_by_model(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
+}
+
+/// Tool output longer than this, in bytes, goes to a file; 0 = no limit (facts §1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputRule {
+    /// Of any tool.
+    pub all: usize,
+    /// Of a shell.
+    pub shell: usize,
+    /// Of a search in files.
+    pub search: usize,
+}
+
+impl OutputRule {
+    /// Whether the output of this tool is too long. Reading a file never leads to another file (ours; facts speak of tool results in
+    /// general).
+    pub fn too_long(&self, tool: &str, bytes: usize) -> bool {
+        let own = match folded(tool).as_str() {
+            "read" | "readfile" => return false,
+            "bash" | "shell" => self.shell,
+            "grep" => self.search,
+            _ => 0,
+        };
+        [self.all, own].iter().any(|&most| most > 0 && bytes > most)
+    }
+}
+
+/// Behind the last summary and what came back with it: before that nothing is kept verbatim.
+fn after_summary(history: &[Arc<Block>]) -> usize {
+    history.iter().rposition(|b| matches!(b.kind, BlockKind::Summary | BlockKind::File)).map_or(0, |i| i + 1)
+}
+
+/// Where the newest `n` messages begin, calls and results together, never before a summary.
+pub fn last_messages(history: &[Arc<Block>], n: usize) -> usize {
+    let begins = |&i: &usize| i == 0 || history[i - 1].message != history[i].message;
+    let Some(last) = n.checked_sub(1) else { return history.len() };
+    let first = (0..history.len()).rev().filter(begins).nth(last).unwrap_or(0);
+    whole_from(history, first).max(after_summary(history))
+}
+
+/// The last place up to `at` where a cut parts nothing.
+fn whole_from(history: &[Arc<Block>], at: usize) -> usize {
+    group_starts(history).into_iter().rfind(|&i| i <= at).unwrap_or(0)
+}
+
+/// How much stays verbatim behind the notes of a session memory (facts §1.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TailRule {
+    /// Tokens that stay at least.
+    pub least_tokens: u64,
+    /// Messages with words of user or model that stay at least.
+    pub least_texts: usize,
+    /// Tokens up to which older messages may join.
+    pub most_tokens: u64,
+}
+
+/// Where the verbatim tail begins: with what the notes do not know (from `unknown`), and further back until the least is reached or
+/// the most would be passed.
+pub fn tail_start(history: &[Arc<Block>], unknown: usize, rule: TailRule) -> usize {
+    let texts = |from: usize| {
+        let mut messages: Vec<_> = history[from..].iter().filter(|b| is_words(b)).map(|b| b.message).collect();
+        messages.dedup();
+        messages.len()
+    };
+    let enough = |from: usize| estimate(&history[from..]) >= rule.least_tokens && texts(from) >= rule.least_texts;
+    let floor = after_summary(history);
+    let mut at = if unknown == history.len() { unknown } else { whole_from(history, unknown) };
+    for i in group_starts(history).into_iter().rev().filter(|&i| i >= floor) {
+        if i >= at {
+            continue;
+        }
+        if enough(at) || estimate(&history[i..]) > rule.most_tokens {
+            break;
+        }
+        at = i;
+    }
+    at.max(floor.min(history.len()))
+}
+
+fn is_words(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::User | BlockKind::Assistant) && !b.text.is_empty()
 }
 
 /// Estimate of blocks in tokens of four bytes, names and opaque parts included.
@@ -179,6 +272,45 @@ mod tests {
     fn large_files_come_back_as_a_path() {
         let all = restorable(&[Some(5_000), Some(5_001), None, Some(3_000), Some(2_000)], 5_000, 7_500);
         assert_eq!(all, [Restored::Whole, Restored::PathOnly, Restored::PathOnly, Restored::Nothing, Restored::Whole]);
+    }
+
+    fn said(kind: BlockKind, message: u32, tokens: usize) -> Arc<Block> {
+        Draft::text(kind, Role::User, "x".repeat(4 * tokens)).build(MessageId(message), vec![])
+    }
+
+    #[test]
+    fn output_limits_hold_per_tool() {
+        let rule = OutputRule { all: 50_000, shell: 30_000, search: 20_000 };
+        assert!(rule.too_long("Bash", 30_001) && !rule.too_long("Bash", 30_000));
+        assert!(rule.too_long("grep", 20_001) && !rule.too_long("task", 50_000) && rule.too_long("task", 50_001));
+        assert!(!rule.too_long("read_file", 90_000) && !OutputRule { all: 0, shell: 0, search: 0 }.too_long("bash", 90_000));
+    }
+
+    #[test]
+    fn the_last_messages_stay_whole() {
+        use BlockKind::{Assistant, Call, File, Output, Summary, User};
+        let h = [said(Summary, 9, 1), said(File, 10, 1), said(User, 3, 1), said(Assistant, 4, 1), said(Call, 4, 1), said(Output, 5, 1)];
+        // The last message is a result: its call comes with it. Nothing before the summary's end is kept.
+        assert_eq!([0, 1, 2, 3, 4, 9].map(|n| last_messages(&h, n)), [6, 3, 3, 2, 2, 2]);
+    }
+
+    #[test]
+    fn the_tail_behind_notes_is_at_least_so_long_and_at_most() {
+        use BlockKind::{Assistant, User};
+        // facts §1.5: at least 10,000 tokens and 5 text messages, at most 40,000.
+        let rule = TailRule { least_tokens: 10_000, least_texts: 5, most_tokens: 40_000 };
+        let of = |sizes: &[usize]| -> Vec<_> {
+            let kind = |i: usize| if i % 2 == 0 { User } else { Assistant };
+            sizes.iter().enumerate().map(|(i, n)| said(kind(i), i as u32, *n)).collect()
+        };
+        // 3,000 each: four make 12,000, the fifth text is still wanted.
+        assert_eq!(tail_start(&of(&[3_000; 10]), 10, rule), 5);
+        // 1,000 each: ten make 10,000.
+        assert_eq!(tail_start(&of(&[1_000; 20]), 20, rule), 10);
+        // 15,000 each: two make 30,000, a third would pass 40,000.
+        assert_eq!(tail_start(&of(&[15_000; 6]), 6, rule), 4);
+        // What the notes do not know stays whatever its size.
+        assert_eq!(tail_start(&of(&[15_000; 6]), 1, rule), 1);
     }
 
     fn output(name: &str, len: usize) -> Arc<Block> {

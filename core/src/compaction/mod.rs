@@ -9,5 +9,5 @@ mod split;
 pub use cut::{MiddleCut, head_cut, middle_cut};
 pub use fill::{Kept, newest_first};
 pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
-pub use restore::{RecentFile, recent_files};
+pub use restore::{RecentFile, file_path, recent_files, text_argument};
 pub use split::{group_starts, suffix_within, turn_starts};

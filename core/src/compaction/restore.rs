@@ -22,10 +22,7 @@ pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
     for m in history.messages().iter().rev() {
         for p in m.parts.iter().rev() {
             let Part::Call { name, arguments, .. } = p else { continue };
-            if !is_file_tool(name) {
-                continue;
-            }
-            let Some(path) = path_of(arguments) else { continue };
+            let Some(path) = file_path(name, arguments) else { continue };
             if seen.insert(path.clone()) {
                 let text = newest_read(history, &path);
                 out.push(RecentFile { path, text });
@@ -36,6 +33,11 @@ pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
         }
     }
     out
+}
+
+/// The file that a call reads or changes, if its tool is one for files.
+pub fn file_path(tool: &str, arguments: &str) -> Option<String> {
+    if is_file_tool(tool) { path_of(arguments) } else { None }
 }
 
 /// Names of reading and editing tools of the products and scenarios, folded to letters.
@@ -49,8 +51,13 @@ fn is_read(folded: &str) -> bool {
 }
 
 fn path_of(arguments: &str) -> Option<String> {
+    text_argument(arguments, &["file_path", "filePath", "path"])
+}
+
+/// The text of the first of these arguments of a call that is there.
+pub fn text_argument(arguments: &str, names: &[&str]) -> Option<String> {
     let v: serde_json::Value = serde_json::from_str(arguments).ok()?;
-    ["file_path", "filePath", "path"].iter().find_map(|k| v.get(k)?.as_str().map(str::to_string))
+    names.iter().find_map(|k| v.get(k)?.as_str().map(str::to_string))
 }
 
 fn newest_read(history: &History, path: &str) -> Option<Arc<str>> {
