@@ -240,7 +240,7 @@ impl ClaudeCode {
 
     /// Notes in place of the conversation, without a model call; false where there are none or they would not
     /// make enough room.
-    async fn from_memory(&mut self, s: &mut Engine, limit: u64) -> Result<bool, String> {
+    async fn replaced_by_notes(&mut self, s: &mut Engine, limit: u64) -> Result<bool, String> {
         let (fixed, history) = self.parted(s);
         let Some((text, from)) = self.memory.stand_in(s, &history).await else { return Ok(false) };
         let (gone, tail) = history.split_at(from);
@@ -275,7 +275,7 @@ impl ClaudeCode {
                  something that is always shown, or one message, may be too large: /compact or /clear"
             ));
         }
-        let done = match self.from_memory(s, limit).await {
+        let done = match self.replaced_by_notes(s, limit).await {
             Ok(false) => self.compaction(s, Phase::MidTurn, None, None).await,
             done => done.map(|_| ()),
         };

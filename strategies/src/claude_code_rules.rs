@@ -300,7 +300,7 @@ mod tests {
         // facts §1.5: at least 10,000 tokens and 5 text messages, at most 40,000.
         let rule = TailRule { least_tokens: 10_000, least_texts: 5, most_tokens: 40_000 };
         let of = |sizes: &[usize]| -> Vec<_> {
-            let kind = |i: usize| if i % 2 == 0 { User } else { Assistant };
+            let kind = |i: usize| if i.is_multiple_of(2) { User } else { Assistant };
             sizes.iter().enumerate().map(|(i, n)| said(kind(i), i as u32, *n)).collect()
         };
         // 3,000 each: four make 12,000, the fifth text is still wanted.
