@@ -26,7 +26,7 @@ use crate::claude_code_memory::{SessionMemory, notes_block};
 use crate::claude_code_micro::{Deleted, Micro, provider_deletes};
 use crate::claude_code_restore::{Restore, Scoped};
 use crate::claude_code_rules::{LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages, made_by_model};
-use crate::claude_code_summary::{Summaries, Trim, Undo};
+use crate::claude_code_summary::{Prepared, Summaries, Trim, Undo};
 use crate::common::is_fixed;
 
 /// Attempts at a request that fails for a passing reason; ours.
@@ -62,6 +62,7 @@ pub(crate) fn summaries(b: &Build<'_>, prompt: &str) -> Summaries {
 pub(crate) struct ClaudeCode {
     auto: bool,
     at_limit: bool,
+    precompute: bool,
     rule: LevelRule,
     blocking: u64,
     pub micro: Micro,
@@ -96,6 +97,8 @@ pub(crate) struct State {
     /// Compactions in a row that came right after another one.
     refills: u32,
     undo: Undo,
+    /// A summary under way before it is needed.
+    prepared: Prepared,
     /// Results that the provider leaves out.
     deleted: Deleted,
     scoped: Scoped,
@@ -127,6 +130,7 @@ impl ClaudeCode {
         ClaudeCode {
             auto: s.flag("auto"),
             at_limit: s.word("trigger") == Some("limit"),
+            precompute: s.flag("precompute"),
             rule: LevelRule {
                 window: s.int("auto_compact_window"),
                 reserve: s.num("output_reserve"),
@@ -229,12 +233,20 @@ impl ClaudeCode {
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
-        let written = self.asked.ask(s, &self.state.deleted, phase, extra, over, (&fixed, &history)).await?;
+        let ready = match phase {
+            Phase::MidTurn if over.is_none() => self.state.prepared.take(s, &history).await,
+            _ => None,
+        };
+        let written = match ready {
+            Some(written) => written,
+            None => self.asked.ask(s, &self.state.deleted, phase, extra, over, (&fixed, &history)).await?,
+        };
         let (gone, tail) = history.split_at(kept.min(written.upto));
         let summary = self.asked.block(s, &written.text, gone);
         let restored = self.restore.blocks(s, tail);
         self.replace(s, "compact", phase, [fixed, vec![summary], restored, tail.to_vec()].concat())?;
         self.memory.forget(s);
+        self.state.prepared.drop_it(s);
         Ok(())
     }
 
@@ -302,6 +314,7 @@ impl Strategy for ClaudeCode {
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
+        self.state.prepared.drop_it(s);
         self.state = State::default();
         self.memory.forget(s);
         s.show_fixed();
@@ -345,6 +358,9 @@ impl Strategy for ClaudeCode {
         }
         let believed = self.believed(s);
         self.memory.tend(s, &self.asked, &self.state.deleted, believed).await;
+        if self.precompute && !self.gave_up() && believed >= self.levels(s).warning {
+            self.state.prepared.begin(s, &self.asked, &self.state.deleted).await;
+        }
         Flow::Proceed
     }
 
@@ -373,6 +389,7 @@ impl Strategy for ClaudeCode {
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.state.undo.back_to(s, to);
         self.memory.forget(s);
+        self.state.prepared.drop_it(s);
         self.state.reported = None;
         self.state.since = None;
     }

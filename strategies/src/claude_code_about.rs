@@ -261,6 +261,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "C: facts/claude-code-and-apis.md §1.5, oldest; tail after seeds/002, to be compared",
         ),
         setting(
+            "precompute",
+            Kind::Flag,
+            Default::Flag(false),
+            "write the summary in the background from the warning level on; what is said meanwhile stays behind it",
+            "A: facts/claude-code-and-apis.md §1.5, precomputeCompactionEnabled, default not stated; that it begins at the warning level is ours",
+        ),
+        setting(
             "trigger",
             Kind::Choice(&["threshold", "limit"]),
             Default::Word("threshold"),

@@ -467,3 +467,28 @@ fn notes_that_leave_too_much_give_way_to_a_summary() {
     let p = noted("claude-code:microcompact=off,session_memory=true", &[300; 7], (0..9).map(|_| long()).collect());
     assert_eq!(p.compactions()[0], "compact");
 }
+
+#[test]
+fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
+    // Warning level 1,470, threshold 1,670: the second read passes the first, the third the second.
+    let p = |spec: &str| {
+        let script = Script {
+            actions: vec![user("m", "go")],
+            replies: reads(4),
+            outputs: outputs(&[600, 730, 230, 10]),
+            summaries: vec![says("EARLY"), says("LATE")],
+            ..Script::default()
+        };
+        play(spec, 0.01, script)
+    };
+    let early = p("claude-code:microcompact=off,precompute=true");
+    assert_eq!(early.compactions(), ["compact"]);
+    let asked = early.of(Purpose::Summary);
+    assert_eq!(asked.iter().map(|r| r.phase).collect::<Vec<_>>(), [Some(Phase::Background)]);
+    let after = early.requests.iter().find(|r| r.blocks.iter().any(|b| b.kind == BlockKind::Summary)).unwrap();
+    assert!(after.blocks.iter().any(|b| b.text.contains("EARLY")));
+    // The third read was not known to it: text, call and result stand as they were.
+    assert_eq!(kinds(after)[after.blocks.len() - 3..], [BlockKind::Assistant, BlockKind::Call, BlockKind::Output]);
+    let foreground = p("claude-code:microcompact=off");
+    assert_eq!(foreground.of(Purpose::Summary)[0].phase, Some(Phase::MidTurn));
+}
