@@ -27,6 +27,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
         blocks,
         ttl: DEFAULT_TTL,
         server_edits: Vec::new(),
+        thread: None,
         keep_messages: false,
         params: Default::default(),
     }

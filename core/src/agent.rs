@@ -109,6 +109,10 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
                 s.record_reply(strategy, &reply);
                 break;
             }
+            Flow::Resume => {
+                s.record_reply(strategy, &reply);
+                continue;
+            }
             Flow::Proceed => {}
         }
         let (_, calls) = s.record_reply(strategy, &reply);

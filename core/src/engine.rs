@@ -9,7 +9,7 @@ use crate::history::{History, Part};
 use crate::ledger::Ledger;
 use crate::provider::{self, Model};
 use crate::record::CompactionKind;
-use crate::request::{ModelError, Phase, Purpose, Reply, ReplyPart, Request, Tools, Usage};
+use crate::request::{Applied, ModelError, Phase, Purpose, Reply, ReplyPart, Request, Tools, Usage};
 use crate::session::Millis;
 use crate::strategy::{DEFAULT_TTL, Strategy, default_breakpoints};
 
@@ -56,8 +56,8 @@ pub struct Engine {
     pub default_breakpoints: bool,
     world: Box<dyn World>,
     requests: u64,
-    /// Oldest tool results that the provider cleared in the last request.
-    server_cleared: usize,
+    /// What the provider cleared in the last request.
+    server_cleared: Applied,
 }
 
 impl Engine {
@@ -75,7 +75,7 @@ impl Engine {
             model,
             world,
             requests: 0,
-            server_cleared: 0,
+            server_cleared: Applied::default(),
         }
     }
 
@@ -120,6 +120,7 @@ impl Engine {
             server_edits: Vec::new(),
             keep_messages: false,
             params: self.fixed.params.clone(),
+            thread: None,
         }
     }
 
@@ -145,7 +146,7 @@ impl Engine {
         let request = &*self.with_summary_model(request);
         let reply = self.world.send(request).await;
         if let Ok(r) = &reply {
-            self.note_server_clear(request, r.applied.cleared_tool_uses);
+            self.note_server_clear(request, r.applied);
         }
         self.requests += 1;
         if let Ok(r) = &reply {
@@ -160,20 +161,21 @@ impl Engine {
         reply
     }
 
-    /// The provider cleared more tool results than before: a compaction, though the view that we keep stays as it is.
-    fn note_server_clear(&mut self, request: &Request, cleared: usize) {
-        let known = std::mem::replace(&mut self.server_cleared, cleared);
-        if cleared > known {
-            let before = provider::cleared_view(&request.blocks, known);
-            let after = provider::cleared_view(&request.blocks, cleared);
-            self.note(Event::Compaction {
-                kind: CompactionKind::Clear,
-                mechanism: "clear_tool_uses",
-                phase: Phase::MidTurn,
-                before,
-                after,
-            });
+    /// The provider cleared more than before: a compaction, though the view that we keep stays as it is.
+    fn note_server_clear(&mut self, request: &Request, cleared: Applied) {
+        if request.purpose != Purpose::Sample {
+            return;
         }
+        let known = std::mem::replace(&mut self.server_cleared, cleared);
+        let mechanism =
+            match (cleared.cleared_tool_uses > known.cleared_tool_uses, cleared.cleared_thinking_turns > known.cleared_thinking_turns) {
+                (true, _) => "clear_tool_uses",
+                (_, true) => "clear_thinking",
+                _ => return,
+            };
+        let before = provider::edited_view(request, known);
+        let after = provider::edited_view(request, cleared);
+        self.note(Event::Compaction { kind: CompactionKind::Clear, mechanism, phase: Phase::MidTurn, before, after });
     }
 
     /// The provider's count of a request if it offers one, else the exact local count. Never an estimate.
@@ -274,7 +276,15 @@ impl Engine {
                     calls.push(ToolCall { id, name, arguments: arguments.clone() });
                     Draft { call, ..Draft::text(BlockKind::Call, Role::Assistant, arguments) }
                 }
-                Part::ProviderCompaction(s) => Draft::synthetic(BlockKind::Compaction, Role::Assistant, s),
+                Part::ProviderCompaction(s) => {
+                    // A summary of the provider stands for all that the request showed; a failed one for nothing.
+                    let shown = self.context.blocks().iter().filter(|_| !s.is_empty());
+                    let mut origin: Vec<Origin> = shown.flat_map(|b| b.origin.iter().copied()).collect();
+                    origin.push(Origin { message: id, part: i as u32 });
+                    let draft = Draft::synthetic(BlockKind::Compaction, Role::Assistant, s);
+                    self.context.push(strategy.admit(draft).build(id, origin));
+                    continue;
+                }
                 _ => continue,
             };
             self.show(strategy, draft, id, i);

@@ -1,5 +1,6 @@
 //! What goes to a model and what comes back, neutral of any wire.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -82,19 +83,72 @@ impl Ttl {
     }
 }
 
+/// From when `clear_tool_uses_20250919` acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClearTrigger {
+    /// From a prompt of this many input tokens.
+    InputTokens(u64),
+    /// From this many tool uses in the prompt.
+    ToolUses(u64),
+}
+
+/// Whose call arguments `clear_tool_uses_20250919` clears beside the results.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ClearInputs {
+    /// Nobody's.
+    #[default]
+    None,
+    /// Those of every cleared call.
+    All,
+    /// Those of these tools.
+    Of(Vec<String>),
+}
+
+impl ClearInputs {
+    /// Whether the arguments of this tool go.
+    pub fn takes(&self, tool: &str) -> bool {
+        match self {
+            ClearInputs::None => false,
+            ClearInputs::All => true,
+            ClearInputs::Of(names) => names.iter().any(|n| n == tool),
+        }
+    }
+}
+
+/// The conversation as the provider keeps it on its side (Anthropic's message threads, facts/aider-and-anthropic-sdk.md §2.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Thread {
+    /// A new one; the request holds the whole conversation.
+    Create,
+    /// The provider has the conversation up to one of its replies, with system prompt and tools.
+    Continue {
+        /// Id of that reply.
+        after: Arc<str>,
+        /// Number of the first blocks of the request that the provider has and that are not sent.
+        held: usize,
+    },
+}
+
 /// Context editing that the provider is asked to do (Anthropic, facts/aider-and-anthropic-sdk.md §3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEdit {
     /// `clear_tool_uses_20250919`.
     ClearToolUses {
-        /// Input tokens from which it acts.
-        trigger: u64,
+        /// From when it acts.
+        trigger: ClearTrigger,
         /// Newest tool uses that stay.
         keep: usize,
         /// Tokens that must go for it to act at all.
         clear_at_least: u64,
         /// Tools whose results stay.
         exclude: Vec<String>,
+        /// Whose call arguments go together with the results.
+        inputs: ClearInputs,
+    },
+    /// `clear_thinking_20251015`: thinking of older turns goes.
+    ClearThinking {
+        /// Newest turns with thinking that keep it; `None` = all of them.
+        keep: Option<usize>,
     },
     /// `compact_20260112`.
     Compact {
@@ -138,9 +192,24 @@ pub struct Request {
     pub keep_messages: bool,
     /// Further parameters that the caller sets, sent as they are (Anthropic's wire).
     pub params: serde_json::Map<String, serde_json::Value>,
+    /// The provider keeps the conversation (Anthropic's wire). `blocks` hold all that the model sees either way.
+    pub thread: Option<Thread>,
 }
 
 impl Request {
+    /// What goes over the wire: everything, or in a continued thread what the provider does not have yet.
+    pub fn sent(&self) -> Cow<'_, Request> {
+        let Some(Thread::Continue { after, held }) = &self.thread else { return Cow::Borrowed(self) };
+        let held = (*held).min(self.blocks.len());
+        Cow::Owned(Request {
+            tools: None,
+            blocks: self.blocks[held..].to_vec(),
+            breakpoints: self.breakpoints.iter().filter_map(|b| b.checked_sub(held)).collect(),
+            thread: Some(Thread::Continue { after: after.clone(), held: 0 }),
+            ..self.clone()
+        })
+    }
+
     /// Billed tokens of tools and blocks.
     pub fn tokens(&self) -> u64 {
         self.tools.as_ref().map_or(0, |t| t.tokens) + total_tokens(&self.blocks)
@@ -244,11 +313,17 @@ pub struct Applied {
     pub cleared_tool_uses: usize,
     /// Tokens that went with them.
     pub cleared_tokens: u64,
+    /// Turns whose thinking was cleared, oldest first.
+    pub cleared_thinking_turns: usize,
+    /// Tokens of that thinking.
+    pub thinking_tokens: u64,
 }
 
 /// A reply of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
+    /// The provider's id of it, where a later request may refer to it (Anthropic).
+    pub id: Option<Arc<str>>,
     /// Contents in order.
     pub parts: Vec<ReplyPart>,
     /// Tokens of the answer itself; the size of the context comes from here.

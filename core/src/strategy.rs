@@ -18,6 +18,8 @@ pub enum Flow {
     Again,
     /// Forget the reply just received and ask again.
     DropReply,
+    /// The reply is unfinished: record it, run none of its calls and ask the model to go on (from `on_reply`).
+    Resume,
     /// The turn is over.
     EndTurn,
     /// The turn failed; the text is what the user would read.

@@ -72,8 +72,13 @@ pub struct ToolOutcome {
 }
 
 /// What a program that embeds the product does while it handles a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallerAct {
+    /// It asks for a compaction before the model's next turn.
+    Compact {
+        /// What the summary should follow.
+        instructions: Option<Arc<str>>,
+    },
     /// It appends the reply to the history itself.
     Append {
         /// As plain content blocks rather than as the reply object.

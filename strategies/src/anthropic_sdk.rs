@@ -1,96 +1,80 @@
 //! The Anthropic SDK's tool runner: above a threshold everything becomes one summary, and the turn that crossed it is lost.
 //!
 //! Follows Python 0.125 (facts/aider-and-anthropic-sdk.md §2.2). The check runs on the usage of the reply just received, before
-//! that reply is appended and before its tools run; a compaction therefore forgets it.
+//! that reply is appended and before its tools run; a compaction therefore forgets it. The newer runner is in
+//! `anthropic_sdk_runner.rs`; what is told of the old one in `anthropic_sdk_described.rs`.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing, fits_any};
-use ctxbench_core::engine::{CallerAct, Engine};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::descriptor::Build;
+use ctxbench_core::engine::{CallerAct, Engine, Incoming};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{Phase, Reply, ReplyPart, Request, StopReason};
-use ctxbench_core::settings::{Default, Kind, Setting};
 use ctxbench_core::strategy::{Flow, Strategy};
 
-/// What the strategy says of itself.
-pub const DESCRIPTOR: Descriptor = Descriptor {
-    name: "anthropic-sdk",
-    summary: "Anthropic SDK tool runner: at 100k tokens everything becomes one summary; the crossing turn is lost",
-    versions: &["0.125"],
-    sources: &[
-        "facts/aider-and-anthropic-sdk.md §2.2: PyPI anthropic 0.125.0 read and observed",
-        "facts/aider-and-anthropic-sdk.md §2.3: npm @anthropic-ai/sdk 0.124.0 read and observed",
-    ],
-    settings: &[
-        Setting {
-            name: "language",
-            kind: Kind::Choice(&["python", "typescript"]),
-            default: Default::Word("python"),
-            help: "typescript checks refusals too, keeps every block of the summary, and what the caller appended",
-            source: "facts/aider-and-anthropic-sdk.md §2.3",
-        },
-        Setting {
-            name: "threshold",
-            kind: Kind::Tokens,
-            default: Default::Int(100_000),
-            help: "usage of one reply from which it compacts",
-            source: "facts/aider-and-anthropic-sdk.md §2.2, context_token_threshold",
-        },
-        Setting {
-            name: "model",
-            kind: Kind::Text,
-            default: Default::Auto,
-            help: "model of the summary; auto = the runner's",
-            source: "facts/aider-and-anthropic-sdk.md §2.2, CompactionControl.model",
-        },
-        Setting {
-            name: "max_tokens",
-            kind: Kind::Tokens,
-            default: Default::Auto,
-            help: "largest reply, also of the summary; auto = the model's",
-            source: "facts/aider-and-anthropic-sdk.md §2.2: the caller's max_tokens",
-        },
-    ],
-    matrix: Matrix {
-        layers: "1: summary of everything",
-        llm_calls: "1 per compaction",
-        user_messages: "gone; only the summary is left",
-        tool_results: "gone; those of the crossing turn never ran",
-        cache: "summary request without system and tools reads nothing; everything is rewritten after it",
-        afterwards: "the model is asked again with the summary as the only message",
-        token_counting: "usage of the last reply",
-        pre_send_check: "none: after each reply",
-        overflow_response: "the error goes to the caller",
-        thinking: "not passed to the summary request's parameters",
-        memory: "none",
-        undo: "none",
-    },
-    wording: &[("anthropic-sdk.summary_prompt", PROMPT)],
-    standing: Standing::Contender,
-    manual: false,
-    unfit: fits_any,
-    build,
-};
+use crate::anthropic_sdk_described::Described;
+use crate::anthropic_sdk_runner::Runner;
 
-const PROMPT: &str = "The task is not finished, and this conversation is about to be cut off here. Write a summary from which the work can be \
-continued. Be structured, brief and practical:\n\
-1. Task Overview: what was asked, how success is judged, what was clarified\n\
-2. Current State: what is done, which files were read, changed or made (with paths), important outputs\n\
-3. Important Discoveries: constraints, decisions with their reasons, errors and how they were solved, what was tried and did not work\n\
-4. Next Steps: what to do next, what stands in the way, in which order\n\
-5. Context to Preserve: wishes of the user, details of the field, promises made\n\
-When in doubt include what keeps work from being done twice. Put the summary between <summary> and </summary>.";
+pub use crate::anthropic_sdk_about::DESCRIPTOR;
 
-fn build(b: &Build<'_>) -> Box<dyn Strategy> {
+/// Builds the strategy.
+pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
+    let prompt = b.wording.get("anthropic-sdk.summary_prompt");
+    let limit = Iterations { most: b.settings.int("max_iterations"), done: 0 };
+    if b.settings.word("as_described") == Some("001") {
+        return Box::new(Described { threshold: b.settings.num("threshold"), max_tokens: b.settings.int("max_tokens"), limit, prompt });
+    }
+    if b.version == "2.12" {
+        return Box::new(Runner::new(b, limit));
+    }
     Box::new(AnthropicSdk {
         typescript: b.settings.word("language") == Some("typescript"),
         threshold: b.settings.num("threshold"),
         model: b.settings.word("model").map(Arc::from),
         max_tokens: b.settings.int("max_tokens"),
-        prompt: b.wording.get("anthropic-sdk.summary_prompt"),
+        limit,
+        prompt,
     })
+}
+
+/// Results travel in user messages on this wire.
+pub(crate) fn admit(mut raw: Draft) -> Draft {
+    if raw.kind == BlockKind::Output {
+        raw.role = Role::User;
+    }
+    raw
+}
+
+/// The view after a summary of everything: the system prompt and the summary, which stands for the rest.
+pub(crate) fn only(s: &mut Engine, text: Arc<str>) -> (Vec<Arc<Block>>, Arc<Block>) {
+    let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+    let shown = s.context.blocks().iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
+    (shown, s.synthetic(BlockKind::Summary, Role::User, text, origin))
+}
+
+/// Replies of the present turn, and how many the caller allows.
+pub(crate) struct Iterations {
+    most: Option<u64>,
+    done: u64,
+}
+
+impl Iterations {
+    /// A new turn, which is a new run of the runner.
+    pub(crate) fn begin(&mut self) {
+        self.done = 0;
+    }
+
+    /// A reply came.
+    pub(crate) fn count(&mut self) {
+        self.done += 1;
+    }
+
+    /// Whether no further request may be made.
+    pub(crate) fn over(&self) -> bool {
+        self.most.is_some_and(|most| self.done >= most)
+    }
 }
 
 struct AnthropicSdk {
@@ -98,17 +82,23 @@ struct AnthropicSdk {
     threshold: u64,
     model: Option<Arc<str>>,
     max_tokens: Option<u64>,
+    limit: Iterations,
     prompt: Arc<str>,
 }
 
 #[async_trait]
 impl Strategy for AnthropicSdk {
-    fn admit(&self, mut raw: Draft) -> Draft {
-        // Results travel in user messages on this wire.
-        if raw.kind == BlockKind::Output {
-            raw.role = Role::User;
-        }
-        raw
+    fn admit(&self, raw: Draft) -> Draft {
+        admit(raw)
+    }
+
+    async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.limit.begin();
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, _s: &mut Engine) -> Flow {
+        if self.limit.over() { Flow::EndTurn } else { Flow::Proceed }
     }
 
     fn request(&mut self, s: &Engine) -> Request {
@@ -119,6 +109,7 @@ impl Strategy for AnthropicSdk {
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        self.limit.count();
         if reply.stop == StopReason::Refusal && !self.typescript {
             return Flow::EndTurn;
         }
@@ -136,9 +127,7 @@ impl Strategy for AnthropicSdk {
             Ok(texts) => texts,
             Err(e) => return Flow::FailTurn(e.into()),
         };
-        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let mut shown: Vec<_> = s.context.blocks().iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
-        let block = s.synthetic(BlockKind::Summary, Role::User, texts.concat(), origin);
+        let (mut shown, block) = only(s, texts.concat().into());
         shown.extend(texts.into_iter().map(|t| {
             block.redraft(|d| {
                 d.text = t;

@@ -1,7 +1,8 @@
 //! What Claude Code's strategy says of itself, and its prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing, fits_any};
-use ctxbench_core::settings::{Default, Kind, Setting};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::provider::{Model, Wire};
+use ctxbench_core::settings::{Default, Kind, Setting, Settings};
 
 const fn setting(name: &'static str, kind: Kind, default: Default, help: &'static str, source: &'static str) -> Setting {
     Setting { name, kind, default, help, source }
@@ -323,9 +324,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     standing: Standing::Contender,
     manual: true,
-    unfit: fits_any,
+    unfit,
     build: crate::claude_code::build,
 };
+
+fn unfit(_version: &str, settings: &Settings, model: &Model) -> Option<&'static str> {
+    let edits = settings.word("microcompact") == Some("cache-edits");
+    (edits && model.wire != Wire::AnthropicMessages).then_some("edits of a cached prefix exist on the Anthropic API only")
+}
 
 const PROMPT: &str = "Write a summary of this conversation that holds everything needed to continue without it. Answer with text only and call \
 no tools.\nFirst go through the conversation in order inside <analysis> tags and note what each part contributes. Then write the summary inside \

@@ -9,8 +9,17 @@ pub mod aider_map;
 pub mod aider_markdown;
 pub mod aider_summary;
 mod anthropic_sdk;
+mod anthropic_sdk_about;
+mod anthropic_sdk_described;
+mod anthropic_sdk_runner;
+#[cfg(test)]
+mod anthropic_sdk_tests;
 mod claude_code;
 mod claude_code_about;
+mod claude_code_api;
+mod claude_code_api_about;
+#[cfg(test)]
+mod claude_code_api_tests;
 mod claude_code_described;
 mod claude_code_memory;
 mod claude_code_micro;
@@ -36,9 +45,9 @@ pub mod opencode_rules;
 #[cfg(test)]
 mod opencode_tests;
 mod openoxide;
-mod openoxide_summary;
 #[cfg(test)]
 mod openoxide_figures_tests;
+mod openoxide_summary;
 #[cfg(test)]
 mod openoxide_tests;
 mod openoxide_view;

@@ -101,7 +101,8 @@ fn the_summary_model_has_its_own_limits() {
 #[test]
 fn reserved_counts_where_the_model_has_an_input_limit() {
     // facts/opencode.md §2: 272,000 − 20,000 at 0.01; then 272,000 − 72,000. Without an input limit it is ignored.
-    let on = |model: &str, settings: &str, total| play_on(model, &format!("opencode:{settings}"), SCALE, three_turns(total)).compactions().len();
+    let on =
+        |model: &str, settings: &str, total| play_on(model, &format!("opencode:{settings}"), SCALE, three_turns(total)).compactions().len();
     assert_eq!([on("gpt-5", "", 2_519), on("gpt-5", "", 2_520)], [0, 1]);
     assert_eq!([on("gpt-5", "reserved=72k", 1_999), on("gpt-5", "reserved=72k", 2_000)], [0, 1]);
     assert_eq!(on("claude-sonnet-4-5", "reserved=72k", 1_679), 0);
@@ -167,7 +168,9 @@ fn a_proactive_share_looks_before_sending() {
 fn the_sdk_prompt_has_five_sections() {
     // seeds/001 §10.1.
     let five = ["Task Overview", "Current State", "Important Discoveries", "Next Steps", "Context to Preserve", "<summary>"];
-    for spec in ["opencode:prompt=sdk", "opencode@1.3:prompt=sdk", "opencode:prompt=sdk,as_described=001", "opencode:prompt=sdk,as_described=002"] {
+    for spec in
+        ["opencode:prompt=sdk", "opencode@1.3:prompt=sdk", "opencode:prompt=sdk,as_described=001", "opencode:prompt=sdk,as_described=002"]
+    {
         let p = play(spec, SCALE, three_turns(1_690));
         assert!(spec.contains("=001") || five.iter().all(|h| prompt(&p, 0).contains(h)), "{spec}");
     }
@@ -364,7 +367,10 @@ fn what_a_call_returned_stands_beside_it_in_every_form() {
         ..Script::default()
     };
     let p = play("opencode", SCALE, script);
-    let line = format!("[Assistant]: reading\n[Assistant tool call]: read({{\"path\":\"a b\\\" c\"}})\n[Tool result]: {}\n[truncated]", "z".repeat(2_000));
+    let line = format!(
+        "[Assistant]: reading\n[Assistant tool call]: read({{\"path\":\"a b\\\" c\"}})\n[Tool result]: {}\n[truncated]",
+        "z".repeat(2_000)
+    );
     assert!(prompt(&p, 0).contains(&line), "{}", prompt(&p, 0));
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary, Continue]);
 }
@@ -392,7 +398,10 @@ fn as_described_001() {
     assert_eq!(kinds(asked), [Base, User, Assistant, User, Assistant, User, Assistant, User, BlockKind::SummaryPrompt]);
     assert!(asked.tools.is_none() && !prompt(&p, 0).contains("##"));
     // PRUNE_PROTECT 40,000, PRUNE_MINIMUM 20,000, last two user turns; no tool is exempt.
-    assert_eq!([cleared("as_described=001", "read", 5), cleared("as_described=001", "skill", 5), cleared("as_described=001", "read", 3)], [3, 3, 0]);
+    assert_eq!(
+        [cleared("as_described=001", "read", 5), cleared("as_described=001", "skill", 5), cleared("as_described=001", "read", 3)],
+        [3, 3, 0]
+    );
     assert_eq!(cleared("as_described=001,prune=false", "read", 5), 0);
     // Nothing is said about a refusal.
     let replies = vec![too_long(2_100, 2_000), says("never")];

@@ -13,12 +13,14 @@ use ctxbench_core::compaction::{PruneRule, clear_outputs};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, ServerEdit, StopReason};
+use ctxbench_core::request::{ClearInputs, ClearTrigger, ErrorKind, ModelError, Phase, Reply, Request, ServerEdit, StopReason};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 
 use crate::openoxide_summary::Job;
-use crate::openoxide_view::{fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user, prunable, server_compaction};
+use crate::openoxide_view::{
+    fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user, prunable, server_compaction,
+};
 
 pub use crate::openoxide_words::DESCRIPTOR;
 
@@ -55,10 +57,11 @@ pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
         weak_model: s.word("weak_model").map(Arc::from),
         transcript_output: s.num("transcript_output") as usize,
         clear: ServerEdit::ClearToolUses {
-            trigger: s.num("clear_trigger"),
+            trigger: ClearTrigger::InputTokens(s.num("clear_trigger")),
             keep: s.num("clear_keep") as usize,
             clear_at_least: s.int("clear_at_least").unwrap_or(0),
             exclude: Vec::new(),
+            inputs: ClearInputs::None,
         },
         compact: ServerEdit::Compact {
             trigger: s.num("compact_trigger").max(scale_tokens(LEAST_COMPACT_TRIGGER, b.scale)),

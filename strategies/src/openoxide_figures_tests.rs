@@ -3,7 +3,7 @@
 //! of finished turns min(2,000 · 0.0625, 82) = 82.
 
 use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::request::{Purpose, Request, ServerEdit};
+use ctxbench_core::request::{ClearTrigger, Purpose, Request, ServerEdit};
 
 use crate::Spec;
 use crate::testing::{Answer, Played, Script, calls, play, play_on, says, user};
@@ -90,11 +90,7 @@ fn seeds_003_allocation_order_output_reserve_then_margin() {
 
 /// A finished turn of so many words and one more message.
 fn history(n: usize) -> Script {
-    Script {
-        actions: vec![user("1", &words(n)), user("2", "next")],
-        replies: vec![says("done"), says("fine")],
-        ..Script::default()
-    }
+    Script { actions: vec![user("1", &words(n)), user("2", "next")], replies: vec![says("done"), says("fine")], ..Script::default() }
 }
 
 fn summaries(settings: &str, script: Script) -> usize {
@@ -185,19 +181,15 @@ fn seeds_003_provider_aware_tool_clearing() {
             ref other => panic!("{other:?}"),
         }
     };
-    assert_eq!(edit(""), (1_000, 3, 0));
-    assert_eq!(edit("clear_at_least=30000"), (1_000, 3, 300));
-    assert_eq!(edit("clear_trigger=50k,clear_keep=5"), (500, 5, 0));
+    assert_eq!(edit(""), (ClearTrigger::InputTokens(1_000), 3, 0));
+    assert_eq!(edit("clear_at_least=30000"), (ClearTrigger::InputTokens(1_000), 3, 300));
+    assert_eq!(edit("clear_trigger=50k,clear_keep=5"), (ClearTrigger::InputTokens(500), 5, 0));
 }
 
 #[test]
 fn seeds_003_context_awareness_once_and_after_tool_calls() {
     let told = |model: &str, settings: &str| -> Vec<Vec<String>> {
-        let script = Script {
-            actions: vec![user("1", "x")],
-            replies: vec![calls("", "a", "read", "{}"), says("y")],
-            ..Script::default()
-        };
+        let script = Script { actions: vec![user("1", "x")], replies: vec![calls("", "a", "read", "{}"), says("y")], ..Script::default() };
         let p: Played = play_on(model, &format!("openoxide:{settings}"), SCALE, script);
         let notes = |r: &Request| -> Vec<String> {
             let ours = r.blocks.iter().filter(|b| b.text.starts_with("[context:"));

@@ -9,7 +9,9 @@ use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::context::{Orphans, orphans};
 use ctxbench_core::engine::{Action, Engine, Event, Task, ToolCall, ToolOutcome, World};
 use ctxbench_core::provider::find;
-use ctxbench_core::request::{ModelError, Phase, Purpose, Reply, ReplyPart, Request, ServerEdit, StopReason, Usage};
+use ctxbench_core::request::{
+    ClearInputs, ClearTrigger, ModelError, Phase, Purpose, Reply, ReplyPart, Request, ServerEdit, StopReason, Usage,
+};
 use ctxbench_core::session::Millis;
 use proptest::prelude::*;
 
@@ -274,7 +276,13 @@ fn the_provider_is_asked_where_it_can_and_its_compaction_becomes_the_beginning()
     assert_eq!(
         samples[0].server_edits,
         [
-            ServerEdit::ClearToolUses { trigger: 1_000, keep: 3, clear_at_least: 0, exclude: vec![] },
+            ServerEdit::ClearToolUses {
+                trigger: ClearTrigger::InputTokens(1_000),
+                keep: 3,
+                clear_at_least: 0,
+                exclude: vec![],
+                inputs: ClearInputs::None
+            },
             ServerEdit::Compact { trigger: 1_500, instructions: None, pause: false }
         ]
     );

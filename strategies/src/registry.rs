@@ -20,6 +20,7 @@ pub const ALL: &[Descriptor] = &[
     crate::opencode_about::DESCRIPTOR,
     crate::claude_code_about::DESCRIPTOR,
     crate::anthropic_sdk::DESCRIPTOR,
+    crate::claude_code_api_about::DESCRIPTOR,
     crate::openoxide::DESCRIPTOR,
 ];
 

@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use super::anthropic_edits as edits;
 use super::json::{self, CacheControl, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw, string};
 use super::plan::{PDF, Show, Slot, data_url, max_tokens};
-use super::prompt::{Content, Item, Prompt};
+use super::prompt::{Content, Item, Prompt, PromptThread};
 use super::wire::WireError;
 use crate::block::{Block, Media, Role};
-use crate::request::{Request, ServerEdit, Ttl};
+use crate::request::{Request, ServerEdit, Thread, Ttl};
 
 /// Version and beta headers this request needs.
 pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, String)> {
@@ -23,10 +23,13 @@ pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, S
         (has(false), "context-management-2025-06-27"),
         (has(true), "compact-2026-01-12"),
         (shows(Show::Trigger) || (shows(Show::Compaction) && !has(true)), "compact-2026-09-04"),
+        (request.thread.is_some(), "message-threads-2026-08-12"),
         (request.ttl == Ttl::OneHour && !request.breakpoints.is_empty(), "extended-cache-ttl-2025-04-11"),
     ];
     let betas: Vec<&str> = betas.iter().filter(|(needed, _)| *needed).map(|(_, name)| *name).collect();
-    let mut headers = vec![("anthropic-version", "2023-06-01".to_string())];
+    // Threads come with a newer version of the API (facts/aider-and-anthropic-sdk.md §2.4).
+    let version = if request.thread.is_some() { "2026-10-21" } else { "2023-06-01" };
+    let mut headers = vec![("anthropic-version", version.to_string())];
     if !betas.is_empty() {
         headers.push(("anthropic-beta", betas.join(",")));
     }
@@ -64,7 +67,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
         raw(o, "]}");
     });
     o.push(b']');
-    if !request.server_edits.is_empty() {
+    if !request.server_edits.is_empty() && !request.params.contains_key("context_management") {
         raw(o, ",\"context_management\":{\"edits\":[");
         list(o, &request.server_edits, edits::write);
         raw(o, "]}");
@@ -76,6 +79,14 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
             raw(o, t.json_text());
         }
         o.push(b'}');
+    }
+    match &request.thread {
+        Some(Thread::Create) => raw(o, ",\"thread\":{\"type\":\"create\"}"),
+        Some(Thread::Continue { after, .. }) => {
+            field(o, ",\"thread\":{\"type\":\"continue\",\"previous_message_id\":", after);
+            o.push(b'}');
+        }
+        None => {}
     }
     for (name, value) in request.params.iter().filter(|_| sampling) {
         o.push(b',');
@@ -208,6 +219,14 @@ struct Body<'a> {
     cache_control: Option<CacheControl>,
     context_management: Option<edits::Management>,
     compaction: Option<Instructions>,
+    thread: Option<ThreadParam>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ThreadParam {
+    Create,
+    Continue { previous_message_id: Text },
 }
 
 #[derive(Deserialize)]
@@ -283,6 +302,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         tools: body.tools.map(RawValue::to_owned),
         items,
         server_edits: body.context_management.map_or(Ok(Vec::new()), edits::Management::edits)?,
+        thread: body.thread.map(|t| match t {
+            ThreadParam::Create => PromptThread::Create,
+            ThreadParam::Continue { previous_message_id: id } => PromptThread::Continue(id.0),
+        }),
     })
 }
 

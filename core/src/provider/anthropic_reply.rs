@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::anthropic::{Part, arguments, output_of, unwrap_arguments};
-use super::json::{self, field, list, number, opt, or_empty, raw, sane, string};
+use super::json::{self, Text, field, list, number, opt, or_empty, raw, sane, string};
 use super::wire::WireError;
 use crate::request::{Applied, Reply, ReplyPart, StopReason, Usage};
 
@@ -21,12 +21,16 @@ const STOPS: [(StopReason, &str); 8] = [
     (StopReason::WindowExceeded, "model_context_window_exceeded"),
 ];
 
+/// The wire demands an id; this one stands for none.
+const NO_ID: &str = "msg_ctxbench";
+
 /// Writes a reply body. Where more was billed than the answer used, the difference is a compaction iteration.
 pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
     let stop = STOPS.iter().find(|(s, _)| *s == reply.stop).map_or("end_turn", |(_, w)| *w);
-    raw(o, "{\"id\":\"msg_ctxbench\",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
+    field(o, "{\"id\":", reply.id.as_deref().unwrap_or(NO_ID));
+    raw(o, ",\"type\":\"message\",\"role\":\"assistant\",\"model\":");
     string(o, model);
     field(o, ",\"stop_reason\":", stop);
     raw(o, ",\"stop_sequence\":null,\"content\":[");
@@ -44,11 +48,23 @@ pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     }
     o.push(b'}');
     if reply.applied != Applied::default() {
-        raw(o, ",\"context_management\":{\"applied_edits\":[{\"type\":\"clear_tool_uses_20250919\",\"cleared_tool_uses\":");
-        number(o, reply.applied.cleared_tool_uses as u64);
-        raw(o, ",\"cleared_input_tokens\":");
-        number(o, reply.applied.cleared_tokens);
-        raw(o, "}]}");
+        let a = reply.applied;
+        let tools = ["clear_tool_uses_20250919", "cleared_tool_uses"];
+        let thinking = ["clear_thinking_20251015", "cleared_thinking_turns"];
+        let edits = [(tools, a.cleared_tool_uses, a.cleared_tokens), (thinking, a.cleared_thinking_turns, a.thinking_tokens)];
+        let edits: Vec<_> = edits.into_iter().filter(|(_, n, tokens)| *n > 0 || *tokens > 0).collect();
+        raw(o, ",\"context_management\":{\"applied_edits\":[");
+        list(o, &edits, |o, ([kind, what], n, tokens)| {
+            field(o, "{\"type\":", kind);
+            raw(o, ",\"");
+            raw(o, what);
+            raw(o, "\":");
+            number(o, *n as u64);
+            raw(o, ",\"cleared_input_tokens\":");
+            number(o, *tokens);
+            o.push(b'}');
+        });
+        raw(o, "]}");
     }
     o.push(b'}');
     out
@@ -107,6 +123,7 @@ fn minus(a: &Usage, b: &Usage) -> Usage {
 
 #[derive(Deserialize)]
 struct Body<'a> {
+    id: Option<Text>,
     #[serde(borrow)]
     content: Vec<Part<'a>>,
     #[serde(borrow)]
@@ -125,6 +142,8 @@ struct Management {
 struct Edit {
     #[serde(default)]
     cleared_tool_uses: usize,
+    #[serde(default)]
+    cleared_thinking_turns: usize,
     #[serde(default)]
     cleared_input_tokens: u64,
 }
@@ -171,13 +190,16 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let mut applied = Applied::default();
     for e in body.context_management.unwrap_or_default().applied_edits {
         applied.cleared_tool_uses = applied.cleared_tool_uses.saturating_add(e.cleared_tool_uses);
-        applied.cleared_tokens = applied.cleared_tokens.saturating_add(e.cleared_input_tokens);
+        applied.cleared_thinking_turns = applied.cleared_thinking_turns.saturating_add(e.cleared_thinking_turns);
+        let tokens = if e.cleared_thinking_turns > 0 { &mut applied.thinking_tokens } else { &mut applied.cleared_tokens };
+        *tokens = tokens.saturating_add(e.cleared_input_tokens);
     }
     let parts = body.content.into_iter().map(reply_part).collect::<Result<_, _>>()?;
     // An unknown stop reason is a stop.
     let word = body.stop_reason.as_deref().unwrap_or("end_turn");
     let stop = STOPS.iter().find(|(_, w)| *w == word).map_or(StopReason::EndTurn, |(s, _)| *s);
-    Ok(Reply { parts, usage, billed, stop, applied, latency_ms: 0 })
+    let id = opt(body.id).filter(|id| **id != *NO_ID);
+    Ok(Reply { id, parts, usage, billed, stop, applied, latency_ms: 0 })
 }
 
 fn reply_part(p: Part<'_>) -> Result<ReplyPart, WireError> {

@@ -65,6 +65,11 @@ pub(crate) fn encode(wire: Wire, e: &ModelError) -> (u16, Vec<u8>) {
     let code = e.code.as_deref().filter(|_| e.kind != ErrorKind::Ended).unwrap_or(code);
     let kind = if status == 429 || status >= 500 { code } else { "invalid_request_error" };
     let body = match wire {
+        // Refusals of compactions and threads have a code of their own beside the type (facts/aider-and-anthropic-sdk.md §3).
+        Wire::AnthropicMessages if DETAILED.iter().any(|d| code.starts_with(d)) => {
+            let error = serde_json::json!({"type": "invalid_request_error", "message": e.message, "details": {"error_code": code}});
+            serde_json::json!({"type": "error", "error": error})
+        }
         Wire::AnthropicMessages => serde_json::json!({"type": "error", "error": {"type": code, "message": e.message}}),
         _ => serde_json::json!({"error": {"message": e.message, "type": kind, "param": null, "code": code}}),
     };
@@ -76,8 +81,17 @@ struct Body {
     error: Detail,
 }
 
+/// What the detailed codes of Anthropic begin with.
+const DETAILED: [&str; 2] = ["compaction_", "thread_"];
+
+#[derive(Deserialize)]
+struct Extra {
+    error_code: Option<String>,
+}
+
 #[derive(Deserialize)]
 struct Detail {
+    details: Option<Extra>,
     #[serde(rename = "type")]
     kind: Option<String>,
     code: Option<String>,
@@ -89,7 +103,9 @@ struct Detail {
 pub(crate) fn decode(wire: Wire, status: u16, bytes: &[u8]) -> ModelError {
     let detail = serde_json::from_slice::<Body>(bytes).map(|b| b.error);
     let (code, message) = match detail {
-        Ok(d) => (if wire == Wire::AnthropicMessages { d.kind } else { d.code.or(d.kind) }, d.message),
+        Ok(d) => {
+            (if wire == Wire::AnthropicMessages { d.details.and_then(|x| x.error_code).or(d.kind) } else { d.code.or(d.kind) }, d.message)
+        }
         Err(_) => (None, String::from_utf8_lossy(bytes).into_owned()),
     };
     if code.as_deref() == Some(ENDED) {

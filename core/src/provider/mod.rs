@@ -24,10 +24,10 @@ mod wire_properties;
 mod wire_tests;
 
 pub use cache::{CacheUse, PromptCache};
-pub use edits::{CLEARED, ClearRule, clear_tool_uses, cleared_view, deleted_results, will_clear, without_results};
+pub use edits::{CLEARED, CLEARED_INPUT, Decision, LEAST_COMPACT_TRIGGER, Piece, What, decide, deleted_results, edited_view, will_apply};
 pub use models::{CacheRule, Capabilities, DEFAULT_MODEL, Latency, Model, Prices, Provider, UnknownModel, Wire, catalogue, find};
 pub use price::{Cost, cost, cost_with_read_share};
-pub use prompt::{Content, Item, Prompt, billed_tokens};
+pub use prompt::{Content, Item, Prompt, PromptThread, billed_tokens};
 pub use tools::tool_definitions;
 pub use wire::{
     COUNT_TOKENS_PATH, Encoded, WireError, decode, decode_count_reply, decode_error, decode_reply, encode, encode_count,

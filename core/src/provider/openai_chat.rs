@@ -241,6 +241,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         tools: body.tools.map(RawValue::to_owned),
         items,
         server_edits: Vec::new(),
+        thread: None,
     })
 }
 

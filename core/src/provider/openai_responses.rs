@@ -40,7 +40,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     o.push(b']');
     let threshold = request.server_edits.iter().find_map(|e| match e {
         ServerEdit::Compact { trigger, .. } => Some(*trigger),
-        ServerEdit::ClearToolUses { .. } | ServerEdit::CacheEdits { .. } => None,
+        ServerEdit::ClearToolUses { .. } | ServerEdit::ClearThinking { .. } | ServerEdit::CacheEdits { .. } => None,
     });
     if let Some(n) = threshold {
         raw(o, ",\"context_management\":[{\"type\":\"compaction\",\"compact_threshold\":");
@@ -213,6 +213,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         tools: body.tools.map(RawValue::to_owned),
         items,
         server_edits: body.context_management.unwrap_or_default().iter().filter_map(threshold).map(edit).collect(),
+        thread: None,
     })
 }
 

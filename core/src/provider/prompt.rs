@@ -1,13 +1,15 @@
 //! What a model server sees: the decoded prompt, item by item, counted and hashed once.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::models::Wire;
 use super::plan::{self, Show, Slot};
 use crate::block::{BLOCK_TOKENS, Block, IMAGE_TOKENS, Media, Role, opaque_tokens};
-use crate::request::{Request, ServerEdit, Ttl};
+use crate::request::{Request, ServerEdit, Thread, Ttl};
 use crate::tokens;
 
 /// Tokens the mock bills for one piece of content: o200k of its text and of a call's name, the opaque payload of `opaque` base64
@@ -196,6 +198,26 @@ pub(crate) fn chain(parts: &[u64]) -> u64 {
     tokens::content_hash(&bytes[..8 * parts.len().min(8)])
 }
 
+/// The conversation that a request belongs to, where the provider keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PromptThread {
+    /// A new one.
+    Create,
+    /// The one that led to the reply with this id.
+    Continue(Arc<str>),
+}
+
+/// The edits that a request asks for, also where its caller wrote them as a raw parameter.
+pub(crate) fn edits_of(request: &Request) -> Cow<'_, [ServerEdit]> {
+    match request.params.get("context_management") {
+        None => Cow::Borrowed(&request.server_edits),
+        Some(given) => {
+            let edits = super::anthropic_edits::Management::deserialize(given).ok().and_then(|m| m.edits().ok());
+            Cow::Owned(edits.unwrap_or_default())
+        }
+    }
+}
+
 /// A request as the server sees it.
 #[derive(Clone, Debug)]
 pub struct Prompt {
@@ -211,11 +233,14 @@ pub struct Prompt {
     pub items: Vec<Item>,
     /// Edits asked of the provider.
     pub server_edits: Vec<ServerEdit>,
+    /// The thread it belongs to.
+    pub thread: Option<PromptThread>,
 }
 
 impl Prompt {
     /// What a server would decode from this request, without going over bytes: `decode(encode(r)) == Prompt::of(r)` is a tested property.
     pub fn of(wire: Wire, request: &Request) -> Self {
+        let request = &*request.sent();
         let slots = plan::plan(wire, request);
         Prompt {
             model: request.model.clone(),
@@ -223,7 +248,11 @@ impl Prompt {
             tools: request.tools.as_ref().map(|t| t.json.clone()),
             tools_cache: None,
             items: slots.iter().map(|s| Item::of(wire, s, &request.blocks[s.block])).collect(),
-            server_edits: request.server_edits.iter().filter_map(|e| plan::carried_edit(wire, e)).collect(),
+            server_edits: edits_of(request).iter().filter_map(|e| plan::carried_edit(wire, e)).collect(),
+            thread: request.thread.as_ref().filter(|_| wire == Wire::AnthropicMessages).map(|t| match t {
+                Thread::Create => PromptThread::Create,
+                Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),
+            }),
         }
     }
 
@@ -241,8 +270,7 @@ impl Prompt {
 impl PartialEq for Prompt {
     fn eq(&self, o: &Self) -> bool {
         let tools = |p: &Prompt| p.tools.as_ref().map(|t| t.get().to_owned());
-        (&self.model, self.max_tokens, self.tools_cache, &self.server_edits) == (&o.model, o.max_tokens, o.tools_cache, &o.server_edits)
-            && tools(self) == tools(o)
-            && self.items == o.items
+        let plain = |p: &Prompt| (p.model.clone(), p.max_tokens, p.tools_cache, p.thread.clone());
+        plain(self) == plain(o) && self.server_edits == o.server_edits && tools(self) == tools(o) && self.items == o.items
     }
 }

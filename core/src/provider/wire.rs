@@ -16,7 +16,7 @@ pub struct Encoded {
     pub path: &'static str,
     /// Headers the provider demands beside the key: version and beta names.
     pub headers: Vec<(&'static str, String)>,
-    /// Wire message of every block: 0 = beside the messages, then 1, 2, … in order.
+    /// Wire message of every block that is sent: 0 = beside the messages, then 1, 2, … in order.
     pub messages: Vec<usize>,
 }
 
@@ -48,6 +48,7 @@ pub enum WireError {
 
 /// Encodes a request as a provider's JSON.
 pub fn encode(wire: Wire, request: &Request) -> Encoded {
+    let request = &*request.sent();
     let slots = plan::plan(wire, request);
     let (body, path) = match wire {
         Wire::AnthropicMessages => (anthropic::encode(request, &slots, true), "/v1/messages"),
@@ -61,8 +62,9 @@ pub fn encode(wire: Wire, request: &Request) -> Encoded {
 /// Path of Anthropic's counting endpoint.
 pub const COUNT_TOKENS_PATH: &str = "/v1/messages/count_tokens";
 
-/// Encodes the question how many tokens a request has (Anthropic).
+/// Encodes the question how many tokens a request has (Anthropic), with all that its thread holds.
 pub fn encode_count(request: &Request) -> Encoded {
+    let request = &Request { thread: None, ..request.clone() };
     let slots = plan::plan(Wire::AnthropicMessages, request);
     let body = anthropic::encode(request, &slots, false);
     Encoded { body, path: COUNT_TOKENS_PATH, headers: anthropic::headers(request, &slots), messages: messages(request, &slots) }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::models::Wire;
-use super::prompt::{Content, Prompt};
+use super::prompt::{Content, Prompt, PromptThread};
 use super::wire::{decode, decode_error, decode_reply, encode, encode_reply};
 use crate::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
-use crate::request::{Applied, Purpose, Reply, ReplyPart, Request, ServerEdit, StopReason, Tools, Ttl, Usage};
+use crate::request::{
+    Applied, ClearInputs, ClearTrigger, Purpose, Reply, ReplyPart, Request, ServerEdit, StopReason, Thread, Tools, Ttl, Usage,
+};
 
 const WIRES: [Wire; 3] = [Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::OpenaiChat];
 
@@ -93,16 +95,21 @@ fn blocks(wire: Wire) -> impl Strategy<Value = Vec<Arc<Block>>> {
 }
 
 fn edits() -> impl Strategy<Value = Vec<ServerEdit>> {
-    let clear = (0..200_000u64, 0..9usize, 0..9_000u64, prop::collection::vec(id(), 0..3))
-        .prop_map(|(trigger, keep, clear_at_least, exclude)| ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude });
+    let trigger =
+        (0..200_000u64, any::<bool>()).prop_map(|(n, uses)| if uses { ClearTrigger::ToolUses(n) } else { ClearTrigger::InputTokens(n) });
+    let inputs = prop_oneof![Just(ClearInputs::None), Just(ClearInputs::All), prop::collection::vec(id(), 1..3).prop_map(ClearInputs::Of),];
+    let clear = (trigger, 0..9usize, 0..9_000u64, prop::collection::vec(id(), 0..3), inputs).prop_map(
+        |(trigger, keep, clear_at_least, exclude, inputs)| ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude, inputs },
+    );
+    let thinking = prop::option::of(1..9usize).prop_map(|keep| ServerEdit::ClearThinking { keep });
     let compact = (50_000..200_000u64, prop::option::of(words()), any::<bool>()).prop_map(|(trigger, i, pause)| ServerEdit::Compact {
         trigger,
         instructions: i.map(Arc::from),
         pause,
     });
     let deleted = prop::collection::vec(id().prop_map(Arc::from), 0..3).prop_map(|results| ServerEdit::CacheEdits { results });
-    (prop::option::of(clear), prop::option::of(compact), prop::option::of(deleted))
-        .prop_map(|(a, b, c)| a.into_iter().chain(b).chain(c).collect())
+    (prop::option::of(thinking), prop::option::of(clear), prop::option::of(compact), prop::option::of(deleted))
+        .prop_map(|(a, b, c, d)| a.into_iter().chain(b).chain(c).chain(d).collect())
 }
 
 fn request(wire: Wire) -> impl Strategy<Value = Request> {
@@ -120,6 +127,7 @@ fn request(wire: Wire) -> impl Strategy<Value = Request> {
             server_edits,
             keep_messages: false,
             params: serde_json::Map::new(),
+            thread: None,
         },
     )
 }
@@ -157,7 +165,14 @@ fn reply(wire: Wire) -> impl Strategy<Value = Reply> {
         let mut reply = Reply { parts, usage, billed, ..Reply::default() };
         reply.stop = if reply.has_calls() { StopReason::ToolUse } else { StopReason::EndTurn };
         if anthropic {
-            reply.applied = Applied { cleared_tool_uses: cleared, cleared_tokens: 10 * cleared as u64 };
+            let turns = cleared / 2;
+            reply.id = (cleared % 3 > 0).then(|| format!("msg_{cleared}").into());
+            reply.applied = Applied {
+                cleared_tool_uses: cleared,
+                cleared_tokens: 10 * cleared as u64,
+                cleared_thinking_turns: turns,
+                thinking_tokens: 5 * turns as u64,
+            };
         }
         reply
     })
@@ -196,6 +211,15 @@ proptest! {
             let same = |i: &super::prompt::Item| matches!(&i.content, Content::Call { id, name, arguments } if **id == *c.id && **name == *c.name && *arguments == b.text);
             prop_assert!(p.items.iter().any(same));
         }
+    }
+
+    #[test]
+    fn a_continued_thread_survives_its_wire(r in request(Wire::AnthropicMessages), held in 0..24usize, id in "[a-z_0-9]{1,12}") {
+        let r = Request { thread: Some(Thread::Continue { after: id.as_str().into(), held }), ..r };
+        let p = decode(Wire::AnthropicMessages, &encode(Wire::AnthropicMessages, &r).body).unwrap();
+        prop_assert_eq!(&p, &Prompt::of(Wire::AnthropicMessages, &r));
+        prop_assert_eq!(p.items.len(), r.blocks.len().saturating_sub(held));
+        prop_assert_eq!((p.tools.is_none(), p.thread), (true, Some(PromptThread::Continue(id.as_str().into()))));
     }
 
     #[test]

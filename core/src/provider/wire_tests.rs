@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::models::Wire;
 use super::wire::{decode, decode_count_reply, decode_reply, encode, encode_count, encode_count_reply};
 use crate::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
-use crate::request::{Purpose, ReplyPart, Request, ServerEdit, StopReason, Ttl};
+use crate::request::{Applied, ClearInputs, ClearTrigger, ModelError, Purpose, ReplyPart, Request, ServerEdit, StopReason, Thread, Ttl};
 
 fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
     Draft::text(kind, role, text).build(MessageId(message), vec![])
@@ -31,6 +31,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
         server_edits: vec![],
         keep_messages: false,
         params: serde_json::Map::new(),
+        thread: None,
     }
 }
 
@@ -95,14 +96,22 @@ fn anthropic_merges_turns_and_puts_results_first() {
 fn anthropic_carries_edits_and_compaction_blocks() {
     let mut r = request(vec![block(0, BlockKind::Compaction, Role::Assistant, "so far"), block(1, BlockKind::User, Role::User, "go")]);
     r.server_edits = vec![
-        ServerEdit::ClearToolUses { trigger: 30_000, keep: 3, clear_at_least: 5_000, exclude: vec!["web".into()] },
+        ServerEdit::ClearThinking { keep: Some(2) },
+        ServerEdit::ClearToolUses {
+            trigger: ClearTrigger::InputTokens(30_000),
+            keep: 3,
+            clear_at_least: 5_000,
+            exclude: vec!["web".into()],
+            inputs: ClearInputs::Of(vec!["edit".into()]),
+        },
         ServerEdit::Compact { trigger: 150_000, instructions: None, pause: false },
     ];
     let b = body(Wire::AnthropicMessages, &r);
     assert_eq!(b["messages"][0], json!({"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]}));
     let edits = json!([
+        {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 2}},
         {"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 30000}, "keep": {"type": "tool_uses", "value": 3},
-         "clear_at_least": {"type": "input_tokens", "value": 5000}, "exclude_tools": ["web"]},
+         "clear_at_least": {"type": "input_tokens", "value": 5000}, "exclude_tools": ["web"], "clear_tool_inputs": ["edit"]},
         {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 150000}, "pause_after_compaction": false}]);
     assert_eq!(b["context_management"]["edits"], edits);
     let betas = &encode(Wire::AnthropicMessages, &r).headers[1].1;
@@ -137,6 +146,55 @@ fn anthropic_bills_the_sum_of_iterations() {
     let r = decode_reply(Wire::AnthropicMessages, given.to_string().as_bytes()).unwrap();
     assert_eq!((r.usage.prompt(), r.billed.prompt(), r.billed.output), (23_000, 203_000, 4_500));
     assert_eq!((r.stop, &*r.compaction().unwrap().clone()), (StopReason::ToolUse, "s"));
+}
+
+#[test]
+fn a_continued_thread_sends_only_what_is_new() {
+    let mut r = request(vec![
+        block(0, BlockKind::Base, Role::System, "base"),
+        block(1, BlockKind::User, Role::User, "look"),
+        called(2, BlockKind::Call, "c1", "{}"),
+        called(3, BlockKind::Output, "c1", "yes"),
+    ]);
+    r.tools = crate::request::Tools::new(&[json!({"name": "read"})]);
+    r.breakpoints = vec![0, 3];
+    r.thread = Some(Thread::Create);
+    let b = body(Wire::AnthropicMessages, &r);
+    assert_eq!((&b["thread"], b["messages"].as_array().unwrap().len()), (&json!({"type": "create"}), 3));
+    r.thread = Some(Thread::Continue { after: "msg_7".into(), held: 3 });
+    let result = json!({"type": "tool_result", "tool_use_id": "c1", "content": "yes", "cache_control": {"type": "ephemeral"}});
+    let expected = json!({
+        "model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": [result]}],
+        "thread": {"type": "continue", "previous_message_id": "msg_7"},
+    });
+    assert_eq!(body(Wire::AnthropicMessages, &r), expected);
+    let e = encode(Wire::AnthropicMessages, &r);
+    assert_eq!(e.headers, [("anthropic-version", "2026-10-21".to_string()), ("anthropic-beta", "message-threads-2026-08-12".to_string())]);
+    // Counting is about the whole conversation.
+    assert_eq!(decode(Wire::AnthropicMessages, &encode_count(&r).body).unwrap().tokens(), r.tokens());
+}
+
+#[test]
+fn applied_edits_and_detailed_errors_have_the_documented_shape() {
+    // The example of facts/aider-and-anthropic-sdk.md §3.
+    let applied = Applied { cleared_tool_uses: 8, cleared_tokens: 50_000, cleared_thinking_turns: 3, thinking_tokens: 15_000 };
+    let r = crate::request::Reply { id: Some("msg_1".into()), applied, ..Default::default() };
+    let bytes = super::wire::encode_reply(Wire::AnthropicMessages, &r, "m");
+    let b: Value = serde_json::from_slice(&bytes).unwrap();
+    let expected = json!([
+        {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8, "cleared_input_tokens": 50000},
+        {"type": "clear_thinking_20251015", "cleared_thinking_turns": 3, "cleared_input_tokens": 15000}]);
+    assert_eq!((&b["id"], &b["context_management"]["applied_edits"]), (&json!("msg_1"), &expected));
+    assert_eq!(decode_reply(Wire::AnthropicMessages, &bytes).unwrap(), r);
+    let e = ModelError {
+        kind: crate::request::ErrorKind::Invalid,
+        status: 400,
+        code: Some("compaction_block_misplaced".into()),
+        message: "m".into(),
+    };
+    let (status, bytes) = super::wire::encode_error(Wire::AnthropicMessages, &e);
+    assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap()["error"]["details"], json!({"error_code": "compaction_block_misplaced"}));
+    assert_eq!(super::wire::decode_error(Wire::AnthropicMessages, status, &bytes), e);
 }
 
 #[test]

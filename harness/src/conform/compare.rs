@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::provider::{self, Wire};
-use ctxbench_core::request::Request;
+use ctxbench_core::request::{Request, Thread};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -57,7 +57,7 @@ pub(super) fn compare(case: &Case, script: &Script, view: &View, estimates: &Has
 
 /// How the run ended, against the case: number of requests, calls that ran, last words, or that it failed. Of the classes of
 /// error only HTTP failures have a name that we can compare; of the others only that there was one.
-pub(super) fn outcome(want: &Value, script: &Script, failed: bool, last: Option<String>) -> Option<Difference> {
+pub(super) fn outcome(want: &Value, script: &Script, failed: bool, last: Option<Vec<String>>) -> Option<Difference> {
     let error = want.get("error").and_then(Value::as_str);
     let status = script.failed_with.filter(|_| failed).map(|s| format!("http_{s}"));
     let got_error = match (error, status) {
@@ -69,7 +69,7 @@ pub(super) fn outcome(want: &Value, script: &Script, failed: bool, last: Option<
     let ours = json!({
         "requests": script.requests.len(),
         "tool_calls_executed": script.tools_run,
-        "final": last.map(|t| vec![t]),
+        "final": last,
         "error": got_error,
     });
     let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
@@ -90,7 +90,34 @@ fn summary_of(want: &Value) -> String {
     format!("{} [{}]", want["purpose"].as_str().unwrap_or("?"), kinds.join(" "))
 }
 
+/// Request parameters as they go over the wire: those of the caller, the thread, and a compaction asked of Anthropic.
+fn params(request: &Request, view: &View) -> Value {
+    let mut params = request.params.clone();
+    match &request.thread {
+        Some(Thread::Create) => drop(params.insert("thread".into(), json!({"type": "create"}))),
+        Some(Thread::Continue { after, .. }) => {
+            params.insert("thread".into(), json!({"type": "continue", "previous_message_id": &**after}));
+        }
+        None => {}
+    }
+    if let Some(trigger) = asks_compaction(request, view) {
+        let mut compaction = json!({"type": "summarize"});
+        if !trigger.text.is_empty() {
+            compaction["instructions"] = json!(&*trigger.text);
+        }
+        params.insert("compaction".into(), compaction);
+    }
+    Value::Object(params)
+}
+
+/// On Anthropic's wire a compaction is asked for by a parameter and not by an item.
+fn asks_compaction<'a>(request: &'a Request, view: &View) -> Option<&'a Block> {
+    let last = request.blocks.last().filter(|_| view.wire == Wire::AnthropicMessages)?;
+    (last.kind == BlockKind::CompactionTrigger).then_some(last)
+}
+
 fn request_difference(case: &Case, i: usize, want: &Value, got: &Request, view: &View, estimate: Option<&u64>) -> Option<Difference> {
+    let got = &*got.sent();
     let compared = |name: &str| !case.not_compared.iter().any(|n| n == name);
     let ours = json!({
         "purpose": got.purpose,
@@ -100,9 +127,9 @@ fn request_difference(case: &Case, i: usize, want: &Value, got: &Request, view: 
         "max_tokens": got.max_tokens,
         "tokens_after": estimate,
     });
-    let params = want.get("params").cloned().unwrap_or_else(|| json!({}));
-    if params != Value::Object(got.params.clone()) {
-        return Some(difference(i, None, "params", &params.to_string(), &Value::Object(got.params.clone()).to_string()));
+    let (wanted, ours_params) = (want.get("params").cloned().unwrap_or_else(|| json!({})), params(got, view));
+    if wanted != ours_params {
+        return Some(difference(i, None, "params", &wanted.to_string(), &ours_params.to_string()));
     }
     for field in ["purpose", "phase", "tools", "model", "max_tokens", "tokens_after"] {
         if let Some(w) = want.get(field).filter(|_| compared(field))
@@ -138,7 +165,8 @@ struct Written {
 fn written(request: &Request, view: &View) -> Vec<Written> {
     let messages = if view.messages { provider::encode(view.wire, request).messages } else { Vec::new() };
     let mut out: Vec<Written> = Vec::new();
-    for (i, b) in request.blocks.iter().enumerate() {
+    let items = request.blocks.len() - usize::from(asks_compaction(request, view).is_some());
+    for (i, b) in request.blocks[..items].iter().enumerate() {
         // Texts and files of one user message are one item with several parts.
         let joins = i > 0 && b.role == Role::User && request.blocks[i - 1].message == b.message && b.message != MessageId(u32::MAX);
         let own = |k: BlockKind| matches!(k, BlockKind::User | BlockKind::Image);

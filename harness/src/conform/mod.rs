@@ -56,11 +56,12 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     Ok(verdict)
 }
 
-/// The newest words of the model that stand in the history.
-fn final_text(history: &History) -> Option<String> {
-    let reply = history.messages().iter().rev().find(|m| m.role == Role::Assistant && !m.synthetic)?;
+/// The newest reply of the model that stands in the history, as its texts; a compaction that the provider made has none.
+fn final_text(history: &History) -> Option<Vec<String>> {
+    let made = |p: &Part| matches!(p, Part::ProviderCompaction(_));
+    let reply = history.messages().iter().rev().find(|m| m.role == Role::Assistant && (!m.synthetic || m.parts.iter().any(made)))?;
     let texts = reply.parts.iter().filter_map(|p| match p {
-        Part::Text(t) => Some(&**t),
+        Part::Text(t) => Some(t.to_string()),
         _ => None,
     });
     Some(texts.collect())

@@ -150,6 +150,10 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             given("threshold", threshold.and_then(number));
             given("model", control.get("model").and_then(Value::as_str).map(str::to_string));
             given("max_tokens", case.settings.get("max_tokens").and_then(number));
+            given("max_iterations", case.settings.get("max_iterations").and_then(number));
+            // Of a recorded caller the events tell when it asks.
+            given("compact_at", Some("0".into()));
+            given("threads", case.settings.get("thread").and_then(Value::as_bool).map(|t| t.to_string()));
             if let Some(p) = control.get("summary_prompt").or(control.get("summaryPrompt")).filter(|p| !p.is_null()) {
                 wording.set("anthropic-sdk.summary_prompt", expand(p)?);
             }
@@ -170,7 +174,7 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
     let strategy = spec.build_with(1.0, &wording);
     let mut fixed = fixed(case)?;
     if case.agent == "anthropic-sdk" {
-        let own = ["model", "max_tokens", "max_iterations", "compaction_control", "betas"];
+        let own = ["model", "max_tokens", "max_iterations", "compaction_control", "betas", "thread"];
         fixed.params = case.settings.iter().filter(|(k, _)| !own.contains(&k.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect();
     }
     Ok(SetUp { model: Arc::new(model), fixed, strategy, view })

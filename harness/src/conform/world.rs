@@ -34,6 +34,8 @@ pub(super) struct ScriptWorld {
     calls: Vec<Value>,
     users: usize,
     messages_wire: bool,
+    /// A `compact` is something that the program's caller does while it handles a reply.
+    caller_compacts: bool,
 }
 
 impl ScriptWorld {
@@ -44,6 +46,7 @@ impl ScriptWorld {
             script: script.clone(),
             calls: Vec::new(),
             users: 0,
+            caller_compacts: case.agent == "anthropic-sdk" && case.version.starts_with("python-2"),
             messages_wire: case.agent == "anthropic-sdk" || case.settings.get("wire").and_then(Value::as_str) == Some("anthropic"),
         };
         Ok((world, script))
@@ -104,6 +107,10 @@ impl ScriptWorld {
         for b in e.get("blocks").and_then(Value::as_array).into_iter().flatten() {
             match b["type"].as_str() {
                 Some("text") => parts.push(ReplyPart::Text(expand(&b["text"])?.into())),
+                Some("compaction") => {
+                    let content = b.get("content").filter(|c| !c.is_null()).map(expand).transpose()?;
+                    parts.push(ReplyPart::Compaction(content.map(Arc::from)));
+                }
                 Some("thinking") => parts.push(ReplyPart::Reasoning { text: expand(&b["thinking"])?.into(), encrypted: None }),
                 other => return Err(CaseError::Unknown { what: "block type", name: other.unwrap_or("").to_string() }),
             }
@@ -122,6 +129,10 @@ impl ScriptWorld {
             Some("compaction") => StopReason::Compaction,
             Some("pause_turn") => StopReason::PauseTurn,
             Some("tool_use") => StopReason::ToolUse,
+            Some("stop_sequence") => StopReason::StopSequence,
+            Some("model_context_window_exceeded") => StopReason::WindowExceeded,
+            // Elsewhere calls run whatever the reason says.
+            Some(_) if self.caller_compacts => StopReason::EndTurn,
             _ if !calls.is_empty() => StopReason::ToolUse,
             _ => StopReason::EndTurn,
         };
@@ -129,7 +140,8 @@ impl ScriptWorld {
             self.calls = calls;
         }
         let usage = self.usage(&e["usage"]);
-        Ok(Reply { parts, usage, billed: usage, stop, ..Reply::default() })
+        let id = e.get("id").and_then(Value::as_str).map(Arc::from);
+        Ok(Reply { id, parts, usage, billed: usage, stop, ..Reply::default() })
     }
 
     fn usage(&self, u: &Value) -> Usage {
@@ -213,10 +225,21 @@ impl World for ScriptWorld {
     }
 
     async fn caller(&mut self) -> Option<CallerAct> {
-        if self.events.front()?["type"] != "caller_append" {
+        let kind = self.events.front()?["type"].as_str()?;
+        if kind != "caller_append" && !(kind == "compact" && self.caller_compacts) {
             return None;
         }
         let e = self.pop()?;
+        if e["type"] == "compact" {
+            let instructions = e.get("instructions").or(e["compaction"].get("instructions")).filter(|i| !i.is_null()).map(expand);
+            return match instructions.transpose() {
+                Ok(instructions) => Some(CallerAct::Compact { instructions: instructions.map(Arc::from) }),
+                Err(err) => {
+                    self.fault(err.to_string());
+                    None
+                }
+            };
+        }
         Some(CallerAct::Append { plain: e["form"] == "blocks" })
     }
 

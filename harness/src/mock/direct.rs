@@ -28,6 +28,8 @@ impl Door for DirectDoor {
     }
 
     async fn count(&mut self, request: &Request) -> Option<u64> {
-        self.counting.then(|| self.provider.count(&Prompt::of(self.provider.wire(), request)))
+        // Counting is about the whole conversation, whatever the provider keeps of it.
+        let whole = Request { thread: None, ..request.clone() };
+        self.counting.then(|| self.provider.count(&Prompt::of(self.provider.wire(), &whole)).0)
     }
 }

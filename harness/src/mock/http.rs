@@ -40,7 +40,8 @@ impl Respond for Responder {
             Err(e) => return ResponseTemplate::new(400).set_body_string(e.to_string()),
         };
         if request.url.path() == COUNT_TOKENS_PATH {
-            return json(200, provider::encode_count_reply(desk.provider.count(&prompt), None));
+            let (tokens, original) = desk.provider.count(&prompt);
+            return json(200, provider::encode_count_reply(tokens, original));
         }
         let Some((plan, now)) = desk.next.take() else {
             return ResponseTemplate::new(500).set_body_string("a request that nobody announced");

@@ -1,8 +1,11 @@
 //! The mock model server: one provider model behind two doors, in process and over HTTP.
 
 mod direct;
+mod edits;
 mod http;
 mod provider;
+mod rules;
+mod threads;
 
 use async_trait::async_trait;
 use ctxbench_core::request::{ModelError, Reply, ReplyPart, Request, StopReason};

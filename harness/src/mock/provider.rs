@@ -6,11 +6,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::fact::Fact;
-use ctxbench_core::provider::{self, CLEARED, CacheUse, ClearRule, Content, Item, Model, Prompt, PromptCache, Wire, billed_tokens};
+use ctxbench_core::provider::{self, CacheUse, Content, Item, Model, Prompt, PromptCache, Wire, billed_tokens};
 use ctxbench_core::request::{Applied, ModelError, Reply, ReplyPart, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 
 use super::Plan;
+use super::edits::apply;
+use super::rules;
+use super::threads::Threads;
 use crate::summarise::{Job, Summariser, summarise};
 
 /// What a provider is set up with.
@@ -35,6 +38,10 @@ pub struct ProviderModel {
     options: ProviderOptions,
     caches: HashMap<Arc<str>, PromptCache>,
     summaries: u64,
+    replies: u64,
+    threads: Threads,
+    /// Compactions made on demand, by the hash of their content: the signature by which the provider knows its own block.
+    signed: HashSet<u64>,
 }
 
 /// Most tokens of a summary made by the provider; assumed.
@@ -43,7 +50,7 @@ const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
-        ProviderModel { options, caches: HashMap::new(), summaries: 0 }
+        ProviderModel { options, caches: HashMap::new(), summaries: 0, replies: 0, threads: Threads::default(), signed: HashSet::new() }
     }
 
     /// The wire format of the run's model.
@@ -61,10 +68,12 @@ impl ProviderModel {
         }
     }
 
-    /// Tokens of a prompt, after the edits that its request asks for.
-    pub fn count(&self, prompt: &Prompt) -> u64 {
-        let (edited, _) = self.edit(prompt.clone());
-        edited.tokens()
+    /// Tokens of a prompt after the edits that its request asks for, and before them where it asks for any.
+    pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
+        let original = prompt.tokens();
+        let asked = !prompt.server_edits.is_empty();
+        let (edited, _) = apply(self.wire(), prompt.clone());
+        (edited.tokens(), asked.then_some(original))
     }
 
     /// Answers a prompt at a virtual time.
@@ -72,24 +81,38 @@ impl ProviderModel {
         if let Plan::Fail(e) = plan {
             return Err(e);
         }
+        let whole = self.threads.whole(prompt)?;
+        let kept = whole.thread.is_some().then(|| whole.clone());
+        let mut reply = self.answer_whole(whole, plan, now)?;
+        if self.wire() == Wire::AnthropicMessages {
+            let id: Arc<str> = format!("msg_{:04}", self.replies).into();
+            self.replies += 1;
+            if let Some(whole) = kept {
+                self.threads.keep(whole, &id, &reply);
+            }
+            reply.id = Some(id);
+        }
+        Ok(reply)
+    }
+
+    fn answer_whole(&mut self, prompt: Prompt, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
         let model = self.model(&prompt.model);
-        let (prompt, applied) = self.edit(prompt);
+        if self.wire() == Wire::AnthropicMessages {
+            rules::check(&prompt, &self.signed, self.options.scale)?;
+        }
+        let (prompt, applied) = apply(self.wire(), prompt);
         let total = prompt.tokens();
         let limit = model.input_limit.unwrap_or(model.window);
         if total > limit && !self.options.unlimited {
             return Err(provider::overflow(self.wire(), total, limit));
         }
-        if let Some(instructions) = compaction_due(&prompt, total) {
-            return self.compact_and_answer(prompt, instructions, plan, &model, applied, now);
+        if let Some(due) = compaction_due(&prompt, total) {
+            return self.compact_and_answer(prompt, due, plan, &model, applied, now);
         }
         let (usage, first_token) = self.bill(&prompt, &model, now)?;
         let (parts, stop) = match plan {
             Plan::Say { parts, stop } => (parts, stop),
-            // On demand the provider answers with an item of its own. Its encryption is not imitated: the payload is the text.
-            _ if prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_))) => {
-                let text = self.write_summary(&prompt);
-                (vec![ReplyPart::Compaction(Some(text.into()))], StopReason::Compaction)
-            }
+            _ if rules::on_demand(&prompt) => return Ok(self.compact_on_demand(prompt, usage, first_token, &model)),
             _ => {
                 let text = self.write_summary(&prompt);
                 (vec![ReplyPart::Text(text.into())], StopReason::EndTurn)
@@ -98,11 +121,24 @@ impl ProviderModel {
         Ok(finish(parts, stop, usage, None, applied, first_token, &model))
     }
 
+    /// On demand the provider answers with an item of its own. Its encryption is not imitated: the payload is the text. Anthropic
+    /// reports the work as an iteration, with top-level tokens of 0 (facts/aider-and-anthropic-sdk.md §3).
+    fn compact_on_demand(&mut self, prompt: Prompt, mut usage: Usage, first_token: Millis, model: &Model) -> Reply {
+        let summary: Arc<str> = self.write_summary(&prompt).into();
+        self.signed.insert(rules::signature(&summary));
+        let parts = vec![ReplyPart::Compaction(Some(summary.clone()))];
+        if self.wire() != Wire::AnthropicMessages {
+            return finish(parts, StopReason::Compaction, usage, None, Applied::default(), first_token, model);
+        }
+        usage.output = billed_tokens(&summary, None, None, false);
+        paused(parts, usage, Applied::default(), first_token, model)
+    }
+
     /// The provider summarises first and then answers from its summary (`compact_20260112`).
     fn compact_and_answer(
         &mut self,
         prompt: Prompt,
-        instructions: Option<Arc<str>>,
+        due: Due,
         plan: Plan,
         model: &Model,
         applied: Applied,
@@ -111,11 +147,14 @@ impl ProviderModel {
         let (mut compaction, first) = self.bill(&prompt, model, now)?;
         let mut asked = prompt.clone();
         let words =
-            instructions.unwrap_or_else(|| Arc::from("Summarise the conversation so that the work can go on from the summary alone."));
+            due.instructions.unwrap_or_else(|| Arc::from("Summarise the conversation so that the work can go on from the summary alone."));
         asked.items.push(Item::new(ctxbench_core::block::Role::User, Content::Text(words), usize::MAX, None));
         asked.max_tokens = Some(SERVER_SUMMARY_TOKENS);
         let summary: Arc<str> = self.write_summary(&asked).into();
         compaction.output = billed_tokens(&summary, None, None, false);
+        if due.pause {
+            return Ok(paused(vec![ReplyPart::Compaction(Some(summary))], compaction, applied, first, model));
+        }
         let mut rest = prompt;
         rest.items.retain(|i| i.message == 0);
         let block = Content::Compaction { text: summary.clone(), opaque: None };
@@ -158,78 +197,28 @@ impl ProviderModel {
         let first = model.latency.a_ms + model.latency.b_ms * fresh as f64 + model.latency.c_ms * used.read as f64;
         Ok((usage, first.round() as Millis))
     }
-
-    /// Context editing as the request asks for it: what lies before the last compaction block goes, old tool results are cleared.
-    fn edit(&self, mut prompt: Prompt) -> (Prompt, Applied) {
-        // Only Anthropic drops what lies before; on the Responses API the items around a compaction item stay.
-        let last = prompt.items.iter().rposition(|i| matches!(i.content, Content::Compaction { .. }));
-        if let Some(at) = last.filter(|_| self.wire() == Wire::AnthropicMessages) {
-            let mut n = 0;
-            prompt.items.retain(|i| {
-                n += 1;
-                i.message == 0 || n > at
-            });
-        }
-        let mut applied = Applied::default();
-        for edit in prompt.server_edits.clone() {
-            delete_results(&mut prompt, provider::deleted_results(&edit));
-            if let ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude } = edit {
-                clear_tool_uses(&mut prompt, trigger, keep, clear_at_least, &exclude, &mut applied);
-            }
-        }
-        (prompt, applied)
-    }
 }
 
-/// The instructions of a compaction that the provider has to make, if the prompt has reached its trigger.
-fn compaction_due(prompt: &Prompt, total: u64) -> Option<Option<Arc<str>>> {
+/// A compaction that the provider has to make before it answers.
+struct Due {
+    instructions: Option<Arc<str>>,
+    pause: bool,
+}
+
+/// The compaction that the request asks for, if the prompt has reached its trigger.
+fn compaction_due(prompt: &Prompt, total: u64) -> Option<Due> {
     prompt.server_edits.iter().find_map(|e| match e {
-        ServerEdit::Compact { trigger, instructions, .. } if total >= *trigger => Some(instructions.clone()),
+        ServerEdit::Compact { trigger, instructions, pause } if total >= *trigger => {
+            Some(Due { instructions: instructions.clone(), pause: *pause })
+        }
         _ => None,
     })
 }
 
-/// `cache_edits`: the model does not see these results and nobody pays for them, yet the prefix hashes as before and is read from the cache.
-fn delete_results(prompt: &mut Prompt, calls: &[Arc<str>]) {
-    let gone: HashSet<&Arc<str>> = calls.iter().collect();
-    for item in &mut prompt.items {
-        if let Content::Output { id, is_error, .. } = &item.content
-            && gone.contains(id)
-        {
-            let content = Content::Output { id: id.clone(), text: CLEARED.into(), is_error: *is_error, image: None };
-            let mut left = Item::new(item.role, content, item.message, item.cache);
-            left.hash = item.hash;
-            *item = left;
-        }
-    }
-}
-
-fn clear_tool_uses(prompt: &mut Prompt, trigger: u64, keep: usize, at_least: u64, exclude: &[String], applied: &mut Applied) {
-    let mut names: HashMap<Arc<str>, Arc<str>> = HashMap::new();
-    for i in &prompt.items {
-        if let Content::Call { id, name, .. } = &i.content {
-            names.insert(id.clone(), name.clone());
-        }
-    }
-    let results: Vec<usize> = (0..prompt.items.len())
-        .filter(|&i| match &prompt.items[i].content {
-            Content::Output { id, .. } => !names.get(id).is_some_and(|n| exclude.iter().any(|e| **e == **n)),
-            _ => false,
-        })
-        .collect();
-    let placeholder = billed_tokens(CLEARED, None, None, false);
-    let freed: Vec<u64> = results.iter().map(|&i| prompt.items[i].tokens().saturating_sub(placeholder)).collect();
-    let (gone, tokens) = provider::clear_tool_uses(prompt.tokens(), &freed, ClearRule { trigger, keep, at_least });
-    let old = &results[..gone];
-    for &i in old {
-        let item = &prompt.items[i];
-        if let Content::Output { id, is_error, .. } = &item.content {
-            let content = Content::Output { id: id.clone(), text: CLEARED.into(), is_error: *is_error, image: None };
-            prompt.items[i] = Item::new(item.role, content, item.message, item.cache);
-        }
-    }
-    applied.cleared_tool_uses = gone;
-    applied.cleared_tokens = tokens;
+/// A reply that is nothing but a compaction: billed, but no tokens of an answer.
+fn paused(parts: Vec<ReplyPart>, compaction: Usage, applied: Applied, first_token: Millis, model: &Model) -> Reply {
+    let latency_ms = latency(model, &compaction, first_token);
+    Reply { id: None, parts, usage: Usage::default(), billed: compaction, stop: StopReason::Compaction, applied, latency_ms }
 }
 
 /// Output tokens of reply contents, by the same yardstick as input.
@@ -272,5 +261,5 @@ fn finish(
         billed.add(&c);
     }
     let latency_ms = latency(model, &usage, first_token);
-    Reply { parts, usage, billed, stop, applied, latency_ms }
+    Reply { id: None, parts, usage, billed, stop, applied, latency_ms }
 }

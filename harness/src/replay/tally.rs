@@ -8,7 +8,7 @@ use ctxbench_core::engine::{Action, ToolOutcome};
 use ctxbench_core::fact::Match;
 use ctxbench_core::provider::{self, Model};
 use ctxbench_core::record::{FactRecord, IntegrityFailure, RequestRecord};
-use ctxbench_core::request::{ModelError, Purpose, Reply, ReplyPart, Request, Usage};
+use ctxbench_core::request::{ModelError, Purpose, Reply, ReplyPart, Request, StopReason, Usage};
 use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
 
@@ -36,6 +36,8 @@ pub(super) enum Asked {
     Summary,
     /// Keeping the cache warm.
     Ping,
+    /// Nothing yet: the provider compacted and waits to be asked to go on.
+    Paused,
 }
 
 /// A call that the agent would make to see again what it lost.
@@ -88,10 +90,14 @@ pub(super) struct Tally {
     previous_hashes: HashSet<u64>,
     visible: Vec<Option<Sighting>>,
     newest_user: Option<MessageId>,
+    /// The provider stopped after this compaction and has not been asked to go on.
+    paused: Option<Arc<str>>,
     reasoned: HashSet<MessageId>,
     most_requests: u64,
     model: Arc<Model>,
 }
+
+const COMPACTION_STOP: &str = "a compaction stop not handled";
 
 /// Requests per recorded step after which a run counts as going round in circles; plus a floor.
 const REQUESTS_PER_STEP: u64 = 6;
@@ -146,6 +152,7 @@ impl Tally {
             previous_hashes: HashSet::new(),
             visible: Vec::new(),
             newest_user: None,
+            paused: None,
             reasoned: HashSet::new(),
             most_requests: REQUESTS_FLOOR + REQUESTS_PER_STEP * path.steps,
             model: model.clone(),
@@ -159,9 +166,18 @@ impl Tally {
 
     /// A move of the session begins.
     pub(super) fn begin(&mut self, m: &Move) {
+        self.unhandled("something else happened before the model was asked to go on");
         if matches!(m.action, Action::User(_)) {
             self.pending = m.keys.clone();
             self.newest_user = None;
+        }
+    }
+
+    /// A compaction stop that nobody answered, if there is one.
+    fn unhandled(&mut self, detail: &str) {
+        if self.paused.take().is_some() {
+            let request = self.requests.len().saturating_sub(1) as u64;
+            self.integrity.push(IntegrityFailure { request, rule: COMPACTION_STOP.into(), detail: detail.into() });
         }
     }
 
@@ -173,8 +189,7 @@ impl Tally {
 
     /// A call that fetches again the first fact that the next recorded reply needs and the context no longer shows.
     pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Again> {
-        let shown = provider::cleared_view(&request.blocks, provider::will_clear(request));
-        let shown = provider::without_results(shown, &request.server_edits);
+        let shown = provider::edited_view(request, provider::will_apply(request));
         let mut wanted: Vec<(usize, Option<MessageId>)> = Vec::new();
         for key in &self.pending {
             wanted.extend(self.needs.get(key).into_iter().flatten().map(|f| (*f, newest_user(&request.blocks))));
@@ -232,6 +247,7 @@ impl Tally {
 
     /// Pairs whose need was never reached: the run ended before it.
     pub(super) fn close(&mut self) {
+        self.unhandled("the session ended before the model was asked to go on");
         let mut rest: Vec<(Arc<str>, Vec<usize>)> = self.needs.drain().collect();
         rest.sort();
         for (need, facts) in rest {
@@ -297,6 +313,7 @@ impl Tally {
                 let detail = format!("{} tokens in a window of {}", request.tokens(), self.model.window);
                 self.integrity.push(IntegrityFailure { request: seq, rule: "prompt over the window".into(), detail });
             }
+            self.answered_pause(request, reply);
             self.sample(&logical, reply, asked, seq);
         }
         if let Some(t) = &mut self.tracer {
@@ -304,6 +321,17 @@ impl Tally {
         }
         self.usages.push((request.model.clone(), billed));
         self.requests.push(record);
+    }
+
+    /// After a pause the next request must show the compaction; a reply may pause again.
+    fn answered_pause(&mut self, request: &Request, reply: Option<&Reply>) {
+        if let Some(summary) = &self.paused {
+            if !request.blocks.iter().any(|b| b.kind == BlockKind::Compaction && b.text == *summary) {
+                self.unhandled("the next request does not show the compaction");
+            }
+            self.paused = None;
+        }
+        self.paused = reply.filter(|r| r.stop == StopReason::Compaction).and_then(|r| r.compaction().cloned());
     }
 
     fn sample(&mut self, logical: &[Arc<Block>], reply: Option<&Reply>, asked: &Asked, seq: u64) {
@@ -419,9 +447,8 @@ fn newest_user(blocks: &[Arc<Block>]) -> Option<MessageId> {
 
 /// What the model saw: the request after the edits that the provider says it made.
 fn logical_view(request: &Request, reply: Option<&Reply>) -> Vec<Arc<Block>> {
-    let shown = provider::without_results(request.blocks.clone(), &request.server_edits);
-    let Some(r) = reply else { return shown };
-    let Some(summary) = r.compaction() else { return provider::cleared_view(&shown, r.applied.cleared_tool_uses) };
+    let Some(r) = reply else { return provider::edited_view(request, Default::default()) };
+    let Some(summary) = r.compaction() else { return provider::edited_view(request, r.applied) };
     let origin = request.blocks.iter().flat_map(|b| b.origin.iter().copied()).collect();
     let mut blocks: Vec<Arc<Block>> = request.blocks.iter().filter(|b| is_system(b)).cloned().collect();
     blocks.push(Draft::synthetic(BlockKind::Compaction, Role::Assistant, summary.clone()).build(MessageId(u32::MAX), origin));

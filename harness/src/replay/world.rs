@@ -160,6 +160,9 @@ impl World for ReplayWorld {
             other => side_work(other),
         };
         let result = self.door.send(request, plan, self.now).await;
+        // A provider that stopped after its compaction has not said what was recorded.
+        let paused = request.purpose == Purpose::Sample && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
+        let asked = if paused { Asked::Paused } else { asked };
         let started = self.now;
         if let Ok(r) = &result {
             self.now += r.latency_ms;

@@ -27,7 +27,7 @@ Write as the USER speaking to the ASSISTANT. Begin with: I asked you";
 const RULE: &str = "You must never touch src/legacy/pos-bridge.ts because its checksum is certified.";
 
 fn prompt(items: Vec<Item>) -> Prompt {
-    Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits: vec![] }
+    Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits: vec![], thread: None }
 }
 
 fn text(role: Role, text: &str, message: usize) -> Item {

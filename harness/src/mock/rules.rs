@@ -1,0 +1,145 @@
+//! What Anthropic refuses of requests with context management (facts/aider-and-anthropic-sdk.md §3, claude-code-and-apis.md §2.3 and §2.4).
+//!
+//! Not modelled: codes that need the signature itself or changes of tools, since no client here tampers with a block.
+
+use std::collections::HashSet;
+
+use ctxbench_core::block::Role;
+use ctxbench_core::provider::{Content, LEAST_COMPACT_TRIGGER, Prompt};
+use ctxbench_core::request::{ErrorKind, ModelError, ServerEdit};
+use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::tokens;
+
+/// Whether the request asks for a compaction and nothing else.
+pub(super) fn on_demand(prompt: &Prompt) -> bool {
+    prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)))
+}
+
+/// By what the provider knows a block that it made on demand.
+pub(super) fn signature(summary: &str) -> u64 {
+    tokens::content_hash(summary.as_bytes())
+}
+
+fn invalid(code: &str, message: &str) -> Result<(), ModelError> {
+    Err(ModelError { kind: ErrorKind::Invalid, status: 400, code: Some(code.into()), message: message.into() })
+}
+
+/// Refuses what the provider would. `signed` = blocks made on demand, `scale` = the scenario's, for the smallest trigger.
+pub(super) fn check(prompt: &Prompt, signed: &HashSet<u64>, scale: f64) -> Result<(), ModelError> {
+    const INVALID: &str = "invalid_request_error";
+    let least = scale_tokens(LEAST_COMPACT_TRIGGER, scale);
+    let mut compacts = false;
+    for (i, edit) in prompt.server_edits.iter().enumerate() {
+        match edit {
+            ServerEdit::Compact { trigger, .. } if *trigger < least => {
+                return invalid(
+                    INVALID,
+                    &format!("context_management: the trigger of compact_20260112 must be at least {least} input tokens"),
+                );
+            }
+            ServerEdit::Compact { .. } => compacts = true,
+            ServerEdit::ClearThinking { .. } if i > 0 => {
+                return invalid(INVALID, "context_management: clear_thinking_20251015 must be the first edit");
+            }
+            ServerEdit::ClearThinking { keep: Some(0) } => {
+                return invalid(INVALID, "context_management: clear_thinking_20251015 keeps at least one turn");
+            }
+            _ => {}
+        }
+    }
+    let talk: Vec<_> = prompt.items.iter().filter(|i| i.message > 0).collect();
+    let own = |c: &Content| matches!(c, Content::Compaction { text, .. } if signed.contains(&signature(text)));
+    let blocks: Vec<usize> = (0..talk.len()).filter(|&i| own(&talk[i].content)).collect();
+    if blocks.len() > 1 {
+        return invalid("compaction_block_ambiguous", "messages may hold one compaction block");
+    }
+    if blocks.first().is_some_and(|&i| i > 0) {
+        return invalid("compaction_block_misplaced", "the compaction block must come first in messages");
+    }
+    if !blocks.is_empty() && compacts {
+        return invalid(INVALID, "a compaction block made on demand cannot be combined with compact_20260112");
+    }
+    if !on_demand(prompt) {
+        return Ok(());
+    }
+    if !prompt.server_edits.is_empty() {
+        return invalid(INVALID, "compaction cannot be combined with context_management");
+    }
+    if talk.len() == blocks.len() {
+        return invalid("compaction_nothing_to_summarize", "there is nothing to summarise");
+    }
+    let answered: HashSet<&str> = talk
+        .iter()
+        .filter_map(|i| match &i.content {
+            Content::Output { id, .. } => Some(&**id),
+            _ => None,
+        })
+        .collect();
+    let open = |c: &Content| matches!(c, Content::Call { id, .. } if !answered.contains(&**id));
+    let last = talk.iter().rev().take_while(|i| i.role == Role::Assistant);
+    if last.into_iter().any(|i| open(&i.content)) {
+        return invalid("compaction_incomplete_turn", "the last turn has a tool call without a result");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::provider::Item;
+    use std::sync::Arc;
+
+    fn prompt(talk: Vec<Content>, server_edits: Vec<ServerEdit>) -> Prompt {
+        let role = |c: &Content| match c {
+            Content::Text(_) | Content::CompactionTrigger(_) => Role::User,
+            Content::Output { .. } => Role::Tool,
+            _ => Role::Assistant,
+        };
+        let items = talk
+            .into_iter()
+            .enumerate()
+            .map(|(i, c)| {
+                let message = if matches!(c, Content::CompactionTrigger(_)) { 0 } else { i + 1 };
+                Item::new(role(&c), c, message, None)
+            })
+            .collect();
+        Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits, thread: None }
+    }
+
+    fn said(t: &str) -> Content {
+        Content::Text(t.into())
+    }
+
+    fn block(t: &str) -> Content {
+        Content::Compaction { text: t.into(), opaque: None }
+    }
+
+    fn code(talk: Vec<Content>, edits: Vec<ServerEdit>) -> Option<String> {
+        let signed = HashSet::from([signature("S")]);
+        check(&prompt(talk, edits), &signed, 1.0).err().map(|e| e.code.unwrap_or_default())
+    }
+
+    #[test]
+    fn each_refusal_has_its_code() {
+        let ask = || Content::CompactionTrigger(Arc::from(""));
+        let call = || Content::Call { id: "a".into(), name: "t".into(), arguments: "{}".into() };
+        let result = || Content::Output { id: "a".into(), text: "r".into(), is_error: false, image: None };
+        let is = |c: Option<String>, want: &str| assert_eq!(c.as_deref(), Some(want));
+        is(code(vec![ask()], vec![]), "compaction_nothing_to_summarize");
+        is(code(vec![block("S"), ask()], vec![]), "compaction_nothing_to_summarize");
+        is(code(vec![said("u"), call(), ask()], vec![]), "compaction_incomplete_turn");
+        assert_eq!(code(vec![said("u"), call(), result(), ask()], vec![]), None);
+        is(code(vec![said("u"), block("S"), said("v")], vec![]), "compaction_block_misplaced");
+        is(code(vec![block("S"), block("S")], vec![]), "compaction_block_ambiguous");
+        assert_eq!(code(vec![block("S"), said("u")], vec![]), None);
+        // A block of the threshold kind may stand anywhere.
+        assert_eq!(code(vec![said("u"), block("T"), said("v")], vec![]), None);
+        let thinking = ServerEdit::ClearThinking { keep: Some(1) };
+        let compact = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
+        is(code(vec![said("u"), ask()], vec![thinking.clone()]), "invalid_request_error");
+        is(code(vec![said("u")], vec![compact(49_999)]), "invalid_request_error");
+        assert_eq!(code(vec![said("u")], vec![compact(50_000)]), None);
+        is(code(vec![said("u")], vec![compact(50_000), thinking]), "invalid_request_error");
+        is(code(vec![block("S"), said("u")], vec![compact(50_000)]), "invalid_request_error");
+    }
+}
