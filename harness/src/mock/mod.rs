@@ -5,6 +5,8 @@ mod edits;
 mod http;
 mod provider;
 mod rules;
+#[cfg(test)]
+mod tests;
 mod threads;
 
 use async_trait::async_trait;

@@ -454,3 +454,68 @@ fn logical_view(request: &Request, reply: Option<&Reply>) -> Vec<Arc<Block>> {
     blocks.push(Draft::synthetic(BlockKind::Compaction, Role::Assistant, summary.clone()).build(MessageId(u32::MAX), origin));
     blocks
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::engine::Incoming;
+
+    fn paused() -> (Tally, Request) {
+        let model = Arc::new(provider::find("claude-sonnet-4-6").unwrap().clone());
+        let path = Path { moves: vec![], steps: 0 };
+        let mut tally = Tally::new(&Session::default(), &path, &model, &Options::default());
+        let world = ctxbench_core::engine::Engine::new(model, Box::new(Nowhere));
+        let request = world.sample_request();
+        let parts = vec![ReplyPart::Compaction(Some("S".into()))];
+        let reply = Ok(Reply { parts, stop: StopReason::Compaction, ..Reply::default() });
+        tally.request(&request, &reply, &Asked::Paused, 0, true);
+        (tally, request)
+    }
+
+    struct Nowhere;
+
+    #[async_trait::async_trait]
+    impl ctxbench_core::engine::World for Nowhere {
+        async fn next(&mut self) -> Option<Action> {
+            None
+        }
+        async fn send(&mut self, _: &Request) -> Result<Reply, ModelError> {
+            Err(ModelError::ended())
+        }
+        async fn run(&mut self, _: &[ctxbench_core::engine::ToolCall]) -> Vec<ToolOutcome> {
+            vec![]
+        }
+        async fn spawn(&mut self, _: &Request) -> ctxbench_core::engine::Task {
+            ctxbench_core::engine::Task(0)
+        }
+        async fn collect(&mut self, _: ctxbench_core::engine::Task, _: bool) -> Option<Result<Reply, ModelError>> {
+            None
+        }
+        fn now(&self) -> Millis {
+            0
+        }
+    }
+
+    fn rules(t: &Tally) -> Vec<&str> {
+        t.integrity.iter().map(|i| i.rule.as_str()).collect()
+    }
+
+    #[test]
+    fn a_compaction_stop_that_nobody_answers_is_reported() {
+        let (mut ignored, request) = paused();
+        ignored.request(&request, &Ok(Reply::default()), &Asked::Neutral, 0, true);
+        assert_eq!(rules(&ignored), [COMPACTION_STOP], "the next request does not show it");
+        let (mut ended, _) = paused();
+        ended.close();
+        assert_eq!(rules(&ended), [COMPACTION_STOP], "the session ended");
+        let (mut next, _) = paused();
+        let action = Action::User(Incoming { key: "u".into(), parts: vec![] });
+        next.begin(&Move { action, keys: vec![], gap_ms: 0, steps: vec![] });
+        assert_eq!(rules(&next), [COMPACTION_STOP], "the turn ended");
+        let (mut handled, mut request) = paused();
+        request.blocks.push(Draft::synthetic(BlockKind::Compaction, Role::Assistant, "S").build(MessageId(1), vec![]));
+        handled.request(&request, &Ok(Reply::default()), &Asked::Neutral, 0, true);
+        handled.close();
+        assert!(rules(&handled).is_empty());
+    }
+}

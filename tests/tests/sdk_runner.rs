@@ -1,0 +1,194 @@
+//! The tool runner of anthropic 2.12.0 in situations beyond the recorded ones, as cases written by hand from
+//! facts/aider-and-anthropic-sdk.md §2.4.
+
+use ctxbench_harness::conform::{Case, replay};
+use serde_json::{Value, json};
+
+/// Runs a case and says where it differs, if it does.
+fn run(settings: Value, events: Value, requests: Value, outcome: Value) -> Option<String> {
+    let case = json!({
+        "kind": "replay", "agent": "anthropic-sdk", "version": "python-2.12.0", "name": "by hand", "settings": settings,
+        "fixed": [{"kind": "base", "role": "system", "msg": 0, "bytes": 4, "text": "base"}, {"kind": "tools", "count": 1}],
+        "events": events, "requests": requests, "outcome": outcome,
+    });
+    let case = Case::parse(&case.to_string(), "by hand").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(replay(&case)).unwrap().difference.map(|d| format!("{d:#?}"))
+}
+
+fn plain() -> Value {
+    json!({"model": "m", "max_tokens": 9})
+}
+
+fn user(text: &str) -> Value {
+    json!({"type": "user", "text": text})
+}
+
+fn reply(id: &str, stop: &str, text: &str) -> Value {
+    json!({"type": "reply", "id": id, "text": text, "stop_reason": stop, "usage": {"input_tokens": 1, "output_tokens": 1}})
+}
+
+fn with_call(mut reply: Value) -> Value {
+    let call = json!({"id": "t1", "name": "read", "arguments": "{\"path\":\"f\"}", "output": "out", "output_bytes": 3});
+    reply["calls"] = json!([call]);
+    reply
+}
+
+fn block(id: &str) -> Value {
+    json!({"type": "summary_reply", "id": id, "compaction": "S", "stop_reason": "compaction", "usage": {}})
+}
+
+/// A request that begins a thread: system prompt, then these items.
+fn create(purpose: &str, params: Value, items: &[Value]) -> Value {
+    let mut all = vec![json!({"kind": "base", "role": "system", "msg": 0, "bytes": 4, "text": "base"})];
+    all.extend(items.iter().cloned());
+    let mut params = params;
+    params["thread"] = json!({"type": "create"});
+    json!({"purpose": purpose, "tools": true, "model": "m", "max_tokens": 9, "params": params, "items": all})
+}
+
+fn go_on(after: &str, items: &[Value]) -> Value {
+    let params = json!({"thread": {"type": "continue", "previous_message_id": after}});
+    json!({"purpose": "sample", "tools": false, "model": "m", "max_tokens": 9, "params": params, "items": items})
+}
+
+fn said(role: &str, msg: u64, text: &str) -> Value {
+    json!({"kind": role, "role": role, "msg": msg, "bytes": text.len(), "text": text})
+}
+
+fn called(msg: u64) -> Value {
+    json!({"kind": "call", "role": "assistant", "msg": msg, "id": "t1", "name": "read", "bytes": 12, "text": "{\"path\":\"f\"}"})
+}
+
+fn output(msg: u64) -> Value {
+    json!({"kind": "output", "role": "user", "msg": msg, "id": "t1", "bytes": 3, "text": "out"})
+}
+
+fn summary(msg: u64) -> Value {
+    json!({"kind": "compaction", "role": "assistant", "msg": msg, "bytes": 1, "text": "S"})
+}
+
+fn compaction() -> Value {
+    json!({"compaction": {"type": "summarize"}})
+}
+
+#[test]
+fn a_second_turn_sends_only_its_message() {
+    let events = json!([user("a"), reply("m0", "end_turn", "x"), user("b"), reply("m1", "end_turn", "y")]);
+    let requests = json!([create("sample", json!({}), &[said("user", 1, "a")]), go_on("m0", &[said("user", 1, "b")])]);
+    let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": ["y"]});
+    assert_eq!(run(plain(), events, requests, outcome), None);
+}
+
+#[test]
+fn behind_the_final_turn_the_compaction_replaces_it_too() {
+    let compact = json!({"type": "compact"});
+    let events = json!([user("a"), reply("m0", "end_turn", "x"), compact, block("c"), user("b"), reply("m1", "end_turn", "y")]);
+    let requests = json!([
+        create("sample", json!({}), &[said("user", 1, "a")]),
+        create("summary", compaction(), &[said("user", 1, "a"), said("assistant", 2, "x")]),
+        create("sample", json!({}), &[summary(1), said("user", 2, "b")]),
+    ]);
+    let outcome = json!({"requests": 3, "tool_calls_executed": [], "final": ["y"]});
+    assert_eq!(run(plain(), events, requests, outcome), None);
+}
+
+#[test]
+fn a_turn_cut_short_with_open_calls_is_not_compacted() {
+    for stop in ["max_tokens", "end_turn", "model_context_window_exceeded", "something_new"] {
+        let events = json!([user("a"), with_call(reply("m0", stop, "x")), {"type": "compact"}]);
+        // The asked compaction is skipped: its event is used, and no request follows.
+        let requests = json!([create("sample", json!({}), &[said("user", 1, "a")])]);
+        let outcome = json!({"requests": 1, "tool_calls_executed": [], "final": ["x"]});
+        assert_eq!(run(plain(), events, requests, outcome), None, "{stop}");
+    }
+}
+
+#[test]
+fn a_paused_turn_goes_on_first() {
+    let events = json!([
+        user("a"), with_call(reply("m0", "pause_turn", "x")), {"type": "compact", "instructions": "names"},
+        with_call(reply("m1", "tool_use", "y")), block("c"), reply("m2", "end_turn", "z"),
+    ]);
+    let asked = json!({"compaction": {"type": "summarize", "instructions": "names"}});
+    let history = [said("user", 1, "a"), said("assistant", 2, "x"), called(2), said("assistant", 3, "y"), called(3), output(4)];
+    let requests = json!([
+        create("sample", json!({}), &[said("user", 1, "a")]),
+        go_on("m0", &[]),
+        create("summary", asked, &history),
+        create("sample", json!({}), &[summary(1)]),
+    ]);
+    let outcome = json!({"requests": 4, "tool_calls_executed": ["f"], "final": ["z"]});
+    assert_eq!(run(plain(), events, requests, outcome), None);
+}
+
+#[test]
+fn a_refused_reply_leaves_history_and_thread() {
+    let events =
+        json!([user("a"), reply("m0", "end_turn", "x"), user("b"), reply("m1", "refusal", "no"), user("c"), reply("m2", "end_turn", "y")]);
+    let history = [said("user", 1, "a"), said("assistant", 2, "x"), said("user", 3, "b"), said("user", 4, "c")];
+    let requests = json!([
+        create("sample", json!({}), &[said("user", 1, "a")]),
+        go_on("m0", &[said("user", 1, "b")]),
+        create("sample", json!({}), &history),
+    ]);
+    let outcome = json!({"requests": 3, "tool_calls_executed": [], "final": ["y"]});
+    assert_eq!(run(plain(), events, requests, outcome), None);
+}
+
+#[test]
+fn only_parameters_that_shape_an_answer_are_left_out_of_a_compaction() {
+    let clear = json!({"edits": [{"type": "clear_tool_uses_20250919"}]});
+    let given = json!({
+        "context_management": clear, "stop_sequences": ["x"], "tool_choice": {"type": "any"}, "temperature": 0.5,
+        "output_config": {"format": {"type": "json_schema"}, "effort": "low"},
+    });
+    let mut settings = given.clone();
+    (settings["model"], settings["max_tokens"]) = (json!("m"), json!(9));
+    let events = json!([user("a"), reply("m0", "end_turn", "x"), {"type": "compact"}, block("c")]);
+    let kept = json!({"compaction": {"type": "summarize"}, "temperature": 0.5, "output_config": {"effort": "low"}});
+    let requests = json!([
+        create("sample", given, &[said("user", 1, "a")]),
+        create("summary", kept, &[said("user", 1, "a"), said("assistant", 2, "x")]),
+    ]);
+    assert_eq!(run(settings, events, requests, json!({"requests": 2, "tool_calls_executed": [], "final": []})), None);
+}
+
+#[test]
+fn a_compaction_cannot_be_asked_for_beside_a_compaction_edit() {
+    let settings = json!({"model": "m", "max_tokens": 9, "context_management": {"edits": [{"type": "compact_20260112"}]}});
+    let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
+    let params = json!({"context_management": {"edits": [{"type": "compact_20260112"}]}});
+    let requests = json!([create("sample", params, &[said("user", 1, "a")])]);
+    assert_eq!(run(settings, events, requests, json!({"requests": 1, "tool_calls_executed": [], "error": "value_error"})), None);
+}
+
+#[test]
+fn max_iterations_comes_before_a_compaction() {
+    let settings = json!({"model": "m", "max_tokens": 9, "max_iterations": 1});
+    let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
+    let requests = json!([create("sample", json!({}), &[said("user", 1, "a")])]);
+    assert_eq!(run(settings, events, requests, json!({"requests": 1, "tool_calls_executed": ["f"], "final": ["x"]})), None);
+}
+
+#[test]
+fn two_compactions_and_a_caller_without_threads() {
+    let settings = json!({"model": "m", "max_tokens": 9, "thread": false});
+    let whole = |purpose: &str, params: Value, items: &[Value]| {
+        let mut r = create(purpose, params, items);
+        r["params"].as_object_mut().unwrap().remove("thread");
+        r
+    };
+    let events = json!([
+        user("a"), reply("m0", "end_turn", "x"), {"type": "compact"}, block("c"), user("b"), reply("m1", "end_turn", "y"), {"type": "compact"},
+        block("d"), user("c"), reply("m2", "end_turn", "z"),
+    ]);
+    let requests = json!([
+        whole("sample", json!({}), &[said("user", 1, "a")]),
+        whole("summary", compaction(), &[said("user", 1, "a"), said("assistant", 2, "x")]),
+        whole("sample", json!({}), &[summary(1), said("user", 2, "b")]),
+        whole("summary", compaction(), &[summary(1), said("user", 2, "b"), said("assistant", 3, "y")]),
+        whole("sample", json!({}), &[summary(1), said("user", 2, "c")]),
+    ]);
+    assert_eq!(run(settings, events, requests, json!({"requests": 5, "tool_calls_executed": [], "final": ["z"]})), None);
+}
