@@ -41,6 +41,7 @@ mod opencode_001;
 mod opencode_002;
 mod opencode_about;
 pub mod opencode_log;
+mod opencode_request;
 pub mod opencode_rules;
 #[cfg(test)]
 mod opencode_tests;

@@ -9,11 +9,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin, Role};
+use ctxbench_core::block::{Block, BlockKind, MessageId, Origin, Role};
 use ctxbench_core::compaction::PruneRule;
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Event, Incoming};
-use ctxbench_core::provider::{self, Provider};
+use ctxbench_core::provider;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
@@ -21,6 +21,7 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::utf16_div4_round;
 
 use crate::opencode_log::{Entry, Log, attached};
+use crate::opencode_request::{Words, breakpoints, is_fixed, joined, own};
 use crate::opencode_rules::{
     BUFFER, Limits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow, is_retryable, max_output, overflows, prune,
     prune_rule, select_tail, tail_budget, usable, used,
@@ -34,9 +35,7 @@ pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {
         Some("002") => return crate::opencode_002::build(b),
         _ => {}
     }
-    let text = |name: &str| b.wording.get(&format!("opencode.{name}"));
     let old = b.version == "1.3";
-    let sdk = s.word("prompt") == Some("sdk");
     let known = s.word("model").and_then(|m| provider::find(m).ok()).map(|m| m.scaled(b.scale));
     let context = s.int("model_context").or(known.as_ref().map(|m| m.window));
     let output = s.int("model_output").or(known.as_ref().map(|m| m.max_output));
@@ -58,38 +57,12 @@ pub fn build(b: &Build<'_>) -> Box<dyn Strategy> {
         proactive: s.real("proactive"),
         cap: scale_tokens(OUTPUT_CAP, b.scale),
         buffer: scale_tokens(BUFFER, b.scale),
-        words: Words {
-            system: text("summary_system"),
-            intro: text("intro"),
-            first: text("first"),
-            prior_open: text("prior_open"),
-            prior_close: text("prior_close"),
-            template: text(if sdk { "template_sdk" } else { "template" }),
-            marker: text("marker"),
-            go_on: text("continue"),
-            overflow: text("continue_overflow"),
-            old_prompt: text(if sdk { "template_sdk" } else { "old_prompt" }),
-            wrapper: (text("wrapper_open"), text("wrapper_close")),
-        },
+        words: Words::new(b.wording, s.word("prompt") == Some("sdk")),
         log: Log::default(),
         last_count: 0,
         counted: None,
         pending: None,
     })
-}
-
-struct Words {
-    system: Arc<str>,
-    intro: Arc<str>,
-    first: Arc<str>,
-    prior_open: Arc<str>,
-    prior_close: Arc<str>,
-    template: Arc<str>,
-    marker: Arc<str>,
-    go_on: Arc<str>,
-    overflow: Arc<str>,
-    old_prompt: Arc<str>,
-    wrapper: (Arc<str>, Arc<str>),
 }
 
 struct OpenCode {
@@ -263,22 +236,19 @@ impl OpenCode {
     }
 
     fn summary_request(&self, s: &Engine, phase: Phase, head: &[usize], prior: Option<String>) -> Request {
-        let w = &self.words;
-        let transcript = if self.old { String::new() } else { self.log.transcript(head) };
-        let text = match &prior {
-            _ if self.old => w.old_prompt.to_string(),
-            None => format!("{}{transcript}{}{}", w.intro, w.first, w.template),
-            Some(p) => format!("{}{transcript}{}{p}{}{}", w.intro, w.prior_open, w.prior_close, w.template),
+        let text = match self.old {
+            true => self.words.old_prompt.to_string(),
+            false => self.words.prompt(&self.log.transcript(head), prior.as_deref()),
         };
         let mut blocks = if s.fixed.summary_base.is_empty() {
-            vec![Draft::synthetic(BlockKind::Base, Role::System, w.system.clone()).build(MessageId(u32::MAX), vec![])]
+            vec![own(BlockKind::Base, Role::System, self.words.system.clone())]
         } else {
             s.fixed.summary_base.clone()
         };
         if self.old {
             blocks.extend(head.iter().flat_map(|&i| self.log[i].shown_without_media()));
         }
-        blocks.push(Draft::synthetic(BlockKind::SummaryPrompt, Role::User, text).build(MessageId(u32::MAX), vec![]));
+        blocks.push(own(BlockKind::SummaryPrompt, Role::User, text));
         let mut r = s.summary_request(phase, blocks, false);
         if let Some(m) = &self.summary_model {
             r.model = m.clone();
@@ -354,40 +324,6 @@ impl OpenCode {
         self.prune(s);
         Flow::FailTurn("the summary for a compaction could not be had; the history stays as it is".into())
     }
-}
-
-/// Parts as one text with the places where the second and further ones begin.
-fn joined(parts: Vec<String>) -> (String, Vec<usize>) {
-    let mut at = 0;
-    let ends = parts.iter().map(|t| {
-        at += t.len();
-        at
-    });
-    let mut splits: Vec<usize> = ends.collect();
-    splits.pop();
-    (parts.concat(), splits)
-}
-
-/// Whether a block is always shown.
-pub(crate) fn is_fixed(b: &Block) -> bool {
-    matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::File)
-}
-
-/// Anthropic only: the first two system messages and the last two others (facts §6).
-pub(crate) fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
-    if s.model.provider != Provider::Anthropic {
-        return Vec::new();
-    }
-    let systems: Vec<usize> = (0..blocks.len()).filter(|&i| blocks[i].role == Role::System).take(2).collect();
-    let ends = |i: usize| {
-        i + 1 == blocks.len() || {
-            let (a, b) = (&blocks[i], &blocks[i + 1]);
-            !(a.message == b.message || (a.role == Role::Tool && b.role == Role::Tool))
-        }
-    };
-    let mut last: Vec<usize> = (0..blocks.len()).rev().filter(|&i| blocks[i].role != Role::System && ends(i)).take(2).collect();
-    last.reverse();
-    systems.into_iter().chain(last).collect()
 }
 
 #[async_trait]

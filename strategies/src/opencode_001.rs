@@ -9,17 +9,17 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::compaction::{PruneRule, clear_outputs};
 use ctxbench_core::descriptor::Build;
-use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::engine::Engine;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, Usage};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
-use crate::opencode::{breakpoints, is_fixed};
 use crate::opencode_log::CLEARED;
+use crate::opencode_request::{WholeSummary, breakpoints};
 use crate::opencode_rules::{Limits, OUTPUT_CAP, RETRIES, max_output, prune_rule, prune_view};
 
 pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
@@ -58,26 +58,17 @@ impl Described {
         max_output(Limits { context: s.model.window, output: s.model.max_output, input: None }, self.cap)
     }
 
-    async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> bool {
-        let (fixed, talk): (Vec<Arc<Block>>, Vec<Arc<Block>>) = s.context.blocks().iter().cloned().partition(|b| is_fixed(b));
-        let own = |kind, role, text: &Arc<str>| Draft::synthetic(kind, role, text.clone()).build(MessageId(u32::MAX), vec![]);
-        let mut blocks = vec![own(BlockKind::Base, Role::System, &self.system)];
-        blocks.extend(talk.iter().cloned());
-        blocks.push(own(BlockKind::SummaryPrompt, Role::User, &self.prompt));
-        let mut request = s.summary_request(phase, blocks, false);
-        request.max_tokens = Some(self.largest_reply(s));
-        request.breakpoints = breakpoints(s, &request.blocks);
-        let text = s.send(&request).await.ok().filter(|r| !r.has_calls()).and_then(|r| r.text());
-        let Some(text) = text else {
-            s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
-            return false;
-        };
-        self.count = 0;
-        let marker = s.synthetic(BlockKind::Marker, Role::User, self.marker.clone(), vec![]);
-        let origin = talk.iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let summary = s.synthetic(BlockKind::Summary, Role::Assistant, text, origin);
-        let view = fixed.into_iter().chain([marker, summary]).collect();
-        s.compacted(CompactionKind::Summarise, "summary", phase, view).is_ok()
+    async fn summarise(&mut self, s: &mut Engine, phase: Phase) {
+        let asked = WholeSummary { system: &self.system, prompt: &self.prompt, most: self.largest_reply(s) };
+        let marker = &self.marker;
+        let done = asked.replace(s, phase, |s, text, talk| {
+            let marker = s.synthetic(BlockKind::Marker, Role::User, marker.clone(), vec![]);
+            let origin = talk.iter().flat_map(|b| b.origin.iter().copied()).collect();
+            vec![marker, s.synthetic(BlockKind::Summary, Role::Assistant, text, origin)]
+        });
+        if done.await {
+            self.count = 0;
+        }
     }
 }
 

@@ -9,16 +9,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::compaction::PruneRule;
 use ctxbench_core::descriptor::Build;
-use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::engine::Engine;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
-use crate::opencode::{breakpoints, is_fixed};
+use crate::opencode_request::{WholeSummary, breakpoints};
 use crate::opencode_rules::{
     BUFFER, Limits, OUTPUT_CAP, PRUNE_EXEMPT, RETRIES, is_overflow, is_retryable, max_output, prune_rule, prune_view, usable, used,
 };
@@ -76,23 +76,14 @@ impl Described {
 
     /// Step 2: false if no summary could be had.
     async fn step_2(&self, s: &mut Engine, phase: Phase) -> bool {
-        let (fixed, talk): (Vec<Arc<Block>>, Vec<Arc<Block>>) = s.context.blocks().iter().cloned().partition(|b| is_fixed(b));
-        let own = |kind, role, text: &Arc<str>| Draft::synthetic(kind, role, text.clone()).build(MessageId(u32::MAX), vec![]);
-        let mut blocks = vec![own(BlockKind::Base, Role::System, &self.system)];
-        blocks.extend(talk.iter().cloned());
-        blocks.push(own(BlockKind::SummaryPrompt, Role::User, &self.headings));
-        let mut request = s.summary_request(phase, blocks, false);
-        request.max_tokens = Some(max_output(Self::limits(s), self.cap));
-        request.breakpoints = breakpoints(s, &request.blocks);
-        let text = s.send(&request).await.ok().filter(|r| !r.has_calls()).and_then(|r| r.text());
-        let Some(text) = text else {
-            s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
-            return false;
+        let most = max_output(Self::limits(s), self.cap);
+        let asked = WholeSummary { system: &self.system, prompt: &self.headings, most };
+        let replayed = |s: &mut Engine, text: String, talk: &[Arc<Block>]| {
+            let origin = talk.iter().flat_map(|b| b.origin.iter().copied()).collect();
+            let summary = s.synthetic(BlockKind::Summary, Role::User, text, origin);
+            std::iter::once(summary).chain(last_user_message(talk)).collect()
         };
-        let origin = talk.iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let summary = s.synthetic(BlockKind::Summary, Role::User, text, origin);
-        let view = fixed.into_iter().chain([summary]).chain(last_user_message(&talk)).collect();
-        s.compacted(CompactionKind::Summarise, "summary", phase, view).is_ok()
+        asked.replace(s, phase, replayed).await
     }
 
     async fn govern(&mut self, s: &mut Engine, phase: Phase) -> Flow {
