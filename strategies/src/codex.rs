@@ -21,7 +21,7 @@ use crate::codex_count::{Era, active_tokens, bytes_estimate, estimate_item, esti
 use crate::codex_cut::cut_on_arrival;
 pub use crate::codex_cut::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
 use crate::codex_described;
-use crate::codex_items::{blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, normalised, remove_first};
+use crate::codex_items::{blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, normalised, remove_first, sample_request};
 
 /// Largest number of further attempts that can be set (facts/codex.md §1.5).
 const MOST_RETRIES: u64 = 100;
@@ -337,7 +337,7 @@ impl Strategy for Codex {
     }
 
     fn request(&mut self, s: &Engine) -> Request {
-        Request { blocks: normalised(s.context.blocks()), ..s.sample_request() }
+        sample_request(s)
     }
 
     async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {

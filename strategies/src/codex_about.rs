@@ -96,7 +96,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             kind: Kind::Choice(&["off", "trim95", "handoff"]),
             default: Default::Word("off"),
             help: "follow a published description instead of the program. trim95: above 95 % of the window the oldest items are removed, \
-                   no summary (in fact it summarises at 90 %, and removes items only inside a refused summary request). handoff: system \
+                   no summary; the newest message of the user stays (in fact it summarises at 90 %, and removes items only inside a refused summary request). handoff: system \
                    prompt, the user's messages and an assistant message with the note, then trimming from the head if that is not enough (in \
                    fact the note is a user message behind a fixed prefix, the context is rebuilt before the last user message, and nothing \
                    is trimmed after a compaction)",
@@ -115,7 +115,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         overflow_response: "turn fails, the next turn compacts; in a compaction the oldest item goes and it tries again",
         thinking: "encrypted reasoning is kept until the compaction and counted",
         memory: "AGENTS.md shown again",
-        undo: "rollout file keeps everything; no undo of a compaction",
+        undo: "whole turns of the user; going back past a compaction brings the old history back from the rollout",
     },
     wording: &[("codex.summary_prompt", PROMPT), ("codex.summary_prefix", PREFIX)],
     standing: Standing::Contender,

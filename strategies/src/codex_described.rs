@@ -18,7 +18,7 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
 use crate::codex::{OutputPolicy, cut_draft, effective_limit, output_policy, show_fixed, usable_window};
 use crate::codex_count::{Era, bytes_estimate, estimate_items};
-use crate::codex_items::{kept_users, normalised, remove_first};
+use crate::codex_items::{kept_users, normalised, remove_first, remove_item, sample_request};
 
 /// The estimate of both documents is that of the JSON form (seeds/003, "Token Counting").
 const ERA: Era = Era::V104;
@@ -64,19 +64,17 @@ impl Described {
         }
     }
 
-    /// Removes the oldest items until the estimate is at most `most`; false when the last one would have to go.
-    fn trim(&mut self, s: &mut Engine, check: &'static str, most: u64) -> bool {
+    /// Removes the oldest items until the estimate is at most `most` or nothing may go any more.
+    fn trim(&mut self, s: &mut Engine, check: &'static str, most: u64) {
         let mut estimate = self.estimate(s);
         if estimate <= most {
-            return true;
+            return;
         }
         s.trigger(check, estimate, most);
         let mut items = s.context.blocks().to_vec();
         while estimate > most {
-            let (left, before) = (items.clone(), estimate_items(ERA, &items));
-            remove_first(&mut items);
-            if items.iter().all(|b| b.kind == BlockKind::Base) {
-                items = left;
+            let before = estimate_items(ERA, &items);
+            if !drop_oldest(&mut items) {
                 break;
             }
             // The provider's count covers the removed item too.
@@ -84,7 +82,6 @@ impl Described {
         }
         self.show(s, CompactionKind::Drop, "trim_oldest", items);
         self.counted = Some((estimate, s.context.blocks().len()));
-        estimate <= most
     }
 
     fn show(&mut self, s: &mut Engine, kind: CompactionKind, mechanism: &'static str, blocks: Vec<Arc<Block>>) {
@@ -145,6 +142,25 @@ impl Described {
     }
 }
 
+/// Removes the oldest item with its partner, and what the model said before the next message of the user. Providers demand that
+/// a message of the user comes first and that there is one, of which the descriptions say nothing, so the newest one stays, and
+/// a note does; false when there is nothing else.
+fn drop_oldest(items: &mut Vec<Arc<Block>>) -> bool {
+    let newest = items.iter().rfind(|b| b.kind == BlockKind::User).map(|b| b.message);
+    let stays = |b: &Block| match b.kind {
+        BlockKind::Base | BlockKind::Summary => true,
+        BlockKind::User | BlockKind::Image => newest == Some(b.message),
+        _ => false,
+    };
+    let Some(at) = items.iter().position(|b| !stays(b)) else { return false };
+    remove_item(items, at);
+    let of_model = |b: &Block| newest.is_some() && matches!(b.role, Role::Assistant | Role::Tool) && b.kind != BlockKind::Summary;
+    while let Some(first) = items.iter().position(|b| b.kind != BlockKind::Base).filter(|&i| of_model(&items[i])) {
+        remove_item(items, first);
+    }
+    true
+}
+
 #[async_trait]
 impl Strategy for Described {
     fn admit(&self, raw: Draft) -> Draft {
@@ -176,7 +192,7 @@ impl Strategy for Described {
     }
 
     fn request(&mut self, s: &Engine) -> Request {
-        Request { blocks: normalised(s.context.blocks()), ..s.sample_request() }
+        sample_request(s)
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
@@ -196,7 +212,7 @@ impl Strategy for Described {
         if e.is_overflow() {
             // "iteratively remove_first_item() from history and retry" (seeds/003).
             let mut items = s.context.blocks().to_vec();
-            if remove_first(&mut items) && items.iter().any(|b| b.kind != BlockKind::Base) {
+            if drop_oldest(&mut items) {
                 self.show(s, CompactionKind::Drop, "trim_oldest", items);
                 return Flow::Again;
             }

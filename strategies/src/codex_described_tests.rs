@@ -107,33 +107,39 @@ fn above_95_per_cent_the_oldest_go_without_a_summary() {
     assert_eq!(p.compactions(), ["trim_oldest"]);
     assert!(p.of(Purpose::Summary).is_empty());
     let texts: Vec<&str> = shown(&p, 2).into_iter().map(|(_, t)| t).collect();
-    assert_eq!(texts, ["base", "r1", "U2", "r2", "U3"]);
+    // The reply to the removed message would come first, which no provider takes.
+    assert_eq!(texts, ["base", "U2", "r2", "U3"]);
 }
 
 #[test]
-fn a_call_goes_together_with_its_result() {
-    let call = ReplyPart::Call { id: "c".into(), name: "read".into(), arguments: "{}".into() };
-    let reply = Reply { parts: vec![call], stop: StopReason::ToolUse, ..Reply::default() };
-    let script = Script {
-        actions: vec![user("1", "U1"), user("2", "U2")],
-        replies: vec![Ok(reply), used("r1", 190_000), used("r2", 100)],
-        ..Script::default()
+fn a_call_goes_together_with_its_result_and_the_newest_message_stays() {
+    let call = |id: &str, total| {
+        let call = ReplyPart::Call { id: id.into(), name: "read".into(), arguments: format!("{{\"{id}\":1}}").into() };
+        let usage = Usage { input: total, ..Usage::default() };
+        Ok(Reply { parts: vec![call], stop: StopReason::ToolUse, usage, ..Reply::default() })
     };
-    // 20,000 bytes of result go only with the call, and the message before them first.
-    let p = play("codex:as_described=trim95", 1.0, Script { outputs: vec!["y".repeat(20_000)], ..script });
-    let texts: Vec<&str> = shown(&p, 2).into_iter().map(|(_, t)| t).collect();
-    assert_eq!(texts, ["base", "{}", &"y".repeat(20_000), "r1", "U2"]);
-}
-
-#[test]
-fn a_refused_request_loses_its_oldest_item_and_is_sent_again() {
     let script = Script {
-        actions: vec![user("1", "U1"), user("2", "U2")],
-        replies: vec![used("r1", 100), too_long(9, 8), too_long(9, 8), used("r2", 100)],
+        actions: vec![user("1", "U1")],
+        replies: vec![call("a", 6_000), call("b", 190_000), used("r", 100)],
+        outputs: vec!["y".repeat(20_000), "z".into()],
         ..Script::default()
     };
     let p = play("codex:as_described=trim95", 1.0, script);
-    let count = |i: usize| shown(&p, i).len();
-    assert_eq!((count(1), count(2), count(3)), (4, 3, 2));
-    assert_eq!(shown(&p, 3)[1].1, "U2");
+    let texts: Vec<&str> = shown(&p, 2).into_iter().map(|(_, t)| t).collect();
+    assert_eq!(texts, ["base", "U1", "{\"b\":1}", "z"]);
+}
+
+#[test]
+fn a_refused_request_loses_its_oldest_items_and_is_sent_again() {
+    let script = Script {
+        actions: vec![user("1", "U1"), user("2", "U2")],
+        replies: vec![used("r1", 100), too_long(9, 8), too_long(9, 8)],
+        ..Script::default()
+    };
+    let p = play("codex:as_described=trim95", 1.0, script);
+    let texts = |i: usize| shown(&p, i).into_iter().map(|(_, t)| t.to_string()).collect::<Vec<_>>();
+    assert_eq!(texts(1), ["base", "U1", "r1", "U2"]);
+    assert_eq!(texts(2), ["base", "U2"]);
+    // Nothing is left that could go.
+    assert_eq!((p.requests.len(), p.failures().len()), (3, 1));
 }

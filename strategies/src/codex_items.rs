@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, Role};
 use ctxbench_core::compaction::{Kept, newest_first};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::request::Request;
+use ctxbench_core::strategy::default_breakpoints;
 use ctxbench_core::tokens::bytes_div4_up;
 
 use crate::codex_count::{Era, estimate_items, item_groups};
@@ -35,18 +38,32 @@ pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
     out
 }
 
+/// A normal request as the program sends it.
+pub(crate) fn sample_request(s: &Engine) -> Request {
+    let blocks = normalised(s.context.blocks());
+    let breakpoints = if s.default_breakpoints { default_breakpoints(&blocks) } else { Vec::new() };
+    Request { blocks, breakpoints, ..s.sample_request() }
+}
+
 /// Removes the first item that is not the base, with the partner of a call or output; false when nothing is left.
 pub(crate) fn remove_first(items: &mut Vec<Arc<Block>>) -> bool {
     let Some(first) = items.iter().position(|b| b.kind != BlockKind::Base) else { return false };
-    let size = item_groups(&items[first..]).next().map_or(1, <[_]>::len);
-    let gone: Vec<Arc<Block>> = items.drain(first..first + size).collect();
-    if let Some(id) = gone[0].call_id()
-        && let Some(partner) = items.iter().position(|b| b.call_id() == Some(id))
-    {
-        let size = item_groups(&items[partner..]).next().map_or(1, <[_]>::len);
-        items.drain(partner..partner + size);
-    }
+    remove_item(items, first);
     true
+}
+
+/// Removes the item that begins at a place, all its parts, and the partner of a call or output.
+pub(crate) fn remove_item(items: &mut Vec<Arc<Block>>, at: usize) {
+    let size = |items: &[Arc<Block>]| item_groups(items).next().map_or(1, <[_]>::len);
+    let end = at + size(&items[at..]);
+    let id = items[at].call_id().map(str::to_string);
+    items.drain(at..end);
+    if id.is_some()
+        && let Some(partner) = items.iter().position(|b| b.call_id() == id.as_deref())
+    {
+        let end = partner + size(&items[partner..]);
+        items.drain(partner..end);
+    }
 }
 
 /// Before the provider compacts: while the estimate is above the usable window, tool outputs at the end lose their text; the
