@@ -24,4 +24,4 @@ mod words;
 
 pub use error::{ImportError, InputError, LoadError, Loaded};
 pub use load::{Kind, load, load_path, sniff};
-pub use scenario::{Expect, Scenario};
+pub use scenario::{Expect, FaultOn, ProviderFault, Scenario};

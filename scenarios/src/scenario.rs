@@ -8,6 +8,9 @@ use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
 use crate::toml_tree::{self, Lines};
 
+pub use faults::{FaultOn, ProviderFault};
+
+pub(crate) mod faults;
 pub(crate) mod steps;
 
 /// A session to replay, with what people should know about it.
@@ -29,6 +32,8 @@ pub struct Scenario {
     pub expect: Expect,
     /// What happens.
     pub session: Session,
+    /// Requests that the provider does not answer as usual.
+    pub faults: Vec<ProviderFault>,
     /// What the reader repaired or left out, one sentence each.
     pub warnings: Vec<String>,
 }
@@ -61,8 +66,22 @@ pub(crate) trait Beside {
     fn base(&self, name: &str) -> Result<Scenario, (String, String)>;
 }
 
-pub(crate) const KEYS: &[&str] =
-    &["id", "title", "why", "pitfall", "tags", "model", "context_window", "max_output", "scale", "extends", "step", "fact", "expect"];
+pub(crate) const KEYS: &[&str] = &[
+    "id",
+    "title",
+    "why",
+    "pitfall",
+    "tags",
+    "model",
+    "context_window",
+    "max_output",
+    "scale",
+    "extends",
+    "step",
+    "fact",
+    "fault",
+    "expect",
+];
 
 /// Keys of `[expect]` beside the tables named after strategies.
 pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
@@ -122,6 +141,7 @@ impl Reader<'_> {
             scale: self.scale(&tree)?.unwrap_or(base.scale),
             expect: self.expect(text, &tree, Expect::default())?,
             session: loaded.session,
+            faults: base.faults.into_iter().chain(self.faults(&tree)?).collect(),
             warnings: loaded.warnings,
         })
     }

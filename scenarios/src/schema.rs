@@ -45,6 +45,8 @@ struct ScenarioFile {
     step: Option<Vec<Value>>,
     /// What the session establishes, for retention.
     fact: Option<Vec<Value>>,
+    /// Requests that the provider does not answer as usual; those of an extended scenario come first.
+    fault: Option<Vec<crate::scenario::ProviderFault>>,
     /// What must come out.
     expect: Option<ExpectTable>,
 }

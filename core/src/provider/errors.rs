@@ -43,6 +43,17 @@ pub(crate) fn overflow(wire: Wire, prompt: u64, window: u64) -> ModelError {
     ModelError { kind: ErrorKind::Overflow, status: 400, code: Some(code.into()), message }
 }
 
+/// A refusal as a client understands it once it has gone over the wire.
+pub(crate) fn refusal(wire: Wire, status: u16, code: Option<String>, message: String) -> ModelError {
+    let kind = match status {
+        429 => ErrorKind::RateLimited,
+        500.. => ErrorKind::Server,
+        _ => ErrorKind::Invalid,
+    };
+    let (status, body) = encode(wire, &ModelError { kind, status, code, message });
+    decode(wire, status, &body)
+}
+
 /// Status and code of a kind where the error itself names none.
 fn standard(wire: Wire, kind: ErrorKind) -> (u16, &'static str) {
     let anthropic = wire == Wire::AnthropicMessages;
@@ -149,6 +160,17 @@ mod tests {
                 let (status, body) = encode(wire, &e);
                 assert_eq!(decode(wire, status, &body), e);
             }
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_an_overflow_only_if_its_words_say_so() {
+        for wire in WIRES {
+            let said = |m: &str| refusal(wire, 400, None, m.into()).kind;
+            assert_eq!(said("prompt is too long: 3 tokens > 2 maximum"), ErrorKind::Overflow);
+            assert_eq!(said("the request is bigger than this model takes"), ErrorKind::Invalid);
+            assert_eq!(refusal(wire, 529, None, "busy".into()).kind, ErrorKind::Server);
+            assert_eq!(refusal(wire, 429, None, "slow down".into()).kind, ErrorKind::RateLimited);
         }
     }
 

@@ -137,3 +137,8 @@ pub fn decode_error(wire: Wire, status: u16, body: &[u8]) -> ModelError {
 pub fn overflow(wire: Wire, prompt: u64, window: u64) -> ModelError {
     errors::overflow(wire, prompt, window)
 }
+
+/// A refusal with the provider's own words, as a client understands it.
+pub fn refusal(wire: Wire, status: u16, code: Option<String>, message: String) -> ModelError {
+    errors::refusal(wire, status, code, message)
+}

@@ -29,8 +29,15 @@ pub enum Plan {
     },
     /// A summary of what the request shows.
     Summarise,
-    /// A failure.
-    Fail(ModelError),
+    /// A refusal; what the client makes of it is up to how it reads the provider's words.
+    Refuse {
+        /// HTTP status.
+        status: u16,
+        /// The provider's code; `None` = the usual one for the status.
+        code: Option<String>,
+        /// The provider's words.
+        message: String,
+    },
 }
 
 /// A way to the provider model.

@@ -78,8 +78,8 @@ impl ProviderModel {
 
     /// Answers a prompt at a virtual time.
     pub fn answer(&mut self, prompt: Prompt, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
-        if let Plan::Fail(e) = plan {
-            return Err(e);
+        if let Plan::Refuse { status, code, message } = plan {
+            return Err(provider::refusal(self.wire(), status, code, message));
         }
         let whole = self.threads.whole(prompt)?;
         let kept = whole.thread.is_some().then(|| whole.clone());

@@ -114,7 +114,7 @@ async fn play(scenario: &Scenario, spec: &Spec, model: &Arc<Model>, options: &Op
     let mut tally = tally::Tally::new(&scenario.session, &path, model, options);
     tally.set_label(&scenario.id, &spec.label());
     let tally = Arc::new(Mutex::new(tally));
-    let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads);
+    let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads, scenario.faults.clone());
     let mut engine = Engine::new(model.clone(), Box::new(world));
     engine.fixed = fixed(&scenario.session, model);
     engine.summary_model = options.summary_model.map(|m| m.name.clone());
@@ -142,7 +142,7 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
     let mut out = Fixed::default();
     let block = |kind, role, text: String| -> Arc<Block> { Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![]) };
     if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
-        out.base.push(block(BlockKind::Base, Role::System, opaque_prefix(n)));
+        out.base.push(block(BlockKind::Base, Role::System, text_of(n)));
     }
     for e in &session.entries {
         match e {
@@ -157,9 +157,9 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
     out
 }
 
-/// Text of exactly `tokens` tokens that stands for a prefix whose words were not recorded.
-fn opaque_prefix(tokens: u64) -> String {
-    let mut out = String::from("x");
+/// Text of exactly `tokens` tokens that stands for words that were not recorded.
+fn text_of(tokens: u64) -> String {
+    let mut out = String::from(if tokens == 0 { "" } else { "x" });
     for _ in 1..tokens {
         out.push_str(" x");
     }
@@ -171,9 +171,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_opaque_prefix_has_its_size() {
-        for n in [1, 2, 500, 27_699] {
-            assert_eq!(ctxbench_core::tokens::o200k(&opaque_prefix(n)), n);
+    fn an_text_of_has_its_size() {
+        for n in [0, 1, 2, 500, 27_699] {
+            assert_eq!(ctxbench_core::tokens::o200k(&text_of(n)), n);
         }
     }
 }

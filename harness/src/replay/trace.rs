@@ -47,6 +47,8 @@ struct Item<'a> {
     id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    form: Option<&'static str>,
     #[serde(skip_serializing_if = "is_false")]
     cache: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,6 +109,7 @@ impl Tracer {
             sha256: hash.clone(),
             id: b.call_id(),
             name: b.call.as_ref().filter(|_| b.kind == BlockKind::Call).map(|c| c.name.as_str()),
+            form: b.listed.then_some("blocks"),
             cache,
             text: (b.bytes() < SHORT).then_some(&*b.text),
         }

@@ -12,7 +12,9 @@ use ctxbench_core::session::Millis;
 
 use super::path::{Move, Path, Step};
 use super::tally::{Asked, Tally};
+use super::text_of;
 use crate::mock::{Door, Plan};
+use ctxbench_scenarios::{FaultOn, ProviderFault};
 
 /// Failed turns in a row without a recorded step in between, after which the run is over.
 const MOST_FAILURES: u32 = 3;
@@ -35,6 +37,9 @@ pub(super) struct ReplayWorld {
     failed: bool,
     failures: u32,
     rereads: bool,
+    faults: Vec<ProviderFault>,
+    /// Requests so far that faults count, by kind.
+    counted: HashMap<FaultOn, u64>,
     /// What the next recorded reply is: a step of the session, or something beyond it.
     asked: Option<Asked>,
     tasks: HashMap<u64, Background>,
@@ -46,7 +51,7 @@ pub(super) struct ReplayWorld {
 }
 
 impl ReplayWorld {
-    pub(super) fn new(path: Path, door: Box<dyn Door>, tally: Arc<Mutex<Tally>>, rereads: bool) -> Self {
+    pub(super) fn new(path: Path, door: Box<dyn Door>, tally: Arc<Mutex<Tally>>, rereads: bool, faults: Vec<ProviderFault>) -> Self {
         ReplayWorld {
             moves: path.moves.into_iter(),
             steps: Vec::new(),
@@ -57,6 +62,8 @@ impl ReplayWorld {
             failed: false,
             failures: 0,
             rereads,
+            faults,
+            counted: HashMap::new(),
             asked: None,
             tasks: HashMap::new(),
             outcomes: Vec::new(),
@@ -114,6 +121,43 @@ fn side_work(purpose: Purpose) -> (Plan, Asked) {
     }
 }
 
+impl ReplayWorld {
+    /// What a fault of the scenario answers instead, and the time after which a refusal comes, ms.
+    fn disturbed(&mut self, purpose: Purpose) -> Option<(Plan, Millis)> {
+        let on = match purpose {
+            Purpose::Sample => FaultOn::Sample,
+            Purpose::Summary => FaultOn::Summary,
+            Purpose::Ping => return None,
+        };
+        let n = self.counted.entry(on).or_default();
+        *n += 1;
+        let fault = self.faults.iter().find(|f| f.hits(on, *n))?;
+        let say = |text: &str| {
+            let parts = if text.is_empty() { vec![] } else { vec![ReplyPart::Text(text.into())] };
+            Plan::Say { parts, stop: StopReason::EndTurn }
+        };
+        let plan = match (fault.status, fault.tokens) {
+            (Some(status), _) => {
+                let message = fault.message.clone().unwrap_or_else(|| "the provider failed".to_string());
+                Plan::Refuse { status, code: fault.code.clone(), message }
+            }
+            (None, Some(tokens)) => say(&text_of(tokens)),
+            (None, None) => say(fault.text.as_deref().unwrap_or("")),
+        };
+        Some((plan, fault.after_ms))
+    }
+
+    /// The answer to a request of a kind: as planned, or as a fault has it. What a fault says in the place of a recorded reply is
+    /// beyond the recorded path.
+    fn answer(&mut self, purpose: Purpose, plan: Plan, asked: Asked) -> (Plan, Asked, Millis) {
+        match self.disturbed(purpose) {
+            None => (plan, asked, 0),
+            Some((plan @ Plan::Say { .. }, late_ms)) if purpose == Purpose::Sample => (plan, Asked::Neutral, late_ms),
+            Some((plan, late_ms)) => (plan, asked, late_ms),
+        }
+    }
+}
+
 #[async_trait]
 impl World for ReplayWorld {
     async fn next(&mut self) -> Option<Action> {
@@ -159,14 +203,13 @@ impl World for ReplayWorld {
             Purpose::Sample => self.plan(request),
             other => side_work(other),
         };
+        let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.door.send(request, plan, self.now).await;
         // A provider that stopped after its compaction has not said what was recorded.
         let paused = request.purpose == Purpose::Sample && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
         let asked = if paused { Asked::Paused } else { asked };
         let started = self.now;
-        if let Ok(r) = &result {
-            self.now += r.latency_ms;
-        }
+        self.now += result.as_ref().map_or(late_ms, |r| r.latency_ms);
         self.with(|t| t.request(request, &result, &asked, started, true));
         if request.purpose == Purpose::Sample && result.is_ok() {
             self.asked = Some(asked);
@@ -216,8 +259,9 @@ impl World for ReplayWorld {
 
     async fn spawn(&mut self, request: &Request) -> Task {
         let (plan, asked) = side_work(request.purpose);
+        let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.door.send(request, plan, self.now).await;
-        let done_at = self.now + result.as_ref().map_or(0, |r| r.latency_ms);
+        let done_at = self.now + result.as_ref().map_or(late_ms, |r| r.latency_ms);
         self.with(|t| t.request(request, &result, &asked, self.now, false));
         let id = self.tasks.len() as u64;
         self.tasks.insert(id, Background { done_at, result });

@@ -1,0 +1,148 @@
+//! The `[[fault]]` tables of a scenario: requests that the provider does not answer as usual.
+
+use ctxbench_core::session::Millis;
+use serde::{Deserialize, Serialize};
+use toml::de::{DeTable, DeValue};
+
+use super::Reader;
+use crate::error::Fault;
+use crate::toml_tree;
+
+/// Which requests a fault is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FaultOn {
+    /// The agent's own requests.
+    Sample,
+    /// Requests for a summary, in the foreground or beside the conversation.
+    Summary,
+}
+
+/// A request that the provider does not answer as usual: either a refusal (`status`, with `code` and `message`), or a reply of its own
+/// (`text`, or `tokens` of filler). Exactly one of `status`, `text`, `tokens`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ProviderFault {
+    /// Which requests are counted.
+    pub on: FaultOn,
+    /// The first request that it hits, counted from 1.
+    #[serde(default = "one")]
+    pub nth: u64,
+    /// How many requests in a row.
+    #[serde(default = "one")]
+    pub times: u64,
+    /// HTTP status of a refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The provider's code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The provider's words; whether they are understood is up to whoever reads them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The whole reply; empty = a reply without a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// A reply of this many tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Time until a refusal comes, ms: a timeout is a late refusal.
+    #[serde(default)]
+    pub after_ms: Millis,
+}
+
+fn one() -> u64 {
+    1
+}
+
+impl ProviderFault {
+    /// Whether it hits the `n`-th request of a kind, counted from 1.
+    pub fn hits(&self, on: FaultOn, n: u64) -> bool {
+        self.on == on && (self.nth..self.nth.saturating_add(self.times)).contains(&n)
+    }
+}
+
+/// Keys of a `[[fault]]`.
+pub(crate) const FAULT: &[&str] = &["on", "nth", "times", "status", "code", "message", "text", "tokens", "after_ms"];
+
+impl Reader<'_> {
+    pub(super) fn faults(&self, tree: &DeTable<'_>) -> Result<Vec<ProviderFault>, Fault> {
+        let Some(value) = tree.get("fault") else { return Ok(Vec::new()) };
+        let not_tables = |line| Fault::new(line, "\"fault\" is not a list of tables", "[[fault]]", "double the brackets");
+        let DeValue::Array(list) = value.get_ref() else { return Err(not_tables(self.line_of(tree, "fault"))) };
+        list.iter()
+            .map(|item| {
+                let line = self.lines.of(item.span().start);
+                let DeValue::Table(table) = item.get_ref() else { return Err(not_tables(line)) };
+                self.known_keys(table, FAULT, "a fault")?;
+                let object = toml_tree::object(table, line)?;
+                let answers = ["status", "text", "tokens"].iter().filter(|k| object.contains_key(**k)).count();
+                let fault: ProviderFault = serde_json::from_value(object.into()).map_err(|e| {
+                    Fault::new(
+                        line,
+                        format!("a fault that does not fit: {e}"),
+                        "on = \"sample\" or \"summary\", and an answer",
+                        "see docs/formats.md",
+                    )
+                })?;
+                if answers != 1 {
+                    let what = format!("a fault with {answers} answers");
+                    return Err(Fault::new(line, what, "exactly one of \"status\", \"text\", \"tokens\"", "say what the provider does"));
+                }
+                if fault.nth == 0 || fault.status.is_some_and(|s| !(400..600).contains(&s)) {
+                    let expected = "\"nth\" from 1, \"status\" from 400 to 599";
+                    return Err(Fault::new(line, "a fault out of range", expected, "correct the number"));
+                }
+                Ok(fault)
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Beside, Scenario, read};
+
+    struct Alone;
+
+    impl Beside for Alone {
+        fn text(&self, _name: &str) -> Result<String, String> {
+            Err("nothing is here".into())
+        }
+
+        fn base(&self, _name: &str) -> Result<Scenario, (String, String)> {
+            Err(("nothing is here".into(), String::new()))
+        }
+    }
+
+    fn faults(tables: &str) -> Result<Vec<ProviderFault>, String> {
+        let text = format!("id = \"x\"\n[[step]]\ntype = \"user\"\ntext = \"hello\"\n{tables}");
+        read(&text, "x.toml", &Alone).map(|s| s.faults).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn reads_refusals_and_replies() {
+        let read = faults(
+            "[[fault]]\non = \"summary\"\nnth = 2\ntimes = 3\nstatus = 529\nmessage = \"busy\"\n[[fault]]\non = \"sample\"\ntext = \"\"\n",
+        );
+        let read = read.unwrap();
+        assert_eq!((read[0].nth, read[0].times, read[0].status, read[0].message.as_deref()), (2, 3, Some(529), Some("busy")));
+        let hit: Vec<u64> = (1..8).filter(|n| read[0].hits(FaultOn::Summary, *n)).collect();
+        assert_eq!(hit, [2, 3, 4]);
+        assert!(!read[0].hits(FaultOn::Sample, 2) && read[1].hits(FaultOn::Sample, 1));
+    }
+
+    #[test]
+    fn errors_name_line_and_key() {
+        let e = faults("[[fault]]\non = \"summary\"\nstatsu = 500\n").unwrap_err();
+        assert!(e.contains("x.toml:7") && e.contains("status"), "{e}");
+        assert!(faults("[[fault]]\non = \"summary\"\n").unwrap_err().contains("exactly one"));
+        assert!(faults("[[fault]]\non = \"summary\"\nstatus = 500\ntext = \"x\"\n").unwrap_err().contains("exactly one"));
+        assert!(faults("[[fault]]\non = \"ping\"\nstatus = 500\n").unwrap_err().contains("sample"));
+        assert!(faults("[[fault]]\non = \"sample\"\nstatus = 200\n").unwrap_err().contains("400 to 599"));
+        assert!(faults("[fault]\non = \"sample\"\nstatus = 500\n").unwrap_err().contains("[[fault]]"));
+    }
+}
