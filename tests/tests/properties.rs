@@ -39,19 +39,36 @@ fn run(scenario: &Scenario, spec: &Spec, model: &Model) -> Whole {
 }
 
 /// Integrity rules that a product breaks by what it is, with the reason; every other break is a fault of ours.
-const BREAKS: &[(&str, &str, &str)] = &[(
-    "openoxide",
-    "the user's last request dropped",
-    "the blueprint's window keeps a number of turns and of tokens, whatever is in them (seeds/003)",
-)];
+const BREAKS: &[(&str, &str, &str)] = &[
+    (
+        "openoxide",
+        "the user's last request dropped",
+        "the blueprint's window keeps a number of turns and of tokens, whatever is in them (seeds/003)",
+    ),
+    (
+        "codex:as_described=handoff",
+        "roles the provider rejects",
+        "the note is a message of the model (seeds/002), and where no user message is left it comes first",
+    ),
+    (
+        "codex:as_described=trim95",
+        "reasoning of an unfinished tool cycle removed",
+        "the oldest items go one by one, reasoning before the calls it led to (seeds/003)",
+    ),
+    ("opencode", "dangling compaction marker", "a summary that fails leaves its marker behind (facts/opencode.md §3.4)"),
+    ("opencode", "history uncut after a failed compaction", "nothing shrinks the request after a failure (facts/opencode.md §3.4)"),
+];
 
 /// What a small window does to a product; that it happens is a result, not a fault.
 const RESULTS: [&str; 3] = ["prompt over the window", "compaction loop", "summary larger than what it replaced"];
 
-/// Strategies that let the provider edit the prompt, so that it bills less than was sent.
-const EDITED_BY_PROVIDER: [&str; 3] = ["openoxide", "claude-code", "claude-code-api"];
+/// Strategies that let the provider edit the prompt or compact it, so that it bills another amount than was sent.
+const EDITED_BY_PROVIDER: [&str; 3] = ["openoxide", "claude-code-api", "claude-code:microcompact=cache-edits"];
 
-const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-5.4", "gpt-4.1"];
+/// Strategies that offer a tool of their own.
+const OWN_TOOL: [&str; 1] = ["claude-code-api:memory=true"];
+
+const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-5.1", "gpt-4.1"];
 
 fn texts(whole: &Whole) -> String {
     let part = |p: &Part| match p {
@@ -94,9 +111,11 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
         _ => None,
     });
     let tools = Tools::new(&provider::tool_definitions(model.wire, definitions.unwrap())).unwrap().tokens;
+    let edited = EDITED_BY_PROVIDER.iter().any(|who| label == *who || spec.descriptor.name == *who);
     for (at, (input, items, offers)) in billed(&whole).into_iter().enumerate() {
         let sent = items + if offers { tools } else { 0 };
-        let fits = input == sent || (EDITED_BY_PROVIDER.contains(&spec.descriptor.name) && input < sent);
+        // An agent with a tool of its own sends more than the session's tools.
+        let fits = input == sent || (OWN_TOOL.contains(&&*label) && input > sent) || edited;
         prop_assert!(fits, "{label}: request {at} shows {sent} tokens and bills {input}");
     }
     Ok(())

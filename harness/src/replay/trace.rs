@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::record::RequestRecord;
-use ctxbench_core::request::Request;
+use ctxbench_core::request::{Request, Thread};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -23,6 +23,9 @@ struct Line<'a> {
     tools: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
+    /// Items that the provider has already, so that they are not sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<usize>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     params: &'a Map<String, Value>,
     input_tokens: u64,
@@ -82,6 +85,11 @@ impl Tracer {
             items,
             tools: request.tools.is_some(),
             max_tokens: request.max_tokens,
+            held: match &request.thread {
+                None => None,
+                Some(Thread::Create) => Some(0),
+                Some(Thread::Continue { held, .. }) => Some(*held),
+            },
             params: &request.params,
             input_tokens: r.input_tokens,
             cache_read: r.cache_read,

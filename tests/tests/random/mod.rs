@@ -73,14 +73,27 @@ pub struct Turn {
     then: Between,
 }
 
+/// Where window and largest reply come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limits {
+    /// The session gives them as they are; a strategy's absolute constants may be larger than they are.
+    Given,
+    /// Those of common models, scaled down with every absolute constant of every strategy.
+    Scaled,
+    /// Those of the model that runs, a separate limit on input among them, scaled down likewise.
+    Model,
+}
+
 /// A whole session.
 #[derive(Clone, Debug)]
 pub struct Plan {
     window: u64,
     max_output: u64,
-    /// The window comes from the scale, so that every absolute constant of a strategy shrinks with it.
-    scaled: bool,
-    fixed: bool,
+    limits: Limits,
+    /// Memory files and a repo map.
+    memory: bool,
+    /// A file in the chat.
+    file: bool,
     pub turns: Vec<Turn>,
 }
 
@@ -96,7 +109,15 @@ fn words(most: usize) -> impl Strategy<Value = Words> {
 }
 
 fn call() -> impl Strategy<Value = Call> {
-    let tool = prop_oneof![Just("read_file"), Just("bash"), Just("grep"), Just("edit_file"), Just("web_fetch")];
+    let tool = prop_oneof![
+        4 => Just("read_file"),
+        4 => Just("bash"),
+        4 => Just("grep"),
+        4 => Just("edit_file"),
+        4 => Just("web_fetch"),
+        1 => Just("skill"),
+        1 => Just("exit_plan_mode")
+    ];
     (tool, words(900), prop::bool::weighted(0.1), prop::bool::weighted(0.05)).prop_map(|(tool, output, is_error, image)| Call {
         tool,
         output,
@@ -137,8 +158,9 @@ const FULL_OUTPUT: u64 = 32_000;
 pub fn plan(turns: usize) -> impl Strategy<Value = Plan> {
     let window = prop_oneof![Just(8_000_u64), Just(16_000), Just(32_000)];
     let output = prop_oneof![Just(1_000_u64), Just(2_000)];
-    (window, output, prop::bool::weighted(0.75), any::<bool>(), prop::collection::vec(turn(), 1..turns))
-        .prop_map(|(window, max_output, scaled, fixed, turns)| Plan { window, max_output, scaled, fixed, turns })
+    let limits = prop_oneof![1 => Just(Limits::Given), 2 => Just(Limits::Scaled), 1 => Just(Limits::Model)];
+    (window, output, limits, any::<bool>(), any::<bool>(), prop::collection::vec(turn(), 1..turns))
+        .prop_map(|(window, max_output, limits, memory, file, turns)| Plan { window, max_output, limits, memory, file, turns })
 }
 
 impl Plan {
@@ -153,14 +175,13 @@ impl Plan {
         for f in &mut b.facts {
             f.needs = if f.arises == last { vec![] } else { vec![last.clone()] };
         }
-        let scale = if self.scaled { self.window as f64 / FULL_WINDOW as f64 } else { 1.0 };
-        let header = Header {
-            version: 1,
-            id: "random".into(),
-            context_window: Some(if self.scaled { FULL_WINDOW } else { self.window }),
-            max_output: Some(if self.scaled { FULL_OUTPUT } else { self.max_output }),
-            ..Default::default()
+        let scale = if self.limits == Limits::Given { 1.0 } else { self.window as f64 / FULL_WINDOW as f64 };
+        let (window, output) = match self.limits {
+            Limits::Given => (Some(self.window), Some(self.max_output)),
+            Limits::Scaled => (Some(FULL_WINDOW), Some(FULL_OUTPUT)),
+            Limits::Model => (None, None),
         };
+        let header = Header { version: 1, id: "random".into(), context_window: window, max_output: output, ..Default::default() };
         let session = Session { header, entries: b.entries, facts: b.facts };
         Scenario { id: "random".into(), scale, session, ..Default::default() }
     }
@@ -177,9 +198,17 @@ impl Builder<'_> {
     fn fixed(&mut self) {
         let extra = Default::default;
         self.entries.push(Entry::System { text: Words(Alphabet::Prose, 60, 1).text(), extra: extra() });
-        if self.plan.fixed {
-            self.entries.push(Entry::Memory { path: "AGENTS.md".into(), text: Words(Alphabet::Prose, 40, 2).text(), extra: extra() });
-            self.entries.push(Entry::RepoMap { text: Words(Alphabet::Code, 60, 3).text(), extra: extra() });
+        if self.plan.memory {
+            let rule = format!("---\npaths: src/**\n---\n{}", Words(Alphabet::Prose, 10, 5).text());
+            let long: String = (0..240).map(|i| format!("- note {i}\n")).collect();
+            for (path, text) in
+                [("AGENTS.md", Words(Alphabet::Prose, 40, 2).text()), (".claude/rules/rs.md", rule), ("/home/u/memory/MEMORY.md", long)]
+            {
+                self.entries.push(Entry::Memory { path: path.into(), text, extra: extra() });
+            }
+            self.entries.push(Entry::RepoMap { text: Words(Alphabet::Code, 400, 3).text(), extra: extra() });
+        }
+        if self.plan.file {
             let text = Words(Alphabet::Code, 50, 4).text();
             self.entries.push(Entry::File { path: "src/lib.rs".into(), text, mode: FileMode::Editable, extra: extra() });
         }
@@ -229,7 +258,11 @@ impl Builder<'_> {
         let calls = s.calls.iter().enumerate().map(|(i, c)| SessionCall {
             id: call(i),
             name: c.tool.into(),
-            arguments: format!("{{\"path\":\"src/{}/{turn}.rs\"}}", i + at),
+            arguments: match c.tool {
+                "skill" => format!("{{\"skill\":\"review-{turn}\"}}"),
+                "exit_plan_mode" => format!("{{\"plan\":\"first {turn}, then {at}\"}}"),
+                _ => format!("{{\"path\":\"src/{}/{turn}.rs\"}}", i + at),
+            },
         });
         self.entries.push(Entry::Assistant(AssistantEntry {
             id: format!("a{turn}_{at}"),

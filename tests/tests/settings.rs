@@ -1,0 +1,179 @@
+//! A setting that changes nothing is a defect: each changes some request of some session, or stands in a list with the reason.
+
+mod random;
+
+use std::collections::{BTreeMap, HashMap};
+
+use ctxbench_core::descriptor::Descriptor;
+use ctxbench_core::provider::{self, Model};
+use ctxbench_core::settings::{Default as Given, Kind, Setting};
+use ctxbench_harness::replay::{Options, replay};
+use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario, builtin};
+use ctxbench_strategies::{ALL, Spec};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngSeed, TestRunner};
+
+/// Settings that only mean something in a version or together with another one: what they are tried with.
+const WITH: &[(&str, &str, &str)] = &[
+    ("aider", "keepalive_pings", "aider:cache_prompts=true"),
+    ("anthropic-sdk", "compact_at", "anthropic-sdk@2.12"),
+    ("anthropic-sdk", "edits", "anthropic-sdk@2.12"),
+    ("anthropic-sdk", "threads", "anthropic-sdk@2.12"),
+    ("claude-code", "blocking_buffer", "claude-code:auto=false"),
+    ("claude-code", "memory_growth_tokens", "claude-code:session_memory=true"),
+    ("claude-code", "memory_keep_most_tokens", "claude-code:session_memory=true"),
+    ("claude-code", "memory_keep_texts", "claude-code:session_memory=true"),
+    ("claude-code", "memory_keep_tokens", "claude-code:session_memory=true"),
+    ("claude-code", "memory_start_tokens", "claude-code:session_memory=true"),
+    ("claude-code", "micro_active", "claude-code:microcompact=cache-edits"),
+    ("claude-code", "micro_gap_keep", "claude-code:microcompact=time"),
+    ("claude-code", "micro_gap_ms", "claude-code:microcompact=time"),
+    ("claude-code-api", "instructions", "claude-code-api:compact=on_demand,compact_trigger=60k"),
+    ("claude-code-api", "keep_last", "claude-code-api:pause=true,compact_trigger=60k"),
+    ("claude-code-api", "thinking_keep", "claude-code-api:thinking=turns"),
+    ("codex", "remote_user_tokens", "codex:remote=true"),
+    ("opencode", "model_context", "opencode:model=claude-haiku-4-5"),
+    ("opencode", "model_input", "opencode:model=claude-haiku-4-5"),
+    ("opencode", "model_output", "opencode:model=claude-haiku-4-5"),
+    ("opencode", "prune_minimum", "opencode:prune=true"),
+    ("opencode", "prune_protect", "opencode:prune=true"),
+    ("openoxide", "compaction_buffer", "openoxide:management=client,phases=two"),
+    ("openoxide", "prune_minimum", "openoxide:management=client,phases=two"),
+    ("openoxide", "prune_protect", "openoxide:management=client,phases=two"),
+];
+
+/// Settings that no session here can show, with the reason and the test that shows them.
+const INERT: &[(&str, &str, &str)] = &[];
+
+/// Sessions in which anything can happen, and a built-in one.
+fn sessions() -> Vec<Scenario> {
+    let config = ProptestConfig { rng_seed: RngSeed::Fixed(4), failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new(config);
+    let mut out = vec![builtin::by_id("login-bug-tight").unwrap()];
+    out.extend((0..40).map(|_| random::plan(14).new_tree(&mut runner).unwrap().current().scenario()));
+    // Some with a provider that fails now and then.
+    for (n, s) in out.iter_mut().enumerate().filter(|(n, _)| n % 3 == 2) {
+        let on = if n % 2 == 0 { FaultOn::Sample } else { FaultOn::Summary };
+        s.faults.push(ProviderFault {
+            on,
+            nth: 1,
+            times: 2,
+            status: Some(500),
+            code: None,
+            message: None,
+            text: None,
+            tokens: None,
+            after_ms: 0,
+        });
+    }
+    out
+}
+
+const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-5.1", "gpt-4.1"];
+
+/// What a run requested, without the name under which it ran.
+fn course(scenario: &Scenario, spec: &Spec, model: &Model) -> Vec<String> {
+    if spec.unfit(model).is_some() {
+        return vec![];
+    }
+    let options = Options { trace: true, ..Options::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let replayed = runtime.block_on(replay(scenario, spec, model, &options));
+    let label = format!("\"strategy\":{},", serde_json::to_string(&spec.label()).unwrap());
+    replayed.trace.iter().map(|l| l.replacen(&label, "", 1)).collect()
+}
+
+/// Values worth trying: around the default, and the ends.
+fn values(s: &Setting) -> Vec<String> {
+    let numbers = |n: u64| [0, 1, n / 16, n / 4, n / 2, n * 2, n * 8, 300, 5_000].map(|n| n.to_string()).to_vec();
+    match (s.kind, s.default) {
+        (Kind::Choice(words), _) => words.iter().map(|w| w.to_string()).collect(),
+        (Kind::Flag, _) => vec!["true".into(), "false".into()],
+        (Kind::Percent, _) => ["5", "20", "50", "90", "100"].map(String::from).to_vec(),
+        (Kind::Share, _) => ["0.05", "0.3", "0.6", "0.9", "1"].map(String::from).to_vec(),
+        (Kind::Text, _) => vec!["claude-haiku-4-5".into(), "bash".into()],
+        (_, Given::Int(n)) => numbers(u64::try_from(n).unwrap()),
+        _ => ["0", "1", "300", "4000", "60000", "200000"].map(String::from).to_vec(),
+    }
+}
+
+struct Shower {
+    sessions: Vec<Scenario>,
+    plain: HashMap<(String, usize, usize), Vec<String>>,
+}
+
+impl Shower {
+    fn new() -> Self {
+        Shower { sessions: sessions(), plain: HashMap::new() }
+    }
+
+    /// Whether some value changes some request of some session.
+    fn shows(&mut self, d: &Descriptor, s: &Setting) -> bool {
+        let with = WITH.iter().find(|(n, k, _)| *n == d.name && *k == s.name).map_or(d.name, |(_, _, w)| w);
+        let base = Spec::parse(with).unwrap();
+        let joint = if with.contains(':') { "," } else { ":" };
+        for at in 0..self.sessions.len() {
+            for (m, name) in MODELS.iter().enumerate() {
+                let model = provider::find(name).unwrap();
+                if base.unfit(model).is_some() {
+                    continue;
+                }
+                let key = (with.to_string(), at, m);
+                if !self.plain.contains_key(&key) {
+                    let course = course(&self.sessions[at], &base, model);
+                    self.plain.insert(key.clone(), course);
+                }
+                for v in values(s) {
+                    let Ok(spec) = Spec::parse(&format!("{with}{joint}{}={v}", s.name)) else { continue };
+                    if spec.unfit(model).is_none() && course(&self.sessions[at], &spec, model) != self.plain[&key] {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+}
+
+fn check(part: usize, of: usize) {
+    let mut shower = Shower::new();
+    let mut silent: BTreeMap<(&str, &str), ()> = BTreeMap::new();
+    for d in ALL.iter().enumerate().filter(|(i, _)| i % of == part).map(|(_, d)| d) {
+        for s in d.settings {
+            if !shower.shows(d, s) {
+                silent.insert((d.name, s.name), ());
+            }
+        }
+        let listed = INERT.iter().filter(|(n, _, _)| *n == d.name);
+        for (name, setting, why) in listed {
+            assert!(!why.is_empty());
+            assert!(
+                silent.remove(&(name, setting)).is_some(),
+                "{name}:{setting} stands in the list of inert settings, and changes requests"
+            );
+        }
+    }
+    assert!(silent.is_empty(), "these settings change no request: {:?}", silent.keys());
+}
+
+#[test]
+fn every_setting_changes_some_request_1() {
+    check(0, 2);
+}
+
+#[test]
+fn every_setting_changes_some_request_2() {
+    check(1, 2);
+}
+
+#[test]
+fn lists_name_what_exists() {
+    for (name, setting, _) in WITH.iter().chain(INERT) {
+        let d = ALL.iter().find(|d| d.name == *name).unwrap_or_else(|| panic!("no strategy {name}"));
+        assert!(d.settings.iter().any(|s| s.name == *setting), "{name} has no setting {setting}");
+    }
+    for (_, _, with) in WITH {
+        assert!(Spec::parse(with).is_ok(), "{with}");
+    }
+}
