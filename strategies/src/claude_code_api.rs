@@ -12,9 +12,9 @@ use ctxbench_core::compaction::group_starts;
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::history::Part;
-use ctxbench_core::provider::{Wire, will_apply};
+use ctxbench_core::provider::{Wire, edited_view, will_apply};
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools};
+use ctxbench_core::request::{Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 
 /// The memory tool's definition (facts/aider-and-anthropic-sdk.md §3).
@@ -70,7 +70,8 @@ pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
         pauses: 0,
         due: false,
         notes: 0,
-        cleared: 0,
+        seen: 0,
+        applied: Applied::default(),
     })
 }
 
@@ -92,13 +93,20 @@ struct Api {
     /// A compaction on demand comes before the next request.
     due: bool,
     notes: u32,
-    /// Tool results that the last note was written before.
-    cleared: usize,
+    /// Clearable tool results that the last note has seen, whether they were cleared since or not.
+    seen: usize,
+    /// What the provider cleared in the last request.
+    applied: Applied,
 }
 
 impl Api {
     fn can_clear(&self, s: &Engine) -> bool {
         s.model.wire == Wire::AnthropicMessages && s.model.capabilities.context_editing
+    }
+
+    fn excluded(&self, b: &Block) -> bool {
+        let tool = b.call.as_ref().map_or("", |c| c.name.as_str());
+        self.clearing.iter().any(|e| matches!(e, ServerEdit::ClearToolUses { exclude, .. } if exclude.iter().any(|x| x == tool)))
     }
 
     fn can_compact(&self, s: &Engine) -> bool {
@@ -120,6 +128,7 @@ impl Api {
         // A block of an earlier compaction would end the conversation a second time.
         shown.extend(old[from..].iter().filter(|b| b.kind != BlockKind::Compaction).cloned());
         shown.extend(blocks[at + 1..].iter().cloned());
+        (self.seen, self.applied) = (0, Applied::default());
         s.compacted(CompactionKind::Summarise, "compact_20260112", phase, shown).map_err(|e| e.to_string())
     }
 
@@ -135,25 +144,23 @@ impl Api {
         let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
         let mut shown: Vec<_> = s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
         shown.push(s.synthetic(BlockKind::Compaction, Role::Assistant, summary, origin));
-        self.cleared = 0;
+        (self.seen, self.applied) = (0, Applied::default());
         s.compacted(CompactionKind::Summarise, "on_demand", phase, shown).map_err(|e| e.to_string())
     }
 
-    /// The next request would have results cleared that no note was written before: the model is warned and saves what it needs.
+    /// The next request would have results cleared that no note has seen: the model is warned and saves what it needs. It sees the
+    /// conversation as the provider last showed it, so what was cleared before stays cleared.
     async fn note(&mut self, s: &mut Engine) -> Result<(), String> {
-        let cleared = will_apply(&self.request(s)).cleared_tool_uses;
-        if cleared <= self.cleared {
-            // After a compaction the count begins anew.
-            self.cleared = cleared;
+        let next = self.request(s);
+        if will_apply(&next).cleared_tool_uses <= self.seen {
             return Ok(());
         }
-        let mut blocks = s.context.blocks().to_vec();
+        let mut blocks = edited_view(&next, self.applied);
         blocks.push(Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.warning.clone()).build(MessageId(u32::MAX), vec![]));
         let mut request = s.summary_request(Phase::MidTurn, blocks, true);
         request.tools = self.tools.clone();
-        request.server_edits = Vec::new();
         let reply = s.send(&request).await.map_err(|e| e.to_string())?;
-        self.cleared = cleared;
+        self.seen = next.blocks.iter().filter(|b| b.kind == BlockKind::Output && !self.excluded(b)).count();
         self.notes += 1;
         let id: Arc<str> = format!("memory_{}", self.notes).into();
         let path = format!("/memories/notes-{}.md", self.notes);
@@ -201,7 +208,7 @@ fn with_memory(tools: Option<&Arc<Tools>>) -> Option<Arc<Tools>> {
 #[async_trait]
 impl Strategy for Api {
     async fn on_start(&mut self, s: &mut Engine) {
-        (self.pauses, self.due, self.cleared) = (0, false, 0);
+        (self.pauses, self.due, self.seen, self.applied) = (0, false, 0, Applied::default());
         self.tools = if self.memory && self.can_clear(s) { with_memory(s.fixed.tools.as_ref()) } else { s.fixed.tools.clone() };
         s.show_fixed();
         // Messages before a compaction are ignored: what must stay known belongs into the system prompt.
@@ -245,6 +252,7 @@ impl Strategy for Api {
             return Flow::Resume;
         }
         self.pauses = 0;
+        self.applied = reply.applied;
         let used = reply.usage.prompt() + reply.usage.output;
         if let Some(at) = self.on_demand_at.filter(|&at| used >= at && self.can_compact(s)) {
             s.trigger("after_reply", used, at);

@@ -156,3 +156,14 @@ fn with_memory_a_note_is_written_before_results_go() {
     let ServerEdit::ClearToolUses { exclude, .. } = &last.server_edits[0] else { panic!("no clearing") };
     assert_eq!(exclude, &["memory"]);
 }
+
+#[test]
+fn a_note_covers_all_that_it_has_seen() {
+    let replies = ["a", "b", "c", "d"].into_iter().map(|id| calls("", id, "read", "{}")).chain([says("done")]).collect();
+    let script = Script { actions: vec![user("u1", "go")], replies, outputs: vec!["long ".repeat(50); 4], ..Script::default() };
+    let p = play_on(MODEL, "claude-code-api:memory=true,clear_trigger_uses=2,clear_keep=1", 1.0, script);
+    // One result is cleared with two in view, so the first note sees both; the third is the first that it has not seen go.
+    let order: Vec<Purpose> = p.requests.iter().map(|r| r.purpose).collect();
+    use Purpose::{Sample, Summary};
+    assert_eq!(order, [Sample, Sample, Summary, Sample, Sample, Summary, Sample]);
+}
