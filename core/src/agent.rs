@@ -28,7 +28,9 @@ pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
             }
             Action::Compact { instructions } => {
                 // A product without the command simply goes on.
-                let (Ok(()) | Err(Unsupported)) = strategy.compact(s, instructions.as_deref()).await;
+                if let Err(Unsupported) = strategy.compact(s, instructions.as_deref()).await {
+                    s.note(Event::NoManualCompaction);
+                }
             }
             Action::Restart => strategy.on_restart(s).await,
             Action::Idle { ms } => strategy.on_idle(s, ms).await,

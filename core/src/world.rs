@@ -171,6 +171,8 @@ pub enum Event {
     TurnFailed(String),
     /// A tool's result never came.
     Killed,
+    /// The user asked for a compaction, and the product has no such command.
+    NoManualCompaction,
     /// The strategy's own estimate of the context right after a compaction, tokens.
     Estimated(u64),
 }

@@ -108,7 +108,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         llm_calls: "1 per compaction (more when the summary request itself overflows)",
         user_messages: "kept verbatim, newest first, 20k tokens; the oldest that fits partly is cut in the middle",
         tool_results: "dropped with the rest; long ones cut in the middle on arrival",
-        cache: "summary request rides the conversation prefix but without tools; the prefix is rewritten after it",
+        cache: "summary request repeats the conversation but offers no tools: read from the cache only where tools are not its beginning; rewritten after it",
         afterwards: "context rebuilt, the turn goes on from the summary",
         token_counting: "last usage reported + bytes / 4 of what is new",
         pre_send_check: "before a turn and between steps, >= 90 % of the window",

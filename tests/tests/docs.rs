@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::descriptor::Standing;
-use ctxbench_strategies::ALL;
+use ctxbench_strategies::{ALL, Spec};
 
 /// Parts that the page of a system has, in this order.
 const PARTS: &[&str] =
@@ -128,4 +128,25 @@ fn pages_of_systems_have_the_same_parts() {
         let parts: Vec<&str> = prose(&text).into_iter().map(|(_, l)| l).filter(|l| l.starts_with("## ")).collect();
         assert_eq!(parts, PARTS, "{}", f.display());
     }
+}
+
+#[test]
+fn every_strategy_on_a_command_line_can_be_run() {
+    let mut files = vec![root().join("README.md")];
+    markdown_below(&root().join("docs"), &mut files);
+    let mut found = 0;
+    for file in files {
+        let text = read(&file);
+        let words: Vec<&str> = text.split_whitespace().collect();
+        for pair in words.windows(2).filter(|w| w[0] == "--strategy") {
+            let name = pair[1].trim_matches(|c: char| !c.is_alphanumeric());
+            // Stand-ins such as NAME and S are for the reader.
+            if name.is_empty() || name.chars().all(|c| c.is_uppercase()) {
+                continue;
+            }
+            found += 1;
+            assert!(Spec::parse(name).is_ok(), "{}: {name}: {:?}", file.display(), Spec::parse(name).err());
+        }
+    }
+    assert!(found > 20, "{found}");
 }

@@ -73,6 +73,10 @@ pub(super) fn record(
         let note = if asked { "a summary was written, nothing was replaced" } else { "never triggered" };
         record.note = Some(note.into());
     }
+    if spec.descriptor.standing == Standing::Contender && events.iter().any(|e| matches!(e.event, Event::NoManualCompaction)) {
+        let asked = "manual compaction n/a";
+        record.note = Some(record.note.map_or(asked.to_string(), |n| format!("{n}; {asked}")));
+    }
     let trace = std::mem::take(&mut t.trace);
     Replayed { record, trace }
 }
