@@ -17,6 +17,7 @@ pub mod nearest;
 pub mod provider;
 pub mod record;
 pub mod request;
+pub mod rng;
 pub mod rollout;
 #[cfg(feature = "schema")]
 pub mod schema;

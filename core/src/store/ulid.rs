@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
 
 use super::At;
+use crate::rng::SplitMix64;
 
 /// Crockford's base 32.
 const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -53,14 +54,14 @@ impl FromStr for Ulid {
 /// Makes ids, each greater than the one before.
 pub struct Ulids {
     clock: Box<dyn Fn() -> At + Send>,
-    state: u64,
+    random: SplitMix64,
     last: Ulid,
 }
 
 impl Ulids {
     /// Ids from a clock (ms since 1970) and a seed.
     pub fn new(clock: impl Fn() -> At + Send + 'static, seed: u64) -> Self {
-        Ulids { clock: Box::new(clock), state: seed, last: Ulid(0) }
+        Ulids { clock: Box::new(clock), random: SplitMix64::new(seed), last: Ulid(0) }
     }
 
     /// Ids from the machine's clock.
@@ -76,7 +77,7 @@ impl Ulids {
 
     /// A fresh id: later than every one before it, even within a millisecond or when the clock goes back.
     pub fn next_id(&mut self) -> Ulid {
-        let chance = u128::from(self.random()) << 16 | u128::from(self.random() & 0xffff);
+        let chance = u128::from(self.random.bits()) << 16 | u128::from(self.random.bits() & 0xffff);
         let fresh = u128::from(self.now().max(0) as u64 & 0xffff_ffff_ffff) << CHANCE_BITS | chance;
         self.last = Ulid(fresh.max(self.last.0 + 1));
         self.last
@@ -85,15 +86,6 @@ impl Ulids {
     /// Makes every further id later than this one.
     pub fn not_before(&mut self, id: Ulid) {
         self.last = self.last.max(id);
-    }
-
-    /// SplitMix64 (Steele, Lea, Flood 2014).
-    fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 

@@ -1,21 +1,17 @@
-//! A small seeded generator: the session must be the same bytes on every machine.
+//! Random choices of the session, which must be the same bytes on every machine.
 
-/// SplitMix64, seeded by a name so that a change in one place does not shift all others.
-pub struct Rng(u64);
+use ctxbench_core::rng::SplitMix64;
+
+/// Seeded by a name, so that a change in one place does not shift all others.
+pub struct Rng(SplitMix64);
 
 impl Rng {
     pub fn named(name: &str) -> Self {
-        // FNV-1a: stable, unlike the hasher of the standard library.
-        let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Self(seed)
+        Self(SplitMix64::named(name))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.bits()
     }
 
     /// A number in `low..high`.
