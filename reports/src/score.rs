@@ -2,15 +2,8 @@
 
 use ctxbench_core::record::{RunRecord, Status};
 
+use crate::direction::{Better, better};
 use crate::{fmt, view};
-
-/// Which way is better.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Better {
-    Lower,
-    Higher,
-    Neither,
-}
 
 /// One figure of a row.
 pub(crate) struct Score {
@@ -18,8 +11,8 @@ pub(crate) struct Score {
     pub(crate) head: [&'static str; 2],
     /// What it means, for a reader who meets it for the first time.
     pub(crate) help: &'static str,
-    /// Which way is better.
-    pub(crate) better: Better,
+    /// Column of `summary.csv`, which decides the direction.
+    pub(crate) column: &'static str,
     value: fn(&RunRecord) -> Option<f64>,
     show: fn(f64) -> String,
 }
@@ -51,7 +44,7 @@ impl Score {
         if (self.show)(low) == (self.show)(high) {
             return None;
         }
-        match self.better {
+        match better(self.column) {
             Better::Lower => Some((self.show)(low)),
             Better::Higher => Some((self.show)(high)),
             Better::Neither => None,
@@ -64,70 +57,70 @@ pub(crate) const SCORES: [Score; 10] = [
     Score {
         head: ["peak", "prompt"],
         help: "largest prompt, tokens",
-        better: Better::Lower,
+        column: "peak_context_tokens",
         value: |r| Some(r.summary.peak_context_tokens as f64),
         show: fmt::tokens,
     },
     Score {
         head: ["compa-", "ctions"],
         help: "times the context was made smaller",
-        better: Better::Neither,
+        column: "compactions",
         value: |r| Some(r.summary.compactions as f64),
         show: fmt::count,
     },
     Score {
         head: ["tokens", "saved%"],
         help: "input tokens saved against the reference, summary calls and re-reads included",
-        better: Better::Higher,
+        column: "saved_pct",
         value: |r| r.summary.saved_pct,
         show: fmt::pct,
     },
     Score {
         head: ["cost", "$"],
         help: "US dollars by price list, prompt cache and summary calls included",
-        better: Better::Lower,
+        column: "cost_usd",
         value: |r| Some(r.summary.cost_usd),
         show: fmt::usd,
     },
     Score {
         head: ["cost", "saved%"],
         help: "dollars saved against the reference",
-        better: Better::Higher,
+        column: "cost_saved_pct",
         value: |r| r.summary.cost_saved_pct,
         show: fmt::pct,
     },
     Score {
         head: ["prefix", "stable"],
         help: "share of each prompt that the next one repeats from its beginning; 1 = only appended to",
-        better: Better::Higher,
+        column: "prefix_stability",
         value: |r| r.summary.prefix_stability,
         show: fmt::ratio,
     },
     Score {
         head: ["cache", "read%"],
         help: "share of the input tokens read from the prompt cache",
-        better: Better::Higher,
+        column: "cache_read_ratio",
         value: |r| r.summary.cache_read_ratio.map(|x| x * 100.0),
         show: fmt::pct,
     },
     Score {
         head: ["waited", "s"],
         help: "seconds of waiting caused by compaction, modelled",
-        better: Better::Lower,
+        column: "blocked_ms",
         value: |r| Some(r.summary.blocked_ms as f64 / 1000.0),
         show: fmt::seconds,
     },
     Score {
         head: ["facts", "kept%"],
         help: "facts still in the context when they were needed; an upper bound on use",
-        better: Better::Higher,
+        column: "retention_pct",
         value: |r| r.summary.retention_pct,
         show: fmt::pct,
     },
     Score {
         head: ["in sum-", "mary%"],
         help: "of the facts that compactions took out, those that the summary carries",
-        better: Better::Higher,
+        column: "summary_retention_pct",
         value: |r| r.summary.summary_retention_pct,
         show: fmt::pct,
     },

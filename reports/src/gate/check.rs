@@ -7,6 +7,7 @@ use ctxbench_core::record::{Results, RunRecord, Status};
 
 use super::limits::column;
 use super::{Baseline, BaselineRow, Check, GateOptions, GateReport, Limit, Outcome};
+use crate::direction::{Better, better};
 use crate::{fmt, view};
 
 /// Slack for decimal arithmetic on figures of six decimals.
@@ -71,7 +72,6 @@ struct Metric {
     /// How much worse it may be, in the unit of the column.
     slack: f64,
     allowed: String,
-    higher_is_better: bool,
 }
 
 impl Gate<'_> {
@@ -209,7 +209,6 @@ fn metrics(base: &BaselineRow, new: &BaselineRow, options: &GateOptions) -> [Met
         new,
         slack,
         allowed: format!("−{} points", fmt::exact(slack)),
-        higher_is_better: true,
     };
     [
         points("saved_pct", "tokens saved", base.saved_pct, new.saved_pct, t.saved_points),
@@ -223,7 +222,6 @@ fn metrics(base: &BaselineRow, new: &BaselineRow, options: &GateOptions) -> [Met
             new: Some(new.cost_usd),
             slack: base.cost_usd.abs() * t.cost_pct / 100.0,
             allowed: format!("+{} %", fmt::exact(t.cost_pct)),
-            higher_is_better: false,
         },
         Metric {
             column: "prefix_stability",
@@ -234,7 +232,6 @@ fn metrics(base: &BaselineRow, new: &BaselineRow, options: &GateOptions) -> [Met
             new: new.prefix_stability,
             slack: t.prefix_stability,
             allowed: format!("−{}", fmt::exact(t.prefix_stability)),
-            higher_is_better: true,
         },
     ]
 }
@@ -249,7 +246,7 @@ fn judge(m: &Metric) -> (Outcome, String) {
             _ => (Outcome::Pass, change),
         };
     };
-    let gain = if m.higher_is_better { new - base } else { base - new };
+    let gain = if better(m.column) == Better::Lower { base - new } else { new - base };
     if text(m.base) == text(m.new) && gain != 0.0 {
         change = format!("{} {} → {}{}", m.name, fmt::exact(base), fmt::exact(new), m.unit);
     }
