@@ -1,4 +1,5 @@
-//! Two results side by side: what changed per scenario, strategy and model, the weightiest change first. Differences only, no verdicts.
+//! Two results side by side: what changed per scenario, strategy and model, the weightiest change first. Over several sessions also
+//! what each strategy changed on average, and from ten sessions on whether that is beyond chance.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,6 +8,7 @@ use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
 use ctxbench_core::record::{Results, RunRecord};
 
 use crate::gate::column;
+use crate::stats::{self, Differences, METRICS, Verdict};
 use crate::{fmt, markdown, view};
 
 /// The columns that are compared: column, heading, unit, how a value is shown, weight of one unit of change (relative ones: of one per cent).
@@ -30,6 +32,8 @@ struct Compared {
     weight: f64,
 }
 
+const SESSION_HEAD: [&str; 7] = ["strategy", "figure", "sessions", "mean change", "of base", "95 % interval", "verdict"];
+
 /// What differs between two results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
@@ -43,6 +47,8 @@ pub struct Comparison {
     pub only_new: Vec<String>,
     /// What makes the two hard to compare, such as other assumptions.
     pub remarks: Vec<String>,
+    /// Each strategy against itself over the sessions of both results, per model.
+    pub over_sessions: Vec<Differences>,
 }
 
 /// One row of both results.
@@ -81,6 +87,7 @@ pub fn compare(base: &Results, new: &Results) -> Comparison {
         only_base: old_rows.keys().filter(|k| !new_rows.contains_key(*k)).map(name).collect(),
         only_new: new_rows.keys().filter(|k| !old_rows.contains_key(*k)).map(name).collect(),
         remarks: remarks(base, new),
+        over_sessions: stats::between(base, new),
         ..Comparison::default()
     };
     for (key, b) in &old_rows {
@@ -169,6 +176,7 @@ impl Comparison {
             }
             table.lines().for_each(|l| out.push_str(&format!("{}\n", l.trim_end())));
         }
+        self.over_sessions_text(&mut out);
         self.tail(&mut out, "", str::to_string);
         out
     }
@@ -184,7 +192,63 @@ impl Comparison {
             }
             out.push('\n');
         }
+        self.over_sessions_markdown(&mut out);
         self.tail(&mut out, "- ", markdown::text);
+        out
+    }
+
+    fn over_sessions_text(&self, out: &mut String) {
+        let lines = self.session_lines();
+        if lines.is_empty() {
+            return;
+        }
+        let mut table = Table::new();
+        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
+        table.set_header(SESSION_HEAD);
+        for line in lines {
+            let right = |i: usize| (2..6).contains(&i);
+            table.add_row(line.into_iter().enumerate().map(|(i, text)| {
+                let cell = Cell::new(text);
+                if right(i) { cell.set_alignment(CellAlignment::Right) } else { cell }
+            }));
+        }
+        out.push('\n');
+        table.lines().for_each(|l| out.push_str(&format!("{}\n", l.trim_end())));
+    }
+
+    fn over_sessions_markdown(&self, out: &mut String) {
+        let lines = self.session_lines();
+        if lines.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "### Over sessions\n\n| {} |\n|---|---|--:|--:|--:|--:|---|", SESSION_HEAD.join(" | "));
+        for line in lines {
+            let _ = writeln!(out, "| {} |", line.map(|c| markdown::text(&c)).join(" | "));
+        }
+        out.push('\n');
+    }
+
+    /// A line per strategy and figure that changed in some session.
+    fn session_lines(&self) -> Vec<[String; 7]> {
+        let several = self.over_sessions.iter().filter(|d| !d.strategies.is_empty()).count() > 1;
+        let mut out = Vec::new();
+        for d in &self.over_sessions {
+            for row in &d.strategies {
+                let name = if several { format!("{} × {}", row.strategy, d.model) } else { row.strategy.clone() };
+                let changed = row.figures.iter().zip(&METRICS).filter(|(f, _)| f.sessions > 0 && f.verdict != Verdict::Equal);
+                out.extend(changed.map(|(f, m)| {
+                    [
+                        fmt::one_line(&name),
+                        m.head.into(),
+                        format!("{}/{}", f.sessions, d.sessions),
+                        stats::change(f, m),
+                        stats::share(f, m).unwrap_or_default(),
+                        stats::interval(f, m).unwrap_or_default(),
+                        stats::word(f.verdict).into(),
+                    ]
+                }));
+            }
+        }
         out
     }
 
@@ -211,8 +275,14 @@ impl Comparison {
         for r in &self.remarks {
             let _ = writeln!(out, "{bullet}{}", escape(r));
         }
-        let _ =
-            writeln!(out, "{bullet}{} rows differ, {} are unchanged (differences only, no statistics)", self.rows.len(), self.unchanged);
+        for d in self.over_sessions.iter().filter(|d| !d.strategies.is_empty()) {
+            let equal = d.strategies.iter().filter(|s| s.figures.iter().all(|f| f.verdict == Verdict::Equal)).count();
+            let _ = writeln!(out, "{bullet}{}, {}; {equal} strategies without a difference", escape(&d.model), escape(&stats::caption(d)));
+        }
+        for d in self.over_sessions.iter().filter(|d| d.strategies.is_empty()) {
+            let _ = writeln!(out, "{bullet}{}, {}", escape(&d.model), escape(&stats::caption(d)));
+        }
+        let _ = writeln!(out, "{bullet}{} rows differ, {} are unchanged", self.rows.len(), self.unchanged);
     }
 }
 
@@ -245,7 +315,8 @@ mod tests {
     fn alike_results_have_no_differences() {
         let c = compare(&sample::results(), &sample::results());
         assert!(c.is_empty());
-        assert_eq!(c.to_text(), "0 rows differ, 12 are unchanged (differences only, no statistics)\n");
+        let one = "claude-sonnet-4-6, 1 session: nothing to average, no intervals, no verdicts\n";
+        assert_eq!(c.to_text(), format!("{one}0 rows differ, 12 are unchanged\n"));
     }
 
     #[test]
@@ -264,6 +335,35 @@ mod tests {
         let text = c.to_text();
         assert!(text.contains("+2.0 %") && text.contains("only in base: login-bug × openoxide"), "{text}");
         assert!(c.to_markdown().contains("| tokens saved % |"));
+    }
+
+    #[test]
+    fn over_ten_sessions_a_strategy_is_better_or_worse_than_it_was() {
+        let mut old = sample::results();
+        let one = std::mem::take(&mut old.runs);
+        for i in 0..10 {
+            old.runs.extend(one.iter().cloned().map(|mut r| {
+                r.scenario.id = format!("session-{i}");
+                r
+            }));
+        }
+        let mut new = old.clone();
+        for (i, r) in new.runs.iter_mut().filter(|r| r.strategy.label == "codex").enumerate() {
+            r.summary.retention_pct = r.summary.retention_pct.map(|x| x - 1.0 - i as f64);
+            r.summary.blocked_ms += if i % 2 == 0 { 1_000 + i as u64 } else { 0 };
+        }
+        let c = compare(&old, &new);
+        let text = c.to_text();
+        let lines: Vec<&str> = text.lines().map(str::trim_start).filter(|l| l.starts_with("codex ") && l.contains("10/10")).collect();
+        // Losses of 1 to 10 points: −5.5, all of one sign.
+        assert!(lines.iter().any(|l| l.contains("facts kept %") && l.contains("−5.5") && l.ends_with("WORSE")), "{text}");
+        // Five of ten rose: 2 · 2⁻⁵ = 0.06.
+        assert!(lines.iter().any(|l| l.contains("waited s") && l.ends_with("UNRESOLVED")), "{text}");
+        assert_eq!(lines.len(), 2, "{text}");
+        assert!(
+            text.contains("10 sessions; BETTER, WORSE") && c.to_markdown().contains("| codex | facts kept % | 10/10 | −5.5 |"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::plots::{self, Plot};
 use crate::score::SCORES;
+use crate::stats::{self, Differences, Verdict};
 use crate::view::{self, Block};
 
 /// The format for `report --format html`.
@@ -19,7 +20,7 @@ const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;color:#222;backgro
 h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.2rem;border-top:1px solid #ddd;padding-top:1rem}.terms,.help{color:#666}\
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums}\
 th,td{padding:.25rem .55rem;text-align:right;border-bottom:1px solid #eee;white-space:nowrap}th{cursor:pointer;vertical-align:bottom;border-bottom:2px solid #999}\
-.l{text-align:left}.note{white-space:normal;min-width:16rem}.best{font-weight:700;color:#00603e}.aside td{color:#777;font-style:italic}\
+.l{text-align:left}.note{white-space:normal;min-width:16rem}.best{font-weight:700;color:#00603e}.worse{font-weight:700;color:#b2182b}.aside td{color:#777;font-style:italic}\
 .alarm{background:#fdecea;border-left:4px solid #b2182b;padding:.5rem 1rem;margin:1rem 0}.broken td{background:#fdecea}\
 figure{margin:1.2rem 0;overflow-x:auto}svg{max-width:100%;height:auto}details{margin:.6rem 0}summary{cursor:pointer;color:#0b5394}";
 
@@ -59,6 +60,7 @@ pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
                 @if blocks.len() > 1 {
                     ul { @for (i, b) in blocks.iter().enumerate() { li { a href=(format!("#b{i}")) { (b.title()) } " " span.terms { (b.terms()) } } } }
                 }
+                (differences(results))
                 @for (i, b) in blocks.iter().enumerate() { (section(i, b, drawn)) }
                 h2 { "How to read this" }
                 (help(results))
@@ -112,6 +114,40 @@ fn score_table(block: &Block<'_>) -> Markup {
     }
 }
 
+/// What the strategies differ by over all sessions, with intervals. With one session a line.
+fn differences(results: &Results) -> Markup {
+    let found = stats::over_sessions(results);
+    html! { @if !results.runs.is_empty() {
+        h2 { "Differences between strategies" }
+        @if let Some(why) = stats::missing(results, &found) { p.terms { (why) } }
+        @for d in &found {
+            @if d.strategies.is_empty() { p.terms { (clean(&d.model)) ": " (stats::caption(d)) } }
+            @else { h3 { (stats::heading(d)) } p.terms { (stats::caption(d)) } (difference_table(d)) }
+        }
+    } }
+}
+
+fn difference_table(d: &Differences) -> Markup {
+    html! {
+        div.wide { table.sort {
+            thead { tr {
+                th.l { "strategy" } th { "sessions" }
+                @for m in &stats::METRICS { th { (m.head) } th.l { "95 % interval" } th.l { "verdict" } }
+            } }
+            tbody { @for row in &d.strategies { tr {
+                td.l { (clean(&row.strategy)) }
+                td data-v=(row.figures.first().map_or(0, |f| f.sessions)) { (stats::seen(d, row)) }
+                @for (f, m) in row.figures.iter().zip(&stats::METRICS) {
+                    @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!("p = {}, after Holm {}; {} sessions", fmt::exact(p), fmt::exact(holm), f.sessions));
+                    td data-v=(f.mean.map_or(String::new(), fmt::exact)) { (stats::change(f, m)) @if let Some(s) = stats::share(f, m) { " (" (s) ")" } }
+                    td.l { (stats::interval(f, m).unwrap_or_default()) }
+                    td.l.best[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse] title=[p] { (stats::word(f.verdict)) }
+                }
+            } } }
+        } }
+    }
+}
+
 fn settings(run: &RunRecord) -> Markup {
     let settings: Vec<String> = run.strategy.settings.iter().map(|(k, v)| format!("{} = {}", clean(k), clean(v))).collect();
     html! { tr { td.l { (clean(&run.strategy.label)) } td.l { (clean(&run.strategy.version)) } td.l.note { (settings.join(", ")) } } }
@@ -140,6 +176,7 @@ fn help(results: &Results) -> Markup {
         ul.help {
             li { "Green: best of the products that finished and broke no rule. Italic: hypothetical and control rows. n/a: not applicable or unknown, never 0. A click on a heading sorts." }
             @for s in &SCORES { li { strong { (s.title()) } ": " (s.help) } }
+            li { strong { "Differences between strategies" } ": " (stats::HELP) }
         }
         p { "Modelled, not measured:" }
         ul { @for (k, v) in &results.assumptions { li { strong { (clean(k)) } ": " (clean(v)) } } @if results.assumptions.is_empty() { li { "not stated in these results" } } }

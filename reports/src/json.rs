@@ -1,11 +1,13 @@
 //! `results.json`: everything, versioned. Broken or foreign files are refused with the place and what was expected.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::record::{RESULTS_VERSION, Results, RunRecord};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::formats::{Artifact, Format, ReportError};
+use crate::stats::{self, Differences};
 use crate::view;
 
 /// The format for `report --format json`.
@@ -93,12 +95,30 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     std::fs::read_to_string(path).map_err(|source| ReadError::Io { path: path.into(), source })
 }
 
+/// [`Results`] with what follows from them. Readers of records pass over `differences`: they are computed anew.
+#[derive(Serialize)]
+struct Written<'a> {
+    version: u32,
+    generator: &'a str,
+    assumptions: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    differences: Vec<Differences>,
+    runs: &'a [RunRecord],
+}
+
 /// The text of `results.json`: indented, the same bytes for the same results. Refuses infinite figures, which JSON cannot hold.
 pub fn results_text(results: &Results) -> Result<String, ReportError> {
     for run in &results.runs {
         check_finite(run)?;
     }
-    let mut text = serde_json::to_string_pretty(results).expect("records always serialise");
+    let written = Written {
+        version: results.version,
+        generator: &results.generator,
+        assumptions: &results.assumptions,
+        differences: stats::over_sessions(results).into_iter().filter(|d| !d.strategies.is_empty()).collect(),
+        runs: &results.runs,
+    };
+    let mut text = serde_json::to_string_pretty(&written).expect("records always serialise");
     text.push('\n');
     Ok(text)
 }
@@ -173,6 +193,21 @@ mod tests {
         r.runs[0].summary.prefix_stability = Some(f64::NAN);
         let error = results_text(&r).unwrap_err().to_string();
         assert!(error.contains("login-bug × aider") && error.contains("`prefix_stability`"), "{error}");
+    }
+
+    #[test]
+    fn several_sessions_have_their_differences_in_the_file_and_come_back_the_same() {
+        let mut results = sample::results();
+        results.runs.extend(sample::LABELS.iter().map(|l| sample::run("second", l, 1)));
+        let text = results_text(&results).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let codex = value["differences"][0]["strategies"].as_array().unwrap().iter().find(|s| s["strategy"] == "codex").unwrap();
+        assert_eq!(codex["figures"][0]["column"], "cost_usd");
+        assert_eq!(codex["figures"][0]["verdict"], "difference_only");
+        let again = parse(&text).unwrap();
+        assert_eq!(again, results);
+        assert_eq!(results_text(&again).unwrap(), text);
+        assert!(!results_text(&sample::results()).unwrap().contains("differences"));
     }
 
     proptest! {

@@ -6,6 +6,7 @@
 mod bmf;
 mod compare;
 mod csv;
+mod direction;
 mod fmt;
 mod formats;
 mod gate;
@@ -19,6 +20,7 @@ mod plots;
 #[cfg(test)]
 mod sample;
 mod score;
+mod stats;
 mod table;
 mod view;
 mod write;
@@ -35,5 +37,6 @@ pub use junit::{gate_suites, result_suites};
 pub use markdown::pull_request;
 pub use pairs::{assemble, discard_pairs, progress_dir, read_pairs, sort_runs, write_pair};
 pub use plots::{Plot, plots};
+pub use stats::{Differences, Figure, Interval, StrategyDifference, Verdict};
 pub use table::{TableOptions, table};
 pub use write::{MARKER, WriteError, check_out, write_results};

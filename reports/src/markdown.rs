@@ -8,6 +8,7 @@ use ctxbench_core::record::Results;
 use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::score::SCORES;
+use crate::stats;
 use crate::view::{self, Block};
 
 /// The format for `report --format markdown`.
@@ -39,6 +40,7 @@ fn compose(results: &Results, details: bool) -> String {
     if blocks.is_empty() {
         out.push_str("No runs.\n");
     }
+    differences(&mut out, results);
     for block in &blocks {
         let _ = write!(out, "### {}\n\n{}\n\n", text(&block.title()), text(&block.terms()));
         scores(&mut out, block);
@@ -54,11 +56,37 @@ fn compose(results: &Results, details: bool) -> String {
     for s in &SCORES {
         let _ = writeln!(out, "- {}: {}", text(&s.title()), text(s.help));
     }
+    let _ = writeln!(out, "- Differences between strategies: {}", text(stats::HELP));
     if !details {
         out.push_str("\nDetails are left out here because the comment would grow too long; they stand in `index.html`.\n");
     }
     out.push_str("\n</details>\n");
     out
+}
+
+/// What the strategies differ by over all sessions. With one session a line.
+fn differences(out: &mut String, results: &Results) {
+    let found = stats::over_sessions(results);
+    if let Some(why) = stats::missing(results, &found) {
+        let _ = writeln!(out, "{}\n", text(why));
+    }
+    if found.iter().any(|d| !d.strategies.is_empty()) {
+        out.push_str("### Differences between strategies\n\n");
+    }
+    for d in &found {
+        if d.strategies.is_empty() {
+            let _ = writeln!(out, "{}: {}\n", text(&d.model), text(&stats::caption(d)));
+            continue;
+        }
+        let heads: Vec<String> = stats::METRICS.iter().map(|m| text(m.head)).collect();
+        let _ = writeln!(out, "{}. {}.\n", text(&stats::heading(d)), text(&stats::caption(d)));
+        let _ = writeln!(out, "| strategy | sessions | {} |\n|---|--:|{}", heads.join(" | "), "--:|".repeat(heads.len()));
+        for row in &d.strategies {
+            let cells: Vec<String> = row.figures.iter().zip(&stats::METRICS).map(|(f, m)| text(&stats::cell(f, m))).collect();
+            let _ = writeln!(out, "| {} | {} | {} |", text(&row.strategy), stats::seen(d, row), cells.join(" | "));
+        }
+        out.push('\n');
+    }
 }
 
 fn scores(out: &mut String, block: &Block<'_>) {
@@ -146,7 +174,10 @@ mod tests {
     #[test]
     fn every_row_has_as_many_cells_as_the_head() {
         let cells = |line: &str| line.replace("\\|", "").matches('|').count();
-        let md = pull_request(&sample::results());
+        let mut results = sample::results();
+        results.runs.extend(sample::LABELS.iter().map(|l| sample::run("second", l, 1)));
+        let md = pull_request(&results);
+        assert!(md.contains("### Differences between strategies") && md.contains("2 sessions: differences only"));
         let mut width = None;
         for line in md.lines() {
             match (line.starts_with('|'), width) {

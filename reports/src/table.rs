@@ -6,6 +6,7 @@ use ctxbench_core::record::{Results, RunRecord};
 use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::score::SCORES;
+use crate::stats::{self, Told};
 use crate::view::{self, Block};
 
 /// The format for `report --format table`.
@@ -43,6 +44,9 @@ pub fn table(results: &Results, options: TableOptions) -> String {
         }
         out.push('\n');
     }
+    for line in differences(results, width) {
+        push(&mut out, &line, options.color);
+    }
     for line in wrap(&view::modelled_names(results), width, "  ") {
         push(&mut out, &Line::Faint(line), options.color);
     }
@@ -56,6 +60,7 @@ enum Line {
     Heading(String),
     Alarm(String),
     Score(String),
+    Verdicts(String),
     Faint(String),
 }
 
@@ -186,6 +191,25 @@ impl Layout {
     }
 }
 
+/// What the strategies differ by over all sessions: a short block per model.
+fn differences(results: &Results, width: usize) -> Vec<Line> {
+    let faint = |text: &str| wrap(text, width, "  ").into_iter().map(Line::Faint).collect::<Vec<_>>();
+    let mut out = Vec::new();
+    for block in stats::terminal(results, width) {
+        match block {
+            Told::Remark(text) => out.extend(faint(&text)),
+            Told::Table { heading, caption, head, rows } => {
+                out.push(Line::Heading(fmt::elide(&heading, width)));
+                out.extend(faint(&caption));
+                out.extend(head.into_iter().map(Line::Faint));
+                out.extend(rows.into_iter().map(Line::Verdicts));
+            }
+        }
+        out.push(Line::Score(String::new()));
+    }
+    out
+}
+
 fn cut(text: &str, space: usize) -> String {
     if text.chars().count() <= space {
         return text.to_string();
@@ -223,10 +247,12 @@ fn push(out: &mut String, line: &Line, color: bool) {
         Line::Heading(t) => ("1", t),
         Line::Alarm(t) => ("31", t),
         Line::Faint(t) => ("2", t),
-        Line::Score(t) => ("", t),
+        Line::Score(t) | Line::Verdicts(t) => ("", t),
     };
     if !color {
         out.push_str(text);
+    } else if matches!(line, Line::Verdicts(_)) {
+        out.push_str(&text.replace("BETTER", "\u{1b}[32mBETTER\u{1b}[0m").replace("WORSE", "\u{1b}[31mWORSE\u{1b}[0m"));
     } else if code.is_empty() {
         out.push_str(&green_best(text));
     } else {
@@ -262,6 +288,32 @@ mod tests {
                 assert!(line.chars().count() <= width, "{} > {width}: {line}", line.chars().count());
             }
         }
+    }
+
+    #[test]
+    fn differences_over_sessions_fit_and_are_short() {
+        let mut results = sample::results();
+        let one = results.runs.clone();
+        for i in 2..=12 {
+            results.runs.extend(one.iter().cloned().map(|mut r| {
+                r.scenario.id = format!("session-{i}");
+                r
+            }));
+        }
+        for width in [100, 160] {
+            let text = table(&results, TableOptions { color: false, width });
+            let block = &text[text.find("Differences from reference, mean per session").unwrap()..];
+            assert!(block.lines().all(|l| l.chars().count() <= width), "{block}");
+            let codex = block.lines().find(|l| l.starts_with("codex ")).unwrap();
+            assert!(codex.contains(" 12/12 ") && codex.contains("BETTER") && codex.contains("WORSE"), "{codex}");
+        }
+        assert!(table(&results, TableOptions { color: true, width: 120 }).contains("\u{1b}[31mWORSE\u{1b}[0m"));
+        results.runs.truncate(one.len() * 3);
+        let few = table(&results, TableOptions::default());
+        assert!(few.contains("3 sessions: differences only") && !few.contains("BETTER") && !few.contains("UNRESOLVED"), "{few}");
+        results.runs.retain(|r| r.strategy.name != "reference");
+        assert!(table(&results, TableOptions::default()).contains("taken from `reference`"));
+        assert!(at(100).contains("1 session: nothing to average, no intervals, no verdicts\n"));
     }
 
     #[test]

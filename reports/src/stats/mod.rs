@@ -1,0 +1,38 @@
+//! Differences over sessions: what a strategy changes on average, how sure that is, and whether it may be called better or worse.
+//!
+//! The session is the sampling unit: requests or facts of one session depend on each other and count once. Strategies are
+//! deterministic, so intervals and tests speak about the choice of sessions and about nothing else. Everything is seeded:
+//! the same records give the same bytes.
+
+mod bootstrap;
+mod figures;
+mod holm;
+mod sessions;
+mod show;
+mod signflip;
+#[cfg(test)]
+mod simulation;
+mod verdict;
+
+pub use bootstrap::Interval;
+pub use figures::Figure;
+pub use sessions::{Differences, StrategyDifference};
+pub use verdict::Verdict;
+
+pub(crate) use figures::{METRICS, Metric};
+pub(crate) use sessions::{between, over_sessions};
+pub(crate) use show::{HELP, Told, caption, cell, change, heading, interval, missing, seen, share, terminal, word};
+
+/// How much is drawn, and from which seed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// Resamples of a bootstrap interval.
+    pub(crate) resamples: usize,
+    /// Random sign patterns of a test with more sessions than can be gone through.
+    pub(crate) draws: usize,
+    /// Beginning of both streams.
+    pub(crate) seed: u64,
+}
+
+/// What reports use. The seed is arbitrary, and fixed so that a report can be made again.
+pub(crate) const PLAN: Plan = Plan { resamples: 10_000, draws: 20_000, seed: 20_260_101 };

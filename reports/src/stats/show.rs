@@ -1,0 +1,147 @@
+//! How differences are told: the words that every report shares, and the block for a terminal.
+
+use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
+use ctxbench_core::record::Results;
+
+use super::verdict::MIN_SESSIONS;
+use super::{Differences, Figure, METRICS, Metric, StrategyDifference, Verdict, over_sessions};
+use crate::fmt;
+
+/// What the section says, for a reader who meets it for the first time.
+pub(crate) const HELP: &str = "mean of strategy − baseline over the sessions that both finished without a broken rule, in brackets the change in per cent of the \
+baseline's mean and the 95 % bootstrap interval of the mean (from eight sessions). The words are a sign-flip test with Holm's correction over the strategies \
+(from ten sessions). Strategies are deterministic: both speak about the choice of sessions only, and sessions that resemble each other count as if they did not";
+
+/// What a table is about, in one line.
+pub(crate) fn heading(d: &Differences) -> String {
+    format!("Differences from {}, mean per session, {}", fmt::one_line(&d.baseline), fmt::one_line(&d.model))
+}
+
+/// How much the sessions allow to be said.
+pub(crate) fn caption(d: &Differences) -> String {
+    match d.sessions {
+        0 | 1 => format!("{} session: nothing to average, no intervals, no verdicts", d.sessions),
+        n if n < MIN_SESSIONS => format!("{n} sessions: differences only"),
+        n => format!("{n} sessions; BETTER, WORSE: beyond chance (sign-flip test, Holm, 5 %); UNRESOLVED: these sessions do not decide"),
+    }
+}
+
+/// The word of a verdict; empty where only the difference is told.
+pub(crate) fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Better => "BETTER",
+        Verdict::Worse => "WORSE",
+        Verdict::Unresolved => "UNRESOLVED",
+        Verdict::Equal => "equal",
+        Verdict::DifferenceOnly => "",
+    }
+}
+
+/// The mean difference in the unit of the heading, signed.
+pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
+    figure.mean.map_or("n/a".into(), |x| fmt::signed(x, metric.show))
+}
+
+/// The same in per cent of the baseline's mean, where that helps.
+pub(crate) fn share(figure: &Figure, metric: &Metric) -> Option<String> {
+    let (mean, base) = (figure.mean?, figure.base_mean.filter(|b| *b > 0.0)?);
+    metric.relative.then(|| format!("{} %", fmt::signed(mean / base * 100.0, fmt::pct)))
+}
+
+/// The interval, if there is one.
+pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
+    figure.interval.map(|i| format!("[{}, {}]", fmt::signed(i.low, metric.show), fmt::signed(i.high, metric.show)))
+}
+
+/// Everything about one figure in one cell.
+pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
+    let share = share(figure, metric).map(|s| format!("({s})"));
+    let parts = [Some(change(figure, metric)), share, interval(figure, metric), Some(word(figure.verdict).into())];
+    parts.into_iter().flatten().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Usable sessions of those that there are.
+pub(crate) fn seen(d: &Differences, row: &StrategyDifference) -> String {
+    format!("{}/{}", row.figures.first().map_or(0, |f| f.sessions), d.sessions)
+}
+
+/// Why there is no table, although there are several sessions.
+pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'static str> {
+    let first = results.runs.first()?;
+    let several = results.runs.iter().any(|r| r.scenario.id != first.scenario.id);
+    (several && found.is_empty()).then_some("Differences over sessions are taken from `reference`, which is not part of these results.")
+}
+
+/// What a terminal shows of one model.
+pub(crate) enum Told {
+    /// Nothing to show, and why.
+    Remark(String),
+    /// A mean and a word per figure; intervals stand in the page.
+    Table { heading: String, caption: String, head: Vec<String>, rows: Vec<String> },
+}
+
+/// The blocks for a terminal; of several baselines only the first.
+pub(crate) fn terminal(results: &Results, width: usize) -> Vec<Told> {
+    let found = over_sessions(results);
+    let mut out: Vec<Told> = missing(results, &found).map(|m| Told::Remark(m.into())).into_iter().collect();
+    let several = found.iter().any(|d| d.model != found[0].model);
+    for (i, d) in found.iter().enumerate() {
+        if found[..i].iter().any(|before| before.model == d.model) {
+            continue;
+        }
+        out.push(match (d.strategies.is_empty(), several) {
+            (false, _) => block(d, width),
+            (true, true) => Told::Remark(format!("{}: {}", fmt::one_line(&d.model), caption(d))),
+            (true, false) => Told::Remark(caption(d)),
+        });
+    }
+    out
+}
+
+fn block(d: &Differences, width: usize) -> Told {
+    let judged = d.sessions >= MIN_SESSIONS;
+    let label = |row: &StrategyDifference| fmt::one_line(&row.strategy);
+    let longest = d.strategies.iter().map(|r| label(r).chars().count()).max().unwrap_or(0);
+    // What the other columns leave is known once they are drawn.
+    let wide = draw(d, judged, &|r| label(r));
+    let over = wide.iter().map(|l| l.chars().count()).max().unwrap_or(0).saturating_sub(width);
+    let room = longest.saturating_sub(over).max(10);
+    let mut head = draw(d, judged, &|r| fmt::elide(&label(r), room));
+    let rows = head.split_off(head.len() - d.strategies.len());
+    Told::Table {
+        heading: heading(d),
+        caption: format!("{}; sessions = finished by both without a broken rule; intervals in index.html", caption(d)),
+        head,
+        rows,
+    }
+}
+
+fn draw(d: &Differences, judged: bool, label: &dyn Fn(&StrategyDifference) -> String) -> Vec<String> {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let mut head = vec![Cell::new("strategy"), right("sessions".into())];
+    for m in &METRICS {
+        head.push(right(m.head.into()));
+        head.extend(judged.then(|| Cell::new("")));
+    }
+    table.set_header(head);
+    for row in &d.strategies {
+        let mut cells = vec![Cell::new(label(row)), right(seen(d, row))];
+        for (f, m) in row.figures.iter().zip(&METRICS) {
+            cells.push(right(change(f, m)));
+            cells.extend(judged.then(|| Cell::new(word(f.verdict))));
+        }
+        table.add_row(cells);
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        let left = match i {
+            0 => 0,
+            1 => 1,
+            _ if judged && i % 2 == 1 => 1,
+            _ => 2,
+        };
+        column.set_padding((left, 0));
+    }
+    table.lines().map(|l| l.trim_end().to_string()).collect()
+}

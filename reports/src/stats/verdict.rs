@@ -1,0 +1,119 @@
+//! From differences to a word.
+
+use serde::Serialize;
+
+use super::bootstrap::Interval;
+use super::{Plan, holm, signflip};
+use crate::direction::Better;
+
+/// Fewest sessions for a verdict: with ten, ten differences of one sign have p = 2/1024, which a family of 25 strategies can still bear.
+pub(crate) const MIN_SESSIONS: usize = 10;
+
+/// Chance of even one false verdict among the strategies of a family.
+pub(crate) const ALPHA: f64 = 0.05;
+
+/// What may be said about a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Better than the baseline, beyond chance of the sessions.
+    Better,
+    /// Worse than the baseline, beyond chance of the sessions.
+    Worse,
+    /// These sessions do not decide.
+    Unresolved,
+    /// Not different in any session.
+    Equal,
+    /// Fewer than ten sessions, or a figure that is neither good nor bad: a difference and nothing more.
+    DifferenceOnly,
+}
+
+/// A judged difference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
+    /// Of this test alone; `None` where none was made.
+    pub(crate) p: Option<f64>,
+    /// After Holm's correction over the family.
+    pub(crate) p_holm: Option<f64>,
+}
+
+/// Judges one figure of several strategies: a list of differences per session for each, and the interval of the i-th.
+///
+/// A verdict needs both: the corrected test, and an interval (where there is one) on the same side of 0, so that no word contradicts the
+/// interval printed beside it. The second rarely decides. Neither sees a tail that the sessions do not hold: the test asks whether
+/// differences are as likely to have either sign, and where they are skewed about a mean of 0 it gives too many verdicts (`simulation.rs`).
+///
+/// A strategy without any difference is no member of the family. Whether it is one depends on the sizes of its differences alone, and the
+/// test holds the sizes fixed, so leaving it out costs nothing of the test's promise.
+pub(crate) fn judge(strategies: &[Vec<f64>], interval: impl Fn(usize) -> Option<Interval>, better: Better, plan: &Plan) -> Vec<Judged> {
+    let equal = |d: &[f64]| !d.is_empty() && d.iter().all(|x| *x == 0.0);
+    let tested = |d: &[f64]| d.len() >= MIN_SESSIONS && better != Better::Neither && !equal(d);
+    let members: Vec<usize> = (0..strategies.len()).filter(|i| tested(&strategies[*i])).collect();
+    let ps: Vec<f64> = members.iter().map(|i| signflip::p_value(&strategies[*i], plan)).collect();
+    let corrected = holm::adjusted(&ps);
+    let untested =
+        |d: &Vec<f64>| Judged { verdict: if equal(d) { Verdict::Equal } else { Verdict::DifferenceOnly }, p: None, p_holm: None };
+    let mut out: Vec<Judged> = strategies.iter().map(untested).collect();
+    for ((i, p), p_holm) in members.into_iter().zip(ps).zip(corrected) {
+        let falls = strategies[i].iter().sum::<f64>() < 0.0;
+        let real = p_holm <= ALPHA && interval(i).is_none_or(|ends| if falls { ends.high < 0.0 } else { ends.low > 0.0 });
+        let verdict = match (real, falls == (better == Better::Lower)) {
+            (false, _) => Verdict::Unresolved,
+            (true, true) => Verdict::Better,
+            (true, false) => Verdict::Worse,
+        };
+        out[i] = Judged { verdict, p: Some(p), p_holm: Some(p_holm) };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{PLAN, bootstrap};
+
+    fn verdicts(strategies: &[Vec<f64>], better: Better) -> Vec<Verdict> {
+        judge(strategies, |i| bootstrap::interval(&strategies[i], &PLAN), better, &PLAN).into_iter().map(|j| j.verdict).collect()
+    }
+
+    fn falling(n: i32) -> Vec<f64> {
+        (1..=n).map(|i| -f64::from(i)).collect()
+    }
+
+    #[test]
+    fn the_direction_of_the_figure_decides_the_word() {
+        let rising: Vec<f64> = falling(10).iter().map(|d| -d).collect();
+        let mixed: Vec<f64> = falling(10).iter().enumerate().map(|(i, d)| if i % 2 == 0 { *d } else { -d }).collect();
+        let all = [falling(10), rising, mixed, vec![0.0; 10]];
+        let (good, bad, open, equal) = (Verdict::Better, Verdict::Worse, Verdict::Unresolved, Verdict::Equal);
+        assert_eq!(verdicts(&all, Better::Lower), [good, bad, open, equal]);
+        assert_eq!(verdicts(&all, Better::Higher), [bad, good, open, equal]);
+        assert_eq!(verdicts(&all, Better::Neither)[..3], [Verdict::DifferenceOnly; 3]);
+    }
+
+    #[test]
+    fn an_interval_that_holds_zero_keeps_the_verdict_back() {
+        let across = Interval { low: -9.0, high: 0.5 };
+        let found = judge(&[falling(10)], |_| Some(across), Better::Lower, &PLAN);
+        assert_eq!((found[0].verdict, found[0].p), (Verdict::Unresolved, Some(2.0 / 1024.0)));
+        // Ten differences of one size have no spread and no interval; the test alone decides.
+        assert_eq!(verdicts(&[vec![-5.0; 10]], Better::Lower), [Verdict::Better]);
+    }
+
+    #[test]
+    fn nine_sessions_are_too_few_whatever_they_say() {
+        assert_eq!(verdicts(&[falling(9), vec![]], Better::Lower), [Verdict::DifferenceOnly; 2]);
+    }
+
+    #[test]
+    fn a_larger_family_needs_more() {
+        // 2/1024 × 25 = 0.0488 is enough, × 26 = 0.0508 is not.
+        assert!(verdicts(&vec![falling(10); 25], Better::Lower).iter().all(|v| *v == Verdict::Better));
+        assert!(verdicts(&vec![falling(10); 26], Better::Lower).iter().all(|v| *v == Verdict::Unresolved));
+        // Strategies without a difference make no family larger.
+        let mut with_idle = vec![falling(10); 25];
+        with_idle.extend(vec![vec![0.0; 10]; 9]);
+        assert_eq!(verdicts(&with_idle, Better::Lower).iter().filter(|v| **v == Verdict::Better).count(), 25);
+    }
+}
