@@ -31,7 +31,7 @@ impl Ledger {
         total.requests += 1;
         total.usage.add(&reply.billed);
         if let Ok(model) = provider::find(&request.model) {
-            total.cost.add(&provider::cost(model, &reply.billed));
+            total.cost.add(&provider::cost_of_reply(model, reply));
         }
         self.summary_calls += u64::from(request.purpose == Purpose::Summary);
     }

@@ -24,7 +24,6 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Event};
-use ctxbench_core::provider::CacheRule;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, ReplyPart, Request};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, Strategy};
@@ -339,7 +338,7 @@ impl Strategy for Aider {
         let mut r = s.sample_request();
         r.tools = None;
         r.blocks = self.prompt(s);
-        let explicit = matches!(s.model.cache, CacheRule::Explicit { .. });
+        let explicit = s.model.cache.needs_breakpoints();
         r.breakpoints = if self.cache_prompts && explicit { self.chunks.breakpoints() } else { Vec::new() };
         self.keep_alive.begin(s.now(), &r);
         r

@@ -3,7 +3,6 @@
 #[allow(dead_code, reason = "each test file uses a part")]
 mod common;
 
-
 use common::{Folder, Output, jsonl};
 use serde_json::{Value, json};
 

@@ -1,13 +1,15 @@
-//! The simulated prompt cache of a provider.
+//! The simulated prompt cache of a provider: one simulator, told apart by the parameters of a [`CacheRule`].
 //!
-//! Positions are the tool definitions as a whole and then every item; a prefix is known by the hash of everything up to its last
-//! position, so that looking up costs the length of the prompt and never the number of earlier requests.
+//! A prompt is a row of prefixes: the tool definitions as a whole, then every item. A prefix is known by the hash of everything up to
+//! its end, so that looking up costs the length of the prompt and never the number of earlier requests. A rule says where entries may
+//! end, how far back a read looks for them, in which steps it hits, how long they live and whether writing costs more than input.
 //! Not modelled: routing between machines, eviction under load, entries that start within an item.
 
 use std::collections::HashMap;
 
-use super::models::CacheRule;
+use super::models::{CacheRule, Entries};
 use super::prompt::{Prompt, chain};
+use crate::block::Role;
 use crate::request::{ErrorKind, ModelError, Ttl};
 use crate::session::Millis;
 use crate::tokens;
@@ -17,12 +19,43 @@ use crate::tokens;
 pub struct CacheUse {
     /// Read.
     pub read: u64,
-    /// Written for five minutes.
+    /// Written for the short lifetime (Anthropic's five minutes) where writing has a price of its own.
     pub write_5m: u64,
-    /// Written for one hour.
+    /// Written for the long lifetime (Anthropic's hour).
     pub write_1h: u64,
     /// Neither.
     pub uncached: u64,
+}
+
+impl CacheUse {
+    /// All tokens of the prompt.
+    pub fn prompt(&self) -> u64 {
+        self.read + self.write_5m + self.write_1h + self.uncached
+    }
+}
+
+/// The start of a prompt up to the end of one of its pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// Of everything up to here; equal hashes are equal prefixes.
+    pub hash: u64,
+    /// Tokens from the start of the prompt to here; never falls along a prompt.
+    pub tokens: u64,
+    /// The client's breakpoint here, with the lifetime it asks for.
+    pub cache: Option<Ttl>,
+    /// The piece that ends here is the model's own.
+    pub reply: bool,
+}
+
+/// What an entry is good for, the less first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Was part of a prompt; tells where two prompts part ([`Entries::Units`]).
+    Seen,
+    /// Can be read.
+    Whole,
+    /// Can be read, and so can the reply that followed it ([`Entries::Units`]).
+    Input,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +63,7 @@ struct Entry {
     usable_at: Millis,
     expires: Millis,
     lifetime: Millis,
+    kind: Kind,
 }
 
 impl Entry {
@@ -40,14 +74,6 @@ impl Entry {
     fn refresh(&mut self, now: Millis) {
         self.expires = self.expires.max(now + self.lifetime);
     }
-}
-
-/// The end of a prefix.
-struct Position {
-    hash: u64,
-    /// Tokens from the start of the prompt to here.
-    tokens: u64,
-    cache: Option<Ttl>,
 }
 
 /// The prompt cache of one account at one provider; models do not share entries.
@@ -63,12 +89,15 @@ impl PromptCache {
         PromptCache { rule, entries: HashMap::new() }
     }
 
-    /// Refuses what the provider would: too many breakpoints, a five-minute one before a one-hour one.
+    /// Refuses what the provider would: too many breakpoints, one of the short lifetime before one of the long.
     pub fn validate(&self, prompt: &Prompt) -> Result<(), ModelError> {
-        let CacheRule::Explicit { breakpoints, .. } = self.rule else { return Ok(()) };
+        let most = self.rule.breakpoints;
+        if most == 0 {
+            return Ok(());
+        }
         let marks: Vec<Ttl> = prompt.tools_cache.into_iter().chain(prompt.items.iter().filter_map(|i| i.cache)).collect();
-        let message = if marks.len() > breakpoints {
-            format!("at most {breakpoints} blocks may carry cache_control, found {}", marks.len())
+        let message = if marks.len() > most {
+            format!("at most {most} blocks may carry cache_control, found {}", marks.len())
         } else if marks.windows(2).any(|w| w == [Ttl::FiveMinutes, Ttl::OneHour]) {
             "a cache_control block of 1h must stand before those of 5m".to_string()
         } else {
@@ -79,19 +108,87 @@ impl PromptCache {
 
     /// Looks a prompt up at `now_ms` and stores what it writes, which others can read from `usable_at_ms` (when the reply begins).
     pub fn lookup_and_write(&mut self, prompt: &Prompt, now_ms: Millis, usable_at_ms: Millis) -> CacheUse {
-        let positions = positions(prompt);
-        match self.rule {
-            CacheRule::Explicit { minimum, lookback, .. } => self.explicit(&positions, minimum, lookback, now_ms, usable_at_ms),
-            CacheRule::Automatic { minimum, step, ttl_ms } => self.automatic(&positions, minimum, step, ttl_ms, now_ms, usable_at_ms),
+        self.use_prefixes(&prefixes(prompt), now_ms, usable_at_ms)
+    }
+
+    /// The same for a prompt of which only the sizes and the identity of its pieces are known. `all` in prompt order.
+    pub fn use_prefixes(&mut self, all: &[Prefix], now_ms: Millis, usable_at_ms: Millis) -> CacheUse {
+        let total = all.last().map_or(0, |p| p.tokens);
+        let marks = self.marks(all);
+        let hit = self.hit(all, &marks, now_ms);
+        if let Some(h) = hit {
+            self.refresh(&all[..=h], now_ms);
+        }
+        let read = hit.map_or(0, |h| all[h].tokens - all[h].tokens % self.rule.step);
+        let mut use_ = CacheUse { read, ..CacheUse::default() };
+        if self.rule.write_fee {
+            // What lies after the hit is written: up to the last long-lived breakpoint for long, behind it up to the last for short.
+            let last_long = marks.iter().rev().find(|(_, ttl)| *ttl == Ttl::OneHour).map_or(0, |(m, _)| all[*m].tokens);
+            use_.write_1h = last_long.saturating_sub(read);
+            use_.write_5m = marks.last().map_or(0, |(m, _)| all[*m].tokens).saturating_sub(read + use_.write_1h);
+        }
+        use_.uncached = total - read - use_.write_1h - use_.write_5m;
+        if self.rule.entries == Entries::Units {
+            self.note(all, now_ms, usable_at_ms);
+        }
+        let kind = if self.rule.entries == Entries::Units { Kind::Input } else { Kind::Whole };
+        for (m, ttl) in marks.into_iter().filter(|(m, _)| hit.is_none_or(|h| *m > h)) {
+            self.write(&all[m], now_ms, usable_at_ms, self.rule.lifetime(ttl), kind);
+        }
+        use_
+    }
+
+    /// Where this prompt may leave an entry, in order, with the lifetime asked for.
+    fn marks(&self, all: &[Prefix]) -> Vec<(usize, Ttl)> {
+        let minimum = self.rule.minimum;
+        let large = |i: &usize| all[*i].tokens >= minimum;
+        let end = all.len().checked_sub(1).map(|i| (i, Ttl::default()));
+        let set = |all: &[Prefix]| -> Vec<(usize, Ttl)> { (0..all.len()).filter_map(|i| Some((i, all[i].cache?))).collect() };
+        let mut marks = match self.rule.entries {
+            Entries::Breakpoints => set(all),
+            Entries::BreakpointsAndEnd => {
+                let mut marks = set(all);
+                if marks.len() < self.rule.breakpoints && marks.last().map(|(i, _)| *i) != end.map(|(i, _)| i) {
+                    marks.extend(end);
+                }
+                marks
+            }
+            Entries::Units => end.into_iter().collect(),
+            Entries::Everywhere => (0..all.len()).map(|i| (i, Ttl::default())).collect(),
+        };
+        marks.retain(|(i, _)| large(i));
+        marks
+    }
+
+    fn kind(&self, p: &Prefix, now: Millis) -> Option<Kind> {
+        self.entries.get(&p.hash).filter(|e| e.is_live(now)).map(|e| e.kind)
+    }
+
+    /// The longest prefix that can be read.
+    fn hit(&self, all: &[Prefix], marks: &[(usize, Ttl)], now: Millis) -> Option<usize> {
+        if self.rule.entries == Entries::Units {
+            let reach = |i: usize| match self.kind(&all[i], now)? {
+                Kind::Seen => None,
+                Kind::Whole => Some(i),
+                // What the model answered is stored with the prompt: pieces of the model right behind it.
+                Kind::Input => Some(i + all[i + 1..].iter().take_while(|p| p.reply).count()),
+            };
+            return (0..all.len()).filter_map(reach).max();
+        }
+        let from_mark = |&(mark, _): &(usize, Ttl)| {
+            let first = self.rule.lookback.map_or(0, |n| mark.saturating_sub(n.saturating_sub(1)));
+            let known = (first..=mark).rev().filter(|&i| self.entries.contains_key(&all[i].hash));
+            known.take(self.rule.considered.unwrap_or(usize::MAX)).find(|&i| self.kind(&all[i], now).is_some())
+        };
+        match self.rule.lookback {
+            // Every mark but the last looks at less of the same.
+            None => marks.last().and_then(from_mark),
+            Some(_) => marks.iter().filter_map(from_mark).max(),
         }
     }
 
-    fn is_live(&self, p: &Position, now: Millis) -> bool {
-        self.entries.get(&p.hash).is_some_and(|e| e.is_live(now))
-    }
-
     /// Using a prefix uses everything in it: all live entries along it begin their life anew.
-    fn refresh(&mut self, used: &[Position], now: Millis) {
+    fn refresh(&mut self, used: &[Prefix], now: Millis) {
         for p in used {
             if let Some(e) = self.entries.get_mut(&p.hash).filter(|e| e.is_live(now)) {
                 e.refresh(now);
@@ -99,74 +196,49 @@ impl PromptCache {
         }
     }
 
-    fn write(&mut self, p: &Position, now: Millis, usable_at: Millis, lifetime: Millis) {
-        let new = Entry { usable_at: usable_at.max(now), expires: usable_at.max(now) + lifetime, lifetime };
+    /// Remembers what was shown; where this prompt leaves an earlier one, the part they share becomes a unit.
+    fn note(&mut self, all: &[Prefix], now: Millis, usable_at: Millis) {
+        let lifetime = self.rule.lifetime(Ttl::default());
+        let shared = all.iter().rposition(|p| self.kind(p, now).is_some());
+        if let Some(i) = shared.filter(|&i| all[i].tokens >= self.rule.minimum) {
+            self.write(&all[i], now, usable_at, lifetime, Kind::Whole);
+        }
+        for p in &all[shared.map_or(0, |i| i + 1)..] {
+            self.write(p, now, usable_at, lifetime, Kind::Seen);
+        }
+    }
+
+    fn write(&mut self, p: &Prefix, now: Millis, usable_at: Millis, lifetime: Millis, kind: Kind) {
+        let new = Entry { usable_at: usable_at.max(now), expires: usable_at.max(now) + lifetime, lifetime, kind };
         self.entries
             .entry(p.hash)
             .and_modify(|e| {
-                // Two requests at the same time write the same prefix: the first that is usable serves.
-                let pending = now < e.expires;
-                let usable_at = if pending { e.usable_at.min(new.usable_at) } else { new.usable_at };
-                let lifetime = if pending { e.lifetime.max(lifetime) } else { lifetime };
-                *e = Entry { usable_at, lifetime, expires: e.expires.max(new.expires) };
+                // Two requests at the same time write the same prefix: the first that is usable serves. An entry that becomes more
+                // than it was can be read as such only from then on.
+                let serves = now < e.expires && e.kind >= kind;
+                let usable_at = if serves { e.usable_at.min(new.usable_at) } else { new.usable_at };
+                let lifetime = if now < e.expires { e.lifetime.max(lifetime) } else { lifetime };
+                let kind = if now < e.expires { e.kind.max(kind) } else { kind };
+                *e = Entry { usable_at, lifetime, expires: e.expires.max(new.expires), kind };
             })
             .or_insert(new);
     }
-
-    /// Anthropic (facts/claude-code-and-apis.md §2.1): what lies after the longest hit and up to the last breakpoint is written, up to the
-    /// last one-hour breakpoint for an hour and behind it for five minutes.
-    fn explicit(&mut self, all: &[Position], minimum: u64, lookback: usize, now: Millis, usable_at: Millis) -> CacheUse {
-        let total = all.last().map_or(0, |p| p.tokens);
-        let marks: Vec<usize> = (0..all.len()).filter(|&i| all[i].cache.is_some() && all[i].tokens >= minimum).collect();
-        let hit_of = |mark: usize| (mark.saturating_sub(lookback.saturating_sub(1))..=mark).rev().find(|&i| self.is_live(&all[i], now));
-        let hit = marks.iter().filter_map(|&m| hit_of(m)).max();
-        if let Some(h) = hit {
-            self.refresh(&all[..=h], now);
-        }
-        let read = hit.map_or(0, |h| all[h].tokens);
-        let (mut use_, mut done) = (CacheUse { read, ..CacheUse::default() }, read);
-        let last_hour = marks.iter().rev().find(|&&m| all[m].cache == Some(Ttl::OneHour)).map_or(0, |&m| all[m].tokens);
-        use_.write_1h = last_hour.saturating_sub(done);
-        done += use_.write_1h;
-        use_.write_5m = marks.last().map_or(0, |&m| all[m].tokens).saturating_sub(done);
-        use_.uncached = total - read - use_.write_1h - use_.write_5m;
-        for &m in marks.iter().filter(|&&m| hit.is_none_or(|h| m > h)) {
-            self.write(&all[m], now, usable_at, all[m].cache.unwrap_or_default().millis());
-        }
-        use_
-    }
-
-    /// OpenAI up to gpt-5.5: the longest prefix that an earlier request began with, rounded down to whole steps.
-    fn automatic(&mut self, all: &[Position], minimum: u64, step: u64, ttl: Millis, now: Millis, usable_at: Millis) -> CacheUse {
-        let total = all.last().map_or(0, |p| p.tokens);
-        // An entry is written with all its prefixes and refreshed with them, so the live ones are a prefix of the positions.
-        let live = all.iter().take_while(|p| self.is_live(p, now)).count();
-        self.refresh(&all[..live], now);
-        let common = live.checked_sub(1).map_or(0, |i| all[i].tokens);
-        let read = if common < minimum { 0 } else { common - common % step };
-        if total >= minimum {
-            for p in &all[live..] {
-                self.write(p, now, usable_at, ttl);
-            }
-        }
-        CacheUse { read, uncached: total - read, ..CacheUse::default() }
-    }
 }
 
-fn positions(prompt: &Prompt) -> Vec<Position> {
+fn prefixes(prompt: &Prompt) -> Vec<Prefix> {
     let mut hash = tokens::content_hash(prompt.model.as_bytes());
     let mut sum = 0;
     let mut all = Vec::with_capacity(prompt.items.len() + 1);
-    let mut add = |content: u64, size: u64, cache| {
+    let mut add = |content: u64, size: u64, cache, reply| {
         hash = chain(&[hash, content]);
         sum += size;
-        all.push(Position { hash, tokens: sum, cache });
+        all.push(Prefix { hash, tokens: sum, cache, reply });
     };
     if let Some(t) = &prompt.tools {
-        add(tokens::content_hash(t.get().as_bytes()), prompt.tools_tokens(), prompt.tools_cache);
+        add(tokens::content_hash(t.get().as_bytes()), prompt.tools_tokens(), prompt.tools_cache, false);
     }
     for i in &prompt.items {
-        add(i.hash, i.tokens(), i.cache);
+        add(i.hash, i.tokens(), i.cache, i.role == Role::Assistant);
     }
     all
 }

@@ -23,10 +23,12 @@ mod wire_properties;
 #[cfg(test)]
 mod wire_tests;
 
-pub use cache::{CacheUse, PromptCache};
+pub use cache::{CacheUse, Prefix, PromptCache};
 pub use edits::{CLEARED, CLEARED_INPUT, Decision, LEAST_COMPACT_TRIGGER, Piece, What, decide, deleted_results, edited_view, will_apply};
-pub use models::{CacheRule, Capabilities, DEFAULT_MODEL, Latency, Model, Prices, Provider, UnknownModel, Wire, catalogue, find};
-pub use price::{Cost, cost, cost_with_read_share};
+pub use models::{
+    CacheRule, Capabilities, DEFAULT_MODEL, Entries, Latency, Model, Prices, Provider, UnknownModel, Wire, catalogue, find, find_recorded,
+};
+pub use price::{Cost, cost, cost_of_reply, cost_with_read_share, iterations};
 pub use prompt::{Content, Item, Prompt, PromptThread, billed_tokens};
 pub use tools::tool_definitions;
 pub use wire::{

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::json::{self, field, list, number, opt, or_empty, raw, sane, string};
+use super::models::{Provider, find};
 use super::openai_chat::Message;
 use super::openai_responses::{Entry, contents, joined};
 use super::prompt::Content;
@@ -29,13 +30,23 @@ const CHAT: Names = Names {
     output_details: "completion_tokens_details",
 };
 
-fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names) {
+/// Cached tokens are part of the prompt tokens. DeepSeek tells hits and misses beside them; writes are told where they are charged.
+fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &str) {
     use std::io::Write;
     let Names { prompt, details, output, output_details } = n;
     let (input, cached, out, reasoning, total) = (u.prompt(), u.cache_read, u.output, u.reasoning, u.total());
+    let written = u.cache_write + u.cache_write_1h;
+    let model = find(model).ok();
+    let writes =
+        if written > 0 || model.is_some_and(|m| m.cache.write_fee) { format!(",\"cache_write_tokens\":{written}") } else { String::new() };
+    let told = if model.is_some_and(|m| m.provider == Provider::Deepseek) {
+        format!("\"prompt_cache_hit_tokens\":{cached},\"prompt_cache_miss_tokens\":{}", input - cached)
+    } else {
+        format!("\"{details}\":{{\"cached_tokens\":{cached}{writes}}}")
+    };
     write!(
         o,
-        ",\"usage\":{{\"{prompt}\":{input},\"{details}\":{{\"cached_tokens\":{cached}}},\"{output}\":{out},\"{output_details}\":{{\"reasoning_tokens\":{reasoning}}},\"total_tokens\":{total}}}"
+        ",\"usage\":{{\"{prompt}\":{input},{told},\"{output}\":{out},\"{output_details}\":{{\"reasoning_tokens\":{reasoning}}},\"total_tokens\":{total}}}"
     )
     .expect("writing to memory does not fail");
 }
@@ -95,7 +106,7 @@ pub(crate) fn encode_responses(reply: &Reply, model: &str) -> Vec<u8> {
         o.push(b'}');
     });
     o.push(b']');
-    usage(o, &told(reply), &RESPONSES);
+    usage(o, &told(reply), &RESPONSES, model);
     o.push(b'}');
     out
 }
@@ -145,7 +156,7 @@ pub(crate) fn encode_chat(reply: &Reply, model: &str) -> Vec<u8> {
         o.push(b']');
     }
     raw(o, "}}]");
-    usage(o, &told(reply), &CHAT);
+    usage(o, &told(reply), &CHAT, model);
     o.push(b'}');
     out
 }
@@ -161,6 +172,10 @@ struct Tokens {
     #[serde(alias = "completion_tokens_details")]
     output_tokens_details: Option<Details>,
     total_tokens: Option<u64>,
+    /// DeepSeek.
+    prompt_cache_hit_tokens: Option<u64>,
+    /// DeepSeek; with the hits it makes the prompt.
+    prompt_cache_miss_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -173,8 +188,10 @@ struct Details {
 impl Tokens {
     fn usage(&self) -> Usage {
         let input = |f: fn(&Details) -> Option<u64>| sane(self.input_tokens_details.as_ref().and_then(f).unwrap_or(0));
-        let (cache_read, cache_write) = (input(|d| d.cached_tokens), input(|d| d.cache_write_tokens));
-        let (prompt, output) = (sane(self.input_tokens), sane(self.output_tokens));
+        let hit = self.prompt_cache_hit_tokens.map(sane);
+        let (cache_read, cache_write) = (hit.unwrap_or_else(|| input(|d| d.cached_tokens)), input(|d| d.cache_write_tokens));
+        let halves = hit.unwrap_or(0) + sane(self.prompt_cache_miss_tokens.unwrap_or(0));
+        let (prompt, output) = (sane(self.input_tokens).max(halves), sane(self.output_tokens));
         Usage {
             input: prompt.saturating_sub(cache_read).saturating_sub(cache_write),
             output,
@@ -288,5 +305,38 @@ fn chat_part(c: Content) -> Option<ReplyPart> {
         Content::Reasoning { text, encrypted } => Some(ReplyPart::Reasoning { text, encrypted }),
         Content::Call { id, name, arguments } => Some(ReplyPart::Call { id, name, arguments }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(usage: &str) -> Usage {
+        let body = format!("{{\"choices\":[{{\"message\":{{\"role\":\"assistant\",\"content\":\"ok\"}}}}],\"usage\":{usage}}}");
+        decode_chat(body.as_bytes()).unwrap().usage
+    }
+
+    #[test]
+    fn each_provider_has_its_own_usage_fields() {
+        // OpenAI from gpt-5.6: 100 read and 20 written of 150.
+        let u =
+            read(r#"{"prompt_tokens":150,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":20}}"#);
+        assert_eq!((u.input, u.cache_read, u.cache_write, u.output), (30, 100, 20, 9));
+        // DeepSeek: hits and misses add up to the prompt, also where the prompt is not told.
+        for prompt in [r#""prompt_tokens":150,"#, ""] {
+            let u = read(&format!("{{{prompt}\"completion_tokens\":9,\"prompt_cache_hit_tokens\":128,\"prompt_cache_miss_tokens\":22}}"));
+            assert_eq!((u.input, u.cache_read, u.prompt()), (22, 128, 150), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn usage_survives_the_wire_of_every_provider() {
+        for (model, cache_write) in [("gpt-5.5", 0), ("gpt-5.6-sol", 40), ("gemini-2.5-pro", 0), ("deepseek-chat", 0), ("grok-4.7", 0)] {
+            let usage = Usage { input: 7, output: 3, cache_read: 1_280, cache_write, ..Usage::default() };
+            let reply = Reply { parts: vec![ReplyPart::Text("ok".into())], usage, billed: usage, ..Reply::default() };
+            assert_eq!(decode_chat(&encode_chat(&reply, model)).unwrap().usage, usage, "{model}");
+            assert_eq!(decode_responses(&encode_responses(&reply, model)).unwrap().usage, usage, "{model}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::models::Model;
-use crate::request::Usage;
+use crate::request::{Reply, Usage};
 
 /// What tokens cost, in USD, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,33 @@ pub fn cost(model: &Model, usage: &Usage) -> Cost {
     priced(model, usage, model.prices.read)
 }
 
-/// The same with cache reads at `share` of the input price, such as 0.05.
+/// Cost of a reply. Where the provider compacted first, that was a request of its own inside: each is priced by its own size, so that two
+/// prompts below the long-prompt limit are never priced as one above it.
+pub fn cost_of_reply(model: &Model, reply: &Reply) -> Cost {
+    let mut sum = Cost::default();
+    for u in iterations(reply) {
+        sum.add(&cost(model, &u));
+    }
+    sum
+}
+
+/// The usages that a reply bills, each of one prompt: the provider's compaction, if there was one, and the answer.
+pub fn iterations(reply: &Reply) -> impl Iterator<Item = Usage> {
+    let (all, own) = (&reply.billed, &reply.usage);
+    let less = |a: u64, b: u64| a.saturating_sub(b);
+    let before = Usage {
+        input: less(all.input, own.input),
+        output: less(all.output, own.output),
+        reasoning: less(all.reasoning, own.reasoning),
+        cache_read: less(all.cache_read, own.cache_read),
+        cache_write: less(all.cache_write, own.cache_write),
+        cache_write_1h: less(all.cache_write_1h, own.cache_write_1h),
+        reported_total: None,
+    };
+    [before, *own].into_iter().filter(|u| u.prompt() + u.output > 0)
+}
+
+/// Cost of one request with cache reads at `share` of the input price, such as 0.05.
 pub fn cost_with_read_share(model: &Model, usage: &Usage, share: f64) -> Cost {
     priced(model, usage, model.prices.input * share)
 }
@@ -96,6 +122,37 @@ mod tests {
         let m = find("claude-haiku-5-5").unwrap();
         let u = Usage { input: 1_000, cache_read: 100_000, output: 1_000, ..Usage::default() };
         close(cost(m, &u).total(), 0.0005 + 0.005 + 0.0025);
+    }
+
+    #[test]
+    fn other_long_prompt_tiers() {
+        let total = |name: &str, input: u64, output: u64| cost(find(name).unwrap(), &Usage { input, output, ..Usage::default() }).total();
+        // Gemini 2.5 Pro: 1.25 / 10 up to 200,000; 2.5 / 15 above.
+        close(total("gemini-2.5-pro", 200_000, 1_000), 0.25 + 0.01);
+        close(total("gemini-2.5-pro", 200_001, 1_000), 0.5000025 + 0.015);
+        // Grok 4.7: 2 / 6; from 200,000 on 4 / 12. Grok 4.3: 1.25 / 2.5; above 200,000 twice.
+        close(total("grok-4.7", 199_999, 1_000), 0.399998 + 0.006);
+        close(total("grok-4.7", 200_000, 1_000), 0.8 + 0.012);
+        close(total("grok-4.3", 200_000, 1_000), 0.25 + 0.0025);
+        close(total("grok-4.3", 200_001, 1_000), 0.5000025 + 0.005);
+        // gpt-5.6-sol with writes: 4 / 0.4 / 5 / 20; above 272,000 8 / 0.8 / 10 / 30.
+        let u = Usage { cache_read: 272_000, cache_write: 1_000, output: 1_000, ..Usage::default() };
+        close(cost(find("gpt-5.6-sol").unwrap(), &u).total(), 0.2176 + 0.01 + 0.03);
+    }
+
+    #[test]
+    fn a_reply_with_a_compaction_inside_is_priced_prompt_by_prompt() {
+        // Haiku 5.5: 90,000 compacted, 20,000 answered from: 110,000 in one sum would be above the limit of 100,000; neither is.
+        let m = find("claude-haiku-5-5").unwrap();
+        let usage = Usage { input: 20_000, output: 1_000, ..Usage::default() };
+        let billed = Usage { input: 110_000, output: 5_000, ..Usage::default() };
+        let reply = Reply { usage, billed, ..Reply::default() };
+        close(cost_of_reply(m, &reply).total(), 0.009 + 0.002 + 0.002 + 0.0005);
+        // A compaction of 120,000 is above it, the answer is not.
+        let billed = Usage { input: 140_000, output: 5_000, ..Usage::default() };
+        close(cost_of_reply(m, &Reply { billed, ..reply }).total(), 0.06 + 0.01 + 0.002 + 0.0005);
+        let plain = Reply { usage, billed: usage, ..Reply::default() };
+        close(cost_of_reply(m, &plain).total(), 0.0025);
     }
 
     #[test]

@@ -319,7 +319,8 @@ impl Tally {
         if let Some(t) = &mut self.tracer {
             self.trace.push(t.line(&self.label.0, &self.label.1, request, &record));
         }
-        self.usages.push((request.model.clone(), billed));
+        let priced = reply.into_iter().flat_map(provider::iterations);
+        self.usages.extend(priced.map(|u| (request.model.clone(), u)));
         self.requests.push(record);
     }
 
@@ -437,7 +438,7 @@ fn at_hand(places: &HashMap<&str, (usize, usize)>, arises: &str, need: &str) -> 
 }
 
 fn price(model: &Model, reply: &Reply) -> f64 {
-    provider::cost(model, &reply.billed).total()
+    provider::cost_of_reply(model, reply).total()
 }
 
 /// The newest user message of a view.
