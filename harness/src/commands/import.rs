@@ -10,7 +10,7 @@ pub(crate) struct Args {
     /// Recordings
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Format of the recordings: auto, claude-code, codex
+    /// Format of the recordings: auto, claude-code, codex, pi
     #[arg(long, default_value = "auto")]
     format: String,
     /// Write here instead of standard output

@@ -6,6 +6,7 @@ pub mod claude_code;
 mod claude_content;
 pub mod codex;
 mod codex_content;
+pub mod pi;
 mod time;
 
 use ctxbench_core::nearest;
@@ -14,6 +15,8 @@ use serde_json::{Map, Value};
 use crate::autofacts;
 use crate::error::{ImportError, LoadError, Loaded};
 use crate::jsonl::numbered;
+
+pub use time::millis;
 
 /// A recording format.
 pub trait Importer: Sync {
@@ -26,7 +29,7 @@ pub trait Importer: Sync {
 }
 
 /// Every recording format, in the order in which they are tried.
-pub static ALL: &[&dyn Importer] = &[&claude_code::ClaudeCode, &codex::Codex];
+pub static ALL: &[&dyn Importer] = &[&claude_code::ClaudeCode, &codex::Codex, &pi::Pi];
 
 /// The format of a recording, if one of [`ALL`] knows it.
 pub fn detect(text: &str) -> Option<&'static dyn Importer> {

@@ -1,7 +1,7 @@
 //! Time stamps of recordings: RFC 3339 into milliseconds.
 
 /// Milliseconds since 1970 of a stamp such as `2026-01-08T20:53:23.476Z` or `…+01:00`.
-pub(super) fn millis(stamp: &str) -> Option<i64> {
+pub fn millis(stamp: &str) -> Option<i64> {
     let b = stamp.as_bytes();
     if !stamp.is_ascii() || b.len() < 20 || b[4] != b'-' || b[7] != b'-' || !matches!(b[10], b'T' | b't' | b' ') {
         return None;
