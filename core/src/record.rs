@@ -348,8 +348,11 @@ pub struct CompactionRecord {
     /// Later calls needed until it has paid for itself; `None` = never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub break_even_calls: Option<f64>,
-    /// Calls that followed before the next compaction.
+    /// Calls that followed before the next compaction, the one that it was made for included.
     pub calls_after: u64,
+    /// Whether these were more than break-even takes; `None` = not yet, and the run was broken off before it could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paid_off: Option<bool>,
 }
 
 /// What a compaction does.

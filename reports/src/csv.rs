@@ -79,7 +79,7 @@ pub fn requests(results: &Results) -> String {
     write(&keyed(&REQUESTS), rows)
 }
 
-const COMPACTIONS: [&str; 16] = [
+const COMPACTIONS: [&str; 17] = [
     "seq",
     "kind",
     "mechanism",
@@ -96,6 +96,7 @@ const COMPACTIONS: [&str; 16] = [
     "facts_carried",
     "break_even_calls",
     "calls_after",
+    "paid_off",
 ];
 
 /// `compactions.csv`: every compaction in order; tokens, USD, ms. `break_even_calls` is `never` when it cannot pay for itself.
@@ -111,6 +112,7 @@ pub fn compactions(results: &Results) -> String {
             row.extend([c.facts_lost_verbatim.to_string(), c.facts_carried.to_string()]);
             row.push(c.break_even_calls.map_or("never".into(), fmt::exact));
             row.push(c.calls_after.to_string());
+            row.push(c.paid_off.map_or("n/a".into(), |p| p.to_string()));
             row
         })
     });

@@ -158,13 +158,14 @@ fn compactions(run: &RunRecord) -> Markup {
         h4 { (clean(&run.strategy.label)) }
         div.wide { table {
             thead { tr { th.l { "mechanism" } th { "before request" } th { "before" } th { "after" } th { "invalidated" } th { "waited s" } th { "cost $" }
-                th { "facts lost" } th { "carried" } th { "pays after calls" } th { "calls it had" } } }
+                th { "facts lost" } th { "carried" } th { "pays after calls" } th { "calls it had" } th { "paid off" } } }
             tbody { @for c in run.compactions.iter().take(LISTED) { tr {
                 td.l { (clean(&c.mechanism)) } td { (c.before_request) }
                 td { (fmt::tokens(c.before_tokens as f64)) } td { (fmt::tokens(c.after_tokens as f64)) } td { (fmt::tokens(c.invalidated_tokens as f64)) }
                 td { (fmt::seconds(c.blocked_ms as f64 / 1000.0)) } td { (fmt::usd(c.cost_usd)) }
                 td { (c.facts_lost_verbatim) } td { (c.facts_carried) }
                 td { (c.break_even_calls.map_or("never".into(), fmt::pct)) } td { (c.calls_after) }
+                td { (c.paid_off.map_or("n/a", |p| if p { "yes" } else { "no" })) }
             } } }
         } }
         @if run.compactions.len() > LISTED { p.terms { (run.compactions.len() - LISTED) " more in compactions.csv" } }

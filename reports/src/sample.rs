@@ -141,6 +141,7 @@ fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u6
         facts_carried: 5,
         break_even_calls: Some(4.5),
         calls_after: 30,
+        paid_off: Some(true),
     });
     r.triggers.push(TriggerRecord { before_request, believed: before - 200, billed: before, limit, check: "auto".into() });
 }

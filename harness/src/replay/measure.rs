@@ -61,6 +61,7 @@ pub(super) fn record(
     record.compactions = compactions(events, &mut t, model);
     record.triggers = triggers(events);
     (record.status, record.error) = ended(&t);
+    judge(&mut record.compactions, record.status == Status::Completed);
     record.integrity = std::mem::take(&mut t.integrity);
     record.integrity.extend(compaction_failures(&record.compactions, &record.triggers));
     record.integrity.extend(events.iter().flat_map(|e| failed_compaction(e, &record.compactions, &t.requests)));
@@ -136,6 +137,7 @@ fn compactions(events: &[Stamped], t: &mut Tally, model: &Model) -> Vec<Compacti
             facts_carried: carried,
             break_even_calls: break_even(model, before_tokens.saturating_sub(after_tokens), invalidated, own_cost),
             calls_after: 0,
+            paid_off: None,
         });
     }
     let ends: Vec<u64> = out.iter().skip(1).map(|c| c.before_request).chain([u64::MAX]).collect();
@@ -146,13 +148,27 @@ fn compactions(events: &[Stamped], t: &mut Tally, model: &Model) -> Vec<Compacti
     out
 }
 
+/// Says of each compaction whether it had paid for itself before the next one; a run that broke off leaves its last one open.
+fn judge(compactions: &mut [CompactionRecord], completed: bool) {
+    let last = compactions.len().saturating_sub(1);
+    for (i, c) in compactions.iter_mut().enumerate() {
+        c.paid_off = paid_off(c.break_even_calls, c.calls_after, completed || i < last);
+    }
+}
+
+/// Whether `calls` are more than break-even takes (never without one); `None` = not yet, and the calls were not over.
+fn paid_off(break_even: Option<f64>, calls: u64, over: bool) -> Option<bool> {
+    let paid = break_even.is_some_and(|n| calls as f64 > n);
+    (paid || over || break_even.is_none()).then_some(paid)
+}
+
 /// Calls until a compaction has paid for itself: what it cost at once (its own calls, the prefix written again instead of read)
 /// over what it saves per call (tokens no longer read). The standard form, facts/claude-code-and-apis.md §6.
 fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f64) -> Option<f64> {
     let p = &model.prices;
     let per_call = removed as f64 * p.read / 1e6;
-    let write = if matches!(model.cache, provider::CacheRule::Explicit { .. }) { p.write_5m } else { p.input };
-    let at_once = own_usd + rewritten as f64 * (write - p.read) / 1e6;
+    // Without a write fee the price list gives the input price for writes.
+    let at_once = own_usd + rewritten as f64 * (p.write_5m - p.read) / 1e6;
     (per_call > 0.0).then(|| at_once / per_call)
 }
 
@@ -335,5 +351,34 @@ mod tests {
         let n = break_even(m, 10_000, 20_000, 0.0).unwrap();
         assert!((n - 11.5 * 2.0).abs() < 1e-9, "{n}");
         assert_eq!(break_even(m, 0, 20_000, 0.0), None);
+        // n = (w − r) / r for R = D, by w and r as shares of the input price: 1.25 and 0.05 give 24, 1.25 and 0.025 give 49; without a
+        // write fee w is 1: r = 0.1 gives 9, DeepSeek's 0.02 gives 49, xAI's 0.25 gives 3.
+        for (name, calls) in [
+            ("claude-opus-5-5", 24.0),
+            ("claude-fable-5-1", 49.0),
+            ("gpt-5.4", 9.0),
+            ("gpt-5.6-sol", 11.5),
+            ("gpt-6.1-sol", 24.0),
+            ("gemini-2.5-pro", 9.0),
+            ("deepseek-v4-flash", 49.0),
+            ("grok-4.7", 3.0),
+        ] {
+            let n = break_even(provider::find(name).unwrap(), 10_000, 10_000, 0.0).unwrap();
+            assert!((n - calls).abs() < 1e-9, "{name}: {n}");
+        }
+        // Its own call of 0.03 USD on top, at 0.003 USD saved per call: ten calls more.
+        let n = break_even(m, 10_000, 10_000, 0.03).unwrap();
+        assert!((n - 21.5).abs() < 1e-9, "{n}");
+    }
+
+    #[test]
+    fn a_compaction_has_paid_off_after_more_calls_than_break_even() {
+        assert_eq!(paid_off(Some(11.5), 11, true), Some(false));
+        assert_eq!(paid_off(Some(11.5), 12, true), Some(true));
+        assert_eq!(paid_off(Some(12.0), 12, true), Some(false));
+        assert_eq!(paid_off(None, 99, true), Some(false));
+        // The run broke off.
+        assert_eq!(paid_off(Some(11.5), 3, false), None);
+        assert_eq!(paid_off(Some(11.5), 12, false), Some(true));
     }
 }
