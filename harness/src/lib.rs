@@ -6,4 +6,5 @@ pub mod mock;
 pub mod replay;
 pub mod run;
 pub mod summarise;
+pub mod validate;
 pub mod verify;

@@ -7,6 +7,7 @@ mod import;
 mod list;
 mod report;
 mod run;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,8 @@ enum Command {
     Compact(compact::Args),
     /// Recorded behaviour of the real programs against ours
     Conform(conform::Args),
+    /// Our cache model and token counts against the provider's counters in a recording
+    Validate(validate::Args),
     /// Differences between two results
     Compare(gate::CompareArgs),
     /// Fail when results are worse than a stored baseline
@@ -84,6 +87,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Import(a)) => import::import(&a),
         Some(Command::Compact(a)) => compact::compact(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
+        Some(Command::Validate(a)) => validate::validate(&a),
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),
         Some(Command::Report(a)) => report::report(&a),

@@ -1,0 +1,262 @@
+//! `ctxbench validate`: our cache model and token counts against the provider's counters in a recording.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use ctxbench_core::request::Ttl;
+use ctxbench_harness::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
+
+use super::CheckFailed;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Recordings of Claude Code, Codex or pi
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Fail when fewer per cent of the compared calls are exactly right; gateways do not count
+    #[arg(long, value_name = "SHARE")]
+    min: Option<f64>,
+    /// Let cache entries live for ever
+    #[arg(long)]
+    no_lifetimes: bool,
+    /// Lifetime of cache entries where the recording does not tell: 5m or 1h
+    #[arg(long, default_value = "5m", value_parser = ttl)]
+    ttl: Ttl,
+    /// Multiply our token counts: a factor, or auto for the recording's own
+    #[arg(long, value_name = "FACTOR", default_value = "auto", value_parser = calibration)]
+    calibrate: Calibration,
+    /// Leave out the comparison of real compactions with ours, which replays the session
+    #[arg(long)]
+    no_replay: bool,
+    /// Write the result as JSON, with every call
+    #[arg(long)]
+    json: bool,
+}
+
+fn ttl(text: &str) -> Result<Ttl, String> {
+    match text {
+        "5m" => Ok(Ttl::FiveMinutes),
+        "1h" => Ok(Ttl::OneHour),
+        _ => Err("expected 5m or 1h".into()),
+    }
+}
+
+fn calibration(text: &str) -> Result<Calibration, String> {
+    if text == "auto" {
+        return Ok(Calibration::Auto);
+    }
+    let factor = text.parse::<f64>().ok().filter(|f| f.is_finite() && *f > 0.0);
+    factor.map(Calibration::Factor).ok_or_else(|| "expected auto or a factor above 0, such as 1.15".into())
+}
+
+pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
+    if args.min.is_some_and(|m| !(0.0..=100.0).contains(&m)) {
+        bail!("--min takes a share in per cent, 0 to 100");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let options = Options { lifetimes: !args.no_lifetimes, ttl: args.ttl };
+    let mut all = Vec::new();
+    for path in &args.files {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).with_context(|| format!("reading {name}"))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let recording = read(&text, &name)?;
+        let mut v = compare(&recording, &name, options, args.calibrate);
+        if !args.no_replay {
+            v.compactions = runtime.block_on(compaction::beside(&recording, &text, &name));
+        }
+        v.warnings.iter().for_each(|w| eprintln!("note: {w}"));
+        all.push(v);
+    }
+    super::print(&if args.json { json(&all)? } else { table(&all, args) });
+    let (exact, compared) = counted(&all);
+    match args.min {
+        Some(min) if compared == 0 => Err(CheckFailed(format!("--min {min}: no calls to compare outside gateways")).into()),
+        Some(min) if 100.0 * (exact as f64) < min * compared as f64 => Err(CheckFailed(format!(
+            "{exact} of {compared} compared calls are exactly right ({}); --min asks for {min} %",
+            share(exact, compared)
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// Exactly right and compared, gateways left out.
+fn counted(all: &[Validated]) -> (usize, usize) {
+    all.iter().filter(|v| v.counts()).fold((0, 0), |(e, c), v| (e + v.exact, c + v.compared))
+}
+
+fn share(part: usize, whole: usize) -> String {
+    if whole == 0 { "n/a".into() } else { format!("{:.1} %", 100.0 * part as f64 / whole as f64) }
+}
+
+fn json(all: &[Validated]) -> anyhow::Result<String> {
+    let (exact, compared) = counted(all);
+    let gateways = all.iter().filter(|v| !v.counts()).fold((0, 0), |(e, c), v| (e + v.exact, c + v.compared));
+    let sum = |(exact, compared): (usize, usize)| {
+        let pct = (compared > 0).then(|| 100.0 * exact as f64 / compared as f64);
+        serde_json::json!({"exact": exact, "compared": compared, "exact_pct": pct})
+    };
+    let out = serde_json::json!({"counted": sum((exact, compared)), "gateways": sum(gateways), "files": all});
+    Ok(serde_json::to_string_pretty(&out)?)
+}
+
+fn table(all: &[Validated], args: &Args) -> String {
+    let mut out = String::new();
+    for v in all {
+        file(&mut out, v);
+    }
+    let group = |name: &str, yes: fn(&Validated) -> bool| {
+        let of: Vec<&Validated> = all.iter().filter(|v| yes(v)).collect();
+        let (e, c) = of.iter().fold((0, 0), |(e, c), v| (e + v.exact, c + v.compared));
+        format!("{name:<22} {:>3} recordings   {e:>5} of {c:>5} calls exactly right   {}\n", of.len(), share(e, c))
+    };
+    out += &group("direct API", |v| v.route == "direct");
+    out += &group("route not recorded", |v| v.route == "unknown");
+    out += &group("through a gateway", |v| v.route == "gateway");
+    if args.no_lifetimes {
+        out += "Cache entries lived for ever (--no-lifetimes).\n";
+    }
+    out += "Predicted: how each prompt divides into read and written. Taken from the counters: the sizes of prompts, and the lifetime asked for.\n";
+    out
+}
+
+fn file(out: &mut String, v: &Validated) {
+    let _ = writeln!(out, "{} ({})", v.file, v.format);
+    let _ = writeln!(out, "  route         {}: {}", v.route, v.route_evidence);
+    let _ = writeln!(
+        out,
+        "  calls         {}, compared {}, exactly right {} = {} (the bare law read = read + write before: {})",
+        v.calls,
+        v.compared,
+        v.exact,
+        share(v.exact, v.compared),
+        share(v.law, v.compared)
+    );
+    if v.near > v.exact {
+        let _ = writeln!(out, "                {} hit within four steps of the prediction = {}", v.near, share(v.near, v.compared));
+    }
+    if v.size_unknown > 0 {
+        let _ = writeln!(
+            out,
+            "                {} more right but for the size of the system part, which shows there for the first time",
+            v.size_unknown
+        );
+    }
+    let _ = writeln!(
+        out,
+        "  read          predicted {:>12}   counters {:>12}   {}",
+        v.read_predicted,
+        v.read_actual,
+        ratio(v.read_predicted, v.read_actual)
+    );
+    if let (Some(p), Some(a)) = (v.write_predicted, v.write_actual) {
+        let _ = writeln!(out, "  written       predicted {p:>12}   counters {a:>12}   {}", ratio(p, a));
+    }
+    let c = &v.cost;
+    if v.compared > c.unpriced_calls {
+        let unpriced =
+            if c.unpriced_calls > 0 { format!("; {} calls without a price list left out", c.unpriced_calls) } else { String::new() };
+        let _ = writeln!(
+            out,
+            "  input cost    predicted {:.4} USD   counters {:.4} USD   {:+.2} %; at token counts ±2 %: {:.4} to {:.4} USD{unpriced}",
+            c.predicted_usd,
+            c.counters_usd,
+            100.0 * (c.predicted_usd / c.counters_usd.max(f64::MIN_POSITIVE) - 1.0),
+            c.minus_2_pct_usd,
+            c.plus_2_pct_usd
+        );
+    }
+    misses(out, v);
+    counts(out, v);
+    if !v.compactions.is_empty() {
+        let _ = writeln!(
+            out,
+            "  compactions   tokens before → after: recorded (prompts by the counters), ours ({}, o200k)",
+            compaction::STRATEGY
+        );
+    }
+    let n = |n: Option<u64>| n.map_or("n/a".to_string(), |n| n.to_string());
+    for b in &v.compactions {
+        let _ = writeln!(
+            out,
+            "    line {:<6} recorded {} → {} (the program noted {} before)   ours {} → {}",
+            b.line,
+            n(b.recorded_before),
+            n(b.recorded_after),
+            n(b.recorded_pre_tokens),
+            n(b.ours_before),
+            n(b.ours_after)
+        );
+    }
+    out.push('\n');
+}
+
+fn ratio(predicted: u64, actual: u64) -> String {
+    if actual == 0 { "n/a".into() } else { format!("{:.4}", predicted as f64 / actual as f64) }
+}
+
+fn misses(out: &mut String, v: &Validated) {
+    if v.misses.is_empty() {
+        let _ = writeln!(out, "  misses        none");
+        return;
+    }
+    let by_cause: Vec<String> = v.causes.iter().map(|(c, n)| format!("{} {n}", c.name())).collect();
+    let _ = writeln!(out, "  misses        {}: {}", v.misses.len(), by_cause.join(", "));
+    for m in &v.misses {
+        let gap = m.gap_s.map_or("n/a".into(), |s| format!("{s:.0} s"));
+        let right = if m.predicted { "predicted" } else { "NOT predicted" };
+        let _ = writeln!(
+            out,
+            "    line {:<6} after {gap:<8} left {:>8} read {:>8} predicted {:>8}   {right}   {}: {}",
+            m.line,
+            m.left,
+            m.read,
+            m.predicted_read,
+            m.cause.name(),
+            m.evidence
+        );
+    }
+}
+
+fn counts(out: &mut String, v: &Validated) {
+    let b = &v.bias;
+    if b.calls == 0 {
+        return;
+    }
+    let f = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.3}"));
+    let _ = writeln!(
+        out,
+        "  token counts  provider ÷ ours (o200k) over what {} calls added: {} ({} ÷ {} tokens)",
+        b.calls,
+        f(b.ratio),
+        b.provider,
+        b.ours
+    );
+    let per_block =
+        b.fit.map_or("n/a".to_string(), |f| format!("provider = {:.3} · ours + {:.1} per content block", f.factor, f.per_block));
+    let _ = writeln!(out, "    least squares: {per_block}");
+    for k in b.kinds.iter().filter(|k| k.calls > 0) {
+        let _ = writeln!(
+            out,
+            "    {:<12} {:>4} calls   {:>8} ÷ {:>8}   ratio {}   median {}   without the per-block part {}",
+            k.kind.name(),
+            k.calls,
+            k.provider,
+            k.ours,
+            f(k.ratio),
+            f(k.median),
+            f(k.net)
+        );
+    }
+    let p = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.1} %"));
+    let _ = writeln!(
+        out,
+        "    median error of a call's growth: {} as counted, {} with our counts × {:.3} + {:.1} per block",
+        p(b.error_before_pct),
+        p(b.error_after_pct),
+        b.factor,
+        b.per_block
+    );
+}

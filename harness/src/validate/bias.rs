@@ -1,0 +1,192 @@
+//! Our token counts against the provider's: what a prompt grew by from one call to the next, and what we count for what was added.
+
+use serde::Serialize;
+
+use super::content::{Counted, Kind};
+use super::recording::Recording;
+
+/// Calls whose growth is mostly of one kind count for that kind: from this share on.
+const MOSTLY: f64 = 0.8;
+/// Growth below this tells more about the overhead of a message than about its text, tokens.
+const SMALLEST: u64 = 100;
+
+/// Provider against ours for one kind of content.
+#[derive(Clone, Debug, Serialize)]
+pub struct KindBias {
+    /// Kind.
+    pub kind: Kind,
+    /// Calls whose growth was at least 80 % of this kind.
+    pub calls: usize,
+    /// Our count of what they added, tokens.
+    pub ours: u64,
+    /// The provider's, tokens.
+    pub provider: u64,
+    /// provider ÷ ours; above 1 = we count too little. `None` without calls.
+    pub ratio: Option<f64>,
+    /// Median of the ratio over calls: not moved by hidden content of single calls.
+    pub median: Option<f64>,
+    /// Median of (provider − per-block part of the fit) ÷ ours: the bias of the text itself.
+    pub net: Option<f64>,
+}
+
+/// What a text and what a content block costs, by weighted least squares over all compared calls.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Fit {
+    /// Provider's tokens per token of ours.
+    pub factor: f64,
+    /// Provider's tokens per content block beyond its text.
+    pub per_block: f64,
+}
+
+/// The bias of a recording.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bias {
+    /// Calls that could be compared.
+    pub calls: usize,
+    /// Our count of what they added, tokens.
+    pub ours: u64,
+    /// The provider's, tokens.
+    pub provider: u64,
+    /// provider ÷ ours over all of them.
+    pub ratio: Option<f64>,
+    /// Text and overhead apart; `None` with fewer than ten calls.
+    pub fit: Option<Fit>,
+    /// By kind.
+    pub kinds: Vec<KindBias>,
+    /// Factor applied to our counts for `error_after_pct`.
+    pub factor: f64,
+    /// Tokens per content block added to our counts for `error_after_pct`.
+    pub per_block: f64,
+    /// Median over calls of |ours − provider| ÷ provider, per cent.
+    pub error_before_pct: Option<f64>,
+    /// The same with our counts calibrated.
+    pub error_after_pct: Option<f64>,
+}
+
+/// Which factor our counts are multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Calibration {
+    /// Factor and overhead fitted to this recording.
+    Auto,
+    /// A given factor, no overhead.
+    Factor(f64),
+}
+
+/// Compares growth by growth. Left out: after a compaction or a step back, another model, parts nobody can count (images, sealed
+/// thinking), growth below 100 tokens.
+pub fn bias(r: &Recording, calibration: Calibration) -> Bias {
+    let previous = r.previous();
+    let mut samples: Vec<Sample> = Vec::new();
+    for (i, c) in r.calls.iter().enumerate() {
+        let Some(p) = previous[i].filter(|p| c.before == Some(*p) && r.calls[*p].model == c.model && !c.adopted) else { continue };
+        let mut added = r.calls[p].reply;
+        added.add(&c.inputs);
+        let grown = c.counters.prompt().saturating_sub(r.calls[p].counters.prompt());
+        if added.unknown == 0 && added.total() > 0 && grown >= SMALLEST {
+            let blocks = (r.calls[p].reply_blocks + c.input_blocks) as f64;
+            samples.push(Sample { added, ours: added.total(), grown, blocks });
+        }
+    }
+    let ratio = |ours: u64, theirs: u64| (ours > 0).then(|| theirs as f64 / ours as f64);
+    let (ours, provider) = samples.iter().fold((0, 0), |(a, b), s| (a + s.ours, b + s.grown));
+    let (overall, fit) = (ratio(ours, provider), fit(&samples));
+    let kinds = Kind::ALL.iter().map(|&kind| {
+        let of: Vec<&Sample> = samples.iter().filter(|s| s.added.tokens[kind as usize] as f64 >= MOSTLY * s.ours as f64).collect();
+        let (ours, provider) = of.iter().fold((0, 0), |(a, b), s| (a + s.ours, b + s.grown));
+        let each = |per_block: f64| median(of.iter().map(|s| (s.grown as f64 - per_block * s.blocks) / s.ours as f64).collect());
+        let net = fit.and_then(|f| each(f.per_block));
+        KindBias { kind, calls: of.len(), ours, provider, ratio: ratio(ours, provider), median: each(0.0), net }
+    });
+    let (factor, per_block) = match (calibration, fit) {
+        (Calibration::Auto, Some(f)) => (f.factor, f.per_block),
+        (Calibration::Auto, None) => (overall.unwrap_or(1.0), 0.0),
+        (Calibration::Factor(f), _) => (f, 0.0),
+    };
+    let error = |f: f64, c: f64| {
+        let off = |s: &Sample| (s.ours as f64 * f + s.blocks * c - s.grown as f64).abs() / s.grown as f64;
+        median(samples.iter().map(|s| 100.0 * off(s)).collect())
+    };
+    Bias {
+        calls: samples.len(),
+        ours,
+        provider,
+        ratio: overall,
+        fit,
+        kinds: kinds.collect(),
+        factor,
+        per_block,
+        error_before_pct: error(1.0, 0.0),
+        error_after_pct: error(factor, per_block),
+    }
+}
+
+struct Sample {
+    added: Counted,
+    ours: u64,
+    grown: u64,
+    blocks: f64,
+}
+
+/// Weighted least squares of `grown = factor · ours + per_block · blocks`, each call weighted by 1 / grown² so that small and large ones
+/// count alike; then once more without the calls that are further off than three times the median: those hold text that is not in the file.
+fn fit(samples: &[Sample]) -> Option<Fit> {
+    const FEWEST: usize = 10;
+    let solve = |of: &[&Sample]| {
+        let (mut xx, mut xb, mut bb, mut xy, mut by) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        for s in of {
+            let (x, b, y, w) = (s.ours as f64, s.blocks, s.grown as f64, 1.0 / (s.grown as f64).powi(2));
+            xx += w * x * x;
+            xb += w * x * b;
+            bb += w * b * b;
+            xy += w * x * y;
+            by += w * b * y;
+        }
+        let d = xx * bb - xb * xb;
+        (of.len() >= FEWEST && d.abs() > 1e-12).then(|| Fit { factor: (xy * bb - by * xb) / d, per_block: (by * xx - xy * xb) / d })
+    };
+    let all: Vec<&Sample> = samples.iter().collect();
+    let first = solve(&all)?;
+    let off = |s: &Sample| (first.factor * s.ours as f64 + first.per_block * s.blocks - s.grown as f64).abs() / s.grown as f64;
+    let limit = 3.0 * median(samples.iter().map(off).collect())?;
+    let near: Vec<&Sample> = samples.iter().filter(|s| off(s) <= limit).collect();
+    solve(&near).or(Some(first))
+}
+
+fn median(mut v: Vec<f64>) -> Option<f64> {
+    v.sort_by(f64::total_cmp);
+    let (n, m) = (v.len(), v.len() / 2);
+    match n {
+        0 => None,
+        _ if n % 2 == 1 => Some(v[m]),
+        _ => Some((v[m - 1] + v[m]) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::content::Counted;
+    use super::{Sample, fit, median};
+
+    #[test]
+    fn the_fit_finds_the_factor_and_the_overhead() {
+        // Made with 1.25 per token and 8 per block, and one call with 10,000 hidden tokens that must not move it.
+        let sample = |ours: u64, blocks: f64, hidden: u64| Sample {
+            added: Counted::default(),
+            ours,
+            grown: (1.25 * ours as f64 + 8.0 * blocks) as u64 + hidden,
+            blocks,
+        };
+        let mut samples: Vec<Sample> = (1..=20).map(|n| sample(n * 100, (n % 4 + 1) as f64, 0)).collect();
+        samples.push(sample(400, 2.0, 10_000));
+        let f = fit(&samples).unwrap();
+        assert!((f.factor - 1.25).abs() < 1e-3 && (f.per_block - 8.0).abs() < 0.5, "{f:?}");
+        assert_eq!(fit(&samples[..9]), None);
+    }
+
+    #[test]
+    fn the_median_of_an_even_row_is_between_its_middles() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+}

@@ -1,0 +1,192 @@
+//! Why a prefix was not served as the call before had left it: causes by evidence in the file, else "unexplained".
+
+use ctxbench_core::request::Ttl;
+use serde::Serialize;
+
+use super::predict::{Options, Predicted, cached_part, rule_of};
+use super::recording::{Call, Note, NoteKind, Recording, Route};
+
+/// Kinds of causes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Idle for longer than entries live.
+    Lifetime,
+    /// Another model: models share no entries.
+    Model,
+    /// A compaction is recorded in between.
+    Compaction,
+    /// Earlier content changed, or the conversation went back.
+    Edit,
+    /// A request parameter or the client changed.
+    Settings,
+    /// A request without counters stands in between.
+    Uncounted,
+    /// More blocks came in than a read looks back.
+    Lookback,
+    /// Sent before the reply before had begun.
+    Concurrent,
+    /// The calls went through a gateway.
+    Gateway,
+    /// Served although its lifetime was over.
+    Outlived,
+    /// Nothing in the file tells.
+    Unexplained,
+}
+
+impl Cause {
+    /// As it stands in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Lifetime => "lifetime",
+            Cause::Model => "model change",
+            Cause::Compaction => "compaction",
+            Cause::Edit => "edit",
+            Cause::Settings => "settings",
+            Cause::Uncounted => "uncounted request",
+            Cause::Lookback => "lookback",
+            Cause::Concurrent => "concurrent",
+            Cause::Gateway => "gateway",
+            Cause::Outlived => "outlived",
+            Cause::Unexplained => "unexplained",
+        }
+    }
+}
+
+/// A call whose prefix was not served as left, or that was predicted wrongly.
+#[derive(Clone, Debug, Serialize)]
+pub struct Miss {
+    /// Line of the call, from 1.
+    pub line: usize,
+    /// Line of the call before it in the conversation.
+    pub after_line: usize,
+    /// Which conversation.
+    pub conversation: String,
+    /// Model.
+    pub model: String,
+    /// From the first part of the reply before to the request, s; `None` without time stamps.
+    pub gap_s: Option<f64>,
+    /// What the call before had left, tokens.
+    pub left: u64,
+    /// What was read, tokens.
+    pub read: u64,
+    /// What the simulator said, tokens.
+    pub predicted_read: u64,
+    /// It was predicted to the token.
+    pub predicted: bool,
+    /// Why.
+    pub cause: Cause,
+    /// What in the file says so.
+    pub evidence: String,
+}
+
+/// Tokens that a read looks back on Anthropic's side, in positions.
+const LOOKBACK: usize = 20;
+
+/// The miss of call `i` after call `p`, if there is one.
+pub(super) fn miss(r: &Recording, i: usize, p: usize, predicted: Predicted, exact: bool, options: Options) -> Option<Miss> {
+    let (call, before) = (&r.calls[i], &r.calls[p]);
+    let (rule, _) = rule_of(&call.model)?;
+    let left = cached_part(before, &rule);
+    let left = left - left % rule.step;
+    let read = call.counters.read;
+    if exact && read >= left {
+        return None;
+    }
+    let gap_ms = call.sent_ms.zip(before.began_ms).map(|(a, b)| a - b);
+    let (cause, evidence) = cause(r, call, before, p, gap_ms, left, predicted, options);
+    Some(Miss {
+        line: call.line,
+        after_line: before.line,
+        conversation: call.conversation.clone(),
+        model: call.model.clone(),
+        gap_s: gap_ms.map(|ms| ms as f64 / 1_000.0),
+        left,
+        read,
+        predicted_read: predicted.read,
+        predicted: exact,
+        cause,
+        evidence,
+    })
+}
+
+#[allow(clippy::too_many_arguments, reason = "one place that weighs everything that is known of a call")]
+fn cause(
+    r: &Recording,
+    call: &Call,
+    before: &Call,
+    p: usize,
+    gap_ms: Option<i64>,
+    left: u64,
+    predicted: Predicted,
+    options: Options,
+) -> (Cause, String) {
+    let read = call.counters.read;
+    let note = |kind: NoteKind| call.notes.iter().rfind(|n: &&Note| n.kind == kind).map(|n| format!("line {}: {}", n.line, n.text));
+    if call.model != before.model {
+        return (Cause::Model, format!("{} after {}", call.model, before.model));
+    }
+    if let Some(b) = call.boundary {
+        let known = if predicted.size_unknown { "; the size of the system part shows here for the first time" } else { "" };
+        return (Cause::Compaction, format!("line {}: compaction boundary{known}", r.boundaries[b].line));
+    }
+    if call.before != Some(p) {
+        let to = call.before.map_or("the beginning".into(), |b| format!("the reply of line {}", r.calls[b].line));
+        return (Cause::Edit, format!("the chain of parents goes back to {to}"));
+    }
+    if let Some(text) = note(NoteKind::Edit) {
+        return (Cause::Edit, text);
+    }
+    let rule = rule_of(&call.model).map(|(r, _)| r);
+    let ttl = call.counters.long.or(before.counters.long).map_or(options.ttl, |l| if l { Ttl::OneHour } else { Ttl::FiveMinutes });
+    let life = rule.map(|r| r.lifetime(ttl)).and_then(|ms| i64::try_from(ms).ok());
+    if let (Some(gap), Some(life)) = (gap_ms, life)
+        && gap >= life
+    {
+        let idle = format!("idle for {:.0} s, entries live {} s", gap as f64 / 1_000.0, life / 1_000);
+        return if read >= left {
+            (Cause::Outlived, format!("{idle}; something else used it, or it lives longer"))
+        } else {
+            (Cause::Lifetime, idle)
+        };
+    }
+    if let Some(text) = note(NoteKind::Settings) {
+        return (Cause::Settings, text);
+    }
+    if let Some(text) = note(NoteKind::Uncounted) {
+        return (Cause::Uncounted, text);
+    }
+    let grown = before.reply_blocks + call.input_blocks;
+    if rule.is_some_and(|r| r.lookback.is_some()) && read < left && grown >= LOOKBACK {
+        return (Cause::Lookback, format!("{grown} content blocks since the last write, {LOOKBACK} positions are checked"));
+    }
+    if gap_ms.is_some_and(|g| g < 0) {
+        return (Cause::Concurrent, "sent before the reply before had begun".into());
+    }
+    if matches!(r.route, Route::Gateway(_)) {
+        // The route's own evidence stands above the list.
+        return (Cause::Gateway, hint(r, call, left));
+    }
+    (Cause::Unexplained, hint(r, call, left))
+}
+
+/// What the counters of an unexplained call look like; a hint and no evidence.
+fn hint(r: &Recording, call: &Call, left: u64) -> String {
+    let read = call.counters.read;
+    let earlier = r.calls.iter().rev().find(|c| c.line < call.line && read > 0 && c.counters.read + c.counters.write == read);
+    if read > left {
+        return format!("{} tokens more than the call before had left: written by a request that is not in the file", read - left);
+    }
+    let same_read = r.calls.iter().find(|c| c.line < call.line && c.boundary.is_some() && read > 0 && c.counters.read == read);
+    if let Some(c) = same_read {
+        return format!(
+            "only tools and system were served, as in line {}: something in the messages changed that the file does not show",
+            c.line
+        );
+    }
+    match (read, earlier) {
+        (0, _) => "nothing was served, tools and system included: they changed, or the entry was lost".into(),
+        (_, Some(c)) => format!("what line {} had left was served, what came after it was not", c.line),
+        _ => format!("{} tokens fewer than the call before had left", left - read),
+    }
+}

@@ -1,0 +1,83 @@
+//! Real compactions of a recording beside ours at the same points: the session is replayed with our Claude Code in a window that never
+//! fills, and told to compact where the real program did.
+
+use ctxbench_core::provider::{self, DEFAULT_MODEL};
+use ctxbench_core::session::{Entry, Session};
+use ctxbench_scenarios::{Scenario, import};
+use ctxbench_strategies::Spec;
+use serde::Serialize;
+
+use super::Recording;
+use crate::inspect::layouts;
+use crate::summarise::Summariser;
+
+/// The strategy that is held beside the recorded program.
+pub const STRATEGY: &str = "claude-code";
+
+/// A window that no session fills: compactions come from the recording alone.
+const NEVER_FULL: u64 = 100_000_000;
+
+/// One compaction on both sides, tokens.
+#[derive(Clone, Debug, Serialize)]
+pub struct Beside {
+    /// Line of the boundary.
+    pub line: usize,
+    /// Prompt of the last call before, by the counters.
+    pub recorded_before: Option<u64>,
+    /// What the program itself noted as the size before.
+    pub recorded_pre_tokens: Option<u64>,
+    /// Prompt of the first call after, by the counters.
+    pub recorded_after: Option<u64>,
+    /// Our context before; o200k.
+    pub ours_before: Option<u64>,
+    /// Our context after.
+    pub ours_after: Option<u64>,
+}
+
+/// The recorded compactions of a recording with ours; nothing is replayed where there are none.
+pub async fn beside(recording: &Recording, text: &str, file: &str) -> Vec<Beside> {
+    let calls = &recording.calls;
+    let mut out: Vec<Beside> = recording
+        .boundaries
+        .iter()
+        .enumerate()
+        .map(|(n, b)| {
+            let after = calls.iter().find(|c| c.boundary == Some(n));
+            let before = after.and_then(|a| calls.iter().rfind(|c| c.conversation == a.conversation && c.line < b.line));
+            Beside {
+                line: b.line,
+                recorded_before: before.map(|c| c.counters.prompt()),
+                recorded_pre_tokens: b.pre_tokens,
+                recorded_after: after.map(|c| c.counters.prompt()),
+                ours_before: None,
+                ours_after: None,
+            }
+        })
+        .collect();
+    if out.is_empty() {
+        return out;
+    }
+    let Some(session) = import::detect(text).and_then(|i| i.import(text, file).ok()).map(|l| asked_to_compact(l.session)) else {
+        return out;
+    };
+    let (Ok(spec), Ok(model)) = (Spec::parse(STRATEGY), provider::find(DEFAULT_MODEL)) else { return out };
+    let scenario = Scenario { id: file.into(), session, scale: 1.0, ..Scenario::default() };
+    let ours = layouts(&scenario, &spec, model, Some(NEVER_FULL), &Summariser::Extractive).await;
+    if ours.len() == out.len() {
+        for (b, l) in out.iter_mut().zip(&ours) {
+            (b.ours_before, b.ours_after) = (Some(l.before_tokens), Some(l.after_tokens));
+        }
+    }
+    out
+}
+
+/// The session up to its last compaction, with each recorded one turned into a command to compact.
+fn asked_to_compact(mut session: Session) -> Session {
+    let is_recorded = |e: &Entry| matches!(e, Entry::RecordedCompaction { .. });
+    let end = session.entries.iter().rposition(is_recorded).map_or(0, |i| i + 1);
+    session.entries.truncate(end);
+    for e in session.entries.iter_mut().filter(|e| is_recorded(e)) {
+        *e = Entry::Compact { instructions: None, at: None, extra: Default::default() };
+    }
+    session
+}

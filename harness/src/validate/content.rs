@@ -1,0 +1,168 @@
+//! What kind of content a text is, and our own count of it.
+
+use ctxbench_core::tokens::o200k;
+use serde::Serialize;
+
+/// Kinds of content whose counts are compared with the provider's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Words of the user and the model, thinking included.
+    Prose,
+    /// Source code.
+    Code,
+    /// JSON: arguments of tool calls, structured results.
+    Json,
+    /// Other output of tools.
+    ToolOutput,
+    /// Text of which a fifth or more of the letters are not Latin.
+    NonLatin,
+}
+
+impl Kind {
+    /// In the order of the tables.
+    pub const ALL: [Kind; 5] = [Kind::Prose, Kind::Code, Kind::Json, Kind::ToolOutput, Kind::NonLatin];
+
+    /// As it stands in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Prose => "prose",
+            Kind::Code => "code",
+            Kind::Json => "json",
+            Kind::ToolOutput => "tool output",
+            Kind::NonLatin => "non-latin",
+        }
+    }
+}
+
+/// Our o200k counts by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Tokens per kind, in the order of [`Kind::ALL`].
+    pub tokens: [u64; 5],
+    /// Images, opaque thinking and the like: parts that cannot be counted.
+    pub unknown: usize,
+}
+
+impl Counted {
+    /// Adds another count.
+    pub fn add(&mut self, o: &Counted) {
+        self.tokens.iter_mut().zip(o.tokens).for_each(|(a, b)| *a += b);
+        self.unknown += o.unknown;
+    }
+
+    /// All kinds together.
+    pub fn total(&self) -> u64 {
+        self.tokens.iter().sum()
+    }
+
+    /// Counts a text that the user or the model wrote.
+    pub fn words(&mut self, text: &str) {
+        self.text(text, Kind::Prose);
+    }
+
+    /// Counts the arguments of a tool call and the tool's name.
+    pub fn call(&mut self, name: &str, arguments: &str) {
+        let kind = if is_foreign(arguments) { Kind::NonLatin } else { Kind::Json };
+        self.tokens[kind as usize] += o200k(name) + o200k(arguments);
+    }
+
+    /// Counts what a tool returned.
+    pub fn output(&mut self, text: &str) {
+        self.text(text, Kind::ToolOutput);
+    }
+
+    fn text(&mut self, text: &str, otherwise: Kind) {
+        let kind = if is_foreign(text) {
+            Kind::NonLatin
+        } else if is_json(text) {
+            Kind::Json
+        } else if is_code(text) {
+            Kind::Code
+        } else {
+            otherwise
+        };
+        self.tokens[kind as usize] += o200k(text);
+    }
+}
+
+fn is_foreign(text: &str) -> bool {
+    let (mut letters, mut foreign) = (0usize, 0usize);
+    for c in text.chars().filter(|c| c.is_alphabetic()) {
+        letters += 1;
+        foreign += usize::from(c > '\u{24f}');
+    }
+    foreign * 5 >= letters && foreign > 0
+}
+
+fn is_json(text: &str) -> bool {
+    let t = text.trim();
+    let wrapped = (t.starts_with('{') && t.ends_with('}')) || (t.starts_with('[') && t.ends_with(']'));
+    wrapped && serde_json::from_str::<serde::de::IgnoredAny>(t).is_ok()
+}
+
+/// A third of the lines look like code: they end in `{`, `}`, `;`, `(`, `)`, `,`, `:` or ` do`, or begin with a keyword or a comment sign.
+/// Line numbers in front, as reading tools put them, do not count.
+fn is_code(text: &str) -> bool {
+    const STARTS: [&str; 22] = [
+        "def ",
+        "fn ",
+        "pub ",
+        "let ",
+        "const ",
+        "import ",
+        "from ",
+        "class ",
+        "function ",
+        "return ",
+        "if ",
+        "for ",
+        "use ",
+        "end",
+        "//",
+        "#",
+        "/*",
+        "*",
+        "@",
+        "<",
+        "}",
+        "export ",
+    ];
+    let (mut lines, mut code) = (0usize, 0usize);
+    for line in text.lines() {
+        let line = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+        let line = line.trim_start_matches(['→', '\t', '|', ':']).trim();
+        if line.is_empty() {
+            continue;
+        }
+        lines += 1;
+        let ends = line.ends_with(['{', '}', ';', '(', ')', ',']) || line.ends_with(" do");
+        code += usize::from(ends || STARTS.iter().any(|s| line.starts_with(s)));
+    }
+    lines >= 3 && code * 3 >= lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind_of(f: impl Fn(&mut Counted)) -> Kind {
+        let mut c = Counted::default();
+        f(&mut c);
+        let found: Vec<Kind> = Kind::ALL.into_iter().filter(|k| c.tokens[*k as usize] > 0).collect();
+        assert_eq!(found.len(), 1);
+        found[0]
+    }
+
+    #[test]
+    fn texts_are_told_apart() {
+        assert_eq!(kind_of(|c| c.words("Please look at the parser, it drops the last line.")), Kind::Prose);
+        assert_eq!(kind_of(|c| c.words("请看一下解析器，它丢掉了最后一行。")), Kind::NonLatin);
+        assert_eq!(kind_of(|c| c.output("     1→fn main() {\n     2→    run();\n     3→}\n")), Kind::Code);
+        assert_eq!(kind_of(|c| c.output("3 passed\n1 failed in the last run\nsee the log")), Kind::ToolOutput);
+        assert_eq!(kind_of(|c| c.output("{\"a\": [1, 2]}")), Kind::Json);
+        assert_eq!(kind_of(|c| c.call("read", "{\"path\":\"a.rs\"}")), Kind::Json);
+        // One accented word does not make a text foreign.
+        assert_eq!(kind_of(|c| c.words("The café and the naïve façade are fine words.")), Kind::Prose);
+    }
+}

@@ -1,0 +1,285 @@
+//! Our cache model and token counts against the provider's counters in a recording.
+//!
+//! `recording.rs` and the readers say what is known of each call, `predict.rs` what our cache would have done, `cause.rs` why a prefix was
+//! not served, `bias.rs` how our counts compare, `compaction.rs` what our Claude Code does where the real one compacted.
+
+mod bias;
+mod cause;
+mod claude_code;
+mod codex;
+pub mod compaction;
+mod content;
+mod lines;
+mod pi;
+mod predict;
+mod recording;
+
+use std::collections::BTreeMap;
+
+use ctxbench_core::provider;
+use ctxbench_core::request::Usage;
+use ctxbench_scenarios::{InputError, import};
+use serde::Serialize;
+
+pub use bias::{Bias, Calibration, KindBias};
+pub use cause::{Cause, Miss};
+pub use content::Kind;
+pub use predict::{Options, Predicted};
+pub use recording::{Boundary, Call, Counters, Recording, Route};
+
+/// A call with both sides.
+#[derive(Clone, Debug, Serialize)]
+pub struct CallLine {
+    /// Line, from 1.
+    pub line: usize,
+    /// Which conversation.
+    pub conversation: String,
+    /// Model.
+    pub model: String,
+    /// Counters: neither read nor written, tokens.
+    pub input: u64,
+    /// Counters: read.
+    pub read: u64,
+    /// Counters: written.
+    pub write: u64,
+    /// Predicted read; `None` where no cache rule is known for the model.
+    pub predicted_read: Option<u64>,
+    /// Predicted write.
+    pub predicted_write: Option<u64>,
+    /// Follows a call of the same conversation and model.
+    pub compared: bool,
+    /// Reads and writes agree to the token.
+    pub exact: bool,
+}
+
+/// Dollars of the input side of the compared calls whose model has a price list.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct InputCost {
+    /// By the counters.
+    pub counters_usd: f64,
+    /// By the prediction.
+    pub predicted_usd: f64,
+    /// The prediction with every prompt 2 % smaller.
+    pub minus_2_pct_usd: f64,
+    /// The prediction with every prompt 2 % larger.
+    pub plus_2_pct_usd: f64,
+    /// Calls without a price list.
+    pub unpriced_calls: usize,
+}
+
+/// Providers that hit in steps end hits a few steps early; how many still count as near.
+const NEAR_STEPS: u64 = 4;
+
+/// Everything found in one recording.
+#[derive(Clone, Debug, Serialize)]
+pub struct Validated {
+    /// As the user named it.
+    pub file: String,
+    /// Format.
+    pub format: String,
+    /// `direct`, `gateway` or `unknown`.
+    pub route: String,
+    /// Why.
+    pub route_evidence: String,
+    /// Calls with counters.
+    pub calls: usize,
+    /// Calls that follow one of the same conversation and model.
+    pub compared: usize,
+    /// Of these, predicted to the token.
+    pub exact: usize,
+    /// Of these, those for which `read = read + write of the call before` holds by itself.
+    pub law: usize,
+    /// Of these, hits that are right but for at most four steps of the provider's hits (OpenAI: 512 tokens); the exact ones among them.
+    pub near: usize,
+    /// Of these, right but for the size of the system part, which nothing had shown before.
+    pub size_unknown: usize,
+    /// Read by the compared calls, predicted.
+    pub read_predicted: u64,
+    /// By the counters.
+    pub read_actual: u64,
+    /// Written by the compared calls, predicted; `None` where writes have no price and are not reported.
+    pub write_predicted: Option<u64>,
+    /// By the counters.
+    pub write_actual: Option<u64>,
+    /// Misses by cause.
+    pub causes: BTreeMap<Cause, usize>,
+    /// Each miss.
+    pub misses: Vec<Miss>,
+    /// Token counts.
+    pub bias: Bias,
+    /// Dollars.
+    pub cost: InputCost,
+    /// Real compactions beside ours.
+    pub compactions: Vec<compaction::Beside>,
+    /// Every call.
+    pub lines: Vec<CallLine>,
+    /// What the reader had to say.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the calls of a recording of any known format.
+pub fn read(text: &str, file: &str) -> Result<Recording, InputError> {
+    let mut warnings = Vec::new();
+    let expected = "a recording of Claude Code, Codex or pi";
+    let format =
+        import::detect(text).ok_or_else(|| lines::wrong(file, 1, "not a format whose counters are known here".into(), expected))?.name();
+    let lines = lines::lines(text, file, &mut warnings)?;
+    let (builder, route) = match format {
+        "claude-code" => claude_code::read(&lines, file)?,
+        "codex" => codex::read(&lines, file)?,
+        "pi" => pi::read(&lines, file)?,
+        other => return Err(lines::wrong(file, 1, format!("recordings of {other} carry no cache counters that are known here"), expected)),
+    };
+    if builder.calls.is_empty() {
+        let last = lines.last().map_or(1, |l| l.number);
+        return Err(lines::wrong(file, last, "no model call with counters up to here".into(), "at least one reply with usage"));
+    }
+    Ok(Recording { format, calls: builder.calls, boundaries: builder.boundaries, route, warnings })
+}
+
+/// Puts predictions beside counters. [`Validated::compactions`] stays empty; [`compaction::beside`] fills it.
+pub fn validate(r: &Recording, file: &str, options: Options, calibration: Calibration) -> Validated {
+    let predicted = predict::predict(r, options);
+    let previous = r.previous();
+    let (route, route_evidence) = match &r.route {
+        Route::Direct(why) => ("direct", why),
+        Route::Gateway(why) => ("gateway", why),
+        Route::Unknown(why) => ("unknown", why),
+    };
+    let mut v = Validated {
+        file: file.into(),
+        format: r.format.into(),
+        route: route.into(),
+        route_evidence: route_evidence.clone(),
+        calls: r.calls.len(),
+        compared: 0,
+        exact: 0,
+        law: 0,
+        near: 0,
+        size_unknown: 0,
+        read_predicted: 0,
+        read_actual: 0,
+        write_predicted: None,
+        write_actual: None,
+        causes: BTreeMap::new(),
+        misses: Vec::new(),
+        bias: bias::bias(r, calibration),
+        cost: InputCost::default(),
+        compactions: Vec::new(),
+        lines: Vec::new(),
+        warnings: r.warnings.clone(),
+    };
+    let unknown: std::collections::BTreeSet<&str> =
+        r.calls.iter().filter(|c| predict::rule_of(&c.model).is_none()).map(|c| c.model.as_str()).collect();
+    v.warnings.extend(unknown.iter().map(|m| format!("{file}: no cache rule is known for model {m:?}; its calls are not compared")));
+    for (i, call) in r.calls.iter().enumerate() {
+        let c = &call.counters;
+        let same_model = previous[i].is_some_and(|p| r.calls[p].model == call.model);
+        let mut line = CallLine {
+            line: call.line,
+            conversation: call.conversation.clone(),
+            model: call.model.clone(),
+            input: c.input,
+            read: c.read,
+            write: c.write,
+            predicted_read: None,
+            predicted_write: None,
+            compared: false,
+            exact: false,
+        };
+        if let (Some(p), Some((rule, known))) = (predicted[i], predict::rule_of(&call.model)) {
+            if !known && !v.warnings.iter().any(|w| w.contains(&call.model)) {
+                v.warnings.push(format!("{file}: model {:?} is not in the catalogue; the cache rule of its family is used", call.model));
+            }
+            let write = rule.write_fee.then_some(p.write);
+            (line.predicted_read, line.predicted_write) = (Some(p.read), write);
+            line.exact = p.read == c.read && write.is_none_or(|w| w == c.write);
+            if let Some(q) = previous[i] {
+                if same_model {
+                    line.compared = true;
+                    v.compared += 1;
+                    v.cost.add(call, &p);
+                    v.exact += usize::from(line.exact);
+                    v.near += usize::from(line.exact || (c.read > 0 && p.read.abs_diff(c.read) <= NEAR_STEPS * rule.step && rule.step > 1));
+                    v.size_unknown += usize::from(!line.exact && p.size_unknown && c.read > 0);
+                    let left = predict::cached_part(&r.calls[q], &rule);
+                    v.law += usize::from(c.read == left - left % rule.step);
+                    v.read_predicted += p.read;
+                    v.read_actual += c.read;
+                    if let Some(w) = write {
+                        *v.write_predicted.get_or_insert(0) += w;
+                        *v.write_actual.get_or_insert(0) += c.write;
+                    }
+                }
+                if let Some(m) = cause::miss(r, i, q, p, line.exact, options) {
+                    *v.causes.entry(m.cause).or_default() += 1;
+                    v.misses.push(m);
+                }
+            }
+        }
+        v.lines.push(line);
+    }
+    if matches!(r.route, Route::Unknown(_)) {
+        judge_by_pattern(&mut v);
+    }
+    v
+}
+
+/// Fewest calls without a reason that make a pattern, and their share of the compared ones.
+const PATTERN: (usize, f64) = (3, 0.1);
+
+/// Where no ids tell the route, the counters can: one cache serves what it wrote a moment ago; several behind one address do so by chance.
+fn judge_by_pattern(v: &mut Validated) {
+    let odd = v.causes.get(&Cause::Unexplained).copied().unwrap_or(0);
+    if odd < PATTERN.0 || (odd as f64) < PATTERN.1 * v.compared as f64 {
+        return;
+    }
+    v.route = "gateway".into();
+    v.route_evidence += &format!(
+        "; and {odd} of {} compared calls were served nothing or an older prefix without a reason in the file, as by several caches behind one address",
+        v.compared
+    );
+    for m in v.misses.iter_mut().filter(|m| m.cause == Cause::Unexplained) {
+        m.cause = Cause::Gateway;
+    }
+    v.causes.remove(&Cause::Unexplained);
+    *v.causes.entry(Cause::Gateway).or_default() += odd;
+}
+
+impl InputCost {
+    fn add(&mut self, call: &Call, p: &Predicted) {
+        let Some(model) = provider::find_recorded(&call.model) else {
+            self.unpriced_calls += 1;
+            return;
+        };
+        let long = call.counters.long == Some(true);
+        let usage = |input: u64, read: u64, write: u64| Usage {
+            input,
+            cache_read: read,
+            cache_write: if long { 0 } else { write },
+            cache_write_1h: if long { write } else { 0 },
+            ..Usage::default()
+        };
+        let c = &call.counters;
+        self.counters_usd += provider::cost(model, &usage(c.input, c.read, c.write)).total();
+        let scaled = |f: f64| {
+            let n = |tokens: u64| (tokens as f64 * f).round() as u64;
+            provider::cost(model, &usage(n(p.input), n(p.read), n(p.write))).total()
+        };
+        self.predicted_usd += scaled(1.0);
+        self.minus_2_pct_usd += scaled(0.98);
+        self.plus_2_pct_usd += scaled(1.02);
+    }
+}
+
+impl Validated {
+    /// Exactly right ÷ compared, per cent.
+    pub fn exact_pct(&self) -> Option<f64> {
+        (self.compared > 0).then(|| 100.0 * self.exact as f64 / self.compared as f64)
+    }
+
+    /// Whether it counts for `--min`: gateways are reported apart.
+    pub fn counts(&self) -> bool {
+        self.route != "gateway"
+    }
+}
