@@ -148,24 +148,26 @@ impl Output {
     }
 }
 
-/// The program, built once per test process in the profile of the test and beside it.
+/// The program, in the profile of the test and beside it. Built as `cargo test` builds it: another selection of packages would
+/// unify features differently and compile half of the tree a second time.
 fn binary() -> &'static Path {
-    static BUILT: OnceLock<Option<PathBuf>> = OnceLock::new();
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
         // <target>/<profile>/deps/<test>
         let test = std::env::current_exe().unwrap();
         let target = test.ancestors().nth(3).expect("a test stands in the target folder");
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "-q", "-p", "ctxbench-harness", "--bin", "ctxbench", "--target-dir"]).arg(target);
-        cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+        cargo.args(["test", "-q", "--no-run", "--target-dir"]).arg(target);
+        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         if profile == "release" {
             cargo.arg("--release");
         }
         let path = target.join(profile).join(format!("ctxbench{}", std::env::consts::EXE_SUFFIX));
-        cargo.status().unwrap().success().then_some(path)
+        let out = cargo.output().unwrap();
+        out.status.success().then_some(path).ok_or_else(|| String::from_utf8_lossy(&out.stderr).into_owned())
     });
-    built.as_deref().expect("the ctxbench program does not build")
+    built.as_deref().unwrap_or_else(|e| panic!("the ctxbench program does not build: {e}"))
 }
 
 /// A session of one JSON object per line.
