@@ -15,7 +15,7 @@ use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::provider;
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ModelError, Phase, Reply, Request};
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::utf16_div4_round;
@@ -160,6 +160,8 @@ impl OpenCode {
             }
             // A refusal for length ends the summary message; anything else leaves it open and the task pending (facts §3.4).
             Ok(_) => Some(false),
+            // Nothing failed where the session is simply over.
+            Err(e) if e.kind == ErrorKind::Ended => return Outcome::Stop,
             Err(e) => Some(is_overflow(&e)),
         };
         if let Some(finished) = failed {
