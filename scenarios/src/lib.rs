@@ -14,6 +14,7 @@ pub mod import;
 pub mod jsonl;
 mod load;
 pub mod marathon;
+pub mod pitfalls;
 mod scenario;
 #[cfg(feature = "schema")]
 pub mod schema;

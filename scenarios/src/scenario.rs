@@ -6,6 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
+use crate::pitfalls;
 use crate::toml_tree::{self, Lines};
 
 pub use faults::{FaultOn, ProviderFault};
@@ -24,6 +25,8 @@ pub struct Scenario {
     pub why: String,
     /// The mistake it stands for.
     pub pitfall: String,
+    /// What it stands for in the sources, by code ([`crate::pitfalls`]), or a ticket or the like.
+    pub cites: Vec<String>,
     /// `default` means: part of a run without arguments.
     pub tags: Vec<String>,
     /// Factor on the window and on every absolute token constant of every strategy; 1 = as they are.
@@ -71,6 +74,7 @@ pub(crate) const KEYS: &[&str] = &[
     "title",
     "why",
     "pitfall",
+    "cites",
     "tags",
     "model",
     "context_window",
@@ -137,7 +141,8 @@ impl Reader<'_> {
             title,
             why: self.string(&tree, "why")?.unwrap_or_default(),
             pitfall: self.string(&tree, "pitfall")?.unwrap_or_default(),
-            tags: self.tags(&tree)?,
+            cites: self.cites(&tree)?,
+            tags: self.strings(&tree, "tags")?,
             scale: self.scale(&tree)?.unwrap_or(base.scale),
             expect: self.expect(text, &tree, Expect::default())?,
             session: loaded.session,
@@ -146,11 +151,22 @@ impl Reader<'_> {
         })
     }
 
-    fn tags(&self, tree: &DeTable<'_>) -> Result<Vec<String>, Fault> {
-        let Some(value) = tree.get("tags") else { return Ok(Vec::new()) };
+    fn strings(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<String>, Fault> {
+        let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
         let line = self.lines.of(value.span().start);
         serde_json::from_value(toml_tree::json(value.get_ref(), line)?)
-            .map_err(|e| Fault::new(line, format!("\"tags\" does not fit: {e}"), "a list of strings", "write tags = [\"…\"]"))
+            .map_err(|e| Fault::new(line, format!("{key:?} does not fit: {e}"), "a list of strings", format!("write {key} = [\"…\"]")))
+    }
+
+    fn cites(&self, tree: &DeTable<'_>) -> Result<Vec<String>, Fault> {
+        let cites = self.strings(tree, "cites")?;
+        match cites.iter().find_map(|c| pitfalls::wrong(c)) {
+            Some((what, fix)) => {
+                let expected = "a code such as \"seeds/003 pitfall 7\" or \"failure mode 6\", or words of your own";
+                Err(Fault::new(self.line_of(tree, "cites"), what, expected, fix))
+            }
+            None => Ok(cites),
+        }
     }
 
     fn scale(&self, tree: &DeTable<'_>) -> Result<Option<f64>, Fault> {

@@ -139,3 +139,17 @@ proptest::proptest! {
         let _ = super::read(&format!("{SMALL}\n{tail}"), "x", &memory());
     }
 }
+
+#[test]
+fn citations_are_codes_or_free_words() {
+    let with = |cites: &str| good_or_error(&SMALL.replace("scale = 0.5", &format!("scale = 0.5\ncites = {cites}")));
+    assert_eq!(with("[\"failure mode 6\", \"cc#24179\"]").unwrap().cites, ["failure mode 6", "cc#24179"]);
+    let e = with("[\"failure mode 61\"]").unwrap_err();
+    assert!(e.contains(":5") && e.contains("unknown citation \"failure mode 61\"") && e.contains("did you mean failure mode 6"), "{e}");
+    assert!(with("\"failure mode 6\"").unwrap_err().contains("write cites = ["));
+    assert!(with("[\" \"]").unwrap_err().contains("empty citation"));
+}
+
+fn good_or_error(text: &str) -> Result<Scenario, String> {
+    super::read(text, "s.toml", &memory()).map_err(|e| e.to_string())
+}

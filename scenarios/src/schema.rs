@@ -27,6 +27,9 @@ struct ScenarioFile {
     /// The mistake it stands for.
     #[schemars(default)]
     pitfall: String,
+    /// What it stands for in the sources: codes such as `seeds/003 pitfall 7` and `failure mode 6`, or words of your own.
+    #[schemars(default)]
+    cites: Vec<String>,
     /// `default` means: part of a run without arguments.
     #[schemars(default)]
     tags: Vec<String>,

@@ -46,7 +46,14 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
         }
         What::Scenarios => {
             for s in scenarios::builtin::all()? {
-                let _ = writeln!(out, "{:<24} {:<10} {}", s.id, s.tags.join(","), s.title);
+                let _ = writeln!(out, "{:<28} {:<10} {}", s.id, s.tags.join(","), s.title);
+                for code in &s.cites {
+                    match scenarios::pitfalls::find(code) {
+                        Some(p) => writeln!(out, "{:<39} stands for: {code} ({})", "", p.name),
+                        None => writeln!(out, "{:<39} stands for: {code}", ""),
+                    }
+                    .expect("a string takes everything");
+                }
             }
         }
         What::Models => {
