@@ -8,14 +8,15 @@ use std::process::Stdio;
 
 use common::{Folder, jsonl};
 use ctxbench_reports::FORMATS;
+use ctxbench_scenarios::builtin;
 use serde_json::{Value, json};
 
 const FAST: &str = "run login-bug --strategy reference --strategy codex --strategy opencode --transport direct";
 
-/// First words of the lines of `list …`.
+/// First words of the lines of `list …`; what is set in tells more about the line before.
 fn names(here: &Folder, what: &str) -> Vec<String> {
     let out = here.run(&format!("list {what}")).ok().stdout;
-    out.lines().map(|l| l.split_whitespace().next().unwrap().to_string()).collect()
+    out.lines().filter(|l| !l.starts_with(' ')).map(|l| l.split_whitespace().next().unwrap().to_string()).collect()
 }
 
 #[test]
@@ -37,6 +38,18 @@ fn without_arguments_every_strategy_meets_every_default_scenario() {
         assert_eq!((reference["saved_pct"].parse(), reference["retention_pct"].parse()), (Ok(0.0), Ok(100.0)), "{scenario}");
     }
     out.says(&["ctxbench-out/"]);
+}
+
+#[test]
+fn every_built_in_scenario_answers_as_expected() {
+    let here = Folder::new();
+    let all = builtin::IDS.join(" ");
+    here.run(&format!("run {all} --transport direct --verify")).ok().prints(&["all expected answers were met"]);
+    // What it stands for shows with another window than the model's.
+    let narrow = "--strategy claude-code:auto_compact_window=200000";
+    here.run(&format!("run wrong-window {narrow} --transport direct --verify --out narrow")).ok();
+    let row = here.csv("narrow/summary.csv").remove(0);
+    assert_eq!((row["strategy"].as_str(), row["compactions"] != "0"), ("claude-code:auto_compact_window=200000", true));
 }
 
 #[test]
@@ -100,7 +113,8 @@ fn lists_name_what_there_is_and_show_tells_all_about_one() {
     {
         assert!(strategies.iter().any(|s| s == name), "{name} is not listed");
     }
-    assert_eq!(names(&here, "scenarios"), ["login-bug", "login-bug-tight", "login-bug-marathon"]);
+    assert_eq!(names(&here, "scenarios"), builtin::IDS);
+    here.run("list scenarios").ok().prints(&["stands for: failure mode 1 (compaction loop)", "stands for: seeds/003 pitfall 8 ("]);
     assert!(names(&here, "models").contains(&"claude-sonnet-4-6".to_string()));
     for name in strategies {
         here.run(&format!("show {name}")).ok().prints(&[&name, "sources", "what it does", "Overflow response"]);

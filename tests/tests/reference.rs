@@ -5,7 +5,7 @@ use ctxbench_core::record::{RunRecord, Status};
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::{Options, fill_savings, replay};
-use ctxbench_scenarios::builtin;
+use ctxbench_scenarios::{FaultOn, builtin};
 use ctxbench_strategies::Spec;
 
 fn run(scenario: &str, strategy: &str) -> RunRecord {
@@ -65,23 +65,27 @@ fn the_reference_costs_what_the_closed_formula_says() {
 
 #[test]
 fn the_reference_is_the_hundred_per_cent_row() {
-    for id in ["login-bug", "login-bug-tight", "login-bug-marathon"] {
+    for scenario in builtin::all().unwrap() {
+        let id = scenario.id.as_str();
         let mut runs = [run(id, "reference")];
         fill_savings(&mut runs);
         let [r] = &runs;
-        assert_eq!(r.status, Status::Completed);
+        assert_eq!(r.status, Status::Completed, "{id}");
         assert_eq!(r.summary.prefix_stability, Some(1.0), "{id}");
         assert_eq!(r.summary.saved_pct, Some(0.0), "{id}");
         assert_eq!(r.summary.retention_pct, Some(100.0), "{id}");
-        assert_eq!((r.summary.compactions, r.summary.integrity_failures, r.summary.extra_requests), (0, 0, 0), "{id}");
+        assert_eq!(r.summary.compactions, 0, "{id}");
+        if !scenario.faults.iter().any(|f| f.on == FaultOn::Sample) {
+            assert_eq!((r.summary.integrity_failures, r.summary.extra_requests), (0, 0), "{id}");
+        }
     }
 }
 
 #[test]
 fn keeping_nothing_retains_next_to_nothing() {
-    for id in ["login-bug", "login-bug-tight", "login-bug-marathon"] {
+    for id in builtin::IDS {
         let r = run(id, "keep-nothing");
-        assert!(r.summary.retention_pct.unwrap() < 10.0, "{id}: {:?}", r.summary.retention_pct);
+        assert!(r.summary.retention_pct.unwrap() <= 10.0, "{id}: {:?}", r.summary.retention_pct);
     }
 }
 
