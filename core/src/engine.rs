@@ -233,7 +233,9 @@ impl Engine {
         let before = self.context.blocks().to_vec();
         self.context.set(blocks)?;
         let after = self.context.blocks().to_vec();
-        self.note(Event::Compaction { kind, mechanism, phase, before, after });
+        if before.len() != after.len() || before.iter().zip(&after).any(|(a, b)| a.hash != b.hash) {
+            self.note(Event::Compaction { kind, mechanism, phase, before, after });
+        }
         Ok(())
     }
 

@@ -274,6 +274,14 @@ impl RunRecord {
     }
 }
 
+fn is_nothing(usd: &f64) -> bool {
+    *usd == 0.0
+}
+
+fn is_zero(ms: &Millis) -> bool {
+    *ms == 0
+}
+
 /// One request: the numbers of a trace line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
@@ -302,6 +310,12 @@ pub struct RequestRecord {
     pub context_tokens: u64,
     /// USD.
     pub cost_usd: f64,
+    /// Of this, for a compaction that the provider made inside the request, USD.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub compaction_usd: f64,
+    /// Of the latency, for that compaction, ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub compaction_ms: Millis,
     /// Virtual start, ms.
     pub at_ms: Millis,
     /// Modelled latency, ms.

@@ -29,6 +29,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A name or other text.
     Text,
+    /// Name of a model of the catalogue; a recorded case may use a name of its own.
+    Model,
 }
 
 /// A value of a setting. `Auto` means that the product derives it.
@@ -275,7 +277,7 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
         Kind::Flag => given.parse::<bool>().map(Value::Flag).map_err(|_| "true or false".to_string()),
         Kind::Choice(words) if words.contains(&given) => Ok(Value::Word(given.to_string())),
         Kind::Choice(words) => Err(format!("one of {}", words.join(", "))),
-        Kind::Text => Ok(Value::Word(given.to_string())),
+        Kind::Text | Kind::Model => Ok(Value::Word(given.to_string())),
     }
 }
 

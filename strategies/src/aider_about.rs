@@ -71,7 +71,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Setting {
             name: "weak_model",
-            kind: Kind::Text,
+            kind: Kind::Model,
             default: Default::Auto,
             help: "model of the summary; auto = the cheaper model of the same provider",
             source: "facts/aider-and-anthropic-sdk.md §1.1: models = [weak, main]",

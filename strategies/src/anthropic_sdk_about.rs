@@ -32,7 +32,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Setting {
             name: "model",
-            kind: Kind::Text,
+            kind: Kind::Model,
             default: Default::Auto,
             help: "0.125: model of the summary; auto = the runner's",
             source: "facts/aider-and-anthropic-sdk.md §2.2, CompactionControl.model",

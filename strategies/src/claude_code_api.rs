@@ -247,6 +247,11 @@ impl Strategy for Api {
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        if reply.compaction().is_some()
+            && let Some(ServerEdit::Compact { trigger, .. }) = self.compact
+        {
+            s.trigger("provider_compaction", s.billed_tokens(), trigger);
+        }
         if reply.stop == StopReason::Compaction {
             self.pauses += 1;
             return Flow::Resume;

@@ -15,7 +15,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             name: "auto_compact_limit",
             kind: Kind::Tokens,
             default: Default::Auto,
-            help: "tokens in use from which it compacts; auto = 90 % of the window, which is also the cap",
+            help: "tokens in use from which it compacts; auto = 90 % of the window, which is also the cap (0.63: none by itself, and no cap)",
             source: "facts/codex.md §1.2, model_auto_compact_token_limit",
         },
         Setting {

@@ -75,7 +75,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         },
         Setting {
             name: "model",
-            kind: Kind::Text,
+            kind: Kind::Model,
             default: Default::Auto,
             help: "model of the summary; auto = the session's",
             source: "facts/opencode.md §3.2, agent.compaction.model",

@@ -119,7 +119,7 @@ const SETTINGS: &[Setting] = &[
     ),
     Setting {
         name: "weak_model",
-        kind: Kind::Text,
+        kind: Kind::Model,
         default: Default::Auto,
         help: "model that summarises old history; auto = the session model's cheaper sibling",
         source: "seeds/003 Compaction Strategy, tier 2: weak/editor model",

@@ -291,3 +291,10 @@ fn a_scenario_cannot_show_files_outside_its_folder() {
     let error = ctxbench_scenarios::load(&dir.path().join("inner/scenario.toml").to_string_lossy()).unwrap_err().to_string();
     assert!(error.contains("outside the scenario's folder"), "{error}");
 }
+
+#[test]
+fn a_setting_that_names_a_model_needs_one_that_exists_at_the_same_provider() {
+    let here = Folder::new();
+    refuses(&here, "run login-bug --strategy opencode:model=claude-haiku-4-6", &["opencode", "claude-haiku-4-6", "claude-haiku-4-5"]);
+    refuses(&here, "run login-bug --strategy aider:weak_model=gpt-5.4", &["gpt-5.4", "is not of the provider of claude-sonnet-4-6"]);
+}

@@ -54,3 +54,20 @@ fn a_late_refusal_takes_its_time() {
     let total = |after: u64| row(&fault(after), "none", "direct")["total_ms"].parse::<u64>().unwrap();
     assert_eq!(total(600_000) - total(0), 600_000);
 }
+
+#[test]
+fn a_refusal_put_into_the_providers_mouth_breaks_no_rule_of_the_strategy() {
+    let fault = "[[fault]]\non = \"sample\"\nnth = 3\nstatus = 400\nmessage = \"prompt is too long: 9 tokens > 8 maximum\"\n";
+    let row = row(fault, "none", "direct");
+    assert_eq!((row["provider_overflows"].as_str(), row["integrity_failures"].as_str()), ("1", "0"), "{row:?}");
+}
+
+#[test]
+fn after_an_empty_reply_the_user_asks_to_go_on() {
+    let row = row("[[fault]]\non = \"sample\"\nnth = 3\ntext = \"\"\n", "none", "direct");
+    assert_eq!(
+        (row["status"].as_str(), row["user_interventions"].as_str(), row["extra_requests"].as_str()),
+        ("completed", "1", "1"),
+        "{row:?}"
+    );
+}

@@ -18,6 +18,9 @@ pub struct RecentFile {
 /// a replay has no disk.
 pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
     let mut out: Vec<RecentFile> = Vec::new();
+    if most == 0 {
+        return out;
+    }
     let mut seen = HashSet::new();
     for m in history.messages().iter().rev() {
         for p in m.parts.iter().rev() {

@@ -127,6 +127,7 @@ pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
             Kind::Flag => "true or false".to_string(),
             Kind::Choice(words) => words.join(" | "),
             Kind::Text => "text".to_string(),
+            Kind::Model => "model".to_string(),
         };
         let _ = writeln!(out, "  {}={default}  ({unit})\n      {}\n      from: {}", s.name, s.help, s.source);
     }

@@ -4,8 +4,9 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use ctxbench_core::provider::{self, DEFAULT_MODEL};
+use ctxbench_core::provider::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::session::Entry;
+use ctxbench_core::settings::Kind;
 use ctxbench_harness::mock::Transport;
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::run::{Finished, Plan, results};
@@ -140,6 +141,18 @@ fn remarks(s: &scenarios::Scenario) -> Vec<String> {
     out
 }
 
+/// A setting that names a model must name one of the same provider.
+fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
+    for s in spec.descriptor.settings.iter().filter(|s| matches!(s.kind, Kind::Model)) {
+        let Some(name) = spec.settings.word(s.name) else { continue };
+        let found = provider::find(name).map_err(|e| anyhow::anyhow!("{}: {}: {e}", spec.label(), s.name))?;
+        if found.provider != model.provider {
+            bail!("{}: {name} is not of the provider of {}; a session speaks to one provider", spec.label(), model.name);
+        }
+    }
+    Ok(())
+}
+
 fn plan(args: &Args) -> anyhow::Result<Plan> {
     let specs = if args.strategy.is_empty() {
         Spec::defaults()
@@ -157,6 +170,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         bail!("model `{}` is given twice; leave one out", twice[0]);
     }
     let models = args.model.iter().map(|m| provider::find(m)).collect::<Result<Vec<_>, _>>()?;
+    for (spec, model) in specs.iter().flat_map(|s| models.iter().map(move |m| (s, m))) {
+        own_models(spec, model)?;
+    }
     let summary_model = args.summary_model.as_deref().map(provider::find).transpose()?;
     if let (Some(s), Some(m)) = (summary_model, models.iter().find(|m| summary_model.is_some_and(|s| s.provider != m.provider))) {
         bail!("--summary-model {} is not of the provider of {}; a session speaks to one provider", s.name, m.name);

@@ -112,8 +112,11 @@ fn compactions(events: &[Stamped], t: &mut Tally, model: &Model) -> Vec<Compacti
         let own: Vec<&RequestRecord> =
             t.requests.iter().filter(|r| r.purpose == Purpose::Summary && (from..e.before_request).contains(&r.seq)).collect();
         let waited: Millis = own.iter().filter(|r| r.phase != Some(ctxbench_core::request::Phase::Background)).map(|r| r.latency_ms).sum();
-        // The empty sum of floats is −0.
-        let own_cost: f64 = own.iter().map(|r| r.cost_usd).sum::<f64>() + 0.0;
+        // What the provider did inside a normal request is its own part of that request.
+        let inside = t.requests.iter().filter(|r| r.purpose == Purpose::Sample && (from..e.before_request).contains(&r.seq));
+        let (inside_usd, inside_ms) = inside.fold((0.0, 0), |(usd, ms), r| (usd + r.compaction_usd, ms + r.compaction_ms));
+        let own_cost: f64 = own.iter().map(|r| r.cost_usd).sum::<f64>() + inside_usd;
+        let waited = waited + inside_ms;
         from = e.before_request;
         let (before_tokens, after_tokens) = (total_tokens(before), total_tokens(after));
         let same = ctxbench_core::block::common_prefix(before, after);

@@ -279,6 +279,8 @@ impl Tally {
         let model = provider::find(&request.model).ok();
         let cost_usd = reply.map_or(0.0, |r| model.map_or(0.0, |m| price(m, r)));
         let latency_ms = reply.map_or(0, |r| r.latency_ms);
+        let inside = reply.zip(model).and_then(|(r, m)| provider_compaction(m, r));
+        self.blocked_ms += inside.map_or(0, |c| c.ms);
         if request.purpose == Purpose::Summary && waits {
             self.blocked_ms += latency_ms;
         }
@@ -292,13 +294,15 @@ impl Tally {
             phase: request.phase,
             model: request.model.to_string(),
             step: self.steps_done,
-            extra: matches!(asked, Asked::Neutral | Asked::Reread { .. }),
+            extra: matches!(asked, Asked::Neutral | Asked::Reread { .. } | Asked::Paused),
             input_tokens: billed.prompt(),
             cache_read: billed.cache_read,
             cache_write: billed.cache_write + billed.cache_write_1h,
             output_tokens: billed.output,
             context_tokens: shown,
             cost_usd,
+            compaction_usd: inside.map_or(0.0, |c| c.usd),
+            compaction_ms: inside.map_or(0, |c| c.ms),
             at_ms: at,
             latency_ms,
             common_prefix_tokens: common,
@@ -309,7 +313,9 @@ impl Tally {
             },
         };
         if sample {
-            if result.as_ref().is_err_and(ModelError::is_overflow) {
+            // A refusal that a scenario's fault puts into the provider's mouth is no fault of the strategy.
+            let limit = self.model.input_limit.unwrap_or(self.model.window);
+            if result.as_ref().is_err_and(ModelError::is_overflow) && request.tokens() > limit {
                 let detail = format!("{} tokens in a window of {}", request.tokens(), self.model.window);
                 self.integrity.push(IntegrityFailure { request: seq, rule: "prompt over the window".into(), detail });
             }
@@ -439,6 +445,24 @@ fn at_hand(places: &HashMap<&str, (usize, usize)>, arises: &str, need: &str) -> 
 
 fn price(model: &Model, reply: &Reply) -> f64 {
     provider::cost_of_reply(model, reply).total()
+}
+
+/// A compaction that the provider made inside a reply: what it cost and how long it took by the model's stated latency.
+#[derive(Clone, Copy)]
+struct Inside {
+    usd: f64,
+    ms: Millis,
+}
+
+fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
+    reply.compaction()?;
+    let answered = u64::from(reply.usage.prompt() + reply.usage.output > 0) as usize;
+    let all: Vec<Usage> = provider::iterations(reply).collect();
+    let own = all.first().filter(|_| all.len() > answered)?;
+    let l = model.latency;
+    let fresh = own.input + own.cache_write + own.cache_write_1h;
+    let ms = l.a_ms + l.b_ms * fresh as f64 + l.c_ms * own.cache_read as f64 + l.d_ms * own.output as f64;
+    Some(Inside { usd: provider::cost(model, own).total(), ms: ms.round() as Millis })
 }
 
 /// The newest user message of a view.

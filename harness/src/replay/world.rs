@@ -167,7 +167,10 @@ impl World for ReplayWorld {
         // What was done while waiting may have taken longer than the wait.
         let arrives = self.due().unwrap_or(0).max(self.now);
         self.due = None;
-        if std::mem::take(&mut self.failed) && !self.steps.is_empty() {
+        // The turn failed, or ended with less said than was recorded: the user asks to go on.
+        let failed = std::mem::take(&mut self.failed);
+        if !self.steps.is_empty() {
+            self.failures += u32::from(!failed);
             if self.failures >= MOST_FAILURES {
                 self.over = true;
                 return None;
@@ -209,7 +212,7 @@ impl World for ReplayWorld {
         let paused = request.purpose == Purpose::Sample && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
         let asked = if paused { Asked::Paused } else { asked };
         let started = self.now;
-        self.now += result.as_ref().map_or(late_ms, |r| r.latency_ms);
+        self.now = self.now.saturating_add(result.as_ref().map_or(late_ms, |r| r.latency_ms));
         self.with(|t| t.request(request, &result, &asked, started, true));
         if request.purpose == Purpose::Sample && result.is_ok() {
             self.asked = Some(asked);

@@ -91,8 +91,8 @@ impl Reader<'_> {
                     let what = format!("a fault with {answers} answers");
                     return Err(Fault::new(line, what, "exactly one of \"status\", \"text\", \"tokens\"", "say what the provider does"));
                 }
-                if fault.nth == 0 || fault.status.is_some_and(|s| !(400..600).contains(&s)) {
-                    let expected = "\"nth\" from 1, \"status\" from 400 to 599";
+                if fault.nth == 0 || fault.times == 0 || fault.status.is_some_and(|s| !(400..600).contains(&s)) {
+                    let expected = "\"nth\" and \"times\" from 1, \"status\" from 400 to 599";
                     return Err(Fault::new(line, "a fault out of range", expected, "correct the number"));
                 }
                 Ok(fault)
