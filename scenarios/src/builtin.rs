@@ -64,6 +64,15 @@ pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     Ok(scenario::read(&text, &file, &beside)?)
 }
 
+/// A session made by rule, for scenarios that extend it as `generated:NAME`; `None` if `name` is no such name.
+pub(crate) fn generated(name: &str) -> Option<Result<Scenario, LoadError>> {
+    let id = name.strip_prefix("generated:")?;
+    Some(match marathon::generated_jsonl(id) {
+        Some(text) => jsonl::read(text.as_bytes(), name).map(Scenario::of_session).map_err(LoadError::from),
+        None => Err(LoadError::NoSuchName { name: name.to_string(), hint: nearest::hint(id, &marathon::generated_ids()) }),
+    })
+}
+
 fn marathon_scenario() -> Result<Scenario, LoadError> {
     let mut out = Scenario::of_session(jsonl::read(marathon::session_jsonl().as_bytes(), MARATHON)?);
     out.tags = vec!["default".to_string()];
@@ -93,7 +102,7 @@ impl Beside for Embedded<'_> {
         if name == self.folder {
             return Err((format!("{name:?} extends itself"), "extend another scenario".to_string()));
         }
-        by_id(name).map_err(|e| match e {
+        generated(name).unwrap_or_else(|| by_id(name)).map_err(|e| match e {
             LoadError::NoSuchName { hint, .. } => (format!("no built-in scenario is called {name:?}"), hint),
             other => (format!("cannot extend {name:?}: {other}"), "correct that scenario first".to_string()),
         })

@@ -114,6 +114,9 @@ impl Beside for OnDisk<'_> {
     }
 
     fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
+        if let Some(made) = builtin::generated(name) {
+            return made.map_err(|e| (e.to_string(), "extend another scenario".to_string()));
+        }
         if builtin::IDS.contains(&name) {
             return builtin::by_id(name).map_err(|e| (e.to_string(), "use another scenario".to_string()));
         }

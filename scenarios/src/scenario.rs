@@ -146,7 +146,8 @@ impl Reader<'_> {
             scale: self.scale(&tree)?.unwrap_or(base.scale),
             expect: self.expect(text, &tree, Expect::default())?,
             session: loaded.session,
-            faults: base.faults.into_iter().chain(self.faults(&tree)?).collect(),
+            // The first fault that hits decides, so that a scenario can change what its base disturbs.
+            faults: self.faults(&tree)?.into_iter().chain(base.faults).collect(),
             warnings: loaded.warnings,
         })
     }

@@ -15,6 +15,9 @@ mod out_ops;
 mod out_tests;
 mod outputs;
 mod rng;
+mod rounds;
+#[cfg(test)]
+mod rounds_tests;
 mod script;
 mod template;
 #[cfg(test)]
@@ -36,20 +39,34 @@ const STORY: [&str; 4] = [
 
 /// The session `login-bug-marathon` as JSON lines; the same bytes on every call.
 pub fn session_jsonl() -> String {
-    let mut builder = Builder::new();
-    builder.line(
-        Object::new()
-            .with("type", "session")
-            .with("version", 1)
-            .with("id", "login-bug-marathon")
-            .with("title", "A login bug and the long day after it")
-            .with("context_window", 200_000),
-    );
-    builder.line(Object::new().with("type", "system").with("text", SYSTEM.trim_end()));
-    builder.line(Object::new().with("type", "tools").with_raw("definitions", &tools::definitions()));
-    builder.line(Object::new().with("type", "memory").with("path", "AGENTS.md").with("text", MEMORY.trim_end()));
+    let mut builder = begun("login-bug-marathon", "A login bug and the long day after it", 200_000);
     for part in STORY {
         builder.play(script::parse(part));
     }
     builder.finish()
+}
+
+/// A session made by rule (`rounds::PLANS`) as JSON lines, if there is one of that name; the same bytes on every call.
+pub fn generated_jsonl(id: &str) -> Option<String> {
+    let plan = rounds::PLANS.iter().find(|plan| plan.id == id)?;
+    let mut builder = begun(plan.id, plan.title, plan.window);
+    builder.play(plan.blocks());
+    Some(builder.finish())
+}
+
+/// Ids of the sessions made by rule.
+pub fn generated_ids() -> Vec<&'static str> {
+    rounds::PLANS.iter().map(|plan| plan.id).collect()
+}
+
+/// A session of the shop with its header, system prompt, tools and memory.
+fn begun(id: &str, title: &str, window: u64) -> Builder {
+    let mut builder = Builder::new();
+    builder.line(
+        Object::new().with("type", "session").with("version", 1).with("id", id).with("title", title).with("context_window", window),
+    );
+    builder.line(Object::new().with("type", "system").with("text", SYSTEM.trim_end()));
+    builder.line(Object::new().with("type", "tools").with_raw("definitions", &tools::definitions()));
+    builder.line(Object::new().with("type", "memory").with("path", "AGENTS.md").with("text", MEMORY.trim_end()));
+    builder
 }
