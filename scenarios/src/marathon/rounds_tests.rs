@@ -85,3 +85,9 @@ fn facts_stand_where_they_arise_and_are_asked_for_later() {
         assert_eq!(limits.iter().filter(|f| f.superseded_by.is_none()).count(), 1, "one limit is the last");
     }
 }
+#[test]
+fn temporary_dump() {
+    for plan in PLANS {
+        std::fs::write(format!("/tmp/scenb-x/{}.jsonl", plan.id), generated_jsonl(plan.id).unwrap()).unwrap();
+    }
+}
