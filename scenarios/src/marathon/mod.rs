@@ -62,9 +62,8 @@ pub fn generated_ids() -> Vec<&'static str> {
 /// A session of the shop with its header, system prompt, tools and memory.
 fn begun(id: &str, title: &str, window: u64) -> Builder {
     let mut builder = Builder::new();
-    builder.line(
-        Object::new().with("type", "session").with("version", 1).with("id", id).with("title", title).with("context_window", window),
-    );
+    builder
+        .line(Object::new().with("type", "session").with("version", 1).with("id", id).with("title", title).with("context_window", window));
     builder.line(Object::new().with("type", "system").with("text", SYSTEM.trim_end()));
     builder.line(Object::new().with("type", "tools").with_raw("definitions", &tools::definitions()));
     builder.line(Object::new().with("type", "memory").with("path", "AGENTS.md").with("text", MEMORY.trim_end()));

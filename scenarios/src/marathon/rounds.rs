@@ -86,7 +86,9 @@ impl Plan {
         let verb = words(&entity.verbs[turn % entity.verbs.len()]);
         let noun = words(&entity.name);
         let ask = match turn % 4 {
-            0 => format!("{ticket}: two customers wrote that \"{verb}\" does nothing on a {noun} since the last release. Find out why, please."),
+            0 => format!(
+                "{ticket}: two customers wrote that \"{verb}\" does nothing on a {noun} since the last release. Find out why, please."
+            ),
             1 => format!("Next is {ticket}: let staff {verb} a {noun} from the list, with a reason. Look at what is there first."),
             2 => format!("{ticket} please: \"{verb}\" of a {noun} takes seconds on staging. I want to know what it waits for."),
             _ => format!("Then {ticket}. The nightly job stops when it should {verb} a {noun}; the job log and the rows should tell."),
@@ -95,7 +97,11 @@ impl Plan {
         let mut text = ask;
         let mut facts = Vec::new();
         if turn == 1 {
-            text = format!("We prepare release train {} this week, and all tickets of today go into it. One rule for the whole day: nothing is written to the replica {}, not even a temporary table. {text}", self.train(), self.replica());
+            text = format!(
+                "We prepare release train {} this week, and all tickets of today go into it. One rule for the whole day: nothing is written to the replica {}, not even a temporary table. {text}",
+                self.train(),
+                self.replica()
+            );
             let reports: Vec<String> = (1..=self.turns).filter(|t| self.is_report(*t)).map(turn_label).collect();
             facts.push(fact("train", "goal", reports.clone(), &[self.train()]));
             facts.push(fact("replica", "constraint", reports, &[self.replica()]));
@@ -124,7 +130,10 @@ impl Plan {
             }
         }
         let path = format!("docs/changes/{}.md", ticket.to_lowercase());
-        out.push(Block::Say { label: None, text: format!("The cause is clear, the change to {noun} is small. I write it down for the train.") });
+        out.push(Block::Say {
+            label: None,
+            text: format!("The cause is clear, the change to {noun} is small. I write it down for the train."),
+        });
         out.push(Block::Call(Call {
             tool: "write".into(),
             failed: false,
@@ -136,7 +145,10 @@ impl Plan {
             out.push(Block::Fact(fact(&format!("t{turn}"), "artifact", self.next_report(turn), &[path])));
         }
         let end = if kind == Place::Answer { format!(" {}", said.sentence) } else { String::new() };
-        out.push(Block::Say { label: None, text: format!("Done: the {noun} service checks the state first, and a test covers {verb}.{end}") });
+        out.push(Block::Say {
+            label: None,
+            text: format!("Done: the {noun} service checks the state first, and a test covers {verb}.{end}"),
+        });
         if kind == Place::Answer {
             out.push(Block::Fact(note(said.kind)));
         }
@@ -157,7 +169,9 @@ impl Plan {
         out.push(Block::Fact(note));
         out.push(Block::Say {
             label: None,
-            text: format!("Report {number} is on the page: every ticket since the last one with its outcome, the rule and the limit. All tests pass."),
+            text: format!(
+                "Report {number} is on the page: every ticket since the last one with its outcome, the rule and the limit. All tests pass."
+            ),
         });
     }
 
@@ -224,8 +238,16 @@ fn call(look: &str, lines: usize, entity: &Entity, mark: &str, extra: &str) -> C
     let (tool, args, order) = match look {
         "log" => ("logs", format!("shop-api 15m {}:{mark}:{lines}", entity.name), format!("log {lines}")),
         "spans" => ("logs", format!("tracing 15m {}:{mark}", entity.name), format!("spans {lines}")),
-        "rows" => ("sql", format!("SELECT * FROM {} ORDER BY updated_at DESC LIMIT {lines} -- {mark}", entity.table), format!("rows {} {lines}", entity.name)),
-        "json" => ("http", format!("GET http://localhost:3000/v2/{}?limit={lines}&trace={mark}", entity.folder()), format!("json {} {lines}", entity.name)),
+        "rows" => (
+            "sql",
+            format!("SELECT * FROM {} ORDER BY updated_at DESC LIMIT {lines} -- {mark}", entity.table),
+            format!("rows {} {lines}", entity.name),
+        ),
+        "json" => (
+            "http",
+            format!("GET http://localhost:3000/v2/{}?limit={lines}&trace={mark}", entity.folder()),
+            format!("json {} {lines}", entity.name),
+        ),
         "ci" => ("bash", format!("ci-log show --last {lines} --ticket {mark}"), format!("ci {lines}")),
         _ => ("bash", format!("git log --format=short -n {lines} -- src/{} # {mark}", entity.folder()), format!("gitlog {lines}")),
     };
