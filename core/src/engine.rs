@@ -222,7 +222,7 @@ impl Engine {
         self.note(Event::Trigger { check, believed, billed, limit });
     }
 
-    /// Shows these blocks from now on and notes the compaction. Nothing is noted when nothing changes.
+    /// Shows these blocks from now on and notes the compaction. An edit that changes nothing is none; a summary was asked for and paid either way.
     pub fn compacted(
         &mut self,
         kind: CompactionKind,
@@ -233,7 +233,8 @@ impl Engine {
         let before = self.context.blocks().to_vec();
         self.context.set(blocks)?;
         let after = self.context.blocks().to_vec();
-        if before.len() != after.len() || before.iter().zip(&after).any(|(a, b)| a.hash != b.hash) {
+        let changed = before.len() != after.len() || before.iter().zip(&after).any(|(a, b)| a.hash != b.hash);
+        if changed || kind == CompactionKind::Summarise {
             self.note(Event::Compaction { kind, mechanism, phase, before, after });
         }
         Ok(())

@@ -27,7 +27,7 @@ impl SplitMix64 {
 
     /// A number in `0..bound`, by multiplication: the bias is below `bound / 2^64`. 0 for a bound of 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.bits()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 }
 

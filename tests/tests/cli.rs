@@ -44,7 +44,7 @@ fn without_arguments_every_strategy_meets_every_default_scenario() {
 fn every_built_in_scenario_answers_as_expected() {
     let here = Folder::new();
     let all = builtin::IDS.join(" ");
-    here.run(&format!("run {all} --transport direct --verify")).ok().prints(&["all expected answers were met"]);
+    here.run(&format!("run {all} --transport direct --verify")).ok().says(&["all expected answers were met"]);
     // What it stands for shows with another window than the model's.
     let narrow = "--strategy claude-code:auto_compact_window=200000";
     here.run(&format!("run wrong-window {narrow} --transport direct --verify --out narrow")).ok();
