@@ -15,6 +15,7 @@ use ctxbench_core::request::{Phase, Reply, ReplyPart, Request, StopReason};
 use ctxbench_core::strategy::{Flow, Strategy};
 
 use crate::anthropic_sdk_described::Described;
+use crate::anthropic_sdk_errors::Raised;
 use crate::anthropic_sdk_runner::Runner;
 
 pub use crate::anthropic_sdk_about::DESCRIPTOR;
@@ -125,7 +126,7 @@ impl Strategy for AnthropicSdk {
         };
         let texts = match self.texts(&summary) {
             Ok(texts) => texts,
-            Err(e) => return Flow::FailTurn(e.into()),
+            Err(e) => return Flow::FailTurn(e.to_string()),
         };
         let (mut shown, block) = only(s, texts.concat().into());
         shown.extend(texts.into_iter().map(|t| {
@@ -168,7 +169,7 @@ impl AnthropicSdk {
     }
 
     /// Python uses the first block, which must be text; TypeScript uses all.
-    fn texts(&self, summary: &Reply) -> Result<Vec<Arc<str>>, &'static str> {
+    fn texts(&self, summary: &Reply) -> Result<Vec<Arc<str>>, Raised> {
         let text = |p: &ReplyPart| match p {
             ReplyPart::Text(t) => Some(t.clone()),
             _ => None,
@@ -178,8 +179,8 @@ impl AnthropicSdk {
         }
         match summary.parts.first().map(text) {
             Some(Some(t)) => Ok(vec![t]),
-            Some(None) => Err("the summary does not begin with a text block"),
-            None => Err("the summary is empty"),
+            Some(None) => Err(Raised::SummaryNotText),
+            None => Err(Raised::SummaryEmpty),
         }
     }
 }

@@ -21,6 +21,7 @@ use ctxbench_core::strategy::{Flow, Strategy, is_system};
 use serde_json::{Map, Value};
 
 use crate::anthropic_sdk::{Iterations, admit};
+use crate::anthropic_sdk_errors::Raised;
 
 /// Where the provider's thread stands.
 struct Held {
@@ -110,7 +111,7 @@ impl Runner {
         let kinds = given.into_iter().flatten().filter_map(|e| e["type"].as_str());
         let compacts = kinds.into_iter().any(|k| k.starts_with("compact_"));
         if compacts || self.edits.iter().any(|e| matches!(e, ServerEdit::Compact { .. })) {
-            return Err("a compaction cannot be asked for while context_management compacts".into());
+            return Err(Raised::CompactionBesideEdit.to_string());
         }
         Ok(())
     }
@@ -149,7 +150,7 @@ impl Runner {
         while let Some(act) = s.world().caller().await {
             // Asking again while it runs changes nothing.
             if let CallerAct::Append { .. } = act {
-                return Err("messages cannot be changed while the conversation is compacted".into());
+                return Err(Raised::ChangedWhileCompacted.to_string());
             }
         }
         let Some(summary) = reply.compaction().filter(|c| !c.is_empty()).cloned() else { return Ok(()) };
@@ -205,7 +206,7 @@ impl Strategy for Runner {
         self.limit.begin();
         self.paused = false;
         if s.fixed.params.get("compaction").is_some_and(|c| !c.is_null()) {
-            return Flow::FailTurn("every request would compact: ask for a compaction before the next turn instead".into());
+            return Flow::FailTurn(Raised::CompactionOfEveryRequest.to_string());
         }
         Flow::Proceed
     }

@@ -11,6 +11,7 @@ pub mod aider_summary;
 mod anthropic_sdk;
 mod anthropic_sdk_about;
 mod anthropic_sdk_described;
+pub mod anthropic_sdk_errors;
 mod anthropic_sdk_runner;
 #[cfg(test)]
 mod anthropic_sdk_tests;

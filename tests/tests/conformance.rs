@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use ctxbench_harness::conform::{Case, replay};
+use ctxbench_harness::conform::{Case, CaseError, Difference, function_file, replay};
+use serde_json::{Value, json};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/conformance").join(name)
@@ -55,34 +56,114 @@ fn every_recorded_session_is_replayed_request_for_request() {
 }
 
 /// A case changed in one place, and what must be said of it.
-fn corrupted(change: impl FnOnce(&mut serde_json::Value)) -> String {
-    corrupted_case("codex/0.169.0/a_midturn.json", change)
+fn corrupted(change: impl FnOnce(&mut Value)) -> String {
+    corrupted_case(CODEX, change)
+}
+
+const CODEX: &str = "codex/0.169.0/a_midturn.json";
+const OPENCODE: &str = "opencode/1.18.33/s1_toolloop.json";
+const SDK: &str = "anthropic-sdk/python-0.125.0/cross_on_tool_use.json";
+const SDK_ERROR: &str = "anthropic-sdk/python-0.125.0/summary_http_400.json";
+const SDK_RAISED: &str = "anthropic-sdk/python-0.125.0/summary_starts_with_thinking_error.json";
+const SDK_NEW: &str = "anthropic-sdk/python-2.12.0/compact_before_next_turn_after_tool.json";
+
+fn load(name: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(data(name)).unwrap()).unwrap()
+}
+
+fn verdict(v: &Value) -> Result<Option<Difference>, CaseError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    Case::parse(&v.to_string(), "corrupted").and_then(|case| runtime.block_on(replay(&case))).map(|v| v.difference)
+}
+
+/// What differs, or what cannot be read and why.
+fn corrupted_case(name: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut v = load(name);
+    change(&mut v);
+    match verdict(&v) {
+        Ok(difference) => difference.map(|d| d.what).expect("a corrupted case must not pass"),
+        Err(e) => e.to_string(),
+    }
+}
+
+/// Removes a member or an element.
+fn remove(v: &mut Value, at: &str) {
+    let (parent, name) = at.rsplit_once('/').unwrap();
+    match v.pointer_mut(parent).unwrap() {
+        Value::Object(o) => drop(o.remove(name).unwrap()),
+        Value::Array(list) => drop(list.remove(name.parse().unwrap())),
+        other => panic!("{at} is in {other}"),
+    }
+}
+
+/// Puts a value in its place, new or changed.
+fn put(v: &mut Value, at: &str, value: Value) {
+    let (parent, name) = at.rsplit_once('/').unwrap();
+    match v.pointer_mut(parent).unwrap() {
+        Value::Object(o) => drop(o.insert(name.into(), value)),
+        Value::Array(list) => list[name.parse::<usize>().unwrap()] = value,
+        other => panic!("{at} is in {other}"),
+    }
 }
 
 #[test]
 fn a_wrong_outcome_is_refused() {
-    let case = "anthropic-sdk/python-0.125.0/cross_on_tool_use.json";
-    assert_eq!(corrupted_case(case, |v| v["outcome"]["requests"] = 3.into()), "outcome: requests");
-    assert_eq!(
-        corrupted_case(case, |v| v["outcome"]["tool_calls_executed"] = serde_json::json!(["f2.txt"])),
-        "outcome: tool_calls_executed"
-    );
-    assert_eq!(corrupted_case(case, |v| v["outcome"]["final"] = serde_json::json!(["Other words."])), "outcome: final");
-    assert_eq!(corrupted_case(case, |v| v["outcome"]["error"] = "http_400".into()), "outcome: error");
-    let case = "anthropic-sdk/python-0.125.0/summary_http_400.json";
-    assert_eq!(corrupted_case(case, |v| v["outcome"]["error"] = "http_500".into()), "outcome: error");
-    assert_eq!(corrupted_case(case, |v| drop(v["outcome"].as_object_mut().unwrap().remove("error"))), "outcome: error");
+    assert_eq!(corrupted_case(SDK, |v| v["outcome"]["requests"] = 3.into()), "outcome: requests");
+    assert_eq!(corrupted_case(SDK, |v| v["outcome"]["tool_calls_executed"] = json!(["f2.txt"])), "outcome: tool_calls_executed");
+    assert_eq!(corrupted_case(SDK, |v| v["outcome"]["final"] = json!(["Other words."])), "outcome: final");
+    assert_eq!(corrupted_case(SDK, |v| (remove(v, "/outcome/final"), put(v, "/outcome/error", json!("http_400"))).1), "outcome: error");
+    for (case, names) in [
+        (SDK_ERROR, ["http_500", "zork", "unexpected_summary_content", "ValueError"]),
+        (SDK_RAISED, ["http_400", "zork", "IndexError", "stream_ended_early"]),
+    ] {
+        for name in names {
+            assert_eq!(corrupted_case(case, |v| v["outcome"]["error"] = name.into()), "outcome: error", "{name}");
+        }
+        // Neither last words nor an error; the words of the reply before the error in its place.
+        assert!(corrupted_case(case, |v| remove(v, "/outcome/error")).starts_with("outcome: expected exactly one of final, error"));
+        let words = |v: &mut Value| (remove(v, "/outcome/error"), put(v, "/outcome/final", json!([]))).1;
+        assert_eq!(corrupted_case(case, words), "outcome: error");
+    }
+    for case in [SDK, SDK_ERROR, SDK_NEW] {
+        assert!(corrupted_case(case, |v| remove(v, "/outcome")).contains("outcome: expected an object"));
+        assert!(corrupted_case(case, |v| put(v, "/outcome/zork", json!(1))).contains("unknown member `zork`"));
+        assert!(corrupted_case(case, |v| put(v, "/outcome/requests", json!(-1))).contains("outcome.requests"));
+        assert!(corrupted_case(case, |v| remove(v, "/outcome/tool_calls_executed")).contains("outcome.tool_calls_executed"));
+    }
 }
 
-fn corrupted_case(name: &str, change: impl FnOnce(&mut serde_json::Value)) -> String {
-    let text = std::fs::read_to_string(data(name)).unwrap();
-    let mut v: serde_json::Value = serde_json::from_str(&text).unwrap();
-    change(&mut v);
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let outcome = Case::parse(&v.to_string(), "corrupted").and_then(|case| runtime.block_on(replay(&case)));
-    match outcome {
-        Ok(verdict) => verdict.difference.map(|d| d.what).expect("a corrupted case must not pass"),
-        Err(e) => e.to_string(),
+/// The classes follow from the way a run ends: HTTP errors of either request by their status, a broken connection by its code, what the
+/// library raises itself by what is wrong or by the exception (facts/aider-and-anthropic-sdk.md §2.2).
+#[test]
+fn error_classes_that_no_case_has_are_told_apart() {
+    let with = |case: &str, change: &dyn Fn(&mut Value), class: &str| {
+        let mut v = load(case);
+        change(&mut v);
+        v["outcome"]["error"] = class.into();
+        verdict(&v).unwrap().map(|d| d.what)
+    };
+    let cases: &[(&str, &dyn Fn(&mut Value), &str)] = &[
+        (SDK_ERROR, &|v| v["events"][2]["status"] = 529.into(), "http_529"),
+        (SDK_ERROR, &|v| v["events"][2] = json!({"type": "error", "on": "summary", "code": "stream_ended_early"}), "stream_ended_early"),
+        (SDK_RAISED, &|_| {}, "ValueError"),
+        (SDK_RAISED, &|v| v["events"][2]["blocks"] = json!([]), "IndexError"),
+        // The request fails that the model itself was asked with: there is no second one.
+        (
+            SDK_ERROR,
+            &|v| {
+                remove(v, "/events/2");
+                remove(v, "/requests/1");
+                v["events"][1] = json!({"type": "error", "on": "sample", "status": 401, "code": "authentication_error"});
+                v["outcome"]["requests"] = 1.into();
+            },
+            "http_401",
+        ),
+    ];
+    for (case, change, class) in cases {
+        assert_eq!(with(case, change, class), None, "{class}");
+        for (_, _, other) in cases.iter().filter(|c| c.2 != *class) {
+            assert_eq!(with(case, change, other).as_deref(), Some("outcome: error"), "{class} taken for {other}");
+        }
     }
 }
 
@@ -94,9 +175,210 @@ fn a_corrupted_case_is_refused() {
     assert_eq!(corrupted(|v| v["requests"][2]["phase"] = "pre_turn".into()), "phase");
     assert_eq!(corrupted(|v| v["requests"][2]["tokens_after"] = 1.into()), "tokens_after");
     assert_eq!(corrupted(|v| drop(v["requests"].as_array_mut().unwrap().pop())), "number of requests");
-    assert_eq!(corrupted(|v| v["requests"].as_array_mut().unwrap().push(serde_json::json!({"purpose": "sample", "items": []}))), "request");
+    let more = json!({"purpose": "sample", "tools": true, "items": []});
+    assert_eq!(corrupted(|v| v["requests"].as_array_mut().unwrap().push(more)), "request");
     assert_eq!(corrupted(|v| drop(v["requests"][0]["items"].as_array_mut().unwrap().pop())), "item");
-    assert_eq!(corrupted(|v| v["events"].as_array_mut().unwrap().push(serde_json::json!({"type": "reply", "text": "x"}))), "events");
-    assert_eq!(corrupted(|v| v["events"].as_array_mut().unwrap().push(serde_json::json!({"type": "surprise"}))), "events");
-    assert!(corrupted(|v| v["settings"]["surprise"] = 1.into()).contains("surprise"), "an unknown setting");
+    let reply = json!({"type": "reply", "text": "x", "usage": {"input_tokens": 1}});
+    assert_eq!(corrupted(|v| v["events"].as_array_mut().unwrap().push(reply)), "events");
+    for list in ["events", "requests"] {
+        assert!(corrupted(|v| v[list] = json!([])).starts_with(&format!("{list}: expected at least one")));
+    }
+}
+
+#[test]
+fn a_request_without_an_answer_is_refused() {
+    let all = ["codex/0.63.0/probe.json", "codex/0.104.0/probe.json", CODEX, OPENCODE, "opencode/1.3.2/s1_toolloop.json", SDK, SDK_NEW];
+    for case in all {
+        let last = |v: &mut Value| {
+            let events = v["events"].as_array_mut().unwrap();
+            let at = events.iter().rposition(|e| e["type"] == "reply").unwrap();
+            events.truncate(at);
+        };
+        assert_eq!(corrupted_case(case, last), "events", "{case}");
+    }
+}
+
+/// Of these members each stands in the named place of its case.
+const OBJECTS: &[(&str, &[&str])] = &[
+    (CODEX, &["", "/settings", "/settings/tool_output_policy", "/constants", "/fixed/0", "/fixed/1", "/events/0", "/events/1"]),
+    (CODEX, &["/events/1/usage", "/events/1/calls/0", "/requests/0", "/requests/2", "/requests/0/items/0", "/requests/0/items/3"]),
+    (OPENCODE, &["/settings/model", "/settings/compaction", "/constants/marker", "/events/1/usage", "/events/1/calls/0", "/requests/0"]),
+    (SDK, &["/settings/compaction_control", "/constants", "/events/1/usage", "/outcome", "/requests/0/items/0"]),
+    (SDK_NEW, &["/events/0", "/events/1", "/requests/0"]),
+    (SDK_RAISED, &["/events/2/blocks/0", "/events/2/blocks/1"]),
+    (SDK_ERROR, &["/events/2"]),
+    ("opencode/1.18.33/s15_image_overflow.json", &["/events/1", "/events/2/parts/0"]),
+];
+
+#[test]
+fn members_that_are_not_known_are_refused_everywhere() {
+    for (case, places) in OBJECTS {
+        for at in *places {
+            if load(case).pointer(at).is_none_or(|o| !o.is_object()) {
+                panic!("{case} has no object at {at}");
+            }
+            let said = corrupted_case(case, |v| put(v, &format!("{at}/zork"), json!(1)));
+            assert!(said.contains("zork") && (said.contains("unknown")), "{case} {at}: {said}");
+        }
+    }
+    assert!(corrupted(|v| v["events"].as_array_mut().unwrap().push(json!({"type": "surprise"}))).contains("surprise"));
+    assert!(corrupted(|v| v["fixed"].as_array_mut().unwrap().push(json!({"kind": "surprise"}))).contains("surprise"));
+    assert!(corrupted(|v| v["not_compared"] = json!(["items"])).contains("not_compared"));
+}
+
+#[test]
+fn numbers_of_the_wrong_type_are_refused_with_their_place() {
+    let places = [
+        (CODEX, "/settings/context_window"),
+        ("codex/0.63.0/probe.json", "/settings/context_window"),
+        (CODEX, "/settings/auto_compact_token_limit"),
+        (CODEX, "/settings/request_max_retries"),
+        (CODEX, "/settings/tool_output_policy/bytes"),
+        (CODEX, "/constants/summary_prompt_bytes"),
+        (CODEX, "/fixed/0/bytes"),
+        (CODEX, "/fixed/0/estimate_bytes"),
+        (CODEX, "/events/1/usage/input_tokens"),
+        (CODEX, "/events/1/usage/output_tokens"),
+        (CODEX, "/events/1/usage/total_tokens"),
+        (CODEX, "/events/1/calls/0/output_bytes"),
+        (CODEX, "/requests/0/items/0/bytes"),
+        (CODEX, "/requests/0/items/3/bytes"),
+        (OPENCODE, "/settings/model/context"),
+        (OPENCODE, "/settings/model/output"),
+        (OPENCODE, "/constants/marker/bytes"),
+        (OPENCODE, "/events/1/usage/prompt_tokens"),
+        (OPENCODE, "/requests/0/max_tokens"),
+        (OPENCODE, "/requests/0/items/0/msg"),
+        (SDK, "/settings/max_tokens"),
+        (SDK, "/settings/compaction_control/context_token_threshold"),
+        (SDK, "/events/1/usage/cache_read_input_tokens"),
+        (SDK_ERROR, "/events/2/status"),
+    ];
+    for (case, at) in places {
+        assert!(load(case).pointer(at).is_some(), "{case} {at}");
+        for wrong in [json!(-1), json!("abc"), json!("12"), json!(1.5), json!(true), json!(u64::MAX)] {
+            let said = corrupted_case(case, |v| put(v, at, wrong.clone()));
+            let name = at.rsplit('/').next().unwrap();
+            assert!(said.contains(name) && said.contains("expected"), "{case} {at} = {wrong}: {said}");
+            assert!(said.contains(wrong.to_string().trim_matches('"')), "{case} {at} = {wrong}: {said}");
+        }
+    }
+    for (case, at, wrong) in [
+        (CODEX, "/requests/0/tools", json!(1)),
+        (CODEX, "/settings/tool_output_policy", json!({})),
+        (CODEX, "/fixed/1/bytes", json!([])),
+        (CODEX, "/events/0/text", json!(7)),
+        (SDK, "/settings/compaction_control/enabled", json!("yes")),
+        (OPENCODE, "/settings/wire", json!("telegraph")),
+    ] {
+        let said = corrupted_case(case, |v| put(v, at, wrong));
+        assert!(said.contains("expected"), "{case} {at}: {said}");
+    }
+}
+
+/// Facts that stand beside a text must fit it, and only texts of the program may be left out.
+#[test]
+fn facts_that_contradict_each_other_are_refused() {
+    assert!(corrupted(|v| v["events"][1]["calls"][0]["output_bytes"] = 1.into()).contains("output_bytes"));
+    let left_out = |v: &mut Value| {
+        remove(v, "/requests/0/items/3/text");
+        put(v, "/requests/0/items/3/constant", json!(true));
+    };
+    assert!(corrupted(left_out).contains("constant"), "the user's words are compared");
+    let (i, k) = summary_prompt(&load(OPENCODE));
+    let item = format!("/requests/{i}/items/{k}");
+    for (at, value) in [("constant_bytes", 1), ("transcript/bytes", 1), ("transcript/parts/0/bytes", 1)] {
+        assert!(corrupted_case(OPENCODE, |v| put(v, &format!("{item}/{at}"), json!(value))).contains("bytes"), "{at}");
+    }
+    assert_eq!(corrupted_case(OPENCODE, |v| put(v, &format!("{item}/transcript/parts/1/sha256"), json!("00"))), "sha256");
+    let image = "opencode/1.18.33/s15_image_overflow.json";
+    let mut media = None;
+    for (i, r) in load(image)["requests"].as_array().unwrap().iter().enumerate() {
+        for (k, item) in r["items"].as_array().unwrap().iter().enumerate() {
+            let parts = item["parts"].as_array().into_iter().flatten();
+            media = media.or_else(|| {
+                parts.clone().position(|p| p.get("media").is_some()).map(|p| format!("/requests/{i}/items/{k}/parts/{p}/media"))
+            });
+        }
+    }
+    assert_eq!(corrupted_case(image, |v| put(v, &media.unwrap(), json!("image/gif"))), "media");
+}
+
+/// Request and item of the first transcript.
+fn summary_prompt(v: &Value) -> (usize, usize) {
+    let requests = v["requests"].as_array().unwrap();
+    let found = requests.iter().enumerate().find_map(|(i, r)| {
+        let k = r["items"].as_array().unwrap().iter().position(|item| item.get("transcript").is_some())?;
+        Some((i, k))
+    });
+    found.unwrap()
+}
+
+#[test]
+fn texts_beyond_every_bound_are_refused_and_not_made() {
+    let huge = 1_000_000_000_000_u64;
+    for text in [
+        json!({"repeat": "a", "times": huge}),
+        json!({"repeat": "abc", "times": u64::MAX}),
+        json!({"lines_from": {"format": "{n}", "from": 0, "to": huge}}),
+        json!({"concat": [{"repeat": "a", "times": 60 << 20}, {"repeat": "a", "times": 60 << 20}]}),
+        json!({"slice": {"repeat": "a", "times": huge}, "start": 0, "end": 1}),
+    ] {
+        let said = corrupted(|v| v["events"][0]["text"] = text.clone());
+        assert!(said.contains("events[0].text") && said.contains("at most"), "{text}: {said}");
+    }
+    for at in ["/constants/summary_prompt_bytes", "/fixed/0/bytes", "/fixed/2/count"] {
+        let tools = load(CODEX)["fixed"].as_array().unwrap().iter().position(|f| f["kind"] == "tools").unwrap();
+        let at = at.replace("/fixed/2/count", &format!("/fixed/{tools}/count"));
+        assert!(corrupted(|v| put(v, &at, json!(huge))).contains("expected"), "{at}");
+    }
+    // Each of them is within the bound, all together are not.
+    let half = json!({"type": "user", "text": {"repeat": "a", "times": 40 << 20}});
+    assert!(corrupted(|v| v["events"].as_array_mut().unwrap().extend([half.clone(), half])).contains("at most"));
+}
+
+#[test]
+fn a_control_that_is_switched_off_compacts_nothing() {
+    assert_eq!(corrupted_case(SDK, |v| v["settings"]["compaction_control"]["enabled"] = false.into()), "purpose");
+}
+
+fn function(name: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut v = load(name);
+    change(&mut v);
+    match function_file(&v.to_string(), "corrupted") {
+        Ok(v) => v.difference.map(|d| format!("{}: {} expected {}, got {}", d.case, d.at, d.expected, d.got)).expect("must not pass"),
+        Err(e) => e.to_string(),
+    }
+}
+
+#[test]
+fn function_files_without_cases_or_with_wrong_numbers_are_refused() {
+    assert!(function("codex/0.169.0/fn_trigger.json", |v| v["cases"] = json!([])).contains("at least one case"));
+    let numbers = [
+        ("codex/0.169.0/fn_trigger.json", "last_total"),
+        ("codex/0.169.0/fn_effective_limit.json", "context_window"),
+        ("codex/0.169.0/fn_history_estimate.json", "items/0/bytes"),
+        ("codex/0.169.0/fn_retained_user_messages.json", "cap_tokens"),
+        ("opencode/1.18.33/fn_overflow.json", "model/context"),
+        ("opencode/1.18.33/fn_select_tail.json", "tail_turns"),
+        ("opencode/1.18.33/fn_select_tail.json", "messages"),
+        ("aider/0.86.2/summarize.json", "max_tokens"),
+        ("aider/0.86.2/turn_thread.json", "max_tokens"),
+    ];
+    for (file, at) in numbers {
+        for wrong in [json!(-5), json!("5"), json!(u64::MAX)] {
+            let said = function(file, |v| put(v, &format!("/cases/0/input/{at}"), wrong.clone()));
+            assert!(said.contains("input") && said.contains("expected"), "{file} {at} = {wrong}: {said}");
+        }
+    }
+    let huge = json!(1_000_000_000_000_u64);
+    let tool = json!({"chars": huge});
+    assert!(
+        function("opencode/1.18.33/fn_prune.json", |v| v["cases"][0]["input"]["messages"][0]["tools"] = json!([tool])).contains("chars")
+    );
+    let padded = json!([{"pad": huge}]);
+    assert!(function("aider/0.86.2/summarize.json", |v| v["cases"][0]["input"]["models"] = padded).contains("pad"));
+    let text = json!({"repeat": "a", "times": huge});
+    assert!(function("codex/0.169.0/fn_middle_cut.json", |v| v["cases"][0]["input"]["text"] = text.clone()).contains("at most"));
+    assert!(function("codex/0.169.0/fn_middle_cut.json", |v| v["cases"][0]["expected"] = json!([text])).contains("at most"));
 }

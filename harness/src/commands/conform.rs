@@ -100,14 +100,12 @@ impl Results {
         row
     }
 
-    fn unusable(&mut self, head: &Value, file: String, e: &CaseError) {
-        self.failures.push(Failure {
-            file,
-            case: head["name"].as_str().unwrap_or("all cases").into(),
-            at: "file".into(),
-            expected: "a case that can be run".into(),
-            got: e.to_string(),
-        });
+    fn unusable(&mut self, head: &Value, file: String, e: CaseError) {
+        let (at, expected, got) = match e {
+            CaseError::Member { at, expected, found } => (at, expected, found),
+            other => ("file".into(), "a case that can be run".into(), other.to_string()),
+        };
+        self.failures.push(Failure { file, case: head["name"].as_str().unwrap_or("all cases").into(), at, expected, got });
     }
 
     fn replay(&mut self, head: &Value, text: &str, file: String, runtime: &Runtime) {
@@ -126,7 +124,7 @@ impl Results {
             Err(e) => {
                 row.replay_cases.add(0, 1);
                 row.requests.add(0, head["requests"].as_array().map_or(0, Vec::len));
-                self.unusable(head, file, &e);
+                self.unusable(head, file, e);
             }
         }
     }
@@ -143,8 +141,8 @@ impl Results {
                 }
             }
             Err(e) => {
-                row.function_cases.add(0, head["cases"].as_array().map_or(1, Vec::len));
-                self.unusable(head, file, &e);
+                row.function_cases.add(0, head["cases"].as_array().map_or(1, |c| c.len().max(1)));
+                self.unusable(head, file, e);
             }
         }
     }

@@ -33,6 +33,16 @@ pub enum CaseError {
         /// What stands there.
         found: String,
     },
+    /// A member of a case is unknown, missing, or not what it should be.
+    #[error("{at}: expected {expected}, found {found}")]
+    Member {
+        /// Where it stands.
+        at: String,
+        /// What was expected.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
     /// An agent, version, event or setting that is not known here.
     #[error("unknown {what} `{name}`")]
     Unknown {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::provider::{self, Wire};
 use ctxbench_core::request::{Request, Thread};
+use ctxbench_strategies::anthropic_sdk_errors::Raised;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -55,17 +56,13 @@ pub(super) fn compare(case: &Case, script: &Script, view: &View, estimates: &Has
     Verdict { expected, matched: expected, difference: rest }
 }
 
-/// How the run ended, against the case: number of requests, calls that ran, last words, or that it failed. Of the classes of
-/// error only HTTP failures have a name that we can compare; of the others only that there was one.
-pub(super) fn outcome(want: &Value, script: &Script, failed: bool, last: Option<Vec<String>>) -> Option<Difference> {
-    let error = want.get("error").and_then(Value::as_str);
-    let status = script.failed_with.filter(|_| failed).map(|s| format!("http_{s}"));
-    let got_error = match (error, status) {
-        (Some(e), Some(s)) if e.starts_with("http_") => json!(s),
-        (Some(e), _) if failed && !e.starts_with("http_") => json!(e),
-        _ if failed => json!("failed"),
-        _ => Value::Null,
-    };
+/// How the run ended, against the case: number of requests, calls that ran, and last words or the class of the error that ended it,
+/// whose reason is `failed`.
+pub(super) fn outcome(want: &Value, script: &Script, failed: Option<&str>, last: Option<Vec<String>>) -> Option<Difference> {
+    let names = failed.map(|reason| error_names(reason, script)).unwrap_or_default();
+    let wanted_error = want.get("error").and_then(Value::as_str);
+    // Of several names of one class the case uses one.
+    let got_error = names.iter().find(|n| wanted_error == Some(n)).or(names.first());
     let ours = json!({
         "requests": script.requests.len(),
         "tool_calls_executed": script.tools_run,
@@ -155,11 +152,29 @@ fn request_difference(case: &Case, i: usize, want: &Value, got: &Request, view: 
     })
 }
 
+/// Names of the class of error that a reason belongs to: an error of the API by its status, or by its code where the connection gave
+/// none, an error of the library by what is wrong or by its exception.
+fn error_names(reason: &str, script: &Script) -> Vec<String> {
+    if let Some(e) = script.errors.iter().rev().find(|e| e.to_string() == reason) {
+        return vec![match (e.status, &e.code) {
+            (0, Some(code)) => code.clone(),
+            (0, None) => "connection_error".to_string(),
+            (status, _) => format!("http_{status}"),
+        }];
+    }
+    match Raised::of(reason) {
+        Some(raised) => raised.class_names().iter().map(|n| n.to_string()).collect(),
+        None => vec![format!("unclassified: {reason}")],
+    }
+}
+
 /// A block as a case would write it.
 struct Written {
     shown: Map<String, Value>,
     text: String,
     parts: Vec<String>,
+    /// Media type of each part that is a file.
+    media: Vec<Option<String>>,
 }
 
 fn written(request: &Request, view: &View) -> Vec<Written> {
@@ -176,6 +191,7 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
             && let Some(last) = out.last_mut()
         {
             last.parts.push(part_text(b));
+            last.media.push(b.media.as_ref().map(|m| m.media_type.clone()));
             last.shown.insert("bytes".into(), json!(last.parts.iter().map(String::len).collect::<Vec<_>>()));
             continue;
         }
@@ -207,7 +223,8 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
                 "bytes".into(),
                 if parts.len() > 1 { json!(parts.iter().map(String::len).collect::<Vec<_>>()) } else { json!(parts[0].len()) },
             );
-            Written { shown: o, text: part_text(b), parts }
+            let media = vec![b.media.as_ref().map(|m| m.media_type.clone()); parts.len()];
+            Written { shown: o, text: part_text(b), parts, media }
         });
     }
     out
@@ -251,7 +268,16 @@ fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
         return transcript_difference(w, t, &g.text, view);
     }
     if let Some(parts) = w.get("parts").and_then(Value::as_array) {
-        return parts.iter().zip(&g.parts).find_map(|(p, got)| text_difference(p, got));
+        if parts.len() != g.parts.len() {
+            return Some(("parts".into(), parts.len().to_string(), g.parts.len().to_string()));
+        }
+        return parts.iter().zip(&g.parts).zip(&g.media).find_map(|((p, got), media)| {
+            let ours = json!(media);
+            match p.get("media").unwrap_or(&Value::Null) {
+                wanted if *wanted != ours => differs("media", wanted, &ours),
+                _ => text_difference(p, got),
+            }
+        });
     }
     if w["wrapped"] == true {
         // The user's words stand inside constant ones.
@@ -294,12 +320,25 @@ fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option
             None => return odd("transcript and prior summary between constant parts"),
         },
     };
+    if t["bytes"] != transcript.len() {
+        return Some(("transcript bytes".into(), t["bytes"].to_string(), transcript.len().to_string()));
+    }
     if let Some(m) = text_difference(t, transcript) {
         return Some(m);
     }
+    // The texts of the single messages, joined by one blank line.
+    let mut at = 0;
+    for p in t["parts"].as_array().into_iter().flatten() {
+        let end = at + p["bytes"].as_u64().unwrap_or(0) as usize;
+        let Some(part) = transcript.get(at..end) else { return odd("parts at character boundaries of the transcript") };
+        if let Some(m) = text_difference(p, part) {
+            return Some(m);
+        }
+        at = end + 2;
+    }
     let want_prior = match w.get("prior_summary") {
         None | Some(Value::Null) => None,
-        Some(p) => match expand(p.get("text").unwrap_or(p)) {
+        Some(p) => match expand(p) {
             Ok(text) => Some(text),
             Err(e) => return Some(("prior_summary".into(), "a readable text".into(), e.to_string())),
         },

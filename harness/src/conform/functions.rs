@@ -16,7 +16,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::case::CaseError;
-use super::text::expand;
+use super::shape::{numbers, odd};
+use super::text::{MOST_BYTES, expand};
 
 pub use diff::shorten;
 
@@ -115,6 +116,9 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
     if let Some(odd) = file.facts.keys().find(|k| !is_prose(k) && !FACTS.contains(&k.as_str())) {
         return Err(CaseError::Unknown { what: "member", name: odd.clone() });
     }
+    if file.cases.is_empty() {
+        return Err(CaseError::Member { at: "cases".into(), expected: "at least one case".into(), found: "none".into() });
+    }
     let (function, context) = find(&file)?;
     let mut verdict = FunctionVerdict {
         cases: file.cases.len(),
@@ -160,7 +164,9 @@ fn difference(function: Function, context: &Context, case: One) -> Option<Functi
         Ok(v) => v,
         Err(e) => return Some(fault("expected", "a value that can be read", &e.to_string())),
     };
-    match expand_all(&case.input).map_err(Fault::from).and_then(|input| function(context, input)) {
+    let input = numbers("input", &case.input, &mut 0).and_then(|()| expand_all(&case.input));
+    match input.map_err(Fault::from).and_then(|input| function(context, input)) {
+        Err(Fault::Case(CaseError::Member { at, expected, found })) => Some(fault(&at, &expected, &found)),
         Err(e) => Some(fault("input", "an input that the function knows", &e.to_string())),
         Ok(got) => diff::first(&expected, &got).map(|(at, expected, got)| FunctionDifference { case: name, at, expected, got }),
     }
@@ -171,16 +177,25 @@ const RECIPES: &[&[&str]] = &[&["concat"], &["end", "slice", "start"], &["lines_
 
 /// A value with every recipe in it replaced by its text.
 fn expand_all(v: &Value) -> Result<Value, CaseError> {
+    expand_within(v, &mut 0)
+}
+
+fn expand_within(v: &Value, made: &mut u64) -> Result<Value, CaseError> {
     Ok(match v {
         Value::Object(o) => {
             let mut members: Vec<&str> = o.keys().map(String::as_str).collect();
             members.sort_unstable();
             if RECIPES.contains(&members.as_slice()) {
-                return expand(v).map(Value::String);
+                let text = expand(v)?;
+                *made += text.len() as u64;
+                if *made > MOST_BYTES {
+                    return Err(odd("recipes", format!("texts of at most {MOST_BYTES} bytes together"), format!("{made} bytes")));
+                }
+                return Ok(Value::String(text));
             }
-            Value::Object(o.iter().map(|(k, v)| Ok((k.clone(), expand_all(v)?))).collect::<Result<_, CaseError>>()?)
+            Value::Object(o.iter().map(|(k, v)| Ok((k.clone(), expand_within(v, made)?))).collect::<Result<_, CaseError>>()?)
         }
-        Value::Array(list) => Value::Array(list.iter().map(expand_all).collect::<Result<_, _>>()?),
+        Value::Array(list) => Value::Array(list.iter().map(|v| expand_within(v, made)).collect::<Result<_, _>>()?),
         _ => v.clone(),
     })
 }

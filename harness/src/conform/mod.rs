@@ -5,8 +5,10 @@
 
 mod case;
 mod compare;
+mod format;
 mod functions;
 mod pieces;
+mod shape;
 mod text;
 mod world;
 
@@ -32,6 +34,7 @@ pub struct Verdict {
 
 /// Runs one replay case.
 pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
+    format::check(case)?;
     let set_up = pieces::set_up(case)?;
     let (world, script) = world::ScriptWorld::new(case)?;
     let mut engine = Engine::new(set_up.model, Box::new(world));
@@ -50,8 +53,11 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     let script = script.lock().map_err(|_| CaseError::Poisoned)?;
     let mut verdict = compare::compare(case, &script, &set_up.view, &estimates);
     if let (None, Some(want)) = (&verdict.difference, &case.outcome) {
-        let failed = events.iter().any(|e| matches!(e.event, Event::TurnFailed(_)));
-        verdict.difference = compare::outcome(want, &script, failed, final_text(&history));
+        let reason = events.iter().rev().find_map(|e| match &e.event {
+            Event::TurnFailed(reason) => Some(reason.as_str()),
+            _ => None,
+        });
+        verdict.difference = compare::outcome(want, &script, reason, final_text(&history));
     }
     Ok(verdict)
 }

@@ -12,6 +12,7 @@ use ctxbench_strategies::Spec;
 use serde_json::Value;
 
 use super::case::{Case, CaseError};
+use super::shape::MOST_COUNT;
 use super::text::{expand, filler, filler_with_escapes};
 
 /// How requests of a case are written down.
@@ -35,32 +36,7 @@ pub(super) struct SetUp {
 /// Size of the constant words around a message that OpenCode 1.3 repeats; the cases name it in prose only.
 const WRAPPER_BYTES: usize = 133;
 
-/// Settings of each program that a case may have; the SDK's further ones are request parameters.
-fn known_settings(agent: &str) -> &'static [&'static str] {
-    match agent {
-        "codex" => &[
-            "context_window",
-            "auto_compact_token_limit",
-            "stream_max_retries",
-            "request_max_retries",
-            "tool_output_policy",
-            "compact_prompt",
-            "post_turn_threshold_percent",
-            "limit_scope",
-            "model",
-            "remote",
-            "provider_name",
-        ],
-        "opencode" => &["model", "compaction", "compaction_model", "wire"],
-        _ => &[],
-    }
-}
-
 pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
-    let known = known_settings(&case.agent);
-    if let Some(name) = case.settings.keys().find(|k| !known.is_empty() && !known.contains(&k.as_str())) {
-        return Err(CaseError::Unknown { what: "setting", name: name.clone() });
-    }
     let mut model = provider::catalogue().first().cloned().ok_or_else(|| CaseError::Unknown { what: "model", name: String::new() })?;
     let mut wording = Wording::default();
     let mut view = View { wire: Wire::OpenaiResponses, messages: false, summary_prefix: String::new(), prompt: None };
@@ -91,7 +67,7 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             given("limit_scope", case.settings.get("limit_scope").and_then(Value::as_str).map(str::to_string));
             let base = case.fixed.iter().find(|f| f["kind"] == "base");
             given("base_estimate_bytes", base.and_then(|b| b.get("estimate_bytes")).and_then(number));
-            format!("codex@{}", case.version.trim_end_matches(".0"))
+            format!("codex@{}", case.version.strip_suffix(".0").unwrap_or(&case.version))
         }
         "opencode" => {
             let m = case.settings.get("model").cloned().unwrap_or_default();
@@ -147,7 +123,9 @@ pub(super) fn set_up(case: &Case) -> Result<SetUp, CaseError> {
             wording.set("anthropic-sdk.summary_prompt", filler("prompt", case.constant("summary_prompt_bytes")));
             let control = case.settings.get("compaction_control").cloned().unwrap_or_default();
             let threshold = control.get("context_token_threshold").or(control.get("contextTokenThreshold"));
-            given("threshold", threshold.and_then(number));
+            // Without the control, or with it switched off, nothing is compacted.
+            let never = (control["enabled"] != true).then(|| MOST_COUNT.to_string());
+            given("threshold", never.or_else(|| threshold.and_then(number)));
             given("model", control.get("model").and_then(Value::as_str).map(str::to_string));
             given("max_tokens", case.settings.get("max_tokens").and_then(number));
             given("max_iterations", case.settings.get("max_iterations").and_then(number));

@@ -24,8 +24,8 @@ pub(super) struct Script {
     pub(super) left: usize,
     /// What each call that ran was about: its `path`, which is how cases name calls.
     pub(super) tools_run: Vec<String>,
-    /// HTTP status of the newest failed request.
-    pub(super) failed_with: Option<u16>,
+    /// Errors that requests met, in order.
+    pub(super) errors: Vec<ModelError>,
 }
 
 pub(super) struct ScriptWorld {
@@ -100,8 +100,7 @@ impl ScriptWorld {
             parts.push(ReplyPart::Reasoning { text: text.into(), encrypted });
         }
         for c in [e.get("compaction"), e.get("opaque")].into_iter().flatten() {
-            let text = c.get("content").unwrap_or(c);
-            let text = if text.is_null() { None } else { Some(expand(c.get("text").unwrap_or(text))?.into()) };
+            let text = if c.is_null() { None } else { Some(expand(c)?.into()) };
             parts.push(ReplyPart::Compaction(text));
         }
         for b in e.get("blocks").and_then(Value::as_array).into_iter().flatten() {
@@ -203,7 +202,10 @@ impl World for ScriptWorld {
             Purpose::Summary => ("summary_reply", "summary"),
             _ => ("reply", "sample"),
         };
-        let Some(front) = self.events.front() else { return Err(ModelError::ended()) };
+        let Some(front) = self.events.front() else {
+            self.fault(format!("a {on} request got no answer: the events have run out"));
+            return Err(ModelError::ended());
+        };
         match front["type"].as_str().unwrap_or("") {
             t if t == want => {}
             "error" if front["on"] == on => {}
@@ -215,7 +217,7 @@ impl World for ScriptWorld {
         let e = self.pop().unwrap_or_default();
         if e["type"] == "error" {
             let error = model_error(&e);
-            self.with(|s| s.failed_with = Some(error.status));
+            self.with(|s| s.errors.push(error.clone()));
             return Err(error);
         }
         self.reply(&e).map_err(|err| {
@@ -231,7 +233,7 @@ impl World for ScriptWorld {
         }
         let e = self.pop()?;
         if e["type"] == "compact" {
-            let instructions = e.get("instructions").or(e["compaction"].get("instructions")).filter(|i| !i.is_null()).map(expand);
+            let instructions = e.get("instructions").filter(|i| !i.is_null()).map(expand);
             return match instructions.transpose() {
                 Ok(instructions) => Some(CallerAct::Compact { instructions: instructions.map(Arc::from) }),
                 Err(err) => {

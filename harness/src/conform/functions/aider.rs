@@ -114,6 +114,13 @@ fn default_models() -> Vec<Model> {
     vec![Model::default()]
 }
 
+/// A text filled up with `x` to a number of characters.
+fn padded(mut text: String, chars: usize) -> String {
+    let missing = chars.saturating_sub(text.chars().count());
+    text.extend(std::iter::repeat_n('x', missing));
+    text
+}
+
 struct Summariser<'a> {
     models: &'a [Model],
     system: &'a str,
@@ -128,7 +135,7 @@ impl Summariser<'_> {
                 |t: &str| t.replace("{n}", &(self.calls.len() + 1).to_string()).replace("{chars}", &text.chars().count().to_string());
             let mut call = json!({"model": m.name, "system": self.system, "user": text});
             let answer = match m.behaviour {
-                Behaviour::Ok => Some(format!("{:x<1$}", fill(&m.summary), m.pad)),
+                Behaviour::Ok => Some(padded(fill(&m.summary), m.pad)),
                 Behaviour::None | Behaviour::Raise => None,
             };
             match m.behaviour {

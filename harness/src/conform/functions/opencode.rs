@@ -214,8 +214,7 @@ struct SelectTail {
     #[serde(deserialize_with = "nullable")]
     tail_turns: Option<i64>,
     budget: u64,
-    #[serde(rename = "messages")]
-    _messages: usize,
+    messages: usize,
     turns: Vec<Turn>,
 }
 
@@ -229,6 +228,19 @@ struct Turn {
 
 fn select_tail(_: &Context, input: Value) -> Result<Value, Fault> {
     let i: SelectTail = read(input)?;
+    let mut next = i.turns.first().map_or(i.messages, |t| t.first);
+    for t in &i.turns {
+        if t.first != next || t.end < t.first || t.suffix_tokens.len() != t.end - t.first {
+            return Err(Fault::Input(format!(
+                "turn from {} to {}: expected one suffix per message and no gap between turns",
+                t.first, t.end
+            )));
+        }
+        next = t.end;
+    }
+    if next != i.messages {
+        return Err(Fault::Input(format!("messages: expected {next}, the end of the last turn, found {}", i.messages)));
+    }
     let span = |t: Turn| TurnSpan { first: t.first, end: t.end, suffix_tokens: t.suffix_tokens };
     let turns: Vec<TurnSpan> = i.turns.into_iter().map(span).collect();
     Ok(json!(rules::select_tail(&turns, i.tail_turns, i.budget)))

@@ -1,0 +1,390 @@
+//! The members of replay cases (conformance/README.md), and what must hold between them.
+
+use serde_json::Value;
+
+use super::case::{Case, CaseError};
+use super::shape::Kind::{Any, Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words};
+use super::shape::{Checker, Shape, exactly_one, may, must, must_or_null, null, odd};
+use super::text::expand;
+
+const USAGE: Shape = &[
+    may("input_tokens", Count),
+    may("output_tokens", Count),
+    may("prompt_tokens", Count),
+    may("completion_tokens", Count),
+    may("total_tokens", Count),
+    // The API may leave the cache's counters null.
+    null("cache_creation_input_tokens", Count),
+    null("cache_read_input_tokens", Count),
+    may("iterations", Many(ITERATION)),
+];
+
+/// One of several passes over the model within one request.
+const ITERATION: Shape = &[
+    must("type", Word),
+    may("input_tokens", Count),
+    may("output_tokens", Count),
+    null("cache_creation_input_tokens", Count),
+    null("cache_read_input_tokens", Count),
+];
+
+const CALL: Shape = &[
+    must("id", Word),
+    must("name", Word),
+    must("arguments", Text),
+    null("output", Text),
+    null("output_bytes", Bytes),
+    may("is_error", Flag),
+];
+
+const REASONING: Shape = &[may("text", Text), may("encrypted", Text), may("encrypted_bytes", Bytes)];
+
+const USER: Shape = &[must("type", Word), may("text", Text), may("parts", Many(USER_PART))];
+
+const USER_PART: Shape = &[
+    may("text", Text),
+    may("url", Text),
+    may("media", Word),
+    may("mime", Word),
+    may("media_type", Word),
+    may("name", Word),
+    may("filename", Word),
+];
+
+const REPLY: Shape = &[
+    must("type", Word),
+    may("id", Word),
+    may("reasoning", One(REASONING)),
+    null("compaction", Text),
+    null("text", Text),
+    may("calls", Many(CALL)),
+    may("blocks", Many(BLOCK)),
+    null("stop_reason", Word),
+    must_or_null("usage", One(USAGE)),
+];
+
+const SUMMARY_REPLY: Shape = &[
+    must("type", Word),
+    may("id", Word),
+    may("reasoning", One(REASONING)),
+    null("compaction", Text),
+    null("opaque", Text),
+    null("text", Text),
+    may("calls", Many(CALL)),
+    may("blocks", Many(BLOCK)),
+    null("stop_reason", Word),
+    must_or_null("usage", One(USAGE)),
+];
+
+/// A raw block of the Anthropic API.
+const BLOCK: Shape = &[
+    must("type", OneOf(&["text", "thinking", "compaction"])),
+    may("text", Text),
+    may("thinking", Text),
+    null("content", Text),
+    may("signature", Word),
+];
+
+const ERROR: Shape = &[
+    must("type", Word),
+    must("on", OneOf(&["sample", "summary"])),
+    may("status", Count),
+    may("code", Word),
+    may("message", Word),
+    may("text", Text),
+];
+
+const COMPACT: Shape = &[must("type", Word), null("instructions", Text)];
+
+const BARE: Shape = &[must("type", Word)];
+
+const APPEND: Shape = &[must("type", Word), must("form", OneOf(&["blocks", "object"]))];
+
+const EVENTS: &[(&str, Shape)] = &[
+    ("user", USER),
+    ("reply", REPLY),
+    ("summary_reply", SUMMARY_REPLY),
+    ("error", ERROR),
+    ("compact", COMPACT),
+    ("restart", BARE),
+    ("kill", BARE),
+    ("caller_append", APPEND),
+];
+
+const PURPOSE: &[&str] = &["sample", "summary"];
+
+const FIXED: &[(&str, Shape)] =
+    &[("base", PIECE), ("context", PIECE), ("tools", &[must("kind", Word), must("count", Tools), may("for", OneOf(PURPOSE))])];
+
+const PIECE: Shape = &[
+    must("kind", Word),
+    must("role", Word),
+    must("bytes", Filler),
+    may("msg", Count),
+    may("for", OneOf(PURPOSE)),
+    may("text", Text),
+    may("constant", True),
+    null("estimate_bytes", Count),
+    may("json_bytes", Bytes),
+];
+
+const REQUEST: Shape = &[
+    must("purpose", OneOf(PURPOSE)),
+    must("tools", Flag),
+    may("phase", OneOf(&["pre_turn", "mid_turn", "post_turn", "standalone_turn"])),
+    may("model", Word),
+    may("max_tokens", Count),
+    may("params", Object),
+    may("tokens_after", Count),
+    must("items", Many(ITEM)),
+];
+
+const ITEM: Shape = &[
+    must("kind", Word),
+    must_or_null("role", Word),
+    must("bytes", Bytes),
+    may("msg", Count),
+    may("id", Word),
+    may("name", Word),
+    may("form", OneOf(&["string", "blocks"])),
+    may("cache", True),
+    may("encrypted_bytes", Bytes),
+    may("text", Text),
+    may("sha256", Word),
+    may("parts", Many(ITEM_PART)),
+    may("transcript", One(TRANSCRIPT)),
+    null("prior_summary", Text),
+    may("constant", True),
+    may("constant_bytes", Bytes),
+    may("wrapped", True),
+    may("derived", Word),
+];
+
+const ITEM_PART: Shape = &[may("text", Text), may("sha256", Word), may("media", Word)];
+
+const TRANSCRIPT: Shape = &[must("bytes", Bytes), may("text", Text), may("sha256", Word), may("parts", Many(TRANSCRIPT_PART))];
+
+const TRANSCRIPT_PART: Shape = &[must("bytes", Bytes), may("text", Text), may("sha256", Word)];
+
+const OUTCOME: Shape = &[must("requests", Count), must("tool_calls_executed", Words), may("final", Words), may("error", Word)];
+
+const CODEX_SETTINGS: Shape = &[
+    must("context_window", Count),
+    null("auto_compact_token_limit", Count),
+    may("stream_max_retries", Count),
+    may("request_max_retries", Count),
+    may("tool_output_policy", One(&[may("tokens", Count), may("bytes", Count)])),
+    null("compact_prompt", Text),
+    null("post_turn_threshold_percent", Count),
+    may("limit_scope", Word),
+    may("model", Word),
+    may("remote", Flag),
+    may("provider_name", Word),
+];
+
+const CODEX_CONSTANTS: Shape = &[may("summary_prompt_bytes", Filler), may("summary_prefix_bytes", Filler)];
+
+const OPENCODE_MODEL: Shape = &[may("name", Word), must("context", Count), must("output", Count), null("input", Count)];
+
+const OPENCODE_SETTINGS: Shape = &[
+    must("model", One(OPENCODE_MODEL)),
+    may("compaction", One(OPENCODE_COMPACTION)),
+    may("compaction_model", One(OPENCODE_MODEL)),
+    must("wire", OneOf(&["openai-chat", "anthropic"])),
+];
+
+const OPENCODE_COMPACTION: Shape =
+    &[null("auto", Flag), null("prune", Flag), null("tail_turns", Count), null("preserve_recent_tokens", Count), null("reserved", Count)];
+
+const OPENCODE_CONSTANTS: Shape = &[
+    may("marker", One(CONSTANT)),
+    may("continue", One(CONSTANT)),
+    may("continue_after_overflow", One(CONSTANT)),
+    may("summary_prompt_first", One(CONSTANT)),
+    may("summary_prompt_with_prior", One(CONSTANT)),
+];
+
+const CONSTANT: Shape = &[must("bytes", Filler), may("utf16", Bytes), may("json_utf16", Bytes), may("placeholder", Word)];
+
+/// Beside these any request parameter may stand.
+const SDK_SETTINGS: Shape = &[
+    must("model", Word),
+    must("max_tokens", Count),
+    null("max_iterations", Count),
+    may("compaction_control", One(SDK_CONTROL)),
+    may("betas", Words),
+    may("thread", Flag),
+    may("temperature", Any),
+];
+
+const SDK_CONTROL: Shape = &[
+    must("enabled", Flag),
+    null("context_token_threshold", Count),
+    null("contextTokenThreshold", Count),
+    null("model", Word),
+    null("summary_prompt", Text),
+    null("summaryPrompt", Text),
+];
+
+const SDK_CONSTANTS: Shape = &[may("summary_prompt_bytes", Filler)];
+
+/// Items whose wording is the implementation's; of all others the text is compared.
+const CONSTANT_KINDS: &[&str] = &["base", "context", "summary_prompt", "marker", "continue", "compaction_trigger"];
+
+/// Fields that a case may leave out of its comparison.
+const LEAVABLE: &[&str] = &["phase", "model", "max_tokens", "tokens_after"];
+
+/// Refuses a case with members that are unknown, missing, of the wrong type or contrary to each other.
+pub(super) fn check(case: &Case) -> Result<(), CaseError> {
+    let mut c = Checker::default();
+    let (settings, constants) = match case.agent.as_str() {
+        "codex" => (CODEX_SETTINGS, CODEX_CONSTANTS),
+        "opencode" => (OPENCODE_SETTINGS, OPENCODE_CONSTANTS),
+        "anthropic-sdk" => (SDK_SETTINGS, SDK_CONSTANTS),
+        other => return Err(CaseError::Unknown { what: "agent", name: other.to_string() }),
+    };
+    let whole = |o| Value::Object(o);
+    if case.agent == "anthropic-sdk" {
+        c.open("settings", &case.settings, settings)?;
+    } else {
+        c.closed("settings", &whole(case.settings.clone()), settings)?;
+    }
+    if let Some(p) = case.settings.get("tool_output_policy") {
+        exactly_one("settings.tool_output_policy", p, &["tokens", "bytes"])?;
+    }
+    c.closed("constants", &whole(case.constants.clone()), constants)?;
+    for (name, v) in &case.constants {
+        if let Some(p) = v.get("placeholder").and_then(Value::as_str) {
+            same_size(&format!("constants.{name}.placeholder"), &v["bytes"], p.len())?;
+        }
+    }
+    for (i, f) in case.fixed.iter().enumerate() {
+        let at = format!("fixed[{i}]");
+        c.closed(&at, f, by_name(&at, f, "kind", FIXED)?)?;
+        if f["kind"] != "tools" {
+            exactly_one(&at, f, &["text", "constant"])?;
+        }
+        sized(&at, f)?;
+    }
+    for (name, list) in [("events", &case.events), ("requests", &case.requests)] {
+        if list.is_empty() {
+            return Err(odd(name, "at least one", "none"));
+        }
+    }
+    for (i, e) in case.events.iter().enumerate() {
+        event(&mut c, &format!("events[{i}]"), e)?;
+    }
+    for (i, r) in case.requests.iter().enumerate() {
+        let at = format!("requests[{i}]");
+        c.closed(&at, r, REQUEST)?;
+        for (k, item) in r["items"].as_array().into_iter().flatten().enumerate() {
+            self::item(&format!("{at}.items[{k}]"), item)?;
+        }
+    }
+    if let Some(name) = case.not_compared.iter().find(|n| !LEAVABLE.contains(&n.as_str())) {
+        return Err(odd("not_compared", format!("some of {}", LEAVABLE.join(", ")), name));
+    }
+    match &case.outcome {
+        None if case.agent == "anthropic-sdk" => Err(odd("outcome", "an object, required for anthropic-sdk", "nothing")),
+        None => Ok(()),
+        Some(o) => {
+            c.closed("outcome", o, OUTCOME)?;
+            exactly_one("outcome", o, &["final", "error"])
+        }
+    }
+}
+
+/// The shape that a member names.
+fn by_name(at: &str, v: &Value, member: &str, shapes: &'static [(&str, Shape)]) -> Result<Shape, CaseError> {
+    let found = shapes.iter().find(|(name, _)| v[member] == *name);
+    let known = || shapes.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    found.map(|(_, s)| *s).ok_or_else(|| odd(&format!("{at}.{member}"), format!("one of {}", known()), &v[member]))
+}
+
+fn event(c: &mut Checker, at: &str, e: &Value) -> Result<(), CaseError> {
+    c.closed(at, e, by_name(at, e, "type", EVENTS)?)?;
+    if e["type"] == "user" {
+        exactly_one(at, e, &["text", "parts"])?;
+    }
+    for (i, p) in list(e, "parts") {
+        exactly_one(&format!("{at}.parts[{i}]"), p, &["text", "url"])?;
+    }
+    if e["type"] == "error" && e.get("status").is_none() && e.get("code").is_none() {
+        return Err(odd(at, "a status or a code", "neither"));
+    }
+    if let Some(s) = e.get("status").and_then(Value::as_u64).filter(|s| !(100..600).contains(s)) {
+        return Err(odd(&format!("{at}.status"), "an HTTP status from 100 to 599", s));
+    }
+    for (i, b) in list(e, "blocks") {
+        // Each type of block has its text in a member of its own.
+        let own = match b["type"].as_str() {
+            Some("compaction") => "content",
+            Some("thinking") => "thinking",
+            _ => "text",
+        };
+        let at = format!("{at}.blocks[{i}]");
+        exactly_one(&at, b, &["text", "thinking", "content"])?;
+        exactly_one(&at, b, &[own])?;
+    }
+    for (i, call) in list(e, "calls") {
+        if let (Some(output), Some(bytes)) = (call.get("output").filter(|o| !o.is_null()), call.get("output_bytes")) {
+            same_size(&format!("{at}.calls[{i}].output_bytes"), bytes, expand(output)?.len())?;
+        }
+    }
+    if let Some((encrypted, bytes)) = e.get("reasoning").and_then(|r| Some((r.get("encrypted")?, r.get("encrypted_bytes")?))) {
+        same_size(&format!("{at}.reasoning.encrypted_bytes"), bytes, expand(encrypted)?.len())?;
+    }
+    Ok(())
+}
+
+fn item(at: &str, item: &Value) -> Result<(), CaseError> {
+    exactly_one(at, item, &["text", "sha256", "parts", "transcript", "constant"])?;
+    let kind = item["kind"].as_str().unwrap_or("");
+    if item.get("constant").is_some() && !CONSTANT_KINDS.contains(&kind) {
+        return Err(odd(&format!("{at}.constant"), format!("only items of the kinds {}", CONSTANT_KINDS.join(", ")), kind));
+    }
+    if let Some(sizes) = item["parts"].as_array() {
+        let bytes = item["bytes"].as_array().map_or(1, Vec::len);
+        if sizes.len() != bytes {
+            return Err(odd(&format!("{at}.parts"), format!("{bytes} parts, as `bytes` has sizes"), sizes.len()));
+        }
+    }
+    for (i, p) in list(item, "parts") {
+        exactly_one(&format!("{at}.parts[{i}]"), p, &["text", "sha256"])?;
+    }
+    let Some(t) = item.get("transcript") else { return Ok(()) };
+    let at_t = format!("{at}.transcript");
+    exactly_one(&at_t, t, &["text", "sha256"])?;
+    sized(&at_t, t)?;
+    let mut joined = 0;
+    for (i, p) in list(t, "parts") {
+        let at = format!("{at_t}.parts[{i}]");
+        exactly_one(&at, p, &["text", "sha256"])?;
+        sized(&at, p)?;
+        // Parts are joined by one blank line.
+        joined += p["bytes"].as_u64().unwrap_or(0) as usize + if i > 0 { 2 } else { 0 };
+    }
+    if t.get("parts").is_some() {
+        same_size(&format!("{at_t}.bytes"), &t["bytes"], joined)?;
+    }
+    if let Some(constant) = item.get("constant_bytes").and_then(Value::as_u64) {
+        let prior = item.get("prior_summary").filter(|p| !p.is_null()).map(expand).transpose()?.map_or(0, |p| p.len());
+        let sum = constant as usize + t["bytes"].as_u64().unwrap_or(0) as usize + prior;
+        same_size(&format!("{at}.bytes"), &item["bytes"], sum)?;
+    }
+    Ok(())
+}
+
+fn list<'a>(v: &'a Value, name: &str) -> impl Iterator<Item = (usize, &'a Value)> {
+    v.get(name).and_then(Value::as_array).into_iter().flatten().enumerate()
+}
+
+/// A text has the size that stands beside it.
+fn sized(at: &str, v: &Value) -> Result<(), CaseError> {
+    let Some(t) = v.get("text") else { return Ok(()) };
+    same_size(&format!("{at}.bytes"), &v["bytes"], expand(t)?.len())
+}
+
+fn same_size(at: &str, given: &Value, bytes: usize) -> Result<(), CaseError> {
+    if given.as_u64() == Some(bytes as u64) { Ok(()) } else { Err(odd(at, format!("{bytes} bytes, the size of the text"), given)) }
+}

@@ -1,0 +1,225 @@
+//! What the members of a case may be: names, types and bounds, checked before anything runs.
+//!
+//! A member that is misspelled or of the wrong type would otherwise be taken for one that is absent, and the case would pass
+//! without what it says. The shapes themselves are in `format.rs`.
+
+use serde_json::{Map, Value};
+
+use super::case::CaseError;
+use super::text::{MOST_BYTES, expand};
+
+/// Largest count of tokens, calls or retries in a case: far above every real one, far below where sums overflow.
+pub(super) const MOST_COUNT: u64 = 1_000_000_000_000;
+/// Most tools that a case offers.
+const MOST_TOOLS: u64 = 10_000;
+
+/// Type of a member.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// A string or a recipe.
+    Text,
+    /// A string.
+    Word,
+    /// One of these strings.
+    OneOf(&'static [&'static str]),
+    /// Strings.
+    Words,
+    /// A whole number, 0 or more.
+    Count,
+    /// A number of tools.
+    Tools,
+    /// Size in bytes; a list of several is allowed.
+    Bytes,
+    /// Size in bytes of a text that is made for it, or sizes of its parts.
+    Filler,
+    /// True or false.
+    Flag,
+    /// True: the member is there or not.
+    True,
+    /// Any object.
+    Object,
+    /// Any value.
+    Any,
+    /// An object of this shape.
+    One(Shape),
+    /// Objects of this shape.
+    Many(Shape),
+}
+
+/// Name, type, and whether it must be there and may be null.
+pub(super) struct Member {
+    name: &'static str,
+    kind: Kind,
+    required: bool,
+    nullable: bool,
+}
+
+pub(super) type Shape = &'static [Member];
+
+/// A member that must be there.
+pub(super) const fn must(name: &'static str, kind: Kind) -> Member {
+    Member { name, kind, required: true, nullable: false }
+}
+
+/// A member that may be left out.
+pub(super) const fn may(name: &'static str, kind: Kind) -> Member {
+    Member { name, kind, required: false, nullable: false }
+}
+
+/// A member that may be left out or null.
+pub(super) const fn null(name: &'static str, kind: Kind) -> Member {
+    Member { name, kind, required: false, nullable: true }
+}
+
+/// A member that must be there and may be null.
+pub(super) const fn must_or_null(name: &'static str, kind: Kind) -> Member {
+    Member { name, kind, required: true, nullable: true }
+}
+
+/// A place in a case that is not what it should be.
+pub(super) fn odd(at: &str, expected: impl Into<String>, found: impl std::fmt::Display) -> CaseError {
+    let found = found.to_string();
+    let cut: String = found.chars().take(120).collect();
+    CaseError::Member { at: at.to_string(), expected: expected.into(), found: if cut.len() < found.len() { cut + "…" } else { cut } }
+}
+
+/// Checks a case from its top down and adds up the texts that it makes.
+#[derive(Default)]
+pub(super) struct Checker {
+    made: u64,
+}
+
+impl Checker {
+    /// An object of a shape; no other members.
+    pub(super) fn closed(&mut self, at: &str, v: &Value, shape: Shape) -> Result<(), CaseError> {
+        let o = v.as_object().ok_or_else(|| odd(at, "an object", v))?;
+        if let Some(name) = o.keys().find(|k| !shape.iter().any(|m| m.name == *k)) {
+            let known: Vec<&str> = shape.iter().map(|m| m.name).collect();
+            return Err(odd(
+                &format!("{at}.{name}"),
+                format!("one of the members {}", known.join(", ")),
+                format!("unknown member `{name}`"),
+            ));
+        }
+        self.open(at, o, shape)
+    }
+
+    /// The members of a shape in an object that may have others.
+    pub(super) fn open(&mut self, at: &str, o: &Map<String, Value>, shape: Shape) -> Result<(), CaseError> {
+        for m in shape {
+            let at = format!("{at}.{}", m.name);
+            match o.get(m.name) {
+                None if m.required => return Err(odd(&at, format!("{}, required", name_of(m.kind)), "nothing")),
+                None => {}
+                Some(Value::Null) if m.nullable => {}
+                Some(v) => self.value(&at, v, m.kind)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, at: &str, v: &Value, kind: Kind) -> Result<(), CaseError> {
+        let wrong = || odd(at, name_of(kind), v);
+        let fits = |fits: bool| if fits { Ok(()) } else { Err(wrong()) };
+        let within = |most: u64| move |n: &Value| n.as_u64().is_some_and(|n| n <= most);
+        match kind {
+            Kind::Any => Ok(()),
+            Kind::Text => {
+                if !v.is_string() && !v.is_object() {
+                    return Err(wrong());
+                }
+                let text = expand(v).map_err(|e| odd(at, "a text that can be read", e))?;
+                if v.is_object() { self.makes(at, text.len() as u64) } else { Ok(()) }
+            }
+            Kind::Word => fits(v.is_string()),
+            Kind::OneOf(words) => fits(v.as_str().is_some_and(|w| words.contains(&w))),
+            Kind::Words => fits(v.as_array().is_some_and(|l| l.iter().all(Value::is_string))),
+            Kind::Count => fits(within(MOST_COUNT)(v)),
+            Kind::Tools => fits(within(MOST_TOOLS)(v)),
+            Kind::Bytes | Kind::Filler => {
+                let sizes = v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice);
+                fits(!sizes.is_empty() && sizes.iter().all(within(MOST_BYTES)))?;
+                let sum = sizes.iter().filter_map(Value::as_u64).sum();
+                if matches!(kind, Kind::Filler) { self.makes(at, sum) } else { Ok(()) }
+            }
+            Kind::Flag => fits(v.is_boolean()),
+            Kind::True => fits(*v == true),
+            Kind::Object => fits(v.is_object()),
+            Kind::One(shape) => self.closed(at, v, shape),
+            Kind::Many(shape) => {
+                let list = v.as_array().ok_or_else(wrong)?;
+                list.iter().enumerate().try_for_each(|(i, one)| self.closed(&format!("{at}[{i}]"), one, shape))
+            }
+        }
+    }
+
+    fn makes(&mut self, at: &str, bytes: u64) -> Result<(), CaseError> {
+        self.made += bytes;
+        if self.made > MOST_BYTES {
+            return Err(odd(
+                at,
+                format!("a case whose recipes and fillers make at most {MOST_BYTES} bytes"),
+                format!("{} bytes", self.made),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn name_of(kind: Kind) -> String {
+    match kind {
+        Kind::Text => "a string or a recipe".into(),
+        Kind::Word => "a string".into(),
+        Kind::OneOf(words) => format!("one of {}", words.join(", ")),
+        Kind::Words => "a list of strings".into(),
+        Kind::Count => format!("a whole number from 0 to {MOST_COUNT}"),
+        Kind::Tools => format!("a whole number from 0 to {MOST_TOOLS}"),
+        Kind::Bytes | Kind::Filler => format!("a size in bytes from 0 to {MOST_BYTES}, or a list of such sizes"),
+        Kind::Flag => "true or false".into(),
+        Kind::True => "true".into(),
+        Kind::Object | Kind::One(_) => "an object".into(),
+        Kind::Any => "a value".into(),
+        Kind::Many(_) => "a list".into(),
+    }
+}
+
+/// Exactly one of these members must be in an object.
+pub(super) fn exactly_one(at: &str, v: &Value, names: &[&str]) -> Result<(), CaseError> {
+    let found: Vec<&str> = names.iter().copied().filter(|n| v.get(n).is_some()).collect();
+    if found.len() == 1 {
+        return Ok(());
+    }
+    Err(odd(at, format!("exactly one of {}", names.join(", ")), if found.is_empty() { "none".into() } else { found.join(", ") }))
+}
+
+/// Numbers in the input of a function: whole or broken, not negative, and no larger than texts and counts may be. What a message
+/// says (`content`, and the `input` of a call) is the program's and may hold any number.
+pub(super) fn numbers(at: &str, v: &Value, made: &mut u64) -> Result<(), CaseError> {
+    match v {
+        Value::Number(n) => {
+            let value = n.as_f64().unwrap_or(-1.0);
+            let most = if is_size(at) { MOST_BYTES } else { MOST_COUNT };
+            if value < 0.0 || value > most as f64 {
+                return Err(odd(at, format!("a number from 0 to {most}"), v));
+            }
+            if is_size(at) {
+                *made += n.as_u64().unwrap_or(0);
+                if *made > MOST_BYTES {
+                    return Err(odd(at, format!("sizes of at most {MOST_BYTES} bytes together"), format!("{made} bytes")));
+                }
+            }
+            Ok(())
+        }
+        Value::Array(list) => list.iter().enumerate().try_for_each(|(i, one)| numbers(&format!("{at}[{i}]"), one, made)),
+        Value::Object(o) => {
+            let ours = |k: &str| k != "content" && k != "input";
+            o.iter().filter(|(k, _)| ours(k)).try_for_each(|(k, one)| numbers(&format!("{at}.{k}"), one, made))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text of that size is made.
+fn is_size(at: &str) -> bool {
+    [".bytes", ".id_bytes", ".chars", ".pad"].iter().any(|name| at.ends_with(name))
+}
