@@ -20,7 +20,7 @@ pub struct Results {
     pub generator: String,
     /// Assumptions of the models behind modelled numbers, by name.
     pub assumptions: BTreeMap<String, String>,
-    /// One per scenario × strategy × model, in sorted order.
+    /// One per scenario × strategy × model × summariser, in sorted order.
     pub runs: Vec<RunRecord>,
 }
 
@@ -33,6 +33,9 @@ pub struct RunRecord {
     pub strategy: StrategyInfo,
     /// Model name.
     pub model: String,
+    /// Who wrote its summaries; `None` = none was asked for, so that the row is the same under every summariser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summariser: Option<String>,
     /// Context window used, tokens, scale applied.
     pub window: u64,
     /// How it ended.
@@ -55,6 +58,9 @@ pub struct RunRecord {
     pub triggers: Vec<TriggerRecord>,
     /// Hard failures.
     pub integrity: Vec<IntegrityFailure>,
+    /// What the instructions of a manual compaction did; `None` where the session or the product has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<Steering>,
 }
 
 /// The session of a run.
@@ -91,6 +97,25 @@ pub struct StrategyInfo {
     pub hypothetical: bool,
     /// A control row, not a product.
     pub control: bool,
+}
+
+/// The same run with and without the instructions that the user gave with manual compactions (`/compact focus on …`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Steering {
+    /// (fact, need) pairs that the instructions ask for.
+    pub asked: u64,
+    /// Retention of these with the instructions, per cent.
+    pub asked_with_pct: f64,
+    /// And without them.
+    pub asked_without_pct: f64,
+    /// Pairs that they do not ask for, needed after the same compaction.
+    pub others: u64,
+    /// Retention of these with the instructions, per cent; `None` = there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_with_pct: Option<f64>,
+    /// And without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_without_pct: Option<f64>,
 }
 
 /// How a run ended.
@@ -265,6 +290,9 @@ impl RunRecord {
             ("reusable".into(), real(s.reusable)),
             ("cost_read_005_usd".into(), real(s.cost_read_005_usd)),
             ("cost_read_0025_usd".into(), real(s.cost_read_0025_usd)),
+            ("summariser".into(), self.summariser.clone().map_or(Cell::Na, Cell::Word)),
+            ("steered_pct".into(), real(self.steering.as_ref().map(|s| s.asked_with_pct))),
+            ("unsteered_pct".into(), real(self.steering.as_ref().map(|s| s.asked_without_pct))),
         ]);
         if self.status == Status::NotApplicable {
             // Nothing ran, so nothing is 0.

@@ -5,6 +5,9 @@ pub mod inspect;
 pub mod mock;
 pub mod replay;
 pub mod run;
+#[cfg(test)]
+mod run_tests;
+pub mod steering;
 pub mod summarise;
 pub mod validate;
 pub mod verify;

@@ -13,6 +13,8 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use crate::replay::{Defaults, Options, Replayed, fill_savings, replay};
+use crate::steering;
+use crate::summarise::Summariser;
 
 /// What is to be run.
 #[derive(Debug)]
@@ -25,6 +27,8 @@ pub struct Plan {
     pub models: Vec<&'static Model>,
     /// How.
     pub options: Options,
+    /// Who writes summaries, instead of the one in the options: a strategy that asks for summaries is run with each, others once.
+    pub summarisers: Vec<Summariser>,
     /// Threads.
     pub jobs: usize,
     /// Which part of the pairs: (index from 1, of how many).
@@ -41,9 +45,9 @@ pub struct Finished {
 }
 
 impl Plan {
-    /// Number of pairs.
+    /// Number of rows, if every strategy asks for summaries.
     pub fn pairs(&self) -> usize {
-        self.queue().len()
+        self.queue().len() * self.summarisers.len().max(1)
     }
 
     fn queue(&self) -> VecDeque<(usize, usize, usize)> {
@@ -73,10 +77,17 @@ impl Plan {
                     while let Some((s, k, m)) = queue.lock().ok().and_then(|mut q| q.pop_front()) {
                         let (scenario, spec, model) = (&self.scenarios[s], &self.specs[k], self.models[m]);
                         begun(&format!("{} × {}", scenario.id, spec.label()));
-                        let one = self.one(scenario, spec, model);
-                        done(&one);
-                        if let Ok(mut f) = finished.lock() {
-                            f.push(one);
+                        for summariser in &self.summarisers {
+                            let one = self.one(scenario, spec, model, summariser);
+                            let asked = one.replayed.record.summariser.is_some();
+                            done(&one);
+                            if let Ok(mut f) = finished.lock() {
+                                f.push(one);
+                            }
+                            // Where no summary was asked for, nobody else would have written another.
+                            if !asked {
+                                break;
+                            }
                         }
                     }
                 });
@@ -87,7 +98,7 @@ impl Plan {
         out
     }
 
-    fn one(&self, scenario: &Scenario, spec: &Spec, model: &Model) -> Finished {
+    fn one(&self, scenario: &Scenario, spec: &Spec, model: &Model, summariser: &Summariser) -> Finished {
         let begin = Instant::now();
         if let Some(why) = spec.unfit(model) {
             let replayed = not_run(scenario, spec, model, Status::NotApplicable, why.to_string());
@@ -95,7 +106,14 @@ impl Plan {
         }
         let run = || -> Result<Replayed, String> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-            Ok(runtime.block_on(replay(scenario, spec, model, &self.options)))
+            let options = Options { summariser: summariser.clone(), ..self.options.clone() };
+            let mut replayed = runtime.block_on(replay(scenario, spec, model, &options));
+            if spec.descriptor.manual && replayed.record.status == Status::Completed && steering::steers(scenario) {
+                let options = Options { trace: false, ..options };
+                let without = runtime.block_on(replay(&steering::silenced(scenario), spec, model, &options));
+                replayed.record.steering = steering::compare(&scenario.session, &replayed.record, &without.record);
+            }
+            Ok(replayed)
         };
         let replayed = match catch_unwind(AssertUnwindSafe(run)) {
             Ok(Ok(r)) => r,
@@ -112,8 +130,8 @@ impl Plan {
     }
 }
 
-fn key(r: &RunRecord) -> (String, String, String) {
-    (r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone())
+fn key(r: &RunRecord) -> (String, String, String, Option<String>) {
+    (r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone(), r.summariser.clone())
 }
 
 /// A row for a pair that could not be run.
@@ -166,7 +184,13 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         say(&format!("prices of {}", m.name), m.source.clone());
     }
     let d = Defaults::STATED;
-    say("summaries", format!("written by the {} summariser (modelled)", plan.options.summariser.name()));
+    let summaries = match &plan.summarisers[..] {
+        [one @ (Summariser::Extractive | Summariser::Ideal | Summariser::Lossy { .. })] => {
+            format!("written by the {} summariser (modelled)", one.name())
+        }
+        all => format!("written by {}", all.iter().map(Summariser::origin).collect::<Vec<_>>().join(", ")),
+    };
+    say("summaries", summaries);
     say(
         "think time",
         format!("from the session, else {} s before a user message and {} s for tools", d.think_ms / 1_000, d.tools_ms / 1_000),

@@ -7,6 +7,7 @@ mod import;
 mod list;
 mod report;
 mod run;
+mod summarizer;
 mod validate;
 
 use std::process::ExitCode;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::provider::{self, DEFAULT_MODEL, Model};
+use ctxbench_core::record::RunRecord;
 use ctxbench_core::session::Entry;
 use ctxbench_core::settings::Kind;
 use ctxbench_harness::mock::Transport;
@@ -34,9 +35,16 @@ pub(crate) struct Args {
     /// Model of every summary, instead of each strategy's own rule; of the same provider
     #[arg(long, value_name = "M")]
     summary_model: Option<String>,
-    /// Who writes summaries: extractive, ideal or lossy
+    /// Who writes summaries (repeat to compare): extractive, ideal, lossy, scripted (the recording's summaries), scripted:FILE, or a
+    /// server, such as openai+http://localhost:8080/v1#MODEL or anthropic+https://api.anthropic.com (with --cassette)
     #[arg(long, value_name = "KIND", default_value = "extractive")]
-    summarizer: String,
+    summarizer: Vec<String>,
+    /// File in which answers of a server are recorded once and found again
+    #[arg(long, value_name = "FILE")]
+    cassette: Option<PathBuf>,
+    /// Never ask a server; what is not in the cassette is an error of its row
+    #[arg(long, requires = "cassette")]
+    offline: bool,
     /// How requests reach the mock server
     #[arg(long, value_enum, default_value_t = Door::Http)]
     transport: Door,
@@ -114,7 +122,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         eprintln!("files in {}/ (index.html to look at)", args.out.display());
     }
     if args.verify {
-        let wrong: Vec<String> = plan.scenarios.iter().flat_map(|s| verify(s, &all.runs)).collect();
+        // Expected answers are those of the default summariser; beside it, others are not held to them.
+        let default = Summariser::default();
+        let beside = plan.summarisers.len() > 1 && plan.summarisers.contains(&default);
+        let held = |r: &RunRecord| !beside || r.summariser.as_ref().is_none_or(|s| *s == default.name());
+        let rows: Vec<RunRecord> = all.runs.iter().filter(|r| held(r)).cloned().collect();
+        let wrong: Vec<String> = plan.scenarios.iter().flat_map(|s| verify(s, &rows)).collect();
         if !wrong.is_empty() {
             return Err(super::CheckFailed(wrong.join("\n")).into());
         }
@@ -192,7 +205,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     if args.jobs == Some(0) {
         bail!("--jobs takes a number of threads above 0");
     }
-    let summariser: Summariser = args.summarizer.parse().map_err(|e| anyhow::anyhow!("--summarizer: {e}"))?;
+    let summarisers = super::summarizer::summarisers(&args.summarizer, args.cassette.as_deref(), args.offline)?;
     let transport = match args.transport {
         Door::Http => Transport::Http,
         Door::Direct => Transport::Direct,
@@ -203,13 +216,14 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         models,
         options: Options {
             transport,
-            summariser,
+            summariser: Summariser::default(),
             seed: args.seed,
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
             window: args.window,
             summary_model,
         },
+        summarisers,
         jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         shard: args.shard.as_deref().map(shard).transpose()?,
     })
@@ -279,7 +293,8 @@ fn timings(finished: &[Finished], total: std::time::Duration) -> String {
         .iter()
         .map(|f| {
             let r = &f.replayed.record;
-            serde_json::json!({"scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model, "ms": f.took.as_millis() as u64})
+            let ms = f.took.as_millis() as u64;
+            serde_json::json!({"scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model, "summariser": r.summariser, "ms": ms})
         })
         .collect();
     let all = serde_json::json!({"total_ms": total.as_millis() as u64, "pairs": rows});

@@ -14,7 +14,7 @@ use super::Plan;
 use super::edits::apply;
 use super::rules;
 use super::threads::Threads;
-use crate::summarise::{Job, Summariser, summarise};
+use crate::summarise::{Job, Summariser, SummaryDesk, Written, summarise};
 
 /// What a provider is set up with.
 #[derive(Clone, Debug)]
@@ -31,13 +31,14 @@ pub struct ProviderOptions {
     pub seed: u64,
     /// Multiplies the limits of every other model.
     pub scale: f64,
+    /// Where summaries are numbered and their failures noted.
+    pub desk: SummaryDesk,
 }
 
 /// One account at one provider.
 pub struct ProviderModel {
     options: ProviderOptions,
     caches: HashMap<Arc<str>, PromptCache>,
-    summaries: u64,
     replies: u64,
     threads: Threads,
     /// Compactions made on demand, by the hash of their content: the signature by which the provider knows its own block.
@@ -50,7 +51,7 @@ const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
-        ProviderModel { options, caches: HashMap::new(), summaries: 0, replies: 0, threads: Threads::default(), signed: HashSet::new() }
+        ProviderModel { options, caches: HashMap::new(), replies: 0, threads: Threads::default(), signed: HashSet::new() }
     }
 
     /// The wire format of the run's model.
@@ -112,10 +113,12 @@ impl ProviderModel {
         let (usage, first_token) = self.bill(&prompt, &model, now)?;
         let (parts, stop) = match plan {
             Plan::Say { parts, stop } => (parts, stop),
-            _ if rules::on_demand(&prompt) => return Ok(self.compact_on_demand(prompt, usage, first_token, &model)),
+            _ if rules::on_demand(&prompt) => return self.compact_on_demand(prompt, usage, first_token, &model),
             _ => {
-                let text = self.write_summary(&prompt);
-                (vec![ReplyPart::Text(text.into())], StopReason::EndTurn)
+                let Written { text, stop } = self.write_summary(&prompt)?;
+                // A reply without words has no parts on any wire.
+                let parts = if text.is_empty() { vec![] } else { vec![ReplyPart::Text(text.into())] };
+                (parts, stop)
             }
         };
         Ok(finish(parts, stop, usage, None, applied, first_token, &model))
@@ -123,15 +126,15 @@ impl ProviderModel {
 
     /// On demand the provider answers with an item of its own. Its encryption is not imitated: the payload is the text. Anthropic
     /// reports the work as an iteration, with top-level tokens of 0 (facts/aider-and-anthropic-sdk.md §3).
-    fn compact_on_demand(&mut self, prompt: Prompt, mut usage: Usage, first_token: Millis, model: &Model) -> Reply {
-        let summary: Arc<str> = self.write_summary(&prompt).into();
+    fn compact_on_demand(&mut self, prompt: Prompt, mut usage: Usage, first_token: Millis, model: &Model) -> Result<Reply, ModelError> {
+        let summary: Arc<str> = self.write_summary(&prompt)?.text.into();
         self.signed.insert(rules::signature(&summary));
         let parts = vec![ReplyPart::Compaction(Some(summary.clone()))];
         if self.wire() != Wire::AnthropicMessages {
-            return finish(parts, StopReason::Compaction, usage, None, Applied::default(), first_token, model);
+            return Ok(finish(parts, StopReason::Compaction, usage, None, Applied::default(), first_token, model));
         }
         usage.output = billed_tokens(&summary, None, None, false);
-        paused(parts, usage, Applied::default(), first_token, model)
+        Ok(paused(parts, usage, Applied::default(), first_token, model))
     }
 
     /// The provider summarises first and then answers from its summary (`compact_20260112`).
@@ -150,7 +153,7 @@ impl ProviderModel {
             due.instructions.unwrap_or_else(|| Arc::from("Summarise the conversation so that the work can go on from the summary alone."));
         asked.items.push(Item::new(ctxbench_core::block::Role::User, Content::Text(words), usize::MAX, None));
         asked.max_tokens = Some(SERVER_SUMMARY_TOKENS);
-        let summary: Arc<str> = self.write_summary(&asked).into();
+        let summary: Arc<str> = self.write_summary(&asked)?.text.into();
         compaction.output = billed_tokens(&summary, None, None, false);
         if due.pause {
             return Ok(paused(vec![ReplyPart::Compaction(Some(summary))], compaction, applied, first, model));
@@ -174,10 +177,13 @@ impl ProviderModel {
         Ok(reply)
     }
 
-    fn write_summary(&mut self, prompt: &Prompt) -> String {
-        let job = Job { prompt, max_tokens: prompt.max_tokens, facts: &self.options.facts, seed: self.options.seed, index: self.summaries };
-        self.summaries += 1;
-        summarise(&self.options.summariser, &job)
+    fn write_summary(&mut self, prompt: &Prompt) -> Result<Written, ModelError> {
+        let (facts, index) = (&self.options.facts, self.options.desk.next());
+        let job = Job { prompt, max_tokens: prompt.max_tokens, facts, seed: self.options.seed, index };
+        summarise(&self.options.summariser, &job).map_err(|e| {
+            self.options.desk.fail(&e.0);
+            ModelError { message: e.0, ..ModelError::ended() }
+        })
     }
 
     /// Input tokens of a prompt by kind, and the time to the first token.

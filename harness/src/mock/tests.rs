@@ -22,6 +22,7 @@ fn provider() -> ProviderModel {
         facts: Arc::from(vec![]),
         seed: 1,
         scale: SCALE,
+        desk: Default::default(),
     })
 }
 

@@ -16,14 +16,14 @@ use ctxbench_core::descriptor::Standing;
 use ctxbench_core::engine::{Engine, Fixed, Stamped};
 use ctxbench_core::history::History;
 use ctxbench_core::provider::{Model, tool_definitions};
-use ctxbench_core::record::RunRecord;
+use ctxbench_core::record::{RunRecord, Status};
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use crate::mock::{DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, Transport};
-use crate::summarise::Summariser;
+use crate::summarise::{Script, Summariser, SummaryDesk};
 
 pub use measure::fill_savings;
 pub use path::{Defaults, Path};
@@ -89,22 +89,39 @@ pub async fn replay(scenario: &Scenario, spec: &Spec, model: &Model, options: &O
 /// The same, with the events and the log, which can be large.
 pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Whole {
     let model = Arc::new(limits(scenario, model, options.window));
-    let (tally, engine) = play(scenario, spec, &model, options).await;
+    let desk = SummaryDesk::default();
+    let (tally, engine) = play(scenario, spec, &model, options, &desk).await;
     let total_ms = engine.now();
     let (_, ledger, events, history) = engine.into_parts();
-    let replayed = measure::record(scenario, spec, &model, &tally, &events, &ledger, total_ms);
+    let mut replayed = measure::record(scenario, spec, &model, &tally, &events, &ledger, total_ms);
+    replayed.record.summariser = desk.asked().then(|| options.summariser.name().into_owned());
+    if let Some(why) = desk.trouble() {
+        replayed.record.status = Status::Error;
+        replayed.record.error = Some(format!("{}: {why}", spec.label()));
+    }
     Whole { replayed, events, history }
 }
 
-async fn play(scenario: &Scenario, spec: &Spec, model: &Arc<Model>, options: &Options) -> (Arc<Mutex<tally::Tally>>, Engine) {
+async fn play(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Arc<Model>,
+    options: &Options,
+    desk: &SummaryDesk,
+) -> (Arc<Mutex<tally::Tally>>, Engine) {
+    let summariser = match &options.summariser {
+        Summariser::Scripted(s) => Summariser::Scripted(Script::Texts(s.texts(&scenario.session, &spec.label(), spec.descriptor.name))),
+        other => other.clone(),
+    };
     let unlimited = spec.descriptor.standing == Standing::Hypothetical;
     let provider = ProviderModel::new(ProviderOptions {
         model: model.clone(),
         unlimited,
-        summariser: options.summariser.clone(),
+        summariser,
         facts: scenario.session.facts.clone().into(),
         seed: options.seed,
         scale: scenario.scale,
+        desk: desk.clone(),
     });
     let door: Box<dyn Door> = match options.transport {
         Transport::Http => Box::new(HttpDoor::start(provider, model.capabilities.counting).await),
@@ -114,7 +131,7 @@ async fn play(scenario: &Scenario, spec: &Spec, model: &Arc<Model>, options: &Op
     let mut tally = tally::Tally::new(&scenario.session, &path, model, options);
     tally.set_label(&scenario.id, &spec.label());
     let tally = Arc::new(Mutex::new(tally));
-    let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads, scenario.faults.clone());
+    let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads, scenario.faults.clone(), desk.clone());
     let mut engine = Engine::new(model.clone(), Box::new(world));
     engine.fixed = fixed(&scenario.session, model);
     engine.summary_model = options.summary_model.map(|m| m.name.clone());

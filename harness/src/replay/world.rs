@@ -14,6 +14,7 @@ use super::path::{Move, Path, Step};
 use super::tally::{Asked, Tally};
 use super::text_of;
 use crate::mock::{Door, Plan};
+use crate::summarise::SummaryDesk;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 
 /// Failed turns in a row without a recorded step in between, after which the run is over.
@@ -38,6 +39,7 @@ pub(super) struct ReplayWorld {
     failures: u32,
     rereads: bool,
     faults: Vec<ProviderFault>,
+    desk: SummaryDesk,
     /// Requests so far that faults count, by kind.
     counted: HashMap<FaultOn, u64>,
     /// What the next recorded reply is: a step of the session, or something beyond it.
@@ -51,7 +53,14 @@ pub(super) struct ReplayWorld {
 }
 
 impl ReplayWorld {
-    pub(super) fn new(path: Path, door: Box<dyn Door>, tally: Arc<Mutex<Tally>>, rereads: bool, faults: Vec<ProviderFault>) -> Self {
+    pub(super) fn new(
+        path: Path,
+        door: Box<dyn Door>,
+        tally: Arc<Mutex<Tally>>,
+        rereads: bool,
+        faults: Vec<ProviderFault>,
+        desk: SummaryDesk,
+    ) -> Self {
         ReplayWorld {
             moves: path.moves.into_iter(),
             steps: Vec::new(),
@@ -63,6 +72,7 @@ impl ReplayWorld {
             failures: 0,
             rereads,
             faults,
+            desk,
             counted: HashMap::new(),
             asked: None,
             tasks: HashMap::new(),
@@ -156,6 +166,18 @@ impl ReplayWorld {
             Some((plan, late_ms)) => (plan, asked, late_ms),
         }
     }
+
+    /// Sends a request. A summary that nobody could write is not the provider's failure to deal with; the run ends with it.
+    async fn ask(&mut self, request: &Request, plan: Plan) -> Result<Reply, ModelError> {
+        let result = self.door.send(request, plan, self.now).await;
+        match self.desk.trouble() {
+            None => result,
+            Some(why) => {
+                self.over = true;
+                Err(ModelError { message: why, ..ModelError::ended() })
+            }
+        }
+    }
 }
 
 #[async_trait]
@@ -198,6 +220,9 @@ impl World for ReplayWorld {
     }
 
     async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
+        if let Some(why) = self.desk.trouble() {
+            return Err(ModelError { message: why, ..ModelError::ended() });
+        }
         if self.with(|t| t.livelocked()) != Some(false) {
             self.over = true;
             return Err(ModelError { kind: ErrorKind::Ended, status: 0, code: None, message: "no progress".into() });
@@ -207,7 +232,7 @@ impl World for ReplayWorld {
             other => side_work(other),
         };
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
-        let result = self.door.send(request, plan, self.now).await;
+        let result = self.ask(request, plan).await;
         // A provider that stopped after its compaction has not said what was recorded.
         let paused = request.purpose == Purpose::Sample && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
         let asked = if paused { Asked::Paused } else { asked };
@@ -263,7 +288,7 @@ impl World for ReplayWorld {
     async fn spawn(&mut self, request: &Request) -> Task {
         let (plan, asked) = side_work(request.purpose);
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
-        let result = self.door.send(request, plan, self.now).await;
+        let result = self.ask(request, plan).await;
         let done_at = self.now + result.as_ref().map_or(late_ms, |r| r.latency_ms);
         self.with(|t| t.request(request, &result, &asked, self.now, false));
         let id = self.tasks.len() as u64;

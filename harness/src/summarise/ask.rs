@@ -42,6 +42,8 @@ pub(super) struct Ask {
     pub quote: Quote,
     /// Words to dwell on.
     pub focus: HashSet<String>,
+    /// Topics to dwell on: "focus on the errors".
+    pub topics: Vec<Topic>,
     /// Words to begin with.
     pub opening: Option<String>,
     /// Weight of what is recent.
@@ -73,8 +75,11 @@ impl Ask {
                 }
             });
         }
+        let asked = focus(instruction, "");
+        let topics = TOPICS.iter().filter(|(w, _)| asked.contains(*w)).map(|(_, t)| *t).collect();
         Ask {
             headings: headings(instruction),
+            topics,
             summary_tag: low.contains("<summary>"),
             analysis_tag: low.contains("<analysis>"),
             quote,
@@ -155,6 +160,20 @@ fn listed(line: &str) -> Option<Heading> {
     let fits = !name.is_empty() && name.len() <= 60 && name.split_whitespace().count() <= 8;
     fits.then(|| Heading { line: format!("{number}. {name}:"), name: name.into(), note: note.into(), level: 1 })
 }
+
+/// Plurals by which people ask for a sort of thing; the singular is mostly about one thing and not about the sort.
+const TOPICS: [(&str, Topic); 10] = [
+    ("errors", Topic::Error),
+    ("failures", Topic::Error),
+    ("values", Topic::Value),
+    ("numbers", Topic::Value),
+    ("decisions", Topic::Decision),
+    ("constraints", Topic::Constraint),
+    ("rules", Topic::Constraint),
+    ("files", Topic::File),
+    ("paths", Topic::File),
+    ("todos", Topic::Next),
+];
 
 /// Words behind cues such as "focus on", and all words of the wishes.
 fn focus(instruction: &str, wishes: &str) -> HashSet<String> {

@@ -98,7 +98,7 @@ impl<'a> Collector<'a, '_> {
         if self.ask.own.contains(&key) {
             return;
         }
-        if !self.ask.focus.is_empty() && self.in_focus(&text) {
+        if self.ask.topics.contains(&topic) || !self.ask.focus.is_empty() && self.in_focus(&text) {
             score += 1.5;
         }
         if score < LEAST {

@@ -3,7 +3,10 @@
 //! Every strategy that summarises sends a prompt to a mock server, and this module answers it. The text of a real model would differ
 //! from run to run and would cost money, so the default is [`Summariser::Extractive`]: general rules that see only the decoded prompt
 //! and know nothing of the facts a scenario asks for. [`Summariser::Ideal`] and [`Summariser::Lossy`] do know them and give an upper
-//! bound, exact or with stated losses. All are deterministic.
+//! bound, exact or with stated losses. [`Summariser::Scripted`] repeats texts that stand there beforehand, and [`Summariser::Endpoint`]
+//! asks a real model once and repeats its recorded answer. All are deterministic.
+//!
+//! The extractive one cannot see facts by construction: what it works on is a [`Prompt`], a decoded request, in which no fact occurs.
 //!
 //! Size: `min(max_tokens, clamp(5 % of the conversation, 300, 4,400))` o200k tokens, see [`budget`].
 
@@ -11,11 +14,14 @@ mod ask;
 mod choose;
 mod collect;
 mod cues;
+mod desk;
+pub mod endpoint;
 mod extractive;
 mod ideal;
 mod outputs;
 mod read;
 mod render;
+mod script;
 mod sentences;
 mod tools;
 mod topic;
@@ -24,15 +30,22 @@ mod transcript;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use ctxbench_core::fact::Fact;
 use ctxbench_core::nearest::hint;
 use ctxbench_core::provider::Prompt;
+use ctxbench_core::request::StopReason;
 
+use endpoint::Endpoint;
+
+pub use desk::SummaryDesk;
 pub use extractive::{MOST_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};
+pub use script::{Line, Script, ScriptError};
 
 /// Who writes the summaries.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -49,21 +62,34 @@ pub enum Summariser {
         /// Share of the kept facts that come out wrong.
         distort: f64,
     },
-    /// Fixed texts in this order, the last one again and again.
-    Scripted(Vec<String>),
+    /// Texts that stand there beforehand, in this order; nothing is written when they have run out.
+    Scripted(Script),
+    /// A real model, recorded.
+    Endpoint(Arc<Endpoint>),
 }
 
 impl Summariser {
     /// The names of the command line.
-    pub const NAMES: [&'static str; 3] = ["extractive", "ideal", "lossy"];
+    pub const NAMES: [&'static str; 4] = ["extractive", "ideal", "lossy", "scripted"];
 
     /// The name in reports.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> Cow<'static, str> {
         match self {
-            Summariser::Extractive => "extractive",
-            Summariser::Ideal => "ideal",
-            Summariser::Lossy { .. } => "lossy",
-            Summariser::Scripted(_) => "scripted",
+            Summariser::Extractive => "extractive".into(),
+            Summariser::Ideal => "ideal".into(),
+            Summariser::Lossy { .. } => "lossy".into(),
+            Summariser::Scripted(_) => "scripted".into(),
+            Summariser::Endpoint(e) => e.name().into(),
+        }
+    }
+
+    /// Where its words come from, for a reader of the figures.
+    pub fn origin(&self) -> String {
+        match self {
+            Summariser::Endpoint(_) => format!("{} (a real model's recorded answers, billed as the simulated one's)", self.name()),
+            Summariser::Scripted(Script::Recorded) => "scripted (the summaries of the recording)".into(),
+            Summariser::Scripted(_) => "scripted (texts of a file)".into(),
+            _ => format!("{} (modelled)", self.name()),
         }
     }
 }
@@ -83,12 +109,13 @@ impl std::error::Error for UnknownSummariser {}
 impl FromStr for Summariser {
     type Err = UnknownSummariser;
 
-    /// `lossy` takes the default rates [`KEEP`] and [`DISTORT`]; scripted texts come from recordings and have no name here.
+    /// `lossy` takes the default rates [`KEEP`] and [`DISTORT`]; `scripted` the summaries of the recording.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         match name {
             "extractive" => Ok(Summariser::Extractive),
             "ideal" => Ok(Summariser::Ideal),
             "lossy" => Ok(Summariser::Lossy { keep: KEEP, distort: DISTORT }),
+            "scripted" => Ok(Summariser::Scripted(Script::Recorded)),
             _ => Err(UnknownSummariser(name.to_string())),
         }
     }
@@ -109,16 +136,32 @@ pub struct Job<'a> {
     pub index: u64,
 }
 
+/// A summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The words.
+    pub text: String,
+    /// Why they end.
+    pub stop: StopReason,
+}
+
+/// Why there is no summary, for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritten(pub String);
+
 /// Writes a summary.
-pub fn summarise(s: &Summariser, job: &Job<'_>) -> String {
-    match s {
+pub fn summarise(s: &Summariser, job: &Job<'_>) -> Result<Written, Unwritten> {
+    let text = match s {
         // The facts are not handed over: what this one keeps it found by itself.
         Summariser::Extractive => extractive::write(job.prompt, job.max_tokens),
         Summariser::Ideal => ideal::write(job, None),
         Summariser::Lossy { keep, distort } => ideal::write(job, Some((*keep, *distort))),
-        Summariser::Scripted(texts) => {
-            let last = texts.len().saturating_sub(1);
-            texts.get(usize::try_from(job.index).unwrap_or(last).min(last)).cloned().unwrap_or_default()
+        Summariser::Scripted(Script::Texts(texts)) => {
+            let text = usize::try_from(job.index).ok().and_then(|i| texts.get(i)).cloned();
+            text.ok_or_else(|| Unwritten(format!("summary {} is asked for, and the script holds {}", job.index + 1, texts.len())))?
         }
-    }
+        Summariser::Scripted(_) => return Err(Unwritten("the script was not read for this session".to_string())),
+        Summariser::Endpoint(e) => return e.write(job),
+    };
+    Ok(Written { text, stop: StopReason::EndTurn })
 }

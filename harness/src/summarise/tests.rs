@@ -3,6 +3,7 @@
 use ctxbench_core::block::Role;
 use ctxbench_core::fact::{Fact, FactKind, Match, fold};
 use ctxbench_core::provider::{Content, Item, Prompt};
+use ctxbench_core::session::Session;
 use ctxbench_core::tokens::o200k;
 use proptest::prelude::*;
 
@@ -84,8 +85,12 @@ fn job<'a>(prompt: &'a Prompt, facts: &'a [Fact]) -> Job<'a> {
     Job { prompt, max_tokens: None, facts, seed: 7, index: 0 }
 }
 
+fn words(s: &Summariser, job: &Job<'_>) -> String {
+    summarise(s, job).unwrap().text
+}
+
 fn write(p: &Prompt) -> String {
-    summarise(&Summariser::Extractive, &job(p, &[]))
+    words(&Summariser::Extractive, &job(p, &[]))
 }
 
 fn in_order(text: &str, lines: &[&str]) {
@@ -189,6 +194,25 @@ fn wishes_pull_what_they_name_into_a_small_summary() {
 }
 
 #[test]
+fn wishes_for_a_sort_of_thing_pull_that_sort_into_a_small_summary() {
+    let mut p = session("");
+    p.items.pop();
+    let done: String =
+        (0..400).map(|i| format!("The module of group {} was changed and works. ", ["a", "b"][i % 2].repeat(i % 97 + 1))).collect();
+    p.items.push(text(Role::Assistant, &done, 8));
+    p.items.push(output("Error: cannot open the ledger of June"));
+    p.items.push(text(Role::Assistant, &done, 9));
+    let place = |instruction: &str| {
+        let mut q = p.clone();
+        q.items.push(text(Role::User, instruction, 10));
+        let job = Job { max_tokens: Some(60), ..job(&q, &[]) };
+        words(&Summariser::Extractive, &job).contains("ledger of June")
+    };
+    assert!(!place("Write a summary.") && !place("Write a summary. Focus on the groups."));
+    assert!(place("Write a summary. Focus on the errors."));
+}
+
+#[test]
 fn long_sentences_are_cut_unless_words_are_to_be_quoted() {
     let long = format!("Please take care of {}the end", "one thing, and of ".repeat(30));
     let with = |instruction: &str| write(&prompt(vec![text(Role::User, &long, 1), text(Role::User, instruction, 2)]));
@@ -235,7 +259,7 @@ fn ideal_holds_exactly_the_visible_facts() {
         fact("f", FactKind::Value, &["coding agent"]),
     ];
     let p = session(SDK);
-    let s = summarise(&Summariser::Ideal, &job(&p, &facts));
+    let s = words(&Summariser::Ideal, &job(&p, &facts));
     let held: Vec<&str> = facts.iter().filter(|f| f.matches(&s, &fold(&s)) == Match::Verbatim).map(|f| f.id.as_str()).collect();
     assert_eq!(held, ["a", "b", "e"], "{s}");
     in_order(&s, &["1. Task Overview:", "- pos-bridge.ts · checksum", "</summary>"]);
@@ -251,8 +275,8 @@ fn lossy_keeps_its_rates() {
     // 200 at a time, so that everything kept fits the budget.
     for (n, part) in facts.chunks(200).enumerate() {
         let j = Job { index: n as u64, ..job(&p, part) };
-        let s = summarise(&Summariser::Lossy { keep: 0.8, distort: 0.1 }, &j);
-        assert_eq!(s, summarise(&Summariser::Lossy { keep: 0.8, distort: 0.1 }, &j));
+        let s = words(&Summariser::Lossy { keep: 0.8, distort: 0.1 }, &j);
+        assert_eq!(s, words(&Summariser::Lossy { keep: 0.8, distort: 0.1 }, &j));
         lines += s.lines().filter(|l| l.starts_with("- ")).count();
         whole += part.iter().filter(|f| s.lines().any(|l| l[2..] == f.tokens[0])).count();
     }
@@ -262,16 +286,69 @@ fn lossy_keeps_its_rates() {
 }
 
 #[test]
-fn names_parse_and_scripts_repeat_their_last_text() {
+fn names_parse() {
     assert_eq!("extractive".parse(), Ok(Summariser::Extractive));
     assert_eq!("lossy".parse(), Ok(Summariser::Lossy { keep: KEEP, distort: DISTORT }));
+    assert_eq!("scripted".parse(), Ok(Summariser::Scripted(Script::Recorded)));
     let e = "extractiv".parse::<Summariser>().unwrap_err().to_string();
     assert!(e.contains("did you mean extractive?"), "{e}");
+}
+
+#[test]
+fn a_script_that_has_run_out_says_so() {
     let p = prompt(vec![]);
-    let s = Summariser::Scripted(vec!["one".into(), "two".into()]);
-    let at = |index| summarise(&s, &Job { index, ..job(&p, &[]) });
-    assert_eq!([at(0), at(1), at(9)], ["one", "two", "two"]);
-    assert_eq!(summarise(&Summariser::Scripted(vec![]), &job(&p, &[])), "");
+    let s = Summariser::Scripted(Script::Texts(vec!["one".into(), "two".into()]));
+    let at = |index| summarise(&s, &Job { index, ..job(&p, &[]) }).map(|w| w.text);
+    assert_eq!((at(0), at(1)), (Ok("one".to_string()), Ok("two".to_string())));
+    assert_eq!(at(2), Err(Unwritten("summary 3 is asked for, and the script holds 2".to_string())));
+}
+
+#[test]
+fn scripts_come_from_the_recording_or_from_a_file() {
+    let lines = |l: &[(&str, Option<&str>)]| {
+        Script::File(l.iter().map(|(t, s)| Line { text: (*t).into(), strategy: s.map(str::to_string) }).collect())
+    };
+    let recorded = |summary: Option<&str>| {
+        let json = serde_json::json!({"type": "recorded_compaction", "summary": summary});
+        serde_json::from_value::<ctxbench_core::session::Entry>(json).unwrap()
+    };
+    let session = Session { entries: vec![recorded(Some("a")), recorded(None), recorded(Some("b"))], ..Session::default() };
+    assert_eq!(Script::Recorded.texts(&session, "codex", "codex"), ["a", "b"]);
+    let file = lines(&[("all", None), ("c", Some("codex")), ("v", Some("codex:x=1")), ("d", Some("codex"))]);
+    assert_eq!(file.texts(&session, "codex:x=1", "codex"), ["v"]);
+    assert_eq!(file.texts(&session, "codex:x=2", "codex"), ["c", "d"]);
+    assert_eq!(file.texts(&session, "aider", "aider"), ["all"]);
+}
+
+/// The extractive summariser can be handed a request and a limit, and nothing else: this line does not compile if it takes facts.
+const BLIND: fn(&Prompt, Option<u64>) -> String = extractive::write;
+
+#[test]
+fn the_extractive_summariser_cannot_see_facts() {
+    // Nothing of what it is made of names the types or modules in which facts live.
+    let sources = [
+        ("extractive.rs", include_str!("extractive.rs")),
+        ("ask.rs", include_str!("ask.rs")),
+        ("choose.rs", include_str!("choose.rs")),
+        ("collect.rs", include_str!("collect.rs")),
+        ("cues.rs", include_str!("cues.rs")),
+        ("outputs.rs", include_str!("outputs.rs")),
+        ("read.rs", include_str!("read.rs")),
+        ("render.rs", include_str!("render.rs")),
+        ("sentences.rs", include_str!("sentences.rs")),
+        ("tools.rs", include_str!("tools.rs")),
+        ("topic.rs", include_str!("topic.rs")),
+        ("transcript.rs", include_str!("transcript.rs")),
+    ];
+    for (name, source) in sources {
+        for word in ["fact::", "Fact", "session::", "Job", "ideal::", "record::"] {
+            assert!(!source.contains(word), "{name} names {word}");
+        }
+    }
+    // And the same request makes the same summary, whatever is asked for later.
+    let p = session(CLAUDE);
+    let facts = [fact("a", FactKind::Error, &["got 302"]), fact("b", FactKind::Value, &["91 passed"])];
+    assert_eq!(words(&Summariser::Extractive, &job(&p, &facts)), BLIND(&p, None));
 }
 
 /// Pieces that tend to break parsers.
@@ -328,9 +405,9 @@ proptest! {
         let facts = [fact("a", FactKind::Value, &["a/b.rs"]), fact("b", FactKind::Goal, &["終わり", "never"])];
         for s in [Summariser::Extractive, Summariser::Ideal, Summariser::Lossy { keep: 0.5, distort: 0.5 }] {
             let j = Job { max_tokens: most, ..job(&p, &facts) };
-            let out = summarise(&s, &j);
+            let out = words(&s, &j);
             prop_assert!(o200k(&out) <= most.unwrap_or(300).min(300), "{out}");
-            prop_assert_eq!(&out, &summarise(&s, &j));
+            prop_assert_eq!(&out, &words(&s, &j));
             prop_assert!(out.matches("</summary>").count() <= 1, "{}", out);
         }
     }

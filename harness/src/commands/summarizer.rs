@@ -1,0 +1,36 @@
+//! `--summarizer`, `--cassette` and `--offline`: from words to summarisers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use ctxbench_harness::summarise::endpoint::{Address, Cassette, Endpoint, Key};
+use ctxbench_harness::summarise::{Script, Summariser};
+
+/// The summarisers of a run, each once.
+pub(super) fn summarisers(names: &[String], cassette: Option<&Path>, offline: bool) -> anyhow::Result<Vec<Summariser>> {
+    let endpoints = names.iter().any(|n| n.contains("://"));
+    let cassette = match cassette {
+        Some(_) if !endpoints => bail!("--cassette goes with a --summarizer that is a URL"),
+        None if endpoints => bail!("--summarizer with a URL needs --cassette FILE, in which every answer is recorded once"),
+        Some(path) => Some(Arc::new(Cassette::open(path, offline)?)),
+        None => None,
+    };
+    let mut out: Vec<Summariser> = Vec::new();
+    for name in names {
+        let one = match (&cassette, name.strip_prefix("scripted:")) {
+            (_, Some(file)) => Summariser::Scripted(Script::open(Path::new(file)).context("--summarizer scripted")?),
+            (Some(cassette), None) if name.contains("://") => {
+                let address = Address::parse(name).context("--summarizer")?;
+                let endpoint = Endpoint::new(address, Key::from_environment(), cassette.clone(), offline);
+                Summariser::Endpoint(Arc::new(endpoint.context("--summarizer")?))
+            }
+            _ => name.parse().map_err(|e| anyhow::anyhow!("--summarizer: {e}"))?,
+        };
+        if out.iter().any(|o| o.name() == one.name()) {
+            bail!("two summarisers are called `{}`; leave one out, or run them apart", one.name());
+        }
+        out.push(one);
+    }
+    Ok(out)
+}

@@ -1,0 +1,41 @@
+//! What a replay learns about its summaries: whether any was asked for, and whether one could not be written.
+
+use std::sync::{Arc, Mutex};
+
+#[derive(Debug, Default)]
+struct State {
+    asked: u64,
+    trouble: Option<String>,
+}
+
+/// Shared between the provider that writes summaries and the replay around it. A summary that could not be written is no answer of the
+/// provider: the strategy would take it for a failure to deal with, so the replay looks here and ends.
+#[derive(Clone, Debug, Default)]
+pub struct SummaryDesk(Arc<Mutex<State>>);
+
+impl SummaryDesk {
+    /// The number of the next summary, from 0.
+    pub(crate) fn next(&self) -> u64 {
+        self.0.lock().map_or(0, |mut s| {
+            s.asked += 1;
+            s.asked - 1
+        })
+    }
+
+    /// Notes that a summary could not be written; the first reason stays.
+    pub(crate) fn fail(&self, why: &str) {
+        if let Ok(mut s) = self.0.lock() {
+            s.trouble.get_or_insert_with(|| why.to_string());
+        }
+    }
+
+    /// Whether any summary was asked for.
+    pub fn asked(&self) -> bool {
+        self.0.lock().is_ok_and(|s| s.asked > 0)
+    }
+
+    /// Why a summary could not be written.
+    pub fn trouble(&self) -> Option<String> {
+        self.0.lock().ok().and_then(|s| s.trouble.clone())
+    }
+}

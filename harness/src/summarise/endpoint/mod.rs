@@ -1,0 +1,131 @@
+//! Summaries of a real model behind an OpenAI- or Anthropic-compatible address, recorded once and replayed without a network.
+//!
+//! A request is known by the hash of what decides its answer (model, messages, output limit), so that neither the address nor the wire
+//! nor the order of the runs matters: the same cassette gives the same bytes. What the run is billed stays the simulated provider's
+//! matter; what the real one counted is kept in the cassette alone.
+
+mod address;
+mod cassette;
+mod http;
+mod redact;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Job, Unwritten, Written};
+
+pub use address::{Address, AddressError};
+pub use cassette::{Cassette, CassetteError};
+
+/// The only place that a key comes from. It is sent in a header and goes nowhere else.
+pub const KEY_VARIABLE: &str = "CTXBENCH_SUMMARIZER_KEY";
+
+/// A key, which never prints itself.
+#[derive(Clone)]
+pub struct Key(String);
+
+impl Key {
+    /// The key of the environment, if one is set.
+    pub fn from_environment() -> Option<Key> {
+        std::env::var(KEY_VARIABLE).ok().map(|k| k.trim().to_string()).filter(|k| !k.is_empty()).map(Key)
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(text: &str) -> Key {
+        Key(text.to_string())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[key]")
+    }
+}
+
+/// Why an endpoint cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetUpError {
+    /// The key would travel in the clear.
+    #[error("{KEY_VARIABLE} is set, and {0} is reached over http from outside this machine; a key travels over https only")]
+    Bare(String),
+    /// A character that no header takes.
+    #[error("the key in {KEY_VARIABLE} holds characters that cannot stand in a header; is there a line break in it?")]
+    Key,
+}
+
+/// A model server with its cassette.
+#[derive(Debug)]
+pub struct Endpoint {
+    address: Address,
+    key: Option<Key>,
+    cassette: Arc<Cassette>,
+    offline: bool,
+}
+
+/// The same model asked through the same cassette gives the same summaries.
+impl PartialEq for Endpoint {
+    fn eq(&self, o: &Self) -> bool {
+        self.name() == o.name() && Arc::ptr_eq(&self.cassette, &o.cassette)
+    }
+}
+
+impl Endpoint {
+    /// An endpoint; `offline` = answers come from the cassette or not at all.
+    pub fn new(address: Address, key: Option<Key>, cassette: Arc<Cassette>, offline: bool) -> Result<Self, SetUpError> {
+        if key.as_ref().is_some_and(|k| !k.0.bytes().all(|b| (0x21..=0x7e).contains(&b))) {
+            return Err(SetUpError::Key);
+        }
+        if key.is_some() && !offline && !address.is_private() {
+            return Err(SetUpError::Bare(address.host().to_string()));
+        }
+        Ok(Endpoint { address, key, cassette, offline })
+    }
+
+    /// The name in reports: the model; without the address, which may change while the answers stay.
+    pub fn name(&self) -> String {
+        self.address.model().map_or("endpoint".to_string(), |m| format!("endpoint:{m}"))
+    }
+
+    /// The recorded answer, or a new one, which is recorded.
+    pub(super) fn write(&self, job: &Job<'_>) -> Result<Written, Unwritten> {
+        let question = wire::Question::of(job.prompt, job.max_tokens, self.address.model());
+        let hash = question.hash();
+        let fail = |why: String| Unwritten(format!("no summary for request {hash}: {why}"));
+        let entry = self.cassette.answer(&hash, || {
+            if self.offline {
+                return Err("the cassette has no entry for it, and the run is offline".to_string());
+            }
+            self.ask(&question, &hash)
+        });
+        let entry = entry.map_err(fail)?;
+        Ok(Written { stop: wire::stop(&entry.stop), text: entry.reply })
+    }
+
+    /// Asks over the network. Everything that comes back is cleaned of secrets before anybody sees it.
+    fn ask(&self, question: &wire::Question, hash: &str) -> Result<cassette::Entry, String> {
+        let clean = |text: &str| redact::redact(text, self.key.as_ref().map(|k| k.0.as_str()));
+        let headers = wire::headers(self.address.wire(), self.key.as_ref().map(|k| k.0.as_str()));
+        let body = question.body(self.address.wire(), self.address.host());
+        let (status, answer) = http::post(self.address.url(), &headers, body).map_err(|e| clean(&e))?;
+        let text = String::from_utf8_lossy(&answer);
+        if status != 200 {
+            let words: String = clean(&text).chars().take(MOST_WORDS).collect();
+            return Err(format!("the endpoint answered {status}: {}", words.split_whitespace().collect::<Vec<_>>().join(" ")));
+        }
+        let said = wire::read(self.address.wire(), &text)?;
+        Ok(cassette::Entry {
+            request: hash.to_string(),
+            model: question.model.clone(),
+            max_tokens: question.max_tokens,
+            reply: clean(&said.text),
+            stop: clean(&said.stop),
+            usage: redact::redact_value(said.usage, self.key.as_ref().map(|k| k.0.as_str())),
+        })
+    }
+}
+
+/// How much of a refusal is told, characters.
+const MOST_WORDS: usize = 300;

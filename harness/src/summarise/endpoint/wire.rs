@@ -1,0 +1,161 @@
+//! A summary request in the words of a real server, and its answer.
+//!
+//! The conversation travels as text under two roles: tool calls, results and images as lines of it. A server would refuse calls without
+//! their definitions, results without their calls and thinking without its signature, and a summary needs none of that machinery.
+
+use ctxbench_core::block::Role;
+use ctxbench_core::provider::{Content, Item, Prompt};
+use ctxbench_core::request::StopReason;
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::address::EndpointWire;
+
+/// Largest reply where the request does not limit it, tokens. A choice of ours: above any summary that was measured
+/// (`extractive::MOST_TOKENS`), and no provider refuses it.
+const DEFAULT_MAX_TOKENS: u64 = 8_192;
+
+/// Version of the Messages API that requests name.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// What is asked where the provider would know by itself (compaction on demand).
+const ASK: &str = "Summarise the conversation so that the work can go on from the summary alone.";
+
+/// Stands in front of a conversation that begins with the model, which servers do not take.
+const BEGIN: &str = "(The beginning of the conversation is not shown.)";
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Message {
+    role: &'static str,
+    content: String,
+}
+
+/// What decides the answer. The order of the fields is that of the hashed text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Question {
+    pub(super) max_tokens: u64,
+    messages: Vec<Message>,
+    pub(super) model: String,
+}
+
+/// What a server said.
+#[derive(Debug, PartialEq)]
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) stop: String,
+    pub(super) usage: Value,
+}
+
+impl Question {
+    /// The question behind a prompt; `model` instead of the one it names.
+    pub(super) fn of(prompt: &Prompt, max_tokens: Option<u64>, model: Option<&str>) -> Question {
+        let mut messages: Vec<Message> = Vec::new();
+        for item in &prompt.items {
+            let text = words(item);
+            if text.trim().is_empty() {
+                continue;
+            }
+            let talk = messages.iter().any(|m| m.role != "system");
+            let role = match item.role {
+                Role::Assistant => "assistant",
+                Role::Instructions | Role::System | Role::Developer if !talk => "system",
+                _ => "user",
+            };
+            match messages.last_mut() {
+                Some(m) if m.role == role => m.content.push_str(&format!("\n\n{text}")),
+                _ => messages.push(Message { role, content: text }),
+            }
+        }
+        let first = messages.iter().position(|m| m.role != "system").unwrap_or(messages.len());
+        if messages.get(first).is_some_and(|m| m.role == "assistant") {
+            messages.insert(first, Message { role: "user", content: BEGIN.into() });
+        }
+        if messages.last().is_none_or(|m| m.role != "user") {
+            messages.push(Message { role: "user", content: ASK.into() });
+        }
+        let model = model.unwrap_or(&prompt.model).to_string();
+        Question { max_tokens: max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), messages, model }
+    }
+
+    /// SHA-256 of `{"max_tokens":…,"messages":[{"role":…,"content":…},…],"model":…}` in hexadecimal.
+    pub(super) fn hash(&self) -> String {
+        let text = serde_json::to_string(self).expect("strings and numbers always serialise");
+        Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// The body of the request.
+    pub(super) fn body(&self, wire: EndpointWire, host: &str) -> Vec<u8> {
+        let body = match wire {
+            EndpointWire::Anthropic => {
+                let system = self.messages.iter().find(|m| m.role == "system").map(|m| m.content.as_str());
+                let talk: Vec<&Message> = self.messages.iter().filter(|m| m.role != "system").collect();
+                let mut body = json!({ "model": self.model, "max_tokens": self.max_tokens, "messages": talk });
+                if let Some(s) = system {
+                    body["system"] = s.into();
+                }
+                body
+            }
+            EndpointWire::OpenAi => {
+                // OpenAI's newer models refuse the older name, other servers do not know the newer one.
+                let limit = if host == "api.openai.com" { "max_completion_tokens" } else { "max_tokens" };
+                json!({ "model": self.model, limit: self.max_tokens, "messages": self.messages })
+            }
+        };
+        body.to_string().into_bytes()
+    }
+}
+
+/// One item as text.
+fn words(item: &Item) -> String {
+    match &item.content {
+        Content::Text(t) | Content::Compaction { text: t, .. } => t.to_string(),
+        Content::Call { name, arguments, .. } => format!("[call of {name}] {arguments}"),
+        Content::Output { text, is_error, image, .. } => {
+            let mark = if *is_error { "[error of the tool]" } else { "[result of the tool]" };
+            format!("{mark}\n{text}{}", if image.is_some() { "\n[an image]" } else { "" })
+        }
+        Content::Image { .. } => "[an image]".to_string(),
+        Content::CompactionTrigger(t) if t.trim().is_empty() => ASK.to_string(),
+        Content::CompactionTrigger(t) => t.to_string(),
+        Content::Reasoning { .. } => String::new(),
+    }
+}
+
+/// Headers besides the content type; the key stands in one of them.
+pub(super) fn headers(wire: EndpointWire, key: Option<&str>) -> Vec<(&'static str, String)> {
+    match wire {
+        EndpointWire::Anthropic => {
+            let version = ("anthropic-version", ANTHROPIC_VERSION.to_string());
+            std::iter::once(version).chain(key.map(|k| ("x-api-key", k.to_string()))).collect()
+        }
+        EndpointWire::OpenAi => key.map(|k| ("authorization", format!("Bearer {k}"))).into_iter().collect(),
+    }
+}
+
+/// Reads an answer.
+pub(super) fn read(wire: EndpointWire, body: &str) -> Result<Said, String> {
+    let v: Value = serde_json::from_str(body).map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;
+    let (text, stop) = match wire {
+        EndpointWire::Anthropic => {
+            let parts = v["content"].as_array().ok_or("the answer of the endpoint has no `content` list; is it an Anthropic address?")?;
+            let text: String = parts.iter().filter(|p| p["type"] == "text").filter_map(|p| p["text"].as_str()).collect();
+            (text, &v["stop_reason"])
+        }
+        EndpointWire::OpenAi => {
+            let choice = v["choices"].get(0).ok_or("the answer of the endpoint has no `choices`; is it an OpenAI address?")?;
+            (choice["message"]["content"].as_str().unwrap_or("").to_string(), &choice["finish_reason"])
+        }
+    };
+    Ok(Said { text, stop: stop.as_str().unwrap_or("unknown").to_string(), usage: v["usage"].clone() })
+}
+
+/// Why a reply ended, from the words of both wires.
+pub(super) fn stop(word: &str) -> StopReason {
+    match word {
+        "max_tokens" | "length" => StopReason::MaxTokens,
+        "refusal" | "content_filter" => StopReason::Refusal,
+        "stop_sequence" => StopReason::StopSequence,
+        _ => StopReason::EndTurn,
+    }
+}
