@@ -81,6 +81,7 @@ pub struct Delta {
 
 /// Compares row by row.
 pub fn compare(base: &Results, new: &Results) -> Comparison {
+    let (base, new) = (&*view::told_apart(base), &*view::told_apart(new));
     let (old_rows, new_rows) = (index(base), index(new));
     let name = |k: &Key<'_>| view::name(k.0, k.1, k.2, true);
     let mut out = Comparison {

@@ -72,7 +72,7 @@ pub fn requests(results: &Results) -> String {
             row.extend([q.input_tokens, q.cache_read, q.cache_write, q.output_tokens, q.context_tokens].map(|n| n.to_string()));
             row.push(fmt::exact(q.cost_usd));
             row.extend([q.at_ms, q.latency_ms, q.common_prefix_tokens, q.invalidated_tokens].map(|n| n.to_string()));
-            row.push(q.status.clone());
+            row.extend([q.status.clone(), writer(r)]);
             row
         })
     });
@@ -113,6 +113,7 @@ pub fn compactions(results: &Results) -> String {
             row.push(c.break_even_calls.map_or("never".into(), fmt::exact));
             row.push(c.calls_after.to_string());
             row.push(c.paid_off.map_or("n/a".into(), |p| p.to_string()));
+            row.push(writer(r));
             row
         })
     });
@@ -127,7 +128,7 @@ pub fn facts(results: &Results) -> String {
         r.facts.iter().map(move |f| {
             let mut row = key(r);
             row.extend([f.fact.clone(), f.kind.name().into(), f.need.clone(), f.request.map_or("n/a".into(), |n| n.to_string())]);
-            row.extend([word(&f.found), f.place.clone(), f.stale.to_string(), f.compactions_before.to_string()]);
+            row.extend([word(&f.found), f.place.clone(), f.stale.to_string(), f.compactions_before.to_string(), writer(r)]);
             row
         })
     });
@@ -139,7 +140,12 @@ fn key(r: &RunRecord) -> Vec<String> {
 }
 
 fn keyed(columns: &[&str]) -> Vec<String> {
-    ["scenario", "strategy", "model"].iter().chain(columns).map(|s| (*s).to_string()).collect()
+    ["scenario", "strategy", "model"].iter().chain(columns).chain(&["summariser"]).map(|s| (*s).to_string()).collect()
+}
+
+/// The last column: rows of runs that differ in nothing else are told apart by it.
+fn writer(r: &RunRecord) -> String {
+    r.summariser.clone().unwrap_or_else(|| "n/a".into())
 }
 
 /// The name of a unit variant in files.

@@ -49,6 +49,7 @@ fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
 
 /// Figures of unfinished runs are left out, except how far they came and what they broke.
 fn entries(results: &Results, columns: &[(&'static str, &'static str)]) -> Vec<Entry> {
+    let results = &*view::told_apart(results);
     let mut out = Vec::new();
     for run in results.runs.iter().filter(|r| r.status != Status::NotApplicable) {
         for (metric, unit) in columns {

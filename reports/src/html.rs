@@ -7,8 +7,10 @@ use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::plots::{self, Plot};
 use crate::score::SCORES;
+use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Verdict};
 use crate::view::{self, Block};
+use crate::{ranking, steering};
 
 /// The format for `report --format html`.
 pub(crate) const FORMAT: Format = Format { name: "html", about: "one page with tables and plots, nothing beside it", render };
@@ -62,6 +64,7 @@ pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
                 }
                 (differences(results))
                 @for (i, b) in blocks.iter().enumerate() { (section(i, b, drawn)) }
+                @for s in ranking::sheets(results).iter().chain(&steering::sheets(results)) { (sheet(s)) }
                 h2 { "How to read this" }
                 (help(results))
                 @if !matrix_md.trim().is_empty() { h2 { "What the systems do" } (tables(matrix_md)) }
@@ -84,11 +87,22 @@ fn section(i: usize, block: &Block<'_>, drawn: &[Plot]) -> Markup {
         @if !run.scenario.why.is_empty() { p { (clean(&run.scenario.why)) } }
         @for w in &run.scenario.warnings { p.terms { "Note: " (clean(w)) } }
         (score_table(block))
-        @for p in drawn.iter().filter(|p| p.scenario == run.scenario.id && p.model == run.model) {
+        @for p in drawn.iter().filter(|p| p.scenario == run.scenario.id && p.model == run.model && p.summariser.as_deref() == block.summariser) {
             figure { figcaption.terms { (p.title) } (PreEscaped(&p.svg)) }
         }
         details { summary { "Settings and versions" } div.wide { table { tbody { @for r in &block.runs { (settings(r)) } } } } }
         details { summary { "Every compaction" } @for r in &block.runs { (compactions(r)) } }
+    }
+}
+
+fn sheet(s: &Sheet) -> Markup {
+    html! {
+        h2 { (clean(&s.title)) }
+        p.terms { (clean(&s.note)) }
+        div.wide { table {
+            thead { tr { @for (i, h) in s.head.iter().enumerate() { @if i == 0 { th.l { (clean(h)) } } @else { th { (clean(h)) } } } } }
+            tbody { @for row in &s.rows { tr { @for (i, c) in row.iter().enumerate() { @if i == 0 { td.l { (clean(c)) } } @else { td { (clean(c)) } } } } } }
+        } }
     }
 }
 

@@ -35,7 +35,8 @@ pub fn result_suites(results: &Results) -> String {
     let several = view::models(results).len() > 1;
     let suites = view::blocks(results).into_iter().map(|b| {
         let run = b.first();
-        let name = if several { format!("{} × {}", run.scenario.id, run.model) } else { run.scenario.id.clone() };
+        let mut name = if several { format!("{} × {}", run.scenario.id, run.model) } else { run.scenario.id.clone() };
+        name.extend(b.summariser.map(|s| format!(" × {s}")));
         let cases = b.runs.iter().map(|r| Case {
             class: name.clone(),
             name: r.strategy.label.clone(),

@@ -17,10 +17,13 @@ mod junit;
 mod markdown;
 mod pairs;
 mod plots;
+mod ranking;
 #[cfg(test)]
 mod sample;
 mod score;
+mod sheet;
 mod stats;
+mod steering;
 mod table;
 mod view;
 mod write;

@@ -10,6 +10,7 @@ use crate::formats::{Artifact, Format, ReportError};
 use crate::score::SCORES;
 use crate::stats;
 use crate::view::{self, Block};
+use crate::{ranking, steering};
 
 /// The format for `report --format markdown`.
 pub(crate) const FORMAT: Format = Format { name: "markdown", about: "tables for a pull request", render };
@@ -47,6 +48,12 @@ fn compose(results: &Results, details: bool) -> String {
         if details {
             folded(&mut out, block);
         }
+    }
+    for s in ranking::sheets(results).iter().chain(&steering::sheets(results)) {
+        let _ =
+            write!(out, "### {}\n\n{}\n\n| {} |\n|---|{}\n", text(&s.title), text(&s.note), row(&s.head), "--:|".repeat(s.head.len() - 1));
+        s.rows.iter().for_each(|cells| out.push_str(&format!("| {} |\n", row(cells))));
+        out.push('\n');
     }
     let _ = write!(out, "<sub>{}</sub>\n\n", text(&view::modelled(results)));
     out.push_str("<details><summary>How to read this</summary>\n\n");
@@ -87,6 +94,10 @@ fn differences(out: &mut String, results: &Results) {
         }
         out.push('\n');
     }
+}
+
+fn row(cells: &[String]) -> String {
+    cells.iter().map(|c| text(c)).collect::<Vec<_>>().join(" | ")
 }
 
 fn scores(out: &mut String, block: &Block<'_>) {

@@ -6,8 +6,10 @@ use ctxbench_core::record::{Results, RunRecord};
 use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::score::SCORES;
+use crate::sheet::Sheet;
 use crate::stats::{self, Told};
 use crate::view::{self, Block};
+use crate::{ranking, steering};
 
 /// The format for `report --format table`.
 pub(crate) const FORMAT: Format = Format { name: "table", about: "the table of `run`, 100 columns wide", render: render_file };
@@ -46,6 +48,10 @@ pub fn table(results: &Results, options: TableOptions) -> String {
     }
     for line in differences(results, width) {
         push(&mut out, &line, options.color);
+    }
+    for s in ranking::sheets(results).iter().chain(&steering::sheets(results)) {
+        sheet(s, width).iter().for_each(|l| push(&mut out, l, options.color));
+        out.push('\n');
     }
     for line in wrap(&view::modelled_names(results), width, "  ") {
         push(&mut out, &Line::Faint(line), options.color);
@@ -95,6 +101,35 @@ fn block_lines(block: &Block<'_>, width: usize) -> Vec<Line> {
         });
     }
     lines.extend(layout.footnotes(block, width));
+    lines
+}
+
+/// A small table below the blocks.
+fn sheet(s: &Sheet, width: usize) -> Vec<Line> {
+    let mut table = Table::new();
+    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
+    let row = |cells: &[String], label: usize| -> Row {
+        let cell = |(i, c): (usize, &String)| match i {
+            0 => Cell::new(fmt::elide(&fmt::one_line(c), label)),
+            _ => Cell::new(c).set_alignment(CellAlignment::Right),
+        };
+        Row::from(cells.iter().enumerate().map(cell).collect::<Vec<_>>())
+    };
+    let columns = |i: usize| s.rows.iter().chain([&s.head]).map(|r| r[i].chars().count()).max().unwrap_or(0);
+    let others: usize = (1..s.head.len()).map(|i| columns(i) + 2).sum();
+    let label = columns(0).min(width.saturating_sub(others).max(10));
+    table.set_header(row(&s.head, label));
+    s.rows.iter().for_each(|r| {
+        table.add_row(row(r, label));
+    });
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if i > 0 { 2 } else { 0 }, 0));
+    }
+    let mut lines: Vec<Line> = wrap(&s.title, width, "  ").into_iter().map(Line::Heading).collect();
+    let drawn: Vec<String> = table.lines().map(|l| l.trim_end().to_string()).collect();
+    let head = drawn.len().saturating_sub(s.rows.len());
+    lines.extend(drawn.into_iter().enumerate().map(|(i, l)| if i < head { Line::Faint(l) } else { Line::Score(l) }));
+    lines.extend(wrap(&format!("  {}", s.note), width, "  ").into_iter().map(Line::Faint));
     lines
 }
 

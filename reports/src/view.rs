@@ -1,19 +1,22 @@
 //! What every report shares: runs grouped into blocks, row order, headings, remarks and failures.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use ctxbench_core::record::{Results, RunRecord, Status};
 
 use crate::fmt;
 
-/// One scenario with one model: the unit of a table, a section, a set of plots.
+/// One scenario with one model, and with one summariser where the results have several: the unit of a table, a section, a set of plots.
 pub(crate) struct Block<'a> {
     /// Rows: hypothetical ones, then products, then controls.
     pub(crate) runs: Vec<&'a RunRecord>,
     /// Beginning of file names, unique in the results together with the suffix.
     pub(crate) slug: String,
-    /// End of file names: the model when there are several, else empty.
+    /// End of file names: the model when there are several, the summariser when there are several, else empty.
     pub(crate) suffix: String,
+    /// Who wrote the summaries, when there are several. Rows that asked for none stand in the block of each.
+    pub(crate) summariser: Option<&'a str>,
 }
 
 impl<'a> Block<'a> {
@@ -49,11 +52,12 @@ impl<'a> Block<'a> {
             format!(", all sizes × {}", fmt::exact(r.scenario.scale))
         };
         let origin = if r.scenario.recorded { "recorded" } else { "scripted" };
-        format!("{}, {window}{scale}, {origin}", fmt::one_line(&r.model))
+        let summaries = self.summariser.map_or(String::new(), |s| format!(", summaries: {}", fmt::one_line(s)));
+        format!("{}, {window}{scale}, {origin}{summaries}", fmt::one_line(&r.model))
     }
 }
 
-/// Groups runs by scenario and model, in order of first appearance.
+/// Groups runs by scenario and model, in order of first appearance, then by summariser.
 pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
     let several_models = models(results).len() > 1;
     let mut keys: Vec<(&str, &str)> = Vec::new();
@@ -63,15 +67,44 @@ pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
             keys.push(key);
         }
     }
+    let several_summarisers = summarisers(results).len() > 1;
     let mut taken = BTreeSet::new();
-    keys.iter()
-        .map(|(scenario, model)| {
-            let mut runs: Vec<_> = results.runs.iter().filter(|r| r.scenario.id == *scenario && r.model == *model).collect();
+    let mut out = Vec::new();
+    for (scenario, model) in keys {
+        let all: Vec<&RunRecord> = results.runs.iter().filter(|r| r.scenario.id == scenario && r.model == model).collect();
+        let here: BTreeSet<&str> = all.iter().filter_map(|r| r.summariser.as_deref()).collect();
+        let split = several_summarisers && !here.is_empty();
+        let parts: Vec<Option<&str>> = if split { here.into_iter().map(Some).collect() } else { vec![None] };
+        for summariser in parts {
+            let belongs = |r: &&RunRecord| summariser.is_none() || r.summariser.is_none() || r.summariser.as_deref() == summariser;
+            let mut runs: Vec<&RunRecord> = all.iter().copied().filter(belongs).collect();
             runs.sort_by_key(|r| (rank(r), r.strategy.label.clone()));
-            let suffix = if several_models { format!("-{}", fmt::slug(model)) } else { String::new() };
-            Block { runs, slug: unique(&fmt::slug(scenario), &suffix, &mut taken), suffix }
-        })
-        .collect()
+            let mut suffix = if several_models { format!("-{}", fmt::slug(model)) } else { String::new() };
+            suffix.extend(summariser.map(|s| format!("-{}", fmt::slug(s))));
+            out.push(Block { runs, slug: unique(&fmt::slug(scenario), &suffix, &mut taken), suffix, summariser });
+        }
+    }
+    out
+}
+
+/// The distinct summarisers of the results, sorted; rows that asked for no summary have none.
+pub(crate) fn summarisers(results: &Results) -> BTreeSet<&str> {
+    results.runs.iter().filter_map(|r| r.summariser.as_deref()).collect()
+}
+
+/// The results with the summariser in the strategy's label, `codex [ideal]`, where there are several: for formats that know rows by
+/// scenario, strategy and model alone.
+pub(crate) fn told_apart(results: &Results) -> Cow<'_, Results> {
+    if summarisers(results).len() < 2 {
+        return Cow::Borrowed(results);
+    }
+    let mut out = results.clone();
+    for r in &mut out.runs {
+        if let Some(s) = &r.summariser {
+            r.strategy.label = format!("{} [{s}]", r.strategy.label);
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// The distinct models of the results, sorted.

@@ -6,7 +6,7 @@ use ctxbench_core::record::{Results, RunRecord, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::json::{self, ReadError};
-use crate::pairs;
+use crate::{pairs, view};
 
 /// Version of the baseline file; a file of another version is refused.
 pub const BASELINE_VERSION: u32 = 1;
@@ -52,7 +52,7 @@ pub struct BaselineRow {
 impl Baseline {
     /// The baseline of these results.
     pub fn from_results(results: &Results) -> Baseline {
-        let mut runs = results.runs.clone();
+        let mut runs = view::told_apart(results).into_owned().runs;
         pairs::sort_runs(&mut runs);
         Baseline { version: BASELINE_VERSION, generator: results.generator.clone(), rows: runs.iter().map(BaselineRow::of).collect() }
     }
@@ -79,7 +79,7 @@ impl BaselineRow {
             model: run.model.clone(),
             status: run.status,
             steps_completed: s.steps_completed,
-            integrity_failures: crate::view::integrity(run),
+            integrity_failures: view::integrity(run),
             cost_usd: round(s.cost_usd),
             saved_pct: s.saved_pct.map(round),
             retention_pct: s.retention_pct.map(round),

@@ -17,6 +17,7 @@ const EPSILON: f64 = 1e-9;
 ///
 /// A row that is missing fails, a new row is noted. Figures of a run that ended otherwise than its baseline are not compared: they measure less work.
 pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateReport {
+    let new = &*view::told_apart(new);
     let several = view::models(new).len() > 1 || baseline.rows.iter().map(|r| &r.model).collect::<BTreeSet<_>>().len() > 1;
     let mut gate = Gate { report: GateReport::default(), options, several };
     let fresh = gate.index(new.runs.iter().map(|r| (r, BaselineRow::of(r))).collect(), |x| &x.1, "the new results");

@@ -98,7 +98,7 @@ impl GateOptions {
 
 /// The columns of `summary.csv` that hold numbers.
 fn metrics() -> Vec<String> {
-    let words = ["scenario", "strategy", "model", "status"];
+    let words = ["scenario", "strategy", "model", "status", "summariser"];
     RunRecord::default().columns().into_iter().map(|(n, _)| n).filter(|n| !words.contains(&n.as_str())).collect()
 }
 

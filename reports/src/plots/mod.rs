@@ -41,6 +41,8 @@ pub struct Plot {
     pub scenario: String,
     /// Model name.
     pub model: String,
+    /// Who wrote the summaries, where the results have several summarisers.
+    pub summariser: Option<String>,
     /// The document; the same bytes for the same results.
     pub svg: String,
 }
@@ -54,7 +56,9 @@ pub fn plots(results: &Results) -> Result<Vec<Plot>, ReportError> {
             let file = format!("plots/{}-{name}{}.svg", block.slug, block.suffix);
             let svg = draw(&block, &styles).map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
             let run = block.first();
-            out.push(Plot { file, title: title.into(), scenario: run.scenario.id.clone(), model: run.model.clone(), svg });
+            let (scenario, model) = (run.scenario.id.clone(), run.model.clone());
+            let summariser = block.summariser.map(str::to_string);
+            out.push(Plot { file, title: title.into(), scenario, model, summariser, svg });
         }
     }
     Ok(out)

@@ -1,0 +1,14 @@
+//! A small table that stands below the blocks; terminal, Markdown and page draw the same one.
+
+/// Title, head and rows as text; the first column is words, the others are figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sheet {
+    /// What it shows.
+    pub(crate) title: String,
+    /// How to read it.
+    pub(crate) note: String,
+    /// A heading per column.
+    pub(crate) head: Vec<String>,
+    /// As many cells as the head has.
+    pub(crate) rows: Vec<Vec<String>>,
+}
