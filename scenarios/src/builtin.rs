@@ -56,6 +56,7 @@ pub const IDS: &[&str] = &[
     "server-compaction-billing",
     "compaction-stop",
     "team-burst",
+    "compact-focus",
 ];
 
 const MARATHON: &str = "login-bug-marathon";
