@@ -194,25 +194,6 @@ fn wishes_pull_what_they_name_into_a_small_summary() {
 }
 
 #[test]
-fn wishes_for_a_sort_of_thing_pull_that_sort_into_a_small_summary() {
-    let mut p = session("");
-    p.items.pop();
-    let done: String =
-        (0..400).map(|i| format!("The module of group {} was changed and works. ", ["a", "b"][i % 2].repeat(i % 97 + 1))).collect();
-    p.items.push(text(Role::Assistant, &done, 8));
-    p.items.push(output("Error: cannot open the ledger of June"));
-    p.items.push(text(Role::Assistant, &done, 9));
-    let place = |instruction: &str| {
-        let mut q = p.clone();
-        q.items.push(text(Role::User, instruction, 10));
-        let job = Job { max_tokens: Some(60), ..job(&q, &[]) };
-        words(&Summariser::Extractive, &job).contains("ledger of June")
-    };
-    assert!(!place("Write a summary.") && !place("Write a summary. Focus on the groups."));
-    assert!(place("Write a summary. Focus on the errors."));
-}
-
-#[test]
 fn long_sentences_are_cut_unless_words_are_to_be_quoted() {
     let long = format!("Please take care of {}the end", "one thing, and of ".repeat(30));
     let with = |instruction: &str| write(&prompt(vec![text(Role::User, &long, 1), text(Role::User, instruction, 2)]));

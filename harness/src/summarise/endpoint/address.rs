@@ -62,6 +62,9 @@ impl Address {
             return Err(syntax("only http and https are spoken"));
         }
         let authority = base.authority().filter(|a| !a.host().is_empty()).ok_or_else(|| syntax("no host in it"))?;
+        if authority.port().is_none() && authority.as_str().len() > authority.host().len() && !authority.as_str().contains('@') {
+            return Err(syntax("the port is no number up to 65535"));
+        }
         if authority.as_str().contains('@') {
             return Err(AddressError::Login);
         }
