@@ -142,7 +142,8 @@ fn error_classes_that_no_case_has_are_told_apart() {
         v["outcome"]["error"] = class.into();
         verdict(&v).unwrap().map(|d| d.what)
     };
-    let cases: &[(&str, &dyn Fn(&mut Value), &str)] = &[
+    type Change<'a> = &'a dyn Fn(&mut Value);
+    let cases: &[(&str, Change<'_>, &str)] = &[
         (SDK_ERROR, &|v| v["events"][2]["status"] = 529.into(), "http_529"),
         (SDK_ERROR, &|v| v["events"][2] = json!({"type": "error", "on": "summary", "code": "stream_ended_early"}), "stream_ended_early"),
         (SDK_RAISED, &|_| {}, "ValueError"),
@@ -207,7 +208,7 @@ const OBJECTS: &[(&str, &[&str])] = &[
     (SDK_NEW, &["/events/0", "/events/1", "/requests/0"]),
     (SDK_RAISED, &["/events/2/blocks/0", "/events/2/blocks/1"]),
     (SDK_ERROR, &["/events/2"]),
-    ("opencode/1.18.33/s15_image_overflow.json", &["/events/1", "/events/2/parts/0"]),
+    ("opencode/1.18.33/s15_image_overflow.json", &["/events/1", "/events/3/parts/0", "/events/3/parts/2"]),
 ];
 
 #[test]
