@@ -71,7 +71,7 @@ pub(super) fn outcome(want: &Value, script: &Script, failed: Option<&str>, last:
     });
     let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
     // Without last words in the case there is nothing to hold ours against.
-    let fields = ["requests", "tool_calls_executed", "final", "error"].into_iter().filter(|k| *k != "final" || want.get(*k).is_some());
+    let fields = ["requests", "tool_calls_executed", "error", "final"].into_iter().filter(|k| *k != "final" || want.get(*k).is_some());
     fields
         .filter(|k| wanted(k) != ours[*k])
         .map(|k| difference(script.requests.len(), None, &format!("outcome: {k}"), &wanted(k).to_string(), &ours[k].to_string()))
