@@ -48,11 +48,8 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
             for s in scenarios::builtin::all()? {
                 let _ = writeln!(out, "{:<28} {:<10} {}", s.id, s.tags.join(","), s.title);
                 for code in &s.cites {
-                    match scenarios::pitfalls::find(code) {
-                        Some(p) => writeln!(out, "{:<39} stands for: {code} ({})", "", p.name),
-                        None => writeln!(out, "{:<39} stands for: {code}", ""),
-                    }
-                    .expect("a string takes everything");
+                    let name = scenarios::pitfalls::find(code).map(|p| format!(" ({})", p.name)).unwrap_or_default();
+                    let _ = writeln!(out, "{:<39} stands for: {code}{name}", "");
                 }
             }
         }
