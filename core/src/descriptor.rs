@@ -89,6 +89,17 @@ pub enum Standing {
     Hypothetical,
 }
 
+/// Where history survives outside the context, so that the product itself could bring back what the context lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// A full log of every message and result.
+    Log,
+    /// A chat history in Markdown: user messages and replies, with what is damaged when they are read back; no tool output.
+    Markdown,
+    /// Nowhere.
+    Nothing,
+}
+
 /// What a strategy says of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
@@ -110,6 +121,8 @@ pub struct Descriptor {
     pub standing: Standing,
     /// Whether the product has a manual compaction.
     pub manual: bool,
+    /// Where history survives outside the context.
+    pub recovery: Recovery,
     /// Models that it cannot work with.
     pub unfit: Unfit,
     /// Builds it.

@@ -1,6 +1,6 @@
 //! What Aider's strategy says of itself, and its prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing, fits_any};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Recovery, Standing, fits_any};
 use ctxbench_core::settings::{Default, Kind, Setting};
 
 /// What the strategy says of itself.
@@ -140,6 +140,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     standing: Standing::Contender,
     manual: false,
+    recovery: Recovery::Markdown,
     unfit: fits_any,
     build: crate::aider::build,
 };

@@ -1,6 +1,6 @@
 //! What the strategy of the Anthropic SDK's tool runner says of itself, and its prompt.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Recovery, Standing};
 use ctxbench_core::provider::{Model, Wire};
 use ctxbench_core::settings::{Default, Kind, Setting, Settings};
 
@@ -97,6 +97,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     wording: &[("anthropic-sdk.summary_prompt", PROMPT)],
     standing: Standing::Contender,
     manual: false,
+    recovery: Recovery::Nothing,
     unfit,
     build: crate::anthropic_sdk::build,
 };

@@ -1,6 +1,6 @@
 //! What Claude Code's strategy says of itself, and its prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Recovery, Standing};
 use ctxbench_core::provider::{Model, Wire};
 use ctxbench_core::settings::{Default, Kind, Setting, Settings};
 
@@ -324,6 +324,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     standing: Standing::Contender,
     manual: true,
+    recovery: Recovery::Log,
     unfit,
     build: crate::claude_code::build,
 };

@@ -1,6 +1,6 @@
 //! What the strategy that leaves context management to the Anthropic API says of itself, and its prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Recovery, Standing};
 use ctxbench_core::provider::{Model, Wire};
 use ctxbench_core::settings::{Default, Kind, Setting, Settings};
 
@@ -142,6 +142,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     standing: Standing::Contender,
     manual: false,
+    recovery: Recovery::Log,
     unfit,
     build: crate::claude_code_api::build,
 };

@@ -1,6 +1,6 @@
 //! What the Codex strategy says of itself: settings, sources, prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Recovery, Standing};
 use ctxbench_core::provider::{Model, Wire};
 use ctxbench_core::settings::{Default, Kind, Setting, Settings};
 
@@ -120,6 +120,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     wording: &[("codex.summary_prompt", PROMPT), ("codex.summary_prefix", PREFIX)],
     standing: Standing::Contender,
     manual: true,
+    recovery: Recovery::Log,
     unfit,
     build: crate::codex::build,
 };

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing, fits_any};
+use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Recovery, Standing, fits_any};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::Phase;
@@ -36,6 +36,7 @@ pub const REFERENCE: Descriptor = Descriptor {
     wording: &[],
     standing: Standing::Hypothetical,
     manual: false,
+    recovery: Recovery::Log,
     unfit: fits_any,
     build: |_: &Build<'_>| Box::new(Nothing),
 };
@@ -67,6 +68,7 @@ pub const KEEP_NOTHING: Descriptor = Descriptor {
         afterwards: "nothing",
         ..NOTHING
     },
+    recovery: Recovery::Nothing,
     build: |_: &Build<'_>| Box::new(KeepNothing),
     ..REFERENCE
 };

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Form};
 use ctxbench_core::compaction::clear_outputs;
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing, fits_any};
+use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Recovery, Standing, fits_any};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::Phase;
@@ -52,6 +52,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     wording: &[("observation-masking.placeholder", "(this output was left out to save space)")],
     standing: Standing::Contender,
     manual: false,
+    recovery: Recovery::Log,
     unfit: fits_any,
     build: |b: &Build<'_>| {
         Box::new(ObservationMasking {

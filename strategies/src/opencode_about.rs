@@ -1,6 +1,6 @@
 //! What the OpenCode strategy says of itself: settings, sources, prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing, fits_any};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Recovery, Standing, fits_any};
 use ctxbench_core::settings::{Default, Kind, Setting};
 
 /// What the strategy says of itself.
@@ -162,6 +162,7 @@ last user message again. In fact (1.18) pruning is off and leaves placeholders, 
     ],
     standing: Standing::Contender,
     manual: true,
+    recovery: Recovery::Log,
     unfit: fits_any,
     build: crate::opencode::build,
 };

@@ -1,6 +1,6 @@
 //! OpenOxide: what the strategy says of itself, its settings and its prompt texts.
 
-use ctxbench_core::descriptor::{Descriptor, Matrix, Standing, fits_any};
+use ctxbench_core::descriptor::{Descriptor, Matrix, Recovery, Standing, fits_any};
 use ctxbench_core::settings::{Default, Kind, Setting};
 
 /// What the strategy says of itself.
@@ -35,6 +35,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     standing: Standing::Contender,
     manual: true,
+    recovery: Recovery::Log,
     unfit: fits_any,
     build: crate::openoxide::build,
 };

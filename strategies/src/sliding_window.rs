@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use ctxbench_core::block::total_tokens;
 use ctxbench_core::compaction::turn_starts;
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Standing, fits_any};
+use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Recovery, Standing, fits_any};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase};
@@ -54,6 +54,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     wording: &[],
     standing: Standing::Contender,
     manual: false,
+    recovery: Recovery::Nothing,
     unfit: fits_any,
     build: |b: &Build<'_>| {
         Box::new(SlidingWindow { high: b.settings.real("high").unwrap_or(0.9), low: b.settings.real("low").unwrap_or(0.7) })
