@@ -67,6 +67,8 @@ pub fn session(turns: usize, seed: u64) -> Scenario {
         arises: "u0".into(),
         needs: vec![format!("b{}", turns.saturating_sub(1))],
         superseded_by: None,
+        forbids: vec![],
+        distractor: false,
         extra: Default::default(),
     };
     let id = format!("{turns}-turns");

@@ -64,7 +64,8 @@ pub struct Fact {
     pub kind: FactKind,
     /// Literals that carry it; all must stand in a text for the fact to be there.
     pub tokens: Vec<String>,
-    /// Message id, or call id for a tool result, in which it first stands.
+    /// Message id, or call id for a tool result, in which it first stands; empty for a distractor.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arises: String,
     /// Ids of later messages that need it.
     #[serde(default)]
@@ -72,6 +73,12 @@ pub struct Fact {
     /// The fact that replaces this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
+    /// Literals that contradict it: a summary that says one of them asserts something false.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forbids: Vec<String>,
+    /// Never said in the session: finding it would be chance.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub distractor: bool,
     /// Fields this build does not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -175,6 +182,8 @@ mod tests {
             arises: "m1".into(),
             needs: vec![],
             superseded_by: None,
+            forbids: vec![],
+            distractor: false,
             extra: Map::new(),
         }
     }

@@ -54,6 +54,9 @@ pub struct RunRecord {
     pub compactions: Vec<CompactionRecord>,
     /// Every (fact, need) pair.
     pub facts: Vec<FactRecord>,
+    /// What became of every fact of the session, with short texts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lives: Vec<FactLife>,
     /// Every point at which a strategy decided that the context was too large.
     pub triggers: Vec<TriggerRecord>,
     /// Hard failures.
@@ -206,7 +209,31 @@ pub struct Summary {
     pub summary_retention_pct: Option<f64>,
     /// Retention per kind, per cent; kinds without a need are absent.
     pub retention_by_kind: BTreeMap<FactKind, f64>,
-    /// Tokens of modelled re-reads.
+    /// Pairs of which only an outdated value was in the context, per cent.
+    #[serde(default)]
+    pub stale_pct: Option<f64>,
+    /// Pairs at which a summary asserted something else in the fact's place, per cent.
+    #[serde(default)]
+    pub contradicted_pct: Option<f64>,
+    /// Pairs whose fact was gone and stood in a summary in altered form, per cent.
+    #[serde(default)]
+    pub drifted_pct: Option<f64>,
+    /// Of the pairs whose fact was gone, those that the product's own store could bring back, per cent.
+    #[serde(default)]
+    pub recoverable_pct: Option<f64>,
+    /// Of what was never said, the share that was never found, per cent.
+    #[serde(default)]
+    pub specificity_pct: Option<f64>,
+    /// Compactions after which the first goal of the user was still in the context, per cent.
+    #[serde(default)]
+    pub goal_kept_pct: Option<f64>,
+    /// `clamp(1 + mean(r_k − r_0), 0, 1)` over at least five compactions.
+    #[serde(default)]
+    pub drift_resistance: Option<f64>,
+    /// The first compaction, from 1, after which less than half was retained.
+    #[serde(default)]
+    pub drift_cliff: Option<u64>,
+    /// Tokens of modelled re-reads, as the product cut them.
     pub reread_tokens: u64,
     /// Requests beyond the recorded path.
     pub extra_requests: u64,
@@ -293,12 +320,29 @@ impl RunRecord {
             ("summariser".into(), self.summariser.clone().map_or(Cell::Na, Cell::Word)),
             ("steered_pct".into(), real(self.steering.as_ref().map(|s| s.asked_with_pct))),
             ("unsteered_pct".into(), real(self.steering.as_ref().map(|s| s.asked_without_pct))),
+            ("stale_pct".into(), real(s.stale_pct)),
+            ("contradicted_pct".into(), real(s.contradicted_pct)),
+            ("drifted_pct".into(), real(s.drifted_pct)),
+            ("recoverable_pct".into(), real(s.recoverable_pct)),
+            ("specificity_pct".into(), real(s.specificity_pct)),
+            ("goal_kept_pct".into(), real(s.goal_kept_pct)),
+            ("drift_resistance".into(), real(s.drift_resistance)),
+            ("drift_cliff".into(), self.cliff()),
         ]);
         if self.status == Status::NotApplicable {
             // Nothing ran, so nothing is 0.
             out.iter_mut().skip(4).for_each(|(_, cell)| *cell = Cell::Na);
         }
         out
+    }
+
+    /// The cliff: `never` when there is a curve that stays above it.
+    fn cliff(&self) -> Cell {
+        match self.summary.drift_cliff {
+            Some(k) => Cell::Int(k),
+            None if self.compactions.iter().any(|c| c.retained_pct.is_some()) => Cell::Word("never".into()),
+            None => Cell::Na,
+        }
     }
 }
 
@@ -395,6 +439,15 @@ pub struct CompactionRecord {
     /// Whether these were more than break-even takes; `None` = not yet, and the run was broken off before it could tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paid_off: Option<bool>,
+    /// Facts established so far that are still needed later.
+    #[serde(default)]
+    pub facts_needed_later: u64,
+    /// Of these, the share that the context carries right after, per cent: a point of the drift curve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retained_pct: Option<f64>,
+    /// Whether the first goal of the user is still in the context; `None` before there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal_kept: Option<bool>,
 }
 
 /// What a compaction does.
@@ -424,12 +477,65 @@ pub struct FactRecord {
     pub request: Option<u64>,
     /// How well the context carried it.
     pub found: Match,
-    /// Which kind of block carried it: `verbatim` history, `summary`, `restored`, `memory`, or `nowhere`.
+    /// Which kind of block carried it: `verbatim` (the part of the history that stands as it was), `summary`, `restored` (a file),
+    /// `memory` (memory files, system prompt, repo map), or `nowhere`.
     pub place: String,
-    /// A newer value was there, or only an outdated one.
+    /// The fact was gone and an older value that it replaced was there.
     pub stale: bool,
+    /// The fact and an older value that it replaced were both there.
+    #[serde(default)]
+    pub both: bool,
+    /// A summary asserted something else in the fact's place.
+    #[serde(default)]
+    pub contradicted: bool,
+    /// The fact was gone and stood in a summary in altered form.
+    #[serde(default)]
+    pub drifted: bool,
+    /// Whether the product's own store could bring it back; `None` = it was not lost, or the need was not reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recoverable: Option<bool>,
     /// Number of compactions before the need.
     pub compactions_before: u64,
+}
+
+/// What became of a fact. Texts are cut to [`EXCERPT`] characters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FactLife {
+    /// Fact id.
+    pub fact: String,
+    /// Literals that carry it.
+    pub tokens: Vec<String>,
+    /// The session's id of the message or call in which it first stands; empty for a distractor.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arises: String,
+    /// The words around it there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The first request that showed it; `None` = no request did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_shown: Option<u64>,
+    /// Compactions that moved it from one place to another, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<FactMove>,
+}
+
+/// Longest text in a [`FactLife`], characters.
+pub const EXCERPT: usize = 200;
+
+/// A compaction that took a fact from one place to another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FactMove {
+    /// Number of the compaction in the run.
+    pub compaction: u64,
+    /// Where it stood: `verbatim` history, `summary`, `restored`, `memory`.
+    pub from: String,
+    /// Where it stands now, or `nowhere`.
+    pub to: String,
+    /// The words around it before.
+    pub before: String,
+    /// The words around it after; where it is gone, the line of a summary nearest to the words before. Empty = no such line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub after: String,
 }
 
 /// A point at which a strategy decided that the context was too large.

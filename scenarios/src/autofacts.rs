@@ -91,6 +91,8 @@ fn find(session: &Session) -> Vec<Fact> {
                 arises: c.call_id,
                 needs: c.needs,
                 superseded_by: None,
+                forbids: vec![],
+                distractor: false,
                 extra: Default::default(),
             });
         }

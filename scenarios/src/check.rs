@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::fact::Fact;
 use ctxbench_core::nearest;
-use ctxbench_core::session::{Entry, Header, Session};
+use ctxbench_core::session::{Entry, Header, Session, SessionPart};
 
 use crate::error::{Fault, Loaded};
 
@@ -67,6 +67,11 @@ pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: boo
         if fact.tokens.is_empty() || fact.tokens.iter().any(|t| t.trim().is_empty()) {
             return Err(Fault::new(line, format!("fact {:?} has an empty token", fact.id), "the literals that carry it", "write them"));
         }
+        if fact.distractor {
+            never_said(&out.session, &fact, line)?;
+            out.session.facts.push(fact);
+            continue;
+        }
         let there = |id: &String| messages.contains_key(id) || known_calls.contains_key(id);
         if cut && (!there(&fact.arises) || fact.needs.iter().any(|n| !there(n))) {
             out.warnings.push(format!("{file}:{line}: fact {:?} names messages that the cut-off file lacks; left out there", fact.id));
@@ -87,6 +92,30 @@ pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: boo
         out.session.facts.push(fact);
     }
     Ok(out)
+}
+
+/// A distractor is in no message, so nothing can need it.
+fn never_said(session: &Session, fact: &Fact, line: usize) -> Result<(), Fault> {
+    if !fact.arises.is_empty() || !fact.needs.is_empty() || fact.superseded_by.is_some() {
+        let what = format!("distractor {:?} has \"arises\", \"needs\" or \"superseded_by\"", fact.id);
+        return Err(Fault::new(line, what, "a distractor is never said, so nothing needs it", "leave these fields out"));
+    }
+    let said = |text: &str| fact.tokens.iter().all(|t| text.contains(t.as_str()));
+    let any = |parts: &[SessionPart]| {
+        parts.iter().any(|p| matches!(p, SessionPart::Text { text } | SessionPart::Reasoning { text, .. } if said(text)))
+    };
+    let held = session.entries.iter().any(|e| match e {
+        Entry::System { text, .. } | Entry::RepoMap { text, .. } | Entry::Memory { text, .. } | Entry::File { text, .. } => said(text),
+        Entry::User(m) => any(&m.content()),
+        Entry::Assistant(m) => any(&m.content()) || m.all_calls().iter().any(|c| said(&c.arguments)),
+        Entry::Tool(m) => any(&m.content()),
+        _ => false,
+    });
+    if held {
+        let what = format!("the session says the literals of distractor {:?}", fact.id);
+        return Err(Fault::new(line, what, "literals that stand nowhere in the session", "choose others"));
+    }
+    Ok(())
 }
 
 fn unique(what: &str, seen: &mut HashMap<String, usize>, id: &str, line: usize) -> Result<(), Fault> {

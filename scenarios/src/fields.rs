@@ -33,7 +33,11 @@ pub(crate) const KINDS: &[KindFields] = &[
     KindFields { tag: "restart", required: &[], optional: &[] },
     KindFields { tag: "idle", required: &[&["ms"]], optional: &[] },
     KindFields { tag: "recorded_compaction", required: &[], optional: &["pre_tokens", "post_tokens", "summary", "at"] },
-    KindFields { tag: "fact", required: &[&["id"], &["kind"], &["tokens"], &["arises"]], optional: &["needs", "superseded_by"] },
+    KindFields {
+        tag: "fact",
+        required: &[&["id"], &["kind"], &["tokens"], &["arises", "distractor"]],
+        optional: &["needs", "superseded_by", "forbids"],
+    },
 ];
 
 impl KindFields {

@@ -140,7 +140,17 @@ fn session() -> impl Strategy<Value = Session> {
             let context_window = window.map(u64::from);
             let header = Header { version: 1, id: "s".into(), title, context_window, extra: extra.clone(), ..Header::default() };
             let (id, arises, needs) = ("f".into(), "last".into(), vec!["last".into()]);
-            let fact = Fact { id, kind: FactKind::Todo, tokens: vec!["x".into()], arises, needs, superseded_by: None, extra };
+            let fact = Fact {
+                id,
+                kind: FactKind::Todo,
+                tokens: vec!["x".into()],
+                arises,
+                needs,
+                superseded_by: None,
+                forbids: vec![],
+                distractor: false,
+                extra,
+            };
             Session { header, entries, facts: vec![fact] }
         })
     })

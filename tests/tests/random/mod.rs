@@ -185,6 +185,44 @@ impl Plan {
         let session = Session { header, entries: b.entries, facts: b.facts };
         Scenario { id: "random".into(), scale, session, ..Default::default() }
     }
+
+    /// The same session with facts that nobody ever said where they should arise, and that later replies restate all the same: what
+    /// a recording looks like to a strategy that has forgotten them.
+    #[allow(dead_code, reason = "each test file uses a part")]
+    pub fn scenario_of_ghosts(&self) -> Scenario {
+        let mut scenario = self.scenario();
+        let facts = scenario.session.facts.clone();
+        let hide = |text: &mut String| {
+            for f in &facts {
+                *text = text.replace(&f.tokens[0], "(cut)");
+            }
+        };
+        let all: String = facts.iter().map(|f| format!(" {}", f.tokens[0])).collect();
+        for e in &mut scenario.session.entries {
+            match e {
+                Entry::User(u) => {
+                    u.text.iter_mut().for_each(hide);
+                    u.parts.iter_mut().flatten().for_each(|p| {
+                        if let SessionPart::Text { text } = p {
+                            hide(text)
+                        }
+                    });
+                }
+                Entry::Tool(t) => {
+                    t.output.iter_mut().for_each(hide);
+                    t.parts.iter_mut().flatten().for_each(|p| {
+                        if let SessionPart::Text { text } = p {
+                            hide(text)
+                        }
+                    });
+                }
+                // A reply in which a fact arises may say it; these arise in user messages and results.
+                Entry::Assistant(a) => a.text.get_or_insert_default().push_str(&all),
+                _ => {}
+            }
+        }
+        scenario
+    }
 }
 
 struct Builder<'a> {
@@ -225,6 +263,8 @@ impl Builder<'_> {
             arises: arises.into(),
             needs: vec![],
             superseded_by: None,
+            forbids: vec![],
+            distractor: false,
             extra: Default::default(),
         });
         token
