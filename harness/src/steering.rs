@@ -138,6 +138,10 @@ mod tests {
             found: *found,
             place: String::new(),
             stale: false,
+            both: false,
+            contradicted: false,
+            drifted: false,
+            recoverable: None,
             compactions_before: 1,
         };
         RunRecord { facts: found.iter().map(record).collect(), ..RunRecord::default() }

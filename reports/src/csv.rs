@@ -79,7 +79,7 @@ pub fn requests(results: &Results) -> String {
     write(&keyed(&REQUESTS), rows)
 }
 
-const COMPACTIONS: [&str; 17] = [
+const COMPACTIONS: [&str; 20] = [
     "seq",
     "kind",
     "mechanism",
@@ -97,9 +97,12 @@ const COMPACTIONS: [&str; 17] = [
     "break_even_calls",
     "calls_after",
     "paid_off",
+    "facts_needed_later",
+    "retained_pct",
+    "goal_kept",
 ];
 
-/// `compactions.csv`: every compaction in order; tokens, USD, ms. `break_even_calls` is `never` when it cannot pay for itself.
+/// `compactions.csv`: every compaction in order; tokens, USD, ms; `retained_pct` is the drift curve. `break_even_calls` is `never` when it cannot pay for itself.
 pub fn compactions(results: &Results) -> String {
     let rows = results.runs.iter().flat_map(|r| {
         r.compactions.iter().map(move |c| {
@@ -113,6 +116,9 @@ pub fn compactions(results: &Results) -> String {
             row.push(c.break_even_calls.map_or("never".into(), fmt::exact));
             row.push(c.calls_after.to_string());
             row.push(c.paid_off.map_or("n/a".into(), |p| p.to_string()));
+            row.push(c.facts_needed_later.to_string());
+            row.push(c.retained_pct.map_or("n/a".into(), fmt::exact));
+            row.push(c.goal_kept.map_or("n/a".into(), |k| k.to_string()));
             row.push(writer(r));
             row
         })
@@ -120,15 +126,19 @@ pub fn compactions(results: &Results) -> String {
     write(&keyed(&COMPACTIONS), rows)
 }
 
-const FACTS: [&str; 8] = ["fact", "kind", "need", "request", "found", "place", "stale", "compactions_before"];
+const FACTS: [&str; 12] =
+    ["fact", "kind", "need", "request", "found", "place", "stale", "compactions_before", "both", "contradicted", "drifted", "recoverable"];
 
-/// `facts.csv`: every (fact, need) pair; `request` is `n/a` when the run did not get there.
+/// `facts.csv`: every (fact, need) pair; `request` is `n/a` when the run did not get there, `recoverable` when nothing was lost.
 pub fn facts(results: &Results) -> String {
     let rows = results.runs.iter().flat_map(|r| {
         r.facts.iter().map(move |f| {
             let mut row = key(r);
             row.extend([f.fact.clone(), f.kind.name().into(), f.need.clone(), f.request.map_or("n/a".into(), |n| n.to_string())]);
-            row.extend([word(&f.found), f.place.clone(), f.stale.to_string(), f.compactions_before.to_string(), writer(r)]);
+            row.extend([word(&f.found), f.place.clone(), f.stale.to_string(), f.compactions_before.to_string()]);
+            row.extend([f.both, f.contradicted, f.drifted].map(|b| b.to_string()));
+            row.push(f.recoverable.map_or("n/a".into(), |k| k.to_string()));
+            row.push(writer(r));
             row
         })
     });

@@ -137,6 +137,13 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
         ("reusable", s.reusable),
         ("cost_read_005_usd", s.cost_read_005_usd),
         ("cost_read_0025_usd", s.cost_read_0025_usd),
+        ("stale_pct", s.stale_pct),
+        ("contradicted_pct", s.contradicted_pct),
+        ("drifted_pct", s.drifted_pct),
+        ("recoverable_pct", s.recoverable_pct),
+        ("specificity_pct", s.specificity_pct),
+        ("goal_kept_pct", s.goal_kept_pct),
+        ("drift_resistance", s.drift_resistance),
     ];
     let mut all: Vec<(&str, f64)> = vec![("cost_usd", s.cost_usd), ("scenario.scale", run.scenario.scale)];
     all.extend(optional.iter().filter_map(|(n, x)| x.map(|x| (*n, x))));
@@ -144,6 +151,7 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     all.extend(run.requests.iter().map(|q| ("requests.cost_usd", q.cost_usd)));
     all.extend(run.compactions.iter().map(|c| ("compactions.cost_usd", c.cost_usd)));
     all.extend(run.compactions.iter().filter_map(|c| c.break_even_calls).map(|x| ("compactions.break_even_calls", x)));
+    all.extend(run.compactions.iter().filter_map(|c| c.retained_pct).map(|x| ("compactions.retained_pct", x)));
     match all.iter().find(|(_, x)| !x.is_finite()) {
         None => Ok(()),
         Some((field, _)) => {

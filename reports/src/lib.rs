@@ -7,6 +7,7 @@ mod bmf;
 mod compare;
 mod csv;
 mod direction;
+mod explain;
 mod fmt;
 mod formats;
 mod gate;
@@ -30,6 +31,7 @@ mod write;
 
 pub use compare::{Comparison, Delta, RowDiff, compare};
 pub use csv::{compactions, facts, requests, summary};
+pub use explain::{Explained, Filter, Life, Moved, Unknown, explain};
 pub use formats::{Artifact, FORMATS, Format, ReportError, format};
 pub use gate::{
     BASELINE_VERSION, Baseline, BaselineRow, Check, GateOptions, GateReport, Limit, LimitError, Outcome, Tolerances, gate, read_baseline,

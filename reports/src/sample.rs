@@ -144,6 +144,9 @@ fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u6
         break_even_calls: Some(4.5),
         calls_after: 30,
         paid_off: Some(true),
+        facts_needed_later: 6,
+        retained_pct: Some(75.0),
+        goal_kept: Some(true),
     });
     r.triggers.push(TriggerRecord { before_request, believed: before - 200, billed: before, limit, check: "auto".into() });
 }
@@ -166,6 +169,10 @@ fn score(r: &mut RunRecord, seed: u64) {
         found: Match::Verbatim,
         place: "summary".into(),
         stale: false,
+        both: false,
+        contradicted: false,
+        drifted: false,
+        recoverable: None,
         compactions_before: r.compactions.len() as u64,
     });
     let done = r.status == Status::Completed;

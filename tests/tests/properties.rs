@@ -9,6 +9,7 @@ use ctxbench_core::request::Tools;
 use ctxbench_core::session::Entry;
 use ctxbench_core::settings::Kind;
 use ctxbench_harness::replay::{Options, Whole, replay_whole};
+use ctxbench_harness::summarise::Summariser;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::{ALL, Spec};
 use proptest::prelude::*;
@@ -130,6 +131,23 @@ proptest! {
         let model = provider::find(MODELS[model]).unwrap();
         for spec in specs() {
             holds(&scenario, &spec, model)?;
+        }
+    }
+
+    #[test]
+    fn a_restated_fact_that_was_not_visible_never_counts(plan in random::plan(6), ideal in any::<bool>()) {
+        let scenario = plan.scenario_of_ghosts();
+        let model = provider::find(MODELS[0]).unwrap();
+        let summariser = if ideal { Summariser::Ideal } else { Summariser::Extractive };
+        for d in ALL {
+            let options = Options { summariser: summariser.clone(), ..Options::default() };
+            let spec = Spec::parse(d.name).unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let record = runtime.block_on(replay_whole(&scenario, &spec, model, &options)).replayed.record;
+            for f in &record.facts {
+                prop_assert!(f.place == "nowhere", "{}: {f:?} was never visible and counts", d.name);
+            }
+            prop_assert!(record.summary.specificity_pct.is_none_or(|p| p == 100.0), "{}: {:?}", d.name, record.summary.specificity_pct);
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod compact;
 mod conform;
+mod explain;
 mod gate;
 mod import;
 mod list;
@@ -49,6 +50,8 @@ enum Command {
     Conform(conform::Args),
     /// Our cache model and token counts against the provider's counters in a recording
     Validate(validate::Args),
+    /// Where a fact was lost, with the text before and after
+    Explain(explain::Args),
     /// Differences between two results
     Compare(gate::CompareArgs),
     /// Fail when results are worse than a stored baseline
@@ -89,6 +92,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Compact(a)) => compact::compact(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
+        Some(Command::Explain(a)) => explain::explain(&a),
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),
         Some(Command::Report(a)) => report::report(&a),

@@ -10,7 +10,7 @@ use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::ledger::Ledger;
 use ctxbench_core::provider::{self, Model};
 use ctxbench_core::record::{
-    CompactionKind, CompactionRecord, IntegrityFailure, RequestRecord, RunRecord, ScenarioInfo, Status, StrategyInfo, Summary,
+    CompactionKind, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RunRecord, ScenarioInfo, Status, StrategyInfo, Summary,
     TriggerRecord,
 };
 use ctxbench_core::request::Purpose;
@@ -19,6 +19,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::Replayed;
+use super::drift;
 use super::facts::Place;
 use super::tally::Tally;
 
@@ -58,7 +59,7 @@ pub(super) fn record(
         return Replayed { record, trace: vec![] };
     };
     t.close();
-    record.compactions = compactions(events, &mut t, model);
+    record.compactions = compactions(events, &t, model);
     record.triggers = triggers(events);
     (record.status, record.error) = ended(&t);
     judge(&mut record.compactions, record.status == Status::Completed);
@@ -67,6 +68,7 @@ pub(super) fn record(
     record.integrity.extend(events.iter().flat_map(|e| failed_compaction(e, &record.compactions, &t.requests)));
     record.integrity.sort_by(|a, b| (a.request, &a.rule).cmp(&(b.request, &b.rule)));
     record.facts = std::mem::take(&mut t.facts);
+    record.lives = std::mem::take(&mut t.lives.0);
     record.requests = std::mem::take(&mut t.requests);
     record.summary = summary(&record, &t, ledger, total_ms);
     if record.compactions.is_empty() && record.status == Status::Completed && spec.descriptor.standing == Standing::Contender {
@@ -104,7 +106,7 @@ fn triggers(events: &[Stamped]) -> Vec<TriggerRecord> {
     events.iter().filter_map(of).collect()
 }
 
-fn compactions(events: &[Stamped], t: &mut Tally, model: &Model) -> Vec<CompactionRecord> {
+fn compactions(events: &[Stamped], t: &Tally, model: &Model) -> Vec<CompactionRecord> {
     let mut out: Vec<CompactionRecord> = Vec::new();
     let mut from = 0;
     for e in events {
@@ -121,7 +123,7 @@ fn compactions(events: &[Stamped], t: &mut Tally, model: &Model) -> Vec<Compacti
         let (before_tokens, after_tokens) = (total_tokens(before), total_tokens(after));
         let same = ctxbench_core::block::common_prefix(before, after);
         let invalidated = total_tokens(&after[same..]);
-        let (lost, carried) = facts_moved(t, before, after);
+        let point = t.drift.points.get(out.len()).cloned().unwrap_or_default();
         let fresh: Vec<&Arc<Block>> = after[same..].iter().filter(|b| Place::of(b) == Place::Summary).collect();
         out.push(CompactionRecord {
             seq: out.len() as u64,
@@ -136,11 +138,14 @@ fn compactions(events: &[Stamped], t: &mut Tally, model: &Model) -> Vec<Compacti
             summary_tokens: fresh.iter().map(|b| b.tokens()).sum(),
             blocked_ms: waited,
             cost_usd: own_cost,
-            facts_lost_verbatim: lost,
-            facts_carried: carried,
+            facts_lost_verbatim: point.lost,
+            facts_carried: point.carried,
             break_even_calls: break_even(model, before_tokens.saturating_sub(after_tokens), invalidated, own_cost),
             calls_after: 0,
             paid_off: None,
+            facts_needed_later: point.needed_later,
+            retained_pct: point.after_pct,
+            goal_kept: point.goal,
         });
     }
     let ends: Vec<u64> = out.iter().skip(1).map(|c| c.before_request).chain([u64::MAX]).collect();
@@ -173,20 +178,6 @@ fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f64) -> Opti
     // Without a write fee the price list gives the input price for writes.
     let at_once = own_usd + rewritten as f64 * (p.write_5m - p.read) / 1e6;
     (per_call > 0.0).then(|| at_once / per_call)
-}
-
-/// Facts that left the verbatim context, and of these the ones that a summary or restored file carries.
-fn facts_moved(t: &mut Tally, before: &[Arc<Block>], after: &[Arc<Block>]) -> (u64, u64) {
-    let verbatim = |t: &mut Tally, blocks: &[Arc<Block>]| -> Vec<bool> {
-        let plain: Vec<Arc<Block>> = blocks.iter().filter(|b| Place::of(b) == Place::Verbatim).cloned().collect();
-        t.book.seen(&plain, None).iter().map(Option::is_some).collect()
-    };
-    let was = verbatim(t, before);
-    let is = verbatim(t, after);
-    let all = t.book.seen(after, None);
-    let lost: Vec<usize> = (0..was.len()).filter(|&i| was[i] && !is[i]).collect();
-    let carried = lost.iter().filter(|&&i| all[i].is_some()).count();
-    (lost.len() as u64, carried as u64)
 }
 
 /// Rules that are judged on compactions and not on single requests.
@@ -284,7 +275,15 @@ fn summary(record: &RunRecord, t: &Tally, ledger: &Ledger, total_ms: Millis) -> 
         // Without summaries there is nothing that could carry a fact.
         summary_retention_pct: percent(carried, lost).filter(|_| record.compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
         retention_by_kind: FactKind::ALL.iter().filter_map(|k| retained(record, |x| x == *k).map(|p| (*k, p))).collect::<BTreeMap<_, _>>(),
-        reread_tokens: t.reread_tokens,
+        stale_pct: share(record, |f| Some(f.stale)),
+        contradicted_pct: share(record, |f| Some(f.contradicted)),
+        drifted_pct: share(record, |f| Some(f.drifted)),
+        recoverable_pct: share(record, |f| f.recoverable),
+        specificity_pct: t.specificity_pct(),
+        goal_kept_pct: goal_kept(&record.compactions),
+        drift_resistance: t.drift.resistance(),
+        drift_cliff: drift::cliff(&record.compactions),
+        reread_tokens: t.rereads.tokens,
         extra_requests: requests.iter().filter(|r| r.extra).count() as u64,
         provider_overflows: t.overflows,
         user_interventions: t.interventions,
@@ -309,8 +308,22 @@ fn ledger_cost(requests: &[RequestRecord], ledger: &Ledger) -> f64 {
 }
 
 fn retained(record: &RunRecord, of: impl Fn(FactKind) -> bool) -> Option<f64> {
-    let pairs: Vec<bool> = record.facts.iter().filter(|f| of(f.kind)).map(|f| f.found > Match::Absent).collect();
-    (!pairs.is_empty()).then(|| 100.0 * pairs.iter().filter(|k| **k).count() as f64 / pairs.len() as f64)
+    share(record, |f| of(f.kind).then_some(f.found > Match::Absent))
+}
+
+/// Share of the pairs that hold, per cent; pairs without an answer do not count.
+fn share(record: &RunRecord, of: impl Fn(&FactRecord) -> Option<bool>) -> Option<f64> {
+    percent_of(record.facts.iter().filter_map(of))
+}
+
+/// Share of the compactions after which the first goal was there, per cent.
+fn goal_kept(compactions: &[CompactionRecord]) -> Option<f64> {
+    percent_of(compactions.iter().filter_map(|c| c.goal_kept))
+}
+
+fn percent_of(answers: impl Iterator<Item = bool>) -> Option<f64> {
+    let all: Vec<bool> = answers.collect();
+    (!all.is_empty()).then(|| 100.0 * all.iter().filter(|k| **k).count() as f64 / all.len() as f64)
 }
 
 /// Nearest-rank percentile.

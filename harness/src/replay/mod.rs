@@ -1,9 +1,17 @@
 //! Replay: a session's recorded path through one strategy, and the record of what was measured.
 
+mod altered;
+mod decoys;
+mod drift;
 mod facts;
 mod integrity;
+mod lives;
 mod measure;
+mod needs;
 mod path;
+mod recovery;
+mod rereads;
+mod said;
 mod tally;
 mod trace;
 mod world;
@@ -128,7 +136,7 @@ async fn play(
         Transport::Direct => Box::new(DirectDoor::new(provider, model.capabilities.counting)),
     };
     let path = Path::of(&scenario.session, &Defaults::STATED);
-    let mut tally = tally::Tally::new(&scenario.session, &path, model, options);
+    let mut tally = tally::Tally::new(&scenario.session, &path, model, spec.descriptor.recovery, options);
     tally.set_label(&scenario.id, &spec.label());
     let tally = Arc::new(Mutex::new(tally));
     let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads, scenario.faults.clone(), desk.clone());
@@ -182,6 +190,9 @@ fn text_of(tokens: u64) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod retention_tests;
 
 #[cfg(test)]
 mod tests {

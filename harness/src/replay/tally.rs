@@ -1,9 +1,10 @@
 //! What a replay counts while it runs: requests, prefixes, facts at their needs, hard failures.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
+use ctxbench_core::descriptor::Recovery;
 use ctxbench_core::engine::{Action, ToolOutcome};
 use ctxbench_core::fact::Match;
 use ctxbench_core::provider::{self, Model};
@@ -13,9 +14,14 @@ use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
 
 use super::Options;
-use super::facts::{FactBook, Sighting};
+use super::drift::Drift;
+use super::facts::{FactBook, Place, Sighting};
 use super::integrity;
+use super::lives::Lives;
+use super::needs::Needs;
 use super::path::{Move, Path};
+use super::recovery::Store;
+use super::rereads::{Again, Rereads};
 use super::trace::Tracer;
 
 /// What a request was answered with.
@@ -40,22 +46,6 @@ pub(super) enum Asked {
     Paused,
 }
 
-/// A call that the agent would make to see again what it lost.
-#[derive(Clone, Debug)]
-pub(super) struct Again {
-    pub(super) id: Arc<str>,
-    pub(super) name: Arc<str>,
-    pub(super) arguments: Arc<str>,
-    pub(super) outcome: ToolOutcome,
-}
-
-/// The call behind a tool result that facts arise in.
-struct Source {
-    name: Arc<str>,
-    arguments: Arc<str>,
-    outcome: ToolOutcome,
-}
-
 pub(super) struct Tally {
     pub(super) requests: Vec<RequestRecord>,
     pub(super) trace: Vec<String>,
@@ -67,7 +57,6 @@ pub(super) struct Tally {
     pub(super) steps_total: u64,
     pub(super) interventions: u64,
     pub(super) overflows: u64,
-    pub(super) reread_tokens: u64,
     pub(super) blocked_ms: Millis,
     pub(super) common: u64,
     pub(super) earlier: u64,
@@ -78,17 +67,21 @@ pub(super) struct Tally {
     tracer: Option<Tracer>,
     /// Scenario and strategy, for trace lines.
     label: (String, String),
-    /// (fact, need) pairs still to be looked at, by the session's id of the need.
-    needs: HashMap<Arc<str>, Vec<usize>>,
-    /// User messages of the present turn whose needs were not looked at.
-    pending: Vec<Arc<str>>,
-    sources: HashMap<String, Source>,
-    fetched: HashMap<usize, u64>,
-    rereads: u64,
+    needs: Needs,
+    pub(super) rereads: Rereads,
+    pub(super) drift: Drift,
+    pub(super) lives: Lives,
+    store: Store,
+    /// Keys of user messages that no request showed yet.
+    arriving: Vec<Arc<str>>,
+    /// What was never said and was found nevertheless.
+    chance: HashSet<usize>,
     compactions_seen: u64,
     previous: Vec<Arc<Block>>,
     previous_hashes: HashSet<u64>,
     visible: Vec<Option<Sighting>>,
+    /// Facts that were visible since the last summary was written.
+    lately: Vec<bool>,
     newest_user: Option<MessageId>,
     /// The provider stopped after this compaction and has not been asked to go on.
     paused: Option<Arc<str>>,
@@ -104,35 +97,27 @@ const REQUESTS_PER_STEP: u64 = 6;
 const REQUESTS_FLOOR: u64 = 200;
 
 impl Tally {
-    pub(super) fn new(session: &Session, path: &Path, model: &Arc<Model>, options: &Options) -> Self {
-        let mut needs: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
-        let places = places(path);
-        for (i, f) in session.facts.iter().enumerate() {
-            for n in f.needs.iter().filter(|n| !at_hand(&places, &f.arises, n)) {
-                needs.entry(n.as_str().into()).or_default().push(i);
-            }
-        }
-        let mut sources = HashMap::new();
-        for step in path.moves.iter().flat_map(|m| &m.steps) {
-            for p in &step.parts {
-                let ReplyPart::Call { id, name, arguments } = p else { continue };
-                if let Some(o) = step.outcomes.iter().find(|o| o.id == *id) {
-                    sources.insert(id.to_string(), Source { name: name.clone(), arguments: arguments.clone(), outcome: o.clone() });
-                }
-            }
-        }
+    pub(super) fn new(session: &Session, path: &Path, model: &Arc<Model>, recovery: Recovery, options: &Options) -> Self {
+        let book = FactBook::new(session);
         Tally {
             requests: Vec::new(),
             trace: Vec::new(),
             usages: Vec::new(),
             facts: Vec::new(),
             integrity: Vec::new(),
-            book: FactBook::new(&session.facts),
+            needs: Needs::new(session, path),
+            rereads: Rereads::new(path),
+            drift: Drift::new(book.facts.len()),
+            lives: Lives::new(session),
+            store: Store::new(recovery, path, session.facts.len()),
+            lately: vec![false; book.facts.len()],
+            arriving: Vec::new(),
+            chance: HashSet::new(),
+            book,
             steps_done: 0,
             steps_total: path.steps,
             interventions: 0,
             overflows: 0,
-            reread_tokens: 0,
             blocked_ms: 0,
             common: 0,
             earlier: 0,
@@ -142,11 +127,6 @@ impl Tally {
             livelock: false,
             tracer: options.trace.then(Tracer::default),
             label: Default::default(),
-            needs,
-            pending: Vec::new(),
-            sources,
-            fetched: HashMap::new(),
-            rereads: 0,
             compactions_seen: 0,
             previous: Vec::new(),
             previous_hashes: HashSet::new(),
@@ -168,7 +148,8 @@ impl Tally {
     pub(super) fn begin(&mut self, m: &Move) {
         self.unhandled("something else happened before the model was asked to go on");
         if matches!(m.action, Action::User(_)) {
-            self.pending = m.keys.clone();
+            self.needs.begin(&m.keys);
+            self.arriving = m.keys.clone();
             self.newest_user = None;
         }
     }
@@ -190,80 +171,70 @@ impl Tally {
     /// A call that fetches again the first fact that the next recorded reply needs and the context no longer shows.
     pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Again> {
         let shown = provider::edited_view(request, provider::will_apply(request));
-        let mut wanted: Vec<(usize, Option<MessageId>)> = Vec::new();
-        for key in &self.pending {
-            wanted.extend(self.needs.get(key).into_iter().flatten().map(|f| (*f, newest_user(&request.blocks))));
-        }
-        wanted.extend(self.needs.get(step).into_iter().flatten().map(|f| (*f, None)));
+        let (by_user, by_step) = self.needs.due(step);
+        let newest = newest_user(&request.blocks);
+        let wanted: Vec<(usize, Option<MessageId>)> =
+            by_user.into_iter().map(|f| (f, newest)).chain(by_step.into_iter().map(|f| (f, None))).collect();
         let lost: Vec<usize> =
             wanted.into_iter().filter(|(f, without)| self.book.seen(&shown, *without)[*f].is_none()).map(|(f, _)| f).collect();
-        lost.into_iter().find_map(|f| self.again(f))
+        lost.into_iter().find_map(|f| self.rereads.again(&self.book.facts[f].arises))
     }
 
     /// Looks at the facts that are needed now, in what the model was shown.
     fn measure_needs(&mut self, step: &str, shown: &[Arc<Block>]) {
-        for key in std::mem::take(&mut self.pending) {
-            if let Some(facts) = self.needs.remove(&key) {
-                self.look(&key, &facts, shown, newest_user(shown));
-            }
-        }
-        if let Some(facts) = self.needs.remove(step) {
-            self.look(step, &facts, shown, None);
+        for (key, facts, by_user) in self.needs.take(step) {
+            self.look(&key, &facts, shown, newest_user(shown).filter(|_| by_user));
         }
     }
 
     fn look(&mut self, need: &str, facts: &[usize], shown: &[Arc<Block>], without: Option<MessageId>) {
         let seen = self.book.seen(shown, without);
-        let replaced = self.book.replacements();
+        let flaws = self.book.flawed(shown);
         for &f in facts {
             let found = seen[f].map_or(Match::Absent, |s| s.tier);
-            let old_there = replaced.iter().any(|&(new, old)| new == f && seen[old].is_some());
-            let fact = &self.book.facts[f];
-            self.facts.push(FactRecord {
-                fact: fact.id.clone(),
-                kind: fact.kind,
-                need: need.to_string(),
+            let absent = found == Match::Absent;
+            let old_there = self.book.old_there(f, &seen);
+            let flaw = flaws.get(&f).copied().unwrap_or_default();
+            let record = FactRecord {
                 request: Some(self.requests.len() as u64),
                 found,
                 place: seen[f].map_or("nowhere", |s| s.place.name()).to_string(),
-                stale: found == Match::Absent && old_there,
-                compactions_before: self.compactions_seen,
-            });
+                stale: absent && old_there,
+                both: !absent && old_there,
+                contradicted: flaw.forbidden || flaw.changed,
+                drifted: absent && (flaw.partial || flaw.changed),
+                recoverable: absent.then(|| self.store.holds(f)),
+                ..self.unreached(f, need)
+            };
+            self.facts.push(record);
         }
     }
 
-    /// A re-read of the tool result in which a fact arose: once per loss.
-    fn again(&mut self, fact: usize) -> Option<Again> {
-        let source = self.sources.get(&self.book.facts[fact].arises)?;
-        if self.fetched.get(&fact) == Some(&self.compactions_seen) {
-            return None;
+    /// A pair that nobody looked at.
+    fn unreached(&self, fact: usize, need: &str) -> FactRecord {
+        let fact = &self.book.facts[fact];
+        FactRecord {
+            fact: fact.id.clone(),
+            kind: fact.kind,
+            need: need.to_string(),
+            request: None,
+            found: Match::Absent,
+            place: "nowhere".into(),
+            stale: false,
+            both: false,
+            contradicted: false,
+            drifted: false,
+            recoverable: None,
+            compactions_before: self.compactions_seen,
         }
-        self.fetched.insert(fact, self.compactions_seen);
-        self.rereads += 1;
-        let id: Arc<str> = format!("reread_{}", self.rereads).into();
-        let outcome = ToolOutcome { id: id.clone(), ..source.outcome.clone() };
-        Some(Again { id, name: source.name.clone(), arguments: source.arguments.clone(), outcome })
     }
 
     /// Pairs whose need was never reached: the run ended before it.
     pub(super) fn close(&mut self) {
         self.unhandled("the session ended before the model was asked to go on");
-        let mut rest: Vec<(Arc<str>, Vec<usize>)> = self.needs.drain().collect();
-        rest.sort();
-        for (need, facts) in rest {
-            for f in facts {
-                let fact = &self.book.facts[f];
-                self.facts.push(FactRecord {
-                    fact: fact.id.clone(),
-                    kind: fact.kind,
-                    need: need.to_string(),
-                    request: None,
-                    found: Match::Absent,
-                    place: "nowhere".into(),
-                    stale: false,
-                    compactions_before: self.compactions_seen,
-                });
-            }
+        for (need, facts) in self.needs.rest() {
+            let records: Vec<FactRecord> = facts.iter().map(|&f| self.unreached(f, &need)).collect();
+            self.facts.extend(records);
         }
         self.facts.sort_by(|a, b| (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request)));
     }
@@ -274,6 +245,9 @@ impl Tally {
         let reply = result.as_ref().ok();
         let billed = reply.map_or(Usage::default(), |r| r.billed);
         let shown = reply.map_or(request.tokens(), |r| r.usage.prompt());
+        if let Some(r) = reply.filter(|r| r.compaction().is_some()) {
+            self.book.license_provider(MessageId(u32::MAX), &provider::edited_view(request, r.applied));
+        }
         let logical = logical_view(request, reply);
         let (common, invalidated) = if sample { self.prefix(request, &logical, reply) } else { (0, 0) };
         let model = provider::find(&request.model).ok();
@@ -350,9 +324,9 @@ impl Tally {
         if let Some(r) = reply {
             self.peak = self.peak.max(r.usage.prompt());
         }
+        self.rereads.shown(logical);
         if let Asked::Reread { outcome, .. } = asked {
-            let text = outcome.output.as_deref().unwrap_or("");
-            self.reread_tokens += ctxbench_core::tokens::o200k(text);
+            self.rereads.asked(outcome);
         }
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
@@ -362,9 +336,32 @@ impl Tally {
             self.integrity.push(IntegrityFailure { request: seq, rule: rule.into(), detail });
         }
         self.visible = self.book.seen(logical, None);
+        self.note_shown(seq);
         if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, ReplyPart::Reasoning { .. }))) {
             self.reasoned.insert(MessageId(u32::MAX));
         }
+    }
+
+    /// What follows from what a request showed.
+    fn note_shown(&mut self, seq: u64) {
+        for key in std::mem::take(&mut self.arriving) {
+            self.drift.said(&self.book, &key);
+            self.store.said(&key, &self.book.facts, |_| true);
+        }
+        let visible = &self.visible;
+        self.lately.iter_mut().zip(visible).for_each(|(l, s)| *l |= s.is_some());
+        self.drift.shown(visible);
+        self.lives.shown(seq, visible);
+        self.chance.extend(self.book.distractors().filter(|&i| visible[i].is_some()));
+        for (f, _) in self.book.facts.iter().zip(visible).filter(|(_, s)| s.is_some()) {
+            self.rereads.seen(&f.arises);
+        }
+    }
+
+    /// Of what was never said, the share that no request showed, per cent; `None` where there is nothing.
+    pub(super) fn specificity_pct(&self) -> Option<f64> {
+        let all = self.book.distractors().count();
+        (all > 0).then(|| 100.0 * (all - self.chance.len()) as f64 / all as f64)
     }
 
     /// Tokens shared with the request before at the beginning, and tokens that had to be written again; system part left out.
@@ -410,36 +407,28 @@ impl Tally {
         let visible = std::mem::take(&mut self.visible);
         self.book.license(message, key, &visible);
         self.visible = visible;
+        self.rereads.ran(key);
+        self.drift.said(&self.book, key);
+        let book = &self.book;
+        self.store.said(key, &book.facts, |f| book.may_say(message, f));
+        let results: Vec<Arc<str>> = self.rereads.results(key).collect();
+        results.iter().for_each(|r| self.drift.said(&self.book, r));
     }
 
     /// The context was made smaller.
-    pub(super) fn compacted(&mut self) {
-        self.compactions_seen += 1;
-    }
-}
-
-/// Replies within which a need in the same turn asks nothing of a memory.
-const AT_HAND: usize = 5;
-
-/// Turn and number of replies before every message and tool result, by id.
-fn places(path: &Path) -> HashMap<&str, (usize, usize)> {
-    let mut out = HashMap::new();
-    let mut replies = 0;
-    for (turn, m) in path.moves.iter().enumerate() {
-        out.extend(m.keys.iter().map(|k| (&**k, (turn, replies))));
-        for s in &m.steps {
-            out.insert(&*s.key, (turn, replies));
-            out.extend(s.outcomes.iter().map(|o| (&*o.id, (turn, replies))));
-            replies += 1;
+    pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) {
+        let verbatim = |blocks: &[Arc<Block>]| blocks.iter().filter(|b| Place::of(b) == Place::Verbatim).cloned().collect::<Vec<_>>();
+        let old = self.book.seen(before, None);
+        self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());
+        if self.book.license_summaries(after, &self.lately) {
+            self.lately.fill(false);
         }
-    }
-    out
-}
-
-fn at_hand(places: &HashMap<&str, (usize, usize)>, arises: &str, need: &str) -> bool {
-    match (places.get(arises), places.get(need)) {
-        (Some((t1, r1)), Some((t2, r2))) => t1 == t2 && r2.saturating_sub(*r1) < AT_HAND,
-        _ => false,
+        let new = self.book.seen(after, None);
+        let [old_verbatim, new_verbatim] = [before, after].map(|b| self.book.seen(&verbatim(b), None));
+        let later = self.needs.later(self.book.facts.len());
+        self.drift.compacted(&self.book, &later, [&old, &old_verbatim], [&new, &new_verbatim]);
+        self.lives.compacted(self.compactions_seen, &mut self.book, (before, &old), (after, &new));
+        self.compactions_seen += 1;
     }
 }
 
@@ -488,7 +477,7 @@ mod tests {
     fn paused() -> (Tally, Request) {
         let model = Arc::new(provider::find("claude-sonnet-4-6").unwrap().clone());
         let path = Path { moves: vec![], steps: 0 };
-        let mut tally = Tally::new(&Session::default(), &path, &model, &Options::default());
+        let mut tally = Tally::new(&Session::default(), &path, &model, Recovery::Nothing, &Options::default());
         let world = ctxbench_core::engine::Engine::new(model, Box::new(Nowhere));
         let request = world.sample_request();
         let parts = vec![ReplyPart::Compaction(Some("S".into()))];

@@ -313,7 +313,7 @@ impl World for ReplayWorld {
 
     fn noted(&mut self, event: &Event) {
         match event {
-            Event::Compaction { .. } => self.with(|t| t.compacted()),
+            Event::Compaction { before, after, .. } => self.with(|t| t.compacted(before, after)),
             Event::Intervention(_) => self.with(|t| t.interventions += 1),
             _ => None,
         };

@@ -1,0 +1,33 @@
+//! `ctxbench explain`: where a fact was lost, with the text before and after.
+
+use std::path::PathBuf;
+
+use ctxbench_reports as reports;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Folder or results.json of a run
+    results: PathBuf,
+    /// Id of the fact, as in facts.csv
+    fact: String,
+    /// Only in this scenario
+    #[arg(long, value_name = "ID")]
+    scenario: Option<String>,
+    /// Only with this strategy: its name, or its label with settings
+    #[arg(long, value_name = "S")]
+    strategy: Option<String>,
+    /// Only with this model
+    #[arg(long, value_name = "M")]
+    model: Option<String>,
+    /// JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn explain(args: &Args) -> anyhow::Result<()> {
+    let results = reports::read_results(&args.results)?;
+    let filter = reports::Filter { scenario: args.scenario.as_deref(), strategy: args.strategy.as_deref(), model: args.model.as_deref() };
+    let found = reports::explain(&results, &args.fact, filter)?;
+    super::print(&if args.json { found.to_json() } else { found.to_text() });
+    Ok(())
+}

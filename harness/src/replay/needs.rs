@@ -1,0 +1,89 @@
+//! (fact, need) pairs that are still to be looked at.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::session::Session;
+
+use super::path::Path;
+
+/// Replies within which a need in the same turn asks nothing of a memory.
+const AT_HAND: usize = 5;
+
+/// Pairs by the session's id of the need.
+pub(super) struct Needs {
+    open: HashMap<Arc<str>, Vec<usize>>,
+    /// User messages of the present turn whose needs were not looked at.
+    pending: Vec<Arc<str>>,
+}
+
+impl Needs {
+    /// The pairs of a session. One whose need lies outside of the path that is replayed, in a subagent's window, is none.
+    pub(super) fn new(session: &Session, path: &Path) -> Self {
+        let places = places(path);
+        let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
+        for (i, f) in session.facts.iter().enumerate().filter(|(_, f)| !f.distractor) {
+            for n in f.needs.iter().filter(|n| places.contains_key(n.as_str()) && !at_hand(&places, &f.arises, n)) {
+                open.entry(n.as_str().into()).or_default().push(i);
+            }
+        }
+        Needs { open, pending: Vec::new() }
+    }
+
+    /// A turn begins with these user messages.
+    pub(super) fn begin(&mut self, keys: &[Arc<str>]) {
+        self.pending = keys.to_vec();
+    }
+
+    /// Facts needed by the present user messages, and by the next recorded reply.
+    pub(super) fn due(&self, step: &str) -> (Vec<usize>, Vec<usize>) {
+        let of = |key: &str| self.open.get(key).cloned().unwrap_or_default();
+        (self.pending.iter().flat_map(|k| of(k)).collect(), of(step))
+    }
+
+    /// Takes the pairs of the present user messages and of a recorded reply out: (need, facts, whether a user message needs them).
+    pub(super) fn take(&mut self, step: &str) -> Vec<(Arc<str>, Vec<usize>, bool)> {
+        let mut out = Vec::new();
+        for key in std::mem::take(&mut self.pending) {
+            out.extend(self.open.remove(&key).map(|facts| (key, facts, true)));
+        }
+        out.extend(self.open.remove_entry(step).map(|(key, facts)| (key, facts, false)));
+        out
+    }
+
+    /// Whether each of `n` facts is still needed.
+    pub(super) fn later(&self, n: usize) -> Vec<bool> {
+        let mut out = vec![false; n];
+        self.open.values().flatten().for_each(|f| out[*f] = true);
+        out
+    }
+
+    /// The pairs that nobody looked at, sorted.
+    pub(super) fn rest(&mut self) -> Vec<(Arc<str>, Vec<usize>)> {
+        let mut rest: Vec<_> = self.open.drain().collect();
+        rest.sort();
+        rest
+    }
+}
+
+/// Turn and number of replies before every message and tool result, by id.
+fn places(path: &Path) -> HashMap<&str, (usize, usize)> {
+    let mut out = HashMap::new();
+    let mut replies = 0;
+    for (turn, m) in path.moves.iter().enumerate() {
+        out.extend(m.keys.iter().map(|k| (&**k, (turn, replies))));
+        for s in &m.steps {
+            out.insert(&*s.key, (turn, replies));
+            out.extend(s.outcomes.iter().map(|o| (&*o.id, (turn, replies))));
+            replies += 1;
+        }
+    }
+    out
+}
+
+fn at_hand(places: &HashMap<&str, (usize, usize)>, arises: &str, need: &str) -> bool {
+    match (places.get(arises), places.get(need)) {
+        (Some((t1, r1)), Some((t2, r2))) => t1 == t2 && r2.saturating_sub(*r1) < AT_HAND,
+        _ => false,
+    }
+}

@@ -1,0 +1,44 @@
+//! The texts of a session: what was said in it, by the id of the message or call.
+
+use ctxbench_core::session::{Entry, Session, SessionPart};
+
+/// Calls `found` with every text of a session and the id of its message or call; constant context has an empty id. The arguments of
+/// a call stand under the message that made it.
+pub(super) fn each<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str)) {
+    for e in &session.entries {
+        match e {
+            Entry::System { text, .. } | Entry::RepoMap { text, .. } => found("", text),
+            Entry::Memory { path, text, .. } | Entry::File { path, text, .. } => {
+                found("", path);
+                found("", text);
+            }
+            Entry::User(m) => parts(&m.content(), |t| found(&m.id, t)),
+            Entry::Assistant(m) => {
+                parts(&m.content(), |t| found(&m.id, t));
+                m.all_calls().iter().for_each(|c| found(&m.id, &c.arguments));
+            }
+            Entry::Tool(m) => parts(&m.content(), |t| found(&m.call_id, t)),
+            _ => {}
+        }
+    }
+}
+
+fn parts(parts: &[SessionPart], mut found: impl FnMut(&str)) {
+    for p in parts {
+        if let SessionPart::Text { text } | SessionPart::Reasoning { text, .. } = p {
+            found(text);
+        }
+    }
+}
+
+/// The first user message of the main conversation: its id and text.
+pub(super) fn first_request(session: &Session) -> Option<(&str, String)> {
+    session.entries.iter().find_map(|e| match e {
+        Entry::User(m) if m.agent.is_none() => {
+            let mut text = String::new();
+            parts(&m.content(), |t| text.push_str(t));
+            Some((m.id.as_str(), text))
+        }
+        _ => None,
+    })
+}
