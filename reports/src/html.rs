@@ -10,7 +10,7 @@ use crate::score::SCORES;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Verdict};
 use crate::view::{self, Block};
-use crate::{ranking, steering};
+use crate::{glance, ranking, steering};
 
 /// The format for `report --format html`.
 pub(crate) const FORMAT: Format = Format { name: "html", about: "one page with tables and plots, nothing beside it", render };
@@ -58,6 +58,10 @@ pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
                 p.terms { (clean(&results.generator)) ", " (results.runs.len()) " runs" }
                 @if !failures.is_empty() {
                     div.alarm { strong { "Failures" } ul { @for f in &failures { li { (clean(f)) } } } }
+                }
+                @for g in glance::glances(results) {
+                    h2 { (clean(&g.heading)) }
+                    table { tbody { @for l in &g.lines { tr.broken[l.alarm] { td.l { strong { (l.what) } } td.l.note { (clean(&l.text)) } } } } }
                 }
                 @if blocks.len() > 1 {
                     ul { @for (i, b) in blocks.iter().enumerate() { li { a href=(format!("#b{i}")) { (b.title()) } " " span.terms { (b.terms()) } } } }

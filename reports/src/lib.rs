@@ -12,6 +12,7 @@ mod fmt;
 mod formats;
 mod gate;
 mod github_benchmark;
+mod glance;
 mod html;
 mod json;
 mod junit;

@@ -10,7 +10,7 @@ use crate::formats::{Artifact, Format, ReportError};
 use crate::score::SCORES;
 use crate::stats;
 use crate::view::{self, Block};
-use crate::{ranking, steering};
+use crate::{glance, ranking, steering};
 
 /// The format for `report --format markdown`.
 pub(crate) const FORMAT: Format = Format { name: "markdown", about: "tables for a pull request", render };
@@ -40,6 +40,11 @@ fn compose(results: &Results, details: bool) -> String {
     }
     if blocks.is_empty() {
         out.push_str("No runs.\n");
+    }
+    for g in glance::glances(results) {
+        let _ = write!(out, "**{}**\n\n", text(&g.heading));
+        g.lines.iter().for_each(|l| out.push_str(&format!("- {}: {}\n", l.what, text(&l.text))));
+        out.push('\n');
     }
     differences(&mut out, results);
     for block in &blocks {

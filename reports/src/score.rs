@@ -23,6 +23,11 @@ impl Score {
         if r.status == Status::NotApplicable { None } else { (self.value)(r).filter(|x| x.is_finite()) }
     }
 
+    /// A number of this kind as text.
+    pub(crate) fn show(&self, x: f64) -> String {
+        (self.show)(x)
+    }
+
     /// The number as text, `n/a` when there is none.
     pub(crate) fn text(&self, r: &RunRecord) -> String {
         self.value(r).map_or("n/a".into(), self.show)

@@ -5,6 +5,7 @@ use ctxbench_core::record::{Results, RunRecord};
 
 use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
+use crate::glance::{self, Glance};
 use crate::score::SCORES;
 use crate::sheet::Sheet;
 use crate::stats::{self, Told};
@@ -59,7 +60,26 @@ pub fn table(results: &Results, options: TableOptions) -> String {
     for line in legend(width) {
         push(&mut out, &Line::Faint(line), options.color);
     }
+    // The conclusion last: whoever waited for it reads the end of the terminal.
+    for line in glance::glances(results).iter().flat_map(|g| glance_lines(g, width)) {
+        push(&mut out, &line, options.color);
+    }
     out
+}
+
+fn glance_lines(g: &Glance, width: usize) -> Vec<Line> {
+    const LABEL: usize = 17;
+    let mut lines = vec![Line::Score(String::new()), Line::Heading(fmt::elide(&g.heading, width))];
+    for l in &g.lines {
+        let mark = if l.alarm { "!!" } else { "  " };
+        let text = wrap(&l.text, width - LABEL - 3, "");
+        for (i, part) in text.iter().enumerate() {
+            let (mark, what) = if i == 0 { (mark, l.what) } else { ("  ", "") };
+            let line = format!("{mark} {what:<LABEL$}{part}");
+            lines.push(if l.alarm { Line::Alarm(line) } else { Line::Verdicts(line) });
+        }
+    }
+    lines
 }
 
 enum Line {

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "M")]
     summary_model: Option<String>,
     /// Who writes summaries (repeat to compare): extractive, ideal, lossy, scripted (the recording's summaries), scripted:FILE, or a
-    /// server, such as openai+http://localhost:8080/v1#MODEL or anthropic+https://api.anthropic.com (with --cassette)
+    /// server, such as openai+http://localhost:8080/v1#MODEL or an anthropic+ address (with --cassette)
     #[arg(long, value_name = "KIND", default_value = "extractive")]
     summarizer: Vec<String>,
     /// File in which answers of a server are recorded once and found again

@@ -22,6 +22,7 @@ pub use verdict::Verdict;
 pub(crate) use figures::{METRICS, Metric};
 pub(crate) use sessions::{between, over_sessions};
 pub(crate) use show::{HELP, Told, caption, cell, change, heading, interval, missing, seen, share, terminal, word};
+pub(crate) use verdict::MIN_SESSIONS;
 
 /// How much is drawn, and from which seed.
 #[derive(Clone, Copy, Debug)]
