@@ -148,6 +148,22 @@ fn bad_input_names_file_line_and_what_was_expected() {
 }
 
 #[test]
+fn folders_are_searched_and_one_bad_file_hides_no_other() {
+    let here = Folder::new();
+    let good = std::fs::read_to_string(data("claude-code-one-hour.jsonl")).unwrap();
+    here.write("all/deep/er/good.jsonl", &good);
+    here.write("all/notes.jsonl", "hello\n");
+    here.write("all/README.md", "not even looked at\n");
+    here.run("validate all").ok().prints(&["good.jsonl (claude-code)"]).says(&["skipped: all/notes.jsonl:1"]);
+    here.run("validate all/notes.jsonl nowhere.jsonl all/deep/er/good.jsonl")
+        .fails_with(2)
+        .prints(&["good.jsonl (claude-code)"])
+        .says(&["all/notes.jsonl:1", "nowhere.jsonl"]);
+    here.write("empty/README.md", "");
+    here.run("validate empty").fails_with(2).says(&["no recording among 0 .jsonl files"]);
+}
+
+#[test]
 fn recorded_sessions_are_predicted() {
     let folder: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/transcripts/claude-code");
     let mut files: Vec<String> = std::fs::read_dir(&folder)

@@ -1,7 +1,7 @@
 //! `ctxbench validate`: our cache model and token counts against the provider's counters in a recording.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::request::Ttl;
@@ -11,7 +11,7 @@ use super::CheckFailed;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Recordings of Claude Code, Codex or pi
+    /// Recordings of Claude Code, Codex or pi, or folders of them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Fail when fewer per cent of the compared calls are exactly right; gateways do not count
@@ -56,8 +56,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let options = Options { lifetimes: !args.no_lifetimes, ttl: args.ttl };
-    let mut all = Vec::new();
-    for path in &args.files {
+    let one = |path: &Path| -> anyhow::Result<Validated> {
         let name = path.display().to_string();
         let bytes = std::fs::read(path).with_context(|| format!("reading {name}"))?;
         let text = String::from_utf8_lossy(&bytes);
@@ -67,9 +66,39 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             v.compactions = runtime.block_on(compaction::beside(&recording, &text, &name));
         }
         v.warnings.iter().for_each(|w| eprintln!("note: {w}"));
-        all.push(v);
+        Ok(v)
+    };
+    let (mut all, mut bad) = (Vec::new(), Vec::new());
+    for path in &args.files {
+        if path.is_dir() {
+            let inside = recordings(path)?;
+            let before = all.len();
+            for file in &inside {
+                // A folder holds what it holds; only a file that was named has to be a recording.
+                match one(file) {
+                    Ok(v) => all.push(v),
+                    Err(e) => eprintln!("skipped: {e:#}"),
+                }
+            }
+            if all.len() == before {
+                bad.push(anyhow::anyhow!("{}: no recording among {} .jsonl files in it", path.display(), inside.len()));
+            }
+        } else {
+            match one(path) {
+                Ok(v) => all.push(v),
+                Err(e) => bad.push(e),
+            }
+        }
     }
-    super::print(&if args.json { json(&all)? } else { table(&all, args) });
+    if !all.is_empty() {
+        super::print(&if args.json { json(&all)? } else { table(&all, args) });
+    }
+    // The good ones are told before the first bad one ends it.
+    let mut bad = bad.into_iter();
+    if let Some(first) = bad.next() {
+        bad.for_each(|e| eprintln!("error: {e:#}"));
+        return Err(first);
+    }
     let (exact, compared) = counted(&all);
     match args.min {
         Some(min) if compared == 0 => Err(CheckFailed(format!("--min {min}: no calls to compare outside gateways")).into()),
@@ -80,6 +109,25 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
         .into()),
         _ => Ok(()),
     }
+}
+
+/// The `.jsonl` files in a folder and the folders in it, in the order of their names.
+fn recordings(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let (mut out, mut open) = (Vec::new(), vec![dir.to_path_buf()]);
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).with_context(|| format!("reading {}", dir.display()))? {
+            let entry = entry.with_context(|| format!("reading {}", dir.display()))?;
+            // Links are not followed: they can lead back.
+            let kind = entry.file_type().with_context(|| format!("reading {}", entry.path().display()))?;
+            if kind.is_dir() {
+                open.push(entry.path());
+            } else if kind.is_file() && entry.path().extension().is_some_and(|e| e == "jsonl") {
+                out.push(entry.path());
+            }
+        }
+    }
+    out.sort();
+    Ok(out)
 }
 
 /// Exactly right and compared, gateways left out.
