@@ -4,6 +4,8 @@
 //! A strategy is a policy over named moments that edits the view and never the log.
 
 pub mod agent;
+#[cfg(feature = "background")]
+pub mod background;
 pub mod block;
 pub mod budget;
 pub mod compaction;
