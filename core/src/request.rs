@@ -406,6 +406,11 @@ impl ModelError {
 
     /// Whether the prompt was larger than the window.
     pub fn is_overflow(&self) -> bool {
+    /// Whether the same request may succeed a little later: too many requests or tokens, a failure of the provider or of the connection.
+    pub fn is_passing(&self) -> bool {
+        matches!(self.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream)
+    }
+
         self.kind == ErrorKind::Overflow
     }
 }

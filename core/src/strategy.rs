@@ -72,9 +72,9 @@ pub trait Strategy: Send {
         Flow::Proceed
     }
 
-    /// A normal request failed for the `attempt`-th time in a row, from 1.
-    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, _attempt: u32) -> Flow {
-        Flow::FailTurn(e.to_string())
+    /// A normal request failed for the `attempt`-th time in a row, from 1. The default sends it again while the failure is a passing one.
+    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        again_if_passing(e, attempt, PASSING_RETRIES)
     }
 
     /// The turn is over.
@@ -100,6 +100,16 @@ pub trait Strategy: Send {
     async fn compact(&mut self, _s: &mut Engine, _instructions: Option<&str>) -> Result<(), Unsupported> {
         Err(Unsupported)
     }
+}
+
+/// Further attempts at a request that fails for a passing reason, where a strategy has no rule of its own. Ours: as many as the products
+/// make at least (five: facts/codex.md §1.5, facts/opencode.md), so that no yardstick dies of what none of them dies of.
+pub const PASSING_RETRIES: u32 = 5;
+
+/// Sends a request again that failed for a passing reason, up to `most` times; any other failure ends the turn. Pauses before it are
+/// those that the provider makes (a refusal may come late); the client's own are not modelled.
+pub fn again_if_passing(e: &ModelError, attempt: u32, most: u32) -> Flow {
+    if e.is_passing() && attempt <= most { Flow::Again } else { Flow::FailTurn(e.to_string()) }
 }
 
 /// The default places of prompt-cache breakpoints where a product has no rule for the provider:

@@ -24,7 +24,7 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Event};
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, ReplyPart, Request};
+use ctxbench_core::request::{ModelError, Reply, ReplyPart, Request};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, Strategy};
 use ctxbench_core::tokens::o200k;
@@ -358,8 +358,7 @@ impl Strategy for Aider {
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        let passing = matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream);
-        if passing && attempt <= ATTEMPTS {
+        if e.is_passing() && attempt <= ATTEMPTS {
             return Flow::Again;
         }
         if e.is_overflow() && s.context.blocks().last().is_some_and(|b| b.role == Role::User) {

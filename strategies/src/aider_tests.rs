@@ -1,7 +1,7 @@
 use std::collections::HashSet;
 
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::{Phase, Purpose, Request};
+use ctxbench_core::request::{ErrorKind, Phase, Purpose, Request};
 use proptest::prelude::*;
 
 use super::*;

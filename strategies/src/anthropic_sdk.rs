@@ -11,8 +11,8 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{CallerAct, Engine, Incoming};
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{Phase, Reply, ReplyPart, Request, StopReason};
-use ctxbench_core::strategy::{Flow, Strategy};
+use ctxbench_core::request::{ModelError, Phase, Reply, ReplyPart, Request, StopReason};
+use ctxbench_core::strategy::{Flow, Strategy, again_if_passing};
 
 use crate::anthropic_sdk_described::Described;
 use crate::anthropic_sdk_errors::Raised;
@@ -39,6 +39,10 @@ pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
         prompt,
     })
 }
+
+/// Further attempts of the SDK's client at a request that fails for a passing reason: its default `max_retries`, which nobody here changes
+/// (the client's documentation; the facts say nothing of it).
+pub(crate) const CLIENT_RETRIES: u32 = 2;
 
 /// Results travel in user messages on this wire.
 pub(crate) fn admit(mut raw: Draft) -> Draft {
@@ -96,6 +100,10 @@ impl Strategy for AnthropicSdk {
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
         self.limit.begin();
         Flow::Proceed
+    }
+
+    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        again_if_passing(e, attempt, CLIENT_RETRIES)
     }
 
     async fn before_request(&mut self, _s: &mut Engine) -> Flow {

@@ -17,10 +17,10 @@ use ctxbench_core::provider::Wire;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason, Thread};
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Strategy, is_system};
+use ctxbench_core::strategy::{Flow, Strategy, again_if_passing, is_system};
 use serde_json::{Map, Value};
 
-use crate::anthropic_sdk::{Iterations, admit};
+use crate::anthropic_sdk::{CLIENT_RETRIES, Iterations, admit};
 use crate::anthropic_sdk_errors::Raised;
 
 /// Where the provider's thread stands.
@@ -275,14 +275,14 @@ impl Strategy for Runner {
         Flow::Proceed
     }
 
-    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, _attempt: u32) -> Flow {
+    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         let code = e.code.as_deref().unwrap_or("");
         if code == "thread_unsupported_request" && self.threads {
             (self.threads, self.held) = (false, None);
             return Flow::Again;
         }
         let lost = REPLAY.contains(&code);
-        if lost && self.held.take().is_some() { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+        if lost && self.held.take().is_some() { Flow::Again } else { again_if_passing(e, attempt, CLIENT_RETRIES) }
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {

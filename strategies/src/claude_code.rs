@@ -16,7 +16,7 @@ use ctxbench_core::compaction::clear_outputs;
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, Ttl};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
@@ -365,8 +365,7 @@ impl Strategy for ClaudeCode {
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        let passing = matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream);
-        if passing && attempt <= ATTEMPTS {
+        if e.is_passing() && attempt <= ATTEMPTS {
             return Flow::Again;
         }
         if !e.is_overflow() || self.gave_up() || attempt > self.asked.retries {

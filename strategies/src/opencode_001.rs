@@ -14,7 +14,7 @@ use ctxbench_core::compaction::{PruneRule, clear_outputs};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, Usage};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, Usage};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
@@ -98,8 +98,7 @@ impl Strategy for Described {
     }
 
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        let passing = matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream);
-        if passing && attempt <= RETRIES { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+        if e.is_passing() && attempt <= RETRIES { Flow::Again } else { Flow::FailTurn(e.to_string()) }
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {

@@ -13,7 +13,7 @@ use ctxbench_core::compaction::{PruneRule, clear_outputs};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ClearInputs, ClearTrigger, ErrorKind, ModelError, Phase, Reply, Request, ServerEdit, StopReason};
+use ctxbench_core::request::{ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 
@@ -342,8 +342,7 @@ impl Strategy for OpenOxide {
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        let passing = matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream);
-        if passing && attempt <= RETRIES {
+        if e.is_passing() && attempt <= RETRIES {
             return Flow::Again;
         }
         if e.is_overflow() && self.management != Management::Off {

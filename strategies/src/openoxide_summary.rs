@@ -8,7 +8,7 @@ use ctxbench_core::compaction::group_starts;
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::provider;
 use ctxbench_core::record::CompactionKind;
-use ctxbench_core::request::{ErrorKind, Phase, Request};
+use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::o200k;
 
@@ -172,7 +172,7 @@ impl OpenOxide {
                     trims += 1;
                     room = request.tokens().min(room) * 3 / 4;
                 }
-                Err(e) if matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream) && tries < RETRIES => tries += 1,
+                Err(e) if e.is_passing() && tries < RETRIES => tries += 1,
                 Err(_) => return None,
             }
         }

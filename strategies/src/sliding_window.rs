@@ -11,7 +11,7 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase};
 use ctxbench_core::settings::{Default, Kind, Setting};
-use ctxbench_core::strategy::{Flow, Strategy};
+use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing};
 
 use crate::common::{is_fixed, step_starts};
 
@@ -114,6 +114,6 @@ impl Strategy for SlidingWindow {
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         let target = (s.model.window as f64 * self.low / f64::from(attempt + 1)) as u64;
-        if e.is_overflow() && attempt <= 4 && Self::slide(s, target) { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+        if e.is_overflow() && attempt <= 4 && Self::slide(s, target) { Flow::Again } else { again_if_passing(e, attempt, PASSING_RETRIES) }
     }
 }
