@@ -390,7 +390,7 @@ pub struct RequestRecord {
     pub compaction_ms: Millis,
     /// Virtual start, ms.
     pub at_ms: Millis,
-    /// Modelled latency, ms.
+    /// Modelled latency, ms; of a request that was refused, the time until the refusal came.
     pub latency_ms: Millis,
     /// Tokens that the prompt shares at its beginning with the request of the same conversation before it.
     pub common_prefix_tokens: u64,

@@ -80,7 +80,7 @@ fn run(recovery: Recovery) -> RunRecord {
         _ => unreachable!(),
     };
     let ask = |t: &mut Tally, blocks: &[Arc<Block>], key: &str, message: u32| {
-        t.request(&request(&model, blocks), &Ok(Reply::default()), &Asked::Step(key.into()), 0, true);
+        t.request(&request(&model, blocks), &Ok(Reply::default()), &Asked::Step(key.into()), (0, 0), true);
         t.recorded(key, MessageId(message));
     };
     let mut shown = vec![user(&said(0), 1)];

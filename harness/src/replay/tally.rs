@@ -239,8 +239,15 @@ impl Tally {
         self.facts.sort_by(|a, b| (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request)));
     }
 
-    /// A request was answered.
-    pub(super) fn request(&mut self, request: &Request, result: &Result<Reply, ModelError>, asked: &Asked, at: Millis, waits: bool) {
+    /// A request was answered, or refused after `took` ms; `waits` = the conversation waited for it.
+    pub(super) fn request(
+        &mut self,
+        request: &Request,
+        result: &Result<Reply, ModelError>,
+        asked: &Asked,
+        (at, took): (Millis, Millis),
+        waits: bool,
+    ) {
         let sample = request.purpose == Purpose::Sample;
         let reply = result.as_ref().ok();
         let billed = reply.map_or(Usage::default(), |r| r.billed);
@@ -252,7 +259,7 @@ impl Tally {
         let (common, invalidated) = if sample { self.prefix(request, &logical, reply) } else { (0, 0) };
         let model = provider::find(&request.model).ok();
         let cost_usd = reply.map_or(0.0, |r| model.map_or(0.0, |m| price(m, r)));
-        let latency_ms = reply.map_or(0, |r| r.latency_ms);
+        let latency_ms = took;
         let inside = reply.zip(model).and_then(|(r, m)| provider_compaction(m, r));
         self.blocked_ms += inside.map_or(0, |c| c.ms);
         if request.purpose == Purpose::Summary && waits {
@@ -482,7 +489,7 @@ mod tests {
         let request = world.sample_request();
         let parts = vec![ReplyPart::Compaction(Some("S".into()))];
         let reply = Ok(Reply { parts, stop: StopReason::Compaction, ..Reply::default() });
-        tally.request(&request, &reply, &Asked::Paused, 0, true);
+        tally.request(&request, &reply, &Asked::Paused, (0, 0), true);
         (tally, request)
     }
 
@@ -517,7 +524,7 @@ mod tests {
     #[test]
     fn a_compaction_stop_that_nobody_answers_is_reported() {
         let (mut ignored, request) = paused();
-        ignored.request(&request, &Ok(Reply::default()), &Asked::Neutral, 0, true);
+        ignored.request(&request, &Ok(Reply::default()), &Asked::Neutral, (0, 0), true);
         assert_eq!(rules(&ignored), [COMPACTION_STOP], "the next request does not show it");
         let (mut ended, _) = paused();
         ended.close();
@@ -528,7 +535,7 @@ mod tests {
         assert_eq!(rules(&next), [COMPACTION_STOP], "the turn ended");
         let (mut handled, mut request) = paused();
         request.blocks.push(Draft::synthetic(BlockKind::Compaction, Role::Assistant, "S").build(MessageId(1), vec![]));
-        handled.request(&request, &Ok(Reply::default()), &Asked::Neutral, 0, true);
+        handled.request(&request, &Ok(Reply::default()), &Asked::Neutral, (0, 0), true);
         handled.close();
         assert!(rules(&handled).is_empty());
     }

@@ -236,9 +236,9 @@ impl World for ReplayWorld {
         // A provider that stopped after its compaction has not said what was recorded.
         let paused = request.purpose == Purpose::Sample && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
         let asked = if paused { Asked::Paused } else { asked };
-        let started = self.now;
-        self.now = self.now.saturating_add(result.as_ref().map_or(late_ms, |r| r.latency_ms));
-        self.with(|t| t.request(request, &result, &asked, started, true));
+        let (started, took) = (self.now, result.as_ref().map_or(late_ms, |r| r.latency_ms));
+        self.now = self.now.saturating_add(took);
+        self.with(|t| t.request(request, &result, &asked, (started, took), true));
         if request.purpose == Purpose::Sample && result.is_ok() {
             self.asked = Some(asked);
         }
@@ -289,8 +289,9 @@ impl World for ReplayWorld {
         let (plan, asked) = side_work(request.purpose);
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
-        let done_at = self.now + result.as_ref().map_or(late_ms, |r| r.latency_ms);
-        self.with(|t| t.request(request, &result, &asked, self.now, false));
+        let took = result.as_ref().map_or(late_ms, |r| r.latency_ms);
+        let done_at = self.now.saturating_add(took);
+        self.with(|t| t.request(request, &result, &asked, (self.now, took), false));
         let id = self.tasks.len() as u64;
         self.tasks.insert(id, Background { done_at, result });
         Task(id)
