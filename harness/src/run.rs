@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ctxbench_core::block::{BLOCK_TOKENS, IMAGE_TOKENS};
 use ctxbench_core::descriptor::Standing;
-use ctxbench_core::provider::Model;
+use ctxbench_core::provider::{self, Model};
 use ctxbench_core::record::{RESULTS_VERSION, Results, RunRecord, ScenarioInfo, Status, StrategyInfo};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
@@ -172,7 +172,9 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
     let mut say = |k: &str, v: String| {
         out.insert(k.to_string(), v);
     };
-    for m in &plan.models {
+    // Summaries are asked of other models, too.
+    let weak = plan.models.iter().filter_map(|m| provider::find(&m.weak).ok());
+    for m in plan.models.iter().copied().chain(weak).chain(plan.options.summary_model) {
         let l = m.latency;
         say(
             &format!("latency of {}", m.name),
@@ -191,10 +193,9 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         all => format!("written by {}", all.iter().map(Summariser::origin).collect::<Vec<_>>().join(", ")),
     };
     say("summaries", summaries);
-    say(
-        "think time",
-        format!("from the session, else {} s before a user message and {} s for tools", d.think_ms / 1_000, d.tools_ms / 1_000),
-    );
+    say("think time", format!("from the session, else {} s before a user message", d.think_ms / 1_000));
+    say("tool time", format!("from the session, else {} s per step with calls; a re-read takes as long", d.tools_ms / 1_000));
+    say("refusals", "take no time, unless a fault of the scenario says after how long they come; clients try again at once".to_string());
     let rereads = if plan.options.rereads { "once per loss, whole, charged (modelled)" } else { "switched off" };
     say("re-reads", rereads.to_string());
     say("billed tokens", format!("o200k of every block + {BLOCK_TOKENS} per block, {IMAGE_TOKENS} per image"));

@@ -67,8 +67,13 @@ impl Path {
                 results.entry(&t.call_id).or_default().push(t);
             }
         }
-        let mut b = Builder { defaults, path: Path::default(), last_at: None };
-        for e in &session.entries {
+        let mut b = Builder { defaults, path: Path::default(), last_at: None, next_at: None };
+        let mut next_at: Vec<Option<Millis>> = session.entries.iter().map(recorded_at).collect();
+        for i in (1..next_at.len()).rev() {
+            next_at[i - 1] = next_at[i - 1].or(next_at[i]);
+        }
+        for (e, next) in session.entries.iter().zip(next_at) {
+            b.next_at = next;
             match e {
                 Entry::User(u) if u.agent.is_none() => b.user(u),
                 Entry::Assistant(a) if a.agent.is_none() => b.assistant(a, &results),
@@ -87,18 +92,39 @@ impl Path {
 struct Builder<'a> {
     defaults: &'a Defaults,
     path: Path,
+    /// When the newest thing happened, ms since the session began: as recorded, with the times that were put in since.
     last_at: Option<Millis>,
+    /// The next recorded time from the present entry on.
+    next_at: Option<Millis>,
+}
+
+/// When an entry of the main conversation was recorded.
+fn recorded_at(e: &Entry) -> Option<Millis> {
+    match e {
+        Entry::User(u) if u.agent.is_none() => u.at,
+        Entry::Assistant(a) if a.agent.is_none() => a.at,
+        Entry::Tool(t) if t.agent.is_none() => t.at,
+        Entry::Compact { at, .. } => *at,
+        _ => None,
+    }
 }
 
 impl Builder<'_> {
     fn push(&mut self, action: Action, at: Option<Millis>, keys: Vec<Arc<str>>) {
+        let idle = match action {
+            Action::Idle { ms } => Some(ms),
+            _ => None,
+        };
         let gap_ms = match (self.last_at, at) {
             _ if self.path.moves.is_empty() => 0,
             (Some(a), Some(b)) => b.saturating_sub(a),
-            _ if matches!(action, Action::Idle { .. }) => 0,
+            _ if idle.is_some() => 0,
+            // Not more than lies before the next recorded time.
+            (Some(a), None) => self.next_at.map_or(self.defaults.think_ms, |b| self.defaults.think_ms.min(b.saturating_sub(a))),
             _ => self.defaults.think_ms,
         };
-        self.last_at = at.or(self.last_at);
+        // Time that passes here is not counted again in the gap before the next thing that has a time.
+        self.last_at = at.or(self.last_at.map(|a| a + gap_ms + idle.unwrap_or(0)));
         self.path.moves.push(Move { gap_ms, action, keys, steps: vec![] });
     }
 
@@ -146,7 +172,7 @@ impl Builder<'_> {
             (Some(a), Some(b)) => b.saturating_sub(a),
             _ => self.defaults.tools_ms,
         };
-        self.last_at = ended.or(a.at).or(self.last_at);
+        self.last_at = ended.or(a.at.or(self.last_at).map(|at| at + tools_ms));
         let step = Step { key: a.id.as_str().into(), parts: parts.iter().filter_map(reply_part).collect(), outcomes, tools_ms };
         if let Some(m) = self.path.moves.last_mut() {
             m.steps.push(step);
@@ -222,7 +248,39 @@ mod tests {
         assert_eq!(path.moves.len(), 3);
         assert_eq!(path.moves[0].keys.len(), 2, "two messages answered together are one turn");
         assert_eq!(path.moves[0].steps[0].tools_ms, 3_000);
-        assert_eq!(path.moves[1].gap_ms, 30_000);
-        assert_eq!(path.moves[2].gap_ms, 5_000);
+        // Five seconds lie between the result and u3; the command in between has no time of its own.
+        assert_eq!(path.moves[1].gap_ms, 5_000);
+        assert_eq!(path.moves[2].gap_ms, 0);
+    }
+
+    fn gaps(entries: Vec<Entry>) -> Vec<u64> {
+        let path = Path::of(&Session { header: Header::default(), entries, facts: vec![] }, &Defaults::STATED);
+        path.moves.iter().map(|m| m.gap_ms).collect()
+    }
+
+    fn said(at: Option<u64>) -> Entry {
+        Entry::Assistant(AssistantEntry { id: "a".into(), text: Some("yes".into()), at, ..Default::default() })
+    }
+
+    #[test]
+    fn a_pause_that_both_entry_and_times_tell_of_passes_once() {
+        let idle = Entry::Idle { ms: 3_600_000, extra: Default::default() };
+        assert_eq!(gaps(vec![user("u1", 0), said(Some(5_000)), idle.clone(), user("u2", 3_625_000)]), [0, 0, 20_000]);
+        // Times of a clock that stood still meanwhile leave nothing over.
+        assert_eq!(gaps(vec![user("u1", 0), said(Some(5_000)), idle, user("u2", 25_000)]), [0, 0, 0]);
+    }
+
+    #[test]
+    fn times_are_recorded_or_stated() {
+        let silent = |id: &str| Entry::User(UserEntry { id: id.into(), text: Some("hi".into()), ..Default::default() });
+        assert_eq!(gaps(vec![silent("u1"), said(None), silent("u2"), said(None), silent("u3")]), [0, 30_000, 30_000]);
+        // A step back takes the stated time out of the recorded gap.
+        let back = Entry::Rewind { to: "a".into(), mode: Default::default(), extra: Default::default() };
+        assert_eq!(gaps(vec![user("u1", 0), said(Some(5_000)), back, user("u2", 60_000)]), [0, 30_000, 25_000]);
+        // Tools without a time: two seconds after the reply.
+        let call = SessionCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
+        let asks = Entry::Assistant(AssistantEntry { id: "a".into(), calls: vec![call], at: Some(1_000), ..Default::default() });
+        let result = Entry::Tool(ToolEntry { call_id: "c1".into(), output: Some("out".into()), ..Default::default() });
+        assert_eq!(gaps(vec![user("u1", 0), asks, result, user("u2", 10_000)]), [0, 7_000]);
     }
 }
