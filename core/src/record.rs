@@ -193,6 +193,12 @@ pub struct Summary {
     pub cache_read_ratio: Option<f64>,
     /// Waiting caused by compaction, ms, modelled.
     pub blocked_ms: u64,
+    /// Of these, because the cache's lifetime was over before the next request came.
+    #[serde(default)]
+    pub invalidated_expired_tokens: u64,
+    /// Of these, because something before them had changed. The rest stood behind the last breakpoint, or was never cached.
+    #[serde(default)]
+    pub invalidated_changed_tokens: u64,
     /// Virtual length of the session, ms.
     pub total_ms: u64,
     /// Modelled latency of a normal request, ms.
@@ -332,6 +338,9 @@ impl RunRecord {
         if self.status == Status::NotApplicable {
             // Nothing ran, so nothing is 0.
             out.iter_mut().skip(4).for_each(|(_, cell)| *cell = Cell::Na);
+            ("invalidated_expired_tokens".into(), int(s.invalidated_expired_tokens)),
+            ("invalidated_changed_tokens".into(), int(s.invalidated_changed_tokens)),
+            ("background_summaries".into(), int(self.background.len() as u64)),
         }
         out
     }
@@ -350,8 +359,8 @@ fn is_nothing(usd: &f64) -> bool {
     *usd == 0.0
 }
 
-fn is_zero(ms: &Millis) -> bool {
-    *ms == 0
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// One request: the numbers of a trace line.
@@ -394,7 +403,7 @@ pub struct RequestRecord {
     pub latency_ms: Millis,
     /// Tokens that the prompt shares at its beginning with the request of the same conversation before it.
     pub common_prefix_tokens: u64,
-    /// Tokens written again because the prefix had changed or expired.
+    /// Tokens of the request before that were shown again and not served by the cache.
     pub invalidated_tokens: u64,
     /// `ok`, or the kind of failure.
     pub status: String,
@@ -404,6 +413,12 @@ pub struct RequestRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompactionRecord {
     /// Number in the run, from 0.
+    /// Of these, because the cache's lifetime was over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub invalidated_expired_tokens: u64,
+    /// Of these, because something before them had changed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub invalidated_changed_tokens: u64,
     pub seq: u64,
     /// Clear, truncate, drop or summarise.
     pub kind: CompactionKind,

@@ -36,7 +36,7 @@ pub(crate) fn text(cell: &Cell) -> String {
     }
 }
 
-const REQUESTS: [&str; 17] = [
+const REQUESTS: [&str; 19] = [
     "seq",
     "purpose",
     "phase",
@@ -54,6 +54,8 @@ const REQUESTS: [&str; 17] = [
     "common_prefix_tokens",
     "invalidated_tokens",
     "status",
+    "invalidated_expired_tokens",
+    "invalidated_changed_tokens",
 ];
 
 /// `requests.csv`: every request in order; tokens, USD, ms.
@@ -72,7 +74,9 @@ pub fn requests(results: &Results) -> String {
             row.extend([q.input_tokens, q.cache_read, q.cache_write, q.output_tokens, q.context_tokens].map(|n| n.to_string()));
             row.push(fmt::exact(q.cost_usd));
             row.extend([q.at_ms, q.latency_ms, q.common_prefix_tokens, q.invalidated_tokens].map(|n| n.to_string()));
-            row.extend([q.status.clone(), writer(r)]);
+            row.push(q.status.clone());
+            row.extend([q.invalidated_expired_tokens, q.invalidated_changed_tokens].map(|n| n.to_string()));
+            row.push(writer(r));
             row
         })
     });

@@ -113,6 +113,8 @@ fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
             latency_ms: 2_000,
             common_prefix_tokens: read,
             invalidated_tokens: 0,
+            invalidated_expired_tokens: 0,
+            invalidated_changed_tokens: 0,
             status: "ok".into(),
         });
         previous = context;

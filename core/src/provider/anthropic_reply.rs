@@ -199,7 +199,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let word = body.stop_reason.as_deref().unwrap_or("end_turn");
     let stop = STOPS.iter().find(|(_, w)| *w == word).map_or(StopReason::EndTurn, |(s, _)| *s);
     let id = opt(body.id).filter(|id| **id != *NO_ID);
-    Ok(Reply { id, parts, usage, billed, stop, applied, latency_ms: 0 })
+    Ok(Reply { id, parts, usage, billed, stop, applied, latency_ms: 0, expired: 0 })
 }
 
 fn reply_part(p: Part<'_>) -> Result<ReplyPart, WireError> {

@@ -81,12 +81,13 @@ impl Entry {
 pub struct PromptCache {
     rule: CacheRule,
     entries: HashMap<u64, Entry>,
+    expired: u64,
 }
 
 impl PromptCache {
     /// An empty cache.
     pub fn new(rule: CacheRule) -> Self {
-        PromptCache { rule, entries: HashMap::new() }
+        PromptCache { rule, entries: HashMap::new(), expired: 0 }
     }
 
     /// Refuses what the provider would: too many breakpoints, one of the short lifetime before one of the long.
@@ -115,11 +116,14 @@ impl PromptCache {
     pub fn use_prefixes(&mut self, all: &[Prefix], now_ms: Millis, usable_at_ms: Millis) -> CacheUse {
         let total = all.last().map_or(0, |p| p.tokens);
         let marks = self.marks(all);
-        let hit = self.hit(all, &marks, now_ms);
+        let hit = self.hit(all, &marks, |e| e.is_live(now_ms));
+        // Entries stay when their time is over, so what they would have served is known.
+        let once = self.hit(all, &marks, |e| e.usable_at <= now_ms);
         if let Some(h) = hit {
             self.refresh(&all[..=h], now_ms);
         }
         let read = hit.map_or(0, |h| all[h].tokens - all[h].tokens % self.rule.step);
+        self.expired = once.map_or(0, |h| all[h].tokens - all[h].tokens % self.rule.step).saturating_sub(read);
         let mut use_ = CacheUse { read, ..CacheUse::default() };
         if self.rule.write_fee {
             // What lies after the hit is written: up to the last long-lived breakpoint for long, behind it up to the last for short.
@@ -136,6 +140,11 @@ impl PromptCache {
             self.write(&all[m], now_ms, usable_at_ms, self.rule.lifetime(ttl), kind);
         }
         use_
+    }
+
+    /// Tokens of the last prompt that would have been read, besides those that were, if entries lived for ever.
+    pub fn expired(&self) -> u64 {
+        self.expired
     }
 
     /// Where this prompt may leave an entry, in order, with the lifetime asked for.
@@ -160,14 +169,14 @@ impl PromptCache {
         marks
     }
 
-    fn kind(&self, p: &Prefix, now: Millis) -> Option<Kind> {
-        self.entries.get(&p.hash).filter(|e| e.is_live(now)).map(|e| e.kind)
+    fn kind(&self, p: &Prefix, counts: impl Fn(&Entry) -> bool) -> Option<Kind> {
+        self.entries.get(&p.hash).filter(|e| counts(e)).map(|e| e.kind)
     }
 
-    /// The longest prefix that can be read.
-    fn hit(&self, all: &[Prefix], marks: &[(usize, Ttl)], now: Millis) -> Option<usize> {
+    /// The longest prefix that can be read if only the entries exist that `counts`.
+    fn hit(&self, all: &[Prefix], marks: &[(usize, Ttl)], counts: impl Fn(&Entry) -> bool + Copy) -> Option<usize> {
         if self.rule.entries == Entries::Units {
-            let reach = |i: usize| match self.kind(&all[i], now)? {
+            let reach = |i: usize| match self.kind(&all[i], counts)? {
                 Kind::Seen => None,
                 Kind::Whole => Some(i),
                 // What the model answered is stored with the prompt: pieces of the model right behind it.
@@ -178,7 +187,7 @@ impl PromptCache {
         let from_mark = |&(mark, _): &(usize, Ttl)| {
             let first = self.rule.lookback.map_or(0, |n| mark.saturating_sub(n.saturating_sub(1)));
             let known = (first..=mark).rev().filter(|&i| self.entries.contains_key(&all[i].hash));
-            known.take(self.rule.considered.unwrap_or(usize::MAX)).find(|&i| self.kind(&all[i], now).is_some())
+            known.take(self.rule.considered.unwrap_or(usize::MAX)).find(|&i| self.kind(&all[i], counts).is_some())
         };
         match self.rule.lookback {
             // Every mark but the last looks at less of the same.
@@ -199,7 +208,7 @@ impl PromptCache {
     /// Remembers what was shown; where this prompt leaves an earlier one, the part they share becomes a unit.
     fn note(&mut self, all: &[Prefix], now: Millis, usable_at: Millis) {
         let lifetime = self.rule.lifetime(Ttl::default());
-        let shared = all.iter().rposition(|p| self.kind(p, now).is_some());
+        let shared = all.iter().rposition(|p| self.kind(p, |e| e.is_live(now)).is_some());
         if let Some(i) = shared.filter(|&i| all[i].tokens >= self.rule.minimum) {
             self.write(&all[i], now, usable_at, lifetime, Kind::Whole);
         }

@@ -22,6 +22,8 @@ const REMOUNT_AFTER_BYTES: usize = 16 << 20;
 
 /// Virtual latency is on no provider's wire; it travels in a header of our own.
 const LATENCY: &str = "x-ctxbench-latency-ms";
+/// So does what the cache let go when its time was over, tokens: no provider tells.
+const EXPIRED: &str = "x-ctxbench-expired-tokens";
 
 struct Desk {
     provider: ProviderModel,
@@ -50,7 +52,9 @@ impl Respond for Responder {
         match desk.provider.answer(prompt, plan, now) {
             Ok(reply) => {
                 let body = provider::encode_reply(wire, &reply, &model);
-                json(200, body).insert_header(LATENCY, reply.latency_ms.to_string().as_str())
+                json(200, body)
+                    .insert_header(LATENCY, reply.latency_ms.to_string().as_str())
+                    .insert_header(EXPIRED, reply.expired.to_string().as_str())
             }
             Err(e) => {
                 let (status, body) = provider::encode_error(wire, &e);
@@ -90,7 +94,7 @@ impl HttpDoor {
         Mock::given(any()).respond_with(Responder(self.desk.clone())).mount(&self.server).await;
     }
 
-    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Millis, Bytes), ModelError> {
+    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Beside, Bytes), ModelError> {
         if self.sent > REMOUNT_AFTER_BYTES {
             self.server.reset().await;
             self.mount().await;
@@ -104,10 +108,17 @@ impl HttpDoor {
         let request = builder.body(Full::new(Bytes::from(encoded.body))).map_err(|e| broken(&e))?;
         let response = self.client.request(request).await.map_err(|e| broken(&e))?;
         let status = response.status().as_u16();
-        let latency = response.headers().get(LATENCY).and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok()).unwrap_or(0);
+        let number = |name| response.headers().get(name).and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok()).unwrap_or(0);
+        let beside = Beside { latency_ms: number(LATENCY), expired: number(EXPIRED) };
         let body = response.into_body().collect().await.map_err(|e| broken(&e))?.to_bytes();
-        Ok((status, latency, body))
+        Ok((status, beside, body))
     }
+}
+
+/// What travels beside the body.
+struct Beside {
+    latency_ms: Millis,
+    expired: u64,
 }
 
 fn broken(e: &dyn std::fmt::Display) -> ModelError {
@@ -121,12 +132,12 @@ impl Door for HttpDoor {
             Ok(mut d) => d.next = Some((plan, now)),
             Err(_) => return Err(broken(&"the provider model panicked")),
         }
-        let (status, latency_ms, body) = self.post(provider::encode(self.wire, request)).await?;
+        let (status, Beside { latency_ms, expired }, body) = self.post(provider::encode(self.wire, request)).await?;
         if status != 200 {
             return Err(provider::decode_error(self.wire, status, &body));
         }
         let reply = provider::decode_reply(self.wire, &body).map_err(|e| broken(&e))?;
-        Ok(Reply { latency_ms, ..reply })
+        Ok(Reply { latency_ms, expired, ..reply })
     }
 
     async fn count(&mut self, request: &Request) -> Option<u64> {

@@ -41,6 +41,8 @@ pub struct ProviderModel {
     caches: HashMap<Arc<str>, PromptCache>,
     replies: u64,
     threads: Threads,
+    /// Of the last prompt, tokens that the cache had held and let go when their time was over.
+    expired: u64,
     /// Compactions made on demand, by the hash of their content: the signature by which the provider knows its own block.
     signed: HashSet<u64>,
 }
@@ -51,7 +53,7 @@ const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
-        ProviderModel { options, caches: HashMap::new(), replies: 0, threads: Threads::default(), signed: HashSet::new() }
+        ProviderModel { options, caches: HashMap::new(), replies: 0, threads: Threads::default(), expired: 0, signed: HashSet::new() }
     }
 
     /// The wire format of the run's model.
@@ -85,6 +87,7 @@ impl ProviderModel {
         let whole = self.threads.whole(prompt)?;
         let kept = whole.thread.is_some().then(|| whole.clone());
         let mut reply = self.answer_whole(whole, plan, now)?;
+        reply.expired = self.expired;
         if self.wire() == Wire::AnthropicMessages {
             let id: Arc<str> = format!("msg_{:04}", self.replies).into();
             self.replies += 1;
@@ -192,6 +195,7 @@ impl ProviderModel {
         cache.validate(prompt)?;
         // An entry is usable when the reply begins, which is never before the fixed part of the latency has passed.
         let used: CacheUse = cache.lookup_and_write(prompt, now, now + model.latency.a_ms.round() as Millis);
+        self.expired = cache.expired();
         let usage = Usage {
             input: used.uncached,
             cache_read: used.read,
@@ -224,7 +228,7 @@ fn compaction_due(prompt: &Prompt, total: u64) -> Option<Due> {
 /// A reply that is nothing but a compaction: billed, but no tokens of an answer.
 fn paused(parts: Vec<ReplyPart>, compaction: Usage, applied: Applied, first_token: Millis, model: &Model) -> Reply {
     let latency_ms = latency(model, &compaction, first_token);
-    Reply { id: None, parts, usage: Usage::default(), billed: compaction, stop: StopReason::Compaction, applied, latency_ms }
+    Reply { parts, billed: compaction, stop: StopReason::Compaction, applied, latency_ms, ..Reply::default() }
 }
 
 /// Output tokens of reply contents, by the same yardstick as input.
@@ -267,5 +271,5 @@ fn finish(
         billed.add(&c);
     }
     let latency_ms = latency(model, &usage, first_token);
-    Reply { id: None, parts, usage, billed, stop, applied, latency_ms }
+    Reply { parts, usage, billed, stop, applied, latency_ms, ..Reply::default() }
 }

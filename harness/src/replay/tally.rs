@@ -21,7 +21,7 @@ use super::lives::Lives;
 use super::needs::Needs;
 use super::path::{Move, Path};
 use super::recovery::Store;
-use super::rereads::{Again, Rereads};
+use super::rereads::{self, Rereads};
 use super::trace::Tracer;
 
 /// What a request was answered with.
@@ -88,6 +88,17 @@ pub(super) struct Tally {
     reasoned: HashSet<MessageId>,
     most_requests: u64,
     model: Arc<Model>,
+}
+
+/// Tokens that were shown before and had to be written or sent again, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Again {
+    /// The cache had held them, and their lifetime was over.
+    expired: u64,
+    /// Something before them had changed.
+    changed: u64,
+    /// They stood behind the last breakpoint, in a prompt too small for the cache, or where nothing is cached at all.
+    other: u64,
 }
 
 const COMPACTION_STOP: &str = "a compaction stop not handled";
@@ -169,7 +180,7 @@ impl Tally {
     }
 
     /// A call that fetches again the first fact that the next recorded reply needs and the context no longer shows.
-    pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Again> {
+    pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<rereads::Again> {
         let shown = provider::edited_view(request, provider::will_apply(request));
         let (by_user, by_step) = self.needs.due(step);
         let newest = newest_user(&request.blocks);
@@ -256,7 +267,7 @@ impl Tally {
             self.book.license_provider(MessageId(u32::MAX), &provider::edited_view(request, r.applied));
         }
         let logical = logical_view(request, reply);
-        let (common, invalidated) = if sample { self.prefix(request, &logical, reply) } else { (0, 0) };
+        let (common, again) = if sample { self.prefix(request, &logical, reply) } else { Default::default() };
         let model = provider::find(&request.model).ok();
         let cost_usd = reply.map_or(0.0, |r| model.map_or(0.0, |m| price(m, r)));
         let latency_ms = took;
@@ -287,7 +298,9 @@ impl Tally {
             at_ms: at,
             latency_ms,
             common_prefix_tokens: common,
-            invalidated_tokens: invalidated,
+            invalidated_tokens: again.expired + again.changed + again.other,
+            invalidated_expired_tokens: again.expired,
+            invalidated_changed_tokens: again.changed,
             status: match result {
                 Ok(_) => "ok".into(),
                 Err(e) => serde_json::to_value(e.kind).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default(),
@@ -371,8 +384,8 @@ impl Tally {
         (all > 0).then(|| 100.0 * (all - self.chance.len()) as f64 / all as f64)
     }
 
-    /// Tokens shared with the request before at the beginning, and tokens that had to be written again; system part left out.
-    fn prefix(&mut self, request: &Request, logical: &[Arc<Block>], reply: Option<&Reply>) -> (u64, u64) {
+    /// Tokens shared with the request before at the beginning, system part left out, and tokens that had to be written again.
+    fn prefix(&mut self, request: &Request, logical: &[Arc<Block>], reply: Option<&Reply>) -> (u64, Again) {
         // `cache_edits` leaves results out behind the prefix: the cache sees the request as it was sent.
         let kept = request.server_edits.iter().any(|e| !provider::deleted_results(e).is_empty());
         let sent = if kept { &request.blocks } else { logical };
@@ -385,15 +398,24 @@ impl Tally {
             self.earlier += total_tokens(&self.previous);
             self.later += total_tokens(&talk);
         }
-        let mut again = 0;
+        let mut again = Again::default();
         if let (false, Some(r)) = (first, reply) {
             // What the cache served ends somewhere; whatever of the request before lies behind it was written or sent again.
             let mut at = request.tools.as_ref().map_or(0, |t| t.tokens);
+            let mut unchanged = same;
             for (b, seen) in sent.iter().zip(logical) {
                 at += seen.tokens();
-                if at > r.usage.cache_read && self.previous_hashes.contains(&b.hash) {
-                    again += seen.tokens();
+                let stands = is_system(b) || unchanged > 0;
+                unchanged = unchanged.saturating_sub(usize::from(!is_system(b)));
+                if at <= r.usage.cache_read || !self.previous_hashes.contains(&b.hash) {
+                    continue;
                 }
+                let cause = match () {
+                    () if at <= r.usage.cache_read + r.expired => &mut again.expired,
+                    () if stands => &mut again.other,
+                    () => &mut again.changed,
+                };
+                *cause += seen.tokens();
             }
         }
         if reply.is_some() {
