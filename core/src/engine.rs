@@ -8,6 +8,7 @@ use crate::context::{Context, EditError};
 use crate::history::{History, Part};
 use crate::ledger::Ledger;
 use crate::provider::{self, Model};
+use crate::race::Races;
 use crate::record::CompactionKind;
 use crate::request::{Applied, ModelError, Phase, Purpose, Reply, ReplyPart, Request, Tools, Usage};
 use crate::session::Millis;
@@ -52,6 +53,8 @@ pub struct Engine {
     pub last_usage: Option<Usage>,
     /// Model of every summary request, whatever the product's own rule says.
     pub summary_model: Option<Arc<str>>,
+    /// How the races of background summaries ended.
+    pub races: Races,
     /// Put breakpoints at the default places where a product has no rule of its own for the provider.
     pub default_breakpoints: bool,
     world: Box<dyn World>,
@@ -71,6 +74,7 @@ impl Engine {
             events: Vec::new(),
             last_usage: None,
             summary_model: None,
+            races: Races::default(),
             default_breakpoints: true,
             model,
             world,
@@ -188,6 +192,22 @@ impl Engine {
 
     /// Starts a request beside the conversation.
     pub async fn spawn(&mut self, request: &Request) -> Task {
+        let (seq, now) = (self.requests, self.world.now());
+        let task = self.start(request).await;
+        if request.purpose == Purpose::Summary && request.phase == Some(Phase::Background) {
+            self.races.begin(task, seq, now);
+        }
+        task
+    }
+
+    /// Starts the next request of the background summary that `before` was a request of: another model, or a further part.
+    pub async fn spawn_next(&mut self, before: Task, request: &Request) -> Task {
+        let task = self.start(request).await;
+        self.races.go_on(before, task);
+        task
+    }
+
+    async fn start(&mut self, request: &Request) -> Task {
         self.requests += 1;
         let request = self.with_summary_model(request);
         self.world.spawn(&request).await
@@ -202,12 +222,37 @@ impl Engine {
 
     /// The result of a started request if it is there; with `wait`, after waiting for it.
     pub async fn collect(&mut self, task: Task, request: &Request, wait: bool) -> Option<Result<Reply, ModelError>> {
+        let asked = self.world.now();
         let result = self.world.collect(task, wait).await;
+        if let Some(r) = &result {
+            let now = self.world.now();
+            self.races.came(task, self.requests, now, now.saturating_sub(asked), r.is_ok());
+        }
         if let Some(Ok(r)) = &result {
             let request = self.with_summary_model(request);
             self.ledger.add(&request, r);
         }
         result
+    }
+
+    /// Gives a started request up.
+    pub fn cancel(&mut self, task: Task) {
+        self.world.cancel(task);
+    }
+
+    /// A background summary is needed now and is not there; the conversation goes on without it.
+    pub fn missed(&mut self, task: Task) {
+        self.races.missed(task);
+    }
+
+    /// A background summary came and is thrown away, because what it covers no longer stands as it was.
+    pub fn stale(&mut self, task: Task) {
+        self.races.stale(task);
+    }
+
+    /// A background summary came and holds nothing that could be used.
+    pub fn unusable(&mut self, task: Task) {
+        self.races.unusable(task);
     }
 
     /// Notes an event with its place in the run.

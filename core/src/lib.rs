@@ -17,6 +17,7 @@ pub mod history;
 pub mod ledger;
 pub mod nearest;
 pub mod provider;
+pub mod race;
 pub mod record;
 pub mod request;
 pub mod rng;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::fact::{FactKind, Match};
+use crate::race::{BackgroundRecord, Fate};
 use crate::request::{Phase, Purpose};
 use crate::session::Millis;
 
@@ -52,6 +53,9 @@ pub struct RunRecord {
     pub requests: Vec<RequestRecord>,
     /// Every compaction in order.
     pub compactions: Vec<CompactionRecord>,
+    /// Every background summary in the order in which they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundRecord>,
     /// Every (fact, need) pair.
     pub facts: Vec<FactRecord>,
     /// What became of every fact of the session, with short texts.
@@ -189,16 +193,16 @@ pub struct Summary {
     pub prefix_stability: Option<f64>,
     /// Tokens that had to be written again because the prefix before them changed or expired.
     pub invalidated_tokens: u64,
-    /// Cache reads ÷ all input tokens.
-    pub cache_read_ratio: Option<f64>,
-    /// Waiting caused by compaction, ms, modelled.
-    pub blocked_ms: u64,
     /// Of these, because the cache's lifetime was over before the next request came.
     #[serde(default)]
     pub invalidated_expired_tokens: u64,
     /// Of these, because something before them had changed. The rest stood behind the last breakpoint, or was never cached.
     #[serde(default)]
     pub invalidated_changed_tokens: u64,
+    /// Cache reads ÷ all input tokens.
+    pub cache_read_ratio: Option<f64>,
+    /// Waiting caused by compaction, ms, modelled.
+    pub blocked_ms: u64,
     /// Virtual length of the session, ms.
     pub total_ms: u64,
     /// Modelled latency of a normal request, ms.
@@ -338,6 +342,10 @@ impl RunRecord {
         if self.status == Status::NotApplicable {
             // Nothing ran, so nothing is 0.
             out.iter_mut().skip(4).for_each(|(_, cell)| *cell = Cell::Na);
+        for f in Fate::ALL {
+            let n = self.background.iter().filter(|b| b.fate == f).count();
+            out.push((format!("background_{}", f.word()), int(n as u64)));
+        }
             ("invalidated_expired_tokens".into(), int(s.invalidated_expired_tokens)),
             ("invalidated_changed_tokens".into(), int(s.invalidated_changed_tokens)),
             ("background_summaries".into(), int(self.background.len() as u64)),

@@ -406,13 +406,13 @@ impl ModelError {
         ModelError { kind: ErrorKind::Ended, status: 0, code: None, message: "the session has no further reply".into() }
     }
 
-    /// Whether the prompt was larger than the window.
-    pub fn is_overflow(&self) -> bool {
     /// Whether the same request may succeed a little later: too many requests or tokens, a failure of the provider or of the connection.
     pub fn is_passing(&self) -> bool {
         matches!(self.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream)
     }
 
+    /// Whether the prompt was larger than the window.
+    pub fn is_overflow(&self) -> bool {
         self.kind == ErrorKind::Overflow
     }
 }

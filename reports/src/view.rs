@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use ctxbench_core::race;
 use ctxbench_core::record::{Results, RunRecord, Status};
 
 use crate::fmt;
@@ -196,6 +197,7 @@ pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
         out.push("control, not a product".into());
     }
     out.extend(r.note.as_deref().map(fmt::one_line).filter(|n| !n.is_empty()));
+    out.extend(race::remark(&r.background));
     let s = &r.summary;
     if s.provider_overflows > 0 && r.status != Status::Overflow {
         out.push(format!("prompt refused as too long {}×", s.provider_overflows));

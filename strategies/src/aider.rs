@@ -292,9 +292,7 @@ impl Strategy for Aider {
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
-        if let Some(p) = self.pending.take() {
-            s.world().cancel(p.task);
-        }
+        // A fresh conversation does not stop the worker: what it writes is waited for and thrown away (facts §1.2, `/clear`).
         self.edited = false;
         self.chunks = Chunks {
             system: s.fixed.base.iter().map(|b| b.redraft(|d| d.role = Role::System)).collect(),
@@ -308,6 +306,9 @@ impl Strategy for Aider {
 
     async fn on_restart(&mut self, s: &mut Engine) {
         self.keep_alive.stop();
+        if let Some(p) = self.pending.take() {
+            s.cancel(p.task);
+        }
         self.on_start(s).await;
         if self.restore {
             self.chunks.done = self.restored(s);

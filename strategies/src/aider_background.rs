@@ -56,12 +56,19 @@ impl Aider {
         };
         let mut job = Job::new(messages, rules);
         if let Ok(Step::Ask(text)) = job.start(self.habits.count) {
-            self.pending = Some(self.ask(s, job, snapshot, text, models).await);
+            self.pending = Some(self.ask(s, None, (job, snapshot), text, models).await);
         }
     }
 
-    /// Starts a request for the first of the models.
-    async fn ask(&self, s: &mut Engine, job: Job, snapshot: Vec<Arc<Block>>, text: String, mut models: Vec<Arc<str>>) -> Pending {
+    /// Starts a request for the first of the models; `before` = the one before it for the same summary.
+    async fn ask(
+        &self,
+        s: &mut Engine,
+        before: Option<Task>,
+        (job, snapshot): (Job, Vec<Arc<Block>>),
+        text: String,
+        mut models: Vec<Arc<str>>,
+    ) -> Pending {
         let model = models.remove(0);
         let blocks = vec![
             Self::own(BlockKind::Base, Role::System, &self.words.prompt),
@@ -70,7 +77,10 @@ impl Aider {
         let mut request = s.summary_request(Phase::Background, blocks, false);
         request.model = model;
         request.breakpoints.clear();
-        let task = s.spawn(&request).await;
+        let task = match before {
+            Some(before) => s.spawn_next(before, &request).await,
+            None => s.spawn(&request).await,
+        };
         Pending { task, look_at: s.now() + LOOK_MS, request, job, snapshot, fallback: models, asked: text }
     }
 
@@ -87,22 +97,22 @@ impl Aider {
             Some(t) => p.job.answer(&t, self.habits.count).ok(),
             None if p.fallback.is_empty() => None,
             None => {
-                self.pending = Some(self.ask(s, p.job, p.snapshot, p.asked, p.fallback).await);
+                self.pending = Some(self.ask(s, Some(p.task), (p.job, p.snapshot), p.asked, p.fallback).await);
                 return true;
             }
         };
         match step {
             Some(Step::Ask(text)) => {
                 let models = self.models(s);
-                self.pending = Some(self.ask(s, p.job, p.snapshot, text, models).await);
+                self.pending = Some(self.ask(s, Some(p.task), (p.job, p.snapshot), text, models).await);
                 true
             }
             Some(Step::Done) => {
-                self.finish(s, p.snapshot, Some(&p.job));
+                self.finish(s, p.task, p.snapshot, Some(&p.job));
                 false
             }
             None => {
-                self.finish(s, p.snapshot, None);
+                self.finish(s, p.task, p.snapshot, None);
                 false
             }
         }
@@ -113,13 +123,21 @@ impl Aider {
         while self.advance(s, true).await {}
     }
 
-    fn finish(&mut self, s: &mut Engine, snapshot: Vec<Arc<Block>>, job: Option<&Job>) {
+    fn finish(&mut self, s: &mut Engine, task: Task, snapshot: Vec<Arc<Block>>, job: Option<&Job>) {
+        if job.is_none() {
+            s.unusable(task);
+        }
         let same = |a: &[Arc<Block>]| a.iter().map(|b| (b.message, b.hash)).collect::<Vec<_>>();
         let (done, covered) = (same(&self.chunks.done), same(&snapshot));
         // Which blocks stay is decided by place; the blocks follow below.
         let kept = match summarize_end(&done, &covered, job.map(|_| Vec::new()), self.as_shipped) {
             Ending::Applied(kept) => kept.len(),
-            Ending::Discarded => return,
+            Ending::Discarded => {
+                if job.is_some() {
+                    s.stale(task);
+                }
+                return;
+            }
             Ending::Emptied => {
                 self.chunks.done.clear();
                 // Nothing is separated, so the edit is always valid.

@@ -87,11 +87,10 @@ impl SessionMemory {
         let Some(r) = self.running.take() else { return };
         match s.collect(r.task, &r.request, false).await {
             None => self.running = Some(r),
-            Some(Ok(reply)) => {
-                if let Some(text) = reply.text().and_then(|t| kept_summary(&t)) {
-                    self.notes = Some(Notes { text, upto: r.upto });
-                }
-            }
+            Some(Ok(reply)) => match reply.text().and_then(|t| kept_summary(&t)) {
+                Some(text) => self.notes = Some(Notes { text, upto: r.upto }),
+                None => s.unusable(r.task),
+            },
             // The older notes stay; the next update tries again.
             Some(Err(_)) => {}
         }
@@ -103,6 +102,10 @@ impl SessionMemory {
             return None;
         }
         self.take_in(s).await;
+        if let Some(r) = &self.running {
+            // The notes before it are taken, or a summary in their place.
+            s.missed(r.task);
+        }
         let notes = self.notes.as_ref()?;
         let unknown = history.iter().rposition(|b| b.message <= notes.upto).map_or(0, |i| i + 1);
         let from = tail_start(history, unknown, self.tail);
@@ -117,7 +120,7 @@ impl SessionMemory {
     /// The conversation is another one: what was noted no longer fits it.
     pub fn forget(&mut self, s: &mut Engine) {
         if let Some(r) = self.running.take() {
-            s.world().cancel(r.task);
+            s.cancel(r.task);
         }
         self.notes = None;
         self.updated_at = None;

@@ -145,15 +145,18 @@ impl Prepared {
             s.world().cancel(task);
             return None;
         };
-        let text = answer.ok()?.text().and_then(|t| kept_summary(&t))?;
         let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);
-        (upto > 0).then_some(Written { text, upto })
+        if upto == 0 {
+            s.stale(task);
+            return None;
+        }
+        Some(Written { text, upto })
     }
 
     /// The conversation is another one.
     pub fn drop_it(&mut self, s: &mut Engine) {
         if let Some((task, ..)) = self.0.take() {
-            s.world().cancel(task);
+            s.cancel(task);
         }
     }
 }

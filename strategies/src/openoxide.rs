@@ -238,7 +238,7 @@ impl OpenOxide {
 
     fn cancel(&mut self, s: &mut Engine) {
         if let Some(job) = self.job.take() {
-            s.world().cancel(job.task);
+            s.cancel(job.task);
         }
     }
 
@@ -368,7 +368,7 @@ impl Strategy for OpenOxide {
                 self.start_session(s).await;
             }
         } else {
-            self.start_history(s, Phase::PostTurn, 0).await;
+            self.start_history(s, Phase::PostTurn, 0, false).await;
         }
     }
 

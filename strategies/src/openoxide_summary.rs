@@ -47,8 +47,8 @@ impl OpenOxide {
         open.unwrap_or(blocks.len())
     }
 
-    /// Starts the summary of finished turns beside the conversation if they have outgrown their budget.
-    pub(crate) async fn start_history(&mut self, s: &mut Engine, phase: Phase, depth: u32) -> bool {
+    /// Starts the summary of finished turns if they have outgrown their budget: beside the conversation, or `waited` for at once.
+    pub(crate) async fn start_history(&mut self, s: &mut Engine, phase: Phase, depth: u32, waited: bool) -> bool {
         if self.job.is_some() || depth > MOST_DEPTH {
             return false;
         }
@@ -67,7 +67,9 @@ impl OpenOxide {
         s.note(Event::Trigger { check: "history_cap", believed, billed: total_tokens(&history), limit: cap });
         let base = Draft::synthetic(BlockKind::Base, Role::System, self.words.history_system.clone()).build(MessageId(u32::MAX), vec![]);
         let text = transcript(&history[..end], self.transcript_output);
-        let mut request = s.summary_request(Phase::Background, vec![base, prompt(text)], false);
+        // What is waited for at once races nobody.
+        let when = if waited { phase } else { Phase::Background };
+        let mut request = s.summary_request(when, vec![base, prompt(text)], false);
         // Nothing will ask for this prefix again.
         request.breakpoints.clear();
         request.model = model;
@@ -96,6 +98,10 @@ impl OpenOxide {
                 Some(result) => result,
                 None if wait => break,
                 None => {
+                    if phase != Phase::PostTurn {
+                        // A request is about to be built: it shows the longer context.
+                        s.missed(job.task);
+                    }
                     self.job = Some(job);
                     break;
                 }
@@ -107,7 +113,7 @@ impl OpenOxide {
             }
             changed = true;
             if !self.two_phases {
-                self.start_history(s, phase, job.depth + 1).await;
+                self.start_history(s, phase, job.depth + 1, wait).await;
             }
         }
         changed
@@ -119,8 +125,15 @@ impl OpenOxide {
         let places: Vec<usize> = (0..blocks.len()).filter(|&i| is_conversation(&blocks[i])).take(job.covered.len()).collect();
         let same = |(i, c): (&usize, &Arc<Block>)| Arc::ptr_eq(&blocks[*i], c) || blocks[*i].hash == c.hash;
         let untouched = places.len() == job.covered.len() && places.iter().zip(&job.covered).all(same);
-        let Some(text) = self.summary_text(text, total_tokens(&job.covered)).filter(|_| untouched) else { return false };
-        let mut view = blocks.to_vec();
+        let Some(text) = self.summary_text(text, total_tokens(&job.covered)) else {
+            s.unusable(job.task);
+            return false;
+        };
+        if !untouched {
+            s.stale(job.task);
+            return false;
+        }
+        let mut view = s.context.blocks().to_vec();
         let summary = self.summary_block(s, text, &job.covered);
         for &i in places[1..].iter().rev() {
             view.remove(i);
@@ -134,13 +147,13 @@ impl OpenOxide {
         if self.settle(s, true, phase).await {
             return true;
         }
-        !self.two_phases && self.start_history(s, phase, 0).await && self.settle(s, true, phase).await
+        !self.two_phases && self.start_history(s, phase, 0, true).await && self.settle(s, true, phase).await
     }
 
     /// The whole session now, by the session's own model. The last user message stays as it is.
     pub(crate) async fn session_now(&mut self, s: &mut Engine, phase: Phase, instructions: Option<&str>) -> bool {
         if let Some(job) = self.job.take() {
-            s.world().cancel(job.task);
+            s.cancel(job.task);
         }
         let blocks = s.context.blocks();
         let covered = conversation(blocks, blocks.len());

@@ -9,6 +9,7 @@ use ctxbench_core::engine::{Event, Stamped};
 use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::ledger::Ledger;
 use ctxbench_core::provider::{self, Model};
+use ctxbench_core::race::BackgroundRecord;
 use ctxbench_core::record::{
     CompactionKind, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RunRecord, ScenarioInfo, Status, StrategyInfo, Summary,
     TriggerRecord,
@@ -23,15 +24,16 @@ use super::drift;
 use super::facts::Place;
 use super::tally::Tally;
 
-pub(super) fn record(
-    scenario: &Scenario,
-    spec: &Spec,
-    model: &Model,
-    tally: &Arc<Mutex<Tally>>,
-    events: &[Stamped],
-    ledger: &Ledger,
-    total_ms: Millis,
-) -> Replayed {
+/// What the engine knows of a run that is over.
+pub(super) struct Course<'a> {
+    pub(super) events: &'a [Stamped],
+    pub(super) ledger: &'a Ledger,
+    pub(super) background: Vec<BackgroundRecord>,
+    pub(super) total_ms: Millis,
+}
+
+pub(super) fn record(scenario: &Scenario, spec: &Spec, model: &Model, tally: &Arc<Mutex<Tally>>, course: Course<'_>) -> Replayed {
+    let Course { events, ledger, background, total_ms } = course;
     let mut record = RunRecord {
         scenario: ScenarioInfo {
             id: scenario.id.clone(),
@@ -59,7 +61,8 @@ pub(super) fn record(
         return Replayed { record, trace: vec![] };
     };
     t.close();
-    record.compactions = compactions(events, &t, model);
+    record.compactions = compactions(events, &background, &t, model);
+    record.background = background;
     record.triggers = triggers(events);
     (record.status, record.error) = ended(&t);
     judge(&mut record.compactions, record.status == Status::Completed);
@@ -106,7 +109,7 @@ fn triggers(events: &[Stamped]) -> Vec<TriggerRecord> {
     events.iter().filter_map(of).collect()
 }
 
-fn compactions(events: &[Stamped], t: &Tally, model: &Model) -> Vec<CompactionRecord> {
+fn compactions(events: &[Stamped], background: &[BackgroundRecord], t: &Tally, model: &Model) -> Vec<CompactionRecord> {
     let mut out: Vec<CompactionRecord> = Vec::new();
     let mut from = 0;
     for e in events {
@@ -118,7 +121,13 @@ fn compactions(events: &[Stamped], t: &Tally, model: &Model) -> Vec<CompactionRe
         let inside = t.requests.iter().filter(|r| r.purpose == Purpose::Sample && (from..e.before_request).contains(&r.seq));
         let (inside_usd, inside_ms) = inside.fold((0.0, 0), |(usd, ms), r| (usd + r.compaction_usd, ms + r.compaction_ms));
         let own_cost: f64 = own.iter().map(|r| r.cost_usd).sum::<f64>() + inside_usd;
-        let waited = waited + inside_ms;
+        // A background summary that was waited for is taken at the moment of its compaction.
+        let taken = |b: &&BackgroundRecord| b.before_request == Some(e.before_request) && b.delivered_ms == Some(e.at_ms);
+        let raced: Millis = match kind {
+            CompactionKind::Summarise => background.iter().filter(taken).map(|b| b.waited_ms).sum(),
+            _ => 0,
+        };
+        let waited = waited + inside_ms + raced;
         from = e.before_request;
         let (before_tokens, after_tokens) = (total_tokens(before), total_tokens(after));
         let same = ctxbench_core::block::common_prefix(before, after);

@@ -100,8 +100,10 @@ pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, optio
     let desk = SummaryDesk::default();
     let (tally, engine) = play(scenario, spec, &model, options, &desk).await;
     let total_ms = engine.now();
+    let background = engine.races.records();
     let (_, ledger, events, history) = engine.into_parts();
-    let mut replayed = measure::record(scenario, spec, &model, &tally, &events, &ledger, total_ms);
+    let course = measure::Course { events: &events, ledger: &ledger, background, total_ms };
+    let mut replayed = measure::record(scenario, spec, &model, &tally, course);
     replayed.record.summariser = desk.asked().then(|| options.summariser.name().into_owned());
     if let Some(why) = desk.trouble() {
         replayed.record.status = Status::Error;

@@ -110,7 +110,8 @@ fn run(recovery: Recovery) -> RunRecord {
     drop(t);
     let scenario = Scenario { id: "s".into(), scale: 1.0, session, ..Default::default() };
     let spec = Spec::parse("none").unwrap();
-    measure::record(&scenario, &spec, &model, &tally, &events, &Ledger::default(), 0).record
+    let course = measure::Course { events: &events, ledger: &Ledger::default(), background: vec![], total_ms: 0 };
+    measure::record(&scenario, &spec, &model, &tally, course).record
 }
 
 fn pair<'a>(r: &'a RunRecord, fact: &str) -> &'a FactRecord {
