@@ -338,17 +338,17 @@ impl RunRecord {
             ("goal_kept_pct".into(), real(s.goal_kept_pct)),
             ("drift_resistance".into(), real(s.drift_resistance)),
             ("drift_cliff".into(), self.cliff()),
+            ("invalidated_expired_tokens".into(), int(s.invalidated_expired_tokens)),
+            ("invalidated_changed_tokens".into(), int(s.invalidated_changed_tokens)),
+            ("background_summaries".into(), int(self.background.len() as u64)),
         ]);
-        if self.status == Status::NotApplicable {
-            // Nothing ran, so nothing is 0.
-            out.iter_mut().skip(4).for_each(|(_, cell)| *cell = Cell::Na);
         for f in Fate::ALL {
             let n = self.background.iter().filter(|b| b.fate == f).count();
             out.push((format!("background_{}", f.word()), int(n as u64)));
         }
-            ("invalidated_expired_tokens".into(), int(s.invalidated_expired_tokens)),
-            ("invalidated_changed_tokens".into(), int(s.invalidated_changed_tokens)),
-            ("background_summaries".into(), int(self.background.len() as u64)),
+        if self.status == Status::NotApplicable {
+            // Nothing ran, so nothing is 0.
+            out.iter_mut().skip(4).for_each(|(_, cell)| *cell = Cell::Na);
         }
         out
     }
@@ -413,6 +413,12 @@ pub struct RequestRecord {
     pub common_prefix_tokens: u64,
     /// Tokens of the request before that were shown again and not served by the cache.
     pub invalidated_tokens: u64,
+    /// Of these, because the cache's lifetime was over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub invalidated_expired_tokens: u64,
+    /// Of these, because something before them had changed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub invalidated_changed_tokens: u64,
     /// `ok`, or the kind of failure.
     pub status: String,
 }
@@ -421,12 +427,6 @@ pub struct RequestRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompactionRecord {
     /// Number in the run, from 0.
-    /// Of these, because the cache's lifetime was over.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub invalidated_expired_tokens: u64,
-    /// Of these, because something before them had changed.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub invalidated_changed_tokens: u64,
     pub seq: u64,
     /// Clear, truncate, drop or summarise.
     pub kind: CompactionKind,

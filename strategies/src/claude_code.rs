@@ -5,8 +5,10 @@
 //! is new: old tool results are cleared, and above the threshold the conversation is summarised by the same model over the same prefix, or
 //! replaced by the notes of a session memory where that is on. An overflow error does the same, with one end of it left out.
 //!
-//! Left out: compaction of sessions that idle on the one-hour cache (a replay's clock has moved on before a strategy hears of the pause),
-//! the budget over all tool results, images too large for a summary request, hooks and subagents (facts §1.2, §1.3, §1.5).
+//! A large session that idles on the one-hour cache is compacted before the cache lets it go (`claude_code_idle.rs`).
+//!
+//! Left out: the dialog that offers a summary when a session is resumed, the budget over all tool results, images too large for a summary
+//! request, hooks and subagents (facts §1.2, §1.3, §1.5).
 
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId};
 use ctxbench_core::compaction::clear_outputs;
 use ctxbench_core::descriptor::Build;
-use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
 use ctxbench_core::session::Millis;
@@ -22,11 +24,12 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use crate::claude_code_described;
+use crate::claude_code_idle::{IdleRule, Pause};
 use crate::claude_code_memory::{SessionMemory, notes_block};
 use crate::claude_code_micro::{Deleted, Micro, provider_deletes};
 use crate::claude_code_restore::{Restore, Scoped};
 use crate::claude_code_rules::{LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages, made_by_model};
-use crate::claude_code_summary::{Prepared, Summaries, Trim, Undo};
+use crate::claude_code_summary::{Late, Prepared, Summaries, Trim, Undo, Written};
 use crate::common::is_fixed;
 
 /// Attempts at a request that fails for a passing reason; ours.
@@ -63,6 +66,7 @@ pub(crate) struct ClaudeCode {
     auto: bool,
     at_limit: bool,
     precompute: bool,
+    pub idle: IdleRule,
     rule: LevelRule,
     blocking: u64,
     pub micro: Micro,
@@ -91,16 +95,18 @@ pub(crate) struct State {
     /// Virtual time of the last reply, ms.
     last_reply: Option<Millis>,
     /// Failures of automatic compactions in a row.
-    failures: u32,
+    pub failures: u32,
     /// Replies since the last automatic compaction.
     since: Option<u32>,
     /// Compactions in a row that came right after another one.
     refills: u32,
     undo: Undo,
     /// A summary under way before it is needed.
-    prepared: Prepared,
+    pub prepared: Prepared,
+    /// What is done while nobody types.
+    pub pause: Pause,
     /// Results that the provider leaves out.
-    deleted: Deleted,
+    pub deleted: Deleted,
     scoped: Scoped,
 }
 
@@ -131,6 +137,7 @@ impl ClaudeCode {
             auto: s.flag("auto"),
             at_limit: s.word("trigger") == Some("limit"),
             precompute: s.flag("precompute"),
+            idle: IdleRule::of(b),
             rule: LevelRule {
                 window: s.int("auto_compact_window"),
                 reserve: s.num("output_reserve"),
@@ -171,7 +178,7 @@ impl ClaudeCode {
         believed(s, self.state.reported)
     }
 
-    fn gave_up(&self) -> bool {
+    pub fn gave_up(&self) -> bool {
         !self.auto || self.state.failures >= self.max_failures || self.state.refills >= self.max_refills
     }
 
@@ -221,7 +228,7 @@ impl ClaudeCode {
     }
 
     /// What stays whatever is forgotten, and the conversation. A rule for some paths belongs to the conversation: it is lost with it.
-    fn parted(&self, s: &Engine) -> (Vec<Arc<Block>>, Vec<Arc<Block>>) {
+    pub fn parted(&self, s: &Engine) -> (Vec<Arc<Block>>, Vec<Arc<Block>>) {
         s.context.blocks().iter().cloned().partition(|b| is_fixed(b) && !self.state.scoped.holds(b))
     }
 
@@ -234,19 +241,33 @@ impl ClaudeCode {
             return Err("there are not enough messages to compact".into());
         }
         let ready = match phase {
-            Phase::MidTurn if over.is_none() => self.state.prepared.take(s, &history).await,
+            Phase::MidTurn if over.is_none() => self.state.prepared.take(s, &history, Late::GiveUp).await,
             _ => None,
         };
         let written = match ready {
             Some(written) => written,
             None => self.asked.ask(s, &self.state.deleted, phase, extra, over, (&fixed, &history)).await?,
         };
+        self.put(s, phase, &written, fixed, &history)
+    }
+
+    /// Shows a summary in the place of what it was asked for; the newest messages stay as they are.
+    pub fn put(
+        &mut self,
+        s: &mut Engine,
+        phase: Phase,
+        written: &Written,
+        fixed: Vec<Arc<Block>>,
+        history: &[Arc<Block>],
+    ) -> Result<(), String> {
+        let kept = last_messages(history, self.keep_messages);
         let (gone, tail) = history.split_at(kept.min(written.upto));
         let summary = self.asked.block(s, &written.text, gone);
         let restored = self.restore.blocks(s, tail);
         self.replace(s, "compact", phase, [fixed, vec![summary], restored, tail.to_vec()].concat())?;
         self.memory.forget(s);
         self.state.prepared.drop_it(s);
+        self.state.pause.drop_it(s);
         Ok(())
     }
 
@@ -315,12 +336,25 @@ impl Strategy for ClaudeCode {
 
     async fn on_start(&mut self, s: &mut Engine) {
         self.state.prepared.drop_it(s);
+        self.state.pause.drop_it(s);
         self.state = State::default();
         self.memory.forget(s);
         s.show_fixed();
         if self.scoped_rules {
             self.state.scoped = Scoped::set_aside(s);
         }
+    }
+
+    async fn on_restart(&mut self, s: &mut Engine) {
+        // What ran beside the conversation ended with the program.
+        self.state.prepared.drop_it(s);
+        self.state.pause.drop_it(s);
+        self.memory.stop(s);
+    }
+
+    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.pause_ends(s).await;
+        Flow::Proceed
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
@@ -385,10 +419,23 @@ impl Strategy for ClaudeCode {
         }
     }
 
+    async fn after_turn(&mut self, s: &mut Engine) {
+        self.pause_begins(s);
+    }
+
+    fn wakes_at(&self) -> Option<Millis> {
+        self.state.pause.at()
+    }
+
+    async fn on_wake(&mut self, s: &mut Engine) {
+        self.pause_goes_on(s).await;
+    }
+
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.state.undo.back_to(s, to);
         self.memory.forget(s);
         self.state.prepared.drop_it(s);
+        self.state.pause.drop_it(s);
         self.state.reported = None;
         self.state.since = None;
     }

@@ -269,6 +269,27 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             "A: facts/claude-code-and-apis.md §1.5, precomputeCompactionEnabled, default not stated; that it begins at the warning level is ours",
         ),
         setting(
+            "idle_compaction",
+            Kind::Flag,
+            Default::Flag(true),
+            "compact a large session that idles, shortly before the one-hour cache lets it go (cache_ttl=1h)",
+            "A: facts/claude-code-and-apis.md §1.5, idleCompaction, default true",
+        ),
+        setting(
+            "idle_min_tokens",
+            Kind::Tokens,
+            Default::Int(200_000),
+            "context from which a session that idles is compacted (idle_compaction)",
+            "A: facts/claude-code-and-apis.md §1.5, CLAUDE_CODE_IDLE_COMPACT_MIN_TOKENS",
+        ),
+        setting(
+            "idle_share",
+            Kind::Share,
+            Default::Real(0.9),
+            "share of the cache's lifetime that passes first (idle_compaction): 54 minutes of the hour",
+            "B: facts/claude-code-and-apis.md §1.5, 13 events after 54.7 to 55.7 minutes",
+        ),
+        setting(
             "trigger",
             Kind::Choice(&["threshold", "limit"]),
             Default::Word("threshold"),

@@ -117,11 +117,16 @@ impl SessionMemory {
         self.updated_at = Some(believed);
     }
 
-    /// The conversation is another one: what was noted no longer fits it.
-    pub fn forget(&mut self, s: &mut Engine) {
+    /// The program ended: an update under way is lost, the notes stay in their file.
+    pub fn stop(&mut self, s: &mut Engine) {
         if let Some(r) = self.running.take() {
             s.cancel(r.task);
         }
+    }
+
+    /// The conversation is another one: what was noted no longer fits it.
+    pub fn forget(&mut self, s: &mut Engine) {
+        self.stop(s);
         self.notes = None;
         self.updated_at = None;
     }

@@ -123,6 +123,17 @@ impl Summaries {
     }
 }
 
+/// What becomes of a summary that is not there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// It is needed now; the conversation goes on without it.
+    GiveUp,
+    /// It is needed now, and waited for.
+    Wait,
+    /// Nobody needs it yet.
+    Keep,
+}
+
 /// A summary that is written beside the conversation before it is needed (facts §1.5, grade A).
 #[derive(Default)]
 pub(crate) struct Prepared(Option<(Task, Request, MessageId)>);
@@ -138,11 +149,25 @@ impl Prepared {
         self.0 = Some((task, request, upto));
     }
 
-    /// Takes it if it is ready; what was said since stays behind it. One that is late is given up.
-    pub async fn take(&mut self, s: &mut Engine, history: &[Arc<Block>]) -> Option<Written> {
+    /// Whether one is.
+    pub fn is_under_way(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Takes it if it is ready; what was said since stays behind it.
+    pub async fn take(&mut self, s: &mut Engine, history: &[Arc<Block>], late: Late) -> Option<Written> {
         let (task, request, upto) = self.0.take()?;
-        let Some(answer) = s.collect(task, &request, false).await else {
-            s.world().cancel(task);
+        let Some(answer) = s.collect(task, &request, late == Late::Wait).await else {
+            if late == Late::Keep {
+                self.0 = Some((task, request, upto));
+            } else {
+                s.missed(task);
+                s.cancel(task);
+            }
+            return None;
+        };
+        let Some(text) = answer.ok()?.text().and_then(|t| kept_summary(&t)) else {
+            s.unusable(task);
             return None;
         };
         let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);

@@ -22,6 +22,7 @@ mod claude_code_api_about;
 #[cfg(test)]
 mod claude_code_api_tests;
 mod claude_code_described;
+mod claude_code_idle;
 mod claude_code_memory;
 mod claude_code_micro;
 mod claude_code_restore;

@@ -273,6 +273,8 @@ fn summary(record: &RunRecord, t: &Tally, ledger: &Ledger, total_ms: Millis) -> 
         cost_saved_pct: None,
         prefix_stability: ratio(t.common, t.earlier),
         invalidated_tokens: sum(|r| r.invalidated_tokens),
+        invalidated_expired_tokens: sum(|r| r.invalidated_expired_tokens),
+        invalidated_changed_tokens: sum(|r| r.invalidated_changed_tokens),
         cache_read_ratio: ratio(read, input),
         blocked_ms: t.blocked_ms,
         total_ms,
@@ -282,8 +284,6 @@ fn summary(record: &RunRecord, t: &Tally, ledger: &Ledger, total_ms: Millis) -> 
         compaction_p95_ms: percentile(&compacted, 95),
         retention_pct: retained(record, |_| true),
         // Without summaries there is nothing that could carry a fact.
-        invalidated_expired_tokens: sum(|r| r.invalidated_expired_tokens),
-        invalidated_changed_tokens: sum(|r| r.invalidated_changed_tokens),
         summary_retention_pct: percent(carried, lost).filter(|_| record.compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
         retention_by_kind: FactKind::ALL.iter().filter_map(|k| retained(record, |x| x == *k).map(|p| (*k, p))).collect::<BTreeMap<_, _>>(),
         stale_pct: share(record, |f| Some(f.stale)),

@@ -1,0 +1,385 @@
+//! Time by hand calculation: background summaries against fast and slow users, pauses longer than the cache lives, refusals that come late.
+
+use ctxbench_core::provider;
+use ctxbench_core::race::{BackgroundRecord, Fate};
+use ctxbench_core::record::{RequestRecord, RunRecord, Status};
+use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::tokens::o200k;
+use ctxbench_harness::replay::{Options, replay};
+use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
+use ctxbench_strategies::Spec;
+
+/// Lines of a session, in a scenario of that scale.
+fn session(scale: f64, lines: &[String]) -> Scenario {
+    let head = r#"{"type":"session","version":1,"id":"time","title":"time"}"#;
+    let text = format!("{head}\n{}\n", lines.join("\n"));
+    let mut scenario = Scenario::of_session(ctxbench_scenarios::jsonl::read(text.as_bytes(), "time.jsonl").unwrap());
+    scenario.scale = scale;
+    scenario
+}
+
+fn words(n: usize) -> String {
+    "word".to_string() + &" word".repeat(n - 1)
+}
+
+fn system(n: usize) -> String {
+    format!(r#"{{"type":"system","text":"{}"}}"#, words(n))
+}
+
+fn user(id: &str, text: &str, at: u64) -> String {
+    format!(r#"{{"type":"user","id":"{id}","text":"{text}","at":{at}}}"#)
+}
+
+fn says(id: &str, text: &str, at: u64) -> String {
+    format!(r#"{{"type":"assistant","id":"{id}","text":"{text}","at":{at}}}"#)
+}
+
+/// A turn that changes a file and ends at `at`, with a result of 200 words.
+fn edit_turn(n: u64, at: u64) -> Vec<String> {
+    vec![
+        user(&format!("u{n}"), "change it", at - 4_000),
+        format!(
+            r#"{{"type":"assistant","id":"e{n}","text":"I do.","at":{},"calls":[{{"id":"c{n}","name":"edit_file","arguments":"{{}}"}}]}}"#,
+            at - 3_000
+        ),
+        format!(r#"{{"type":"tool","call_id":"c{n}","output":"{}","at":{}}}"#, words(200), at - 1_000),
+        says(&format!("d{n}"), "Done.", at),
+    ]
+}
+
+fn fault(on: FaultOn, nth: u64, times: u64, status: u16, after_ms: u64) -> ProviderFault {
+    let status = Some(status);
+    ProviderFault { on, nth, times, status, code: None, message: None, text: None, tokens: None, after_ms }
+}
+
+fn run_on(model: &str, scenario: &Scenario, spec: &str) -> RunRecord {
+    let (model, spec) = (provider::find(model).unwrap(), Spec::parse(spec).unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(replay(scenario, &spec, model, &Options::default())).record
+}
+
+fn run(scenario: &Scenario, spec: &str) -> RunRecord {
+    run_on("claude-sonnet-4-6", scenario, spec)
+}
+
+fn of(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
+    record.requests.iter().filter(|r| r.purpose == purpose).collect()
+}
+
+fn only(record: &RunRecord) -> BackgroundRecord {
+    assert_eq!(record.background.len(), 1, "{:?}", record.background);
+    record.background[0].clone()
+}
+
+/// Latency of a summary by Haiku 4.5: 0.5 s, 0.015 ms for each token in, 4 ms for each token out.
+fn haiku_ms(r: &RequestRecord) -> u64 {
+    assert_eq!((r.model.as_str(), r.cache_read), ("claude-haiku-4-5", 0));
+    (500.0 + 0.015 * r.input_tokens as f64).round() as u64 + 4 * r.output_tokens
+}
+
+const AIDER: &str = "aider:max_chat_history_tokens=100,history_least=0";
+
+/// A turn that ends at 10 s and after it a message `think` ms later.
+fn then_a_message(think: u64) -> Scenario {
+    let mut lines = edit_turn(1, 10_000);
+    lines.extend([user("u2", "thanks", 10_000 + think), says("a2", "Welcome.", 12_000 + think)]);
+    session(1.0, &lines)
+}
+
+#[test]
+fn a_slow_user_finds_the_summary_in_time() {
+    let r = run(&then_a_message(20_000), AIDER);
+    let asked = of(&r, Purpose::Summary)[0];
+    let took = haiku_ms(asked);
+    // It is looked for once a second.
+    let found = asked.at_ms + took.div_ceil(1_000) * 1_000;
+    let want = BackgroundRecord {
+        request: asked.seq,
+        spawned_ms: asked.at_ms,
+        requests: 1,
+        before_request: Some(asked.seq + 1),
+        delivered_ms: Some(found),
+        waited_ms: 0,
+        fate: Fate::InTime,
+    };
+    assert_eq!(only(&r), want);
+    assert_eq!((r.summary.blocked_ms, r.summary.compactions, r.compactions[0].blocked_ms), (0, 1, 0));
+    // The turn ended when its last reply did; the user came twenty seconds later.
+    let samples = of(&r, Purpose::Sample);
+    assert_eq!(asked.at_ms, samples[1].at_ms + samples[1].latency_ms);
+    assert_eq!(samples[2].at_ms, asked.at_ms + 20_000);
+}
+
+#[test]
+fn a_fast_user_waits_for_aider() {
+    let r = run(&then_a_message(100), AIDER);
+    let asked = of(&r, Purpose::Summary)[0];
+    let took = haiku_ms(asked);
+    let b = only(&r);
+    assert_eq!((b.fate, b.waited_ms, b.delivered_ms), (Fate::LateWaited, took - 100, Some(asked.at_ms + took)));
+    assert_eq!((r.summary.blocked_ms, r.compactions[0].blocked_ms), (took - 100, took - 100));
+    assert_eq!(r.summary.compaction_p50_ms, Some(took - 100));
+    assert_eq!(of(&r, Purpose::Sample)[2].at_ms, asked.at_ms + took);
+}
+
+#[test]
+fn as_shipped_aider_waits_and_throws_away() {
+    // Two messages are appended behind the worker's back (facts/aider-and-anthropic-sdk.md §1.2, surprise 1).
+    let r = run(&then_a_message(100), &format!("{AIDER},as_shipped=true"));
+    let b = only(&r);
+    assert_eq!((b.fate, b.waited_ms, r.summary.compactions), (Fate::Stale, haiku_ms(of(&r, Purpose::Summary)[0]) - 100, 0));
+    assert_eq!(r.summary.blocked_ms, b.waited_ms, "waiting for nothing is waiting");
+}
+
+#[test]
+fn what_ends_a_race_before_its_time() {
+    let end = |line: &str| {
+        let mut lines = edit_turn(1, 10_000);
+        if !line.is_empty() {
+            lines.extend([line.to_string(), user("u2", "thanks", 10_100), says("a2", "Welcome.", 12_000)]);
+        }
+        session(1.0, &lines)
+    };
+    // The session is over before anybody asks for it.
+    let b = only(&run(&end(""), AIDER));
+    assert_eq!((b.fate, b.before_request, b.delivered_ms), (Fate::Cancelled, None, None));
+    // The program ends.
+    assert_eq!(only(&run(&end(r#"{"type":"restart"}"#), AIDER)).fate, Fate::Cancelled);
+    // A fresh conversation and a step back do not stop Aider's worker: the next request waits for it, and it fits no more.
+    for line in [r#"{"type":"clear"}"#, r#"{"type":"rewind","to":"u1","mode":"conversation"}"#] {
+        let r = run(&end(line), AIDER);
+        let b = only(&r);
+        assert_eq!((b.fate, r.summary.compactions), (Fate::Stale, 0), "{line}");
+        assert_eq!(b.waited_ms, haiku_ms(of(&r, Purpose::Summary)[0]) - 100, "{line}");
+    }
+}
+
+#[test]
+fn a_refused_summary_is_a_race_that_failed() {
+    let mut s = then_a_message(100);
+    s.faults.push(fault(FaultOn::Summary, 1, 2, 500, 3_000));
+    let r = run(&s, AIDER);
+    let b = only(&r);
+    // The weak model and the main one each refuse after three seconds; the user came after 0.1 s.
+    assert_eq!((b.fate, b.requests, b.waited_ms, r.summary.blocked_ms), (Fate::Failed, 2, 5_900, 5_900));
+    assert_eq!(of(&r, Purpose::Summary).iter().map(|q| q.latency_ms).collect::<Vec<_>>(), [3_000, 3_000]);
+}
+
+/// Three short turns after one of 300 words, in a window of 2,000 tokens.
+fn for_openoxide(first: u64, second: u64) -> Scenario {
+    let lines = [
+        system(20),
+        user("u1", "explain", 1_000),
+        says("a1", &words(300), 5_000),
+        user("u2", "and then?", 5_000 + first),
+        says("a2", "That is all.", 6_000 + first),
+        user("u3", "good", 6_000 + first + second),
+        says("a3", "Fine.", 7_000 + first + second),
+    ];
+    session(0.01, &lines)
+}
+
+#[test]
+fn a_fast_user_overtakes_openoxide() {
+    let r = run(&for_openoxide(100, 30_000), "openoxide:management=client");
+    let samples = of(&r, Purpose::Sample);
+    let b = r.background[0].clone();
+    assert_eq!((b.fate, b.waited_ms, r.summary.blocked_ms), (Fate::LateProceeded, 0, 0));
+    // Asked for after the first request, missed by the second, and shown by the third.
+    assert_eq!((b.request, b.before_request), (1, Some(3)), "{:?}", r.background);
+    assert_eq!(samples[1].at_ms, samples[0].at_ms + samples[0].latency_ms + 100);
+    assert!(samples[1].context_tokens > 300 && samples[2].context_tokens < 300);
+    // The summary is there as soon as its request is answered: the user came later than that.
+    assert!(samples[2].at_ms > b.spawned_ms + haiku_ms(of(&r, Purpose::Summary)[0]));
+    let slow = run(&for_openoxide(30_000, 30_000), "openoxide:management=client");
+    assert_eq!((slow.background[0].fate, slow.background[0].before_request), (Fate::InTime, Some(2)));
+}
+
+#[test]
+fn going_back_cancels_the_summary_of_openoxide() {
+    let mut lines = vec![system(20), user("u1", "explain", 1_000), says("a1", &words(300), 5_000)];
+    lines.push(r#"{"type":"rewind","to":"u1","mode":"conversation"}"#.into());
+    lines.extend([user("u2", "again", 5_100), says("a2", "Yes.", 6_000)]);
+    let r = run(&session(0.01, &lines), "openoxide:management=client");
+    let b = only(&r);
+    assert_eq!((b.fate, b.delivered_ms), (Fate::Cancelled, None));
+}
+
+#[test]
+fn claude_code_does_not_wait_for_a_precomputed_summary() {
+    // Window 2,000: the warning level is at 1,470 tokens, the threshold at 1,670 (facts/claude-code-and-apis.md §1.1, scaled).
+    let with = |think: u64| {
+        let lines = [
+            system(20),
+            user("u1", &words(1_100), 1_000),
+            says("a1", &words(400), 5_000),
+            user("u2", &words(120), 5_000 + think),
+            says("a2", "Fine.", 9_000 + think),
+        ];
+        run(&session(0.01, &lines), "claude-code:precompute=true,microcompact=off")
+    };
+    let slow = with(60_000);
+    assert_eq!(only(&slow).fate, Fate::InTime);
+    assert_eq!((slow.summary.blocked_ms, slow.summary.compactions, of(&slow, Purpose::Summary).len()), (0, 1, 1));
+    let fast = with(100);
+    let b = only(&fast);
+    assert_eq!((b.fate, b.delivered_ms, b.waited_ms), (Fate::LateProceeded, None, 0));
+    // A second summary is asked for, and that one is waited for.
+    let asked = of(&fast, Purpose::Summary);
+    assert_eq!(asked.iter().map(|q| q.phase).collect::<Vec<_>>(), [Some(Phase::Background), Some(Phase::MidTurn)]);
+    assert_eq!(fast.summary.blocked_ms, asked[1].latency_ms);
+}
+
+/// A long answer, a pause of `ms`, and another message.
+fn with_a_pause(ms: u64) -> Scenario {
+    let lines = [
+        system(2_000),
+        user("u1", &words(3_000), 1_000),
+        says("a1", &words(1_000), 5_000),
+        user("u2", "again", 5_000 + ms),
+        says("a2", "Done.", 6_000 + ms),
+    ];
+    session(1.0, &lines)
+}
+
+/// Tokens of a block of so many words, and of one of this text.
+fn block(text: &str) -> u64 {
+    o200k(text) + 4
+}
+
+#[test]
+fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
+    let first = block(&words(2_000)) + block(&words(3_000));
+    let second = first + block(&words(1_000)) + block("again");
+    for (spec, lifetime) in [("reference", 300_000), ("claude-code:cache_ttl=1h,idle_compaction=false", 3_600_000)] {
+        let cold = run(&with_a_pause(lifetime + 60_000), spec);
+        let q = of(&cold, Purpose::Sample)[1].clone();
+        assert_eq!((q.cache_read, q.cache_write, q.input_tokens), (0, second, second), "{spec}");
+        assert_eq!((q.invalidated_tokens, q.invalidated_expired_tokens, q.invalidated_changed_tokens), (first, first, 0), "{spec}");
+        let s = &cold.summary;
+        assert_eq!((s.invalidated_tokens, s.invalidated_expired_tokens, s.invalidated_changed_tokens), (first, first, 0), "{spec}");
+        let warm = run(&with_a_pause(lifetime - 60_000), spec);
+        let q = of(&warm, Purpose::Sample)[1].clone();
+        assert_eq!((q.cache_read, q.cache_write, q.invalidated_tokens), (first, second - first, 0), "{spec}");
+    }
+    // Both doors tell it.
+    let (model, spec) = (provider::find("claude-sonnet-4-6").unwrap(), Spec::parse("reference").unwrap());
+    let options = Options { transport: ctxbench_harness::mock::Transport::Http, ..Options::default() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let http = runtime.block_on(replay(&with_a_pause(3_600_000), &spec, model, &options)).record;
+    assert_eq!(http.summary.invalidated_expired_tokens, first);
+}
+
+#[test]
+fn an_edit_of_the_prefix_is_the_other_cause() {
+    let mut lines = vec![system(2_000), user("u1", "look", 0)];
+    for n in 0..4 {
+        let at = 1_000 * n;
+        lines.push(format!(
+            r#"{{"type":"assistant","id":"a{n}","text":"Part {n}.","at":{at},"calls":[{{"id":"c{n}","name":"read_file","arguments":"{{}}"}}]}}"#
+        ));
+        lines.push(format!(r#"{{"type":"tool","call_id":"c{n}","output":"{n} {}","at":{at}}}"#, words(500)));
+    }
+    lines.push(says("end", "Done.", 5_000));
+    let r = run(&session(1.0, &lines), "observation-masking:keep=2");
+    let asks = |n: u64| block(&format!("Part {n}.")) + block("{}") + o200k("read_file");
+    let result = |n: u64| block(&format!("{n} {}", words(500)));
+    let masked = block("(this output was left out to save space)");
+    let causes = |n: usize| {
+        let q = of(&r, Purpose::Sample)[n].clone();
+        let other = q.invalidated_tokens - q.invalidated_expired_tokens - q.invalidated_changed_tokens;
+        (q.invalidated_expired_tokens, q.invalidated_changed_tokens, other)
+    };
+    assert_eq!([causes(0), causes(1), causes(2)], [(0, 0, 0); 3]);
+    // The fourth request masks the first result: the second step behind it is written again. Breakpoints stand after the last two
+    // messages, so that the cache still has everything up to the first call.
+    assert_eq!(causes(3), (0, asks(1) + result(1), 0));
+    // The fifth masks the second result as well. What stands before it is as it was, but no breakpoint of the fourth ended there: from the
+    // first result on it is written again, without a change before it.
+    assert_eq!(causes(4), (0, asks(2) + result(2), masked + asks(1)));
+}
+
+const IDLE: &str = "claude-code:cache_ttl=1h,idle_min_tokens=4000";
+
+#[test]
+fn claude_code_compacts_while_the_hour_lasts() {
+    let (fixed, first) = (block(&words(2_000)), block(&words(2_000)) + block(&words(3_000)));
+    // Back after 59 minutes: 54 minutes after the turn a summary was asked for on the warm prefix (facts §1.5: 90 % of the lifetime).
+    let r = run(&with_a_pause(59 * 60_000), IDLE);
+    let (samples, asked) = (of(&r, Purpose::Sample), of(&r, Purpose::Summary));
+    assert_eq!(asked.len(), 1);
+    assert_eq!(asked[0].at_ms, samples[0].at_ms + samples[0].latency_ms + 54 * 60_000);
+    assert_eq!(asked[0].cache_read, first, "the whole prefix is read");
+    let b = only(&r);
+    assert_eq!((b.fate, b.waited_ms, r.summary.blocked_ms), (Fate::InTime, 0, 0), "nobody waits");
+    assert_eq!((r.summary.compactions, r.compactions[0].phase), (1, Phase::Background));
+    // What is always shown was used five minutes ago; the rest is small.
+    assert_eq!(samples[1].cache_read, fixed);
+    assert!(samples[1].input_tokens < first / 2 + fixed);
+    assert_eq!(samples[1].invalidated_expired_tokens, 0);
+
+    // Back after ten hours: everything is cold, and there is less of it.
+    let (night, without) = (run(&with_a_pause(36_000_000), IDLE), run(&with_a_pause(36_000_000), &format!("{IDLE},idle_compaction=false")));
+    let [small, large] = [&night, &without].map(|r| of(r, Purpose::Sample)[1].clone());
+    assert_eq!((small.cache_read, large.cache_read), (0, 0));
+    assert_eq!((small.invalidated_expired_tokens, large.invalidated_expired_tokens), (fixed, first));
+    assert!(small.cache_write < large.cache_write);
+}
+
+#[test]
+fn nothing_is_compacted_that_is_small_short_lived_or_not_idle() {
+    let asked = |ms: u64, spec: &str| of(&run(&with_a_pause(ms), spec), Purpose::Summary).len();
+    assert_eq!(asked(53 * 60_000, IDLE), 0, "the user is back before");
+    assert_eq!(asked(36_000_000, "claude-code:cache_ttl=1h"), 0, "below 200,000 tokens");
+    assert_eq!(asked(36_000_000, "claude-code:idle_min_tokens=4000"), 0, "five minutes of lifetime");
+    assert_eq!(asked(36_000_000, IDLE), 1);
+}
+
+#[test]
+fn who_comes_back_while_it_compacts_waits() {
+    // One second after the 54 minutes; the summary takes longer.
+    let r = run(&with_a_pause(54 * 60_000 + 1_500), IDLE);
+    let asked = of(&r, Purpose::Summary)[0];
+    let b = only(&r);
+    assert_eq!((b.fate, b.waited_ms), (Fate::LateWaited, asked.latency_ms - 1_500));
+    assert_eq!(r.summary.blocked_ms, asked.latency_ms - 1_500);
+}
+
+#[test]
+fn failed_attempts_at_a_summary_are_waited_for() {
+    let mut lines = vec![];
+    for n in 0..12 {
+        let at = 1_000 * n;
+        lines.extend([user(&format!("u{n}"), &words(900), at), says(&format!("a{n}"), "Yes.", at)]);
+    }
+    let mut s = session(0.04, &lines);
+    s.faults.push(fault(FaultOn::Summary, 1, 2, 504, 300_000));
+    let r = run(&s, "codex");
+    let asked = of(&r, Purpose::Summary);
+    assert_eq!(asked.iter().take(3).map(|q| q.status.as_str()).collect::<Vec<_>>(), ["server", "server", "ok"]);
+    let all: u64 = asked.iter().map(|q| q.latency_ms).sum();
+    let answered: u64 = asked[2..].iter().map(|q| q.latency_ms).sum();
+    assert_eq!((r.summary.blocked_ms, all), (600_000 + answered, 600_000 + answered));
+    assert_eq!(r.compactions[0].blocked_ms, 600_000 + asked[2].latency_ms);
+}
+
+#[test]
+fn no_yardstick_dies_of_a_rate_limit() {
+    let mut s = then_a_message(1_000);
+    let plain = s.clone();
+    s.faults.push(fault(FaultOn::Sample, 2, 2, 429, 20_000));
+    for spec in ["reference", "none", "keep-nothing", "sliding-window", "observation-masking", "anthropic-sdk", "claude-code-api"] {
+        let (with, without) = (run(&s, spec), run(&plain, spec));
+        assert_eq!((with.status, with.summary.user_interventions), (Status::Completed, 0), "{spec}");
+        assert_eq!(with.summary.requests, without.summary.requests + 2, "{spec}");
+        // Two refusals of 20 s; nothing else takes longer.
+        assert_eq!(with.summary.total_ms, without.summary.total_ms + 40_000, "{spec}");
+        assert_eq!(with.summary.cost_usd, without.summary.cost_usd, "{spec}: a refusal costs nothing");
+    }
+    // Patience ends: five more attempts, then the user has to ask.
+    s.faults = vec![fault(FaultOn::Sample, 1, 6, 429, 0)];
+    assert_eq!(run(&s, "reference").summary.user_interventions, 1);
+    // What does not pass by itself is not tried again.
+    s.faults = vec![fault(FaultOn::Sample, 1, 1, 400, 0)];
+    assert_eq!(run(&s, "reference").summary.user_interventions, 1);
+}
