@@ -27,7 +27,7 @@ use crate::claude_code_described;
 use crate::claude_code_idle::{IdleRule, Pause};
 use crate::claude_code_memory::{SessionMemory, notes_block};
 use crate::claude_code_micro::{Deleted, Micro, provider_deletes};
-use crate::claude_code_restore::{Restore, Scoped};
+use crate::claude_code_restore::{Restore, Scoped, cut_indexes};
 use crate::claude_code_rules::{LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages, made_by_model};
 use crate::claude_code_summary::{Late, Prepared, Summaries, Trim, Undo, Written};
 use crate::common::is_fixed;
@@ -339,6 +339,7 @@ impl Strategy for ClaudeCode {
         self.state.pause.drop_it(s);
         self.state = State::default();
         self.memory.forget(s);
+        cut_indexes(s);
         s.show_fixed();
         if self.scoped_rules {
             self.state.scoped = Scoped::set_aside(s);

@@ -7,7 +7,6 @@
 //! - 002 (seeds/002-login-bug-article.md): results are cleared from a level on and not before every request; nothing in the facts cuts the
 //!   end of a prompt to spare its beginning; session memory exists and is reported off.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,6 +14,7 @@ use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
 use ctxbench_core::compaction::{middle_cut, suffix_within};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::Engine;
+use ctxbench_core::memory::{Durable, merge};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
@@ -90,14 +90,12 @@ fn parted(text: &str) -> (String, Vec<String>) {
 /// Adds lines to the memory file, each once; makes the file where there is none.
 fn remember(context: &mut Vec<Arc<Block>>, facts: &[String]) {
     let file = context.iter().position(|b| b.text.starts_with(MEMORY_FILE));
-    let present = file.map_or_else(|| format!("{MEMORY_FILE}\n"), |i| context[i].text.to_string());
-    let known: HashSet<&str> = present.lines().map(str::trim).collect();
-    let new: Vec<&str> = facts.iter().map(String::as_str).filter(|f| !known.contains(f)).collect();
-    if new.is_empty() {
+    let present = file.map_or(MEMORY_FILE, |i| &*context[i].text);
+    let merged = merge(present, &[Durable { heading: MEMORY.into(), items: facts.to_vec() }]);
+    if merged.added == 0 {
         return;
     }
-    let heading = if known.contains(format!("## {MEMORY}").as_str()) { String::new() } else { format!("\n\n## {MEMORY}") };
-    let text = format!("{}{heading}\n{}", present.trim_end(), new.join("\n"));
+    let text = merged.text.trim_end().to_string();
     match file {
         Some(i) => context[i] = context[i].redraft(|d| d.text = text.into()),
         None => context.push(Draft::text(BlockKind::Context, Role::User, text).build(MessageId(u32::MAX), vec![])),

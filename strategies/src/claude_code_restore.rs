@@ -9,6 +9,7 @@ use ctxbench_core::compaction::{file_path, recent_files, text_argument};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::{History, Part};
+use ctxbench_core::memory::{Scope, cut_index, front_matter};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use crate::claude_code_rules::{Restored, restorable};
@@ -112,7 +113,7 @@ fn origin_of(history: &History, text: &Arc<str>) -> Vec<Origin> {
 
 /// Memory files that are shown only once a file that they hold for was read: rules with `paths:`, and CLAUDE.md of a folder.
 #[derive(Default)]
-pub(crate) struct Scoped(Vec<(Vec<String>, Arc<Block>)>);
+pub(crate) struct Scoped(Vec<(Scope, Arc<Block>)>);
 
 impl Scoped {
     /// Takes the files with a scope out of the view at the beginning of a session.
@@ -136,7 +137,7 @@ impl Scoped {
             let blocks = s.context.blocks();
             let there = blocks.iter().any(|b| Arc::ptr_eq(b, file));
             let path_of = |b: &Arc<Block>| (b.kind == BlockKind::Call).then(|| file_path(&b.call.as_ref()?.name, &b.text)).flatten();
-            let touched = || blocks.iter().filter_map(path_of).any(|path| scope.iter().any(|g| matches(g, &path)));
+            let touched = || blocks.iter().filter_map(path_of).any(|path| scope.holds_somewhere(&path));
             if !there && touched() {
                 s.context.push(file.clone());
             }
@@ -144,40 +145,33 @@ impl Scoped {
     }
 }
 
-/// Patterns of the files that a memory file holds for, `None` = all. Its text begins with its path as a heading.
-fn scope(text: &str) -> Option<Vec<String>> {
+/// Cuts the index of the automatic memory where the product does (facts §1.5); what lies behind is not in the context.
+pub(crate) fn cut_indexes(s: &mut Engine) {
+    for block in &mut s.fixed.context {
+        let Some((path, body)) = block.text.strip_prefix("# ").and_then(|t| t.split_once('\n')) else { continue };
+        if path.trim().rsplit('/').next() != Some("MEMORY.md") {
+            continue;
+        }
+        let body = body.trim_start_matches('\n');
+        if let (shown, Some(lost)) = cut_index(body) {
+            let text = format!("# {path}\n\n{}\n[{} more lines of this file are not shown]", shown.trim_end(), lost.lines);
+            *block = block.redraft(|d| d.text = text.into());
+        }
+    }
+}
+
+/// The files that a memory file holds for, `None` = all. Its text begins with its path as a heading.
+fn scope(text: &str) -> Option<Scope> {
     let (path, body) = text.strip_prefix("# ")?.split_once('\n')?;
     let path = path.trim();
     if path.contains(".claude/rules/") {
-        let (front, _) = body.trim_start().strip_prefix("---")?.split_once("\n---")?;
-        let (_, after) = front.split_once("paths:")?;
-        let (first, rest) = after.split_once('\n').unwrap_or((after, ""));
-        let listed = rest.lines().map_while(|l| l.trim_start().strip_prefix("- "));
-        let inline = first.trim().trim_matches(['[', ']']).split(',');
-        let globs: Vec<String> =
-            inline.chain(listed).map(|g| g.trim().trim_matches(['"', '\'']).to_string()).filter(|g| !g.is_empty()).collect();
-        return (!globs.is_empty()).then_some(globs);
+        let (_, patterns) = front_matter(body.trim_start());
+        // A rule whose patterns cannot be understood holds for all files.
+        return Scope::new(patterns).ok().filter(|s| !s.patterns().is_empty());
     }
     let folder = path.strip_suffix("/CLAUDE.md")?;
     let nested = !folder.starts_with(['/', '~', '.']) && !folder.contains(':');
-    nested.then(|| vec![format!("{folder}/**")])
-}
-
-/// Whether a path matches a pattern: `*` stays within a folder, `**` does not. A path may stand below the root of the project.
-fn matches(glob: &str, path: &str) -> bool {
-    fn fits(g: &[u8], p: &[u8]) -> bool {
-        match (g, p) {
-            ([], []) => true,
-            ([b'*', b'*', b'/', rest @ ..], _) => fits(rest, p) || (0..p.len()).any(|i| p[i] == b'/' && fits(rest, &p[i + 1..])),
-            ([b'*', b'*', rest @ ..], _) => (0..=p.len()).any(|i| fits(rest, &p[i..])),
-            ([b'*', rest @ ..], _) => (0..=p.len()).take_while(|&i| i == 0 || p[i - 1] != b'/').any(|i| fits(rest, &p[i..])),
-            ([a, g @ ..], [b, p @ ..]) if a == b => fits(g, p),
-            _ => false,
-        }
-    }
-    let path = path.trim_start_matches("./");
-    let below = path.char_indices().filter(|(_, c)| *c == '/').map(|(i, _)| &path[i + 1..]);
-    std::iter::once(path).chain(below.filter(|_| path.starts_with('/'))).any(|p| fits(glob.as_bytes(), p.as_bytes()))
+    nested.then(|| Scope::new([format!("{}/**", folder.replace('[', "[[]"))]).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -186,20 +180,22 @@ mod tests {
 
     #[test]
     fn scopes_are_read_from_path_and_front_matter() {
-        assert_eq!(scope("# CLAUDE.md\n\nx"), None);
-        assert_eq!(scope("# /home/me/work/CLAUDE.md\n\nx"), None);
-        assert_eq!(scope("# src/api/CLAUDE.md\n\nx").as_deref(), Some(&["src/api/**".to_string()][..]));
-        assert_eq!(scope("# .claude/rules/all.md\n\nx"), None);
+        let patterns = |text: &str| scope(text).map(|s| s.patterns().to_vec());
+        assert_eq!(patterns("# CLAUDE.md\n\nx"), None);
+        assert_eq!(patterns("# /home/me/work/CLAUDE.md\n\nx"), None);
+        assert_eq!(patterns("# src/api/CLAUDE.md\n\nx").as_deref(), Some(&["src/api/**".to_string()][..]));
+        assert_eq!(patterns("# .claude/rules/all.md\n\nx"), None);
         let listed = "# .claude/rules/ts.md\n\n---\npaths:\n  - \"**/*.ts\"\n  - lib/*.js\n---\nx";
-        assert_eq!(scope(listed), Some(vec!["**/*.ts".into(), "lib/*.js".into()]));
-        assert_eq!(scope("# .claude/rules/ts.md\n\n---\npaths: src/**\n---\nx"), Some(vec!["src/**".into()]));
+        assert_eq!(patterns(listed), Some(vec!["**/*.ts".into(), "lib/*.js".into()]));
+        assert_eq!(patterns("# .claude/rules/ts.md\n\n---\npaths: src/**\n---\nx"), Some(vec!["src/**".into()]));
     }
 
     #[test]
-    fn patterns_stay_within_a_folder_unless_told() {
-        assert!(matches("src/api/**", "src/api/v1/a.rs") && !matches("src/api/**", "src/apix/a.rs"));
-        assert!(matches("lib/*.js", "lib/a.js") && !matches("lib/*.js", "lib/b/a.js"));
-        assert!(matches("**/*.ts", "a.ts") && matches("**/*.ts", "x/y/a.ts") && !matches("**/*.ts", "a.tsx"));
-        assert!(matches("src/*.rs", "/home/me/work/src/a.rs") && !matches("src/*.rs", "other/src/a.rs"));
+    fn a_scope_is_tried_on_paths_as_tools_name_them() {
+        let holds = |glob: &str, path: &str| Scope::new([glob]).unwrap().holds_somewhere(path);
+        assert!(holds("src/api/**", "./src/api/v1/a.rs") && !holds("src/api/**", "src/apix/a.rs"));
+        assert!(holds("**/*.ts", "a.ts") && holds("**/*.ts", "x/y/a.ts") && !holds("**/*.ts", "a.tsx"));
+        assert!(holds("src/*.rs", "/home/me/work/src/a.rs") && !holds("src/*.rs", "other/src/a.rs"));
+        assert!(scope("# app/[id]/CLAUDE.md\n\nx").unwrap().holds_somewhere("app/[id]/page.tsx"));
     }
 }

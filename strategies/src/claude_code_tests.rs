@@ -378,6 +378,19 @@ fn rules_for_some_paths_wait_for_such_a_file_and_are_lost_with_a_compaction() {
 }
 
 #[test]
+fn the_index_of_the_memory_is_shown_to_its_two_hundredth_line() {
+    let lines: String = (1..=203).map(|i| format!("- fact {i}\n")).collect();
+    let (index, other) = (format!("# memory/MEMORY.md\n\n{lines}"), format!("# CLAUDE.md\n\n{lines}"));
+    let script =
+        Script { actions: vec![user("m", "go")], replies: vec![says("a")], memory: vec![index.leak(), other.leak()], ..Script::default() };
+    let p = play("claude-code", 1.0, script);
+    let text = |start: &str| p.requests[0].blocks.iter().find(|b| b.text.starts_with(start)).unwrap().text.to_string();
+    let cut = text("# memory/MEMORY.md");
+    assert!(cut.contains("- fact 200\n[3 more lines") && !cut.contains("- fact 201"), "{cut}");
+    assert!(text("# CLAUDE.md").contains("- fact 203"));
+}
+
+#[test]
 fn messages_stay_behind_the_summary_if_told() {
     let last = |spec: &str| {
         let actions = vec![user("m", "first"), user("n", "second"), Action::Compact { instructions: None }, user("o", "third")];

@@ -15,7 +15,7 @@ pub struct Lost {
 }
 
 /// The part that is shown: whole lines within both limits; of a first line that is too long, whole characters.
-pub(super) fn cut(text: &str) -> (&str, Option<Lost>) {
+pub fn cut_index(text: &str) -> (&str, Option<Lost>) {
     let mut end = 0;
     for line in text.split_inclusive('\n').take(INDEX_LINES) {
         if end + line.len() > INDEX_BYTES {

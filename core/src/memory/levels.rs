@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::import::{MOST_DEPTH, imports, looks_like_a_path, target, tidy};
 use super::scope::front_matter;
-use super::{Level, MemoryFile, Note, Scope, index};
+use super::{Level, MemoryFile, Note, Scope, cut_index};
 
 /// The folders that are searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Claude {
                 }
             }
             Level::Auto => {
-                (shown, lost) = index::cut(shown);
+                (shown, lost) = cut_index(shown);
                 self.notes.extend(lost.map(|lost| Note::IndexCut { path: path.into(), lost }));
             }
             _ => {}

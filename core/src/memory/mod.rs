@@ -16,12 +16,12 @@ mod tests;
 
 use std::path::PathBuf;
 
-pub use index::{INDEX_BYTES, INDEX_LINES, Lost};
+pub use index::{INDEX_BYTES, INDEX_LINES, Lost, cut_index};
 pub use levels::{Claude, Places};
 pub use migrate::{Durable, Merged, merge};
 pub use note::Note;
 pub use opencode::{OpenCode, search};
-pub use scope::Scope;
+pub use scope::{Scope, front_matter};
 
 /// Where a memory file stands, the broadest first: what comes later is more specific and takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

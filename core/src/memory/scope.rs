@@ -52,7 +52,7 @@ impl Scope {
 }
 
 /// The text of a rule without its front matter, and the patterns under `paths:` in it, as a list, a row in brackets or one value.
-pub(super) fn front_matter(text: &str) -> (&str, Vec<String>) {
+pub fn front_matter(text: &str) -> (&str, Vec<String>) {
     let fence = |l: &str| l.trim_end() == "---";
     let mut lines = text.split_inclusive('\n');
     if !lines.next().is_some_and(fence) {
