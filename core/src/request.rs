@@ -322,7 +322,7 @@ pub struct Applied {
 /// A reply of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// The provider's id of it, where a later request may refer to it (Anthropic).
+    /// The provider's id of it. Read from the wire only where a later request may refer to it (Anthropic).
     pub id: Option<Arc<str>>,
     /// Contents in order.
     pub parts: Vec<ReplyPart>,

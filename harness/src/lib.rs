@@ -7,6 +7,7 @@ pub mod replay;
 pub mod run;
 #[cfg(test)]
 mod run_tests;
+pub mod serve;
 pub mod steering;
 pub mod summarise;
 pub mod validate;

@@ -32,6 +32,6 @@ pub use price::{Cost, cost, cost_of_reply, cost_with_read_share, iterations};
 pub use prompt::{Content, Item, Prompt, PromptThread, billed_tokens};
 pub use tools::tool_definitions;
 pub use wire::{
-    COUNT_TOKENS_PATH, Encoded, WireError, decode, decode_count_reply, decode_error, decode_reply, encode, encode_count,
+    COUNT_TOKENS_PATH, Encoded, WireError, decode, decode_count_reply, decode_error, decode_reply, encode, encode_compacted, encode_count,
     encode_count_reply, encode_error, encode_reply, overflow, refusal,
 };

@@ -8,7 +8,7 @@ use super::json::{self, field, list, number, opt, or_empty, raw, sane, string};
 use super::models::{Provider, find};
 use super::openai_chat::Message;
 use super::openai_responses::{Entry, contents, joined};
-use super::prompt::Content;
+use super::prompt::{Content, Item, Prompt};
 use super::wire::WireError;
 use crate::block::Role;
 use crate::request::{Reply, ReplyPart, StopReason, Usage};
@@ -65,7 +65,8 @@ pub(crate) fn encode_responses(reply: &Reply, model: &str) -> Vec<u8> {
         StopReason::Refusal => Some("content_filter"),
         _ => None,
     };
-    raw(o, "{\"id\":\"resp_ctxbench\",\"object\":\"response\",\"created_at\":0,\"model\":");
+    field(o, "{\"id\":", reply.id.as_deref().unwrap_or("resp_ctxbench"));
+    raw(o, ",\"object\":\"response\",\"created_at\":0,\"model\":");
     string(o, model);
     match reason {
         Some(r) => {
@@ -111,6 +112,39 @@ pub(crate) fn encode_responses(reply: &Reply, model: &str) -> Vec<u8> {
     out
 }
 
+/// Writes the answer of `/responses/compact`: the user's messages of the prompt, then the compaction that the reply holds. Compactions of
+/// the prompt are part of the new one.
+pub(crate) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024);
+    let o = &mut out;
+    field(o, "{\"id\":", reply.id.as_deref().unwrap_or("resp_ctxbench"));
+    raw(o, ",\"object\":\"response.compaction\",\"created_at\":0,\"output\":[");
+    let kept: Vec<&Item> =
+        prompt.items.iter().filter(|i| i.role == Role::User && matches!(i.content, Content::Text(_) | Content::Image { .. })).collect();
+    for group in kept.chunk_by(|a, b| a.message == b.message) {
+        raw(o, "{\"id\":\"msg_");
+        number(o, group[0].message as u64);
+        raw(o, "\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"user\",\"content\":[");
+        list(o, group, |o, item| match &item.content {
+            Content::Image { url, .. } => {
+                field(o, "{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":", url);
+                o.push(b'}');
+            }
+            _ => {
+                field(o, "{\"type\":\"input_text\",\"text\":", item.text());
+                o.push(b'}');
+            }
+        });
+        raw(o, "]},");
+    }
+    let summary = reply.compaction().map_or("", |s| s);
+    field(o, "{\"id\":\"cmp_0\",\"type\":\"compaction\",\"encrypted_content\":", summary);
+    raw(o, "}]");
+    usage(o, &told(reply), &RESPONSES, model);
+    o.push(b'}');
+    out
+}
+
 /// Writes a Chat reply: thinking, all texts as one with blank lines between, calls.
 pub(crate) fn encode_chat(reply: &Reply, model: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
@@ -122,7 +156,8 @@ pub(crate) fn encode_chat(reply: &Reply, model: &str) -> Vec<u8> {
         _ if reply.has_calls() => "tool_calls",
         _ => "stop",
     };
-    raw(o, "{\"id\":\"chatcmpl_ctxbench\",\"object\":\"chat.completion\",\"created\":0,\"model\":");
+    field(o, "{\"id\":", reply.id.as_deref().unwrap_or("chatcmpl_ctxbench"));
+    raw(o, ",\"object\":\"chat.completion\",\"created\":0,\"model\":");
     string(o, model);
     field(o, ",\"choices\":[{\"index\":0,\"finish_reason\":", finish);
     raw(o, ",\"message\":{\"role\":\"assistant\",\"content\":");

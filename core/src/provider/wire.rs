@@ -114,6 +114,11 @@ pub fn encode_reply(wire: Wire, reply: &Reply, model: &str) -> Vec<u8> {
     }
 }
 
+/// Encodes the answer of OpenAI's `/responses/compact` to a prompt, from the reply that holds the compaction.
+pub fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &str) -> Vec<u8> {
+    super::openai_reply::encode_compacted(prompt, reply, model)
+}
+
 /// Decodes a reply body; its latency is 0.
 pub fn decode_reply(wire: Wire, body: &[u8]) -> Result<Reply, WireError> {
     match wire {

@@ -8,6 +8,7 @@ mod import;
 mod list;
 mod report;
 mod run;
+mod serve;
 mod summarizer;
 mod validate;
 
@@ -50,6 +51,8 @@ enum Command {
     Conform(conform::Args),
     /// Our cache model and token counts against the provider's counters in a recording
     Validate(validate::Args),
+    /// The mock model server on loopback, for any client
+    Serve(serve::Args),
     /// Where a fact was lost, with the text before and after
     Explain(explain::Args),
     /// Differences between two results
@@ -92,6 +95,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Compact(a)) => compact::compact(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
+        Some(Command::Serve(a)) => serve::serve(a),
         Some(Command::Explain(a)) => explain::explain(&a),
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),

@@ -3,6 +3,7 @@
 mod direct;
 mod edits;
 mod http;
+mod pairs;
 mod provider;
 mod rules;
 #[cfg(test)]
@@ -15,7 +16,7 @@ use ctxbench_core::session::Millis;
 
 pub use direct::DirectDoor;
 pub use http::HttpDoor;
-pub use provider::{ProviderModel, ProviderOptions};
+pub use provider::{Live, ProviderModel, ProviderOptions};
 
 /// What the server shall answer a request with.
 #[derive(Clone, Debug)]

@@ -6,14 +6,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::fact::Fact;
-use ctxbench_core::provider::{self, CacheUse, Content, Item, Model, Prompt, PromptCache, Wire, billed_tokens};
+use ctxbench_core::provider::{self, CacheUse, Content, Item, Latency, Model, Prompt, PromptCache, Wire, billed_tokens};
 use ctxbench_core::request::{Applied, ModelError, Reply, ReplyPart, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 
 use super::Plan;
 use super::edits::apply;
-use super::rules;
 use super::threads::Threads;
+use super::{pairs, rules};
 use crate::summarise::{Job, Summariser, SummaryDesk, Written, summarise};
 
 /// What a provider is set up with.
@@ -45,6 +45,27 @@ pub struct ProviderModel {
     expired: u64,
     /// Compactions made on demand, by the hash of their content: the signature by which the provider knows its own block.
     signed: HashSet<u64>,
+    live: Option<Live>,
+}
+
+/// How a provider is met by a client of its own: its replies begin at once, and it refuses broken conversations. In a run these are
+/// measured instead.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Live {
+    /// Window of every model in tokens, instead of its own.
+    pub window: Option<u64>,
+}
+
+impl Live {
+    /// A model as a client meets it.
+    pub fn model(&self, model: &Model) -> Model {
+        let mut m = Model { latency: Latency { a_ms: 0.0, b_ms: 0.0, c_ms: 0.0, d_ms: 0.0 }, ..model.clone() };
+        if let Some(window) = self.window {
+            m.window = window;
+            m.input_limit = None;
+        }
+        m
+    }
 }
 
 /// Most tokens of a summary made by the provider; assumed.
@@ -53,7 +74,13 @@ const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
-        ProviderModel { options, caches: HashMap::new(), replies: 0, threads: Threads::default(), expired: 0, signed: HashSet::new() }
+        let (caches, signed) = (HashMap::new(), HashSet::new());
+        ProviderModel { options, caches, replies: 0, threads: Threads::default(), expired: 0, signed, live: None }
+    }
+
+    /// A fresh account for clients.
+    pub fn live(options: ProviderOptions, live: Live) -> Self {
+        ProviderModel { live: Some(live), ..ProviderModel::new(options) }
     }
 
     /// The wire format of the run's model.
@@ -62,6 +89,14 @@ impl ProviderModel {
     }
 
     fn model(&self, name: &str) -> Arc<Model> {
+        let model = self.known(name);
+        match &self.live {
+            Some(live) => Arc::new(live.model(&model)),
+            None => model,
+        }
+    }
+
+    fn known(&self, name: &str) -> Arc<Model> {
         if *self.options.model.name == *name {
             return self.options.model.clone();
         }
@@ -101,6 +136,9 @@ impl ProviderModel {
 
     fn answer_whole(&mut self, prompt: Prompt, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
         let model = self.model(&prompt.model);
+        if self.live.is_some() {
+            pairs::check(self.wire(), &prompt)?;
+        }
         if self.wire() == Wire::AnthropicMessages {
             rules::check(&prompt, &self.signed, self.options.scale)?;
         }

@@ -1,0 +1,102 @@
+//! `ctxbench serve`: the mock model server on loopback, for any client.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use ctxbench_harness::serve::{Family, FaultPlan, Options, Script, Server};
+
+#[derive(clap::Args)]
+#[command(after_help = "The first line on standard output is `listening on http://127.0.0.1:PORT`.\n\
+    Keys are taken and not looked at. A request's header `x-ctxbench-fault` asks for a fault of that request; see docs/serve.md.")]
+pub(crate) struct Args {
+    /// Whose API to serve [default: both]
+    #[arg(long)]
+    provider: Option<Provider>,
+    /// Port on 127.0.0.1; 0 = any free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Session, recording or scenario whose replies are given; without it replies say what arrived
+    #[arg(long)]
+    script: Option<String>,
+    /// Context window of every model in tokens, instead of its own
+    #[arg(long, value_parser = super::run::tokens)]
+    window: Option<u64>,
+    /// Append a JSON line per request to this file
+    #[arg(long)]
+    log: Option<PathBuf>,
+    /// What goes wrong with a request, by its number: `3:500`, `2-4:429;retry-after=1`, `5:cut=3`, `6:slow=2000`, `7:overflow`
+    #[arg(long, value_name = "N:FAULT")]
+    fault: Vec<FaultPlan>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Provider {
+    Anthropic,
+    Openai,
+}
+
+pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
+    let log = match &args.log {
+        None => None,
+        Some(path) => {
+            let file = File::options().create(true).append(true).open(path).with_context(|| format!("--log {}", path.display()))?;
+            Some(Box::new(file) as Box<dyn Write + Send>)
+        }
+    };
+    let options = Options {
+        family: args.provider.map(|p| match p {
+            Provider::Anthropic => Family::Anthropic,
+            Provider::Openai => Family::Openai,
+        }),
+        port: args.port,
+        script: args.script.as_deref().map(script).transpose()?,
+        faults: args.fault,
+        window: args.window,
+        log,
+        ..Options::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let server = Server::bind(options).await.with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
+        super::print(&format!("listening on http://{}", server.address()));
+        std::io::stdout().flush()?;
+        server.run(asked_to_stop()).await.context("the server ended")
+    })
+}
+
+fn script(name: &str) -> anyhow::Result<Script> {
+    let mut loaded = super::load(name)?;
+    if loaded.len() != 1 {
+        bail!("--script takes one session, and {} are in {name}", loaded.len());
+    }
+    let script = Script::of(&loaded.remove(0).session);
+    if script.is_empty() {
+        bail!("--script {name}: the session has no replies");
+    }
+    Ok(script)
+}
+
+/// Ctrl-C, or what a process manager sends.
+async fn asked_to_stop() {
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    let terminate = async {
+        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
+            Ok(mut s) => drop(s.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<()>();
+    tokio::select! {
+        () = interrupt => {}
+        () = terminate => {}
+    }
+}

@@ -1,0 +1,162 @@
+//! What goes wrong on purpose: refusals, delays, streams that break off. Asked for by a header of a request or by its number.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// What goes wrong with one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fault {
+    /// HTTP status of a refusal.
+    pub status: Option<u16>,
+    /// Value of its `retry-after` header, seconds.
+    pub retry_after: Option<u64>,
+    /// Refuse as if the prompt were larger than the window.
+    pub overflow: bool,
+    /// Wait before the answer begins, ms.
+    pub slow_ms: u64,
+    /// Wait between two events of a stream, ms.
+    pub pace_ms: u64,
+    /// Break the connection after so many events of a stream; of a whole reply, in the middle of the body.
+    pub cut: Option<usize>,
+    /// How often it happens, counted by the words of the fault; `None` = each time. `id=WORD` makes the same fault another one.
+    pub times: Option<u64>,
+}
+
+/// A fault that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "fault `{spec}`: {why}; expected parts of 400..599, overflow, retry-after=S, slow=MS, pace=MS, cut=EVENTS, times=N, id=WORD, joined by `;`"
+)]
+pub struct BadFault {
+    spec: String,
+    why: String,
+}
+
+/// Longest delay that a fault may ask for, ms: longer than any client waits by default.
+const LONGEST_MS: u64 = 3_600_000;
+
+impl FromStr for Fault {
+    type Err = BadFault;
+
+    fn from_str(spec: &str) -> Result<Self, Self::Err> {
+        let bad = |why: String| BadFault { spec: spec.to_string(), why };
+        let mut f = Fault::default();
+        for part in spec.split(';').map(str::trim).filter(|p| !p.is_empty()) {
+            let (name, value) = part.split_once('=').map_or((part, None), |(n, v)| (n.trim(), Some(v.trim())));
+            let number = || value.and_then(|v| v.parse::<u64>().ok()).ok_or_else(|| bad(format!("`{name}` needs a whole number")));
+            match name {
+                "overflow" => f.overflow = true,
+                "retry-after" => f.retry_after = Some(number()?),
+                "slow" => f.slow_ms = number()?.min(LONGEST_MS),
+                "pace" => f.pace_ms = number()?.min(LONGEST_MS),
+                "cut" => f.cut = Some(number()?.try_into().unwrap_or(usize::MAX)),
+                "times" => f.times = Some(number()?),
+                "id" if value.is_some_and(|v| !v.is_empty()) => {}
+                status => match status.parse() {
+                    Ok(s @ 400..=599) => f.status = Some(s),
+                    _ => return Err(bad(format!("`{part}` is none"))),
+                },
+            }
+        }
+        if f == Fault::default() {
+            return Err(bad("nothing is asked for".into()));
+        }
+        Ok(f)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |name: &str, n: Option<u64>| n.map(|n| format!("{name}={n}"));
+        let some = |n: u64| Some(n).filter(|n| *n > 0);
+        let parts = [
+            self.status.map(|s| s.to_string()),
+            self.overflow.then(|| "overflow".to_string()),
+            number("retry-after", self.retry_after),
+            number("slow", some(self.slow_ms)),
+            number("pace", some(self.pace_ms)),
+            number("cut", self.cut.map(|c| c as u64)),
+            number("times", self.times),
+        ];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(";"))
+    }
+}
+
+/// A fault of certain requests, such as `3:500` or `2-4:429;retry-after=1`. Requests for replies are counted, from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultPlan {
+    from: u64,
+    to: u64,
+    fault: Fault,
+}
+
+impl FromStr for FaultPlan {
+    type Err = BadFault;
+
+    fn from_str(spec: &str) -> Result<Self, Self::Err> {
+        let bad =
+            || BadFault { spec: spec.to_string(), why: "it begins with a request's number and `:`, such as `3:500` or `2-4:500`".into() };
+        let (at, fault) = spec.split_once(':').ok_or_else(bad)?;
+        let (from, to) = at.split_once('-').unwrap_or((at, at));
+        let number = |n: &str| n.trim().parse::<u64>().ok().filter(|n| *n > 0);
+        let (from, to) = number(from).zip(number(to)).filter(|(a, b)| a <= b).ok_or_else(bad)?;
+        Ok(FaultPlan { from, to, fault: fault.parse()? })
+    }
+}
+
+/// Counts requests and faults.
+#[derive(Default)]
+pub(super) struct Faults {
+    plans: Vec<FaultPlan>,
+    requests: u64,
+    happened: HashMap<String, u64>,
+}
+
+impl Faults {
+    pub(super) fn new(plans: Vec<FaultPlan>) -> Self {
+        Faults { plans, ..Faults::default() }
+    }
+
+    /// The fault of the next request for a reply. A header comes before a plan; `times` counts headers of the same words.
+    pub(super) fn next(&mut self, header: Option<&str>) -> Result<Option<Fault>, BadFault> {
+        self.requests += 1;
+        let Some(words) = header else {
+            return Ok(self.plans.iter().find(|p| (p.from..=p.to).contains(&self.requests)).map(|p| p.fault.clone()));
+        };
+        let fault: Fault = words.parse()?;
+        let Some(most) = fault.times else { return Ok(Some(fault)) };
+        let n = self.happened.entry(words.to_string()).or_default();
+        *n += 1;
+        Ok(Some(fault).filter(|_| *n <= most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_read_from_its_words() {
+        let f: Fault = "429; retry-after=2;times=1".parse().unwrap();
+        assert_eq!((f.status, f.retry_after, f.times), (Some(429), Some(2), Some(1)));
+        assert_eq!(f.to_string(), "429;retry-after=2;times=1");
+        let f: Fault = "slow=5;pace=1;cut=3".parse().unwrap();
+        assert_eq!((f.slow_ms, f.pace_ms, f.cut, f.status), (5, 1, Some(3), None));
+        for bad in ["", "nonsense", "200", "cut", "cut=x", "cut=-1", "retry-after=soon", "429,retry-after=1"] {
+            assert!(bad.parse::<Fault>().is_err(), "{bad}");
+        }
+        for bad in ["500", "0:500", "x:500", "3-2:500", "1:", "1-2-3:500"] {
+            assert!(bad.parse::<FaultPlan>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn plans_go_by_number_and_headers_by_their_words() {
+        let mut f = Faults::new(vec!["2-3:500".parse().unwrap()]);
+        let mut status = |header| f.next(header).unwrap().and_then(|f| f.status);
+        assert_eq!([status(None), status(None), status(None), status(None)], [None, Some(500), Some(500), None]);
+        let once = Some("429;times=1");
+        assert_eq!([status(once), status(once), status(Some("429;times=1;"))], [Some(429), None, Some(429)]);
+    }
+}

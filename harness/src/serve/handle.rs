@@ -1,0 +1,205 @@
+//! From an HTTP request to an HTTP response. Whatever comes in, an answer in the provider's shape goes out.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Response, StatusCode, header};
+use ctxbench_core::block::Role;
+use ctxbench_core::provider::{self, Content, Item, Model, Prompt, Wire};
+use ctxbench_core::request::{ErrorKind, ModelError, Reply};
+use http_body_util::BodyExt;
+
+use super::asked::{self, Asked};
+use super::desk::{self, Desk};
+use super::errors;
+use super::faults::{Fault, Faults};
+use super::log::{Line, Log};
+use super::route::{Family, NoRoute, Route, route, speaker};
+use super::{Clock, models, sse, stream};
+
+/// The request header that asks for a fault.
+pub const FAULT_HEADER: &str = "x-ctxbench-fault";
+
+/// What all requests share.
+pub(super) struct Shared {
+    pub(super) family: Option<Family>,
+    pub(super) body_limit: usize,
+    pub(super) clock: Clock,
+    pub(super) desk: Mutex<Desk>,
+    pub(super) faults: Mutex<Faults>,
+    pub(super) log: Log,
+}
+
+/// An answer that is ready to go.
+struct Answer {
+    status: u16,
+    retry_after: Option<u64>,
+    kind: &'static str,
+    body: Body,
+}
+
+fn json(body: impl Into<Body>) -> Answer {
+    Answer { status: 200, retry_after: None, kind: "application/json", body: body.into() }
+}
+
+/// What a refusal needs beside its words.
+struct Refused {
+    error: ModelError,
+    retry_after: Option<u64>,
+}
+
+impl From<ModelError> for Refused {
+    fn from(error: ModelError) -> Self {
+        Refused { error, retry_after: None }
+    }
+}
+
+/// Nothing panics while it holds a lock; should it happen all the same, what it left is still sound enough to answer with.
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Answers a request and notes it.
+pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+    let begin = (shared.clock)();
+    let path = request.uri().path().to_string();
+    let anthropic = request.headers().contains_key("anthropic-version");
+    let wire = match route(None, request.method().as_str(), &path, anthropic) {
+        Ok(Route::Reply(wire)) => wire,
+        _ => speaker(&path, anthropic).wire(),
+    };
+    let mut line = Line { method: request.method().to_string(), path: path.clone(), at_ms: begin, status: "ok".into(), ..Line::default() };
+    let answer = match answer(&shared, request, &path, anthropic, &mut line).await {
+        Ok(answer) => answer,
+        Err(Refused { error, retry_after }) => {
+            line.status = word(error.kind).into();
+            let (status, body) = provider::encode_error(wire, &error);
+            line.error = Some(error.message);
+            Answer { status, retry_after, ..json(body) }
+        }
+    };
+    line.http = answer.status;
+    line.latency_ms = (shared.clock)().saturating_sub(begin);
+    let number = shared.log.write(line);
+    let id = if wire == Wire::AnthropicMessages { "request-id" } else { "x-request-id" };
+    let mut response = Response::builder()
+        .status(StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
+        .header(header::CONTENT_TYPE, answer.kind)
+        .header(header::CACHE_CONTROL, "no-store")
+        .header(id, format!("req_{number:06}"));
+    if let Some(seconds) = answer.retry_after {
+        response = response.header(header::RETRY_AFTER, seconds);
+    }
+    response.body(answer.body).unwrap_or_else(|_| Response::new(Body::empty()))
+}
+
+fn word(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Overflow => "overflow",
+        ErrorKind::RateLimited => "rate_limited",
+        ErrorKind::Invalid => "invalid",
+        ErrorKind::Server => "server",
+        ErrorKind::Stream => "stream",
+        ErrorKind::Ended => "ended",
+    }
+}
+
+async fn answer(shared: &Shared, request: Request, path: &str, anthropic: bool, line: &mut Line) -> Result<Answer, Refused> {
+    let method = request.method().to_string();
+    let family = speaker(path, anthropic);
+    let (wire, compact) = match route(shared.family, &method, path, anthropic) {
+        Ok(Route::Models) => return Ok(json(models::list(family).to_string())),
+        Ok(Route::Model(name)) => {
+            let found = models::one(family, name).ok_or_else(|| errors::no_model(family.wire(), name))?;
+            return Ok(json(found.to_string()));
+        }
+        Ok(Route::Count) => return count(shared, request, line).await,
+        Ok(Route::Reply(wire)) => (wire, false),
+        Ok(Route::Compact) => (Wire::OpenaiResponses, true),
+        Err(NoRoute::Path) => return Err(errors::refusal(family.wire(), 404, format!("there is no {method} {path} here")).into()),
+        Err(NoRoute::Method(m)) => return Err(errors::refusal(family.wire(), 405, format!("{path} takes {m}, not {method}")).into()),
+    };
+    let fault = asked_fault(shared, request.headers(), line)?;
+    let body = read(request.into_body(), wire, shared.body_limit).await?;
+    if fault.slow_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(fault.slow_ms)).await;
+    }
+    if let Some(status) = fault.status {
+        let error = errors::refusal(wire, status, "refused on purpose".into());
+        return Err(Refused { error, retry_after: fault.retry_after });
+    }
+    let (mut prompt, asked, model) = understood(shared, wire, &body, line)?;
+    asked::check(wire, &prompt, model.max_output)?;
+    if fault.overflow {
+        return Err(desk::overflow(wire, &prompt, &model).into());
+    }
+    let kept = compact.then(|| prompt.clone());
+    if compact {
+        prompt.items.push(Item::new(Role::User, Content::CompactionTrigger("".into()), usize::MAX, None));
+    }
+    let reply = lock(&shared.desk).answer(wire, prompt, asked, model.max_output, (shared.clock)())?;
+    line.usage(&reply.billed);
+    line.cost_usd = provider::cost_of_reply(&model, &reply).total();
+    let whole = match &kept {
+        Some(before) => provider::encode_compacted(before, &reply, &model.name),
+        None => provider::encode_reply(wire, &reply, &model.name),
+    };
+    line.stream = asked.stream && !compact;
+    if line.stream {
+        let events = stream::events(wire, &whole, asked.usage).map_err(|e| broken(&reply, &e))?;
+        let pause = Duration::from_millis(fault.pace_ms);
+        return Ok(Answer { kind: "text/event-stream; charset=utf-8", ..json(sse::events(events, pause, fault.cut)) });
+    }
+    Ok(if fault.cut.is_some() { json(sse::half(whole)) } else { json(whole) })
+}
+
+/// Our own reply cannot be read again: a fault of this program, told as the provider's.
+fn broken(reply: &Reply, e: &serde_json::Error) -> ModelError {
+    let message = format!("a reply of {} parts cannot be streamed: {e}", reply.parts.len());
+    ModelError { kind: ErrorKind::Server, status: 500, code: None, message }
+}
+
+async fn count(shared: &Shared, request: Request, line: &mut Line) -> Result<Answer, Refused> {
+    let wire = Wire::AnthropicMessages;
+    let body = read(request.into_body(), wire, shared.body_limit).await?;
+    let (prompt, ..) = understood(shared, wire, &body, line)?;
+    let (tokens, original) = lock(&shared.desk).count(&prompt);
+    Ok(json(provider::encode_count_reply(tokens, original)))
+}
+
+fn asked_fault(shared: &Shared, headers: &HeaderMap, line: &mut Line) -> Result<Fault, ModelError> {
+    let header = headers.get(FAULT_HEADER).map(|v| String::from_utf8_lossy(v.as_bytes()));
+    let fault = lock(&shared.faults).next(header.as_deref()).map_err(|e| errors::invalid(format!("{FAULT_HEADER}: {e}")))?;
+    line.fault = fault.as_ref().map(ToString::to_string);
+    Ok(fault.unwrap_or_default())
+}
+
+/// Reads a body as the prompt of a model that exists, under the name of the catalogue.
+fn understood(shared: &Shared, wire: Wire, body: &[u8], line: &mut Line) -> Result<(Prompt, Asked, Model), ModelError> {
+    let mut prompt = provider::decode(wire, body).map_err(|e| errors::invalid(e.to_string()))?;
+    line.prompt(&prompt);
+    let asked = asked::asked(wire, body)?;
+    let model = lock(&shared.desk).model(wire, &prompt.model)?;
+    prompt.model = model.name.clone();
+    Ok((prompt, asked, model))
+}
+
+/// Reads a body. What is too large is read to its end all the same, up to eight times the limit, since most clients do not listen
+/// before they have sent everything.
+async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, ModelError> {
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let (mut bytes, mut seen) = (Vec::with_capacity(expected.min(limit)), 0usize);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|e| errors::invalid(format!("the request body broke off: {e}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        seen = seen.saturating_add(data.len());
+        if seen <= limit {
+            bytes.extend_from_slice(&data);
+        } else if seen > limit.saturating_mul(8) {
+            break;
+        }
+    }
+    if seen > limit { Err(errors::too_large(wire, limit)) } else { Ok(bytes) }
+}

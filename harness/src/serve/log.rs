@@ -1,0 +1,141 @@
+//! The request log: a JSON line per request, with the fields of the trace where they mean the same. Headers are never written, so no key is.
+
+use std::io::Write;
+use std::sync::Mutex;
+
+use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::provider::{Content, Item, Prompt};
+use ctxbench_core::request::Usage;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// Texts shorter than this stand in the log themselves, as in traces, bytes.
+const SHORT: usize = 200;
+
+/// What is known of a request so far.
+#[derive(Default, Serialize)]
+pub(super) struct Line {
+    pub(super) seq: u64,
+    pub(super) method: String,
+    pub(super) path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<String>,
+    /// The reply comes as events.
+    pub(super) stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) items: Vec<Shown>,
+    pub(super) tools: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_tokens: Option<u64>,
+    pub(super) input_tokens: u64,
+    pub(super) cache_read: u64,
+    pub(super) cache_write: u64,
+    pub(super) output_tokens: u64,
+    pub(super) cost_usd: f64,
+    pub(super) at_ms: u64,
+    pub(super) latency_ms: u64,
+    /// HTTP status.
+    pub(super) http: u16,
+    /// `ok`, or what kind of failure.
+    pub(super) status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    /// The fault that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fault: Option<String>,
+}
+
+/// A piece of a prompt.
+#[derive(Serialize)]
+pub(super) struct Shown {
+    kind: BlockKind,
+    role: Role,
+    bytes: usize,
+    tokens: u64,
+    sha256: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cache: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+impl Line {
+    /// Notes what a prompt shows.
+    pub(super) fn prompt(&mut self, prompt: &Prompt) {
+        self.model = Some(prompt.model.to_string());
+        self.tools = prompt.tools.is_some();
+        self.max_tokens = prompt.max_tokens;
+        self.items = prompt.items.iter().map(shown).collect();
+    }
+
+    /// Notes what was billed; input as in traces: all of the prompt.
+    pub(super) fn usage(&mut self, billed: &Usage) {
+        self.input_tokens = billed.prompt();
+        self.cache_read = billed.cache_read;
+        self.cache_write = billed.cache_write + billed.cache_write_1h;
+        self.output_tokens = billed.output;
+    }
+}
+
+fn shown(item: &Item) -> Shown {
+    let (kind, id, name) = match &item.content {
+        Content::Text(_) => match item.role {
+            Role::Instructions | Role::System => (BlockKind::Base, None, None),
+            Role::Developer => (BlockKind::Context, None, None),
+            Role::Assistant => (BlockKind::Assistant, None, None),
+            Role::User | Role::Tool => (BlockKind::User, None, None),
+        },
+        Content::Reasoning { .. } => (BlockKind::Reasoning, None, None),
+        Content::Call { id, name, .. } => (BlockKind::Call, Some(id), Some(name)),
+        Content::Output { id, .. } => (BlockKind::Output, Some(id), None),
+        Content::Image { .. } => (BlockKind::Image, None, None),
+        Content::Compaction { .. } => (BlockKind::Compaction, None, None),
+        Content::CompactionTrigger(_) => (BlockKind::CompactionTrigger, None, None),
+    };
+    let text = item.text();
+    Shown {
+        kind,
+        role: item.role,
+        bytes: text.len(),
+        tokens: item.tokens(),
+        sha256: Sha256::digest(text.as_bytes()).iter().map(|x| format!("{x:02x}")).collect(),
+        id: id.map(|s| s.to_string()),
+        name: name.map(|s| s.to_string()),
+        cache: item.cache.is_some(),
+        text: (text.len() < SHORT).then(|| text.to_string()),
+    }
+}
+
+/// Where lines go.
+pub(super) struct Log(Mutex<State>);
+
+struct State {
+    to: Option<Box<dyn Write + Send>>,
+    lines: u64,
+}
+
+impl Log {
+    pub(super) fn new(to: Option<Box<dyn Write + Send>>) -> Self {
+        Log(Mutex::new(State { to, lines: 0 }))
+    }
+
+    /// Numbers a line, from 1, and writes it at once, so that a reader sees it while the server runs. When that fails it is said once
+    /// and logging ends.
+    pub(super) fn write(&self, mut line: Line) -> u64 {
+        let Ok(mut state) = self.0.lock() else { return 0 };
+        state.lines += 1;
+        line.seq = state.lines;
+        if let Some(out) = state.to.as_mut() {
+            let text = serde_json::to_string(&line).expect("plain data always serialises") + "\n";
+            if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                eprintln!("the request log cannot be written any more: {e}");
+                state.to = None;
+            }
+        }
+        line.seq
+    }
+}

@@ -1,0 +1,137 @@
+//! The mock model server for any client: the provider model of [`crate::mock`] on loopback, streaming, under a real clock.
+//!
+//! A request's way: [`route`] tells what is asked for, [`faults`] whether something goes wrong on purpose, `provider::decode` reads the
+//! body, [`asked`] what the body says beside the prompt, [`desk`] lets [`script`] or [`echo`] decide what the model says and the provider
+//! model what it costs, `provider::encode_reply` writes the reply, and [`stream`] turns those bytes into events where the client
+//! wants them. There is no second way to write a reply: a stream is the whole reply, cut up.
+
+mod asked;
+mod desk;
+mod echo;
+mod errors;
+mod faults;
+mod handle;
+mod limit;
+mod log;
+mod models;
+mod route;
+mod script;
+mod sse;
+mod stream;
+
+use std::future::{Future, IntoFuture};
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::serve::ListenerExt;
+use ctxbench_core::session::Millis;
+use tokio::net::TcpListener;
+
+pub use faults::{BadFault, Fault, FaultPlan};
+pub use handle::FAULT_HEADER;
+pub use route::Family;
+pub use script::Script;
+
+/// Largest request body, bytes: Anthropic's limit (facts/claude-code-and-apis.md §2.5); for OpenAI assumed.
+pub const BODY_LIMIT: usize = 32 << 20;
+
+/// How long open replies may take to end once the server is told to stop.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Time in ms since some start; cache lifetimes are judged by it. Injected, so that tests can let an hour pass.
+pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
+
+/// The real clock, from now on.
+pub fn wall_clock() -> Clock {
+    let start = Instant::now();
+    Arc::new(move || start.elapsed().as_millis().try_into().unwrap_or(Millis::MAX))
+}
+
+/// What a server is set up with.
+pub struct Options {
+    /// Whose routes are served; `None` = both.
+    pub family: Option<Family>,
+    /// Port on loopback; 0 = any free one.
+    pub port: u16,
+    /// Where replies come from; `None` = they say what arrived.
+    pub script: Option<Script>,
+    /// What goes wrong, by the number of the request.
+    pub faults: Vec<FaultPlan>,
+    /// Window of every model in tokens, instead of its own.
+    pub window: Option<u64>,
+    /// Largest request body, bytes.
+    pub body_limit: usize,
+    /// Where a line per request is written.
+    pub log: Option<Box<dyn Write + Send>>,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            family: None,
+            port: 0,
+            script: None,
+            faults: Vec::new(),
+            window: None,
+            body_limit: BODY_LIMIT,
+            log: None,
+            clock: wall_clock(),
+        }
+    }
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    shared: Arc<handle::Shared>,
+}
+
+impl Server {
+    /// Listens on loopback. Requests wait until [`Server::run`].
+    pub async fn bind(options: Options) -> std::io::Result<Server> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
+        let address = listener.local_addr()?;
+        let shared = handle::Shared {
+            family: options.family,
+            body_limit: options.body_limit,
+            clock: options.clock,
+            desk: Mutex::new(desk::Desk::new(options.script, options.window)),
+            faults: Mutex::new(faults::Faults::new(options.faults)),
+            log: log::Log::new(options.log),
+        };
+        Ok(Server { listener, address, shared: Arc::new(shared) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until `until` is ready; replies under way may end within two seconds.
+    pub async fn run(self, until: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
+        let app = Router::new().fallback(handle::handle).with_state(self.shared);
+        // Events are small; without this they would wait for each other.
+        let listener = self.listener.tap_io(|io| drop(io.set_nodelay(true)));
+        let (told, stopping) = tokio::sync::oneshot::channel();
+        let until = async move {
+            until.await;
+            let _ = told.send(());
+        };
+        let late = async {
+            match stopping.await {
+                Ok(()) => tokio::time::sleep(GRACE).await,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            ended = axum::serve(listener, app).with_graceful_shutdown(until).into_future() => ended,
+            () = late => Ok(()),
+        }
+    }
+}
