@@ -28,11 +28,8 @@ struct Call<'a> {
 
 pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
     let whole: Whole<'_> = serde_json::from_slice(whole)?;
-    // Iterations are told at the end, like the output.
-    let mut begin = with(&whole.usage, "output_tokens", 0.into());
-    if let Some(fields) = begin.as_object_mut() {
-        fields.remove("iterations");
-    }
+    // Iterations are told at the end, like the output; how long a cache write lives, at the beginning.
+    let begin = without(&with(&whole.usage, "output_tokens", 0.into()), "iterations");
     let message = json!({
         "id": whole.id, "type": "message", "role": "assistant", "model": whole.model, "content": [],
         "stop_reason": null, "stop_sequence": null, "usage": begin,
@@ -45,7 +42,7 @@ pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
     let mut end = json!({
         "type": "message_delta",
         "delta": {"stop_reason": whole.stop_reason, "stop_sequence": whole.stop_sequence},
-        "usage": whole.usage,
+        "usage": without(&whole.usage, "cache_creation"),
     });
     if let Some(edits) = whole.context_management {
         end["context_management"] = edits;
@@ -53,6 +50,14 @@ pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
     out.push(event("message_delta", &end));
     out.push(event("message_stop", &json!({"type": "message_stop"})));
     Ok(out)
+}
+
+fn without(of: &Value, key: &str) -> Value {
+    let mut of = of.clone();
+    if let Some(fields) = of.as_object_mut() {
+        fields.remove(key);
+    }
+    of
 }
 
 fn block(out: &mut Vec<Event>, index: usize, raw: &RawValue) -> serde_json::Result<()> {
