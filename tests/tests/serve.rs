@@ -1,113 +1,20 @@
 //! The model server through a client of its own: every route, whole and streamed, under a clock that the test moves.
 
-use std::io::Write;
-use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+mod serving;
+
+use std::sync::atomic::Ordering;
 
 use ctxbench_core::provider::{Wire, decode_error, decode_reply};
 use ctxbench_core::request::{ErrorKind, ReplyPart, StopReason};
 use ctxbench_core::session::{AssistantEntry, Entry, Session, SessionCall, ToolEntry, UserEntry};
-use ctxbench_harness::serve::{FAULT_HEADER, Family, Options, Script, Server};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use ctxbench_harness::serve::{FAULT_HEADER, Family, Options, Script};
 use serde_json::{Value, json};
+use serving::{Here, assembled};
 
 const MESSAGES: &str = "/v1/messages";
 const RESPONSES: &str = "/v1/responses";
 const CHAT: &str = "/v1/chat/completions";
 const ROUTES: [(Wire, &str); 3] = [(Wire::AnthropicMessages, MESSAGES), (Wire::OpenaiResponses, RESPONSES), (Wire::OpenaiChat, CHAT)];
-
-struct Answer {
-    status: u16,
-    headers: hyper::HeaderMap,
-    body: Vec<u8>,
-    /// The connection broke before the body's end.
-    broken: bool,
-}
-
-impl Answer {
-    fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
-    }
-
-    /// Names and data of the events.
-    fn events(&self) -> Vec<(String, String)> {
-        let text = std::str::from_utf8(&self.body).unwrap();
-        let field = |event: &str, name: &str| event.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("").to_string();
-        text.split_terminator("\n\n").map(|e| (field(e, "event: "), field(e, "data: "))).collect()
-    }
-}
-
-struct Here {
-    address: SocketAddr,
-    now: Arc<AtomicU64>,
-    log: Arc<Mutex<Vec<u8>>>,
-    stop: Option<tokio::sync::oneshot::Sender<()>>,
-    running: tokio::task::JoinHandle<std::io::Result<()>>,
-}
-
-#[derive(Clone)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Here {
-    async fn new(options: Options) -> Here {
-        let (now, log) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
-        let clock = now.clone();
-        let clock = Arc::new(move || clock.load(Ordering::SeqCst));
-        let server = Server::bind(Options { clock, log: Some(Box::new(Shared(log.clone()))), ..options }).await.unwrap();
-        let address = server.address();
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let running = tokio::spawn(server.run(async move { drop(stopped.await) }));
-        Here { address, now, log, stop: Some(stop), running }
-    }
-
-    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
-        let mut request = hyper::Request::builder().method(method).uri(format!("http://{}{path}", self.address));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        let response = client.request(request.body(Full::new(body.into())).unwrap()).await.unwrap();
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let (mut body, mut incoming, mut broken) = (Vec::new(), response.into_body(), false);
-        while let Some(frame) = incoming.frame().await {
-            match frame.map(|f| f.into_data()) {
-                Ok(Ok(data)) => body.extend_from_slice(&data),
-                Ok(Err(_)) => {}
-                Err(_) => {
-                    broken = true;
-                    break;
-                }
-            }
-        }
-        Answer { status, headers, body, broken }
-    }
-
-    async fn post(&self, path: &str, body: &Value) -> Answer {
-        self.ask("POST", path, &[], body.to_string()).await
-    }
-
-    async fn with_fault(&self, path: &str, fault: &str, body: &Value) -> Answer {
-        self.ask("POST", path, &[(FAULT_HEADER, fault)], body.to_string()).await
-    }
-
-    fn lines(&self) -> Vec<Value> {
-        String::from_utf8(self.log.lock().unwrap().clone()).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
-    }
-}
 
 fn block_on(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
@@ -137,105 +44,6 @@ const CALLS: &str = "Read both.\ncall read {\"path\": \"a\", \"n\": 1e5}\ncall r
 fn streamed(mut body: Value) -> Value {
     body["stream"] = true.into();
     body
-}
-
-/// Puts a whole reply together from its events, as a client would, and nothing but them.
-fn assembled(wire: Wire, events: &[(String, String)]) -> Value {
-    let data = |e: &(String, String)| serde_json::from_str::<Value>(&e.1).unwrap();
-    match wire {
-        Wire::AnthropicMessages => {
-            let mut message = data(&events[0])["message"].clone();
-            let mut inputs: Vec<String> = Vec::new();
-            for e in events.iter().map(data) {
-                let index = e["index"].as_u64().unwrap_or(0) as usize;
-                match e["type"].as_str().unwrap() {
-                    "content_block_start" => {
-                        message["content"].as_array_mut().unwrap().push(e["content_block"].clone());
-                        inputs.push(String::new());
-                    }
-                    "content_block_delta" => {
-                        let d = &e["delta"];
-                        let block = &mut message["content"][index];
-                        for key in ["text", "thinking", "signature"] {
-                            if let Some(more) = d[key].as_str() {
-                                block[key] = format!("{}{more}", block[key].as_str().unwrap()).into();
-                            }
-                        }
-                        inputs[index] += d["partial_json"].as_str().unwrap_or("");
-                    }
-                    "content_block_stop" if !inputs[index].is_empty() => {
-                        message["content"][index]["input"] = serde_json::from_str(&inputs[index]).unwrap();
-                    }
-                    "message_delta" => {
-                        for key in ["stop_reason", "stop_sequence"] {
-                            message[key] = e["delta"][key].clone();
-                        }
-                        for (key, told) in e["usage"].as_object().unwrap() {
-                            message["usage"][key] = told.clone();
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            message
-        }
-        Wire::OpenaiResponses => {
-            let mut response = data(&events[0])["response"].clone();
-            for e in events.iter().map(data) {
-                let index = e["output_index"].as_u64().unwrap_or(0) as usize;
-                let at = |key: &str| e[key].as_u64().unwrap_or(0) as usize;
-                let append =
-                    |to: &mut Value, key: &str| to[key] = format!("{}{}", to[key].as_str().unwrap(), e["delta"].as_str().unwrap()).into();
-                let output = &mut response["output"];
-                match e["type"].as_str().unwrap() {
-                    "response.output_item.added" => output.as_array_mut().unwrap().push(e["item"].clone()),
-                    "response.content_part.added" => output[index]["content"].as_array_mut().unwrap().push(e["part"].clone()),
-                    "response.reasoning_summary_part.added" => output[index]["summary"].as_array_mut().unwrap().push(e["part"].clone()),
-                    "response.output_text.delta" => append(&mut output[index]["content"][at("content_index")], "text"),
-                    "response.reasoning_summary_text.delta" => append(&mut output[index]["summary"][at("summary_index")], "text"),
-                    "response.function_call_arguments.delta" => append(&mut output[index], "arguments"),
-                    "response.output_item.done" if !output[index]["status"].is_null() => output[index]["status"] = "completed".into(),
-                    "response.completed" => {
-                        for key in ["status", "usage", "incomplete_details"] {
-                            response[key] = e["response"][key].clone();
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            response
-        }
-        Wire::OpenaiChat => {
-            let (last, chunks) = events.split_last().unwrap();
-            assert_eq!(last.1, "[DONE]");
-            let first = data(&chunks[0]);
-            let mut whole = json!({"id": first["id"], "created": first["created"], "model": first["model"], "object": "chat.completion"});
-            let (mut content, mut calls, mut finish) = (String::new(), Vec::<Value>::new(), Value::Null);
-            for c in chunks.iter().map(data) {
-                let Some(choice) = c["choices"].get(0) else {
-                    whole["usage"] = c["usage"].clone();
-                    continue;
-                };
-                content += choice["delta"]["content"].as_str().unwrap_or("");
-                for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
-                    let index = call["index"].as_u64().unwrap() as usize;
-                    if index == calls.len() {
-                        let mut begun = call.clone();
-                        begun.as_object_mut().unwrap().remove("index");
-                        calls.push(begun);
-                        continue;
-                    }
-                    let function = &mut calls[index]["function"];
-                    let more = call["function"]["arguments"].as_str().unwrap();
-                    function["arguments"] = format!("{}{more}", function["arguments"].as_str().unwrap()).into();
-                }
-                finish = choice["finish_reason"].clone();
-            }
-            let message = json!({"role": "assistant", "content": content, "tool_calls": calls});
-            whole["choices"] = json!([{"index": 0, "finish_reason": finish, "message": message}]);
-            whole
-        }
-    }
 }
 
 #[test]

@@ -61,9 +61,11 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let server = Server::bind(options).await.with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
+        // Before the address is told: whoever reads it may stop the server at once.
+        let stop = told_to_stop().context("cannot listen for signals")?;
         super::print(&format!("listening on http://{}", server.address()));
         std::io::stdout().flush()?;
-        server.run(asked_to_stop()).await.context("the server ended")
+        server.run(stop).await.context("the server ended")
     })
 }
 
@@ -79,24 +81,25 @@ fn script(name: &str) -> anyhow::Result<Script> {
     Ok(script)
 }
 
-/// Ctrl-C, or what a process manager sends.
-async fn asked_to_stop() {
-    let interrupt = async {
+/// Ready on Ctrl-C or on what a process manager sends. Listened for from this call on, not from the first wait.
+#[cfg(unix)]
+fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Ready on Ctrl-C.
+#[cfg(not(unix))]
+fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    Ok(async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
-    };
-    #[cfg(unix)]
-    let terminate = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut s) => drop(s.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
-    #[cfg(not(unix))]
-    let terminate = std::future::pending::<()>();
-    tokio::select! {
-        () = interrupt => {}
-        () = terminate => {}
-    }
+    })
 }

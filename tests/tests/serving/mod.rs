@@ -1,0 +1,109 @@
+//! A client and a server for tests of the model server.
+
+mod assemble;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ctxbench_harness::serve::{FAULT_HEADER, Options, Server};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+
+pub use assemble::assembled;
+
+/// What came back.
+pub struct Answer {
+    pub status: u16,
+    pub headers: hyper::HeaderMap,
+    pub body: Vec<u8>,
+    /// The connection broke before the body's end.
+    pub broken: bool,
+}
+
+impl Answer {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+    }
+
+    /// Names and data of the events.
+    pub fn events(&self) -> Vec<(String, String)> {
+        let text = std::str::from_utf8(&self.body).unwrap();
+        let field = |event: &str, name: &str| event.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("").to_string();
+        text.split_terminator("\n\n").map(|e| (field(e, "event: "), field(e, "data: "))).collect()
+    }
+}
+
+/// A server whose clock stands still until it is moved.
+pub struct Here {
+    address: SocketAddr,
+    pub now: Arc<AtomicU64>,
+    pub log: Arc<Mutex<Vec<u8>>>,
+    pub stop: Option<tokio::sync::oneshot::Sender<()>>,
+    pub running: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Here {
+    pub async fn new(options: Options) -> Here {
+        let (now, log) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
+        let clock = now.clone();
+        let clock = Arc::new(move || clock.load(Ordering::SeqCst));
+        let server = Server::bind(Options { clock, log: Some(Box::new(Shared(log.clone()))), ..options }).await.unwrap();
+        let address = server.address();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let running = tokio::spawn(server.run(async move { drop(stopped.await) }));
+        Here { address, now, log, stop: Some(stop), running }
+    }
+
+    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+        let mut request = hyper::Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        let response = client.request(request.body(Full::new(body.into())).unwrap()).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let (mut body, mut incoming, mut broken) = (Vec::new(), response.into_body(), false);
+        while let Some(frame) = incoming.frame().await {
+            match frame.map(|f| f.into_data()) {
+                Ok(Ok(data)) => body.extend_from_slice(&data),
+                Ok(Err(_)) => {}
+                Err(_) => {
+                    broken = true;
+                    break;
+                }
+            }
+        }
+        Answer { status, headers, body, broken }
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask("POST", path, &[], body.to_string()).await
+    }
+
+    pub async fn with_fault(&self, path: &str, fault: &str, body: &Value) -> Answer {
+        self.ask("POST", path, &[(FAULT_HEADER, fault)], body.to_string()).await
+    }
+
+    pub fn lines(&self) -> Vec<Value> {
+        String::from_utf8(self.log.lock().unwrap().clone()).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+    }
+}
