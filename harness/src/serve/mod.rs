@@ -1,8 +1,8 @@
 //! The mock model server for any client: the provider model of [`crate::mock`] on loopback, streaming, under a real clock.
 //!
-//! A request's way: [`route`] tells what is asked for, [`faults`] whether something goes wrong on purpose, `provider::decode` reads the
-//! body, [`asked`] what the body says beside the prompt, [`desk`] lets [`script`] or [`echo`] decide what the model says and the provider
-//! model what it costs, `provider::encode_reply` writes the reply, and [`stream`] turns those bytes into events where the client
+//! A request's way: `route` tells what is asked for, `faults` whether something goes wrong on purpose, `provider::decode` reads the
+//! body, `asked` what the body says beside the prompt, `desk` lets `script` or `echo` decide what the model says and the provider
+//! model what it costs, `provider::encode_reply` writes the reply, and `stream` turns those bytes into events where the client
 //! wants them. There is no second way to write a reply: a stream is the whole reply, cut up.
 
 mod asked;
