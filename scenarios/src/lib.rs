@@ -24,5 +24,5 @@ mod toml_tree;
 mod words;
 
 pub use error::{ImportError, InputError, LoadError, Loaded};
-pub use load::{Kind, load, load_path, sniff};
+pub use load::{Kind, load, load_path, parse, sniff};
 pub use scenario::{Expect, FaultOn, ProviderFault, Scenario};

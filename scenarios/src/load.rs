@@ -74,21 +74,29 @@ pub fn sniff(bytes: &[u8], name: &str) -> Option<Kind> {
 
 fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
     let bytes = std::fs::read(path).map_err(|e| io(path, e))?;
+    of_bytes(&bytes, path, &OnDisk { folder: path.parent().unwrap_or(Path::new(".")), depth })
+}
+
+/// Reads what a file holds that has no others beside it: a session, a scenario or a recording. `name` decides for scenarios, and messages show it.
+pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
+    of_bytes(bytes, Path::new(name), &Alone)
+}
+
+fn of_bytes(bytes: &[u8], path: &Path, beside: &dyn Beside) -> Result<Scenario, LoadError> {
     let shown = path.display().to_string();
-    let loaded: Loaded = match sniff(&bytes, &shown) {
+    let loaded: Loaded = match sniff(bytes, &shown) {
         Some(Kind::Scenario) => {
-            let text = std::str::from_utf8(&bytes).map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
-            let folder = path.parent().unwrap_or(Path::new("."));
-            return Ok(scenario::read(text, &shown, &OnDisk { folder, depth })?);
+            let text = std::str::from_utf8(bytes).map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
+            return Ok(scenario::read(text, &shown, beside)?);
         }
         Some(Kind::Session) => {
-            let mut loaded = jsonl::read(&bytes, &shown)?;
+            let mut loaded = jsonl::read(bytes, &shown)?;
             autofacts::add(&mut loaded.session);
             loaded
         }
         Some(Kind::Recording(name)) => {
             let file = path.file_name().map_or_else(|| shown.clone(), |f| f.to_string_lossy().into_owned());
-            import::import(import::by_name(name)?, String::from_utf8_lossy(&bytes).trim_start_matches('\u{feff}'), &file)?
+            import::import(import::by_name(name)?, String::from_utf8_lossy(bytes).trim_start_matches('\u{feff}'), &file)?
         }
         None => {
             let formats: Vec<&str> = import::ALL.iter().map(|i| i.name()).collect();
@@ -96,6 +104,21 @@ fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
         }
     };
     Ok(Scenario::of_session(loaded))
+}
+
+struct Alone;
+
+impl Beside for Alone {
+    fn text(&self, _name: &str) -> Result<String, String> {
+        Err("there are no files beside it".into())
+    }
+
+    fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
+        if builtin::IDS.contains(&name) {
+            return builtin::by_id(name).map_err(|e| (e.to_string(), "use another scenario".to_string()));
+        }
+        Err((format!("there is no {name:?} beside it"), format!("name one of {}", builtin::IDS.join(", "))))
+    }
 }
 
 struct OnDisk<'a> {

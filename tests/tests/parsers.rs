@@ -1,0 +1,146 @@
+//! No bytes make a parser panic: noise, and files of each format with bytes changed, lines moved and ends cut off.
+
+#[path = "../doors.rs"]
+mod doors;
+
+use std::path::{Path, PathBuf};
+
+use doors::DOORS;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Files that each door takes, from the test data.
+fn good(door: &str) -> Vec<Vec<u8>> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
+    let built_in = |ends: &str| files(&data.join("../../scenarios/data"), ends);
+    let found = match door {
+        "session" => files(&data, ".jsonl"),
+        "scenario" => built_in(".toml"),
+        "claude-code" | "codex" | "pi" | "validate" | "rollout" => files(&data.join("validate"), ".jsonl"),
+        "case" => files(&data.join("conformance"), ".json"),
+        "markdown" | "memory" => built_in(".md"),
+        _ => Vec::new(),
+    };
+    let mut out: Vec<Vec<u8>> = found.iter().map(|p| std::fs::read(p).unwrap()).filter(|b| b.len() < 60_000).collect();
+    // Formats without files of their own.
+    out.extend(match door {
+        "request" => vec![
+            br#"{"model":"m","max_tokens":9,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"o"}]}]}"#.to_vec(),
+            br#"{"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"c","name":"n","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"o"}]}"#.to_vec(),
+            br#"{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"o"}]}"#.to_vec(),
+        ],
+        "reply" => vec![
+            br#"{"type":"message","role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"t","name":"n","input":{}}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}"#.to_vec(),
+            br#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 2 tokens > 1 maximum"}}"#.to_vec(),
+        ],
+        "strategy" => vec![b"codex@0.63:auto_compact_limit=90k,x=\"y\"".to_vec()],
+        "results" => vec![br#"{"version":1,"generator":"g","runs":[{"scenario":{"id":"a"},"strategy":{"name":"codex"}}]}"#.to_vec()],
+        "memory" => vec![b"---\npaths:\n  - \"src/{a,b}/**\"\n---\n# Notes\n- one\n\n## More\n* two @x/y.md `@z`\n".to_vec()],
+        _ => Vec::new(),
+    });
+    out
+}
+
+fn files(dir: &Path, ends: &str) -> Vec<PathBuf> {
+    let (mut out, mut open) = (Vec::new(), vec![dir.to_path_buf()]);
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.to_string_lossy().ends_with(ends) {
+                out.push(path);
+            }
+        }
+    }
+    out.sort();
+    out
+}
+
+/// What can happen to a file.
+#[derive(Clone, Debug)]
+enum Damage {
+    /// A byte becomes another.
+    Byte(usize, u8),
+    /// The end is gone.
+    Cut(usize),
+    /// A piece is there twice.
+    Twice(usize, usize),
+    /// A number becomes a strange one.
+    Number(usize, &'static str),
+    /// A bracket or quote is gone.
+    Mark(usize),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let at = any::<prop::sample::Index>().prop_map(|i| i.index(1 << 20));
+    prop_oneof![
+        (at.clone(), any::<u8>()).prop_map(|(i, b)| Damage::Byte(i, b)),
+        at.clone().prop_map(Damage::Cut),
+        (at.clone(), 1..200_usize).prop_map(|(i, n)| Damage::Twice(i, n)),
+        (at.clone(), prop::sample::select(vec!["-1", "0", "18446744073709551616", "1e999", "-9223372036854775809", "null", "[]", "\"\""]))
+            .prop_map(|(i, n)| Damage::Number(i, n)),
+        at.prop_map(Damage::Mark),
+    ]
+}
+
+fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
+    if bytes.is_empty() {
+        return;
+    }
+    let len = bytes.len();
+    let from = |at: usize, yes: fn(&u8) -> bool, bytes: &[u8]| bytes.iter().skip(at % len).position(yes).map(|p| at % len + p);
+    match *damage {
+        Damage::Byte(at, to) => bytes[at % len] = to,
+        Damage::Cut(at) => bytes.truncate(at % len),
+        Damage::Twice(at, n) => {
+            let piece = bytes[at % len..(at % len + n).min(len)].to_vec();
+            bytes.splice(at % len..at % len, piece);
+        }
+        Damage::Number(at, to) => {
+            if let Some(start) = from(at, u8::is_ascii_digit, bytes) {
+                let end = bytes[start..].iter().position(|b| !b.is_ascii_digit()).map_or(len, |n| start + n);
+                bytes.splice(start..end, to.bytes());
+            }
+        }
+        Damage::Mark(at) => {
+            if let Some(i) = from(at, |b| b"{}[]\"-#>`\n".contains(b), bytes) {
+                bytes.remove(i);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_door_has_files_that_it_takes() {
+    for (name, door) in DOORS {
+        let files = good(name);
+        assert!(!files.is_empty() || name == "markdown", "nothing to try {name} with");
+        files.iter().for_each(|f| door(f));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn noise_is_refused_and_nothing_more(bytes in vec(any::<u8>(), 0..200), text in any::<String>()) {
+        for (_, door) in DOORS {
+            door(&bytes);
+            door(text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn damaged_files_are_refused_or_read_in_part(pick in any::<prop::sample::Index>(), damages in vec(damage(), 1..6)) {
+        for (name, door) in DOORS {
+            let files = good(name);
+            if files.is_empty() {
+                continue;
+            }
+            let mut bytes = pick.get(&files).clone();
+            damages.iter().for_each(|d| apply(&mut bytes, d));
+            door(&bytes);
+        }
+    }
+}
