@@ -131,14 +131,18 @@ pub fn fold(text: &str) -> String {
                 out.push(' ');
                 gap = false;
             }
-            out.extend(c.to_lowercase());
+            if c.is_ascii() {
+                out.push(c.to_ascii_lowercase());
+            } else {
+                out.extend(c.to_lowercase());
+            }
         }
     }
     out
 }
 
 /// A token that is one number with at least three digits, possibly with a unit: its value.
-fn number_in(token: &str) -> Option<u128> {
+pub(crate) fn number_in(token: &str) -> Option<u128> {
     let mut all = numbers(token);
     let first = all.next()?;
     let letters = token.chars().filter(|c| c.is_alphabetic()).count();
@@ -146,7 +150,7 @@ fn number_in(token: &str) -> Option<u128> {
 }
 
 /// Whole numbers of a text; `15,420` and `15_420` are one number each.
-fn numbers(text: &str) -> impl Iterator<Item = u128> + '_ {
+pub(crate) fn numbers(text: &str) -> impl Iterator<Item = u128> + '_ {
     let bytes = text.as_bytes();
     let mut i = 0;
     std::iter::from_fn(move || {

@@ -15,6 +15,7 @@ pub mod engine;
 pub mod fact;
 pub mod history;
 pub mod ledger;
+pub mod matcher;
 pub mod memory;
 pub mod nearest;
 pub mod provider;

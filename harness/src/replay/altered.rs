@@ -3,9 +3,11 @@
 //! No judge reads along: a value counts as wrong only if it stands in the frame of a fact's value and was never said in what the
 //! model was shown, and a fact as incomplete if a line of the summary holds half of its pieces or more.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 use ctxbench_core::fact::{Fact, fold};
+use ctxbench_core::matcher::{Found, Literals};
 use ctxbench_core::tokens::content_hash;
 
 /// What is wrong with a fact in a summary.
@@ -19,21 +21,34 @@ pub(super) struct Flaw {
     pub(super) forbidden: bool,
 }
 
-/// How a fact would be recognised in altered form.
-pub(super) struct Frame {
+/// How facts would be recognised in altered form. All are looked for together: a line of a summary costs its own size, however many
+/// facts there are.
+pub(super) struct Frames {
+    facts: Vec<Frame>,
+    /// Everything that has to stand as a whole word, folded, by the numbers in the frames.
+    literals: Literals,
+    /// The fact that each literal belongs to.
+    owners: Vec<usize>,
+    /// Values by their skeleton.
+    values: HashMap<String, Vec<Value>>,
+}
+
+/// How one fact would be recognised.
+#[derive(Default)]
+struct Frame {
     /// Words of its literals; a path is its folder and its file name.
-    pieces: Vec<String>,
-    values: Vec<Value>,
+    pieces: Range<usize>,
+    forbids: Range<usize>,
 }
 
 /// A word with digits in a literal of a fact.
 struct Value {
+    fact: usize,
     word: String,
-    skeleton: String,
     /// The word before it, in the literal or else where the fact arises.
     before: Option<String>,
-    /// The other literals of the fact, folded.
-    others: Vec<String>,
+    /// The other literals of the fact.
+    others: Range<usize>,
 }
 
 /// Letters from which the skeleton of a word is its own frame.
@@ -42,50 +57,89 @@ const OWN_FRAME: usize = 3;
 const PIECE: usize = 4;
 const BEFORE: usize = 3;
 
-impl Frame {
-    /// The frame of a fact that arises in `source`.
-    pub(super) fn of(fact: &Fact, source: &str) -> Frame {
-        let folded: Vec<String> = fact.tokens.iter().map(|t| fold(t)).collect();
-        let mut values = Vec::new();
-        for (i, token) in folded.iter().enumerate() {
-            let all: Vec<&str> = words(token).collect();
-            for (at, word) in all.iter().enumerate().filter(|(_, w)| digits(w) >= 2) {
-                let before = if at > 0 { Some(all[at - 1].to_string()) } else { word_before(&fact.tokens[i], source) };
-                let others = folded.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, t)| t.clone()).collect();
-                let word = plain(word);
-                values.push(Value { skeleton: skeleton(&word), word, before: before.filter(|b| letters(b) >= BEFORE), others });
+impl Frames {
+    /// The frames of facts that arise in `sources`.
+    pub(super) fn of(facts: &[Fact], sources: &[String]) -> Frames {
+        let mut all = Collected::default();
+        let mut values: HashMap<String, Vec<Value>> = HashMap::new();
+        let mut frames = Vec::new();
+        for (fact, (f, source)) in facts.iter().zip(sources).enumerate() {
+            let folded: Vec<String> = f.tokens.iter().map(|t| fold(t)).collect();
+            for (i, token) in folded.iter().enumerate() {
+                let words: Vec<&str> = words(token).collect();
+                for (at, word) in words.iter().enumerate().filter(|(_, w)| digits(w) >= 2) {
+                    let before = if at > 0 { Some(words[at - 1].to_string()) } else { word_before(&f.tokens[i], source) };
+                    let others = all.add(fact, folded.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, t)| t.clone()));
+                    let word = plain(word);
+                    let before = before.filter(|b| letters(b) >= BEFORE);
+                    values.entry(skeleton(&word)).or_default().push(Value { fact, word, before, others });
+                }
             }
+            let pieces = all.add(fact, folded.iter().flat_map(|t| pieces(t)));
+            let forbids = all.add(fact, f.forbids.iter().map(|t| fold(t)));
+            frames.push(Frame { pieces, forbids });
         }
-        Frame { pieces: folded.iter().flat_map(|t| pieces(t)).collect(), values }
+        Frames { facts: frames, literals: Literals::new(&all.literals), owners: all.owners, values }
     }
 
-    /// What is wrong with the fact in a summary; `said` tells whether a word was said in earnest.
-    pub(super) fn flaw(&self, fact: &Fact, summary: &str, said: impl Fn(&str) -> bool) -> Flaw {
-        let mut out = Flaw::default();
+    /// What is wrong with facts in a summary, by their index; `said` tells whether a word was said in earnest.
+    pub(super) fn flaws(&self, summary: &str, said: impl Fn(&str) -> bool) -> Vec<(usize, Flaw)> {
+        let mut out: BTreeMap<usize, Flaw> = BTreeMap::new();
         for line in summary.lines().map(fold).filter(|l| !l.is_empty()) {
-            out.forbidden |= fact.forbids.iter().any(|t| stands(&line, &fold(t)));
-            let found = self.pieces.iter().filter(|p| stands(&line, p)).count();
-            out.partial |= self.pieces.len() > 1 && 2 * found >= self.pieces.len();
-            out.changed |= self.values.iter().any(|v| v.changed(&line, &said));
+            let stand = self.literals.found(&line, |before, behind| edge(before.chars().next_back()) && edge(behind.chars().next()));
+            let touched: BTreeSet<usize> = stand.all().map(|l| self.owners[l]).collect();
+            for fact in touched {
+                let Frame { pieces, forbids } = &self.facts[fact];
+                let found = pieces.clone().filter(|&p| stand.has(p)).count();
+                let flaw = out.entry(fact).or_default();
+                flaw.partial |= pieces.len() > 1 && 2 * found >= pieces.len();
+                flaw.forbidden |= forbids.clone().any(|f| stand.has(f));
+            }
+            for fact in self.changed(&line, &stand, &said) {
+                out.entry(fact).or_default().changed = true;
+            }
+        }
+        out.into_iter().filter(|(_, flaw)| *flaw != Flaw::default()).collect()
+    }
+
+    /// The facts in whose frame a line has another value.
+    fn changed(&self, line: &str, stand: &Found<'_>, said: impl Fn(&str) -> bool) -> Vec<usize> {
+        let mut out = Vec::new();
+        let mut before = "";
+        for raw in words(line) {
+            let preceding = std::mem::replace(&mut before, raw);
+            // The skeleton of a value has a row of digits.
+            if digits(raw) == 0 {
+                continue;
+            }
+            let word = plain(raw);
+            let skeleton = skeleton(&word);
+            let own = letters(&skeleton) >= OWN_FRAME;
+            for v in self.values.get(&skeleton).into_iter().flatten() {
+                let beside = || !v.others.is_empty() && v.others.clone().all(|o| stand.has(o));
+                let framed = own || v.before.as_deref().is_some_and(|b| b == preceding) || beside();
+                if framed && word != v.word && !said(&word) {
+                    out.push(v.fact);
+                }
+            }
         }
         out
     }
 }
 
-impl Value {
-    fn changed(&self, line: &str, said: impl Fn(&str) -> bool) -> bool {
-        let own = letters(&self.skeleton) >= OWN_FRAME;
-        let beside = !self.others.is_empty() && self.others.iter().all(|o| stands(line, o));
-        let mut before = "";
-        for raw in words(line) {
-            let word = plain(raw);
-            let framed = own || beside || self.before.as_deref().is_some_and(|b| b == before);
-            if framed && word != self.word && skeleton(&word) == self.skeleton && !said(&word) {
-                return true;
-            }
-            before = raw;
-        }
-        false
+/// Literals on their way into an automaton.
+#[derive(Default)]
+struct Collected {
+    literals: Vec<String>,
+    owners: Vec<usize>,
+}
+
+impl Collected {
+    fn add(&mut self, fact: usize, literals: impl Iterator<Item = String>) -> Range<usize> {
+        let first = self.literals.len();
+        self.literals.extend(literals);
+        self.owners.resize(self.literals.len(), fact);
+        first..self.literals.len()
     }
 }
 
@@ -158,11 +212,9 @@ fn word_before(token: &str, source: &str) -> Option<String> {
     words(&fold(line)).last().map(str::to_string)
 }
 
-/// Whether a text holds another that is not part of a longer word.
-pub(super) fn stands(text: &str, wanted: &str) -> bool {
-    let edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
-    !wanted.is_empty()
-        && text.match_indices(wanted).any(|(i, m)| edge(text[..i].chars().next_back()) && edge(text[i + m.len()..].chars().next()))
+/// Whether a word may end beside this character.
+fn edge(c: Option<char>) -> bool {
+    c.is_none_or(|c| !c.is_alphanumeric())
 }
 
 #[cfg(test)]
@@ -174,11 +226,15 @@ mod tests {
             .unwrap()
     }
 
+    fn only(fact: Fact, source: &str, summary: &str, said: impl Fn(&str) -> bool) -> Flaw {
+        let flaws = Frames::of(&[fact], &[source.to_string()]).flaws(summary, said);
+        flaws.first().map(|(_, flaw)| *flaw).unwrap_or_default()
+    }
+
     fn flaw(tokens: &[&str], source: &str, summary: &str) -> (bool, bool) {
         let mut said = Said::default();
         said.note(&fold(source));
-        let f = fact(tokens, &[]);
-        let flaw = Frame::of(&f, source).flaw(&f, summary, |w| said.holds(w));
+        let flaw = only(fact(tokens, &[]), source, summary, |w| said.holds(w));
         (flaw.partial, flaw.changed)
     }
 
@@ -208,7 +264,7 @@ mod tests {
     #[test]
     fn what_a_fact_forbids_is_found_as_a_whole_word() {
         let f = fact(&["use a mutex"], &["RwLock"]);
-        let says = |summary: &str| Frame::of(&f, "").flaw(&f, summary, |_| true).forbidden;
+        let says = |summary: &str| only(f.clone(), "", summary, |_| true).forbidden;
         assert!(says("we chose an `rwlock`") && !says("RwLockGuard is gone"));
     }
 }

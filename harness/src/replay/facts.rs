@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId};
 use ctxbench_core::fact::{Fact, FactKind, Match, fold};
+use ctxbench_core::matcher::Matcher;
 use ctxbench_core::session::Session;
 
-use super::altered::{Flaw, Frame, Said};
+use super::altered::{Flaw, Frames, Said};
 use super::{decoys, said};
 
 /// A fact seen in a context.
@@ -68,7 +69,8 @@ pub(super) struct FactBook {
     pub(super) goal: Option<usize>,
     /// Facts that each one replaced, directly or by way of others.
     older: Vec<Vec<usize>>,
-    frames: Vec<Frame>,
+    matcher: Matcher,
+    frames: Frames,
     said: Said,
     memo: HashMap<u64, Arc<[(usize, Match)]>>,
     flaws: HashMap<u64, Arc<[(usize, Flaw)]>>,
@@ -93,13 +95,13 @@ impl FactBook {
                 }
             }
         });
-        let frames = session.facts.iter().zip(&sources).map(|(f, source)| Frame::of(f, source)).collect();
         FactBook {
             older: (0..measured).map(|i| older(&session.facts, i)).collect(),
+            matcher: Matcher::new(&facts),
+            frames: Frames::of(&session.facts, &sources),
             facts,
             measured,
             goal,
-            frames,
             said: Said::default(),
             memo: HashMap::new(),
             flaws: HashMap::new(),
@@ -109,7 +111,7 @@ impl FactBook {
 
     /// Facts that a block carries, whatever the rules say.
     pub(super) fn carried(&mut self, b: &Block) -> Arc<[(usize, Match)]> {
-        let FactBook { facts, memo, said, .. } = self;
+        let FactBook { matcher, memo, said, .. } = self;
         memo.entry(b.hash)
             .or_insert_with(|| {
                 let text = readable(b);
@@ -117,7 +119,7 @@ impl FactBook {
                 if Place::of(b) != Place::Summary {
                     said.note(&folded);
                 }
-                facts.iter().enumerate().map(|(i, f)| (i, f.matches(text, &folded))).filter(|(_, m)| *m > Match::Absent).collect()
+                matcher.carried(text, &folded).into()
             })
             .clone()
     }
@@ -125,12 +127,9 @@ impl FactBook {
     /// Facts that the summaries of a context carry wrongly. The context was shown before, so that what was said is known.
     pub(super) fn flawed(&mut self, blocks: &[Arc<Block>]) -> HashMap<usize, Flaw> {
         let mut out: HashMap<usize, Flaw> = HashMap::new();
-        let FactBook { facts, frames, said, flaws, measured, .. } = self;
+        let FactBook { frames, said, flaws, .. } = self;
         for b in blocks.iter().filter(|b| Place::of(b) == Place::Summary) {
-            let found = flaws.entry(b.hash).or_insert_with(|| {
-                let of = |(i, f): (usize, &Fact)| (i, frames[i].flaw(f, readable(b), |w| said.holds(w)));
-                facts.iter().take(*measured).enumerate().map(of).filter(|(_, flaw)| *flaw != Flaw::default()).collect()
-            });
+            let found = flaws.entry(b.hash).or_insert_with(|| frames.flaws(readable(b), |w| said.holds(w)).into());
             for (i, flaw) in found.iter() {
                 let all = out.entry(*i).or_default();
                 all.partial |= flaw.partial;

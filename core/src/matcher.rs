@@ -1,0 +1,148 @@
+//! Looking for many literals at once: one pass over a text, however many facts there are.
+
+use aho_corasick::AhoCorasick;
+
+use crate::fact::{Fact, Match, fold, number_in, numbers};
+
+/// A set of literals that are looked for together. Each has the number under which it was added.
+#[derive(Debug)]
+pub struct Literals {
+    /// Knows the different literals that are not empty; `None` when there are none.
+    finder: Option<AhoCorasick>,
+    /// Of each literal its pattern in the finder; `None` = empty, which stands nowhere.
+    pattern: Vec<Option<usize>>,
+    /// Of each pattern its literals.
+    literals: Vec<Vec<usize>>,
+}
+
+impl Literals {
+    /// A set of literals, numbered as they come. Equal ones may be given more than once.
+    pub fn new<S: AsRef<str>>(literals: &[S]) -> Self {
+        let mut distinct: Vec<&str> = literals.iter().map(AsRef::as_ref).filter(|l| !l.is_empty()).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let pattern: Vec<Option<usize>> = literals.iter().map(|l| distinct.binary_search(&l.as_ref()).ok()).collect();
+        let mut of = vec![Vec::new(); distinct.len()];
+        pattern.iter().enumerate().for_each(|(i, p)| p.iter().for_each(|&p| of[p].push(i)));
+        let finder = (!distinct.is_empty()).then(|| AhoCorasick::new(&distinct).expect("literals of a session fit into an automaton"));
+        Literals { finder, pattern, literals: of }
+    }
+
+    /// Which literals stand in a text in a place that `counts`, given what stands before and behind it.
+    pub fn found(&self, text: &str, counts: impl Fn(&str, &str) -> bool) -> Found<'_> {
+        let mut seen = vec![false; self.literals.len()];
+        for m in self.finder.iter().flat_map(|f| f.find_overlapping_iter(text)) {
+            let at = m.pattern().as_usize();
+            seen[at] = seen[at] || counts(&text[..m.start()], &text[m.end()..]);
+        }
+        Found { of: self, seen }
+    }
+}
+
+/// What of a set of literals stands in a text.
+#[derive(Debug)]
+pub struct Found<'a> {
+    of: &'a Literals,
+    seen: Vec<bool>,
+}
+
+impl Found<'_> {
+    /// Whether the literal of this number does.
+    pub fn has(&self, literal: usize) -> bool {
+        self.of.pattern[literal].is_some_and(|p| self.seen[p])
+    }
+
+    /// The numbers of all that do, in no order.
+    pub fn all(&self) -> impl Iterator<Item = usize> + '_ {
+        self.of.literals.iter().zip(&self.seen).filter(|(_, seen)| **seen).flat_map(|(of, _)| of.iter().copied())
+    }
+}
+
+/// Facts that are matched against texts together: the same as [`Fact::matches`] for each of them.
+#[derive(Debug)]
+pub struct Matcher {
+    /// How many literals each fact has.
+    sizes: Vec<usize>,
+    /// All literals, fact by fact; empty ones stand in every text.
+    empty: Vec<bool>,
+    plain: Literals,
+    folded: Literals,
+    numbers: Vec<Option<u128>>,
+}
+
+impl Matcher {
+    /// A matcher of these facts.
+    pub fn new(facts: &[Fact]) -> Self {
+        let tokens: Vec<&str> = facts.iter().flat_map(|f| &f.tokens).map(String::as_str).collect();
+        let folded: Vec<String> = tokens.iter().map(|t| fold(t)).collect();
+        Matcher {
+            sizes: facts.iter().map(|f| f.tokens.len()).collect(),
+            empty: tokens.iter().map(|t| t.is_empty()).collect(),
+            plain: Literals::new(&tokens),
+            folded: Literals::new(&folded),
+            numbers: folded.iter().map(|t| number_in(t)).collect(),
+        }
+    }
+
+    /// The facts that a text carries, by index, with the strongest way in which it carries them; `folded` = the text after [`fold`].
+    pub fn carried(&self, text: &str, folded: &str) -> Vec<(usize, Match)> {
+        let (plain, normal) = (self.plain.found(text, |_, _| true), self.folded.found(folded, |_, _| true));
+        let mut said: Vec<u128> = if self.numbers.iter().any(Option::is_some) { numbers(folded).collect() } else { Vec::new() };
+        said.sort_unstable();
+        let tier = |t: usize| match self.numbers[t] {
+            _ if self.empty[t] || plain.has(t) => Match::Verbatim,
+            _ if normal.has(t) => Match::Normalised,
+            Some(n) if said.binary_search(&n).is_ok() => Match::Numeric,
+            _ => Match::Absent,
+        };
+        let mut out = Vec::new();
+        let mut first = 0;
+        for (fact, size) in self.sizes.iter().enumerate() {
+            let carries = (first..first + size).map(tier).min().unwrap_or(Match::Absent);
+            first += size;
+            if carries > Match::Absent {
+                out.push((fact, carries));
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fact(tokens: Vec<String>) -> Fact {
+        serde_json::from_value(serde_json::json!({"id": "f", "kind": "value", "tokens": tokens, "arises": "m"})).unwrap()
+    }
+
+    #[test]
+    fn literals_are_found_where_they_count() {
+        let all = Literals::new(&["ab", "", "b", "ab", "x"]);
+        let found = all.found("ab c", |_, _| true);
+        assert_eq!([0, 1, 2, 3, 4].map(|i| found.has(i)), [true, false, true, true, false], "one inside another, and twice the same");
+        let whole = all.found("ab b", |before, behind| before.is_empty() && behind.starts_with(' '));
+        assert_eq!([whole.has(0), whole.has(2)], [true, false]);
+        let mut numbers: Vec<usize> = found.all().collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, [0, 2, 3]);
+        assert_eq!((all.found("zzz", |_, _| true).all().count(), Literals::new::<&str>(&[]).found("a", |_, _| true).all().count()), (0, 0));
+    }
+
+    proptest! {
+        // Few letters, so that much is found: case, quotes, blanks, numbers with separators, letters that grow when folded.
+        #[test]
+        fn together_as_one_by_one(
+            facts in prop::collection::vec(prop::collection::vec("[aB1 5,`İ]{0,5}", 0..3), 0..6),
+            text in "[aAbB1 5,_`\nİ]{0,40}",
+        ) {
+            let facts: Vec<Fact> = facts.into_iter().map(fact).collect();
+            let folded = fold(&text);
+            let one_by_one: Vec<(usize, Match)> =
+                facts.iter().map(|f| f.matches(&text, &folded)).enumerate().filter(|(_, m)| *m > Match::Absent).collect();
+            prop_assert_eq!(Matcher::new(&facts).carried(&text, &folded), one_by_one);
+        }
+    }
+}
