@@ -163,7 +163,15 @@ impl Draft {
 
     /// Freezes the draft as part of a message.
     pub fn build(self, message: MessageId, origin: Vec<Origin>) -> Arc<Block> {
-        Arc::new(Block { hash: self.content_hash(), draft: self, message, origin, tokens: OnceLock::new(), json: OnceLock::new() })
+        Arc::new(Block {
+            hash: self.content_hash(),
+            draft: self,
+            message,
+            origin,
+            tokens: OnceLock::new(),
+            json: OnceLock::new(),
+            item: OnceLock::new(),
+        })
     }
 
     fn content_hash(&self) -> u64 {
@@ -200,6 +208,7 @@ pub struct Block {
     pub hash: u64,
     tokens: OnceLock<u64>,
     json: OnceLock<String>,
+    pub(crate) item: OnceLock<provider::prompt::AsItem>,
 }
 
 impl std::ops::Deref for Block {

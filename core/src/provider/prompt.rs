@@ -113,14 +113,34 @@ impl Item {
     }
 
     fn of(wire: Wire, slot: &Slot, block: &Block) -> Self {
-        let content = Content::of(wire, slot.show, block);
-        let item = Item::new(slot.role, content, slot.message, slot.cache);
+        let kept = block.item.get_or_init(|| AsItem::of(wire, slot, block));
+        let new = (kept.wire, kept.show, kept.role) != (wire, slot.show, slot.role);
+        let AsItem { content, hash, .. } = if new { AsItem::of(wire, slot, block) } else { kept.clone() };
+        let item = Item { role: slot.role, content, message: slot.message, cache: slot.cache, hash, tokens: OnceLock::new() };
         // Where the wire carries all of the block the count is already known.
         let whole = (block.opaque.is_none() || slot.show == Show::Reasoning) && (block.media.is_none() || slot.show == Show::Output);
         if whole {
             let _ = item.tokens.set(block.tokens());
         }
         item
+    }
+}
+
+/// What a block becomes on a wire, wherever it stands. A block remembers it as it was first asked for: a run has one wire, and few
+/// blocks change their role in it.
+#[derive(Clone, Debug)]
+pub(crate) struct AsItem {
+    wire: Wire,
+    show: Show,
+    role: Role,
+    content: Content,
+    hash: u64,
+}
+
+impl AsItem {
+    fn of(wire: Wire, slot: &Slot, block: &Block) -> Self {
+        let content = Content::of(wire, slot.show, block);
+        AsItem { wire, show: slot.show, role: slot.role, hash: content.hash(slot.role), content }
     }
 }
 
