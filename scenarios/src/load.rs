@@ -23,11 +23,17 @@ const SCENARIO_FILE: &str = "scenario.toml";
 /// How many scenarios may extend one another in a row.
 const DEEPEST: usize = 8;
 
-/// The scenarios that `name` stands for: a path, or else a built-in scenario's id.
+/// What stands for every built-in scenario.
+pub const ALL: &str = "all";
+
+/// The scenarios that `name` stands for: a path, or else a built-in scenario's id, or [`ALL`] of these.
 pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
     let path = Path::new(name);
     if path.exists() || name.contains(['/', '\\']) || has_extension(path, &["toml", "jsonl", "json"]) {
         return load_path(path);
+    }
+    if name == ALL {
+        return builtin::all();
     }
     Ok(vec![builtin::by_id(name)?])
 }

@@ -35,6 +35,7 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
 #[test]
 fn names_are_paths_or_built_in() {
     assert_eq!(load("login-bug").unwrap()[0].id, "login-bug");
+    assert_eq!(load("all").unwrap().iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), crate::builtin::IDS);
     assert!(load("login-bgu").unwrap_err().to_string().contains("did you mean login-bug"));
     assert!(load("gone.jsonl").unwrap_err().to_string().contains("cannot read gone.jsonl"));
 }
