@@ -70,8 +70,8 @@ pub(super) fn record(scenario: &Scenario, spec: &Spec, model: &Model, tally: &Ar
     record.integrity.extend(compaction_failures(&record.compactions, &record.triggers));
     record.integrity.extend(events.iter().flat_map(|e| failed_compaction(e, &record.compactions, &t.requests)));
     record.integrity.sort_by(|a, b| (a.request, &a.rule).cmp(&(b.request, &b.rule)));
-    record.facts = std::mem::take(&mut t.facts);
-    record.lives = std::mem::take(&mut t.lives.0);
+    record.facts = std::mem::take(&mut t.retention.facts);
+    record.lives = std::mem::take(&mut t.retention.lives.0);
     record.requests = std::mem::take(&mut t.requests);
     record.summary = summary(&record, &t, ledger, total_ms);
     if record.compactions.is_empty() && record.status == Status::Completed && spec.descriptor.standing == Standing::Contender {
@@ -132,7 +132,7 @@ fn compactions(events: &[Stamped], background: &[BackgroundRecord], t: &Tally, m
         let (before_tokens, after_tokens) = (total_tokens(before), total_tokens(after));
         let same = ctxbench_core::block::common_prefix(before, after);
         let invalidated = total_tokens(&after[same..]);
-        let point = t.drift.points.get(out.len()).cloned().unwrap_or_default();
+        let point = t.retention.drift.points.get(out.len()).cloned().unwrap_or_default();
         let fresh: Vec<&Arc<Block>> = after[same..].iter().filter(|b| Place::of(b) == Place::Summary).collect();
         out.push(CompactionRecord {
             seq: out.len() as u64,
@@ -290,11 +290,11 @@ fn summary(record: &RunRecord, t: &Tally, ledger: &Ledger, total_ms: Millis) -> 
         contradicted_pct: share(record, |f| Some(f.contradicted)),
         drifted_pct: share(record, |f| Some(f.drifted)),
         recoverable_pct: share(record, |f| f.recoverable),
-        specificity_pct: t.specificity_pct(),
+        specificity_pct: t.retention.specificity_pct(),
         goal_kept_pct: goal_kept(&record.compactions),
-        drift_resistance: t.drift.resistance(),
+        drift_resistance: t.retention.drift.resistance(),
         drift_cliff: drift::cliff(&record.compactions),
-        reread_tokens: t.rereads.tokens,
+        reread_tokens: t.retention.rereads.tokens,
         extra_requests: requests.iter().filter(|r| r.extra).count() as u64,
         provider_overflows: t.overflows,
         user_interventions: t.interventions,

@@ -11,6 +11,7 @@ mod needs;
 mod path;
 mod recovery;
 mod rereads;
+mod retention;
 mod said;
 mod tally;
 mod trace;

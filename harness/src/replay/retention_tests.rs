@@ -96,7 +96,7 @@ fn run(recovery: Recovery) -> RunRecord {
     ask(&mut t, &shown, "a3", 6);
     shown.push(block(BlockKind::Assistant, Role::Assistant, "noted", 6));
     let after = vec![Draft::synthetic(BlockKind::Summary, Role::User, SUMMARY).build(MessageId(7), vec![])];
-    t.compacted(&shown, &after);
+    t.retention.compacted(&shown, &after);
     let event = Event::Compaction {
         kind: CompactionKind::Summarise,
         mechanism: "summary",

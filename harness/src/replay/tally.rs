@@ -1,4 +1,4 @@
-//! What a replay counts while it runs: requests, prefixes, facts at their needs, hard failures.
+//! What a replay counts while it runs: requests, prefixes, hard failures. What the model could know stands in [`super::retention`].
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,22 +6,16 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
 use ctxbench_core::descriptor::Recovery;
 use ctxbench_core::engine::{Action, ToolOutcome};
-use ctxbench_core::fact::Match;
 use ctxbench_core::provider::{self, Model};
-use ctxbench_core::record::{FactRecord, IntegrityFailure, RequestRecord};
+use ctxbench_core::record::{IntegrityFailure, RequestRecord};
 use ctxbench_core::request::{ModelError, Purpose, Reply, ReplyPart, Request, StopReason, Usage};
 use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
 
 use super::Options;
-use super::drift::Drift;
-use super::facts::{FactBook, Place, Sighting};
 use super::integrity;
-use super::lives::Lives;
-use super::needs::Needs;
 use super::path::{Move, Path};
-use super::recovery::Store;
-use super::rereads::{self, Rereads};
+use super::retention::Retention;
 use super::trace::Tracer;
 
 /// What a request was answered with.
@@ -50,9 +44,8 @@ pub(super) struct Tally {
     pub(super) requests: Vec<RequestRecord>,
     pub(super) trace: Vec<String>,
     pub(super) usages: Vec<(Arc<str>, Usage)>,
-    pub(super) facts: Vec<FactRecord>,
     pub(super) integrity: Vec<IntegrityFailure>,
-    pub(super) book: FactBook,
+    pub(super) retention: Retention,
     pub(super) steps_done: u64,
     pub(super) steps_total: u64,
     pub(super) interventions: u64,
@@ -67,21 +60,8 @@ pub(super) struct Tally {
     tracer: Option<Tracer>,
     /// Scenario and strategy, for trace lines.
     label: (String, String),
-    needs: Needs,
-    pub(super) rereads: Rereads,
-    pub(super) drift: Drift,
-    pub(super) lives: Lives,
-    store: Store,
-    /// Keys of user messages that no request showed yet.
-    arriving: Vec<Arc<str>>,
-    /// What was never said and was found nevertheless.
-    chance: HashSet<usize>,
-    compactions_seen: u64,
     previous: Vec<Arc<Block>>,
     previous_hashes: HashSet<u64>,
-    visible: Vec<Option<Sighting>>,
-    /// Facts that were visible since the last summary was written.
-    lately: Vec<bool>,
     newest_user: Option<MessageId>,
     /// The provider stopped after this compaction and has not been asked to go on.
     paused: Option<Arc<str>>,
@@ -109,22 +89,12 @@ const REQUESTS_FLOOR: u64 = 200;
 
 impl Tally {
     pub(super) fn new(session: &Session, path: &Path, model: &Arc<Model>, recovery: Recovery, options: &Options) -> Self {
-        let book = FactBook::new(session);
         Tally {
             requests: Vec::new(),
             trace: Vec::new(),
             usages: Vec::new(),
-            facts: Vec::new(),
             integrity: Vec::new(),
-            needs: Needs::new(session, path),
-            rereads: Rereads::new(path),
-            drift: Drift::new(book.facts.len()),
-            lives: Lives::new(session),
-            store: Store::new(recovery, path, session.facts.len()),
-            lately: vec![false; book.facts.len()],
-            arriving: Vec::new(),
-            chance: HashSet::new(),
-            book,
+            retention: Retention::new(session, path, recovery),
             steps_done: 0,
             steps_total: path.steps,
             interventions: 0,
@@ -138,10 +108,8 @@ impl Tally {
             livelock: false,
             tracer: options.trace.then(Tracer::default),
             label: Default::default(),
-            compactions_seen: 0,
             previous: Vec::new(),
             previous_hashes: HashSet::new(),
-            visible: Vec::new(),
             newest_user: None,
             paused: None,
             reasoned: HashSet::new(),
@@ -159,8 +127,7 @@ impl Tally {
     pub(super) fn begin(&mut self, m: &Move) {
         self.unhandled("something else happened before the model was asked to go on");
         if matches!(m.action, Action::User(_)) {
-            self.needs.begin(&m.keys);
-            self.arriving = m.keys.clone();
+            self.retention.begin(&m.keys);
             self.newest_user = None;
         }
     }
@@ -179,75 +146,10 @@ impl Tally {
         self.livelock
     }
 
-    /// A call that fetches again the first fact that the next recorded reply needs and the context no longer shows.
-    pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<rereads::Again> {
-        let shown = provider::edited_view(request, provider::will_apply(request));
-        let (by_user, by_step) = self.needs.due(step);
-        let newest = newest_user(&request.blocks);
-        let wanted: Vec<(usize, Option<MessageId>)> =
-            by_user.into_iter().map(|f| (f, newest)).chain(by_step.into_iter().map(|f| (f, None))).collect();
-        let lost: Vec<usize> =
-            wanted.into_iter().filter(|(f, without)| self.book.seen(&shown, *without)[*f].is_none()).map(|(f, _)| f).collect();
-        lost.into_iter().find_map(|f| self.rereads.again(&self.book.facts[f].arises))
-    }
-
-    /// Looks at the facts that are needed now, in what the model was shown.
-    fn measure_needs(&mut self, step: &str, shown: &[Arc<Block>]) {
-        for (key, facts, by_user) in self.needs.take(step) {
-            self.look(&key, &facts, shown, newest_user(shown).filter(|_| by_user));
-        }
-    }
-
-    fn look(&mut self, need: &str, facts: &[usize], shown: &[Arc<Block>], without: Option<MessageId>) {
-        let seen = self.book.seen(shown, without);
-        let flaws = self.book.flawed(shown);
-        for &f in facts {
-            let found = seen[f].map_or(Match::Absent, |s| s.tier);
-            let absent = found == Match::Absent;
-            let old_there = self.book.old_there(f, &seen);
-            let flaw = flaws.get(&f).copied().unwrap_or_default();
-            let record = FactRecord {
-                request: Some(self.requests.len() as u64),
-                found,
-                place: seen[f].map_or("nowhere", |s| s.place.name()).to_string(),
-                stale: absent && old_there,
-                both: !absent && old_there,
-                contradicted: flaw.forbidden || flaw.changed,
-                drifted: absent && (flaw.partial || flaw.changed),
-                recoverable: absent.then(|| self.store.holds(f)),
-                ..self.unreached(f, need)
-            };
-            self.facts.push(record);
-        }
-    }
-
-    /// A pair that nobody looked at.
-    fn unreached(&self, fact: usize, need: &str) -> FactRecord {
-        let fact = &self.book.facts[fact];
-        FactRecord {
-            fact: fact.id.clone(),
-            kind: fact.kind,
-            need: need.to_string(),
-            request: None,
-            found: Match::Absent,
-            place: "nowhere".into(),
-            stale: false,
-            both: false,
-            contradicted: false,
-            drifted: false,
-            recoverable: None,
-            compactions_before: self.compactions_seen,
-        }
-    }
-
-    /// Pairs whose need was never reached: the run ended before it.
+    /// The run is over.
     pub(super) fn close(&mut self) {
         self.unhandled("the session ended before the model was asked to go on");
-        for (need, facts) in self.needs.rest() {
-            let records: Vec<FactRecord> = facts.iter().map(|&f| self.unreached(f, &need)).collect();
-            self.facts.extend(records);
-        }
-        self.facts.sort_by(|a, b| (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request)));
+        self.retention.close();
     }
 
     /// A request was answered, or refused after `took` ms; `waits` = the conversation waited for it.
@@ -264,7 +166,7 @@ impl Tally {
         let billed = reply.map_or(Usage::default(), |r| r.billed);
         let shown = reply.map_or(request.tokens(), |r| r.usage.prompt());
         if let Some(r) = reply.filter(|r| r.compaction().is_some()) {
-            self.book.license_provider(MessageId(u32::MAX), &provider::edited_view(request, r.applied));
+            self.retention.provider_compacted(&provider::edited_view(request, r.applied));
         }
         let logical = logical_view(request, reply);
         let (common, again) = if sample { self.prefix(request, &logical, reply) } else { Default::default() };
@@ -336,18 +238,15 @@ impl Tally {
     }
 
     fn sample(&mut self, logical: &[Arc<Block>], reply: Option<&Reply>, asked: &Asked, seq: u64) {
-        match asked {
-            Asked::Step(key) if reply.is_some() => self.measure_needs(key, logical),
-            Asked::Reread { before, .. } if reply.is_some() => self.measure_needs(before, logical),
-            _ => {}
-        }
         if let Some(r) = reply {
             self.peak = self.peak.max(r.usage.prompt());
         }
-        self.rereads.shown(logical);
-        if let Asked::Reread { outcome, .. } = asked {
-            self.rereads.asked(outcome);
-        }
+        let (answers, reread) = match asked {
+            Asked::Step(key) => (Some(key), None),
+            Asked::Reread { before, outcome } => (Some(before), Some(&**outcome)),
+            _ => (None, None),
+        };
+        self.retention.shown(seq, logical, answers.filter(|_| reply.is_some()).map(|k| &**k), reread);
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
@@ -355,33 +254,9 @@ impl Tally {
         for (rule, detail) in integrity::check(logical, self.newest_user, |m| reasoned.contains(&m)) {
             self.integrity.push(IntegrityFailure { request: seq, rule: rule.into(), detail });
         }
-        self.visible = self.book.seen(logical, None);
-        self.note_shown(seq);
         if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, ReplyPart::Reasoning { .. }))) {
             self.reasoned.insert(MessageId(u32::MAX));
         }
-    }
-
-    /// What follows from what a request showed.
-    fn note_shown(&mut self, seq: u64) {
-        for key in std::mem::take(&mut self.arriving) {
-            self.drift.said(&self.book, &key);
-            self.store.said(&key, &self.book.facts, |_| true);
-        }
-        let visible = &self.visible;
-        self.lately.iter_mut().zip(visible).for_each(|(l, s)| *l |= s.is_some());
-        self.drift.shown(visible);
-        self.lives.shown(seq, visible);
-        self.chance.extend(self.book.distractors().filter(|&i| visible[i].is_some()));
-        for (f, _) in self.book.facts.iter().zip(visible).filter(|(_, s)| s.is_some()) {
-            self.rereads.seen(&f.arises);
-        }
-    }
-
-    /// Of what was never said, the share that no request showed, per cent; `None` where there is nothing.
-    pub(super) fn specificity_pct(&self) -> Option<f64> {
-        let all = self.book.distractors().count();
-        (all > 0).then(|| 100.0 * (all - self.chance.len()) as f64 / all as f64)
     }
 
     /// Tokens shared with the request before at the beginning, system part left out, and tokens that had to be written again.
@@ -433,31 +308,7 @@ impl Tally {
         if self.reasoned.remove(&MessageId(u32::MAX)) {
             self.reasoned.insert(message);
         }
-        let visible = std::mem::take(&mut self.visible);
-        self.book.license(message, key, &visible);
-        self.visible = visible;
-        self.rereads.ran(key);
-        self.drift.said(&self.book, key);
-        let book = &self.book;
-        self.store.said(key, &book.facts, |f| book.may_say(message, f));
-        let results: Vec<Arc<str>> = self.rereads.results(key).collect();
-        results.iter().for_each(|r| self.drift.said(&self.book, r));
-    }
-
-    /// The context was made smaller.
-    pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) {
-        let verbatim = |blocks: &[Arc<Block>]| blocks.iter().filter(|b| Place::of(b) == Place::Verbatim).cloned().collect::<Vec<_>>();
-        let old = self.book.seen(before, None);
-        self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());
-        if self.book.license_summaries(after, &self.lately) {
-            self.lately.fill(false);
-        }
-        let new = self.book.seen(after, None);
-        let [old_verbatim, new_verbatim] = [before, after].map(|b| self.book.seen(&verbatim(b), None));
-        let later = self.needs.later(self.book.facts.len());
-        self.drift.compacted(&self.book, &later, [&old, &old_verbatim], [&new, &new_verbatim]);
-        self.lives.compacted(self.compactions_seen, &mut self.book, (before, &old), (after, &new));
-        self.compactions_seen += 1;
+        self.retention.recorded(key, message);
     }
 }
 
@@ -481,11 +332,6 @@ fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
     let fresh = own.input + own.cache_write + own.cache_write_1h;
     let ms = l.a_ms + l.b_ms * fresh as f64 + l.c_ms * own.cache_read as f64 + l.d_ms * own.output as f64;
     Some(Inside { usd: provider::cost(model, own).total(), ms: ms.round() as Millis })
-}
-
-/// The newest user message of a view.
-fn newest_user(blocks: &[Arc<Block>]) -> Option<MessageId> {
-    blocks.iter().rfind(|b| matches!(b.kind, BlockKind::User | BlockKind::ReplayedUser)).map(|b| b.message)
 }
 
 /// What the model saw: the request after the edits that the provider says it made.

@@ -109,7 +109,7 @@ impl ReplayWorld {
             return (Plan::Say { parts, stop: StopReason::EndTurn }, Asked::Neutral);
         };
         let step = step.clone();
-        let lost = if self.rereads { self.with(|t| t.lost_at(&step.key, request)).flatten() } else { None };
+        let lost = if self.rereads { self.with(|t| t.retention.lost_at(&step.key, request)).flatten() } else { None };
         if let Some(again) = lost {
             let call = ReplyPart::Call { id: again.id.clone(), name: again.name.clone(), arguments: again.arguments.clone() };
             return (
@@ -314,7 +314,7 @@ impl World for ReplayWorld {
 
     fn noted(&mut self, event: &Event) {
         match event {
-            Event::Compaction { before, after, .. } => self.with(|t| t.compacted(before, after)),
+            Event::Compaction { before, after, .. } => self.with(|t| t.retention.compacted(before, after)),
             Event::Intervention(_) => self.with(|t| t.interventions += 1),
             _ => None,
         };
