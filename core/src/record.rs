@@ -21,7 +21,7 @@ pub struct Results {
     pub generator: String,
     /// Assumptions of the models behind modelled numbers, by name.
     pub assumptions: BTreeMap<String, String>,
-    /// One per scenario × strategy × model × summariser, in sorted order.
+    /// One per scenario × strategy × model × summariser × seed, in sorted order.
     pub runs: Vec<RunRecord>,
 }
 
@@ -37,6 +37,9 @@ pub struct RunRecord {
     /// Who wrote its summaries; `None` = none was asked for, so that the row is the same under every summariser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summariser: Option<String>,
+    /// Seed, where the run was repeated with several; `None` = it was not, or nothing in it is seeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Context window used, tokens, scale applied.
     pub window: u64,
     /// How it ended.

@@ -29,6 +29,8 @@ pub struct Plan {
     pub options: Options,
     /// Who writes summaries, instead of the one in the options: a strategy that asks for summaries is run with each, others once.
     pub summarisers: Vec<Summariser>,
+    /// With how many seeds a run is made that depends on them, from the one in the options on; others once. At least 1.
+    pub seeds: u64,
     /// Threads.
     pub jobs: usize,
     /// Which part of the pairs: (index from 1, of how many).
@@ -47,7 +49,14 @@ pub struct Finished {
 impl Plan {
     /// Number of rows, if every strategy asks for summaries.
     pub fn pairs(&self) -> usize {
-        self.queue().len() * self.summarisers.len().max(1)
+        let each: usize = self.summarisers.iter().map(|s| self.seeds_of(s).count()).sum();
+        self.queue().len() * each.max(1)
+    }
+
+    /// The seeds with which a summariser is run.
+    fn seeds_of(&self, summariser: &Summariser) -> impl Iterator<Item = u64> + use<> {
+        let first = self.options.seed;
+        first..first.saturating_add(if summariser.seeded() { self.seeds.max(1) } else { 1 })
     }
 
     fn queue(&self) -> VecDeque<(usize, usize, usize)> {
@@ -77,14 +86,16 @@ impl Plan {
                     while let Some((s, k, m)) = queue.lock().ok().and_then(|mut q| q.pop_front()) {
                         let (scenario, spec, model) = (&self.scenarios[s], &self.specs[k], self.models[m]);
                         begun(&format!("{} × {}", scenario.id, spec.label()));
-                        for summariser in &self.summarisers {
-                            let one = self.one(scenario, spec, model, summariser);
+                        let variants = self.summarisers.iter().flat_map(|s| self.seeds_of(s).map(move |seed| (s, seed)));
+                        for (summariser, seed) in variants {
+                            let mut one = self.one(scenario, spec, model, summariser, seed);
                             let asked = one.replayed.record.summariser.is_some();
+                            one.replayed.record.seed = (asked && summariser.seeded() && self.seeds > 1).then_some(seed);
                             done(&one);
                             if let Ok(mut f) = finished.lock() {
                                 f.push(one);
                             }
-                            // Where no summary was asked for, nobody else would have written another.
+                            // Where no summary was asked for, nobody else and no other seed would have written another.
                             if !asked {
                                 break;
                             }
@@ -98,7 +109,7 @@ impl Plan {
         out
     }
 
-    fn one(&self, scenario: &Scenario, spec: &Spec, model: &Model, summariser: &Summariser) -> Finished {
+    fn one(&self, scenario: &Scenario, spec: &Spec, model: &Model, summariser: &Summariser, seed: u64) -> Finished {
         let begin = Instant::now();
         if let Some(why) = spec.unfit(model) {
             let replayed = not_run(scenario, spec, model, Status::NotApplicable, why.to_string());
@@ -106,7 +117,7 @@ impl Plan {
         }
         let run = || -> Result<Replayed, String> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-            let options = Options { summariser: summariser.clone(), ..self.options.clone() };
+            let options = Options { summariser: summariser.clone(), seed, ..self.options.clone() };
             let mut replayed = runtime.block_on(replay(scenario, spec, model, &options));
             if spec.descriptor.manual && replayed.record.status == Status::Completed && steering::steers(scenario) {
                 let options = Options { trace: false, ..options };
@@ -130,8 +141,8 @@ impl Plan {
     }
 }
 
-fn key(r: &RunRecord) -> (String, String, String, Option<String>) {
-    (r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone(), r.summariser.clone())
+fn key(r: &RunRecord) -> (String, String, String, Option<String>, Option<u64>) {
+    (r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone(), r.summariser.clone(), r.seed)
 }
 
 /// A row for a pair that could not be run.
@@ -199,7 +210,8 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
     let rereads = if plan.options.rereads { "once per loss, whole, charged (modelled)" } else { "switched off" };
     say("re-reads", rereads.to_string());
     say("billed tokens", format!("o200k of every block + {BLOCK_TOKENS} per block, {IMAGE_TOKENS} per image"));
-    say("seed", plan.options.seed.to_string());
+    let first = plan.options.seed;
+    say("seed", if plan.seeds > 1 { format!("{first} to {}, each for what is seeded", first + plan.seeds - 1) } else { first.to_string() });
     say("prompt cache", "simulated by the provider's rules".to_string());
     out
 }

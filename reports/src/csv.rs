@@ -3,8 +3,8 @@
 use ctxbench_core::record::{Cell, Results, RunRecord};
 use serde::Serialize;
 
-use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
+use crate::{fmt, seeds};
 
 /// The format for `report --format csv`.
 pub(crate) const FORMAT: Format = Format { name: "csv", about: "summary.csv, requests.csv, compactions.csv, facts.csv", render };
@@ -21,8 +21,9 @@ fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
 
 /// `summary.csv`: the columns of the contract, a row per run. Reals have at most six decimals; unknown is `n/a`.
 pub fn summary(results: &Results) -> String {
-    let head: Vec<String> = RunRecord::default().columns().into_iter().map(|(name, _)| name).collect();
-    let rows = results.runs.iter().map(|r| r.columns().into_iter().map(|(_, cell)| text(&cell)).collect());
+    let several = seeds::several(results);
+    let head: Vec<String> = RunRecord::default().columns().into_iter().map(|(name, _)| name).chain(seed_head(several)).collect();
+    let rows = results.runs.iter().map(|r| r.columns().into_iter().map(|(_, cell)| text(&cell)).chain(seed(r, several)).collect());
     write(&head, rows)
 }
 
@@ -60,6 +61,7 @@ const REQUESTS: [&str; 19] = [
 
 /// `requests.csv`: every request in order; tokens, USD, ms.
 pub fn requests(results: &Results) -> String {
+    let several = seeds::several(results);
     let rows = results.runs.iter().flat_map(|r| {
         r.requests.iter().map(move |q| {
             let mut row = key(r);
@@ -76,11 +78,11 @@ pub fn requests(results: &Results) -> String {
             row.extend([q.at_ms, q.latency_ms, q.common_prefix_tokens, q.invalidated_tokens].map(|n| n.to_string()));
             row.push(q.status.clone());
             row.extend([q.invalidated_expired_tokens, q.invalidated_changed_tokens].map(|n| n.to_string()));
-            row.push(writer(r));
+            row.extend(writer(r, several));
             row
         })
     });
-    write(&keyed(&REQUESTS), rows)
+    write(&keyed(&REQUESTS, several), rows)
 }
 
 const COMPACTIONS: [&str; 20] = [
@@ -108,6 +110,7 @@ const COMPACTIONS: [&str; 20] = [
 
 /// `compactions.csv`: every compaction in order; tokens, USD, ms; `retained_pct` is the drift curve. `break_even_calls` is `never` when it cannot pay for itself.
 pub fn compactions(results: &Results) -> String {
+    let several = seeds::several(results);
     let rows = results.runs.iter().flat_map(|r| {
         r.compactions.iter().map(move |c| {
             let mut row = key(r);
@@ -123,11 +126,11 @@ pub fn compactions(results: &Results) -> String {
             row.push(c.facts_needed_later.to_string());
             row.push(c.retained_pct.map_or("n/a".into(), fmt::exact));
             row.push(c.goal_kept.map_or("n/a".into(), |k| k.to_string()));
-            row.push(writer(r));
+            row.extend(writer(r, several));
             row
         })
     });
-    write(&keyed(&COMPACTIONS), rows)
+    write(&keyed(&COMPACTIONS, several), rows)
 }
 
 const FACTS: [&str; 12] =
@@ -135,6 +138,7 @@ const FACTS: [&str; 12] =
 
 /// `facts.csv`: every (fact, need) pair; `request` is `n/a` when the run did not get there, `recoverable` when nothing was lost.
 pub fn facts(results: &Results) -> String {
+    let several = seeds::several(results);
     let rows = results.runs.iter().flat_map(|r| {
         r.facts.iter().map(move |f| {
             let mut row = key(r);
@@ -142,24 +146,34 @@ pub fn facts(results: &Results) -> String {
             row.extend([word(&f.found), f.place.clone(), f.stale.to_string(), f.compactions_before.to_string()]);
             row.extend([f.both, f.contradicted, f.drifted].map(|b| b.to_string()));
             row.push(f.recoverable.map_or("n/a".into(), |k| k.to_string()));
-            row.push(writer(r));
+            row.extend(writer(r, several));
             row
         })
     });
-    write(&keyed(&FACTS), rows)
+    write(&keyed(&FACTS, several), rows)
 }
 
 fn key(r: &RunRecord) -> Vec<String> {
     vec![r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone()]
 }
 
-fn keyed(columns: &[&str]) -> Vec<String> {
-    ["scenario", "strategy", "model"].iter().chain(columns).chain(&["summariser"]).map(|s| (*s).to_string()).collect()
+fn keyed(columns: &[&str], several_seeds: bool) -> Vec<String> {
+    let names = ["scenario", "strategy", "model"].iter().chain(columns).chain(&["summariser"]);
+    names.map(|s| (*s).to_string()).chain(seed_head(several_seeds)).collect()
 }
 
-/// The last column: rows of runs that differ in nothing else are told apart by it.
-fn writer(r: &RunRecord) -> String {
-    r.summariser.clone().unwrap_or_else(|| "n/a".into())
+/// The last columns: rows of runs that differ in nothing else are told apart by them.
+fn writer(r: &RunRecord, several_seeds: bool) -> impl Iterator<Item = String> {
+    std::iter::once(r.summariser.clone().unwrap_or_else(|| "n/a".into())).chain(seed(r, several_seeds))
+}
+
+/// The column `seed` is there where runs were repeated with several.
+fn seed_head(several_seeds: bool) -> Option<String> {
+    several_seeds.then(|| "seed".to_string())
+}
+
+fn seed(r: &RunRecord, several_seeds: bool) -> Option<String> {
+    several_seeds.then(|| r.seed.map_or("n/a".into(), |s| s.to_string()))
 }
 
 /// The name of a unit variant in files.

@@ -48,6 +48,9 @@ pub struct Life<'a> {
     pub strategy: &'a str,
     /// Model.
     pub model: &'a str,
+    /// Seed, where the run was repeated with several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Kind; `None` when nothing needs it.
     pub kind: Option<FactKind>,
     /// Where it was said and what moved it; `None` in results without texts.
@@ -129,6 +132,7 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
         scenario: &run.scenario.id,
         strategy: &run.strategy.label,
         model: &run.model,
+        seed: run.seed,
         kind: needs.first().map(|n| n.kind),
         moves: life.into_iter().flat_map(|l| &l.moves).map(moved).collect(),
         life,
@@ -163,7 +167,8 @@ impl Life<'_> {
         };
         let one = fmt::one_line;
         let kind = self.kind.map_or(String::new(), |k| format!(" ({})", k.name()));
-        line(format!("{}{kind} in {} × {} × {}", one(fact), one(self.scenario), one(self.strategy), one(self.model)));
+        let seed = self.seed.map_or(String::new(), |s| format!(", seed {s}"));
+        line(format!("{}{kind} in {} × {} × {}{seed}", one(fact), one(self.scenario), one(self.strategy), one(self.model)));
         match self.life {
             Some(l) if l.arises.is_empty() => line(format!("  never said; a match would be chance: {}", tokens(l))),
             Some(l) => {

@@ -10,7 +10,7 @@ use crate::score::SCORES;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Verdict};
 use crate::view::{self, Block};
-use crate::{glance, ranking, steering};
+use crate::{glance, ranking, seeds, steering};
 
 /// The format for `report --format html`.
 pub(crate) const FORMAT: Format = Format { name: "html", about: "one page with tables and plots, nothing beside it", render };
@@ -39,6 +39,7 @@ fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
 
 /// The page: failures, then per scenario and model a table and its plots. `matrix_md` is a Markdown table of what the systems do, or empty.
 pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
+    let results = &*seeds::averaged(results);
     let blocks = view::blocks(results);
     let failures: Vec<String> =
         blocks.iter().flat_map(|b| view::failures(b).into_iter().map(|f| format!("{}, {f}", b.first().scenario.id))).collect();

@@ -7,7 +7,7 @@ use ctxbench_core::record::{Results, RunRecord, Status};
 use crate::fmt::{one_line, xml};
 use crate::formats::{Artifact, Format, ReportError};
 use crate::gate::{GateReport, Outcome};
-use crate::view;
+use crate::{seeds, view};
 
 /// The format for `report --format junit`.
 pub(crate) const FORMAT: Format = Format { name: "junit", about: "JUnit XML: broken rules and unfinished runs as failures", render };
@@ -32,6 +32,7 @@ struct Case {
 
 /// Cases by strategy: broken rules and products that did not finish fail; pairs that cannot exist are skipped; times are virtual.
 pub fn result_suites(results: &Results) -> String {
+    let results = &*seeds::averaged(results);
     let several = view::models(results).len() > 1;
     let suites = view::blocks(results).into_iter().map(|b| {
         let run = b.first();

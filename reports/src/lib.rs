@@ -23,6 +23,7 @@ mod ranking;
 #[cfg(test)]
 mod sample;
 mod score;
+mod seeds;
 mod sheet;
 mod stats;
 mod steering;

@@ -10,7 +10,7 @@ use crate::formats::{Artifact, Format, ReportError};
 use crate::score::SCORES;
 use crate::stats;
 use crate::view::{self, Block};
-use crate::{glance, ranking, steering};
+use crate::{glance, ranking, seeds, steering};
 
 /// The format for `report --format markdown`.
 pub(crate) const FORMAT: Format = Format { name: "markdown", about: "tables for a pull request", render };
@@ -24,6 +24,7 @@ fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
 
 /// The whole comment. Details are left out when it would grow beyond what a comment holds.
 pub fn pull_request(results: &Results) -> String {
+    let results = &*seeds::averaged(results);
     let full = compose(results, true);
     if full.len() <= ROOM { full } else { compose(results, false) }
 }

@@ -43,7 +43,7 @@ pub fn write_pair(dir_in_progress: &Path, run: &RunRecord) -> Result<PathBuf, Wr
     Ok(path)
 }
 
-/// Reads every stored run, sorted by scenario, strategy label, model and summariser. A folder that does not exist holds none.
+/// Reads every stored run, sorted by scenario, strategy label, model, summariser and seed. A folder that does not exist holds none.
 pub fn read_pairs(dir_in_progress: &Path) -> Result<Vec<RunRecord>, ReadError> {
     let mut runs = Vec::new();
     for path in pair_files(dir_in_progress)? {
@@ -74,13 +74,13 @@ pub fn discard_pairs(dir_in_progress: &Path) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// The order of runs in results: scenario, strategy label, model, summariser.
+/// The order of runs in results: scenario, strategy label, model, summariser, seed.
 pub fn sort_runs(runs: &mut [RunRecord]) {
     runs.sort_by(|a, b| key(a).cmp(&key(b)));
 }
 
-fn key(r: &RunRecord) -> (&str, &str, &str, &str) {
-    (&r.scenario.id, &r.strategy.label, &r.model, r.summariser.as_deref().unwrap_or_default())
+fn key(r: &RunRecord) -> (&str, &str, &str, &str, Option<u64>) {
+    (&r.scenario.id, &r.strategy.label, &r.model, r.summariser.as_deref().unwrap_or_default(), r.seed)
 }
 
 fn pair_files(dir: &Path) -> Result<Vec<PathBuf>, ReadError> {
@@ -102,9 +102,10 @@ fn pair_files(dir: &Path) -> Result<Vec<PathBuf>, ReadError> {
 
 /// Readable parts and a hash of the exact ones, because different labels may look alike as file names.
 fn file_name(run: &RunRecord) -> String {
-    let (scenario, strategy, model, summariser) = key(run);
+    let (scenario, strategy, model, summariser, seed) = key(run);
+    let seed = seed.map(|s| s.to_string()).unwrap_or_default();
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for part in [scenario, strategy, model, summariser] {
+    for part in [scenario, strategy, model, summariser, &seed] {
         for b in part.bytes().chain([0]) {
             hash = (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
         }

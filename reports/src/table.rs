@@ -7,6 +7,7 @@ use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::glance::{self, Glance};
 use crate::score::SCORES;
+use crate::seeds;
 use crate::sheet::Sheet;
 use crate::stats::{self, Told};
 use crate::view::{self, Block};
@@ -36,6 +37,7 @@ fn render_file(results: &Results) -> Result<Vec<Artifact>, ReportError> {
 
 /// All blocks, then the legend. Failures stand before the scores of their block.
 pub fn table(results: &Results, options: TableOptions) -> String {
+    let results = &*seeds::averaged(results);
     let width = options.width.clamp(100, 160);
     if results.runs.is_empty() {
         return "no runs\n".into();

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use ctxbench_core::race;
 use ctxbench_core::record::{Results, RunRecord, Status};
 
-use crate::fmt;
+use crate::{fmt, seeds};
 
 /// One scenario with one model, and with one summariser where the results have several: the unit of a table, a section, a set of plots.
 pub(crate) struct Block<'a> {
@@ -93,13 +93,14 @@ pub(crate) fn summarisers(results: &Results) -> BTreeSet<&str> {
     results.runs.iter().filter_map(|r| r.summariser.as_deref()).collect()
 }
 
-/// The results with the summariser in the strategy's label, `codex [ideal]`, where there are several: for formats that know rows by
+/// The results with one row for all seeds and with the summariser in the strategy's label, `codex [ideal]`, where there are several: for formats that know rows by
 /// scenario, strategy and model alone.
 pub(crate) fn told_apart(results: &Results) -> Cow<'_, Results> {
-    if summarisers(results).len() < 2 {
-        return Cow::Borrowed(results);
+    let results = seeds::averaged(results);
+    if summarisers(&results).len() < 2 {
+        return results;
     }
-    let mut out = results.clone();
+    let mut out = results.into_owned();
     for r in &mut out.runs {
         if let Some(s) = &r.summariser {
             r.strategy.label = format!("{} [{s}]", r.strategy.label);

@@ -66,6 +66,19 @@ fn a_long_session_is_the_same_with_one_thread_and_two() {
 }
 
 #[test]
+fn many_scenarios_with_all_strategies_and_two_summarisers_are_the_same_with_one_thread_and_four() {
+    let here = Folder::new();
+    let what =
+        "login-bug-tight compact-focus mind-changed window-8k summary-fails --summarizer extractive --summarizer lossy --transport direct";
+    run(&here, "one", &format!("{what} --jobs 1"));
+    run(&here, "four", &format!("{what} --jobs 4"));
+    assert_same(&here, "one", "four");
+    let rows = here.csv("one/summary.csv");
+    let with = |s: &str| rows.iter().filter(|r| r["summariser"] == s).count();
+    assert!(with("extractive") > 20 && with("extractive") == with("lossy") && with("n/a") > 20, "too little was run to say anything");
+}
+
+#[test]
 fn a_second_run_into_the_same_folder_leaves_the_same_files() {
     let here = Folder::new();
     let what = "login-bug --strategy codex --strategy reference --transport direct";

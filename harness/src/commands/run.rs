@@ -20,7 +20,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Session JSONL, scenario TOML, recordings (Claude Code, Codex), folders of these, or names of built-in scenarios
+    /// Session JSONL, scenario TOML, recordings (Claude Code, Codex), folders of these, names of built-in scenarios, or `all` of these
     #[arg(value_name = "SESSION|SCENARIO|DIR")]
     inputs: Vec<String>,
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all)
@@ -48,9 +48,12 @@ pub(crate) struct Args {
     /// How requests reach the mock server
     #[arg(long, value_enum, default_value_t = Door::Http)]
     transport: Door,
-    /// Seed of everything seeded
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// Seed of what is seeded: the losses of the lossy summariser (default: 1; with --seeds the first of them, default 0)
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
+    /// Run what is seeded with N seeds, 0 to N-1 or from --seed on; the table shows the mean and the range. What is not seeded is run once
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
+    seeds: u64,
     /// Do not model the agent fetching again what it lost and needs
     #[arg(long)]
     no_rereads: bool,
@@ -73,6 +76,9 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// Most seeds of a run.
+const MOST_SEEDS: u64 = 10_000;
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Door {
@@ -217,16 +223,26 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         options: Options {
             transport,
             summariser: Summariser::default(),
-            seed: args.seed,
+            seed: first_seed(args)?,
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
             window: args.window,
             summary_model,
         },
         summarisers,
+        seeds: args.seeds,
         jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         shard: args.shard.as_deref().map(shard).transpose()?,
     })
+}
+
+/// One seed is 1 unless it is named; several are counted from 0.
+fn first_seed(args: &Args) -> anyhow::Result<u64> {
+    let first = args.seed.unwrap_or(u64::from(args.seeds == 1));
+    match first.checked_add(args.seeds) {
+        Some(_) => Ok(first),
+        None => bail!("--seed {first} leaves no room for {} seeds; name a smaller one", args.seeds),
+    }
 }
 
 /// The largest window that makes sense to ask for, tokens.
@@ -294,7 +310,12 @@ fn timings(finished: &[Finished], total: std::time::Duration) -> String {
         .map(|f| {
             let r = &f.replayed.record;
             let ms = f.took.as_millis() as u64;
-            serde_json::json!({"scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model, "summariser": r.summariser, "ms": ms})
+            let mut row =
+                serde_json::json!({"scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model, "summariser": r.summariser, "ms": ms});
+            if let Some(seed) = r.seed {
+                row["seed"] = seed.into();
+            }
+            row
         })
         .collect();
     let all = serde_json::json!({"total_ms": total.as_millis() as u64, "pairs": rows});

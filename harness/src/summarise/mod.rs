@@ -83,6 +83,11 @@ impl Summariser {
         }
     }
 
+    /// Whether its words depend on the seed.
+    pub fn seeded(&self) -> bool {
+        matches!(self, Summariser::Lossy { .. })
+    }
+
     /// Where its words come from, for a reader of the figures.
     pub fn origin(&self) -> String {
         match self {

@@ -12,6 +12,7 @@ mod spend;
 use ctxbench_core::record::Results;
 
 use crate::formats::{Artifact, Format, ReportError};
+use crate::seeds;
 use crate::view::{self, Block};
 use palette::Styles;
 use sheet::Fault;
@@ -49,6 +50,7 @@ pub struct Plot {
 
 /// Draws every plot.
 pub fn plots(results: &Results) -> Result<Vec<Plot>, ReportError> {
+    let results = &*seeds::averaged(results);
     let styles = Styles::of(results);
     let mut out = Vec::new();
     for block in view::blocks(results) {

@@ -6,7 +6,7 @@ use ctxbench_core::record::{Results, RunRecord};
 use serde::Serialize;
 
 use super::figures::{Figure, Pair, figures};
-use crate::view;
+use crate::{seeds, view};
 
 /// Every strategy against one baseline with one model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,6 +60,7 @@ impl<'a> Runs<'a> {
 ///
 /// A model without `reference` in the results has no entry.
 pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
+    let results = &*seeds::averaged(results);
     let blocks = view::blocks(results);
     let mut out = Vec::new();
     for model in view::models(results) {
@@ -83,6 +84,7 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
 
 /// Per model: every strategy of `new` against itself in `base`, over the sessions of both.
 pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
+    let (base, new) = (&*seeds::averaged(base), &*seeds::averaged(new));
     let models: Vec<&str> = view::models(base).intersection(&view::models(new)).copied().collect();
     let of_model = |model: &str| {
         let (old, new) = (Runs::of(base, model), Runs::of(new, model));
