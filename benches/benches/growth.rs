@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
-use ctxbench_benches::{HUGE_WINDOW, Mode, blocks, replay, session, spec, table};
+use ctxbench_benches::{HUGE_WINDOW, Mode, blocks, busy_session, replay, session, spec, table};
 use ctxbench_core::context::Context;
 use ctxbench_scenarios::Scenario;
 
@@ -22,19 +22,30 @@ struct Member {
     name: &'static str,
     window: Option<u64>,
     scale: f64,
+    /// Facts: eight, or one per turn beside them.
+    busy: bool,
 }
 
-const MEMBERS: [Member; 4] = [
-    Member { name: "none", window: Some(HUGE_WINDOW), scale: 1.0 },
-    Member { name: "codex", window: None, scale: SCALE },
-    Member { name: "opencode", window: None, scale: SCALE },
-    Member { name: "claude-code", window: None, scale: SCALE },
+const MEMBERS: [Member; 5] = [
+    Member { name: "none", window: Some(HUGE_WINDOW), scale: 1.0, busy: false },
+    Member { name: "codex", window: None, scale: SCALE, busy: false },
+    Member { name: "opencode", window: None, scale: SCALE, busy: false },
+    Member { name: "claude-code", window: None, scale: SCALE, busy: false },
+    Member { name: "claude-code", window: None, scale: SCALE, busy: true },
 ];
 
+impl Member {
+    fn title(&self) -> String {
+        format!("{}{}", self.name, if self.busy { ", a fact per turn" } else { "" })
+    }
+}
+
 /// A session that no one has seen yet.
-fn fresh(turns: usize, scale: f64) -> Scenario {
+fn fresh(turns: usize, member: &Member) -> Scenario {
     static SEED: AtomicU64 = AtomicU64::new(1);
-    Scenario { scale, ..session(turns, SEED.fetch_add(1, Ordering::Relaxed)) }
+    let seed = SEED.fetch_add(1, Ordering::Relaxed);
+    let made = if member.busy { busy_session(turns, seed) } else { session(turns, seed) };
+    Scenario { scale: member.scale, ..made }
 }
 
 fn time(scenario: &Scenario, member: &Member) -> Duration {
@@ -48,7 +59,7 @@ fn time(scenario: &Scenario, member: &Member) -> Duration {
 fn fastest(turns: usize, member: &Member, rounds: usize) -> (Duration, Duration) {
     let mut best = (Duration::MAX, Duration::MAX);
     for _ in 0..rounds {
-        let scenario = fresh(turns, member.scale);
+        let scenario = fresh(turns, member);
         best.0 = best.0.min(time(&scenario, member));
         best.1 = best.1.min(time(&scenario, member));
     }
@@ -58,18 +69,18 @@ fn fastest(turns: usize, member: &Member, rounds: usize) -> (Duration, Duration)
 fn print_ratios(mode: Mode) {
     let (times, rounds) = if mode == Mode::Smoke { (&TIMES[..2], 1) } else { (&TIMES[..], 3) };
     // The vocabulary is loaded once per process, and not at the cost of the first row.
-    time(&fresh(1, 1.0), &MEMBERS[0]);
+    time(&fresh(1, &MEMBERS[0]), &MEMBERS[0]);
     let mut rows = Vec::new();
     for member in &MEMBERS {
         let took: Vec<_> = times.iter().map(|n| fastest(n * TURNS, member, rounds)).collect();
         let compactions: Vec<String> = times
             .iter()
-            .map(|n| replay(&fresh(n * TURNS, member.scale), &spec(member.name), member.window).summary.compactions.to_string())
+            .map(|n| replay(&fresh(n * TURNS, member), &spec(member.name), member.window).summary.compactions.to_string())
             .collect();
         let new: Vec<f64> = took.iter().map(|t| t.0.as_secs_f64() * 1e3).collect();
         let known: Vec<f64> = took.iter().map(|t| t.1.as_secs_f64() * 1e3).collect();
         for (texts, ms) in [("new", new), ("known", known)] {
-            let mut row = vec![member.name.to_string(), texts.to_string(), compactions.join("/")];
+            let mut row = vec![member.title(), texts.to_string(), compactions.join("/")];
             row.extend(ms.iter().map(|v| format!("{v:.1}")));
             row.extend(ms.windows(2).map(|w| format!("{:.2}", w[1] / w[0])));
             rows.push(row);
@@ -89,14 +100,14 @@ fn sessions(c: &mut Criterion) {
         mode => print_ratios(mode),
     }
     for member in &MEMBERS {
-        let mut group = c.benchmark_group(format!("growth/{}", member.name));
+        let mut group = c.benchmark_group(format!("growth/{}", member.title()));
         group.sampling_mode(SamplingMode::Flat);
         let spec = spec(member.name);
         for times in TIMES {
             group.throughput(Throughput::Elements((times * TURNS) as u64));
             group.bench_function(BenchmarkId::from_parameter(format!("{times}x")), |b| {
                 b.iter_batched_ref(
-                    || fresh(times * TURNS, member.scale),
+                    || fresh(times * TURNS, member),
                     |scenario| replay(scenario, &spec, member.window),
                     BatchSize::PerIteration,
                 );

@@ -42,6 +42,41 @@ fn turn(n: usize, seed: u64) -> Turn {
     }
 }
 
+/// What stands in the question of turn `n` of a [`busy_session`].
+fn row(seed: u64, n: usize) -> String {
+    format!("ROW-{seed}-{n}")
+}
+
+/// Turns from where a fact of a [`busy_session`] arises to where it is needed.
+const LATER: usize = 8;
+
+/// The session of [`session`] with a fact more in every turn, needed eight turns later: facts grow with the length.
+pub fn busy_session(turns: usize, seed: u64) -> Scenario {
+    let mut out = session(turns, seed);
+    let questions = out.session.entries.iter_mut().filter_map(|e| if let Entry::User(u) = e { u.text.as_mut() } else { None });
+    for (n, question) in questions.enumerate() {
+        *question += &format!(" It is about {}.", row(seed, n));
+    }
+    let last = turns.saturating_sub(1);
+    let more = (0..turns).map(|n| fact(format!("row{n}"), row(seed, n), format!("u{n}"), format!("b{}", (n + LATER).min(last))));
+    out.session.facts.extend(more);
+    out
+}
+
+fn fact(id: String, token: String, arises: String, need: String) -> Fact {
+    Fact {
+        id,
+        kind: FactKind::Value,
+        tokens: vec![token],
+        arises,
+        needs: vec![need],
+        superseded_by: None,
+        forbids: vec![],
+        distractor: false,
+        extra: Default::default(),
+    }
+}
+
 /// A session of `turns` turns, each a question, a call with its result, and an answer. Another seed gives other texts.
 /// A fixed number of facts arises in the first turn and is needed in the last, whatever the length.
 pub fn session(turns: usize, seed: u64) -> Scenario {
@@ -60,17 +95,7 @@ pub fn session(turns: usize, seed: u64) -> Scenario {
         entries.push(Entry::Tool(ToolEntry { call_id: format!("c{n}"), output: Some(t.output), ..Default::default() }));
         entries.push(Entry::Assistant(AssistantEntry { id: format!("b{n}"), text: Some(t.answer), ..Default::default() }));
     }
-    let fact = |i| Fact {
-        id: format!("f{i}"),
-        kind: FactKind::Value,
-        tokens: vec![remembered(seed, i)],
-        arises: "u0".into(),
-        needs: vec![format!("b{}", turns.saturating_sub(1))],
-        superseded_by: None,
-        forbids: vec![],
-        distractor: false,
-        extra: Default::default(),
-    };
+    let fact = |i| fact(format!("f{i}"), remembered(seed, i), "u0".into(), format!("b{}", turns.saturating_sub(1)));
     let id = format!("{turns}-turns");
     let header = Header { version: 1, id: id.clone(), ..Default::default() };
     let session = Session { header, entries, facts: (0..8).map(fact).collect() };
@@ -134,6 +159,9 @@ mod tests {
         assert_eq!(read.session, s.session);
         assert_eq!(s.session, session(3, 7).session);
         assert_ne!(s.session.entries[1], session(3, 8).session.entries[1]);
+        let busy = busy_session(3, 7).session;
+        let read = jsonl::read(busy.to_jsonl().as_bytes(), "x").unwrap();
+        assert_eq!((read.warnings, read.session == busy, busy.facts.len()), (Vec::new(), true, s.session.facts.len() + 3));
         let turns = blocks(0, 3, 7);
         assert_eq!(turns.len(), 15);
         let tokens: u64 = turns.iter().map(|b| b.tokens()).sum();
