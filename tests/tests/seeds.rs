@@ -53,6 +53,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     let (low, high) = (kept.iter().copied().fold(f64::MAX, f64::min), kept.iter().copied().fold(f64::MIN, f64::max));
     assert!(low < high, "four seeds lost the same facts: {kept:?}");
     let lossy = &run.stdout[run.stdout.find("summaries: lossy").unwrap()..];
+    let lossy = &lossy[..lossy.find("\n\n").unwrap()];
     assert_eq!(lossy.lines().filter(|l| l.starts_with("codex ")).count(), 1, "{lossy}");
     let words = lossy.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("mean of 4 seeds") && words.contains(&format!("facts kept% {low:.1}–{high:.1}")), "{words}");
