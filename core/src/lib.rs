@@ -8,6 +8,8 @@ pub mod agent;
 pub mod background;
 pub mod block;
 pub mod budget;
+#[cfg(all(unix, feature = "checkpoints"))]
+pub mod checkpoint;
 pub mod compaction;
 pub mod context;
 pub mod descriptor;
