@@ -1,6 +1,6 @@
 //! The agent's loop: one for every strategy, every replay and every embedding.
 
-use crate::engine::{Action, Engine, Event, Incoming};
+use crate::engine::{Action, Engine, Event, Incoming, RewindKind, RewindStatus};
 use crate::request::{ErrorKind, ModelError};
 use crate::strategy::{Flow, Strategy, Unsupported};
 
@@ -35,9 +35,28 @@ pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
             Action::Restart => strategy.on_restart(s).await,
             Action::Idle { ms } => strategy.on_idle(s, ms).await,
             Action::Rewind { to } => {
-                if let Some(id) = s.history.find(&to).map(|m| m.id) {
+                let (id, before) = (s.message(&to), s.context.blocks().to_vec());
+                if let Some(id) = id {
                     strategy.on_rewind(s, id).await;
                 }
+                let status = if id.is_some() { RewindStatus::Done } else { RewindStatus::Failed };
+                s.note_rewind(to, RewindKind::Conversation, status, before);
+            }
+            Action::RestoreCode { to } => {
+                let before = s.context.blocks().to_vec();
+                s.note_rewind(to, RewindKind::Code, RewindStatus::Done, before);
+            }
+            Action::SummariseAt { to, side, instructions } => {
+                let (id, before) = (s.message(&to), s.context.blocks().to_vec());
+                let status = match id {
+                    Some(id) => match strategy.summarise_at(s, id, side, instructions.as_deref()).await {
+                        Ok(true) => RewindStatus::Done,
+                        Ok(false) => RewindStatus::Failed,
+                        Err(Unsupported) => RewindStatus::Unsupported,
+                    },
+                    None => RewindStatus::Failed,
+                };
+                s.note_rewind(to, RewindKind::Summary(side), status, before);
             }
             Action::Clear => {
                 // Everything but what is always shown leaves the view.
@@ -78,6 +97,7 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         _ => {}
     }
     s.record_user(strategy, msg);
+    s.tell_shown(&msg.key);
     let mut attempt = 0;
     let mut rethinks = 0;
     loop {
@@ -118,12 +138,14 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
             Flow::Proceed => {}
         }
         let (_, calls) = s.record_reply(strategy, &reply);
+        s.tell_shown("");
         if !calls.is_empty() {
             let outcomes = s.world().run(&calls).await;
             if !s.record_outputs(strategy, outcomes) {
                 s.note(Event::Killed);
                 return Turn::Done;
             }
+            s.tell_shown(&calls[calls.len() - 1].id);
         }
         match strategy.after_step(s, !calls.is_empty()).await {
             Flow::Again => {}
@@ -134,6 +156,8 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         }
     }
     strategy.after_turn(s).await;
+    // Nothing came in, but what the product did with the last reply is part of what it shows at this point.
+    s.tell_shown("");
     Turn::Done
 }
 

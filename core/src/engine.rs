@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use thiserror::Error;
+
 use crate::block::{Block, BlockKind, CallRef, Draft, Form, MessageId, Origin, Role};
 use crate::context::{Context, EditError};
 use crate::history::{History, Part};
@@ -14,7 +16,7 @@ use crate::request::{Applied, ModelError, Phase, Purpose, Reply, ReplyPart, Requ
 use crate::session::Millis;
 use crate::strategy::{DEFAULT_TTL, Strategy, default_breakpoints};
 
-pub use crate::world::{Action, CallerAct, Event, Incoming, Stamped, Task, ToolCall, ToolOutcome, World};
+pub use crate::world::{Action, CallerAct, Event, Incoming, RewindKind, RewindStatus, Side, Stamped, Task, ToolCall, ToolOutcome, World};
 
 /// What is always shown: given by the session, placed by the strategy.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +63,19 @@ pub struct Engine {
     requests: u64,
     /// What the provider cleared in the last request.
     server_cleared: Applied,
+    /// Places in `events` of the compactions of the view that can be taken back, oldest first.
+    undoable: Vec<usize>,
+}
+
+/// Why a compaction cannot be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum UndoError {
+    /// There was none, or all were taken back.
+    #[error("there is no compaction to take back")]
+    Nothing,
+    /// The view it left was edited since.
+    #[error("what the compaction left was changed since, so it cannot be taken back; go back to a message before it")]
+    Changed,
 }
 
 impl Engine {
@@ -80,6 +95,7 @@ impl Engine {
             world,
             requests: 0,
             server_cleared: Applied::default(),
+            undoable: Vec::new(),
         }
     }
 
@@ -280,9 +296,44 @@ impl Engine {
         let after = self.context.blocks().to_vec();
         let changed = before.len() != after.len() || before.iter().zip(&after).any(|(a, b)| a.hash != b.hash);
         if changed || kind == CompactionKind::Summarise {
+            self.undoable.push(self.events.len());
             self.note(Event::Compaction { kind, mechanism, phase, before, after });
         }
         Ok(())
+    }
+
+    /// Takes the last compaction back: the view is again what it was before it, followed by what was said since. The log has lost nothing,
+    /// so this needs no model. Again and again it takes back the ones before. A strategy that keeps a state of its own must be told.
+    pub fn undo_compaction(&mut self) -> Result<(), UndoError> {
+        let at = *self.undoable.last().ok_or(UndoError::Nothing)?;
+        let Event::Compaction { mechanism, before, after, .. } = &self.events[at].event else { return Err(UndoError::Nothing) };
+        let now = self.context.blocks();
+        let untouched = now.len() >= after.len() && now.iter().zip(after).all(|(n, a)| Arc::ptr_eq(n, a));
+        if !untouched {
+            return Err(UndoError::Changed);
+        }
+        let mechanism = *mechanism;
+        let view = [before, &now[after.len()..]].concat();
+        self.context.set(view).map_err(|_| UndoError::Changed)?;
+        self.undoable.pop();
+        self.note(Event::CompactionUndone { mechanism });
+        Ok(())
+    }
+
+    /// The message that a session's id stands for.
+    pub fn message(&self, key: &str) -> Option<MessageId> {
+        self.history.find(key).map(|m| m.id).or_else(|| self.world.message(key))
+    }
+
+    /// Tells the world what the context shows now that something entered the history.
+    pub fn tell_shown(&mut self, key: &str) {
+        self.world.shown(key, self.context.blocks());
+    }
+
+    /// Notes what a rewind did to the context, which was `before`.
+    pub fn note_rewind(&mut self, to: String, kind: RewindKind, status: RewindStatus, before: Vec<Arc<Block>>) {
+        let after = self.context.blocks().to_vec();
+        self.note(Event::Rewound { to, kind, status, before, after });
     }
 
     /// Records a user message and shows it.
@@ -395,3 +446,7 @@ impl Engine {
         self.requests
     }
 }
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

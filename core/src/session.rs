@@ -168,6 +168,16 @@ pub enum Entry {
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
+    /// A file on disk when the session begins; it is not shown to the model.
+    DiskFile {
+        /// Path below the session's folder.
+        path: String,
+        /// Contents.
+        text: String,
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
+    },
     /// A user message.
     User(UserEntry),
     /// A model reply.
@@ -186,14 +196,21 @@ pub enum Entry {
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
-    /// Back to an earlier message.
+    /// Back to an earlier message, or a summary of what lies on one side of it.
     Rewind {
-        /// Message id.
+        /// Message id: the last one that stays, or behind which the seam lies.
         to: String,
-        /// `conversation`, `code` or `both`.
+        /// One of [`RewindMode`]; empty = `conversation`. `summarize_from` summarises what follows the message, `summarize_to` what
+        /// stands up to it.
         #[serde(default)]
-        #[cfg_attr(feature = "schema", schemars(extend("enum" = ["", "conversation", "code", "both"])))]
+        #[cfg_attr(
+            feature = "schema",
+            schemars(extend("enum" = ["", "conversation", "code", "both", "summarize_from", "summarize_to"]))
+        )]
         mode: String,
+        /// What a summary should keep.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
         /// Fields this build does not know.
         #[serde(flatten)]
         extra: Map<String, Value>,
@@ -238,6 +255,56 @@ pub enum Entry {
     },
     /// Something the session establishes, for retention.
     Fact(Fact),
+}
+
+/// What a rewind brings back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewindMode {
+    /// The conversation; files stay.
+    Conversation,
+    /// Files; the conversation stays.
+    Code,
+    /// Either.
+    Both,
+    /// Nothing: what follows the message is replaced by a summary.
+    SummarizeFrom,
+    /// Nothing: what stands up to the message is replaced by a summary.
+    SummarizeTo,
+}
+
+impl RewindMode {
+    /// Every mode.
+    pub const ALL: [RewindMode; 5] =
+        [RewindMode::Conversation, RewindMode::Code, RewindMode::Both, RewindMode::SummarizeFrom, RewindMode::SummarizeTo];
+
+    /// The word in files.
+    pub const fn word(self) -> &'static str {
+        match self {
+            RewindMode::Conversation => "conversation",
+            RewindMode::Code => "code",
+            RewindMode::Both => "both",
+            RewindMode::SummarizeFrom => "summarize_from",
+            RewindMode::SummarizeTo => "summarize_to",
+        }
+    }
+
+    /// From the word in files; empty = the conversation.
+    pub fn of(word: &str) -> Option<RewindMode> {
+        if word.is_empty() {
+            return Some(RewindMode::Conversation);
+        }
+        RewindMode::ALL.into_iter().find(|m| m.word() == word)
+    }
+
+    /// Whether files go back.
+    pub fn restores_code(self) -> bool {
+        matches!(self, RewindMode::Code | RewindMode::Both)
+    }
+
+    /// Whether a summary is asked for.
+    pub fn summarises(self) -> bool {
+        matches!(self, RewindMode::SummarizeFrom | RewindMode::SummarizeTo)
+    }
 }
 
 /// A user message line.
@@ -318,6 +385,9 @@ pub struct ToolEntry {
     /// The tool failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// What a command changed on disk besides what an edit tool's own arguments say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
     /// ms since session start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
@@ -327,6 +397,22 @@ pub struct ToolEntry {
     /// Fields this build does not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// A file that a command changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["text"] }, { "required": ["removed"] }])))]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// Path below the session's folder.
+    pub path: String,
+    /// Its contents afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// It is gone afterwards.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removed: bool,
 }
 
 /// Whether the agent may change a file in the chat.

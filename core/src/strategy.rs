@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::block::{Block, BlockKind, Draft, MessageId, Role};
-use crate::engine::{Engine, Incoming};
+use crate::engine::{Engine, Incoming, Side};
 use crate::request::{ModelError, Reply, Request, Ttl};
 use crate::session::Millis;
 use std::sync::Arc;
@@ -94,6 +94,18 @@ pub trait Strategy: Send {
     /// The conversation went back to a message, which is the last that stays.
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         s.truncate_after(to);
+    }
+
+    /// The user asks for a summary of one side of a seam that lies right behind a message. False = there was nothing to summarise, or it
+    /// failed; nothing has changed then.
+    async fn summarise_at(
+        &mut self,
+        _s: &mut Engine,
+        _to: MessageId,
+        _side: Side,
+        _instructions: Option<&str>,
+    ) -> Result<bool, Unsupported> {
+        Err(Unsupported)
     }
 
     /// The user asks for a compaction.

@@ -41,8 +41,53 @@ pub enum Action {
         /// The session's id of the last message that stays.
         to: String,
     },
+    /// The files go back to where they were; the conversation stays as it is.
+    RestoreCode {
+        /// The session's id of the message behind which the files stand afterwards.
+        to: String,
+    },
+    /// One side of a message is summarised, the other stays word for word.
+    SummariseAt {
+        /// The session's id of the message behind which the seam lies.
+        to: String,
+        /// What is summarised.
+        side: Side,
+        /// What the summary should keep.
+        instructions: Option<String>,
+    },
     /// A fresh conversation.
     Clear,
+}
+
+/// Which part of the conversation a summary at a seam replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What follows the seam ("summarise from here"): what stands before it stays, and so does its prompt cache.
+    After,
+    /// What stands before the seam ("summarise up to here"): what follows stays.
+    Before,
+}
+
+/// What a rewind changed or asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewindKind {
+    /// The conversation went back.
+    Conversation,
+    /// Only files went back.
+    Code,
+    /// A summary took the place of one side.
+    Summary(Side),
+}
+
+/// Whether a rewind happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RewindStatus {
+    /// It did.
+    Done,
+    /// The message is not there, or the summary could not be had; nothing changed.
+    Failed,
+    /// The product has no such command.
+    Unsupported,
 }
 
 /// A call that the world shall carry out.
@@ -113,6 +158,13 @@ pub trait World: Send {
     async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome>;
     /// The reply to the last normal request entered the history.
     fn recorded(&mut self, _message: MessageId) {}
+    /// What the context shows right after something entered the history, and again when a turn is over. `key` is the session's id of it;
+    /// replies have none, their world knows which one it gave.
+    fn shown(&mut self, _key: &str, _blocks: &[Arc<Block>]) {}
+    /// The message that a session's id stands for, where the history does not know it: a reply that this world gave.
+    fn message(&self, _key: &str) -> Option<MessageId> {
+        None
+    }
     /// Whether the turn goes on after tools have run.
     fn turn_goes_on(&self) -> bool {
         true
@@ -175,6 +227,24 @@ pub enum Event {
     NoManualCompaction,
     /// The strategy's own estimate of the context right after a compaction, tokens.
     Estimated(u64),
+    /// The user went back, or had one side of a message summarised.
+    Rewound {
+        /// The session's id of the message.
+        to: String,
+        /// What was asked for.
+        kind: RewindKind,
+        /// Whether it happened.
+        status: RewindStatus,
+        /// Context before.
+        before: Vec<Arc<Block>>,
+        /// Context after.
+        after: Vec<Arc<Block>>,
+    },
+    /// A compaction was taken back.
+    CompactionUndone {
+        /// Product's name of the mechanism.
+        mechanism: &'static str,
+    },
 }
 
 /// An event with its place in the run.

@@ -24,6 +24,7 @@ pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: boo
     let mut answered: HashSet<String> = HashSet::new();
     let mut facts: Vec<(usize, Fact)> = Vec::new();
     let mut rewinds: Vec<(usize, String)> = Vec::new();
+    let mut on_disk: HashMap<String, usize> = HashMap::new();
     for Located { line, entry } in items {
         match &entry {
             Entry::User(m) => unique("message", &mut messages, &m.id, line)?,
@@ -39,12 +40,23 @@ pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: boo
                     out.warnings.push(format!("{file}:{line}: result for {:?}, which no earlier reply called; left out", m.call_id));
                     continue;
                 }
+                for e in &m.effects {
+                    inside(&e.path, line)?;
+                    if e.text.is_some() == e.removed {
+                        let what = format!("the effect on {:?} has both or neither of \"text\" and \"removed\"", e.path);
+                        return Err(Fault::new(line, what, "text = \"…\" or removed = true", "write one of the two"));
+                    }
+                }
                 if !answered.insert(m.call_id.clone()) {
                     out.warnings.push(format!("{file}:{line}: second result for call {:?}; left out", m.call_id));
                     continue;
                 }
             }
             Entry::Rewind { to, .. } => rewinds.push((line, to.clone())),
+            Entry::DiskFile { path, .. } => {
+                inside(path, line)?;
+                unique("disk file", &mut on_disk, path, line)?;
+            }
             _ => {}
         }
         match entry {
@@ -92,6 +104,16 @@ pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: boo
         out.session.facts.push(fact);
     }
     Ok(out)
+}
+
+/// Files of a session lie below its folder.
+fn inside(path: &str, line: usize) -> Result<(), Fault> {
+    let normal = |c| matches!(c, std::path::Component::Normal(_));
+    if !path.is_empty() && std::path::Path::new(path).components().all(normal) {
+        return Ok(());
+    }
+    let expected = "a path below the session's folder, without `..`";
+    Err(Fault::new(line, format!("{path:?} is not a file of the session"), expected, "write it as src/main.rs"))
 }
 
 /// A distractor is in no message, so nothing can need it.

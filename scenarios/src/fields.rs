@@ -1,7 +1,7 @@
 //! The kinds of session lines with their fields, and the reading of one line or step into an [`Entry`].
 
 use ctxbench_core::nearest;
-use ctxbench_core::session::Entry;
+use ctxbench_core::session::{Entry, RewindMode};
 use serde_json::{Map, Value};
 
 use crate::error::Fault;
@@ -20,15 +20,16 @@ pub(crate) const KINDS: &[KindFields] = &[
     KindFields { tag: "memory", required: &[&["path"], &["text"]], optional: &[] },
     KindFields { tag: "repo_map", required: &[&["text"]], optional: &[] },
     KindFields { tag: "file", required: &[&["path"], &["text"]], optional: &["mode"] },
+    KindFields { tag: "disk_file", required: &[&["path"], &["text"]], optional: &[] },
     KindFields { tag: "user", required: &[&["id"], &["text", "parts"]], optional: &["at", "agent"] },
     KindFields {
         tag: "assistant",
         required: &[&["id"]],
         optional: &["text", "parts", "reasoning", "calls", "usage", "model", "at", "agent"],
     },
-    KindFields { tag: "tool", required: &[&["call_id"], &["output", "parts"]], optional: &["name", "is_error", "at", "agent"] },
+    KindFields { tag: "tool", required: &[&["call_id"], &["output", "parts"]], optional: &["name", "is_error", "effects", "at", "agent"] },
     KindFields { tag: "compact", required: &[], optional: &["instructions", "at"] },
-    KindFields { tag: "rewind", required: &[&["to"]], optional: &["mode"] },
+    KindFields { tag: "rewind", required: &[&["to"]], optional: &["mode", "instructions"] },
     KindFields { tag: "clear", required: &[], optional: &[] },
     KindFields { tag: "restart", required: &[], optional: &[] },
     KindFields { tag: "idle", required: &[&["ms"]], optional: &[] },
@@ -75,17 +76,28 @@ pub(crate) fn entry(object: Map<String, Value>, line: usize) -> Result<Entry, Fa
             return Err(Fault::new(line, format!("missing field {names} of a {tag:?} entry"), format!("the fields {all}"), "add it"));
         }
     }
-    if let (true, Some(Value::String(mode))) = (tag == "rewind", object.get("mode")) {
-        const MODES: &[&str] = &["conversation", "code", "both"];
-        if !mode.is_empty() && !MODES.contains(&mode.as_str()) {
-            let hint = nearest::hint(mode, MODES);
-            return Err(Fault::new(line, format!("unknown rewind mode {mode:?}"), "conversation, code or both", hint));
-        }
+    if tag == "rewind" {
+        rewind(&object, line)?;
     }
     serde_json::from_value(Value::Object(object)).map_err(|e| {
         let all = kind.names().join(", ");
         Fault::new(line, format!("a {tag:?} entry that does not fit: {e}"), format!("the fields {all}"), "correct the field")
     })
+}
+
+/// A rewind has a known mode, and instructions only where a summary is written.
+fn rewind(object: &Map<String, Value>, line: usize) -> Result<(), Fault> {
+    let mode = object.get("mode").and_then(Value::as_str).unwrap_or_default();
+    let known = RewindMode::ALL.map(RewindMode::word);
+    let Some(found) = RewindMode::of(mode) else {
+        let hint = nearest::hint(mode, &known);
+        return Err(Fault::new(line, format!("unknown rewind mode {mode:?}"), format!("one of {}", known.join(", ")), hint));
+    };
+    if !found.summarises() && object.contains_key("instructions") {
+        let what = format!("\"instructions\" in a rewind of mode {:?}", found.word());
+        return Err(Fault::new(line, what, "mode summarize_from or summarize_to", "no summary is written here; leave them out"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -106,7 +118,13 @@ mod tests {
         assert_eq!(f.what, "missing field \"type\"");
         let f = read(r#"{"type":"idle","ms":"long"}"#).unwrap_err();
         assert!(f.what.contains("expected u64"), "{}", f.what);
-        assert!(read(r#"{"type":"rewind","to":"m1","mode":"sideways"}"#).is_err());
+        let f = read(r#"{"type":"rewind","to":"m1","mode":"summarise_from"}"#).unwrap_err();
+        assert!(f.fix.contains("summarize_from"), "{}", f.fix);
+        for mode in RewindMode::ALL {
+            let text = format!(r#"{{"type":"rewind","to":"m1","mode":"{}","instructions":"keep x"}}"#, mode.word());
+            assert_eq!(read(&text).is_ok(), mode.summarises(), "{text}");
+        }
+        assert!(read(r#"{"type":"rewind","to":"m1","instructions":"keep x"}"#).is_err());
     }
 
     #[test]

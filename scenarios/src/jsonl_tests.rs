@@ -135,7 +135,7 @@ fn session() -> impl Strategy<Value = Session> {
         let entries: Vec<_> = (0..n).map(|i| entry(i).boxed()).collect();
         (entries, word(), proptest::option::of(any::<u32>()), unknown()).prop_map(|(groups, title, window, extra)| {
             let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
-            entries.push(Entry::Rewind { to: "last".into(), mode: "both".into(), extra: extra.clone() });
+            entries.push(Entry::Rewind { to: "last".into(), mode: "both".into(), instructions: None, extra: extra.clone() });
             entries.push(Entry::User(UserEntry { id: "last".into(), text: Some("bye".into()), ..UserEntry::default() }));
             let context_window = window.map(u64::from);
             let header = Header { version: 1, id: "s".into(), title, context_window, extra: extra.clone(), ..Header::default() };

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::Media;
-use ctxbench_core::engine::{Action, Incoming, ToolOutcome};
+use ctxbench_core::engine::{Action, Incoming, Side, ToolOutcome};
 use ctxbench_core::history::Part;
 use ctxbench_core::request::ReplyPart;
-use ctxbench_core::session::{AssistantEntry, Entry, Millis, Session, SessionPart, ToolEntry, UserEntry};
+use ctxbench_core::session::{AssistantEntry, Entry, Millis, RewindMode, Session, SessionPart, ToolEntry, UserEntry};
 
 /// Times where a session has none.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl Path {
                 Entry::User(u) if u.agent.is_none() => b.user(u),
                 Entry::Assistant(a) if a.agent.is_none() => b.assistant(a, &results),
                 Entry::Compact { instructions, at, .. } => b.push(Action::Compact { instructions: instructions.clone() }, *at, vec![]),
-                Entry::Rewind { to, .. } => b.push(Action::Rewind { to: to.clone() }, None, vec![]),
+                Entry::Rewind { to, mode, instructions, .. } => b.rewind(to, mode, instructions.clone()),
                 Entry::Clear { .. } => b.push(Action::Clear, None, vec![]),
                 Entry::Restart { .. } => b.push(Action::Restart, None, vec![]),
                 Entry::Idle { ms, .. } => b.push(Action::Idle { ms: *ms }, None, vec![]),
@@ -126,6 +126,19 @@ impl Builder<'_> {
         // Time that passes here is not counted again in the gap before the next thing that has a time.
         self.last_at = at.or(self.last_at.map(|a| a + gap_ms + idle.unwrap_or(0)));
         self.path.moves.push(Move { gap_ms, action, keys, steps: vec![] });
+    }
+
+    fn rewind(&mut self, to: &str, mode: &str, instructions: Option<String>) {
+        // Messages that were answered together are one, known by the first of them.
+        let turn = self.path.moves.iter().rev().find(|m| m.keys.iter().any(|k| &**k == to));
+        let to = turn.map_or(to, |m| &m.keys[0]).to_string();
+        let action = match RewindMode::of(mode).unwrap_or(RewindMode::Conversation) {
+            RewindMode::Conversation | RewindMode::Both => Action::Rewind { to },
+            RewindMode::Code => Action::RestoreCode { to },
+            RewindMode::SummarizeFrom => Action::SummariseAt { to, side: Side::After, instructions },
+            RewindMode::SummarizeTo => Action::SummariseAt { to, side: Side::Before, instructions },
+        };
+        self.push(action, None, vec![]);
     }
 
     fn user(&mut self, u: &UserEntry) {

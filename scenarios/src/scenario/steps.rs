@@ -115,8 +115,12 @@ impl Reader<'_> {
 const PART: &[&str] = &["type", "text", "encrypted", "id", "name", "arguments", "media_type", "url"];
 
 /// The keys of tables inside a step.
-pub(crate) const NESTED: &[(&str, &[&str])] =
-    &[("calls", &["id", "name", "arguments"]), ("parts", PART), ("usage", &["input", "output", "cache_read", "cache_write"])];
+pub(crate) const NESTED: &[(&str, &[&str])] = &[
+    ("calls", &["id", "name", "arguments"]),
+    ("effects", &["path", "text", "removed"]),
+    ("parts", PART),
+    ("usage", &["input", "output", "cache_read", "cache_write"]),
+];
 
 /// Every key that a step of a kind may have.
 pub(crate) fn step_keys(kind: &KindFields) -> Vec<&'static str> {
@@ -133,7 +137,7 @@ pub(crate) fn step_keys(kind: &KindFields) -> Vec<&'static str> {
 /// The field that `file = "…"` fills.
 pub(crate) fn text_field(tag: &str) -> Option<&'static str> {
     match tag {
-        "system" | "memory" | "repo_map" | "file" | "user" | "assistant" => Some("text"),
+        "system" | "memory" | "repo_map" | "file" | "disk_file" | "user" | "assistant" => Some("text"),
         "tool" => Some("output"),
         "tools" => Some("definitions"),
         _ => None,

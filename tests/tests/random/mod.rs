@@ -288,7 +288,9 @@ impl Builder<'_> {
             Between::Compact(words) => self.entries.push(Entry::Compact { instructions: words.map(str::to_string), at: None, extra }),
             Between::Restart => self.entries.push(Entry::Restart { extra }),
             Between::Idle(ms) => self.entries.push(Entry::Idle { ms, extra }),
-            Between::Rewind => self.entries.push(Entry::Rewind { to: format!("u{}", n / 2), mode: "conversation".into(), extra }),
+            Between::Rewind => {
+                self.entries.push(Entry::Rewind { to: format!("u{}", n / 2), mode: "conversation".into(), instructions: None, extra })
+            }
             Between::Clear => self.entries.push(Entry::Clear { extra }),
         }
     }
