@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId};
 use ctxbench_core::compaction::clear_outputs;
 use ctxbench_core::descriptor::Build;
-use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::engine::{Engine, Event, Incoming, Side};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
 use ctxbench_core::session::Millis;
@@ -441,6 +441,10 @@ impl Strategy for ClaudeCode {
         self.state.since = None;
     }
 
+    async fn summarise_at(&mut self, s: &mut Engine, to: MessageId, side: Side, instructions: Option<&str>) -> Result<bool, Unsupported> {
+        Ok(self.summarise_side(s, to, side, instructions).await.is_ok())
+    }
+
     async fn compact(&mut self, s: &mut Engine, instructions: Option<&str>) -> Result<(), Unsupported> {
         // A failed manual compaction changes nothing and is shown to the user.
         if self.compaction(s, Phase::StandaloneTurn, instructions, None).await.is_ok() {
@@ -450,6 +454,8 @@ impl Strategy for ClaudeCode {
     }
 }
 
+#[path = "claude_code_seam.rs"]
+mod seam;
 #[cfg(test)]
 #[path = "claude_code_tests.rs"]
 mod tests;

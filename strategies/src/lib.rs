@@ -56,9 +56,12 @@ mod openoxide_tests;
 mod openoxide_view;
 mod openoxide_words;
 mod registry;
+mod rewinds;
 mod sliding_window;
 #[cfg(test)]
 mod testing;
 mod tool_names;
 
 pub use registry::{ALL, Spec, SpecError};
+pub use rewinds::{CodeWay, Rewind, rewind_of};
+pub use tool_names::{folded, is_edit};
