@@ -71,6 +71,59 @@ pub struct RunRecord {
     /// What the instructions of a manual compaction did; `None` where the session or the product has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steering: Option<Steering>,
+    /// Every rewind of the session in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewinds: Vec<RewindRecord>,
+}
+
+/// Going back to a message, or a summary of one side of it. `None` = the product does not do this, or it cannot be known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RewindRecord {
+    /// Number in the run, from 0.
+    pub seq: u64,
+    /// The session's id of the message.
+    pub to: String,
+    /// What the session asks for: `conversation`, `code`, `both`, `summarize_from`, `summarize_to`.
+    pub mode: String,
+    /// `done`, `failed`, or `n/a` where the product offers nothing of it.
+    pub status: String,
+    /// Number of the next request.
+    pub before_request: u64,
+    /// Virtual time, ms.
+    pub at_ms: Millis,
+    /// Context before, tokens.
+    pub context_before: Option<u64>,
+    /// Context after, tokens.
+    pub context_after: Option<u64>,
+    /// Context that the product had at that message, tokens; `None` when the conversation does not go back.
+    pub context_then: Option<u64>,
+    /// Whether the context after is that one, block by block.
+    pub context_equal: Option<bool>,
+    /// The files, where they go back and the session says what is on disk.
+    pub code: Option<CodeRewind>,
+}
+
+/// Files that went back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CodeRewind {
+    /// How the product keeps them: `edit tools` or `shadow git`.
+    pub way: String,
+    /// Files that the product knew to have changed since the prompt.
+    pub tracked: u64,
+    /// Files that had changed since the prompt, or that the restoration changed, tracked or not.
+    pub changed: u64,
+    /// Of the changed ones, those that equal their state at the prompt afterwards.
+    pub restored: u64,
+    /// Of the changed ones, the others: the blind spot, by path.
+    pub missed: Vec<String>,
+    /// Files that were refused or failed.
+    pub refused: u64,
+    /// `restored ÷ changed`, per cent; `None` = nothing had changed.
+    pub success_pct: Option<f64>,
+    /// What checkpoints by edit tools keep of this session up to here, bytes.
+    pub edit_tools_bytes: u64,
+    /// What shadow git keeps of it, bytes before compression; `None` = there is no git.
+    pub shadow_git_bytes: Option<u64>,
 }
 
 /// The session of a run.
@@ -246,6 +299,12 @@ pub struct Summary {
     /// The first compaction, from 1, after which less than half was retained.
     #[serde(default)]
     pub drift_cliff: Option<u64>,
+    /// Files that equal their state at the prompt after going back ÷ files that had changed, over all rewinds of files, per cent.
+    #[serde(default)]
+    pub restore_success_pct: Option<f64>,
+    /// Rewinds of the conversation after which the context is the one that the product had at that message, per cent.
+    #[serde(default)]
+    pub rewind_equal_pct: Option<f64>,
     /// Tokens of modelled re-reads, as the product cut them.
     pub reread_tokens: u64,
     /// Requests beyond the recorded path.
@@ -344,6 +403,8 @@ impl RunRecord {
             ("invalidated_expired_tokens".into(), int(s.invalidated_expired_tokens)),
             ("invalidated_changed_tokens".into(), int(s.invalidated_changed_tokens)),
             ("background_summaries".into(), int(self.background.len() as u64)),
+            ("restore_success_pct".into(), real(s.restore_success_pct)),
+            ("rewind_equal_pct".into(), real(s.rewind_equal_pct)),
         ]);
         for f in Fate::ALL {
             let n = self.background.iter().filter(|b| b.fate == f).count();

@@ -4,6 +4,7 @@ pub mod conform;
 pub mod inspect;
 pub mod mock;
 pub mod replay;
+pub mod rewind;
 pub mod run;
 #[cfg(test)]
 mod run_tests;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ctxbench_core::block::{BLOCK_TOKENS, IMAGE_TOKENS};
@@ -13,6 +13,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use crate::replay::{Defaults, Options, Replayed, fill_savings, replay};
+use crate::rewind::{Files, complete};
 use crate::steering;
 use crate::summarise::Summariser;
 
@@ -79,6 +80,8 @@ impl Plan {
     /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it; `begun` before it.
     pub fn run(&self, begun: &(dyn Fn(&str) + Sync), done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
         let queue = Mutex::new(self.queue());
+        // The files of a session are the same for every strategy.
+        let files: Vec<OnceLock<Files>> = self.scenarios.iter().map(|_| OnceLock::new()).collect();
         let finished = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for _ in 0..self.jobs.max(1) {
@@ -86,9 +89,11 @@ impl Plan {
                     while let Some((s, k, m)) = queue.lock().ok().and_then(|mut q| q.pop_front()) {
                         let (scenario, spec, model) = (&self.scenarios[s], &self.specs[k], self.models[m]);
                         begun(&format!("{} × {}", scenario.id, spec.label()));
+                        let files = files[s].get_or_init(|| Files::of(&scenario.session));
                         let variants = self.summarisers.iter().flat_map(|s| self.seeds_of(s).map(move |seed| (s, seed)));
                         for (summariser, seed) in variants {
                             let mut one = self.one(scenario, spec, model, summariser, seed);
+                            complete(&mut one.replayed.record, &scenario.session, files);
                             let asked = one.replayed.record.summariser.is_some();
                             one.replayed.record.seed = (asked && summariser.seeded() && self.seeds > 1).then_some(seed);
                             done(&one);

@@ -1,4 +1,4 @@
-//! The CSV files: a row per run, per request, per compaction, per (fact, need) pair.
+//! The CSV files: a row per run, per request, per compaction, per (fact, need) pair, per rewind.
 
 use ctxbench_core::record::{Cell, Results, RunRecord};
 use serde::Serialize;
@@ -7,7 +7,8 @@ use crate::formats::{Artifact, Format, ReportError};
 use crate::{fmt, seeds};
 
 /// The format for `report --format csv`.
-pub(crate) const FORMAT: Format = Format { name: "csv", about: "summary.csv, requests.csv, compactions.csv, facts.csv", render };
+pub(crate) const FORMAT: Format =
+    Format { name: "csv", about: "summary.csv, requests.csv, compactions.csv, facts.csv, rewind.csv", render };
 
 fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
     let file = |name: &str, text: String| Artifact { file: name.into(), text };
@@ -16,6 +17,7 @@ fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
         file("requests.csv", requests(results)),
         file("compactions.csv", compactions(results)),
         file("facts.csv", facts(results)),
+        file("rewind.csv", rewinds(results)),
     ])
 }
 
@@ -151,6 +153,53 @@ pub fn facts(results: &Results) -> String {
         })
     });
     write(&keyed(&FACTS, several), rows)
+}
+
+const REWINDS: [&str; 19] = [
+    "seq",
+    "to",
+    "mode",
+    "rewind_status",
+    "before_request",
+    "at_ms",
+    "context_before_tokens",
+    "context_after_tokens",
+    "context_then_tokens",
+    "context_equal",
+    "way",
+    "files_tracked",
+    "files_changed",
+    "files_restored",
+    "files_missed",
+    "files_refused",
+    "restore_success_pct",
+    "edit_tools_bytes",
+    "shadow_git_bytes",
+];
+
+/// `rewind.csv`: every rewind in order; tokens, ms, bytes. `files_missed` are paths, `;` between them.
+pub fn rewinds(results: &Results) -> String {
+    let int = |n: Option<u64>| n.map_or("n/a".to_string(), |n| n.to_string());
+    let several = seeds::several(results);
+    let rows = results.runs.iter().flat_map(|r| {
+        r.rewinds.iter().map(move |w| {
+            let code = w.code.as_ref();
+            let mut row = key(r);
+            row.extend([w.seq.to_string(), w.to.clone(), w.mode.clone(), w.status.clone(), w.before_request.to_string()]);
+            row.push(w.at_ms.to_string());
+            row.extend([w.context_before, w.context_after, w.context_then].map(int));
+            row.push(w.context_equal.map_or("n/a".into(), |e| e.to_string()));
+            row.push(code.map_or("n/a".into(), |c| c.way.clone()));
+            row.extend([code.map(|c| c.tracked), code.map(|c| c.changed), code.map(|c| c.restored)].map(int));
+            row.push(code.map_or("n/a".into(), |c| c.missed.join(";")));
+            row.push(int(code.map(|c| c.refused)));
+            row.push(code.and_then(|c| c.success_pct).map_or("n/a".into(), fmt::exact));
+            row.extend([code.map(|c| c.edit_tools_bytes), code.and_then(|c| c.shadow_git_bytes)].map(int));
+            row.extend(writer(r, several));
+            row
+        })
+    });
+    write(&keyed(&REWINDS, several), rows)
 }
 
 fn key(r: &RunRecord) -> Vec<String> {

@@ -20,6 +20,7 @@ mod markdown;
 mod pairs;
 mod plots;
 mod ranking;
+mod rewind;
 #[cfg(test)]
 mod sample;
 mod score;
@@ -32,7 +33,7 @@ mod view;
 mod write;
 
 pub use compare::{Comparison, Delta, RowDiff, compare};
-pub use csv::{compactions, facts, requests, summary};
+pub use csv::{compactions, facts, requests, rewinds, summary};
 pub use explain::{Explained, Filter, Life, Moved, Unknown, explain};
 pub use formats::{Artifact, FORMATS, Format, ReportError, format};
 pub use gate::{

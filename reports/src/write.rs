@@ -210,6 +210,7 @@ mod tests {
             "plots",
             "requests.csv",
             "results.json",
+            "rewind.csv",
             "summary.csv",
         ];
         assert_eq!(names(&out), expected);

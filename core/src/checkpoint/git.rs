@@ -72,7 +72,9 @@ impl ShadowGit {
     fn run(&self, args: &[&str], input: &[u8]) -> Result<Vec<u8>, CheckpointError> {
         let failed = |said: String| CheckpointError::Git { command: args.join(" "), said };
         let mut command = Command::new("git");
-        for name in ["GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_CEILING_DIRECTORIES"] {
+        for name in
+            ["GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_CEILING_DIRECTORIES"]
+        {
             command.env_remove(name);
         }
         command
@@ -134,12 +136,14 @@ impl ShadowGit {
     fn contents(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {
         let asked: String = ids.iter().map(|id| format!("{id}\n")).collect();
         let said = self.run(&["cat-file", "--batch"], asked.as_bytes())?;
-        let broken = || CheckpointError::Git { command: "cat-file --batch".into(), said: "an object is missing or its answer broke off".into() };
+        let broken =
+            || CheckpointError::Git { command: "cat-file --batch".into(), said: "an object is missing or its answer broke off".into() };
         let mut rest = &said[..];
         let mut out = Vec::new();
         for _ in ids {
             let end = rest.iter().position(|b| *b == b'\n').ok_or_else(broken)?;
-            let size = std::str::from_utf8(&rest[..end]).ok().and_then(|l| l.rsplit(' ').next()?.parse::<usize>().ok()).ok_or_else(broken)?;
+            let size =
+                std::str::from_utf8(&rest[..end]).ok().and_then(|l| l.rsplit(' ').next()?.parse::<usize>().ok()).ok_or_else(broken)?;
             let content = rest.get(end + 1..end + 1 + size).ok_or_else(broken)?;
             out.push(content.to_vec());
             rest = rest.get(end + 2 + size..).ok_or_else(broken)?;

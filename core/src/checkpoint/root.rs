@@ -200,8 +200,8 @@ impl Root {
             at = match opened {
                 Ok(fd) => fd,
                 Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => {
-                    let link = statat(&at, part, AtFlags::SYMLINK_NOFOLLOW)
-                        .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Symlink);
+                    let link =
+                        statat(&at, part, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Symlink);
                     let why = if link { Why::Symlink(so_far.into()) } else { Why::NotAFolder(so_far.into()) };
                     return Err(path.refuse(why));
                 }

@@ -70,6 +70,7 @@ pub(super) fn record(scenario: &Scenario, spec: &Spec, model: &Model, tally: &Ar
     record.integrity.extend(compaction_failures(&record.compactions, &record.triggers));
     record.integrity.extend(events.iter().flat_map(|e| failed_compaction(e, &record.compactions, &t.requests)));
     record.integrity.sort_by(|a, b| (a.request, &a.rule).cmp(&(b.request, &b.rule)));
+    record.rewinds = t.rewinds.records(events);
     record.facts = std::mem::take(&mut t.retention.facts);
     record.lives = std::mem::take(&mut t.retention.lives.0);
     record.requests = std::mem::take(&mut t.requests);
@@ -294,6 +295,9 @@ fn summary(record: &RunRecord, t: &Tally, ledger: &Ledger, total_ms: Millis) -> 
         goal_kept_pct: goal_kept(&record.compactions),
         drift_resistance: t.retention.drift.resistance(),
         drift_cliff: drift::cliff(&record.compactions),
+        // Filled in by `rewind::complete`, which knows what the product offers.
+        restore_success_pct: None,
+        rewind_equal_pct: None,
         reread_tokens: t.retention.rereads.tokens,
         extra_requests: requests.iter().filter(|r| r.extra).count() as u64,
         provider_overflows: t.overflows,

@@ -12,6 +12,7 @@ mod path;
 mod recovery;
 mod rereads;
 mod retention;
+mod rewinds;
 mod said;
 mod tally;
 mod trace;

@@ -16,6 +16,7 @@ use super::Options;
 use super::integrity;
 use super::path::{Move, Path};
 use super::retention::Retention;
+use super::rewinds::Rewinds;
 use super::trace::Tracer;
 
 /// What a request was answered with.
@@ -60,6 +61,7 @@ pub(super) struct Tally {
     tracer: Option<Tracer>,
     /// Scenario and strategy, for trace lines.
     label: (String, String),
+    pub(super) rewinds: Rewinds,
     previous: Vec<Arc<Block>>,
     previous_hashes: HashSet<u64>,
     newest_user: Option<MessageId>,
@@ -95,6 +97,7 @@ impl Tally {
             usages: Vec::new(),
             integrity: Vec::new(),
             retention: Retention::new(session, path, recovery),
+            rewinds: Rewinds::new(session),
             steps_done: 0,
             steps_total: path.steps,
             interventions: 0,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ctxbench_core::block::MessageId;
+use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::engine::{Action, Event, Incoming, Task, ToolCall, ToolOutcome, World};
 use ctxbench_core::history::Part;
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason};
@@ -50,6 +50,9 @@ pub(super) struct ReplayWorld {
     tools_ms: Millis,
     interventions: u32,
     over: bool,
+    /// Messages that recorded replies became, and the newest of them.
+    replies: HashMap<Arc<str>, MessageId>,
+    newest_reply: Arc<str>,
 }
 
 impl ReplayWorld {
@@ -80,6 +83,8 @@ impl ReplayWorld {
             tools_ms: 0,
             interventions: 0,
             over: false,
+            replies: HashMap::new(),
+            newest_reply: "".into(),
         }
     }
 
@@ -258,6 +263,8 @@ impl World for ReplayWorld {
         match self.asked.take() {
             Some(Asked::Step(key)) => {
                 self.failures = 0;
+                self.replies.insert(key.clone(), message);
+                self.newest_reply = key.clone();
                 if let Some(step) = self.steps.pop() {
                     self.tools_ms = step.tools_ms;
                     self.outcomes = step.outcomes;
@@ -273,6 +280,15 @@ impl World for ReplayWorld {
                 self.with(|t| t.recorded("", message));
             }
         }
+    }
+
+    fn shown(&mut self, key: &str, blocks: &[Arc<Block>]) {
+        let key = if key.is_empty() { &*self.newest_reply } else { key };
+        self.with(|t| t.rewinds.shown(key, blocks));
+    }
+
+    fn message(&self, key: &str) -> Option<MessageId> {
+        self.replies.get(key).copied()
     }
 
     fn turn_goes_on(&self) -> bool {
@@ -315,6 +331,7 @@ impl World for ReplayWorld {
     fn noted(&mut self, event: &Event) {
         match event {
             Event::Compaction { before, after, .. } => self.with(|t| t.retention.compacted(before, after)),
+            Event::Rewound { to, after, .. } => self.with(|t| t.rewinds.went_back(to, after)),
             Event::Intervention(_) => self.with(|t| t.interventions += 1),
             _ => None,
         };

@@ -1,0 +1,67 @@
+use ctxbench_core::provider::find;
+use ctxbench_core::record::RunRecord;
+use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
+use ctxbench_scenarios::{Loaded, Scenario};
+use ctxbench_strategies::Spec;
+
+use crate::replay::{Options, replay};
+use crate::rewind::{Files, complete};
+
+/// Five turns, a manual compaction behind the third where asked for, and at the end a rewind to a message and one more turn.
+fn run(strategy: &str, to: &str, compacted: bool) -> RunRecord {
+    let mut entries = Vec::new();
+    let turn = |n: usize| {
+        let said = |who: &str| format!("{who} {n}: {}", "words of this turn ".repeat(20));
+        [
+            Entry::User(UserEntry { id: format!("u{n}"), text: Some(said("user")), ..Default::default() }),
+            Entry::Assistant(AssistantEntry { id: format!("a{n}"), text: Some(said("model")), ..Default::default() }),
+        ]
+    };
+    for n in 1..=5 {
+        entries.extend(turn(n));
+        if n == 3 && compacted {
+            entries.push(Entry::Compact { instructions: None, at: None, extra: Default::default() });
+        }
+    }
+    entries.push(Entry::Rewind { to: to.into(), mode: String::new(), instructions: None, extra: Default::default() });
+    entries.extend(turn(6));
+    let session = Session { entries, ..Session::default() };
+    let scenario = Scenario::of_session(Loaded { session: session.clone(), warnings: vec![] });
+    let spec = Spec::parse(strategy).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let model = find("claude-sonnet-4-6").unwrap();
+    let mut record = runtime.block_on(replay(&scenario, &spec, model, &Options::default())).record;
+    complete(&mut record, &session, &Files::of(&session));
+    record
+}
+
+const MESSAGES: [&str; 10] = ["u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4", "u5", "a5"];
+
+#[test]
+fn products_show_what_they_showed_at_any_message() {
+    for strategy in ["claude-code", "codex", "opencode", "openoxide"] {
+        for to in MESSAGES {
+            let record = run(strategy, to, false);
+            assert_eq!(record.summary.rewind_equal_pct, Some(100.0), "{strategy} to {to}: {:?}", record.rewinds);
+        }
+    }
+}
+
+/// facts/claude-code-and-apis.md §1.5, facts/opencode.md §7, facts/codex.md §4: going back behind a compaction brings the history back.
+#[test]
+fn a_rewind_behind_a_compaction_undoes_it() {
+    for strategy in ["claude-code", "codex", "opencode", "openoxide"] {
+        for to in MESSAGES {
+            let record = run(strategy, to, true);
+            assert!(record.summary.compactions >= 1, "{strategy}");
+            assert_eq!(record.summary.rewind_equal_pct, Some(100.0), "{strategy} to {to}: {:?}", record.rewinds);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_message_fails_and_changes_nothing() {
+    let record = run("claude-code", "nobody", false);
+    let r = &record.rewinds[0];
+    assert_eq!((&*r.status, r.context_before, r.context_equal), ("failed", r.context_after, None));
+}

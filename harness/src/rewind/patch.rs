@@ -1,0 +1,75 @@
+//! The patch format of `apply_patch`: files added, deleted and updated by lines between `*** Begin Patch` and `*** End Patch`.
+
+/// What a patch does to one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// A new file.
+    Add(String),
+    /// The file goes.
+    Delete,
+    /// Runs of lines are replaced: what stood there, and what stands there afterwards.
+    Update(Vec<(String, String)>),
+}
+
+/// Files of a patch with what happens to each; `None` where it cannot be read or renames a file.
+pub(super) fn read(text: &str) -> Option<Vec<(String, Change)>> {
+    let mut out: Vec<(String, Change)> = Vec::new();
+    let mut lines = text.trim().lines();
+    if lines.next()?.trim() != "*** Begin Patch" {
+        return None;
+    }
+    for line in lines {
+        if line.trim() == "*** End Patch" {
+            return Some(out);
+        }
+        if let Some(path) = line.strip_prefix("*** Add File: ") {
+            out.push((path.to_string(), Change::Add(String::new())));
+        } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
+            out.push((path.to_string(), Change::Delete));
+        } else if let Some(path) = line.strip_prefix("*** Update File: ") {
+            out.push((path.to_string(), Change::Update(vec![])));
+        } else if line.starts_with("*** Move to: ") {
+            return None;
+        } else {
+            match &mut out.last_mut()?.1 {
+                Change::Add(content) => {
+                    content.push_str(line.strip_prefix('+')?);
+                    content.push('\n');
+                }
+                Change::Delete => return None,
+                Change::Update(runs) if line.starts_with("@@") => runs.push(Default::default()),
+                Change::Update(runs) => {
+                    if runs.is_empty() {
+                        runs.push(Default::default());
+                    }
+                    let (old, new) = runs.last_mut()?;
+                    let (sign, rest) = (line.chars().next().unwrap_or(' '), line.get(1..).unwrap_or_default());
+                    for side in
+                        [old, new].into_iter().enumerate().filter(|(i, _)| sign == ' ' || (sign == '-') == (*i == 0)).map(|(_, s)| s)
+                    {
+                        side.push_str(rest);
+                        side.push('\n');
+                    }
+                }
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_deletes_and_updates() {
+        let text =
+            "*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Delete File: b\n*** Update File: c\n@@ fn f()\n one\n-two\n+2\n*** End Patch\n";
+        let update = Change::Update(vec![("one\ntwo\n".into(), "one\n2\n".into())]);
+        let want = vec![("a".into(), Change::Add("x\ny\n".into())), ("b".into(), Change::Delete), ("c".into(), update)];
+        assert_eq!(read(text), Some(want));
+        assert_eq!(read("*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch"), None);
+        assert_eq!(read("*** Begin Patch\n*** Add File: a\n+x"), None, "broken off");
+        assert_eq!(read("diff --git a b"), None);
+    }
+}

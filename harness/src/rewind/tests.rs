@@ -1,0 +1,120 @@
+use ctxbench_core::session::{AssistantEntry, Effect, SessionCall, ToolEntry, UserEntry};
+use serde_json::json;
+
+use super::*;
+
+fn user(id: &str) -> Entry {
+    Entry::User(UserEntry { id: id.into(), text: Some(id.into()), ..Default::default() })
+}
+
+fn file(path: &str, text: &str) -> Entry {
+    Entry::DiskFile { path: path.into(), text: text.into(), extra: Default::default() }
+}
+
+fn call(id: &str, name: &str, arguments: serde_json::Value) -> Entry {
+    let call = SessionCall { id: id.into(), name: name.into(), arguments: arguments.to_string() };
+    Entry::Assistant(AssistantEntry { id: format!("a-{id}"), calls: vec![call], ..Default::default() })
+}
+
+fn result(id: &str, effects: Vec<Effect>) -> Entry {
+    Entry::Tool(ToolEntry { call_id: id.into(), output: Some("done".into()), effects, ..Default::default() })
+}
+
+fn rewind(to: &str, mode: RewindMode) -> Entry {
+    Entry::Rewind { to: to.into(), mode: mode.word().into(), instructions: None, extra: Default::default() }
+}
+
+/// One file is edited by a tool, one by `sed`, one removed by the shell, one made by the tool.
+fn session() -> Session {
+    let effects = vec![
+        Effect { path: "sed".into(), text: Some("after".into()), removed: false },
+        Effect { path: "gone".into(), text: None, removed: true },
+    ];
+    let entries = vec![
+        file("edited", "before"),
+        file("sed", "before"),
+        file("gone", "before"),
+        user("u1"),
+        Entry::Assistant(AssistantEntry { id: "a1".into(), text: Some("hello".into()), ..Default::default() }),
+        user("u2"),
+        call("c1", "edit_file", json!({ "path": "edited", "old": "before", "new": "after" })),
+        result("c1", vec![]),
+        call("c2", "bash", json!({ "command": "sed -i … sed; rm gone" })),
+        result("c2", effects),
+        call("c3", "write_file", json!({ "path": "made", "content": "new" })),
+        result("c3", vec![]),
+        rewind("a1", RewindMode::Both),
+        rewind("a1", RewindMode::Conversation),
+        rewind("a1", RewindMode::Code),
+    ];
+    Session { entries, ..Session::default() }
+}
+
+#[test]
+fn edit_tools_miss_what_the_shell_did() {
+    let files = Files::of(&session());
+    let first = files.restored(CodeWay::EditTools, 0).unwrap();
+    assert_eq!((first.tracked, first.refused), (2, 0));
+    assert_eq!(first.success.changed, ["edited", "gone", "made", "sed"]);
+    assert_eq!(first.success.missed, ["gone", "sed"]);
+    assert_eq!(first.success.pct(), Some(50.0));
+    assert_eq!(files.restored(CodeWay::EditTools, 1), None, "only the conversation goes back");
+    // The second time nothing is left to do but what stays missed.
+    assert_eq!(files.restored(CodeWay::EditTools, 2).unwrap().success.missed, ["gone", "sed"]);
+}
+
+#[test]
+fn shadow_git_restores_it() {
+    if ctxbench_core::checkpoint::git_version().is_none() {
+        println!("skipped: there is no git program");
+        return;
+    }
+    let files = Files::of(&session());
+    let first = files.restored(CodeWay::ShadowGit, 0).unwrap();
+    assert_eq!((first.tracked, first.success.pct()), (4, Some(100.0)));
+    assert_eq!(files, Files::of(&session()), "the same session gives the same figures");
+}
+
+#[test]
+fn without_files_nothing_is_claimed() {
+    let mut s = session();
+    s.entries.drain(..3);
+    assert_eq!(Files::of(&s), Files::default());
+    let mut s = session();
+    s.entries[0] = file("edited", "something else");
+    let files = Files::of(&s);
+    assert_eq!(files.restored(CodeWay::EditTools, 0), None);
+    assert!(files.remarks[0].contains("call c1: edited does not contain \"before\""), "{:?}", files.remarks);
+}
+
+fn completed(strategy: &str) -> RunRecord {
+    let s = session();
+    let replayed = |seq| RewindRecord {
+        seq,
+        status: "done".into(),
+        context_before: Some(9),
+        context_after: Some(4),
+        context_then: Some(4),
+        context_equal: Some(seq == 0),
+        ..Default::default()
+    };
+    let mut record = RunRecord { rewinds: vec![replayed(0), replayed(1)], ..Default::default() };
+    record.strategy.name = strategy.into();
+    complete(&mut record, &s, &Files::of(&s));
+    record
+}
+
+#[test]
+fn a_row_holds_what_the_product_offers_and_no_more() {
+    let claude = completed("claude-code");
+    assert_eq!((claude.summary.restore_success_pct, claude.summary.rewind_equal_pct), (Some(50.0), Some(50.0)));
+    let code = claude.rewinds[0].code.as_ref().unwrap();
+    assert_eq!((&*code.way, code.changed, code.restored), ("edit tools", 4, 2));
+    assert_eq!((&*claude.rewinds[1].mode, &claude.rewinds[1].code), ("conversation", &None));
+    let codex = completed("codex");
+    assert_eq!((codex.summary.restore_success_pct, &codex.rewinds[0].code), (None, &None));
+    assert_eq!(codex.rewinds[0].context_after, Some(4));
+    let aider = completed("aider");
+    assert!(aider.rewinds.iter().all(|r| r.status == "n/a" && r.context_before.is_none() && r.code.is_none()));
+    assert_eq!((aider.summary.restore_success_pct, aider.summary.rewind_equal_pct), (None, None));
+}
