@@ -57,6 +57,9 @@ pub const IDS: &[&str] = &[
     "compaction-stop",
     "team-burst",
     "compact-focus",
+    "rewind-plain",
+    "rewind-shell",
+    "rewind-summarise-from",
 ];
 
 const MARATHON: &str = "login-bug-marathon";

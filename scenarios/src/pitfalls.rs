@@ -89,6 +89,7 @@ pub const ALL: &[Pitfall] = &[
         &[
             ("strategies/src/opencode_tests.rs", "going_back_behind_a_compaction_undoes_it"),
             ("strategies/src/aider_tests.rs", "a_rewind_takes_later_messages_out_of_both_lists"),
+            ("core/src/checkpoint/tests.rs", "with_edit_tools_alone_a_restoration_brings_everything_back"),
         ],
     ),
     shown("failure mode 1", "compaction loop"),
