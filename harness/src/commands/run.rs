@@ -107,6 +107,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     };
     let finished = plan.run(&|name| bar.set_message(name.to_string()), &done);
     bar.finish_and_clear();
+    for s in &plan.scenarios {
+        let of_run = finished.iter().map(|f| &f.replayed.record.scenario).find(|r| r.id == s.id && r.warnings.len() > s.warnings.len());
+        of_run.iter().flat_map(|r| &r.warnings[s.warnings.len()..]).for_each(|w| eprintln!("note: {}: {w}", s.id));
+    }
     if let Some(e) = trouble.into_inner().ok().flatten() {
         return Err(e).context("storing a finished pair");
     }

@@ -33,6 +33,7 @@ pub fn complete(record: &mut RunRecord, session: &Session, files: &Files) {
     if record.status == Status::NotApplicable {
         return;
     }
+    record.scenario.warnings.extend(files.remarks.iter().cloned());
     let offer = rewind_of(&record.strategy.name);
     // The replay notes one for each that it reached, in order.
     for (i, ((to, mode), r)) in asked(session).zip(&mut record.rewinds).enumerate() {
