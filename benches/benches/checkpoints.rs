@@ -15,6 +15,8 @@ const FILES: usize = 100;
 const TIMES: [usize; 3] = [1, 4, 16];
 /// Prompts, each of which edits one file.
 const PROMPTS: usize = 20;
+/// Why nothing here can fail.
+const WORKS: &str = "a fresh temporary folder can be written to";
 
 fn content(file: usize, version: usize) -> String {
     (0..100).map(|l| format!("line {l} of file {file}, {}\n", if l == version { "edited" } else { "as it was" })).collect()
@@ -23,26 +25,26 @@ fn content(file: usize, version: usize) -> String {
 fn project(dir: &Path, files: usize) {
     for f in 0..files {
         let folder = dir.join(format!("d{}", f % 16));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join(format!("f{f}.txt")), content(f, usize::MAX)).unwrap();
+        std::fs::create_dir_all(&folder).expect(WORKS);
+        std::fs::write(folder.join(format!("f{f}.txt")), content(f, usize::MAX)).expect(WORKS);
     }
 }
 
 /// One prompt with one edit; the number of its checkpoint.
 fn prompt(way: &mut dyn Snapshots, root: &Path, n: usize, files: usize) -> u64 {
     let (f, path) = (n % files, format!("d{}/f{}.txt", n % files % 16, n % files));
-    let number = way.begin("edit", 0).unwrap();
-    way.step_begins().unwrap();
-    way.before_edit(&path).unwrap();
-    std::fs::write(root.join(&path), content(f, n)).unwrap();
-    way.step_ends().unwrap();
+    let number = way.begin("edit", 0).expect(WORKS);
+    way.step_begins().expect(WORKS);
+    way.before_edit(&path).expect(WORKS);
+    std::fs::write(root.join(&path), content(f, n)).expect(WORKS);
+    way.step_ends().expect(WORKS);
     number
 }
 
 fn open(name: &str, root: &Path, store: &Path) -> Box<dyn Snapshots> {
     match name {
-        "edit-tools" => Box::new(EditCheckpoints::open(root, store, Keep::default()).unwrap()),
-        _ => Box::new(ShadowGit::open(root, store).unwrap()),
+        "edit-tools" => Box::new(EditCheckpoints::open(root, store, Keep::default()).expect(WORKS)),
+        _ => Box::new(ShadowGit::open(root, store).expect(WORKS)),
     }
 }
 
@@ -61,17 +63,17 @@ fn checkpoints(c: &mut Criterion) {
     for name in ways() {
         for times in TIMES {
             let files = FILES * times;
-            let temp = tempfile::tempdir().unwrap();
+            let temp = tempfile::tempdir().expect(WORKS);
             let root = temp.path().join("files");
             project(&root, files);
             let mut way = open(name, &root, &temp.path().join("store"));
             let begin = Instant::now();
-            let first = (0..PROMPTS).map(|n| prompt(&mut *way, &root, n, files)).min().unwrap();
+            let first = (0..PROMPTS).map(|n| prompt(&mut *way, &root, n, files)).min().expect(WORKS);
             let prompts = begin.elapsed();
             let begin = Instant::now();
-            let back = way.restore(first, 0).unwrap();
+            let back = way.restore(first, 0).expect(WORKS);
             let restore = begin.elapsed();
-            let stored = way.stored().unwrap();
+            let stored = way.stored().expect(WORKS);
             sizes.push(vec![
                 name.to_string(),
                 files.to_string(),
@@ -95,7 +97,7 @@ fn checkpoints(c: &mut Criterion) {
                         n += 1;
                         let to = prompt(&mut *way, &root, n, files);
                         let begin = Instant::now();
-                        way.restore(to, 0).unwrap();
+                        way.restore(to, 0).expect(WORKS);
                         spent += begin.elapsed();
                     }
                     spent
