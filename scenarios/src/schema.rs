@@ -81,7 +81,7 @@ pub fn scenario() -> Schema {
     out["properties"]["step"]["items"] = json!({ "oneOf": steps });
     out["properties"]["fact"]["items"] = fact;
     out["anyOf"] = json!([{ "required": ["step"] }, { "required": ["extends"] }]);
-    for name in ["FactKind", "FileMode", "RecordedUsage", "SessionCall", "SessionPart"] {
+    for name in ["Effect", "FactKind", "FileMode", "RecordedUsage", "SessionCall", "SessionPart"] {
         out["$defs"][name] = lines["$defs"][name].clone();
     }
     out["$defs"]["RecordedUsage"]["additionalProperties"] = json!(false);
