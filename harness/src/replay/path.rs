@@ -288,7 +288,7 @@ mod tests {
         let silent = |id: &str| Entry::User(UserEntry { id: id.into(), text: Some("hi".into()), ..Default::default() });
         assert_eq!(gaps(vec![silent("u1"), said(None), silent("u2"), said(None), silent("u3")]), [0, 30_000, 30_000]);
         // A step back takes the stated time out of the recorded gap.
-        let back = Entry::Rewind { to: "a".into(), mode: Default::default(), extra: Default::default() };
+        let back = Entry::Rewind { to: "a".into(), mode: Default::default(), instructions: None, extra: Default::default() };
         assert_eq!(gaps(vec![user("u1", 0), said(Some(5_000)), back, user("u2", 60_000)]), [0, 30_000, 25_000]);
         // Tools without a time: two seconds after the reply.
         let call = SessionCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
