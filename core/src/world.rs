@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::block::{Block, Media, MessageId};
 use crate::history::Part;
 use crate::record::CompactionKind;
-use crate::request::{ModelError, Phase, Reply, Request};
+use crate::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use crate::session::Millis;
 
 /// A user message on its way in.
@@ -101,6 +101,13 @@ pub struct ToolCall {
     pub arguments: Arc<str>,
 }
 
+impl ToolCall {
+    /// What it returned, as text.
+    pub fn outcome(&self, is_error: bool, output: impl Into<Arc<str>>) -> ToolOutcome {
+        ToolOutcome { id: self.id.clone(), name: self.name.clone(), output: Some(output.into()), is_error, media: Vec::new() }
+    }
+}
+
 /// What a tool returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOutcome {
@@ -171,10 +178,15 @@ pub trait World: Send {
     }
     /// The turn failed, and this is what the user reads.
     fn turn_failed(&mut self, _reason: &str) {}
-    /// Starts a request beside the conversation.
-    async fn spawn(&mut self, request: &Request) -> Task;
+    /// Starts a request beside the conversation. A world without such tasks says so when the result is collected.
+    async fn spawn(&mut self, _request: &Request) -> Task {
+        Task(0)
+    }
     /// The result of a started request if it is there; with `wait`, after waiting for it.
-    async fn collect(&mut self, task: Task, wait: bool) -> Option<Result<Reply, ModelError>>;
+    async fn collect(&mut self, _task: Task, _wait: bool) -> Option<Result<Reply, ModelError>> {
+        let message = "this world runs no request beside the conversation".into();
+        Some(Err(ModelError { kind: ErrorKind::Invalid, status: 0, code: None, message }))
+    }
     /// Gives a started request up.
     fn cancel(&mut self, _task: Task) {}
     /// Something was noted that is not a request.
