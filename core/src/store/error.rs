@@ -57,6 +57,30 @@ pub enum StoreError {
         /// The session.
         id: Ulid,
     },
+    /// Written by an earlier version, and it cannot be brought up to date.
+    #[error("{} has format {found} and is read-only, so it cannot be brought to format {known}; make it writable or copy it", path.display())]
+    OldAndReadOnly {
+        /// The file.
+        path: PathBuf,
+        /// Format of the file.
+        found: i64,
+        /// Format of this program.
+        known: i64,
+    },
+    /// No such message in the session.
+    #[error(
+        "{}: session {session} has no message {id} of its own; take an id that loading it returned (what lies before a fork is \
+         reached by forking its parent there)",
+        path.display()
+    )]
+    NoMessage {
+        /// The file.
+        path: PathBuf,
+        /// The session.
+        session: Ulid,
+        /// The message.
+        id: Ulid,
+    },
     /// No such part.
     #[error("{} has no part {id}; take the ids that appending or loading returned", path.display())]
     NoPart {
@@ -106,8 +130,8 @@ fn advice(e: &rusqlite::Error) -> &'static str {
     match e.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another program is writing to it, try again",
         Some(ErrorCode::CannotOpen) => "check that the folder exists and that you may write there",
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => "check that you may write to it",
-        Some(ErrorCode::DiskFull) => "free some disk space",
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => "it is read-only; nothing was changed, check that you may write to it",
+        Some(ErrorCode::DiskFull) => "the disk is full; nothing was changed, free some space and try again",
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "the file is damaged, restore it from a backup",
         _ => "nothing was changed",
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
 use super::error::StoreError;
@@ -17,6 +17,9 @@ pub const BATCH: usize = 50;
 /// What stands for the output of a pruned tool result.
 pub const PRUNED: &str = "[tool result cleared to make room]";
 
+/// A text behind every id.
+const BEHIND_ALL: &str = "~";
+
 /// A message as the next request would show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedMessage {
@@ -26,7 +29,7 @@ pub struct LoadedMessage {
     pub role: Role,
     /// When it was stored, ms.
     pub created_at: At,
-    /// It is the boundary at which loading stopped.
+    /// It is a compaction; in a context the one at which loading stopped.
     pub boundary: bool,
     /// What was said, in order.
     pub parts: Vec<LoadedPart>,
@@ -56,6 +59,8 @@ impl Store {
     /// What the next request would show, oldest first: everything since the newest finished compaction, which comes first with
     /// its summary. Reads from the newest message back in batches of [`BATCH`] and stops there, however long the session is.
     pub fn load_context(&self, session: Ulid) -> Result<Vec<LoadedMessage>, StoreError> {
+        // One view of the file, whatever others write meanwhile.
+        let _view = self.view()?;
         self.require_session(session)?;
         let mut out = Vec::new();
         let mut before: Option<String> = None;
@@ -66,13 +71,13 @@ impl Store {
             let (full, next) = (rows.len() == BATCH, oldest.id.clone());
             for row in rows {
                 let message = self.message(&row, parts.remove(&row.id).unwrap_or_default())?;
-                let marker = message.parts.iter().any(|p| p.kind == PartKind::Marker);
-                if marker && !row.complete {
+                if message.boundary && !row.complete {
                     // A compaction that was never finished stands for nothing.
                     continue;
                 }
-                out.push(LoadedMessage { boundary: marker, ..message });
-                if marker {
+                let stop = message.boundary;
+                out.push(message);
+                if stop {
                     out.reverse();
                     return Ok(out);
                 }
@@ -83,6 +88,42 @@ impl Store {
             before = Some(next);
         }
         out.reverse();
+        Ok(out)
+    }
+
+    /// Everything that was said, oldest first, compacted or not; of a fork first what its ancestors say up to the fork. Pruned
+    /// results are whole. What was repeated behind a compaction or in a fork comes once. For audit and recovery: it is all read.
+    pub fn log(&self, session: Ulid) -> Result<Vec<LoadedMessage>, StoreError> {
+        let _view = self.view()?;
+        self.require_session(session)?;
+        // From the session to its oldest ancestor, each with the last message that counts and when it was forked there.
+        let mut line = vec![(session, BEHIND_ALL.to_string(), At::MAX)];
+        while let Some((id, ..)) = line.last() {
+            let up = self.read("find a session's parent", |db| {
+                let of = "SELECT parent_id, forked_at, created_at FROM sessions WHERE id = ?1 AND forked_at IS NOT NULL";
+                db.query_row(of, [id.to_string()], |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?, r.get(2)?))).optional()
+            })?;
+            let Some((parent, at, when)) = up else { break };
+            let parent = parent.parse().map_err(|e| self.bad(&parent, e))?;
+            line.push((parent, at, when));
+        }
+        let mut out = Vec::new();
+        for (id, until, when) in line.into_iter().rev() {
+            // What the parent took back after the fork is the fork's still.
+            let rows = self.read("read messages", |db| {
+                let mut q = db.prepare_cached(
+                    "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages
+                     WHERE session_id = ?1 AND id <= ?2 AND (deleted_at IS NULL OR deleted_at >= ?3) AND completed_at IS NOT NULL
+                     AND copied = 0 ORDER BY id",
+                )?;
+                q.query_map(params![id.to_string(), until, when], row_of)?.collect::<rusqlite::Result<Vec<Row>>>()
+            })?;
+            let (Some(first), Some(last)) = (rows.first(), rows.last()) else { continue };
+            let mut parts = self.raw_parts(id, &first.id, &last.id, false)?;
+            for row in &rows {
+                out.push(self.message(row, parts.remove(&row.id).unwrap_or_default())?);
+            }
+        }
         Ok(out)
     }
 
@@ -103,30 +144,36 @@ impl Store {
         self.read("read messages", |db| {
             let mut q = db.prepare_cached(
                 "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages
-                 WHERE session_id = ?1 AND deleted_at IS NULL AND (?2 IS NULL OR id < ?2) ORDER BY id DESC LIMIT ?3",
+                 WHERE session_id = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3",
             )?;
-            let row = |r: &rusqlite::Row<'_>| Ok(Row { id: r.get(0)?, role: r.get(1)?, created_at: r.get(2)?, complete: r.get(3)? });
-            q.query_map(params![session.to_string(), before, BATCH as i64], row)?.collect()
+            q.query_map(params![session.to_string(), before.unwrap_or(BEHIND_ALL), BATCH as i64], row_of)?.collect()
         })
     }
 
-    /// Parts of the messages in a range of ids, by message, in order.
+    /// Parts of the messages in a range of ids, by message, in order, as a request shows them.
     fn parts(&self, session: Ulid, first: &str, last: &str) -> Result<HashMap<String, Vec<LoadedPart>>, StoreError> {
-        type Raw = (String, String, String, String, Option<At>);
+        self.raw_parts(session, first, last, true)
+    }
+
+    fn raw_parts(&self, session: Ulid, first: &str, last: &str, pruned: bool) -> Result<HashMap<String, Vec<LoadedPart>>, StoreError> {
+        type Raw = (String, String, String, String, Option<At>, Option<String>);
+        // By way of the session's messages: what other sessions wrote in between is not looked at.
         let raw: Vec<Raw> = self.read("read parts", |db| {
             let mut q = db.prepare_cached(
-                "SELECT id, message_id, kind, data, compacted_at FROM parts
-                 WHERE message_id BETWEEN ?2 AND ?3 AND session_id = ?1 ORDER BY message_id, id",
+                "SELECT p.id, p.message_id, p.kind, p.data, p.compacted_at, p.placeholder
+                 FROM messages m CROSS JOIN parts p ON p.message_id = m.id
+                 WHERE m.session_id = ?1 AND m.id BETWEEN ?2 AND ?3 ORDER BY p.message_id, p.id",
             )?;
-            let row = |r: &rusqlite::Row<'_>| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?));
+            let row = |r: &rusqlite::Row<'_>| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?, r.get(5)?));
             q.query_map(params![session.to_string(), first, last], row)?.collect()
         })?;
         let mut out: HashMap<String, Vec<LoadedPart>> = HashMap::new();
-        for (id, message, kind, data, compacted_at) in raw {
+        for (id, message, kind, data, compacted_at, placeholder) in raw {
             let kind = PartKind::of(&kind).ok_or_else(|| self.bad(&id, format!("kind `{kind}`")))?;
             let mut data: Value = serde_json::from_str(&data).map_err(|e| self.bad(&id, e))?;
-            if compacted_at.is_some() {
-                data["output"] = PRUNED.into();
+            if compacted_at.is_some() && pruned {
+                let Some(o) = data.as_object_mut() else { return Err(self.bad(&id, "a tool result that is no object")) };
+                o.insert("output".into(), placeholder.as_deref().unwrap_or(PRUNED).into());
             }
             let id = id.parse().map_err(|e| self.bad(&id, e))?;
             out.entry(message).or_default().push(LoadedPart { id, kind, data, compacted_at });
@@ -137,10 +184,20 @@ impl Store {
     fn message(&self, row: &Row, parts: Vec<LoadedPart>) -> Result<LoadedMessage, StoreError> {
         let role = role_of(&row.role).ok_or_else(|| self.bad(&row.id, format!("role `{}`", row.role)))?;
         let id = row.id.parse().map_err(|e| self.bad(&row.id, e))?;
-        Ok(LoadedMessage { id, role, created_at: row.created_at, boundary: false, parts })
+        let boundary = parts.iter().any(|p| p.kind == PartKind::Marker);
+        Ok(LoadedMessage { id, role, created_at: row.created_at, boundary, parts })
     }
 
-    fn bad(&self, id: &str, what: impl std::fmt::Display) -> StoreError {
+    /// Until it is dropped, reads see one state of the file.
+    fn view(&self) -> Result<Transaction<'_>, StoreError> {
+        self.db.unchecked_transaction().map_err(|e| StoreError::sql(&self.path, "begin to read", e))
+    }
+
+    pub(super) fn bad(&self, id: &str, what: impl std::fmt::Display) -> StoreError {
         StoreError::BadRow { path: self.path.clone(), id: id.to_string(), what: what.to_string() }
     }
+}
+
+fn row_of(r: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    Ok(Row { id: r.get(0)?, role: r.get(1)?, created_at: r.get(2)?, complete: r.get(3)? })
 }

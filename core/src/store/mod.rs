@@ -1,10 +1,18 @@
-//! A first store of sessions in SQLite (seeds/000, "Storage Schema"): sessions, messages, parts; nothing is ever erased.
+//! The store of sessions in SQLite (seeds/000, "Storage Schema"): sessions, messages, parts, checkpoints, usage.
 //!
-//! Write-ahead logging lets others read while one writes. Pruned parts and deleted messages are only marked. A compaction is a
-//! boundary message: while it is being written it stops nothing, and once complete it holds the summary of all that lies before it.
+//! Write-ahead logging lets others read while one writes; writers take turns (`BEGIN IMMEDIATE`, and a wait of seconds), and what
+//! a call has returned for is on the disk. Pruned parts, deleted messages and deleted sessions are only marked; [`Store::vacuum`]
+//! removes what was deleted longer ago than the retention, and nothing that a fork still stands on. A compaction is a boundary
+//! message: while it is being written it stops nothing, and once complete it holds the summary of all that lies before it.
 
+mod boundary;
+mod delete;
 mod error;
+mod fork;
+mod ledger;
 mod load;
+#[cfg(test)]
+mod model_tests;
 mod part;
 mod schema;
 #[cfg(test)]
@@ -13,10 +21,12 @@ mod ulid;
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::block::Role;
+pub use delete::Vacuumed;
 pub use error::StoreError;
+pub use ledger::Checkpoint;
 pub use load::{BATCH, LoadedMessage, LoadedPart, PRUNED};
 pub use part::{NewPart, PartKind};
 pub use ulid::{Ulid, Ulids};
@@ -37,7 +47,7 @@ pub struct Store {
 pub struct NewSession {
     /// Project it belongs to.
     pub project: String,
-    /// Session it was forked from.
+    /// Session that it belongs to, such as the one that started a subagent. For a fork see [`Store::fork`].
     pub parent: Option<Ulid>,
     /// A line for people.
     pub title: String,
@@ -57,6 +67,15 @@ impl Store {
         schema::check_header(&path)?;
         let db = Connection::open(&path).map_err(|e| StoreError::sql(&path, "open it", e))?;
         Self::ready(db, path, ids)
+    }
+
+    /// Opens a store for reading. Nothing is written, so it must be in the present format already.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let path = path.as_ref().to_path_buf();
+        schema::check_header(&path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(&path, flags).map_err(|e| StoreError::sql(&path, "open it", e))?;
+        Self::ready(db, path, Ulids::system())
     }
 
     /// A store that vanishes when it is dropped.
@@ -86,50 +105,17 @@ impl Store {
     /// Appends a complete message with its parts. Returns the ids of the message and of its parts.
     pub fn append_message(&mut self, session: Ulid, role: Role, parts: &[NewPart]) -> Result<(Ulid, Vec<Ulid>), StoreError> {
         self.require_session(session)?;
-        self.write("append a message", |tx, ids| insert_message(tx, ids, session, role, parts, true))
-    }
-
-    /// Begins a compaction here. Until it is finished it is not shown and stops nothing.
-    pub fn begin_boundary(&mut self, session: Ulid) -> Result<Ulid, StoreError> {
-        self.require_session(session)?;
-        let marker = [NewPart::marker()];
-        self.write("begin a compaction", |tx, ids| Ok(insert_message(tx, ids, session, Role::User, &marker, false)?.0))
-    }
-
-    /// Finishes a compaction: from now on loading stops at it and shows the summary in its place.
-    pub fn finish_boundary(&mut self, boundary: Ulid, summary: &str) -> Result<(), StoreError> {
-        let found = self.read("find a compaction", |db| {
-            db.query_row(
-                "SELECT m.session_id FROM messages m JOIN parts p ON p.message_id = m.id WHERE m.id = ?1 AND m.completed_at IS NULL AND p.kind = ?2",
-                params![boundary.to_string(), PartKind::Marker.word()],
-                |r| r.get::<_, String>(0),
-            )
-            .optional()
-        })?;
-        let session = found.ok_or(StoreError::NoBoundary { path: self.path.clone(), id: boundary })?;
-        let part = NewPart::summary(summary);
-        self.write("finish a compaction", |tx, ids| {
-            let now = ids.now();
-            insert_part(tx, ids, &session, boundary, &part)?;
-            tx.execute("UPDATE messages SET completed_at = ?2 WHERE id = ?1", params![boundary.to_string(), now])?;
-            tx.execute("UPDATE sessions SET compacted_at = ?2, updated_at = ?2 WHERE id = ?1", params![session, now])?;
-            Ok(())
-        })
-    }
-
-    /// A compaction that is complete at once: marker and summary.
-    pub fn insert_boundary(&mut self, session: Ulid, summary: &str) -> Result<Ulid, StoreError> {
-        self.require_session(session)?;
-        let parts = [NewPart::marker(), NewPart::summary(summary)];
-        self.write("insert a compaction", |tx, ids| {
-            let (id, _) = insert_message(tx, ids, session, Role::User, &parts, true)?;
-            tx.execute("UPDATE sessions SET compacted_at = ?2 WHERE id = ?1", params![session.to_string(), ids.now()])?;
-            Ok(id)
-        })
+        self.write("append a message", |tx, ids| insert_message(tx, ids, session, New { role, complete: true, copied: false }, parts))
     }
 
     /// Marks a tool result as pruned at a time (ms). Loading shows a placeholder; the data stays.
     pub fn prune_part(&mut self, part: Ulid, at: At) -> Result<(), StoreError> {
+        self.prune_part_as(part, at, None)
+    }
+
+    /// The same with words of one's own in its place, such as what is left of a cut result. Done again, the time stays the first
+    /// one and the words become the new ones.
+    pub fn prune_part_as(&mut self, part: Ulid, at: At, placeholder: Option<&str>) -> Result<(), StoreError> {
         let id = part.to_string();
         let kind = self
             .read("find a part", |db| db.query_row("SELECT kind FROM parts WHERE id = ?1", [&id], |r| r.get::<_, String>(0)).optional())?;
@@ -141,13 +127,15 @@ impl Store {
             Some(_) => {}
         }
         self.write("prune a part", |tx, _| {
-            tx.execute("UPDATE parts SET compacted_at = ?2 WHERE id = ?1 AND compacted_at IS NULL", params![id, at]).map(|_| ())
+            let mark = "UPDATE parts SET compacted_at = coalesce(compacted_at, ?2), placeholder = ?3 WHERE id = ?1";
+            tx.execute(mark, params![id, at, placeholder]).map(|_| ())
         })
     }
 
     /// Goes back to a message, which is the last that stays: later ones, boundaries among them, are marked as deleted at a time (ms).
     pub fn rewind(&mut self, session: Ulid, to: Ulid, at: At) -> Result<usize, StoreError> {
         self.require_session(session)?;
+        self.require_message(session, to)?;
         self.write("rewind a session", |tx, _| {
             tx.execute(
                 "UPDATE messages SET deleted_at = ?3 WHERE session_id = ?1 AND id > ?2 AND deleted_at IS NULL",
@@ -165,6 +153,29 @@ impl Store {
                 params![session.to_string(), since],
             )
         })
+    }
+
+    /// Sessions that are not deleted, oldest first.
+    pub fn sessions(&self) -> Result<Vec<(Ulid, NewSession)>, StoreError> {
+        type Raw = (String, String, Option<String>, String, String);
+        let raw: Vec<Raw> = self.read("list sessions", |db| {
+            let mut q =
+                db.prepare_cached("SELECT id, project_id, parent_id, title, directory FROM sessions WHERE deleted_at IS NULL ORDER BY id")?;
+            q.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))?.collect()
+        })?;
+        let read = |(id, project, parent, title, directory): Raw| {
+            let parent = parent.map(|p| p.parse().map_err(|e| self.bad(&id, e))).transpose()?;
+            Ok((id.parse().map_err(|e| self.bad(&id, e))?, NewSession { project, parent, title, directory }))
+        };
+        raw.into_iter().map(read).collect()
+    }
+
+    fn require_message(&self, session: Ulid, message: Ulid) -> Result<(), StoreError> {
+        let found = self.read("find a message", |db| {
+            let of = "SELECT 1 FROM messages WHERE id = ?1 AND session_id = ?2 AND deleted_at IS NULL";
+            db.query_row(of, params![message.to_string(), session.to_string()], |_| Ok(())).optional()
+        })?;
+        found.ok_or(StoreError::NoMessage { path: self.path.clone(), session, id: message })
     }
 
     fn require_session(&self, session: Ulid) -> Result<(), StoreError> {
@@ -187,7 +198,7 @@ impl Store {
         let ids = &mut self.ids;
         let work = || {
             let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            for table in ["messages", "parts"] {
+            for table in ["sessions", "messages", "parts", "checkpoints", "usage"] {
                 let newest: Option<String> = tx.query_row(&format!("SELECT max(id) FROM {table}"), [], |r| r.get(0))?;
                 if let Some(id) = newest.and_then(|t| t.parse().ok()) {
                     ids.not_before(id);
@@ -201,29 +212,32 @@ impl Store {
     }
 }
 
+/// What a message is besides its parts.
+#[derive(Clone, Copy)]
+struct New {
+    role: Role,
+    complete: bool,
+    copied: bool,
+}
+
 fn insert_message(
     tx: &Transaction<'_>,
     ids: &mut Ulids,
     session: Ulid,
-    role: Role,
+    new: New,
     parts: &[NewPart],
-    complete: bool,
 ) -> rusqlite::Result<(Ulid, Vec<Ulid>)> {
     let (id, now, session) = (ids.next_id(), ids.now(), session.to_string());
-    tx.execute(
-        "INSERT INTO messages (id, session_id, role, created_at, completed_at) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![id.to_string(), session, part::role_word(role), now, complete.then_some(now)],
-    )?;
+    tx.prepare_cached("INSERT INTO messages (id, session_id, role, created_at, completed_at, copied) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+        .execute(params![id.to_string(), session, part::role_word(new.role), now, new.complete.then_some(now), new.copied])?;
     let part_ids = parts.iter().map(|p| insert_part(tx, ids, &session, id, p)).collect::<Result<_, _>>()?;
-    tx.execute("UPDATE sessions SET updated_at = ?2 WHERE id = ?1", params![session, now])?;
+    tx.prepare_cached("UPDATE sessions SET updated_at = ?2 WHERE id = ?1")?.execute(params![session, now])?;
     Ok((id, part_ids))
 }
 
 fn insert_part(tx: &Transaction<'_>, ids: &mut Ulids, session: &str, message: Ulid, part: &NewPart) -> rusqlite::Result<Ulid> {
     let id = ids.next_id();
-    tx.execute(
-        "INSERT INTO parts (id, message_id, session_id, kind, data, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        params![id.to_string(), message.to_string(), session, part.kind.word(), part.data.to_string(), ids.now()],
-    )?;
+    tx.prepare_cached("INSERT INTO parts (id, message_id, session_id, kind, data, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+        .execute(params![id.to_string(), message.to_string(), session, part.kind.word(), part.data.to_string(), ids.now()])?;
     Ok(id)
 }

@@ -5,12 +5,13 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, MAIN_DB, TransactionBehavior};
 
 use super::error::StoreError;
 
 /// One step each; a released step is never changed, only followed by another.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
 CREATE TABLE sessions (
     id           TEXT PRIMARY KEY,
     project_id   TEXT NOT NULL,
@@ -41,7 +42,41 @@ CREATE TABLE parts (
     created_at   INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX parts_of_message ON parts (message_id, id);
-"];
+",
+    "
+-- The last message of the parent that a fork shows; null in a child that is no fork, such as the session of a subagent.
+ALTER TABLE sessions ADD COLUMN forked_at TEXT;
+CREATE INDEX sessions_of_parent ON sessions (parent_id) WHERE parent_id IS NOT NULL;
+-- 1 = said earlier in the log already, and repeated so that loading need not go back to it.
+ALTER TABLE messages ADD COLUMN copied INTEGER NOT NULL DEFAULT 0;
+-- What stands in the place of a pruned output; null = the usual words.
+ALTER TABLE parts ADD COLUMN placeholder TEXT;
+CREATE TABLE checkpoints (
+    id         TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES sessions(id),
+    message_id TEXT NOT NULL REFERENCES messages(id),
+    created_at INTEGER NOT NULL,
+    manifest   TEXT NOT NULL
+) STRICT;
+CREATE INDEX checkpoints_of_session ON checkpoints (session_id, id);
+CREATE INDEX checkpoints_of_message ON checkpoints (message_id);
+CREATE TABLE usage (
+    id             TEXT PRIMARY KEY,
+    session_id     TEXT NOT NULL REFERENCES sessions(id),
+    message_id     TEXT REFERENCES messages(id),
+    model          TEXT NOT NULL,
+    created_at     INTEGER NOT NULL,
+    input          INTEGER NOT NULL,
+    output         INTEGER NOT NULL,
+    reasoning      INTEGER NOT NULL,
+    cache_read     INTEGER NOT NULL,
+    cache_write    INTEGER NOT NULL,
+    cache_write_1h INTEGER NOT NULL
+) STRICT;
+CREATE INDEX usage_of_session ON usage (session_id, id);
+CREATE INDEX usage_of_message ON usage (message_id) WHERE message_id IS NOT NULL;
+",
+];
 
 /// Marks the file as ours ("ctxb").
 const APPLICATION_ID: i64 = 0x6374_7862;
@@ -79,8 +114,17 @@ pub(super) fn prepare(db: &mut Connection, path: &Path) -> Result<(), StoreError
     if found > known {
         return Err(StoreError::Newer { path: path.to_path_buf(), found, known });
     }
+    if db.is_readonly(MAIN_DB).map_err(sql)? {
+        // Nothing can be brought up to date, so the format must be the present one.
+        return if found == known { Ok(()) } else { Err(StoreError::OldAndReadOnly { path: path.to_path_buf(), found, known }) };
+    }
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(sql)?;
-    db.execute_batch("PRAGMA foreign_keys = ON").map_err(sql)?;
+    // Each commit reaches the disk before it returns: what was acknowledged survives a power cut too.
+    db.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON").map_err(sql)?;
+    if found == known && owner == APPLICATION_ID {
+        // Up to date: opening takes no lock from those who write.
+        return Ok(());
+    }
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
     // Another program may have migrated in between.
     let found = number(&tx, "PRAGMA user_version").map_err(sql)?;
@@ -89,4 +133,19 @@ pub(super) fn prepare(db: &mut Connection, path: &Path) -> Result<(), StoreError
     }
     tx.execute_batch(&format!("PRAGMA user_version = {known}; PRAGMA application_id = {APPLICATION_ID}")).map_err(sql)?;
     tx.commit().map_err(sql)
+}
+
+/// A file as the first format left it, with one message.
+#[cfg(test)]
+pub(super) fn first_format(path: &Path) {
+    let db = Connection::open(path).unwrap();
+    db.execute_batch(MIGRATIONS[0]).unwrap();
+    db.execute_batch(&format!(
+        "PRAGMA user_version = 1; PRAGMA application_id = {APPLICATION_ID};
+         INSERT INTO sessions VALUES ('01ARYZ6S410000000000000000', 'p', NULL, 't', '/', 1, 1, NULL, NULL);
+         INSERT INTO messages VALUES ('01ARYZ6S410000000000000001', '01ARYZ6S410000000000000000', 'user', 1, 1, NULL);
+         INSERT INTO parts VALUES ('01ARYZ6S410000000000000002', '01ARYZ6S410000000000000001', '01ARYZ6S410000000000000000', 'text',
+                                   '{{\"text\":\"from the first format\"}}', NULL, 1);"
+    ))
+    .unwrap();
 }

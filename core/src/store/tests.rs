@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use proptest::prelude::*;
 use rusqlite::Connection;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -150,6 +150,181 @@ fn other_files_are_refused_and_untouched() {
     assert!(e.contains("format 99"), "{e}");
     assert_eq!(fs::read_dir(&f.0).unwrap().count(), 3, "nothing is left beside the files");
     assert!(Store::open(f.0.join("no/such/folder.db")).err().unwrap().to_string().contains("check that the folder exists"));
+}
+
+#[test]
+fn deleting_a_session_can_be_taken_back_and_takes_no_fork_with_it() {
+    // seeds/000, "Cascade Deletes and Data Loss": with cascading keys this would be one statement, and final.
+    let (mut s, parent) = memory();
+    say(&mut s, parent, "first");
+    s.insert_boundary(parent, "summary").unwrap();
+    let at = say(&mut s, parent, "shared");
+    say(&mut s, parent, "after the fork");
+    let fork = s.fork(parent, at, "another way").unwrap();
+    say(&mut s, fork, "in the fork");
+    s.delete_session(parent, 1_000).unwrap();
+    assert!(matches!(s.load_context(parent), Err(StoreError::NoSession { .. })));
+    assert_eq!(texts(&s, fork), ["summary", "shared", "in the fork"]);
+    // SQLite itself refuses to take what others stand on.
+    let e = s.db.execute("DELETE FROM sessions WHERE id = ?1", [parent.to_string()]).unwrap_err().to_string();
+    assert!(e.contains("FOREIGN KEY"), "{e}");
+
+    assert_eq!(s.vacuum(1_500, 1_000).unwrap(), Vacuumed { shrunk: true, ..Vacuumed::default() });
+    s.undelete_session(parent).unwrap();
+    assert_eq!(texts(&s, parent), ["summary", "shared", "after the fork"]);
+
+    // Past the retention the parent keeps what the fork stands on, and no more.
+    s.delete_session(parent, 1_000).unwrap();
+    let gone = s.vacuum(2_000, 1_000).unwrap();
+    assert_eq!((gone.sessions, gone.messages, gone.held), (0, 1, 1));
+    assert_eq!(texts(&s, fork), ["summary", "shared", "in the fork"]);
+    let log: Vec<Value> = s.log(fork).unwrap().iter().flat_map(|m| m.parts.iter().map(|p| p.data["text"].clone())).collect();
+    assert_eq!(log, [json!("first"), json!(null), json!("summary"), json!("shared"), json!("in the fork")]);
+
+    // When the fork has gone too, nothing is left.
+    s.delete_session(fork, 1_500).unwrap();
+    let gone = s.vacuum(2_500, 1_000).unwrap();
+    assert_eq!((gone.sessions, gone.held), (2, 0));
+    for table in ["sessions", "messages", "parts"] {
+        let left: i64 = s.db.query_row(&format!("SELECT count(*) FROM {table}"), [], |r| r.get(0)).unwrap();
+        assert_eq!(left, 0, "{table}");
+    }
+}
+
+#[test]
+fn marks_on_the_parent_do_not_reach_a_fork() {
+    let (mut s, parent) = memory();
+    let first = say(&mut s, parent, "first");
+    let result = crate::history::Part::Result { id: "1".into(), name: "read".into(), output: "long".into(), is_error: false };
+    let (at, parts) = s.append_message(parent, Role::Tool, &[NewPart::from(&result)]).unwrap();
+    let fork = s.fork(parent, at, "").unwrap();
+    s.prune_part(parts[0], 5).unwrap();
+    s.rewind(parent, first, i64::MAX - 1).unwrap();
+    assert_eq!(s.load_context(parent).unwrap().len(), 1);
+    assert_eq!(s.load_context(fork).unwrap()[1].parts[0].data["output"], "long");
+    assert_eq!(s.log(fork).unwrap().len(), 2, "what the parent took back later is in the fork's log");
+    let e = s.rewind(fork, first, 9).unwrap_err().to_string();
+    assert!(e.contains("forking its parent"), "{e}");
+    assert!(matches!(s.fork(parent, at, ""), Err(StoreError::NoMessage { .. })), "a message that was taken back");
+}
+
+#[test]
+fn a_compaction_repeats_what_it_keeps_and_the_log_does_not() {
+    let (mut s, session) = memory();
+    say(&mut s, session, "old");
+    say(&mut s, session, "kept");
+    s.compact(session, Some("summary"), &[(Role::User, vec![NewPart::text("kept")])]).unwrap();
+    say(&mut s, session, "new");
+    assert_eq!(texts(&s, session), ["summary", "kept", "new"]);
+    assert_eq!(s.log(session).unwrap().len(), 4, "old, kept, the boundary, new");
+}
+
+#[test]
+fn usage_adds_up_by_model_and_survives_its_message() {
+    use crate::request::Usage;
+    let (mut s, session) = memory();
+    let first = say(&mut s, session, "a");
+    let m = say(&mut s, session, "b");
+    let one = Usage { input: 10, output: 2, cache_read: 100, ..Usage::default() };
+    s.add_usage(session, Some(m), "big", &one).unwrap();
+    s.add_usage(session, None, "big", &one).unwrap();
+    s.add_usage(session, None, "small", &Usage { input: 1, ..Usage::default() }).unwrap();
+    s.rewind(session, first, 10).unwrap();
+    assert_eq!(s.vacuum(20, 5).unwrap().messages, 1);
+    let sum = s.usage(session).unwrap();
+    assert_eq!((sum["big"].input, sum["big"].cache_read, sum["small"].input), (20, 200, 1));
+    assert!(matches!(s.add_usage(session, Some(m), "big", &one), Err(StoreError::NoMessage { .. })));
+}
+
+#[test]
+fn checkpoints_belong_to_messages() {
+    let (mut s, session) = memory();
+    let first = say(&mut s, session, "a");
+    let second = say(&mut s, session, "b");
+    let manifest = json!({"src/a.rs": "sha256:00"});
+    s.add_checkpoint(session, first, &manifest).unwrap();
+    s.add_checkpoint(session, second, &json!({})).unwrap();
+    s.rewind(session, first, 10).unwrap();
+    let left = s.checkpoints(session).unwrap();
+    assert_eq!(left.iter().map(|c| (c.message, &c.manifest)).collect::<Vec<_>>(), [(first, &manifest)]);
+}
+
+#[test]
+fn a_full_disk_is_named_and_keeps_what_was_there() {
+    let f = Folder::new("full");
+    let path = f.0.join("s.db");
+    let mut s = Store::open_with(&path, ids()).unwrap();
+    let session = s.create_session(&NewSession::default()).unwrap();
+    say(&mut s, session, "kept");
+    s.db.execute_batch("PRAGMA max_page_count = 1").unwrap();
+    let big = "x".repeat(1_000_000);
+    let e = s.append_message(session, Role::User, &[NewPart::text("half"), NewPart::text(&big)]).unwrap_err().to_string();
+    assert!(e.contains("s.db") && e.contains("the disk is full; nothing was changed"), "{e}");
+    assert_eq!(texts(&s, session), ["kept"], "not half a message");
+    // There is room again.
+    s.db.execute_batch("PRAGMA max_page_count = 100000").unwrap();
+    say(&mut s, session, &big);
+    drop(s);
+    let s = Store::open_with(&path, ids()).unwrap();
+    assert_eq!(texts(&s, session), ["kept".to_string(), big]);
+}
+
+#[test]
+fn a_read_only_file_can_be_read_and_says_why_it_cannot_be_written() {
+    let f = Folder::new("read-only");
+    let path = f.0.join("s.db");
+    let mut s = Store::open_with(&path, ids()).unwrap();
+    let session = s.create_session(&NewSession::default()).unwrap();
+    say(&mut s, session, "kept");
+    drop(s);
+    let mut s = Store::open_read_only(&path).unwrap();
+    let e = s.append_message(session, Role::User, &[NewPart::text("no")]).unwrap_err().to_string();
+    assert!(e.contains("s.db") && e.contains("it is read-only; nothing was changed"), "{e}");
+    assert_eq!(texts(&s, session), ["kept"]);
+    drop(s);
+    // An older format cannot be brought up to date without writing.
+    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
+    let e = Store::open_read_only(&path).err().unwrap().to_string();
+    assert!(e.contains("format 1 and is read-only"), "{e}");
+}
+
+#[test]
+fn a_store_of_the_first_format_is_brought_up_to_date() {
+    let f = Folder::new("migrate");
+    let path = f.0.join("s.db");
+    schema::first_format(&path);
+    let mut s = Store::open_with(&path, ids()).unwrap();
+    let (session, _) = s.sessions().unwrap()[0].clone();
+    assert_eq!(texts(&s, session), ["from the first format"]);
+    let at = say(&mut s, session, "and on");
+    let fork = s.fork(session, at, "").unwrap();
+    assert_eq!(texts(&s, fork), ["from the first format", "and on"]);
+}
+
+#[test]
+fn two_programs_take_turns() {
+    let f = Folder::new("two");
+    let path = f.0.join("s.db");
+    let session = Store::open(&path).unwrap().create_session(&NewSession::default()).unwrap();
+    let write = |name: &'static str| {
+        let path = path.clone();
+        move || {
+            let mut s = Store::open(&path).unwrap();
+            for i in 0..40 {
+                say(&mut s, session, &format!("{name} {i}"));
+            }
+        }
+    };
+    std::thread::scope(|t| {
+        t.spawn(write("a"));
+        t.spawn(write("b"));
+    });
+    let got = texts(&Store::open(&path).unwrap(), session);
+    for name in ["a", "b"] {
+        let own: Vec<&String> = got.iter().filter(|t| t.starts_with(name)).collect();
+        assert_eq!(own, (0..40).map(|i| format!("{name} {i}")).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+    }
+    assert_eq!(got.len(), 80);
 }
 
 #[derive(Clone, Debug)]
