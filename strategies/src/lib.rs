@@ -55,6 +55,7 @@ mod openoxide_summary;
 mod openoxide_tests;
 mod openoxide_view;
 mod openoxide_words;
+pub mod persist;
 mod registry;
 mod rewinds;
 mod sliding_window;

@@ -141,13 +141,15 @@ impl Store {
 
     /// The newest messages before an id, newest first.
     fn batch(&self, session: Ulid, before: Option<&str>) -> Result<Vec<Row>, StoreError> {
-        self.read("read messages", |db| {
+        let rows: Vec<Row> = self.read("read messages", |db| {
             let mut q = db.prepare_cached(
                 "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages
                  WHERE session_id = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3",
             )?;
             q.query_map(params![session.to_string(), before.unwrap_or(BEHIND_ALL), BATCH as i64], row_of)?.collect()
-        })
+        })?;
+        self.count(rows.iter().map(|r| r.id.len() + r.role.len()).sum());
+        Ok(rows)
     }
 
     /// Parts of the messages in a range of ids, by message, in order, as a request shows them.
@@ -167,6 +169,7 @@ impl Store {
             let row = |r: &rusqlite::Row<'_>| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?, r.get(5)?));
             q.query_map(params![session.to_string(), first, last], row)?.collect()
         })?;
+        self.count(raw.iter().map(|(id, message, kind, data, ..)| id.len() + message.len() + kind.len() + data.len()).sum());
         let mut out: HashMap<String, Vec<LoadedPart>> = HashMap::new();
         for (id, message, kind, data, compacted_at, placeholder) in raw {
             let kind = PartKind::of(&kind).ok_or_else(|| self.bad(&id, format!("kind `{kind}`")))?;
@@ -186,6 +189,15 @@ impl Store {
         let id = row.id.parse().map_err(|e| self.bad(&row.id, e))?;
         let boundary = parts.iter().any(|p| p.kind == PartKind::Marker);
         Ok(LoadedMessage { id, role, created_at: row.created_at, boundary, parts })
+    }
+
+    /// Bytes of the rows that loading has read so far: ids, roles, kinds and contents.
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.get()
+    }
+
+    fn count(&self, bytes: usize) {
+        self.bytes_read.set(self.bytes_read.get() + bytes as u64);
     }
 
     /// Until it is dropped, reads see one state of the file.

@@ -19,6 +19,7 @@ mod schema;
 mod tests;
 mod ulid;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -40,6 +41,7 @@ pub struct Store {
     /// For messages to people.
     path: PathBuf,
     ids: Ulids,
+    bytes_read: Cell<u64>,
 }
 
 /// What is known of a session when it begins.
@@ -87,7 +89,7 @@ impl Store {
 
     fn ready(mut db: Connection, path: PathBuf, ids: Ulids) -> Result<Self, StoreError> {
         schema::prepare(&mut db, &path)?;
-        Ok(Store { db, path, ids })
+        Ok(Store { db, path, ids, bytes_read: Cell::new(0) })
     }
 
     /// Begins a session.

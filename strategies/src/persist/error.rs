@@ -1,0 +1,81 @@
+//! What can go wrong with a session on disk, for people.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::rollout::{HistoryError, RolloutError};
+use ctxbench_core::store::StoreError;
+use thiserror::Error;
+
+/// A session that cannot be written or read.
+#[derive(Debug, Error)]
+pub enum PersistError {
+    /// The system refused.
+    #[error("{}: could not {doing}: {source}; {}", path.display(), advice(source))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// SQLite refused.
+    #[error("{}: could not {doing}: {source}; what was stored before is still there", path.display())]
+    Sql {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// SQLite's words.
+        source: rusqlite::Error,
+    },
+    /// Our own store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A rollout.
+    #[error(transparent)]
+    Rollout(#[from] RolloutError),
+    /// A prompt history.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+}
+
+impl PersistError {
+    pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
+        move |source| PersistError::Io { path: path.to_path_buf(), doing, source }
+    }
+
+    pub(super) fn sql(path: &Path, doing: &'static str) -> impl FnOnce(rusqlite::Error) -> PersistError {
+        move |source| PersistError::Sql { path: path.to_path_buf(), doing, source }
+    }
+}
+
+fn advice(e: &io::Error) -> &'static str {
+    match e.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            "there is no room left; what was stored before is still there, free some space and try again"
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "you may not write there; what was stored before is still there, check the permissions"
+        }
+        ErrorKind::NotFound => "check that the folder exists",
+        _ => "what was stored before is still there",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_file_cause_and_remedy() {
+        let of = |kind| PersistError::io(Path::new("/x/session.jsonl"), "append to it")(io::Error::from(kind)).to_string();
+        let full = of(ErrorKind::StorageFull);
+        assert!(
+            full.starts_with("/x/session.jsonl: could not append to it: ") && full.ends_with("free some space and try again"),
+            "{full}"
+        );
+        assert!(of(ErrorKind::ReadOnlyFilesystem).contains("you may not write there"));
+    }
+}

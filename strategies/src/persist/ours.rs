@@ -1,0 +1,127 @@
+//! Our own store: messages and parts in SQLite, boundaries, marks for what was pruned (see `ctxbench_core::store`).
+//!
+//! What a compaction keeps is repeated behind its boundary, in the same transaction. Each commit waits for the disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use ctxbench_core::block::{Media, Role};
+use ctxbench_core::history::Part;
+use ctxbench_core::store::{LoadedMessage, NewPart, NewSession, PartKind, Store, Ulid, Ulids};
+
+use super::{BEGIN_MS, Entry, Format, Loaded, PersistError, Persistence, Said, jsonl, pruned};
+
+pub(super) const FORMAT: Format = Format {
+    name: "ctxbench-store",
+    about: "SQLite: messages, parts, boundaries, prune marks; loading stops at the newest boundary",
+    open: |dir, seed| Ok(Box::new(Ours::open(dir, seed)?)),
+};
+
+struct Ours {
+    path: PathBuf,
+    store: Store,
+    session: Ulid,
+    clock: i64,
+    /// What is shown now, each with the ids of its parts.
+    shown: Vec<(Said, Vec<Ulid>)>,
+}
+
+impl Ours {
+    fn open(dir: &Path, seed: u64) -> Result<Ours, PersistError> {
+        std::fs::create_dir_all(dir).map_err(PersistError::io(dir, "make the folder"))?;
+        let path = dir.join("sessions.db");
+        let ticks = AtomicI64::new(BEGIN_MS as i64);
+        let mut store = Store::open_with(&path, Ulids::new(move || ticks.fetch_add(1, Ordering::Relaxed), seed))?;
+        let session = match store.sessions()?.first() {
+            Some((id, _)) => *id,
+            None => store.create_session(&NewSession::default())?,
+        };
+        let mut out = Ours { path, store, session, clock: BEGIN_MS as i64, shown: Vec::new() };
+        out.look()?;
+        Ok(out)
+    }
+
+    fn look(&mut self) -> Result<(), PersistError> {
+        self.shown = self.store.load_context(self.session)?.iter().filter_map(said).collect();
+        Ok(())
+    }
+}
+
+impl Persistence for Ours {
+    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
+        self.clock += 1;
+        match entry {
+            Entry::Said(said) => {
+                let parts: Vec<NewPart> = said.parts.iter().map(NewPart::from).collect();
+                let (_, ids) = self.store.append_message(self.session, said.role, &parts)?;
+                self.shown.push((said.clone(), ids));
+            }
+            Entry::Compacted(view) => {
+                let before: Vec<Said> = self.shown.iter().map(|(s, _)| s.clone()).collect();
+                if let Some(marks) = pruned(&before, view) {
+                    for (i, k, output) in marks {
+                        self.store.prune_part_as(self.shown[i].1[k], self.clock, Some(output))?;
+                    }
+                } else {
+                    // A summary that comes first stands in the boundary itself.
+                    let summary = match view.first() {
+                        Some(Said { role: Role::User, parts }) => match &parts[..] {
+                            [Part::Summary(text)] => Some(text.clone()),
+                            _ => None,
+                        },
+                        _ => None,
+                    };
+                    let rest = &view[usize::from(summary.is_some())..];
+                    let rest: Vec<(Role, Vec<NewPart>)> =
+                        rest.iter().map(|s| (s.role, s.parts.iter().map(NewPart::from).collect())).collect();
+                    self.store.compact(self.session, summary.as_deref(), &rest)?;
+                }
+                self.look()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Loaded, PersistError> {
+        let before = self.store.bytes_read();
+        let context = self.store.load_context(self.session)?.iter().filter_map(said).map(|(s, _)| s).collect();
+        Ok(Loaded { context, bytes_read: self.store.bytes_read() - before, notes: Vec::new() })
+    }
+
+    fn log(&self) -> Result<Vec<Said>, PersistError> {
+        Ok(self.store.log(self.session)?.iter().filter_map(said).map(|(s, _)| s).collect())
+    }
+
+    fn size(&self) -> u64 {
+        jsonl::size(&self.path) + jsonl::size(&self.path.with_extension("db-wal"))
+    }
+}
+
+/// A message with the ids of its parts; a boundary without a summary shows nothing.
+fn said(m: &LoadedMessage) -> Option<(Said, Vec<Ulid>)> {
+    let (parts, ids): (Vec<Part>, Vec<Ulid>) = m.parts.iter().filter_map(|p| Some((part(p.kind, &p.data)?, p.id))).unzip();
+    (!parts.is_empty()).then_some((Said { role: m.role, parts }, ids))
+}
+
+fn part(kind: PartKind, data: &serde_json::Value) -> Option<Part> {
+    let text = |key: &str| -> std::sync::Arc<str> { data[key].as_str().unwrap_or_default().into() };
+    Some(match kind {
+        PartKind::Text => Part::Text(text("text")),
+        PartKind::Reasoning => Part::Reasoning { text: text("text"), encrypted: data["encrypted"].as_str().map(Into::into) },
+        PartKind::ToolCall => Part::Call { id: text("call_id"), name: text("name"), arguments: text("arguments") },
+        PartKind::ToolResult => Part::Result {
+            id: text("call_id"),
+            name: text("name"),
+            output: text("output"),
+            is_error: data["is_error"].as_bool().unwrap_or_default(),
+        },
+        PartKind::File => Part::File(Media {
+            media_type: text("media_type").to_string(),
+            url: text("url").to_string(),
+            name: data["name"].as_str().map(str::to_string),
+        }),
+        PartKind::Summary => Part::Summary(text("text")),
+        PartKind::ProviderCompaction => Part::ProviderCompaction(text("opaque")),
+        PartKind::Marker | PartKind::Subtask | PartKind::Snapshot | PartKind::Patch => return None,
+    })
+}

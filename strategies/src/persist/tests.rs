@@ -1,0 +1,249 @@
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::block::Role;
+use ctxbench_core::history::Part;
+use proptest::prelude::*;
+
+use super::*;
+
+/// A folder that goes away with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ctxbench-persist-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn format(name: &str) -> &'static Format {
+    FORMATS.iter().find(|f| f.name == name).unwrap()
+}
+
+fn open(name: &str, dir: &Path) -> Box<dyn Persistence> {
+    (format(name).open)(dir, 7).unwrap()
+}
+
+fn user(text: &str) -> Said {
+    Said::text(Role::User, text)
+}
+
+fn reply(text: &str) -> Said {
+    Said::text(Role::Assistant, text)
+}
+
+fn call(id: &str) -> Said {
+    Said {
+        role: Role::Assistant,
+        parts: vec![
+            Part::Text("I look.".into()),
+            Part::Call { id: id.into(), name: "read".into(), arguments: "{\"b\": 1,\"a\":2}".into() },
+        ],
+    }
+}
+
+fn result(id: &str, output: &str) -> Said {
+    Said { role: Role::Tool, parts: vec![Part::Result { id: id.into(), name: "read".into(), output: output.into(), is_error: false }] }
+}
+
+fn summary(role: Role, text: &str) -> Said {
+    Said { role, parts: vec![Part::Summary(text.into())] }
+}
+
+const LOSSLESS: [&str; 5] = ["ctxbench-store", "codex-rollout", "opencode-tables", "opencode-files", "claude-code-jsonl"];
+
+fn written(name: &str, dir: &Path, entries: &[Entry]) -> Loaded {
+    let mut p = open(name, dir);
+    for e in entries {
+        p.append(e).unwrap();
+    }
+    drop(p);
+    open(name, dir).load().unwrap()
+}
+
+#[test]
+fn what_was_said_comes_back() {
+    let all = [user("do it"), call("c1"), result("c1", "long output"), reply("done\n# with a heading"), user("and?")];
+    let entries: Vec<Entry> = all.iter().cloned().map(Entry::Said).collect();
+    for name in LOSSLESS {
+        let f = Folder::new(&format!("said-{name}"));
+        let loaded = written(name, &f.0, &entries);
+        assert!(losses(&all, &loaded.context).equal, "{name}: {:?}", loaded.context);
+        assert!(loaded.bytes_read > 50 && loaded.notes.is_empty(), "{name}");
+        assert_eq!(losses(&all, &open(name, &f.0).log().unwrap()).lost, 0, "{name}");
+    }
+    let f = Folder::new("said-aider");
+    let loaded = written("aider-markdown", &f.0, &[user("do it"), reply("done\n# with a heading\nok")].map(Entry::Said));
+    // The heading is gone; the start of the next session, "\n# aider chat started at …\n\n", leaves its empty lines (facts §1.5).
+    assert_eq!(loaded.context, [user("do it  \n"), reply("\ndone\nok\n\n\n\n")]);
+}
+
+#[test]
+fn a_compaction_with_a_tail_comes_back_in_its_order() {
+    // facts/opencode.md §9, 45 and 47: marker, summary, tail, later; the tail may begin with the assistant.
+    let old = [user("old"), reply("old reply"), user("u2"), call("c"), result("c", "out"), reply("a2")];
+    for (name, role) in LOSSLESS.map(|n| (n, if n.starts_with("opencode") { Role::Assistant } else { Role::User })) {
+        for from in [2, 3] {
+            let f = Folder::new(&format!("tail-{name}-{from}"));
+            let mut view = vec![summary(role, "S")];
+            if role == Role::Assistant {
+                view.insert(0, user("What was it about?"));
+            }
+            view.extend_from_slice(&old[from..]);
+            let mut entries: Vec<Entry> = old.iter().cloned().map(Entry::Said).collect();
+            entries.push(Entry::Compacted(view.clone()));
+            entries.push(Entry::Said(user("later")));
+            view.push(user("later"));
+            let loaded = written(name, &f.0, &entries);
+            assert!(losses(&view, &loaded.context).equal, "{name}: {:?}", loaded.context);
+            // The log still has what the summary stands for.
+            assert!(open(name, &f.0).log().unwrap().contains(&user("old")), "{name}");
+        }
+    }
+}
+
+#[test]
+fn pruning_is_a_mark_where_a_format_has_one() {
+    let said = [user("do it"), call("c"), result("c", "long output")];
+    let cleared = |text: &str| vec![user("do it"), call("c"), result("c", text)];
+    for (name, words, marked) in [
+        ("ctxbench-store", "[gone]", true),
+        ("opencode-tables", crate::opencode_log::CLEARED, true),
+        ("opencode-files", crate::opencode_log::CLEARED, true),
+        // Our reading of the facts: no line says it, so the whole result is back.
+        ("claude-code-jsonl", "[gone]", false),
+    ] {
+        let f = Folder::new(&format!("prune-{name}"));
+        let mut entries: Vec<Entry> = said.iter().cloned().map(Entry::Said).collect();
+        entries.push(Entry::Compacted(cleared(words)));
+        let loaded = written(name, &f.0, &entries);
+        let want = if marked { cleared(words) } else { said.to_vec() };
+        assert!(losses(&want, &loaded.context).equal, "{name}: {:?}", loaded.context);
+        assert!(losses(&said, &open(name, &f.0).log().unwrap()).equal, "{name}: pruning never deletes");
+    }
+}
+
+#[test]
+fn a_marker_without_a_finished_summary_does_not_cut() {
+    // facts/opencode.md §9, 42: as a crash between the two leaves it.
+    let f = Folder::new("half");
+    written("opencode-tables", &f.0, &[user("a"), reply("b")].map(Entry::Said));
+    let db = rusqlite::Connection::open(f.0.join("opencode.db")).unwrap();
+    db.execute_batch(
+        "INSERT INTO message SELECT 'msg_zzz', session_id, 9, 9, '{\"role\":\"user\"}' FROM message LIMIT 1;
+         INSERT INTO part VALUES ('prt_zzz', 'msg_zzz', 's', 9, 9, '{\"type\":\"compaction\",\"auto\":true}');",
+    )
+    .unwrap();
+    assert_eq!(open("opencode-tables", &f.0).load().unwrap().context, [user("a"), reply("b")]);
+}
+
+#[test]
+fn opencodes_keys_cascade() {
+    // seeds/000, "Cascade Deletes and Data Loss": one statement, and nothing is left to take back. Ours refuses it, see core::store.
+    let f = Folder::new("cascade");
+    written("opencode-tables", &f.0, &[user("a"), reply("b")].map(Entry::Said));
+    let db = rusqlite::Connection::open(f.0.join("opencode.db")).unwrap();
+    db.execute_batch("PRAGMA foreign_keys = ON; DELETE FROM session").unwrap();
+    let left: i64 = db.query_row("SELECT (SELECT count(*) FROM message) + (SELECT count(*) FROM part)", [], |r| r.get(0)).unwrap();
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn the_registry_survives_nonsense() {
+    let f = Folder::new("registry");
+    std::fs::write(f.0.join(".claude.json"), "{\"projects\": {\"/other\": {\"lastSessionId\": \"x\"}}}").unwrap();
+    open("claude-code-jsonl", &f.0);
+    let read = || serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(f.0.join(".claude.json")).unwrap()).unwrap();
+    assert_eq!(read()["projects"]["/other"]["lastSessionId"], "x");
+    assert!(read()["projects"]["/work/project"]["lastSessionId"].is_string());
+    std::fs::write(f.0.join(".claude.json"), "{\"projects\": {\"/oth").unwrap();
+    open("claude-code-jsonl", &f.0);
+    assert!(read()["projects"]["/work/project"]["lastSessionId"].is_string());
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Say(u8),
+    Work(u8),
+    Prune(prop::sample::Index),
+    Compact(u8, prop::sample::Index),
+    Back(prop::sample::Index),
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => any::<u8>().prop_map(Step::Say),
+        6 => any::<u8>().prop_map(Step::Work),
+        2 => any::<prop::sample::Index>().prop_map(Step::Prune),
+        2 => (any::<u8>(), any::<prop::sample::Index>()).prop_map(|(n, i)| Step::Compact(n, i)),
+        1 => any::<prop::sample::Index>().prop_map(Step::Back),
+        2 => Just(Step::Restart),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    /// The formats that can express any context: whatever is said, pruned, compacted, taken back and reopened, what loads is what
+    /// the engine showed.
+    #[test]
+    fn the_loaded_context_is_the_one_in_memory(steps in prop::collection::vec(step(), 1..40)) {
+        for name in ["ctxbench-store", "codex-rollout"] {
+            let f = Folder::new(&format!("prop-{name}"));
+            let mut p = open(name, &f.0);
+            let (mut journal, mut context, mut calls) = (Journal::default(), Vec::<Said>::new(), 0);
+            let mut written = 0;
+            for s in &steps {
+                match s {
+                    Step::Say(n) => context.push(user(&format!("say {n}"))),
+                    Step::Work(n) => {
+                        calls += 1;
+                        let id = format!("c{calls}");
+                        context.extend([call(&id), result(&id, &format!("output {n}"))]);
+                    }
+                    Step::Prune(which) => {
+                        let results: Vec<usize> = (0..context.len()).filter(|&i| context[i].role == Role::Tool).collect();
+                        if !results.is_empty() {
+                            journal.grew(context.clone());
+                            if let Part::Result { output, .. } = &mut context[results[which.index(results.len())]].parts[0] {
+                                *output = "[cleared]".into();
+                            }
+                            journal.became(context.clone());
+                        }
+                    }
+                    Step::Compact(n, from) => {
+                        journal.grew(context.clone());
+                        let users: Vec<usize> = (0..context.len()).filter(|&i| context[i].role == Role::User).collect();
+                        let tail = if users.is_empty() { context.len() } else { users[from.index(users.len())] };
+                        context.splice(..tail, [summary(Role::User, &format!("summary {n}"))]);
+                        journal.became(context.clone());
+                    }
+                    Step::Back(to) => {
+                        journal.grew(context.clone());
+                        context.truncate(to.index(context.len() + 1));
+                    }
+                    Step::Restart => {}
+                }
+                journal.grew(context.clone());
+                for e in &journal.entries[written..] {
+                    p.append(e).unwrap();
+                }
+                written = journal.entries.len();
+                if matches!(s, Step::Restart) {
+                    drop(p);
+                    p = open(name, &f.0);
+                }
+                let loaded = p.load().unwrap().context;
+                prop_assert!(losses(&context, &loaded).equal, "{name} after {s:?}: {context:?}\n{loaded:?}");
+            }
+        }
+    }
+}
