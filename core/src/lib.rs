@@ -3,6 +3,7 @@
 //! The history is an append-only log of what was said; the context is the view of it that the next request will show.
 //! A strategy is a policy over named moments that edits the view and never the log.
 
+pub mod advice;
 pub mod agent;
 #[cfg(feature = "background")]
 pub mod background;

@@ -1,7 +1,7 @@
 //! Writing a rollout: each line with one write, so that a crash leaves at most one torn line, at the end.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -10,12 +10,13 @@ use super::Clock;
 use super::line::{Line, Payload, SessionMeta};
 use super::reader::Rollout;
 use super::time::{iso, rollout_path};
+use crate::advice;
 
 /// A rollout that cannot be used as asked.
 #[derive(Debug, Error)]
 pub enum RolloutError {
     /// The system refused.
-    #[error("{}: could not {doing}: {source}; check that the folder exists and that you may write there", path.display())]
+    #[error("{}: could not {doing}: {source}; {}", path.display(), advice::of(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -47,6 +48,8 @@ pub struct Writer {
     clock: Clock,
     /// Number of the next line, in versions that number them.
     next: Option<u64>,
+    /// The last line has no end, after a crash or a write that failed half way: the next one begins with it.
+    torn: bool,
 }
 
 /// 0.169 numbers the lines (facts/codex.md §4).
@@ -65,20 +68,24 @@ impl Writer {
         }
         let file = OpenOptions::new().append(true).create_new(true).open(&path).map_err(|e| failed("create it", e))?;
         let next = numbers_lines(&meta.cli_version).then_some(0);
-        let mut out = Writer { file, path, clock, next };
+        let mut out = Writer { file, path, clock, next, torn: false };
         out.append(Payload::SessionMeta(meta))?;
         Ok(out)
     }
 
-    /// Opens a session again, and returns what stands in it. A torn last line gets its line break, so that what follows is whole.
+    /// Opens a session again, and returns what stands in it. A last line without a line break, torn or whole, gets one before what
+    /// follows.
     pub fn reopen(path: &Path, clock: Clock) -> Result<(Writer, Rollout), RolloutError> {
         let rollout = Rollout::read(path)?;
-        let mut file = OpenOptions::new().append(true).open(path).map_err(|e| RolloutError::io(path, "open it", e))?;
-        if rollout.unreadable.iter().any(|u| u.torn) {
-            file.write_all(b"\n").map_err(|e| RolloutError::io(path, "end its torn last line", e))?;
+        let mut file = OpenOptions::new().read(true).append(true).open(path).map_err(|e| RolloutError::io(path, "open it", e))?;
+        let mut last = [b'\n'];
+        if file.seek(SeekFrom::End(0)).map_err(|e| RolloutError::io(path, "read it", e))? > 0 {
+            let read = file.seek(SeekFrom::End(-1)).and_then(|_| file.read_exact(&mut last));
+            read.map_err(|e| RolloutError::io(path, "read it", e))?;
         }
+        let torn = last != *b"\n";
         let next = rollout.lines.iter().rev().find_map(|l| l.ordinal).map(|n| n + 1);
-        Ok((Writer { file, path: path.to_path_buf(), clock, next }, rollout))
+        Ok((Writer { file, path: path.to_path_buf(), clock, next, torn }, rollout))
     }
 
     /// Appends one line with the time of the clock.
@@ -86,7 +93,11 @@ impl Writer {
         let line = Line { timestamp: iso((self.clock)()), ordinal: self.next, payload };
         let mut text = serde_json::to_string(&line).expect("a line holds nothing but JSON values and texts");
         text.push('\n');
+        if std::mem::replace(&mut self.torn, true) {
+            text.insert(0, '\n');
+        }
         self.file.write_all(text.as_bytes()).map_err(|e| RolloutError::io(&self.path, "write to it", e))?;
+        self.torn = false;
         self.next = self.next.map(|n| n + 1);
         Ok(())
     }

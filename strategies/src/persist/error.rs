@@ -1,8 +1,9 @@
 //! What can go wrong with a session on disk, for people.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
+use ctxbench_core::advice;
 use ctxbench_core::rollout::{HistoryError, RolloutError};
 use ctxbench_core::store::StoreError;
 use thiserror::Error;
@@ -11,7 +12,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum PersistError {
     /// The system refused.
-    #[error("{}: could not {doing}: {source}; {}", path.display(), advice(source))]
+    #[error("{}: could not {doing}: {source}; {}", path.display(), advice::of(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -51,22 +52,10 @@ impl PersistError {
     }
 }
 
-fn advice(e: &io::Error) -> &'static str {
-    match e.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            "there is no room left; what was stored before is still there, free some space and try again"
-        }
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "you may not write there; what was stored before is still there, check the permissions"
-        }
-        ErrorKind::NotFound => "check that the folder exists",
-        _ => "what was stored before is still there",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::ErrorKind;
 
     #[test]
     fn errors_name_file_cause_and_remedy() {
