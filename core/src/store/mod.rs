@@ -110,6 +110,17 @@ impl Store {
         self.write("append a message", |tx, ids| insert_message(tx, ids, session, New { role, complete: true, copied: false }, parts))
     }
 
+    /// Appends complete messages, all of them or none: for bringing in a session from elsewhere. Returns their ids.
+    pub fn append_messages(&mut self, session: Ulid, messages: &[(Role, Vec<NewPart>)]) -> Result<Vec<Ulid>, StoreError> {
+        self.require_session(session)?;
+        self.write("append messages", |tx, ids| {
+            let one = |(role, parts): &(Role, Vec<NewPart>)| {
+                Ok(insert_message(tx, ids, session, New { role: *role, complete: true, copied: false }, parts)?.0)
+            };
+            messages.iter().map(one).collect()
+        })
+    }
+
     /// Marks a tool result as pruned at a time (ms). Loading shows a placeholder; the data stays.
     pub fn prune_part(&mut self, part: Ulid, at: At) -> Result<(), StoreError> {
         self.prune_part_as(part, at, None)
