@@ -1,0 +1,422 @@
+//! Sessions on disk when things go wrong: programs killed at random points, last lines cut at every byte, two writers, no room, no
+//! permission. The writer is this test binary itself, started again as a child that says on its standard output what it has
+//! stored; nothing sleeps, the points of death are seeded.
+//!
+//! `CTXBENCH_KILLS=500 cargo test -p ctxbench-tests --test crash -- --nocapture` prints the figures of docs/method.md.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use ctxbench_core::block::Role;
+use ctxbench_core::history::Part;
+use ctxbench_core::rng::SplitMix64;
+use ctxbench_strategies::persist::{Entry, FORMATS, Format, Journal, Said, losses};
+
+/// What a child is told: format, folder, seed, most entries, kind of entries.
+const JOB: &str = "CTXBENCH_CRASH_JOB";
+/// Kills per format in a normal test run.
+const KILLS: u64 = 25;
+/// Most entries that are acknowledged before a kill.
+const MOST: u64 = 24;
+
+/// Nothing that was acknowledged may be lost in these.
+const STRICT: [&str; 4] = ["ctxbench-store", "codex-rollout", "opencode-tables", "claude-code-jsonl"];
+
+fn format(name: &str) -> &'static Format {
+    FORMATS.iter().find(|f| f.name == name).unwrap()
+}
+
+/// The entries of a session, each a function of seed and place, so that parent and child agree without a word.
+struct Script {
+    seed: u64,
+    journal: Journal,
+    context: Vec<Said>,
+    at: u64,
+    /// Texts only, as every format knows them, and no compaction.
+    plain: bool,
+}
+
+impl Script {
+    fn new(seed: u64, plain: bool) -> Script {
+        Script { seed, journal: Journal::default(), context: Vec::new(), at: 0, plain }
+    }
+
+    fn text(&self, i: u64) -> String {
+        let mut random = SplitMix64::new(self.seed << 20 | i);
+        let mut out = format!("message {i} of {}", self.seed);
+        for _ in 0..random.bits() % 80 {
+            let words = ["eins", "zwei und drei", "vier\nfünf", "\"sechs\"", "sieben \\ acht", "neun\n# zehn", "日本"];
+            out.push(' ');
+            out.push_str(words[random.below(words.len() as u64) as usize]);
+        }
+        out + "."
+    }
+
+    /// The next entry; the context behind it is then [`Script::context`].
+    fn next(&mut self) -> Entry {
+        let i = self.at;
+        self.at += 1;
+        let text = self.text(i);
+        let call = |k: u64| -> std::sync::Arc<str> { format!("call {k}").into() };
+        match i % 10 {
+            // A compaction that keeps what came last: with its result where it is a call.
+            8 if !self.plain => {
+                let tail = self.context.split_off(self.context.len().saturating_sub(1));
+                let summary = Said { role: Role::Assistant, parts: vec![Part::Summary(text.into())] };
+                self.context = [vec![Said::text(Role::User, "What was it about?"), summary], tail].concat();
+                self.journal.became(self.context.clone());
+            }
+            3 if !self.plain => {
+                let call = Part::Call { id: call(i), name: "read".into(), arguments: "{\"path\":\"a\"}".into() };
+                self.context.push(Said { role: Role::Assistant, parts: vec![Part::Text(text.into()), call] });
+            }
+            4 if !self.plain => {
+                let result = Part::Result { id: call(i - 1), name: "read".into(), output: text.into(), is_error: false };
+                self.context.push(Said { role: Role::Tool, parts: vec![result] });
+            }
+            _ => self.context.push(Said::text(if i % 2 == 0 { Role::User } else { Role::Assistant }, &text)),
+        }
+        self.journal.grew(self.context.clone());
+        self.journal.entries.last().cloned().unwrap()
+    }
+}
+
+/// The writer. Only does something when it is started as a child.
+#[test]
+#[ignore = "started by the other tests as a process of its own"]
+fn child() {
+    let Ok(job) = std::env::var(JOB) else { return };
+    let [name, dir, seed, most, plain] = job.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let mut script = Script::new(seed.parse().unwrap(), plain == "plain");
+    let mut out = std::io::stdout();
+    let mut work = || -> Result<(), String> {
+        let mut p = (format(name).open)(Path::new(dir), seed.parse().unwrap()).map_err(|e| e.to_string())?;
+        for i in 0..most.parse::<u64>().unwrap() {
+            p.append(&script.next()).map_err(|e| e.to_string())?;
+            // Durable, so it may be said.
+            writeln!(out, "\nack {i}").and_then(|()| out.flush()).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    };
+    if let Err(e) = work() {
+        println!("\nfailed {}", e.replace('\n', " "));
+    }
+}
+
+struct Writer {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+    acknowledged: u64,
+    failed: Option<String>,
+}
+
+fn command(shell: Option<&str>, name: &str, dir: &Path, seed: u64, most: u64, plain: bool) -> Command {
+    let this = std::env::current_exe().unwrap();
+    let mut c = match shell {
+        Some(before) => {
+            let mut c = Command::new("sh");
+            c.arg("-c").arg(format!("{before}; exec \"$0\" \"$@\"")).arg(&this);
+            c
+        }
+        None => Command::new(&this),
+    };
+    c.args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+    c.env(JOB, format!("{name}|{}|{seed}|{most}|{}", dir.display(), if plain { "plain" } else { "all" }));
+    c.stdout(Stdio::piped()).stderr(Stdio::null());
+    c
+}
+
+impl Writer {
+    fn start(mut command: Command) -> Writer {
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Writer { child, lines, acknowledged: 0, failed: None }
+    }
+
+    /// Reads one line; false at the end.
+    fn step(&mut self) -> bool {
+        let Some(Ok(line)) = self.lines.next() else { return false };
+        if let Some(n) = line.strip_prefix("ack ") {
+            // A line that the kill cut off says nothing.
+            assert_eq!(n.parse::<u64>().ok(), Some(self.acknowledged));
+            self.acknowledged += 1;
+        } else if let Some(e) = line.strip_prefix("failed ") {
+            self.failed = Some(e.to_string());
+        }
+        true
+    }
+
+    /// Lets it acknowledge this many, then kills it some instructions later. Returns how many were acknowledged in the end.
+    fn kill_after(mut self, acks: u64, spins: u64) -> u64 {
+        while self.acknowledged < acks && self.step() {}
+        assert_eq!(self.failed, None);
+        (0..spins).for_each(|i| {
+            std::hint::black_box(i);
+        });
+        self.child.kill().unwrap();
+        // What it said before it died counts.
+        while self.step() {}
+        self.child.wait().unwrap();
+        self.acknowledged
+    }
+
+    fn finish(mut self) -> (u64, Option<String>) {
+        while self.step() {}
+        self.child.wait().unwrap();
+        (self.acknowledged, self.failed)
+    }
+}
+
+#[derive(Default)]
+struct Figures {
+    kills: u64,
+    acknowledged: u64,
+    lost: u64,
+    garbled: u64,
+    surplus: u64,
+    torn: u64,
+}
+
+fn kills() -> u64 {
+    std::env::var("CTXBENCH_KILLS").ok().map_or(KILLS, |n| n.parse().expect("CTXBENCH_KILLS is a number"))
+}
+
+/// Kills a writer again and again, each time in a fresh folder, and counts what of the acknowledged is gone.
+fn kill_often(name: &str, plain: bool) -> Figures {
+    let mut random = SplitMix64::new(name.bytes().map(u64::from).sum());
+    let mut out = Figures::default();
+    for seed in 1..=kills() {
+        let dir = tempfile::tempdir().unwrap();
+        let (acks, spins) = (random.bits() % MOST, random.bits() % 300_000);
+        let acknowledged = Writer::start(command(None, name, dir.path(), seed, 1_000, plain)).kill_after(acks, spins);
+        let mut script = Script::new(seed, plain);
+        for _ in 0..acknowledged {
+            script.next();
+        }
+        let mut p = (format(name).open)(dir.path(), seed + 1_000_000).unwrap();
+        let loaded = p.load().unwrap();
+        let was = losses(&script.context, &loaded.context);
+        let whole = script.context.clone();
+        // What was being written when it died may be there too, and may have been a compaction.
+        script.next();
+        let is = losses(&script.context, &loaded.context);
+        let (now, shown) = if is.equal || (is.lost, is.garbled) < (was.lost, was.garbled) { (is, &script.context) } else { (was, &whole) };
+        if STRICT.contains(&name) {
+            assert_eq!(
+                (now.lost, now.garbled),
+                (0, 0),
+                "{name}, seed {seed}, {acknowledged} acknowledged: {shown:#?}\n{:#?}",
+                loaded.context
+            );
+        }
+        out.kills += 1;
+        out.acknowledged += acknowledged;
+        out.lost += now.lost as u64;
+        out.garbled += now.garbled as u64;
+        out.surplus += now.surplus as u64;
+        out.torn += loaded.notes.len() as u64;
+        // It can be written on.
+        let more = Said::text(Role::User, "after the crash");
+        p.append(&Entry::Said(more.clone())).unwrap();
+        drop(p);
+        let last = (format(name).open)(dir.path(), 7).unwrap().load().unwrap().context;
+        let after = last.last().cloned();
+        assert!(losses(&[more], &after.into_iter().collect::<Vec<_>>()).lost == 0, "{name}, seed {seed}: {:?}", last.last());
+    }
+    println!(
+        "{name}: {} kills, {} entries acknowledged, {} messages lost, {} garbled, {} nobody said, {} torn entries passed over with a note",
+        out.kills, out.acknowledged, out.lost, out.garbled, out.surplus, out.torn
+    );
+    out
+}
+
+#[test]
+fn killed_at_any_point_sqlite_keeps_what_it_acknowledged() {
+    for name in ["ctxbench-store", "opencode-tables"] {
+        assert!(kill_often(name, false).acknowledged > 0);
+    }
+}
+
+#[test]
+fn killed_at_any_point_jsonl_keeps_what_it_acknowledged() {
+    for name in ["codex-rollout", "claude-code-jsonl"] {
+        assert!(kill_often(name, false).acknowledged > 0);
+    }
+}
+
+#[test]
+fn killed_at_any_point_a_tree_of_files_goes_on() {
+    assert!(kill_often("opencode-files", false).acknowledged > 0);
+}
+
+#[test]
+fn what_markdown_loses_it_loses_without_a_crash() {
+    // facts/aider-and-anthropic-sdk.md §1.5: a reply's line `# neun` vanishes; the crash itself loses nothing that was written.
+    let figures = kill_often("aider-markdown", true);
+    assert_eq!(figures.lost, 0);
+    assert!(figures.garbled > 0, "replies with headings come back garbled");
+    assert_eq!(figures.torn, 0, "and nothing in the file says so");
+}
+
+/// The one file that lines are appended to.
+fn lines_file(dir: &Path) -> PathBuf {
+    let mut open = vec![dir.to_path_buf()];
+    while let Some(d) = open.pop() {
+        for e in std::fs::read_dir(d).unwrap().map(Result::unwrap) {
+            let path = e.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|x| x == "jsonl") && !path.ends_with("history.jsonl") {
+                return path;
+            }
+        }
+    }
+    panic!("no file of lines");
+}
+
+#[test]
+fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
+    for name in ["codex-rollout", "claude-code-jsonl"] {
+        let dir = tempfile::tempdir().unwrap();
+        let said = [Said::text(Role::User, "first"), Said::text(Role::Assistant, "zweite «ü» 日本")];
+        let mut p = (format(name).open)(dir.path(), 1).unwrap();
+        said.iter().for_each(|s| p.append(&Entry::Said(s.clone())).unwrap());
+        drop(p);
+        let file = lines_file(dir.path());
+        let bytes = std::fs::read(&file).unwrap();
+        let start = bytes[..bytes.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+        for cut in start..bytes.len() {
+            std::fs::write(&file, &bytes[..cut]).unwrap();
+            let mut p = (format(name).open)(dir.path(), 2).unwrap();
+            let loaded = p.load().unwrap();
+            // All but the line break is the whole line.
+            let kept = if cut == bytes.len() - 1 { 2 } else { 1 };
+            assert_eq!(loaded.context, said[..kept], "{name} at {cut}");
+            let torn = cut > start && kept == 1;
+            assert_eq!(loaded.notes.len(), usize::from(torn), "{name} at {cut}: {:?}", loaded.notes);
+            if torn {
+                assert!(loaded.notes[0].contains("was passed over"), "{:?}", loaded.notes);
+            }
+            // What follows is whole.
+            p.append(&Entry::Said(said[1].clone())).unwrap();
+            let after = p.load().unwrap();
+            assert_eq!(after.context[kept..], said[1..], "{name} at {cut}");
+        }
+    }
+}
+
+#[test]
+fn two_writers_corrupt_nothing() {
+    const EACH: u64 = 40;
+    for f in FORMATS {
+        let dir = tempfile::tempdir().unwrap();
+        drop((f.open)(dir.path(), 9).unwrap());
+        let writers: Vec<Writer> = [1, 2].map(|seed| Writer::start(command(None, f.name, dir.path(), seed, EACH, true))).into();
+        for w in writers {
+            assert_eq!(w.finish(), (EACH, None), "{}", f.name);
+        }
+        let p = (f.open)(dir.path(), 3).unwrap();
+        assert_eq!(p.load().unwrap().notes, Vec::<String>::new(), "{}", f.name);
+        let log = p.log().unwrap();
+        for seed in [1, 2] {
+            let mut script = Script::new(seed, true);
+            (0..EACH).for_each(|_| drop(script.next()));
+            let of = |s: &&Said| matches!(&s.parts[..], [Part::Text(t), ..] if t.contains(&format!(" of {seed}")));
+            let own: Vec<Said> = log.iter().filter(of).cloned().collect();
+            let now = losses(&script.context, &own);
+            if f.name == "aider-markdown" {
+                // Messages are whole on disk; the format cannot tell whose replies follow each other.
+                let text = std::fs::read_to_string(dir.path().join(".aider.chat.history.md")).unwrap();
+                (0..EACH).for_each(|i| assert_eq!(text.matches(&format!("message {i} of {seed}")).count(), 1, "{i} of {seed}"));
+            } else {
+                assert!(now.equal, "{}: {now:?}", f.name);
+            }
+        }
+    }
+}
+
+/// Formats with one growing file; a tree of small files meets no limit on the size of one.
+const GROWING: [&str; 5] = ["ctxbench-store", "aider-markdown", "codex-rollout", "opencode-tables", "claude-code-jsonl"];
+
+#[test]
+fn without_room_the_error_says_so_and_what_was_there_stays() {
+    for name in GROWING {
+        let dir = tempfile::tempdir().unwrap();
+        let shell = Some("trap '' XFSZ; ulimit -f 300");
+        let (acknowledged, failed) = Writer::start(command(shell, name, dir.path(), 5, 3_000, true)).finish();
+        let failed = failed.unwrap_or_else(|| panic!("{name}: {acknowledged} entries fitted"));
+        assert!(failed.contains(&dir.path().display().to_string()), "{failed}");
+        assert!(["free some", "nothing was changed", "still there"].iter().any(|w| failed.contains(w)), "{failed}");
+        let mut script = Script::new(5, true);
+        (0..acknowledged).for_each(|_| drop(script.next()));
+        let mut p = (format(name).open)(dir.path(), 6).unwrap();
+        let now = losses(&script.context, &p.load().unwrap().context);
+        assert_eq!(now.lost, 0, "{name}: {now:?}");
+        if name != "aider-markdown" {
+            assert_eq!(now.garbled, 0, "{name}");
+        }
+        // There is room again.
+        p.append(&Entry::Said(Said::text(Role::User, "goes on"))).unwrap();
+        assert!(p.load().unwrap().context.last().is_some_and(|s| *s != script.context[script.context.len() - 1]), "{name}");
+    }
+}
+
+#[test]
+fn without_permission_the_error_says_so_and_what_was_there_stays() {
+    for name in GROWING {
+        let dir = tempfile::tempdir().unwrap();
+        let mut p = (format(name).open)(dir.path(), 1).unwrap();
+        p.append(&Entry::Said(Said::text(Role::User, "kept"))).unwrap();
+        drop(p);
+        lock(dir.path(), false);
+        let mut c = command(None, name, dir.path(), 2, 1, true);
+        // Permissions bind everybody but root; `nobody` is 65534.
+        if std::fs::OpenOptions::new().append(true).open(first_file(dir.path())).is_ok() {
+            c.uid(65_534).gid(65_534);
+        }
+        let (acknowledged, failed) = Writer::start(c).finish();
+        assert_eq!(acknowledged, 0, "{name}");
+        let failed = failed.unwrap_or_else(|| panic!("{name} wrote to what is read-only"));
+        assert!(failed.contains(&dir.path().display().to_string()), "{failed}");
+        lock(dir.path(), true);
+        let back = (format(name).open)(dir.path(), 3).unwrap().load().unwrap().context;
+        assert_eq!(losses(&[Said::text(Role::User, "kept")], &back).lost, 0, "{name}");
+    }
+}
+
+fn all_below(dir: &Path) -> Vec<PathBuf> {
+    let mut out = vec![dir.to_path_buf()];
+    let mut at = 0;
+    while at < out.len() {
+        if out[at].is_dir() {
+            out.extend(std::fs::read_dir(&out[at]).unwrap().map(|e| e.unwrap().path()));
+        }
+        at += 1;
+    }
+    out
+}
+
+fn first_file(dir: &Path) -> PathBuf {
+    all_below(dir).into_iter().find(|p| p.is_file()).unwrap()
+}
+
+/// Takes the permission to write away, or gives it back; everybody may read.
+fn lock(dir: &Path, write: bool) {
+    let mut all = all_below(dir);
+    if write {
+        all.reverse();
+        all.sort_by_key(|p| p.components().count());
+    }
+    for p in all {
+        let mode = match (p.is_dir(), write) {
+            (true, true) => 0o755,
+            (true, false) => 0o555,
+            (false, true) => 0o644,
+            (false, false) => 0o444,
+        };
+        std::fs::set_permissions(&p, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
