@@ -32,7 +32,11 @@ pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
                     s.note(Event::NoManualCompaction);
                 }
             }
-            Action::Restart => strategy.on_restart(s).await,
+            Action::Restart => {
+                s.note(Event::Restart { shown: s.context.blocks().to_vec() });
+                strategy.on_restart(s).await;
+                s.note(Event::Reopened { shown: s.context.blocks().to_vec() });
+            }
             Action::Idle { ms } => strategy.on_idle(s, ms).await,
             Action::Rewind { to } => {
                 let (id, before) = (s.message(&to), s.context.blocks().to_vec());

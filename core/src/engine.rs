@@ -37,6 +37,14 @@ pub struct Fixed {
     pub params: serde_json::Map<String, serde_json::Value>,
 }
 
+/// Names of what a provider clears in its own view of a request.
+const SERVER_CLEARS: [&str; 2] = ["clear_tool_uses", "clear_thinking"];
+
+/// Whether a compaction of this name happened in the provider's view only; the context kept here stays as it is.
+pub fn is_server_clear(mechanism: &str) -> bool {
+    SERVER_CLEARS.contains(&mechanism)
+}
+
 /// History, context, budget and clock of one conversation.
 pub struct Engine {
     /// The append-only log.
@@ -189,8 +197,8 @@ impl Engine {
         let known = std::mem::replace(&mut self.server_cleared, cleared);
         let mechanism =
             match (cleared.cleared_tool_uses > known.cleared_tool_uses, cleared.cleared_thinking_turns > known.cleared_thinking_turns) {
-                (true, _) => "clear_tool_uses",
-                (_, true) => "clear_thinking",
+                (true, _) => SERVER_CLEARS[0],
+                (_, true) => SERVER_CLEARS[1],
                 _ => return,
             };
         let before = provider::edited_view(request, known);

@@ -74,6 +74,9 @@ pub struct RunRecord {
     /// Every rewind of the session in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rewinds: Vec<RewindRecord>,
+    /// What became of the session at each restart, a row per format of the product.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resume: Vec<ResumeRecord>,
 }
 
 /// Going back to a message, or a summary of one side of it. `None` = the product does not do this, or it cannot be known.
@@ -179,6 +182,52 @@ pub struct Steering {
     /// And without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_without_pct: Option<f64>,
+}
+
+/// A session that was closed and opened again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResumeRecord {
+    /// Which restart of the session, from 1.
+    pub restart: u64,
+    /// Messages of the conversation that the context showed before.
+    pub messages: u64,
+    /// The product shows the same conversation afterwards, by its own rules.
+    pub shown_equal: bool,
+    /// Summary requests between the restart and the first answer.
+    pub resume_summary_calls: u64,
+    /// Waiting for them, ms, modelled.
+    pub resume_blocked_ms: u64,
+    /// What a file gave back; `None` = the product keeps none, or it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<ResumeFile>,
+    /// Why there are no figures of a file, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What one format gave back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResumeFile {
+    /// Name of the format.
+    pub format: String,
+    /// Bytes on disk.
+    pub stored_bytes: u64,
+    /// Bytes that loading had to read: whole files, or the rows that were looked at.
+    pub bytes_read: u64,
+    /// Messages of the context of which nothing came back.
+    pub lost: u64,
+    /// Messages that came back with other words, in part, or in somebody else's mouth.
+    pub garbled: u64,
+    /// Messages that came back though the context no longer showed them.
+    pub surplus: u64,
+    /// The very same context came back.
+    pub context_equal: bool,
+    /// Of the facts said before the restart, those that stand somewhere in what the format holds, per cent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recoverable_pct: Option<f64>,
+    /// What was found damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// How a run ended.

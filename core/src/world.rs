@@ -235,6 +235,16 @@ pub enum Event {
     TurnFailed(String),
     /// A tool's result never came.
     Killed,
+    /// The program ended here.
+    Restart {
+        /// What the context showed.
+        shown: Vec<Arc<Block>>,
+    },
+    /// The session was opened again.
+    Reopened {
+        /// What the context shows now.
+        shown: Vec<Arc<Block>>,
+    },
     /// The user asked for a compaction, and the product has no such command.
     NoManualCompaction,
     /// The strategy's own estimate of the context right after a compaction, tokens.

@@ -1,6 +1,6 @@
-//! The CSV files: a row per run, per request, per compaction, per (fact, need) pair, per rewind.
+//! The CSV files: a row per run, per request, per compaction, per (fact, need) pair, per rewind, per restart and format.
 
-use ctxbench_core::record::{Cell, Results, RunRecord};
+use ctxbench_core::record::{Cell, Results, ResumeFile, RunRecord};
 use serde::Serialize;
 
 use crate::formats::{Artifact, Format, ReportError};
@@ -8,7 +8,7 @@ use crate::{fmt, seeds};
 
 /// The format for `report --format csv`.
 pub(crate) const FORMAT: Format =
-    Format { name: "csv", about: "summary.csv, requests.csv, compactions.csv, facts.csv, rewind.csv", render };
+    Format { name: "csv", about: "summary.csv, requests.csv, compactions.csv, facts.csv, rewind.csv, resume.csv", render };
 
 fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
     let file = |name: &str, text: String| Artifact { file: name.into(), text };
@@ -18,6 +18,7 @@ fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
         file("compactions.csv", compactions(results)),
         file("facts.csv", facts(results)),
         file("rewind.csv", rewinds(results)),
+        file("resume.csv", resume(results)),
     ])
 }
 
@@ -200,6 +201,44 @@ pub fn rewinds(results: &Results) -> String {
         })
     });
     write(&keyed(&REWINDS, several), rows)
+}
+
+const RESUME: [&str; 14] = [
+    "restart",
+    "format",
+    "messages",
+    "stored_bytes",
+    "bytes_read",
+    "lost",
+    "garbled",
+    "surplus",
+    "context_equal",
+    "shown_equal",
+    "resume_summary_calls",
+    "resume_blocked_ms",
+    "recoverable_pct",
+    "notes",
+];
+
+/// `resume.csv`: every restart in every format of the product; bytes, ms, per cent. `n/a` where a product keeps nothing.
+pub fn resume(results: &Results) -> String {
+    let several = seeds::several(results);
+    let rows = results.runs.iter().flat_map(|r| {
+        r.resume.iter().map(move |s| {
+            let mut row = key(r);
+            let figure = |of: &dyn Fn(&ResumeFile) -> String| s.file.as_ref().map_or_else(|| "n/a".to_string(), of);
+            row.extend([s.restart.to_string(), figure(&|f| f.format.clone()), s.messages.to_string()]);
+            row.extend([figure(&|f| f.stored_bytes.to_string()), figure(&|f| f.bytes_read.to_string())]);
+            row.extend([figure(&|f| f.lost.to_string()), figure(&|f| f.garbled.to_string()), figure(&|f| f.surplus.to_string())]);
+            row.extend([figure(&|f| f.context_equal.to_string()), s.shown_equal.to_string()]);
+            row.extend([s.resume_summary_calls.to_string(), s.resume_blocked_ms.to_string()]);
+            row.push(figure(&|f| f.recoverable_pct.map_or("n/a".into(), fmt::exact)));
+            row.push(s.error.clone().unwrap_or_else(|| s.file.as_ref().map_or(String::new(), |f| f.notes.join("; "))));
+            row.extend(writer(r, several));
+            row
+        })
+    });
+    write(&keyed(&RESUME, several), rows)
 }
 
 fn key(r: &RunRecord) -> Vec<String> {

@@ -10,7 +10,7 @@ use crate::score::SCORES;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Verdict};
 use crate::view::{self, Block};
-use crate::{glance, ranking, rewind, seeds, steering};
+use crate::{glance, seeds, sheet};
 
 /// The format for `report --format html`.
 pub(crate) const FORMAT: Format = Format { name: "html", about: "one page with tables and plots, nothing beside it", render };
@@ -69,7 +69,7 @@ pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
                 }
                 (differences(results))
                 @for (i, b) in blocks.iter().enumerate() { (section(i, b, drawn)) }
-                @for s in ranking::sheets(results).iter().chain(&steering::sheets(results)).chain(&rewind::sheets(results)) { (sheet(s)) }
+                @for s in &sheet::all(results) { (sheet(s)) }
                 h2 { "How to read this" }
                 (help(results))
                 @if !matrix_md.trim().is_empty() { h2 { "What the systems do" } (tables(matrix_md)) }

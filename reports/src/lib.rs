@@ -20,6 +20,7 @@ mod markdown;
 mod pairs;
 mod plots;
 mod ranking;
+mod resume;
 mod rewind;
 #[cfg(test)]
 mod sample;
@@ -33,7 +34,7 @@ mod view;
 mod write;
 
 pub use compare::{Comparison, Delta, RowDiff, compare};
-pub use csv::{compactions, facts, requests, rewinds, summary};
+pub use csv::{compactions, facts, requests, resume, rewinds, summary};
 pub use explain::{Explained, Filter, Life, Moved, Unknown, explain};
 pub use formats::{Artifact, FORMATS, Format, ReportError, format};
 pub use gate::{

@@ -10,7 +10,7 @@ use crate::formats::{Artifact, Format, ReportError};
 use crate::score::SCORES;
 use crate::stats;
 use crate::view::{self, Block};
-use crate::{glance, ranking, rewind, seeds, steering};
+use crate::{glance, seeds, sheet};
 
 /// The format for `report --format markdown`.
 pub(crate) const FORMAT: Format = Format { name: "markdown", about: "tables for a pull request", render };
@@ -55,7 +55,7 @@ fn compose(results: &Results, details: bool) -> String {
             folded(&mut out, block);
         }
     }
-    for s in ranking::sheets(results).iter().chain(&steering::sheets(results)).chain(&rewind::sheets(results)) {
+    for s in &sheet::all(results) {
         let _ =
             write!(out, "### {}\n\n{}\n\n| {} |\n|---|{}\n", text(&s.title), text(&s.note), row(&s.head), "--:|".repeat(s.head.len() - 1));
         s.rows.iter().for_each(|cells| out.push_str(&format!("| {} |\n", row(cells))));

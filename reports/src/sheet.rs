@@ -1,5 +1,14 @@
 //! A small table that stands below the blocks; terminal, Markdown and page draw the same one.
 
+use ctxbench_core::record::Results;
+
+use crate::{ranking, resume, rewind, steering};
+
+/// Every sheet that has something to show, in the order of the reports.
+pub(crate) fn all(results: &Results) -> Vec<Sheet> {
+    [ranking::sheets, steering::sheets, rewind::sheets, resume::sheets].iter().flat_map(|s| s(results)).collect()
+}
+
 /// Title, head and rows as text; the first column is words, the others are figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sheet {

@@ -8,10 +8,10 @@ use crate::formats::{Artifact, Format, ReportError};
 use crate::glance::{self, Glance};
 use crate::score::SCORES;
 use crate::seeds;
+use crate::sheet;
 use crate::sheet::Sheet;
 use crate::stats::{self, Told};
 use crate::view::{self, Block};
-use crate::{ranking, rewind, steering};
 
 /// The format for `report --format table`.
 pub(crate) const FORMAT: Format = Format { name: "table", about: "the table of `run`, 100 columns wide", render: render_file };
@@ -52,7 +52,7 @@ pub fn table(results: &Results, options: TableOptions) -> String {
     for line in differences(results, width) {
         push(&mut out, &line, options.color);
     }
-    for s in ranking::sheets(results).iter().chain(&steering::sheets(results)).chain(&rewind::sheets(results)) {
+    for s in &sheet::all(results) {
         sheet(s, width).iter().for_each(|l| push(&mut out, l, options.color));
         out.push('\n');
     }

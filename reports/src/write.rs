@@ -211,6 +211,7 @@ mod tests {
             "requests.csv",
             "results.json",
             "rewind.csv",
+            "resume.csv",
             "summary.csv",
         ];
         assert_eq!(names(&out), expected);

@@ -9,7 +9,7 @@ use ctxbench_core::record::RunRecord;
 use ctxbench_core::session::Entry;
 use ctxbench_core::settings::Kind;
 use ctxbench_harness::mock::Transport;
-use ctxbench_harness::replay::Options;
+use ctxbench_harness::replay::{Loading, Options};
 use ctxbench_harness::run::{Finished, Plan, results};
 use ctxbench_harness::summarise::Summariser;
 use ctxbench_harness::verify::verify;
@@ -314,8 +314,14 @@ fn timings(finished: &[Finished], total: std::time::Duration) -> String {
         .map(|f| {
             let r = &f.replayed.record;
             let ms = f.took.as_millis() as u64;
-            let mut row =
-                serde_json::json!({"scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model, "summariser": r.summariser, "ms": ms});
+            let load = |l: &Loading| serde_json::json!({"restart": l.restart, "format": l.format, "load_us": l.took.as_micros() as u64});
+            let loads: Vec<serde_json::Value> = f.replayed.loadings.iter().map(load).collect();
+            let mut row = serde_json::json!({
+                "scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model, "summariser": r.summariser, "ms": ms,
+            });
+            if !loads.is_empty() {
+                row["resume"] = loads.into();
+            }
             if let Some(seed) = r.seed {
                 row["seed"] = seed.into();
             }

@@ -11,6 +11,7 @@ mod needs;
 mod path;
 mod recovery;
 mod rereads;
+mod resume;
 mod retention;
 mod rewinds;
 mod said;
@@ -37,6 +38,7 @@ use crate::summarise::{Script, Summariser, SummaryDesk};
 
 pub use measure::fill_savings;
 pub use path::{Defaults, Path};
+pub use resume::Loading;
 
 /// How sessions are replayed.
 #[derive(Clone, Debug)]
@@ -79,6 +81,8 @@ pub struct Replayed {
     pub record: RunRecord,
     /// One JSON line per request.
     pub trace: Vec<String>,
+    /// How long sessions took to load from disk, wall clock.
+    pub loadings: Vec<Loading>,
 }
 
 /// Everything that a replay leaves behind.
@@ -106,6 +110,8 @@ pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, optio
     let (_, ledger, events, history) = engine.into_parts();
     let course = measure::Course { events: &events, ledger: &ledger, background, total_ms };
     let mut replayed = measure::record(scenario, spec, &model, &tally, course);
+    let after = tally.lock().map(|t| t.resumes.clone()).unwrap_or_default();
+    (replayed.record.resume, replayed.loadings) = resume::records(&scenario.session, spec, &events, &after);
     replayed.record.summariser = desk.asked().then(|| options.summariser.name().into_owned());
     if let Some(why) = desk.trouble() {
         replayed.record.status = Status::Error;

@@ -52,6 +52,10 @@ pub(super) struct Tally {
     pub(super) interventions: u64,
     pub(super) overflows: u64,
     pub(super) blocked_ms: Millis,
+    /// Since the newest restart, until the first answer: summary calls, and what was waited for before it.
+    resuming: Option<(u64, Millis)>,
+    /// Summary calls and waiting after each restart.
+    pub(super) resumes: Vec<(u64, Millis)>,
     pub(super) common: u64,
     pub(super) earlier: u64,
     pub(super) later: u64,
@@ -103,6 +107,8 @@ impl Tally {
             interventions: 0,
             overflows: 0,
             blocked_ms: 0,
+            resuming: None,
+            resumes: Vec::new(),
             common: 0,
             earlier: 0,
             later: 0,
@@ -151,8 +157,22 @@ impl Tally {
 
     /// The run is over.
     pub(super) fn close(&mut self) {
+        self.resumed();
         self.unhandled("the session ended before the model was asked to go on");
         self.retention.close();
+    }
+
+    /// The program ended and is started again.
+    pub(super) fn restarted(&mut self) {
+        self.resumed();
+        self.resuming = Some((0, self.blocked_ms));
+    }
+
+    /// What a restart brought with it is over.
+    fn resumed(&mut self) {
+        if let Some((calls, before)) = self.resuming.take() {
+            self.resumes.push((calls, self.blocked_ms - before));
+        }
     }
 
     /// A request was answered, or refused after `took` ms; `waits` = the conversation waited for it.
@@ -165,6 +185,11 @@ impl Tally {
         waits: bool,
     ) {
         let sample = request.purpose == Purpose::Sample;
+        if sample {
+            self.resumed();
+        } else if let Some((calls, _)) = self.resuming.as_mut().filter(|_| request.purpose == Purpose::Summary) {
+            *calls += 1;
+        }
         let reply = result.as_ref().ok();
         let billed = reply.map_or(Usage::default(), |r| r.billed);
         let shown = reply.map_or(request.tokens(), |r| r.usage.prompt());

@@ -332,6 +332,7 @@ impl World for ReplayWorld {
         match event {
             Event::Compaction { before, after, .. } => self.with(|t| t.retention.compacted(before, after)),
             Event::Rewound { to, after, .. } => self.with(|t| t.rewinds.went_back(to, after)),
+            Event::Restart { .. } => self.with(Tally::restarted),
             Event::Intervention(_) => self.with(|t| t.interventions += 1),
             _ => None,
         };

@@ -1,0 +1,152 @@
+//! Opening a session again: what each of the product's formats gives back, and what the product does then.
+//!
+//! At each restart of a session what happened so far is written in the formats of the strategy's product, read again, and compared
+//! with the context that was shown before. Summary calls and waiting are those between the restart and the first answer behind it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ctxbench_core::engine::{Event, Stamped, is_server_clear};
+use ctxbench_core::fact::{Fact, Match, fold};
+use ctxbench_core::history::Part;
+use ctxbench_core::record::{ResumeFile, ResumeRecord};
+use ctxbench_core::session::{Entry as SessionEntry, Session};
+use ctxbench_strategies::Spec;
+use ctxbench_strategies::persist::{self, Entry, Format, Journal, PersistError, Said, losses};
+
+/// How long a format took to load, by our own code; the machine's matter, so no part of results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loading {
+    /// Which restart, from 1.
+    pub restart: u64,
+    /// Name of the format.
+    pub format: &'static str,
+    /// Wall-clock time.
+    pub took: Duration,
+}
+
+/// What the product did after each restart: summary calls until the first answer, and ms that it waited for them.
+pub(super) type Afterwards = [(u64, u64)];
+
+/// The records of every restart, and how long loading took.
+pub(super) fn records(session: &Session, spec: &Spec, events: &[Stamped], after: &Afterwards) -> (Vec<ResumeRecord>, Vec<Loading>) {
+    let (mut out, mut took) = (Vec::new(), Vec::new());
+    let mut journal = Journal::default();
+    let mut restart = 0;
+    for (i, e) in events.iter().enumerate() {
+        match &e.event {
+            // Our view stays as it is when the provider clears something in its own.
+            Event::Compaction { mechanism, .. } if is_server_clear(mechanism) => {}
+            Event::Compaction { before, after, .. } => {
+                journal.grew(persist::conversation(before));
+                journal.became(persist::conversation(after));
+            }
+            Event::Restart { shown } => {
+                restart += 1;
+                let before = persist::conversation(shown);
+                journal.grew(before.clone());
+                let reopened = events[i..].iter().find_map(|e| if let Event::Reopened { shown } = &e.event { Some(shown) } else { None });
+                let shown_now = reopened.map(|b| persist::conversation(b)).unwrap_or_default();
+                let (calls, blocked_ms) = after.get(restart as usize - 1).copied().unwrap_or_default();
+                let base = ResumeRecord {
+                    restart,
+                    messages: before.len() as u64,
+                    shown_equal: losses(&before, &shown_now).equal,
+                    resume_summary_calls: calls,
+                    resume_blocked_ms: blocked_ms,
+                    file: None,
+                    error: None,
+                };
+                let facts = established(session, restart as usize);
+                let formats = persist::formats_of(spec.descriptor.name);
+                if formats.is_empty() {
+                    out.push(base.clone());
+                }
+                for f in formats {
+                    match measure(f, &journal.entries, &before, &facts) {
+                        Ok((file, time)) => {
+                            out.push(ResumeRecord { file: Some(file), ..base.clone() });
+                            took.push(Loading { restart, format: f.name, took: time });
+                        }
+                        Err(e) => out.push(ResumeRecord { error: Some(format!("{}: {e}", f.name)), ..base.clone() }),
+                    }
+                }
+            }
+            Event::Reopened { shown } => journal.grew(persist::conversation(shown)),
+            _ => {}
+        }
+    }
+    (out, took)
+}
+
+/// Facts that are said before a restart (from 1).
+fn established(session: &Session, restart: usize) -> Vec<&Fact> {
+    let is = |e: &&SessionEntry| matches!(e, SessionEntry::Restart { .. });
+    let restarts: Vec<usize> = (0..session.entries.len()).filter(|&i| is(&&session.entries[i])).collect();
+    let end = restarts.get(restart - 1).copied().unwrap_or(session.entries.len());
+    let ids: std::collections::HashSet<&str> = session.entries[..end]
+        .iter()
+        .filter_map(|e| match e {
+            SessionEntry::User(u) => Some(u.id.as_str()),
+            SessionEntry::Assistant(a) => Some(a.id.as_str()),
+            SessionEntry::Tool(t) => Some(t.call_id.as_str()),
+            _ => None,
+        })
+        .collect();
+    session.facts.iter().filter(|f| !f.distractor && ids.contains(f.arises.as_str())).collect()
+}
+
+fn measure(f: &Format, entries: &[Entry], before: &[Said], facts: &[&Fact]) -> Result<(ResumeFile, Duration), PersistError> {
+    let dir = Scratch::new();
+    let mut open = (f.open)(&dir.0, 1)?;
+    for e in entries {
+        open.append(e)?;
+    }
+    drop(open);
+    let begin = Instant::now();
+    let open = (f.open)(&dir.0, 2)?;
+    let loaded = open.load()?;
+    let took = begin.elapsed();
+    let was = losses(before, &loaded.context);
+    let log = open.log()?;
+    let texts: Vec<(&str, String)> = log.iter().flat_map(|s| &s.parts).filter_map(text).map(|t| (t, fold(t))).collect();
+    let held = facts.iter().filter(|f| texts.iter().any(|(t, folded)| f.matches(t, folded) > Match::Absent)).count();
+    let file = ResumeFile {
+        format: f.name.to_string(),
+        stored_bytes: open.size(),
+        bytes_read: loaded.bytes_read,
+        lost: was.lost as u64,
+        garbled: was.garbled as u64,
+        surplus: was.surplus as u64,
+        context_equal: was.equal,
+        recoverable_pct: (!facts.is_empty()).then(|| 100.0 * held as f64 / facts.len() as f64),
+        notes: loaded.notes,
+    };
+    Ok((file, took))
+}
+
+/// What of a part a fact can stand in.
+fn text(p: &Part) -> Option<&str> {
+    match p {
+        Part::Text(t) | Part::Reasoning { text: t, .. } | Part::Call { arguments: t, .. } | Part::Result { output: t, .. } => Some(t),
+        _ => None,
+    }
+}
+
+/// A folder that goes away.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("ctxbench-resume-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Scratch(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

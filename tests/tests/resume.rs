@@ -1,0 +1,93 @@
+//! Sessions that are closed and opened again, in the formats of each product: what the files give back and what the products do.
+
+use ctxbench_core::provider::{self, DEFAULT_MODEL};
+use ctxbench_core::record::{ResumeFile, ResumeRecord};
+use ctxbench_harness::replay::{Options, replay};
+use ctxbench_scenarios::builtin;
+use ctxbench_strategies::{ALL, Spec};
+
+/// The restarts of a scenario, in the model's window or another one, and how many compactions the whole run had.
+fn run(scenario: &str, strategy: &str, window: Option<u64>) -> (Vec<ResumeRecord>, usize) {
+    let scenario = builtin::by_id(scenario).unwrap();
+    let spec = Spec::parse(strategy).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let options = Options { window, ..Options::default() };
+    let record = runtime.block_on(replay(&scenario, &spec, provider::find(DEFAULT_MODEL).unwrap(), &options)).record;
+    (record.resume, record.compactions.len())
+}
+
+fn resumed(scenario: &str, strategy: &str) -> Vec<ResumeRecord> {
+    run(scenario, strategy, None).0
+}
+
+/// A window, before the scenario's scale, in which the afternoon does not fit.
+const SMALL: Option<u64> = Some(170_000);
+
+fn file(r: &ResumeRecord) -> &ResumeFile {
+    r.file.as_ref().unwrap_or_else(|| panic!("{r:?}"))
+}
+
+#[test]
+fn formats_with_boundaries_give_the_very_context_back() {
+    for (strategy, formats) in [
+        ("codex", &["codex-rollout"][..]),
+        ("opencode", &["opencode-tables", "opencode-files"]),
+        // Masked results are marks on the parts.
+        ("observation-masking", &["ctxbench-store"]),
+        ("sliding-window", &["ctxbench-store"]),
+        ("keep-nothing", &["ctxbench-store"]),
+        ("openoxide", &["ctxbench-store"]),
+        // The provider clears in its own view; the program's messages stay whole.
+        ("claude-code-api", &["claude-code-jsonl"]),
+    ] {
+        let (all, compactions) = run("resume-overnight", strategy, SMALL);
+        assert!(compactions > 0, "{strategy}: nothing to get wrong");
+        assert_eq!(all.iter().map(|r| file(r).format.as_str()).collect::<Vec<_>>(), formats, "{strategy}");
+        for r in &all {
+            let f = file(r);
+            assert_eq!((f.lost, f.garbled, f.surplus, f.context_equal), (0, 0, 0, true), "{strategy}");
+            assert!(f.bytes_read > 0 && f.bytes_read <= f.stored_bytes, "{strategy}: {f:?}");
+            // A log forgets nothing, whatever the context forgot.
+            assert_eq!(f.recoverable_pct, Some(100.0), "{strategy}");
+            assert_eq!(r.resume_summary_calls, 0, "{strategy}");
+        }
+    }
+}
+
+#[test]
+fn cleared_results_come_back_whole_where_no_line_says_that_they_were_cleared() {
+    let (all, compactions) = run("resume-overnight", "claude-code", SMALL);
+    let f = file(&all[0]);
+    assert!(compactions > 0 && !f.context_equal);
+    assert!(f.surplus > 0 && f.surplus == f.lost, "for each placeholder the result itself: {f:?}");
+}
+
+#[test]
+fn aider_begins_empty_or_with_what_markdown_left() {
+    // facts/aider-and-anthropic-sdk.md §1.2, §1.5: nothing is restored unless asked for.
+    let plain = &resumed("markdown-breaking-replies", "aider:max_chat_history_tokens=10000000")[0];
+    assert!(!plain.shown_equal && !file(plain).context_equal);
+    assert!(file(plain).garbled > 0, "the scenario's replies have headings at the beginning of lines");
+    assert!(file(plain).recoverable_pct < Some(100.0), "and facts in them");
+    // With it, the whole afternoon is read, found too large and summarised (seeds/000, "Session Resume Semantics"); the summaries are
+    // ready before the user has typed, so nobody waits.
+    let restored = &resumed("resume-overnight", "aider:restore=true")[0];
+    assert!(restored.resume_summary_calls > 0 && restored.resume_blocked_ms == 0, "{restored:?}");
+    // The whole file is read.
+    assert_eq!(file(restored).bytes_read, file(restored).stored_bytes);
+}
+
+#[test]
+fn what_keeps_nothing_says_so() {
+    let sdk = &resumed("resume-overnight", "anthropic-sdk")[0];
+    assert!(sdk.file.is_none() && sdk.error.is_none() && sdk.messages > 0);
+}
+
+#[test]
+fn every_strategy_has_a_row_per_restart() {
+    for d in ALL {
+        let rows = resumed("resume-overnight", d.name);
+        assert!(!rows.is_empty() && rows.iter().all(|r| r.error.is_none()), "{}: {rows:?}", d.name);
+        assert!(resumed("login-bug", d.name).is_empty(), "{}: there is no restart in it", d.name);
+    }
+}
