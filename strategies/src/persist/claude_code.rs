@@ -2,9 +2,12 @@
 //! (`parentUuid`); and a registry, `~/.claude.json`, that says which session a folder had last (seeds/001).
 //!
 //! A compaction is a `compact_boundary` line, which has no parent, and a user line with the summary; lines that it keeps are named in
-//! `preservedMessages`. Reading follows the parents from the last line back to the boundary. No source describes a mark for results
-//! that were only cleared, so none is written: they come back whole.
+//! `preservedMessages`. Reading follows the parents from the last line back to the boundary. A boundary whose summary never came, as
+//! a crash between the two lines leaves it, stands for nothing here: reading goes on at its `logicalParentUuid`, and says so (what the
+//! product does then is not known). No source describes a mark for results that were only cleared, so none is written: they come
+//! back whole.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::{Media, Role};
@@ -43,7 +46,7 @@ impl Transcript {
         register(&dir.join(".claude.json"))?;
         let (lines, _) = jsonl::objects(&path)?;
         let last = lines.iter().rev().find_map(|l| l["uuid"].as_str().map(str::to_string));
-        let shown = chain(&lines);
+        let (shown, _) = chain(&lines);
         Ok(Transcript { path, file, seed, lines: lines.len() as u64, last, shown })
     }
 
@@ -115,7 +118,7 @@ impl Transcript {
         for s in &view[at + 1 + named..] {
             self.say(s, Some("isMeta"))?;
         }
-        self.shown = chain(&jsonl::objects(&self.path)?.0);
+        self.shown = chain(&jsonl::objects(&self.path)?.0).0;
         Ok(())
     }
 }
@@ -129,8 +132,12 @@ impl Persistence for Transcript {
     }
 
     fn load(&self) -> Result<Loaded, PersistError> {
-        let (lines, notes) = jsonl::objects(&self.path)?;
-        Ok(Loaded { context: chain(&lines).into_iter().map(|(s, _)| s).collect(), bytes_read: self.size(), notes })
+        let (lines, mut notes) = jsonl::objects(&self.path)?;
+        let (shown, unfinished) = chain(&lines);
+        if unfinished > 0 {
+            notes.push(format!("{unfinished} compactions have no summary and were passed over"));
+        }
+        Ok(Loaded { context: shown.into_iter().map(|(s, _)| s).collect(), bytes_read: self.size(), notes })
     }
 
     fn log(&self) -> Result<Vec<Said>, PersistError> {
@@ -156,40 +163,44 @@ fn register(path: &Path) -> Result<(), PersistError> {
     std::fs::rename(&fresh, path).map_err(PersistError::io(path, "move it into place"))
 }
 
-/// What the last line's chain of parents shows, back to the newest boundary; the lines that it preserved behind its summary. A
-/// parent that was lost in a crash is replaced by the line before.
-fn chain(lines: &[Value]) -> Vec<(Said, Vec<String>)> {
-    let place: std::collections::HashMap<&str, usize> =
-        lines.iter().enumerate().filter_map(|(i, l)| Some((l["uuid"].as_str()?, i))).collect();
+/// What the last line's chain of parents shows, back to the newest boundary with a summary; the lines that it preserved behind its
+/// summary. With the number of boundaries passed over. A parent that was lost in a crash is replaced by the line before.
+fn chain(lines: &[Value]) -> (Vec<(Said, Vec<String>)>, usize) {
+    let place: HashMap<&str, usize> = lines.iter().enumerate().filter_map(|(i, l)| Some((l["uuid"].as_str()?, i))).collect();
     let mut out = Vec::new();
     let mut next = lines.iter().rposition(|l| l["uuid"].is_string());
     let mut preserved = Vec::new();
+    let (mut summarised, mut unfinished) = (false, 0);
     while let Some(i) = next {
         let line = &lines[i];
-        if line["subtype"] == "compact_boundary" {
+        let boundary = line["subtype"] == "compact_boundary";
+        if boundary && summarised {
             let uuids = line["compactMetadata"]["preservedMessages"]["uuids"].as_array();
             preserved = uuids.into_iter().flatten().filter_map(|u| place.get(u.as_str()?)).map(|&i| &lines[i]).collect();
             break;
         }
+        unfinished += usize::from(boundary);
+        summarised |= line["isCompactSummary"] == true;
         out.push(line);
-        next = line["parentUuid"]
-            .as_str()
-            .map_or(Ok(None), |p| place.get(p).map(|&at| Some(at)).ok_or(i))
-            .unwrap_or_else(|i| i.checked_sub(1));
+        let parent = line[if boundary { "logicalParentUuid" } else { "parentUuid" }].as_str();
+        next = match parent {
+            Some(p) => place.get(p).copied().or(i.checked_sub(1)),
+            None => None,
+        };
         // A chain that does not go back would never end.
         next = next.filter(|n| *n < i);
     }
     out.reverse();
     let anchor = out.iter().position(|l| l["isCompactSummary"] == true).map_or(0, |i| i + 1);
     out.splice(anchor..anchor, preserved);
-    messages(out.into_iter())
+    (messages(out.into_iter()), unfinished)
 }
 
 /// Lines as messages: those of one response are one.
 fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(Said, Vec<String>)> {
     let mut out: Vec<(Said, Vec<String>)> = Vec::new();
     let mut response: Option<&str> = None;
-    let mut names = std::collections::HashMap::new();
+    let mut names = HashMap::new();
     for line in lines {
         let kind = line["type"].as_str().unwrap_or_default();
         if !matches!(kind, "user" | "assistant") {

@@ -146,6 +146,27 @@ fn a_marker_without_a_finished_summary_does_not_cut() {
 }
 
 #[test]
+fn a_boundary_without_its_summary_does_not_cut() {
+    // facts/claude-code-and-apis.md, failure mode 15: a crash between boundary and summary.
+    let f = Folder::new("half-boundary");
+    let said = [user("a"), reply("b")];
+    let mut entries: Vec<Entry> = said.iter().cloned().map(Entry::Said).collect();
+    entries.push(Entry::Compacted(vec![summary(Role::User, "S"), reply("b")]));
+    written("claude-code-jsonl", &f.0, &entries);
+    let file = f.0.join(".claude/projects/-work-project/00000000-0000-4000-8000-000000000001.jsonl");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    assert!(lines[2].contains("compact_boundary") && lines[3].contains("isCompactSummary"));
+    std::fs::write(&file, lines[..3].concat()).unwrap();
+    let mut p = open("claude-code-jsonl", &f.0);
+    let loaded = p.load().unwrap();
+    assert_eq!(loaded.context, said);
+    assert!(loaded.notes[0].contains("no summary"), "{:?}", loaded.notes);
+    p.append(&Entry::Said(user("on"))).unwrap();
+    assert_eq!(p.load().unwrap().context[2..], [user("on")]);
+}
+
+#[test]
 fn opencodes_keys_cascade() {
     // seeds/000, "Cascade Deletes and Data Loss": one statement, and nothing is left to take back. Ours refuses it, see core::store.
     let f = Folder::new("cascade");
