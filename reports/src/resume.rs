@@ -62,3 +62,29 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
         rows,
     }]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use ctxbench_core::record::ResumeRecord;
+
+    #[test]
+    fn a_row_per_restart_and_format_and_none_without() {
+        let mut results = sample::results();
+        assert!(sheets(&results).is_empty());
+        let file = ResumeFile { format: "codex-rollout".into(), bytes_read: 1_200, lost: 2, context_equal: false, ..ResumeFile::default() };
+        let record = ResumeRecord { restart: 1, messages: 9, resume_blocked_ms: 1_500, file: Some(file), ..ResumeRecord::default() };
+        results.runs[0].resume = vec![record.clone(), ResumeRecord { file: None, ..record }];
+        let rows = &sheets(&results)[0].rows;
+        assert_eq!((rows.len(), rows[0].len()), (2, sheets(&results)[0].head.len()));
+        assert_eq!((rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()), ("codex-rollout", "2", "no"));
+        assert_eq!((rows[1][1].as_str(), rows[1][5].as_str()), ("keeps nothing", "n/a"));
+        let csv = crate::csv::resume(&results);
+        let lines: Vec<&str> = csv.lines().collect();
+        assert!(lines[0].starts_with("scenario,strategy,model,restart,format,messages,stored_bytes,bytes_read,lost,garbled,surplus"));
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].contains(",1,codex-rollout,9,0,1200,2,0,0,false,false,0,1500,n/a,"), "{}", lines[1]);
+        assert!(lines[2].contains(",1,n/a,9,n/a,n/a,"), "{}", lines[2]);
+    }
+}
