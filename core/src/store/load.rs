@@ -17,6 +17,13 @@ pub const BATCH: usize = 50;
 /// What stands for the output of a pruned tool result.
 pub const PRUNED: &str = "[tool result cleared to make room]";
 
+/// The newest messages of a session before an id. One step into an index.
+pub(super) const NEWEST: &str = "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages
+    WHERE session_id = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3";
+
+/// The parts of one message. A join over a range of messages is planned by SQLite as a search through the whole session.
+pub(super) const PARTS: &str = "SELECT id, kind, data, compacted_at, placeholder FROM parts WHERE message_id = ?1 ORDER BY id";
+
 /// A text behind every id.
 const BEHIND_ALL: &str = "~";
 
@@ -66,8 +73,8 @@ impl Store {
         let mut before: Option<String> = None;
         loop {
             let rows = self.batch(session, before.as_deref())?;
-            let (Some(newest), Some(oldest)) = (rows.first(), rows.last()) else { break };
-            let mut parts = self.parts(session, &oldest.id, &newest.id)?;
+            let Some(oldest) = rows.last() else { break };
+            let mut parts = self.parts(&rows, true)?;
             let (full, next) = (rows.len() == BATCH, oldest.id.clone());
             for row in rows {
                 let message = self.message(&row, parts.remove(&row.id).unwrap_or_default())?;
@@ -118,8 +125,7 @@ impl Store {
                 )?;
                 q.query_map(params![id.to_string(), until, when], row_of)?.collect::<rusqlite::Result<Vec<Row>>>()
             })?;
-            let (Some(first), Some(last)) = (rows.first(), rows.last()) else { continue };
-            let mut parts = self.raw_parts(id, &first.id, &last.id, false)?;
+            let mut parts = self.parts(&rows, false)?;
             for row in &rows {
                 out.push(self.message(row, parts.remove(&row.id).unwrap_or_default())?);
             }
@@ -142,32 +148,26 @@ impl Store {
     /// The newest messages before an id, newest first.
     fn batch(&self, session: Ulid, before: Option<&str>) -> Result<Vec<Row>, StoreError> {
         let rows: Vec<Row> = self.read("read messages", |db| {
-            let mut q = db.prepare_cached(
-                "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages
-                 WHERE session_id = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3",
-            )?;
+            let mut q = db.prepare_cached(NEWEST)?;
             q.query_map(params![session.to_string(), before.unwrap_or(BEHIND_ALL), BATCH as i64], row_of)?.collect()
         })?;
         self.count(rows.iter().map(|r| r.id.len() + r.role.len()).sum());
         Ok(rows)
     }
 
-    /// Parts of the messages in a range of ids, by message, in order, as a request shows them.
-    fn parts(&self, session: Ulid, first: &str, last: &str) -> Result<HashMap<String, Vec<LoadedPart>>, StoreError> {
-        self.raw_parts(session, first, last, true)
-    }
-
-    fn raw_parts(&self, session: Ulid, first: &str, last: &str, pruned: bool) -> Result<HashMap<String, Vec<LoadedPart>>, StoreError> {
+    /// Parts of messages, by message, in order; pruned ones as a request shows them, or whole.
+    fn parts(&self, rows: &[Row], pruned: bool) -> Result<HashMap<String, Vec<LoadedPart>>, StoreError> {
         type Raw = (String, String, String, String, Option<At>, Option<String>);
-        // By way of the session's messages: what other sessions wrote in between is not looked at.
         let raw: Vec<Raw> = self.read("read parts", |db| {
-            let mut q = db.prepare_cached(
-                "SELECT p.id, p.message_id, p.kind, p.data, p.compacted_at, p.placeholder
-                 FROM messages m CROSS JOIN parts p ON p.message_id = m.id
-                 WHERE m.session_id = ?1 AND m.id BETWEEN ?2 AND ?3 ORDER BY p.message_id, p.id",
-            )?;
-            let row = |r: &rusqlite::Row<'_>| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?, r.get(5)?));
-            q.query_map(params![session.to_string(), first, last], row)?.collect()
+            let mut q = db.prepare_cached(PARTS)?;
+            let mut all = Vec::new();
+            for m in rows {
+                let row = |r: &rusqlite::Row<'_>| Ok((r.get(0)?, m.id.clone(), r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?));
+                for part in q.query_map([&m.id], row)? {
+                    all.push(part?);
+                }
+            }
+            Ok(all)
         })?;
         self.count(raw.iter().map(|(id, message, kind, data, ..)| id.len() + message.len() + kind.len() + data.len()).sum());
         let mut out: HashMap<String, Vec<LoadedPart>> = HashMap::new();

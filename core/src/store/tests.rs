@@ -358,3 +358,22 @@ proptest! {
         prop_assert_eq!(texts(&s, session), want);
     }
 }
+
+#[test]
+fn loading_looks_at_nothing_that_lies_before() {
+    let (mut s, session) = memory();
+    let all: Vec<(Role, Vec<NewPart>)> = (0..3_000).map(|i| (Role::User, vec![NewPart::text(&i.to_string())])).collect();
+    s.append_messages(session, &all).unwrap();
+    let message = say(&mut s, session, "new").to_string();
+    // Steps of SQLite's machine: what was looked at, whatever the clock says. 50 messages cost some hundred.
+    let steps = |sql: &str, args: &[&dyn rusqlite::ToSql]| {
+        let mut q = s.db.prepare(sql).unwrap();
+        let mut rows = q.query(args).unwrap();
+        while rows.next().unwrap().is_some() {}
+        drop(rows);
+        q.get_status(rusqlite::StatementStatus::VmStep)
+    };
+    let newest = steps(load::NEWEST, &[&session.to_string(), &"~", &(BATCH as i64)]);
+    let parts = steps(load::PARTS, &[&message]);
+    assert!((BATCH as i32..1_000).contains(&newest) && (1..100).contains(&parts), "{newest} steps for messages, {parts} for parts");
+}

@@ -78,20 +78,22 @@ impl Transcript {
 
     fn say(&mut self, said: &Said, flag: Option<&str>) -> Result<(), PersistError> {
         let mut ids = Vec::new();
-        if said.role == Role::Assistant {
-            let message = format!("msg_{:x}_{}", self.seed, self.lines);
-            for content in said.parts.iter().filter_map(block) {
-                let message = json!({"id": message, "role": "assistant", "content": [content], "usage": {}});
-                ids.push(self.line(json!({"type": "assistant", "requestId": message["id"], "message": message}))?);
-            }
-        } else {
-            let content: Vec<Value> = said.parts.iter().filter_map(block).collect();
-            let mut line = json!({"type": "user", "message": {"role": "user", "content": content}});
+        let flagged = |mut line: Value| {
             if let Some(flag) = flag {
                 line[flag] = true.into();
                 line["isVisibleInTranscriptOnly"] = (flag == "isCompactSummary").into();
             }
-            ids.push(self.line(line)?);
+            line
+        };
+        if said.role == Role::Assistant {
+            let message = format!("msg_{:x}_{}", self.seed, self.lines);
+            for content in said.parts.iter().filter_map(block) {
+                let message = json!({"id": message, "role": "assistant", "content": [content], "usage": {}});
+                ids.push(self.line(flagged(json!({"type": "assistant", "requestId": message["id"], "message": message})))?);
+            }
+        } else {
+            let content: Vec<Value> = said.parts.iter().filter_map(block).collect();
+            ids.push(self.line(flagged(json!({"type": "user", "message": {"role": "user", "content": content}})))?);
         }
         self.shown.push((said.clone(), ids));
         Ok(())
@@ -246,7 +248,7 @@ fn block(p: &Part) -> Option<Value> {
         Part::Call { id, name, arguments } => {
             // A JSON object on the wire; text that is none is kept as it is.
             let input: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!(**arguments));
-            let same = input.to_string() == **arguments;
+            let same = *input.to_string() == **arguments;
             json!({"type": "tool_use", "id": **id, "name": **name, "input": input, "raw": (!same).then_some(&**arguments)})
         }
         Part::Result { id, output, is_error, .. } => {

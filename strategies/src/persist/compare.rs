@@ -38,7 +38,7 @@ pub fn losses(before: &[Said], after: &[Said]) -> Losses {
         found[p.message][p.at] = take(p.role, &|q| whole(q) == text).map(|_| true);
     }
     // Of the rest, a line that came back anywhere makes a part garbled rather than lost.
-    let lines: std::collections::HashSet<String> = is.iter().enumerate().flat_map(|(_, p)| lines(p.part)).collect();
+    let lines: std::collections::HashSet<String> = is.iter().flat_map(|p| lines(p.part)).collect();
     for p in &was {
         let slot = &mut found[p.message][p.at];
         if slot.is_none() && lines_of(p.part).any(|l| lines.contains(&l)) {

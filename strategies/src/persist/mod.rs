@@ -75,8 +75,11 @@ pub struct Format {
     /// A line for people.
     pub about: &'static str,
     /// Opens the session of a folder, or begins it. The seed makes ids of several writers differ.
-    pub open: fn(&Path, u64) -> Result<Box<dyn Persistence>, PersistError>,
+    pub open: Open,
 }
+
+/// Opens the session of a folder.
+pub type Open = fn(&Path, u64) -> Result<Box<dyn Persistence>, PersistError>;
 
 /// All formats, in report order.
 pub const FORMATS: &[Format] =
