@@ -77,7 +77,7 @@ impl Script {
                 let result = Part::Result { id: call(i - 1), name: "read".into(), output: text.into(), is_error: false };
                 self.context.push(Said { role: Role::Tool, parts: vec![result] });
             }
-            _ => self.context.push(Said::text(if i % 2 == 0 { Role::User } else { Role::Assistant }, &text)),
+            _ => self.context.push(Said::text(if i.is_multiple_of(2) { Role::User } else { Role::Assistant }, &text)),
         }
         self.journal.grew(self.context.clone());
         self.journal.entries.last().cloned().unwrap()
