@@ -38,6 +38,8 @@ pub mod tokens;
 pub mod wording;
 pub mod world;
 
+/// For those who write a [`World`] or a [`Strategy`].
+pub use async_trait::async_trait;
 pub use engine::Engine;
 pub use strategy::{Flow, Strategy};
 pub use world::World;

@@ -3,13 +3,11 @@
 #[path = "../../core/examples/agent/main.rs"]
 #[allow(dead_code)]
 mod agent;
-mod serving;
 
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::checkpoint::{EditCheckpoints, Keep, Snapshots};
 use ctxbench_core::store::{PartKind, Store};
-use ctxbench_harness::serve::Options;
-use serving::Here;
+use ctxbench_harness::serve::{Options, Server};
 
 #[test]
 fn the_example_writes_compacts_stores_and_can_go_back() {
@@ -20,8 +18,10 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
         vec![long.clone(), "call write {\"path\":\"a.txt\",\"text\":\"after\"}".into(), "two".into(), "three".into(), "four".into()];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let shown = runtime.block_on(async {
-        let server = Here::new(Options::default()).await;
-        agent::converse(&format!("http://{}", server.address), folder.path(), prompts).await.unwrap()
+        let server = Server::bind(Options::default()).await.unwrap();
+        let address = format!("http://{}", server.address());
+        tokio::spawn(server.run(std::future::pending()));
+        agent::converse(&address, folder.path(), prompts).await.unwrap()
     });
     // The summary took the place of what it covers, and what came after it stayed.
     assert_eq!(shown.iter().filter(|b| b.kind == BlockKind::Summary).count(), 1, "{shown:?}");

@@ -3,12 +3,11 @@
 
 use std::{error::Error, path::Path, path::PathBuf, sync::Arc, time::SystemTime};
 
-use async_trait::async_trait;
 use ctxbench_core::checkpoint::{EditCheckpoints, Keep, Snapshots};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, Tools};
 use ctxbench_core::store::{NewPart, NewSession, Store, Ulid};
 use ctxbench_core::world::{Action, Incoming, ToolCall, ToolOutcome};
-use ctxbench_core::{Engine, Flow, Strategy, World, agent, history::Part, provider::find};
+use ctxbench_core::{Engine, Flow, Strategy, World, agent, async_trait, history::Part, provider::find};
 use ctxbench_core::{background::Background, background::Swap, block::Block, block::BlockKind, block::Role};
 
 mod outside;
@@ -95,5 +94,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let (address, folder) = arguments.next().zip(arguments.next()).ok_or("agent ADDRESS FOLDER PROMPT…")?;
     let shown = converse(&address, Path::new(&folder), arguments.collect()).await?.into_iter();
-    Ok(shown.for_each(|b| println!("{:?}: {}", b.kind, b.text)))
+    shown.for_each(|b| println!("{:?}: {}", b.kind, b.text));
+    Ok(())
 }
