@@ -210,8 +210,8 @@ mod tests {
             "plots",
             "requests.csv",
             "results.json",
-            "rewind.csv",
             "resume.csv",
+            "rewind.csv",
             "summary.csv",
         ];
         assert_eq!(names(&out), expected);
