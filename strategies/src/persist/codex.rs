@@ -4,6 +4,7 @@
 //! on. What was typed goes to `history.jsonl` as well, which no model sees.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ctxbench_core::block::{Media, Role};
 use ctxbench_core::history::Part;
@@ -15,7 +16,7 @@ use super::{BEGIN_MS, Entry, Format, Loaded, PersistError, Persistence, Said, js
 pub(super) const FORMAT: Format = Format {
     name: "codex-rollout",
     about: "one JSONL file per session; a compaction is a line with the new history",
-    open: |dir, seed| Ok(Box::new(Codex::open(dir, seed)?)),
+    open: |dir, _seed| Ok(Box::new(Codex::open(dir)?)),
 };
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
@@ -27,14 +28,14 @@ struct Codex {
 }
 
 impl Codex {
-    fn open(dir: &Path, seed: u64) -> Result<Codex, PersistError> {
+    fn open(dir: &Path) -> Result<Codex, PersistError> {
         let path = dir.join(rollout_path(BEGIN_MS, SESSION));
         let clock = || Box::new(|| BEGIN_MS) as ctxbench_core::rollout::Clock;
         let meta = SessionMeta { id: SESSION.into(), cli_version: "0.169.0".into(), ..SessionMeta::default() };
         let writer = if path.exists() { Writer::reopen(&path, clock())?.0 } else { Writer::create(dir, meta, clock())? };
-        // Whoever waits for the lock lets others run; how long does not matter to what is written.
-        let _ = seed;
-        let history = HistoryFile::new(dir.join("history.jsonl"), None, clock(), |_| std::thread::yield_now());
+        // Two programs share this file, so waiting for its lock takes real time, as the product does.
+        let pause = |ms| std::thread::sleep(Duration::from_millis(ms));
+        let history = HistoryFile::new(dir.join("history.jsonl"), None, clock(), pause);
         Ok(Codex { path, writer, history })
     }
 }
