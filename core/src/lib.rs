@@ -13,6 +13,7 @@ pub mod budget;
 pub mod checkpoint;
 pub mod compaction;
 pub mod context;
+pub mod delegation;
 pub mod descriptor;
 pub mod engine;
 pub mod fact;

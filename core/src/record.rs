@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::delegation::Delegation;
 use crate::fact::{FactKind, Match};
 use crate::race::{BackgroundRecord, Fate};
 use crate::request::{Phase, Purpose};
@@ -52,9 +53,9 @@ pub struct RunRecord {
     pub note: Option<String>,
     /// The figures of one row.
     pub summary: Summary,
-    /// Every request in order.
+    /// Every request, those of subagents after those of the main conversation, each in order.
     pub requests: Vec<RequestRecord>,
-    /// Every compaction in order.
+    /// Every compaction of the main conversation in order.
     pub compactions: Vec<CompactionRecord>,
     /// Every background summary in the order in which they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,6 +78,9 @@ pub struct RunRecord {
     /// What became of the session at each restart, a row per format of the product.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resume: Vec<ResumeRecord>,
+    /// Every subagent in the order in which they begin in the session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delegation: Vec<Delegation>,
 }
 
 /// Going back to a message, or a summary of one side of it. `None` = the product does not do this, or it cannot be known.
@@ -487,8 +491,11 @@ fn is_zero(n: &u64) -> bool {
 /// One request: the numbers of a trace line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
-    /// Number in the run, from 0.
+    /// Number in the run, from 0; those of the main conversation come first, then those of each subagent.
     pub seq: u64,
+    /// The subagent whose window it was made in; `None` = the main conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Why it was made.
     pub purpose: Purpose,
     /// When, for summaries.

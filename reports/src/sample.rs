@@ -96,6 +96,7 @@ fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
         let read = previous;
         r.requests.push(RequestRecord {
             seq: r.requests.len() as u64,
+            agent: None,
             purpose: Purpose::Sample,
             phase: None,
             model: r.model.clone(),

@@ -6,6 +6,7 @@ mod http;
 mod pairs;
 mod provider;
 mod rules;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -17,6 +18,7 @@ use ctxbench_core::session::Millis;
 pub use direct::DirectDoor;
 pub use http::HttpDoor;
 pub use provider::{Live, ProviderModel, ProviderOptions};
+pub use shared::SharedDoor;
 
 /// What the server shall answer a request with.
 #[derive(Clone, Debug)]

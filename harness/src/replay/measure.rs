@@ -286,7 +286,7 @@ fn summary(record: &RunRecord, t: &Tally, ledger: &Ledger, total_ms: Millis) -> 
         retention_pct: retained(record, |_| true),
         // Without summaries there is nothing that could carry a fact.
         summary_retention_pct: percent(carried, lost).filter(|_| record.compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
-        retention_by_kind: FactKind::ALL.iter().filter_map(|k| retained(record, |x| x == *k).map(|p| (*k, p))).collect::<BTreeMap<_, _>>(),
+        retention_by_kind: by_kind(record),
         stale_pct: share(record, |f| Some(f.stale)),
         contradicted_pct: share(record, |f| Some(f.contradicted)),
         drifted_pct: share(record, |f| Some(f.drifted)),
@@ -308,6 +308,22 @@ fn summary(record: &RunRecord, t: &Tally, ledger: &Ledger, total_ms: Millis) -> 
         cost_read_005_usd: Some(repriced(0.05)),
         cost_read_0025_usd: Some(repriced(0.025)),
     }
+}
+
+/// Figures of the pairs, after pairs were added.
+pub(super) fn pairs_again(record: &mut RunRecord) {
+    let mut s = std::mem::take(&mut record.summary);
+    s.retention_pct = retained(record, |_| true);
+    s.retention_by_kind = by_kind(record);
+    s.stale_pct = share(record, |f| Some(f.stale));
+    s.contradicted_pct = share(record, |f| Some(f.contradicted));
+    s.drifted_pct = share(record, |f| Some(f.drifted));
+    s.recoverable_pct = share(record, |f| f.recoverable);
+    record.summary = s;
+}
+
+fn by_kind(record: &RunRecord) -> BTreeMap<FactKind, f64> {
+    FactKind::ALL.iter().filter_map(|k| retained(record, |x| x == *k).map(|p| (*k, p))).collect()
 }
 
 /// Replies that contained a summary made by the provider: they bill more than the context that they show.

@@ -1,7 +1,10 @@
 //! Replay: a session's recorded path through one strategy, and the record of what was measured.
 
+mod agents;
 mod altered;
+mod crew;
 mod decoys;
+mod delegation;
 mod drift;
 mod facts;
 mod integrity;
@@ -29,13 +32,14 @@ use ctxbench_core::history::History;
 use ctxbench_core::provider::{Model, tool_definitions};
 use ctxbench_core::record::{RunRecord, Status};
 use ctxbench_core::request::Tools;
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-use crate::mock::{DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, Transport};
+use crate::mock::{DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport};
 use crate::summarise::{Script, Summariser, SummaryDesk};
 
+use crew::Crew;
 pub use measure::fill_savings;
 pub use path::{Defaults, Path};
 pub use resume::Loading;
@@ -104,14 +108,24 @@ pub async fn replay(scenario: &Scenario, spec: &Spec, model: &Model, options: &O
 pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Whole {
     let model = Arc::new(limits(scenario, model, options.window));
     let desk = SummaryDesk::default();
-    let (tally, engine) = play(scenario, spec, &model, options, &desk).await;
+    let scene = Scene { scenario, session: &scenario.session, agent: None, spec, model: &model, options, desk: &desk };
+    let door = SharedDoor::new(open(&scene).await);
+    let agents = agents::of(&scenario.session);
+    let crew = (!agents.is_empty()).then(|| Crew::new(&scene, door.clone(), agents));
+    let (tally, engine) = play(&scene, Box::new(door), crew.clone(), 0).await;
     let total_ms = engine.now();
+    if let Some(crew) = &crew {
+        crew.rest(total_ms).await;
+    }
     let background = engine.races.records();
     let (_, ledger, events, history) = engine.into_parts();
     let course = measure::Course { events: &events, ledger: &ledger, background, total_ms };
     let mut replayed = measure::record(scenario, spec, &model, &tally, course);
     let after = tally.lock().map(|t| t.resumes.clone()).unwrap_or_default();
     (replayed.record.resume, replayed.loadings) = resume::records(&scenario.session, spec, &events, &after);
+    if let Some(crew) = &crew {
+        delegation::add(&mut replayed, crew, &scenario.session);
+    }
     replayed.record.summariser = desk.asked().then(|| options.summariser.name().into_owned());
     if let Some(why) = desk.trouble() {
         replayed.record.status = Status::Error;
@@ -120,38 +134,56 @@ pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, optio
     Whole { replayed, events, history }
 }
 
-async fn play(
-    scenario: &Scenario,
-    spec: &Spec,
-    model: &Arc<Model>,
-    options: &Options,
-    desk: &SummaryDesk,
-) -> (Arc<Mutex<tally::Tally>>, Engine) {
+/// One conversation and what it is replayed with.
+struct Scene<'a> {
+    scenario: &'a Scenario,
+    /// Its messages: the scenario's, or those of one subagent.
+    session: &'a Session,
+    /// The subagent; `None` = the main conversation.
+    agent: Option<&'a str>,
+    spec: &'a Spec,
+    model: &'a Arc<Model>,
+    options: &'a Options,
+    desk: &'a SummaryDesk,
+}
+
+/// The door to a provider of this scene's model.
+async fn open(scene: &Scene<'_>) -> Box<dyn Door> {
+    let Scene { scenario, spec, model, options, desk, .. } = scene;
     let summariser = match &options.summariser {
         Summariser::Scripted(s) => Summariser::Scripted(Script::Texts(s.texts(&scenario.session, &spec.label(), spec.descriptor.name))),
         other => other.clone(),
     };
     let unlimited = spec.descriptor.standing == Standing::Hypothetical;
     let provider = ProviderModel::new(ProviderOptions {
-        model: model.clone(),
+        model: (*model).clone(),
         unlimited,
         summariser,
         facts: scenario.session.facts.clone().into(),
         seed: options.seed,
         scale: scenario.scale,
-        desk: desk.clone(),
+        desk: (*desk).clone(),
     });
-    let door: Box<dyn Door> = match options.transport {
+    match options.transport {
         Transport::Http => Box::new(HttpDoor::start(provider, model.capabilities.counting).await),
         Transport::Direct => Box::new(DirectDoor::new(provider, model.capabilities.counting)),
-    };
-    let path = Path::of(&scenario.session, &Defaults::STATED);
-    let mut tally = tally::Tally::new(&scenario.session, &path, model, spec.descriptor.recovery, options);
-    tally.set_label(&scenario.id, &spec.label());
+    }
+}
+
+/// Plays one conversation from a virtual time on. The faults of a scenario are the main conversation's.
+async fn play(scene: &Scene<'_>, door: Box<dyn Door>, crew: Option<Arc<Crew>>, from: Millis) -> (Arc<Mutex<tally::Tally>>, Engine) {
+    let Scene { scenario, session, agent, spec, model, options, desk } = scene;
+    let waited = crew.iter().flat_map(|c| c.agents.iter()).filter(|a| a.waits);
+    let waited = waited.filter_map(|a| a.call.as_ref()).map(|c| c.id.as_str()).collect();
+    let path = Path::without(session, &Defaults::STATED, &waited);
+    let mut tally = tally::Tally::new(session, &path, model, spec.descriptor.recovery, options);
+    tally.set_label(&scenario.id, &spec.label(), *agent);
     let tally = Arc::new(Mutex::new(tally));
-    let world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads, scenario.faults.clone(), desk.clone());
-    let mut engine = Engine::new(model.clone(), Box::new(world));
-    engine.fixed = fixed(&scenario.session, model);
+    let faults = if agent.is_none() { scenario.faults.clone() } else { vec![] };
+    let mut world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads, faults, (*desk).clone());
+    world.enter(crew, from);
+    let mut engine = Engine::new((*model).clone(), Box::new(world));
+    engine.fixed = fixed(session, model);
     engine.summary_model = options.summary_model.map(|m| m.name.clone());
     let mut strategy = spec.build(scenario.scale);
     agent::run(&mut engine, &mut *strategy).await;
@@ -179,7 +211,8 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
     if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
         out.base.push(block(BlockKind::Base, Role::System, text_of(n)));
     }
-    for e in &session.entries {
+    // What is marked as a subagent's is not the main conversation's; in the session of a subagent nothing is marked.
+    for e in session.entries.iter().filter(|e| agents::window(e).is_none()) {
         match e {
             Entry::System { text, .. } => out.base.push(block(BlockKind::Base, Role::System, text.clone())),
             Entry::Tools { definitions, .. } => out.tools = Tools::new(&tool_definitions(model.wire, definitions)),

@@ -1,6 +1,6 @@
 //! The recorded path of a session: actions from outside, and per turn the replies and tool results that followed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::Media;
@@ -61,13 +61,18 @@ pub struct Path {
 impl Path {
     /// The path of a session's main conversation; subagents' windows are theirs.
     pub fn of(session: &Session, defaults: &Defaults) -> Path {
+        Path::without(session, defaults, &HashSet::new())
+    }
+
+    /// The same, where the time that these calls took is left out: they wait for subagents, who take their own.
+    pub fn without(session: &Session, defaults: &Defaults, waited: &HashSet<&str>) -> Path {
         let mut results: HashMap<&str, Vec<&ToolEntry>> = HashMap::new();
         for e in &session.entries {
             if let Entry::Tool(t) = e {
                 results.entry(&t.call_id).or_default().push(t);
             }
         }
-        let mut b = Builder { defaults, path: Path::default(), last_at: None, next_at: None };
+        let mut b = Builder { defaults, waited, path: Path::default(), last_at: None, next_at: None };
         let mut next_at: Vec<Option<Millis>> = session.entries.iter().map(recorded_at).collect();
         for i in (1..next_at.len()).rev() {
             next_at[i - 1] = next_at[i - 1].or(next_at[i]);
@@ -91,6 +96,8 @@ impl Path {
 
 struct Builder<'a> {
     defaults: &'a Defaults,
+    /// Calls whose time is not the tools'.
+    waited: &'a HashSet<&'a str>,
     path: Path,
     /// When the newest thing happened, ms since the session began: as recorded, with the times that were put in since.
     last_at: Option<Millis>,
@@ -179,13 +186,19 @@ impl Builder<'_> {
                 },
             })
             .collect();
-        let ended = found.iter().flatten().filter_map(|t| t.at).max();
-        let tools_ms = match (a.at, ended) {
-            _ if calls.is_empty() => 0,
+        let last = |of: fn(bool) -> bool| {
+            let timed = calls.iter().zip(&found).filter(|(c, _)| of(self.waited.contains(c.id.as_str())));
+            timed.filter_map(|(_, t)| t.as_ref()?.at).max()
+        };
+        let (ended, tools_ended) = (last(|_| true), last(|waited| !waited));
+        let took = |n: usize, ended: Option<Millis>| match (a.at, ended) {
+            _ if n == 0 => 0,
             (Some(a), Some(b)) => b.saturating_sub(a),
             _ => self.defaults.tools_ms,
         };
-        self.last_at = ended.or(a.at.or(self.last_at).map(|at| at + tools_ms));
+        let tools = calls.iter().filter(|c| !self.waited.contains(c.id.as_str())).count();
+        let (all_ms, tools_ms) = (took(calls.len(), ended), took(tools, tools_ended));
+        self.last_at = ended.or(a.at.or(self.last_at).map(|at| at + all_ms));
         let step = Step { key: a.id.as_str().into(), parts: parts.iter().filter_map(reply_part).collect(), outcomes, tools_ms };
         if let Some(m) = self.path.moves.last_mut() {
             m.steps.push(step);

@@ -66,6 +66,8 @@ pub(super) struct Tally {
     /// Scenario and strategy, for trace lines.
     label: (String, String),
     pub(super) rewinds: Rewinds,
+    /// The subagent whose window this is.
+    agent: Option<String>,
     previous: Vec<Arc<Block>>,
     previous_hashes: HashSet<u64>,
     newest_user: Option<MessageId>,
@@ -117,6 +119,7 @@ impl Tally {
             livelock: false,
             tracer: options.trace.then(Tracer::default),
             label: Default::default(),
+            agent: None,
             previous: Vec::new(),
             previous_hashes: HashSet::new(),
             newest_user: None,
@@ -128,8 +131,9 @@ impl Tally {
     }
 
     /// Names that stand in trace lines.
-    pub(super) fn set_label(&mut self, scenario: &str, strategy: &str) {
+    pub(super) fn set_label(&mut self, scenario: &str, strategy: &str, agent: Option<&str>) {
         self.label = (scenario.to_string(), strategy.to_string());
+        self.agent = agent.map(str::to_string);
     }
 
     /// A move of the session begins.
@@ -147,6 +151,11 @@ impl Tally {
             let request = self.requests.len().saturating_sub(1) as u64;
             self.integrity.push(IntegrityFailure { request, rule: COMPACTION_STOP.into(), detail: detail.into() });
         }
+    }
+
+    /// Number of the newest normal request.
+    pub(super) fn newest_sample(&self) -> Option<u64> {
+        self.requests.iter().rfind(|r| r.purpose == Purpose::Sample).map(|r| r.seq)
     }
 
     /// Whether the run goes round in circles.
@@ -212,6 +221,7 @@ impl Tally {
         let seq = self.requests.len() as u64;
         let record = RequestRecord {
             seq,
+            agent: self.agent.clone(),
             purpose: request.purpose,
             phase: request.phase,
             model: request.model.to_string(),

@@ -10,6 +10,7 @@ use ctxbench_core::history::Part;
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason};
 use ctxbench_core::session::Millis;
 
+use super::crew::Crew;
 use super::path::{Move, Path, Step};
 use super::tally::{Asked, Tally};
 use super::text_of;
@@ -53,6 +54,8 @@ pub(super) struct ReplayWorld {
     /// Messages that recorded replies became, and the newest of them.
     replies: HashMap<Arc<str>, MessageId>,
     newest_reply: Arc<str>,
+    /// The subagents that calls may start.
+    crew: Option<Arc<Crew>>,
 }
 
 impl ReplayWorld {
@@ -85,7 +88,13 @@ impl ReplayWorld {
             over: false,
             replies: HashMap::new(),
             newest_reply: "".into(),
+            crew: None,
         }
+    }
+
+    /// The session has subagents, or is one that began at this time.
+    pub(super) fn enter(&mut self, crew: Option<Arc<Crew>>, now: Millis) {
+        (self.crew, self.now) = (crew, now);
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut Tally) -> T) -> Option<T> {
@@ -255,8 +264,18 @@ impl World for ReplayWorld {
     }
 
     async fn run(&mut self, _calls: &[ToolCall]) -> Vec<ToolOutcome> {
-        self.now += std::mem::take(&mut self.tools_ms);
-        std::mem::take(&mut self.outcomes)
+        let tools_ms = std::mem::take(&mut self.tools_ms);
+        let outcomes = std::mem::take(&mut self.outcomes);
+        let waited = match &self.crew {
+            Some(crew) => {
+                let calls: Vec<Arc<str>> = outcomes.iter().map(|o| o.id.clone()).collect();
+                crew.called(&calls, self.now, self.with(|t| t.newest_sample()).flatten()).await
+            }
+            None => 0,
+        };
+        // The calls of a reply run side by side.
+        self.now += tools_ms.max(waited);
+        outcomes
     }
 
     fn recorded(&mut self, message: MessageId) {

@@ -1,0 +1,230 @@
+//! The subagents of a session: which messages are theirs, which call started each, and whether its caller waited.
+//!
+//! Which call starts an agent, the first rule that finds one: the call whose id is the agent's; the call with the agent's first message
+//! among its arguments; the first call without a result of the newest reply before the agent's first message. A call starts one agent.
+//! The caller waits where the result of the call stands behind the agent's last message. An agent without a call is replayed when the
+//! main conversation is over, and nobody waits for it.
+
+use std::collections::{HashMap, HashSet};
+
+use ctxbench_core::session::{Entry, Session, SessionPart};
+use serde_json::Value;
+
+/// A subagent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Agent {
+    pub(super) id: String,
+    pub(super) call: Option<Call>,
+    /// Whether the caller waits for its end.
+    pub(super) waits: bool,
+}
+
+/// The call that starts a subagent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) id: String,
+    /// In whose window it is made; `None` = the main conversation.
+    pub(super) caller: Option<String>,
+}
+
+/// The window that an entry belongs to; `None` = the main conversation.
+pub(super) fn window(e: &Entry) -> Option<&str> {
+    match e {
+        Entry::User(u) => u.agent.as_deref(),
+        Entry::Assistant(a) => a.agent.as_deref(),
+        Entry::Tool(t) => t.agent.as_deref(),
+        Entry::System { extra, .. } | Entry::Tools { extra, .. } => extra.get("agent").and_then(Value::as_str),
+        _ => None,
+    }
+}
+
+/// The subagents of a session in the order in which they begin.
+pub(super) fn of(session: &Session) -> Vec<Agent> {
+    let mut all: Vec<Seen<'_>> = Vec::new();
+    let mut index: HashMap<&str, usize> = HashMap::new();
+    for (i, e) in session.entries.iter().enumerate() {
+        let Some(id) = window(e).filter(|_| matches!(e, Entry::User(_) | Entry::Assistant(_) | Entry::Tool(_))) else { continue };
+        let at = *index.entry(id).or_insert_with(|| {
+            all.push(Seen { id, first: i, last: i, prompt: prompt(e) });
+            all.len() - 1
+        });
+        all[at].last = i;
+    }
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let calls = Calls::of(session);
+    let mut taken = HashSet::new();
+    all.iter().map(|a| calls.starts(a, &mut taken)).collect()
+}
+
+struct Seen<'a> {
+    id: &'a str,
+    first: usize,
+    last: usize,
+    prompt: String,
+}
+
+struct Made<'a> {
+    at: usize,
+    caller: Option<&'a str>,
+    id: String,
+    arguments: String,
+    /// Where its result stands.
+    result: Option<usize>,
+}
+
+struct Calls<'a>(Vec<Made<'a>>);
+
+impl<'a> Calls<'a> {
+    fn of(session: &'a Session) -> Self {
+        let result = |(i, e): (usize, &'a Entry)| match e {
+            Entry::Tool(t) => Some((t.call_id.as_str(), i)),
+            _ => None,
+        };
+        let results: HashMap<&str, usize> = session.entries.iter().enumerate().filter_map(result).collect();
+        let mut out = Vec::new();
+        for (at, e) in session.entries.iter().enumerate() {
+            let Entry::Assistant(a) = e else { continue };
+            out.extend(a.all_calls().into_iter().map(|c| Made {
+                at,
+                caller: a.agent.as_deref(),
+                result: results.get(c.id.as_str()).copied(),
+                id: c.id,
+                arguments: c.arguments,
+            }));
+        }
+        Calls(out)
+    }
+
+    fn starts(&self, agent: &Seen<'_>, taken: &mut HashSet<usize>) -> Agent {
+        let free = |i: &usize| !taken.contains(i) && self.0[*i].caller != Some(agent.id) && self.0[*i].at < agent.first;
+        let all = || (0..self.0.len()).filter(free);
+        let open = |i: &usize| self.0[*i].result.is_none_or(|r| r > agent.first);
+        let found = all()
+            .find(|i| self.0[*i].id == agent.id)
+            .or_else(|| all().filter(|_| !agent.prompt.is_empty()).find(|i| asks(&self.0[*i].arguments, &agent.prompt)))
+            .or_else(|| {
+                let newest = all().filter(open).map(|i| self.0[i].at).max()?;
+                all().filter(open).find(|i| self.0[*i].at == newest)
+            });
+        let Some(i) = found else { return Agent { id: agent.id.to_string(), call: None, waits: false } };
+        taken.insert(i);
+        let made = &self.0[i];
+        let call = Call { id: made.id.clone(), caller: made.caller.map(str::to_string) };
+        Agent { id: agent.id.to_string(), call: Some(call), waits: made.result.is_some_and(|r| r > agent.last) }
+    }
+}
+
+/// The text of a user message, trimmed.
+fn prompt(e: &Entry) -> String {
+    let Entry::User(u) = e else { return String::new() };
+    let text = |p| match p {
+        SessionPart::Text { text } => Some(text),
+        _ => None,
+    };
+    u.content().into_iter().filter_map(text).collect::<String>().trim().to_string()
+}
+
+/// Whether one of a call's arguments is this text.
+fn asks(arguments: &str, prompt: &str) -> bool {
+    let Ok(Value::Object(map)) = serde_json::from_str(arguments) else { return false };
+    map.values().any(|v| v.as_str().is_some_and(|s| s.trim() == prompt))
+}
+
+/// The session of one subagent: its messages as a main conversation, under its own system prompt and tools where the session gives
+/// them, else under those of the session; memory files and the like are everybody's. All facts of the session stay.
+pub(super) fn own(session: &Session, id: &str) -> Session {
+    let mut out = Session { header: session.header.clone(), entries: Vec::new(), facts: session.facts.clone() };
+    let gives = |kind: fn(&Entry) -> bool| session.entries.iter().any(|e| kind(e) && window(e) == Some(id));
+    let system = gives(|e| matches!(e, Entry::System { .. })).then_some(id);
+    let tools = gives(|e| matches!(e, Entry::Tools { .. })).then_some(id);
+    for e in &session.entries {
+        let own = match e {
+            Entry::System { .. } => window(e) == system,
+            Entry::Tools { .. } => window(e) == tools,
+            Entry::User(_) | Entry::Assistant(_) | Entry::Tool(_) => window(e) == Some(id),
+            Entry::Memory { .. } | Entry::RepoMap { .. } | Entry::File { .. } => true,
+            _ => false,
+        };
+        if own {
+            out.entries.push(unmarked(e.clone()));
+        }
+    }
+    out
+}
+
+fn unmarked(mut e: Entry) -> Entry {
+    match &mut e {
+        Entry::User(u) => u.agent = None,
+        Entry::Assistant(a) => a.agent = None,
+        Entry::Tool(t) => t.agent = None,
+        Entry::System { extra, .. } | Entry::Tools { extra, .. } => {
+            extra.remove("agent");
+        }
+        _ => {}
+    }
+    e
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(lines: &str) -> Session {
+        let head = r#"{"type":"session","version":1,"id":"s"}"#;
+        ctxbench_scenarios::jsonl::read(format!("{head}\n{lines}").as_bytes(), "s").unwrap().session
+    }
+
+    fn agent(id: &str, call: Option<(&str, Option<&str>)>, waits: bool) -> Agent {
+        let call = call.map(|(id, caller)| Call { id: id.into(), caller: caller.map(str::to_string) });
+        Agent { id: id.into(), call, waits }
+    }
+
+    #[test]
+    fn calls_are_found_by_id_by_prompt_and_by_place() {
+        let s = session(
+            r#"{"type":"user","id":"u1","text":"go"}
+{"type":"assistant","id":"a1","calls":[{"id":"c0","name":"read","arguments":"{}"},{"id":"c1","name":"task","arguments":"{\"prompt\":\" look here \"}"},{"id":"c2","name":"task","arguments":"{}"}]}
+{"type":"user","id":"x1","text":"look here","agent":"x"}
+{"type":"user","id":"c2-1","text":"elsewhere","agent":"c2"}
+{"type":"user","id":"y1","text":"third","agent":"y"}
+{"type":"assistant","id":"y2","text":"t","agent":"y","calls":[{"id":"c3","name":"task","arguments":"{}"}]}
+{"type":"tool","call_id":"c0","output":"r"}
+{"type":"user","id":"z1","text":"nested","agent":"z"}
+{"type":"tool","call_id":"c3","output":"n","agent":"y"}
+{"type":"tool","call_id":"c1","output":"r"}
+{"type":"tool","call_id":"c2","output":"r"}
+{"type":"user","id":"w1","text":"nobody","agent":"w"}"#,
+        );
+        assert_eq!(
+            of(&s),
+            [
+                agent("x", Some(("c1", None)), true),
+                agent("c2", Some(("c2", None)), true),
+                // Its call has a result before its last message: started in the background.
+                agent("y", Some(("c0", None)), false),
+                agent("z", Some(("c3", Some("y"))), true),
+                agent("w", None, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_subagent_has_its_own_words_and_what_is_everybodys() {
+        let s = session(
+            r#"{"type":"system","text":"main"}
+{"type":"system","text":"for x","agent":"x"}
+{"type":"tools","definitions":[{"name":"read"}]}
+{"type":"memory","path":"A.md","text":"rule"}
+{"type":"user","id":"u1","text":"go"}
+{"type":"user","id":"x1","text":"look","agent":"x"}
+{"type":"compact"}"#,
+        );
+        let types = |s: &Session| s.entries.iter().map(|e| serde_json::to_value(e).unwrap()).collect::<Vec<_>>();
+        let texts = |s: &Session| types(s).iter().map(|v| v["text"].as_str().unwrap_or("-").to_string()).collect::<Vec<_>>();
+        assert_eq!(texts(&own(&s, "x")), ["for x", "-", "rule", "look"]);
+        assert_eq!(texts(&own(&s, "y")), ["main", "-", "rule"], "without a prompt of its own");
+        assert!(types(&own(&s, "x")).iter().all(|v| v.get("agent").is_none()));
+    }
+}
