@@ -1,14 +1,15 @@
-//! The CSV files: a row per run, per request, per compaction, per (fact, need) pair, per rewind, per restart and format.
+//! The CSV files: a row per run, per request, per compaction, per (fact, need) pair, per rewind, per restart and format; per
+//! subagent in `delegation.rs`.
 
 use ctxbench_core::record::{Cell, Results, ResumeFile, RunRecord};
 use serde::Serialize;
 
 use crate::formats::{Artifact, Format, ReportError};
-use crate::{fmt, seeds};
+use crate::{delegation, fmt, seeds};
 
 /// The format for `report --format csv`.
 pub(crate) const FORMAT: Format =
-    Format { name: "csv", about: "summary.csv, requests.csv, compactions.csv, facts.csv, rewind.csv, resume.csv", render };
+    Format { name: "csv", about: "summary.csv, requests.csv, compactions.csv, facts.csv, rewind.csv, resume.csv, delegation.csv", render };
 
 fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
     let file = |name: &str, text: String| Artifact { file: name.into(), text };
@@ -19,6 +20,7 @@ fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
         file("facts.csv", facts(results)),
         file("rewind.csv", rewinds(results)),
         file("resume.csv", resume(results)),
+        file("delegation.csv", delegation::delegation(results)),
     ])
 }
 
@@ -40,7 +42,7 @@ pub(crate) fn text(cell: &Cell) -> String {
     }
 }
 
-const REQUESTS: [&str; 19] = [
+const REQUESTS: [&str; 20] = [
     "seq",
     "purpose",
     "phase",
@@ -60,9 +62,10 @@ const REQUESTS: [&str; 19] = [
     "status",
     "invalidated_expired_tokens",
     "invalidated_changed_tokens",
+    "agent",
 ];
 
-/// `requests.csv`: every request in order; tokens, USD, ms.
+/// `requests.csv`: every request in order; tokens, USD, ms; `agent` is `n/a` in the main conversation.
 pub fn requests(results: &Results) -> String {
     let several = seeds::several(results);
     let rows = results.runs.iter().flat_map(|r| {
@@ -81,6 +84,7 @@ pub fn requests(results: &Results) -> String {
             row.extend([q.at_ms, q.latency_ms, q.common_prefix_tokens, q.invalidated_tokens].map(|n| n.to_string()));
             row.push(q.status.clone());
             row.extend([q.invalidated_expired_tokens, q.invalidated_changed_tokens].map(|n| n.to_string()));
+            row.push(q.agent.clone().unwrap_or_else(|| "n/a".into()));
             row.extend(writer(r, several));
             row
         })
@@ -241,17 +245,17 @@ pub fn resume(results: &Results) -> String {
     write(&keyed(&RESUME, several), rows)
 }
 
-fn key(r: &RunRecord) -> Vec<String> {
+pub(crate) fn key(r: &RunRecord) -> Vec<String> {
     vec![r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone()]
 }
 
-fn keyed(columns: &[&str], several_seeds: bool) -> Vec<String> {
+pub(crate) fn keyed(columns: &[&str], several_seeds: bool) -> Vec<String> {
     let names = ["scenario", "strategy", "model"].iter().chain(columns).chain(&["summariser"]);
     names.map(|s| (*s).to_string()).chain(seed_head(several_seeds)).collect()
 }
 
 /// The last columns: rows of runs that differ in nothing else are told apart by them.
-fn writer(r: &RunRecord, several_seeds: bool) -> impl Iterator<Item = String> {
+pub(crate) fn writer(r: &RunRecord, several_seeds: bool) -> impl Iterator<Item = String> {
     std::iter::once(r.summariser.clone().unwrap_or_else(|| "n/a".into())).chain(seed(r, several_seeds))
 }
 
@@ -272,7 +276,7 @@ pub(crate) fn word<T: Serialize>(value: &T) -> String {
     }
 }
 
-fn write(head: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(crate) fn write(head: &[String], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut out = csv::Writer::from_writer(Vec::new());
     for record in std::iter::once(head.to_vec()).chain(rows) {
         out.write_record(&record).expect("writing to memory, rows as long as the head");

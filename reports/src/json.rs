@@ -149,6 +149,7 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     all.extend(optional.iter().filter_map(|(n, x)| x.map(|x| (*n, x))));
     all.extend(s.retention_by_kind.values().map(|x| ("retention_by_kind", *x)));
     all.extend(run.requests.iter().map(|q| ("requests.cost_usd", q.cost_usd)));
+    all.extend(run.delegation.iter().map(|d| ("delegation.cost_usd", d.cost_usd)));
     all.extend(run.compactions.iter().map(|c| ("compactions.cost_usd", c.cost_usd)));
     all.extend(run.compactions.iter().filter_map(|c| c.break_even_calls).map(|x| ("compactions.break_even_calls", x)));
     all.extend(run.compactions.iter().filter_map(|c| c.retained_pct).map(|x| ("compactions.retained_pct", x)));

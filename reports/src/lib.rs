@@ -6,6 +6,7 @@
 mod bmf;
 mod compare;
 mod csv;
+mod delegation;
 mod direction;
 mod explain;
 mod fmt;
@@ -35,6 +36,7 @@ mod write;
 
 pub use compare::{Comparison, Delta, RowDiff, compare};
 pub use csv::{compactions, facts, requests, resume, rewinds, summary};
+pub use delegation::delegation;
 pub use explain::{Explained, Filter, Life, Moved, Unknown, explain};
 pub use formats::{Artifact, FORMATS, Format, ReportError, format};
 pub use gate::{

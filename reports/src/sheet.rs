@@ -2,11 +2,11 @@
 
 use ctxbench_core::record::Results;
 
-use crate::{ranking, resume, rewind, steering};
+use crate::{delegation, ranking, resume, rewind, steering};
 
 /// Every sheet that has something to show, in the order of the reports.
 pub(crate) fn all(results: &Results) -> Vec<Sheet> {
-    [ranking::sheets, steering::sheets, rewind::sheets, resume::sheets].iter().flat_map(|s| s(results)).collect()
+    [ranking::sheets, steering::sheets, rewind::sheets, resume::sheets, delegation::sheets].iter().flat_map(|s| s(results)).collect()
 }
 
 /// Title, head and rows as text; the first column is words, the others are figures.

@@ -204,6 +204,7 @@ mod tests {
         let expected = [
             ".ctxbench",
             "compactions.csv",
+            "delegation.csv",
             "facts.csv",
             "index.html",
             "matrix.md",

@@ -27,6 +27,7 @@ pub const IDS: &[&str] = &[
     "wrong-window",
     "overflow-not-recognised",
     "subagent-results-lost",
+    "delegated-search",
     "last-request-at-the-boundary",
     "result-needed-later",
     "mode-and-skill-state",

@@ -15,8 +15,8 @@ pub(crate) struct KindFields {
 
 /// Every kind of line after the header.
 pub(crate) const KINDS: &[KindFields] = &[
-    KindFields { tag: "system", required: &[&["text"]], optional: &[] },
-    KindFields { tag: "tools", required: &[&["definitions"]], optional: &[] },
+    KindFields { tag: "system", required: &[&["text"]], optional: &["agent"] },
+    KindFields { tag: "tools", required: &[&["definitions"]], optional: &["agent"] },
     KindFields { tag: "memory", required: &[&["path"], &["text"]], optional: &[] },
     KindFields { tag: "repo_map", required: &[&["text"]], optional: &[] },
     KindFields { tag: "file", required: &[&["path"], &["text"]], optional: &["mode"] },

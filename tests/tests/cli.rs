@@ -57,7 +57,9 @@ fn every_file_of_the_contract_is_written_with_its_columns() {
     let here = Folder::new();
     here.run("run login-bug login-bug-tight --strategy reference --strategy codex --transport direct").ok();
     let files = here.files("ctxbench-out");
-    for name in ["results.json", "summary.csv", "requests.csv", "compactions.csv", "facts.csv", "index.html", "timings.json"] {
+    for name in
+        ["results.json", "summary.csv", "requests.csv", "compactions.csv", "facts.csv", "delegation.csv", "index.html", "timings.json"]
+    {
         assert!(files.get(name).is_some_and(|f| !f.is_empty()), "{name} is missing");
     }
     for scenario in ["login-bug", "login-bug-tight"] {

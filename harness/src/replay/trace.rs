@@ -16,6 +16,8 @@ struct Line<'a> {
     scenario: &'a str,
     strategy: &'a str,
     model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
     purpose: ctxbench_core::request::Purpose,
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<ctxbench_core::request::Phase>,
@@ -80,6 +82,7 @@ impl Tracer {
             scenario,
             strategy,
             model: &r.model,
+            agent: r.agent.as_deref(),
             purpose: r.purpose,
             phase: r.phase,
             items,

@@ -1,6 +1,6 @@
 //! Context size over the session: a line per strategy, compactions marked, the window as a line.
 
-use ctxbench_core::record::{RunRecord, Status};
+use ctxbench_core::record::{RequestRecord, RunRecord, Status};
 use ctxbench_core::request::Purpose;
 use plotters::style::RGBColor;
 
@@ -55,11 +55,16 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
 }
 
 fn sizes(run: &RunRecord) -> impl Iterator<Item = u64> {
-    run.requests.iter().filter(|q| q.purpose == Purpose::Sample).map(|q| q.context_tokens)
+    samples(run).map(|q| q.context_tokens)
+}
+
+/// Normal requests of the main conversation; a subagent's window is another.
+fn samples(run: &RunRecord) -> impl Iterator<Item = &RequestRecord> {
+    run.requests.iter().filter(|q| q.purpose == Purpose::Sample && q.agent.is_none())
 }
 
 fn curve(s: &Sheet<'_>, run: &RunRecord, styles: &Styles, x: Scale, y: Scale) -> Drawn {
-    let points = run.requests.iter().filter(|q| q.purpose == Purpose::Sample).map(|q| (x.at(q.step as f64), y.at(q.context_tokens as f64)));
+    let points = samples(run).map(|q| (x.at(q.step as f64), y.at(q.context_tokens as f64)));
     let mut thin = thin_out(points);
     // What outgrows the plot leaves it at the top edge.
     let top = y.start + y.length;
@@ -102,7 +107,7 @@ fn marks(s: &Sheet<'_>, run: &RunRecord, styles: &Styles, x: Scale, y: Scale) ->
         return Ok(());
     }
     for c in &run.compactions {
-        let next = run.requests.iter().find(|q| q.seq >= c.before_request && q.purpose == Purpose::Sample).or(run.requests.last());
+        let next = samples(run).find(|q| q.seq >= c.before_request).or_else(|| run.requests.iter().rfind(|q| q.agent.is_none()));
         let (px, py) = (x.at(next.map_or(0.0, |q| q.step as f64)), y.at(c.before_tokens as f64));
         s.polygon(&[(px - 5, py - 9), (px + 5, py - 9), (px, py - 1)], styles.of_run(run).color)?;
     }

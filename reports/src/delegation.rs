@@ -1,0 +1,179 @@
+//! What subagents cost, and what of their finds came back and was there when it was needed.
+
+use ctxbench_core::delegation::Delegation;
+use ctxbench_core::record::{Results, RunRecord, Status};
+
+use crate::sheet::Sheet;
+use crate::{csv, fmt, seeds, view};
+
+const COLUMNS: [&str; 23] = [
+    "agent",
+    "call",
+    "caller",
+    "request",
+    "waited",
+    "status",
+    "steps",
+    "requests",
+    "compactions",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "cost_usd",
+    "started_ms",
+    "duration_ms",
+    "blocked_ms",
+    "peak_context_tokens",
+    "result_tokens",
+    "delegated_facts",
+    "returned_facts",
+    "needed_outside",
+    "kept_outside",
+];
+
+/// `delegation.csv`: every subagent in order; tokens, USD, ms. One whose call was never made has `status` and figures `n/a`.
+pub fn delegation(results: &Results) -> String {
+    let several = seeds::several(results);
+    let rows = results.runs.iter().flat_map(|r| {
+        r.delegation.iter().map(move |d| {
+            let mut row = csv::key(r);
+            row.extend(cells(d));
+            row.extend(csv::writer(r, several));
+            row
+        })
+    });
+    csv::write(&csv::keyed(&COLUMNS, several), rows)
+}
+
+fn cells(d: &Delegation) -> Vec<String> {
+    let n = |x: u64| x.to_string();
+    let or = |x: Option<String>| x.unwrap_or_else(|| "n/a".into());
+    let ran = |x: String| if d.status == Status::NotApplicable { "n/a".to_string() } else { x };
+    vec![
+        d.agent.clone(),
+        or(d.call.clone()),
+        or(d.caller.clone()),
+        or(d.request.map(n)),
+        d.waited.to_string(),
+        d.status.word().to_string(),
+        ran(n(d.steps)),
+        ran(n(d.requests)),
+        ran(n(d.compactions)),
+        ran(n(d.input_tokens)),
+        ran(n(d.cache_read_tokens)),
+        ran(n(d.cache_write_tokens)),
+        ran(n(d.output_tokens)),
+        ran(fmt::exact(d.cost_usd)),
+        ran(n(d.started_ms)),
+        ran(n(d.duration_ms)),
+        ran(n(d.blocked_ms)),
+        ran(n(d.peak_context_tokens)),
+        or(d.result_tokens.map(n)),
+        n(d.delegated_facts),
+        n(d.returned_facts),
+        n(d.needed_outside),
+        n(d.kept_outside),
+    ]
+}
+
+/// One sheet, if any run has subagents.
+pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
+    let several_models = view::models(results).len() > 1;
+    let several_summarisers = view::summarisers(results).len() > 1;
+    let row = |r: &RunRecord| {
+        let mut name = view::name(&r.scenario.id, &r.strategy.label, &r.model, several_models);
+        name.extend(r.summariser.iter().filter(|_| several_summarisers).map(|s| format!(" [{s}]")));
+        let sum = |f: fn(&Delegation) -> u64| r.delegation.iter().map(f).sum::<u64>();
+        let cost: f64 = r.delegation.iter().map(|d| d.cost_usd).sum();
+        let share = |part: f64, whole: f64| if whole > 0.0 { fmt::pct(100.0 * part / whole) } else { "n/a".to_string() };
+        let (found, returned) = (sum(|d| d.delegated_facts), sum(|d| d.returned_facts));
+        let (needed, kept) = (sum(|d| d.needed_outside), sum(|d| d.kept_outside));
+        vec![
+            name,
+            r.delegation.len().to_string(),
+            fmt::usd(r.summary.cost_usd),
+            share(cost, r.summary.cost_usd),
+            sum(|d| d.compactions).to_string(),
+            fmt::tokens(r.delegation.iter().map(|d| d.peak_context_tokens).max().unwrap_or(0) as f64),
+            found.to_string(),
+            share(returned as f64, found as f64),
+            needed.to_string(),
+            share(kept as f64, needed as f64),
+        ]
+    };
+    let rows: Vec<Vec<String>> = results.runs.iter().filter(|r| !r.delegation.is_empty()).map(row).collect();
+    if rows.is_empty() {
+        return vec![];
+    }
+    let head = [
+        "scenario × strategy",
+        "agents",
+        "cost $",
+        "in agents %",
+        "compactions there",
+        "peak there",
+        "facts found",
+        "returned %",
+        "needed outside",
+        "kept %",
+    ];
+    vec![Sheet {
+        title: "Delegation: what subagents cost, and what of their finds is there when it is needed".into(),
+        note: "Cost: of all windows; in agents: the share paid in theirs. Facts found: those that first stand in a subagent's window; \
+               returned: those that its result carries. Needed outside: (fact, need) pairs of them whose need lies in another window; kept: \
+               in the context there at the need."
+            .into(),
+        head: head.map(str::to_string).to_vec(),
+        rows,
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn results() -> Results {
+        let mut run = sample::run("s", "codex", 1);
+        run.summary.cost_usd = 2.0;
+        let agent = |agent: &str, cost_usd: f64, found: u64, returned: u64| Delegation {
+            agent: agent.into(),
+            call: Some("c1".into()),
+            cost_usd,
+            compactions: 1,
+            peak_context_tokens: 1_000,
+            delegated_facts: found,
+            returned_facts: returned,
+            needed_outside: found,
+            kept_outside: 1,
+            ..Delegation::default()
+        };
+        run.delegation = vec![agent("x", 0.3, 3, 2), agent("y", 0.2, 1, 1)];
+        Results { runs: vec![run], ..Results::default() }
+    }
+
+    #[test]
+    fn shares_by_hand() {
+        let all = sheets(&results());
+        // 0.5 of 2 USD is a quarter; three of four facts came back; two of four pairs were kept.
+        assert_eq!(all[0].rows[0][1..5], ["2", &fmt::usd(2.0), &fmt::pct(25.0), "2"]);
+        assert_eq!(all[0].rows[0][6..], ["4", &fmt::pct(75.0), "4", &fmt::pct(50.0)]);
+        assert!(sheets(&Results { runs: vec![sample::run("s", "codex", 1)], ..Results::default() }).is_empty());
+    }
+
+    #[test]
+    fn one_that_never_began_has_no_figures() {
+        let mut r = results();
+        r.runs[0].delegation[1].status = Status::NotApplicable;
+        let text = delegation(&r);
+        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+        let head = reader.headers().unwrap().clone();
+        let rows: Vec<::csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        let column = |name: &str| head.iter().position(|h| h == name).unwrap();
+        assert_eq!((&rows[0][column("cost_usd")], &rows[0][column("status")]), ("0.3", "completed"));
+        assert_eq!((&rows[1][column("cost_usd")], &rows[1][column("status")]), ("n/a", "n/a"));
+        assert_eq!(&rows[1][column("delegated_facts")], "1", "what the session holds is known");
+        assert_eq!(&head[head.len() - 1], "summariser");
+    }
+}
