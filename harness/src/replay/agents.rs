@@ -7,7 +7,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ctxbench_core::session::{Entry, Session, SessionPart};
+use ctxbench_core::session::{AssistantEntry, Entry, Session, SessionPart};
+use ctxbench_core::tokens::o200k;
 use serde_json::Value;
 
 /// A subagent.
@@ -151,7 +152,20 @@ pub(super) fn own(session: &Session, id: &str) -> Session {
             out.entries.push(unmarked(e.clone()));
         }
     }
+    if let Some(n) = out.header.prefix_tokens.and_then(|_| prefix(&out.entries)) {
+        out.header.prefix_tokens = Some(n);
+    }
     out
+}
+
+/// What the recording lacks of a subagent's fixed part, tokens: the first request as the provider counted it, less the o200k count of
+/// the message that it holds.
+fn prefix(entries: &[Entry]) -> Option<u64> {
+    let first = entries.iter().position(|e| matches!(e, Entry::Assistant(_)))?;
+    let Entry::Assistant(AssistantEntry { usage: Some(usage), .. }) = &entries[first] else { return None };
+    let known: u64 = entries[..first].iter().map(|e| o200k(&prompt(e))).sum();
+    let counted = usage.input + usage.cache_read + usage.cache_write;
+    (counted > known).then(|| counted - known)
 }
 
 fn unmarked(mut e: Entry) -> Entry {
@@ -208,6 +222,19 @@ mod tests {
                 agent("w", None, false),
             ]
         );
+    }
+
+    #[test]
+    fn the_unrecorded_prefix_is_the_subagents_where_it_was_counted() {
+        let mut s = session(
+            r#"{"type":"user","id":"x1","text":"one two three","agent":"x"}
+{"type":"assistant","id":"x2","text":"ok","agent":"x","usage":{"input":3,"cache_read":90,"cache_write":10}}
+{"type":"user","id":"y1","text":"look","agent":"y"}"#,
+        );
+        assert_eq!(own(&s, "x").header.prefix_tokens, None, "the session lacks nothing");
+        s.header.prefix_tokens = Some(500);
+        assert_eq!(own(&s, "x").header.prefix_tokens, Some(100));
+        assert_eq!(own(&s, "y").header.prefix_tokens, Some(500));
     }
 
     #[test]

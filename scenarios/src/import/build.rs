@@ -17,7 +17,10 @@ pub(super) struct Builder {
     ids: HashSet<String>,
     /// New names of call ids that a recording uses twice.
     calls: HashMap<String, String>,
-    held: Vec<SessionPart>,
+    /// Context that waits for a message, by window.
+    held: HashMap<Option<String>, Vec<SessionPart>>,
+    /// Whose window the messages belong to that come now; `None` = the main conversation.
+    agent: Option<String>,
     start: Option<i64>,
 }
 
@@ -43,6 +46,20 @@ impl Builder {
         self.warnings.push(warning);
     }
 
+    /// Messages from now on are those of this subagent, or of the main conversation.
+    pub(super) fn enter(&mut self, agent: Option<&str>) {
+        self.agent = agent.map(str::to_string);
+    }
+
+    /// Whether the messages that come now are a subagent's.
+    pub(super) fn in_agent(&self) -> bool {
+        self.agent.is_some()
+    }
+
+    fn held(&mut self) -> Vec<SessionPart> {
+        self.held.remove(&self.agent).unwrap_or_default()
+    }
+
     /// Whether a user message or a reply was added.
     pub(super) fn begun(&self) -> bool {
         self.items.iter().any(|i| matches!(i.entry, Entry::User(_) | Entry::Assistant(_)))
@@ -56,24 +73,25 @@ impl Builder {
     /// Text that the program put into the context by itself. It joins the next user message; where a reply comes first, the
     /// tool result before it; where there is none, it becomes a user message.
     pub(super) fn hold(&mut self, part: SessionPart) {
-        self.held.push(part);
+        self.held.entry(self.agent.clone()).or_default().push(part);
     }
 
     pub(super) fn user(&mut self, line: usize, id: Option<&str>, parts: Vec<SessionPart>, stamp: Option<&str>) {
-        let mut all = std::mem::take(&mut self.held);
+        let mut all = self.held();
         all.extend(parts);
         let (text, parts) = single_text(all);
-        let entry = UserEntry { id: self.unique(id), text, parts, at: self.at(stamp), ..UserEntry::default() };
+        let entry = UserEntry { id: self.unique(id), text, parts, at: self.at(stamp), agent: self.agent.clone(), ..UserEntry::default() };
         self.entry(line, Entry::User(entry));
     }
 
     pub(super) fn reply(&mut self, reply: Reply) {
         let Reply { line, id, mut parts, mut usage, estimate_output, model, stamp } = reply;
-        if !self.held.is_empty() {
-            match self.items.last_mut().map(|i| &mut i.entry) {
+        if self.held.contains_key(&self.agent) {
+            let agent = &self.agent;
+            match self.items.iter_mut().rev().map(|i| &mut i.entry).find(|e| window(e) == agent.as_deref()) {
                 Some(Entry::Tool(t)) => {
                     let mut all = t.content();
-                    all.append(&mut self.held);
+                    all.append(&mut self.held.remove(agent).unwrap_or_default());
                     (t.output, t.parts) = (None, Some(all));
                 }
                 _ => self.user(line, None, Vec::new(), stamp.as_deref()),
@@ -94,7 +112,20 @@ impl Builder {
         let (text, parts) = single_text(parts);
         let at = self.at(stamp.as_deref());
         let id = self.unique(id.as_deref());
-        self.entry(line, Entry::Assistant(AssistantEntry { id, text, parts, usage, model, at, extra, ..AssistantEntry::default() }));
+        self.entry(
+            line,
+            Entry::Assistant(AssistantEntry {
+                id,
+                text,
+                parts,
+                usage,
+                model,
+                at,
+                agent: self.agent.clone(),
+                extra,
+                ..AssistantEntry::default()
+            }),
+        );
     }
 
     pub(super) fn result(&mut self, line: usize, call_id: &str, parts: Vec<SessionPart>, is_error: Option<bool>, stamp: Option<&str>) {
@@ -102,7 +133,10 @@ impl Builder {
         let (output, parts) = single_text(parts);
         let output = if parts.is_none() { Some(output.unwrap_or_default()) } else { output };
         let at = self.at(stamp);
-        self.entry(line, Entry::Tool(ToolEntry { call_id, output, parts, is_error, at, ..ToolEntry::default() }));
+        self.entry(
+            line,
+            Entry::Tool(ToolEntry { call_id, output, parts, is_error, at, agent: self.agent.clone(), ..ToolEntry::default() }),
+        );
     }
 
     /// Takes back everything from the `turns`-th last user message on.
@@ -133,7 +167,7 @@ impl Builder {
         header.title = self.items.iter().find_map(title).unwrap_or_default();
         if header.model.is_none() {
             header.model = self.items.iter().find_map(|i| match &i.entry {
-                Entry::Assistant(a) => a.model.clone(),
+                Entry::Assistant(a) if a.agent.is_none() => a.model.clone(),
                 _ => None,
             });
         }
@@ -158,10 +192,20 @@ impl Builder {
 /// Tokens of the request of the first reply that carries counters, less the o200k count of what stands in the session before
 /// that reply: system prompt and tools, as far as the recording lacks their text.
 fn prefix_tokens(session: &Session) -> Option<u64> {
-    let first = session.entries.iter().position(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some()))?;
+    let first = session.entries.iter().position(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some() && a.agent.is_none()))?;
     let Entry::Assistant(AssistantEntry { usage: Some(usage), .. }) = &session.entries[first] else { return None };
-    let known: u64 = session.entries[..first].iter().map(entry_tokens).sum();
+    let known: u64 = session.entries[..first].iter().filter(|e| window(e).is_none()).map(entry_tokens).sum();
     Some((usage.input + usage.cache_read + usage.cache_write).saturating_sub(known))
+}
+
+/// The subagent whose window an entry belongs to.
+fn window(entry: &Entry) -> Option<&str> {
+    match entry {
+        Entry::User(u) => u.agent.as_deref(),
+        Entry::Assistant(a) => a.agent.as_deref(),
+        Entry::Tool(t) => t.agent.as_deref(),
+        _ => None,
+    }
 }
 
 fn entry_tokens(entry: &Entry) -> u64 {
@@ -197,6 +241,9 @@ fn single_text(mut parts: Vec<SessionPart>) -> (Option<String>, Option<Vec<Sessi
 /// The first line of what the user asked last in the message, cut after 80 characters.
 fn title(item: &Located) -> Option<String> {
     let Entry::User(user) = &item.entry else { return None };
+    if user.agent.is_some() {
+        return None;
+    }
     let text = user.content().into_iter().rev().find_map(|p| match p {
         SessionPart::Text { text } if !text.trim().is_empty() => Some(text),
         _ => None,

@@ -6,7 +6,8 @@
 //!   in line order; results that were written between them follow it.
 //! - `usage` counts once per response. `output_tokens` of a line without `stop_reason` is a stub from the start of the stream:
 //!   the o200k count of the reply's parts stands instead, marked `output_estimated`.
-//! - Lines with `isSidechain` belong to a subagent: left out of a main session, imported where the whole file is one.
+//! - Lines with `isSidechain` belong to a subagent, and so do messages that progress lines repeat: they become messages of that
+//!   `agent`, or the session where the whole file is one. Subagents in files of their own are sessions of their own.
 //! - `isMeta` lines and the traces of local commands were sent to the model, though the user did not write them as a turn.
 //!   They join the next user message, or the tool result before a reply. Those at the end of the file, which no request
 //!   carried, are left out. Lines that are `isVisibleInTranscriptOnly` were not sent.
@@ -21,7 +22,7 @@ use serde_json::{Map, Value};
 
 use super::build::{Builder, Reply};
 use super::claude_content::{blocks, is_command_trace, plain};
-use super::{Importer, Line, chain, first_objects, flag, objects, str_of};
+use super::{Importer, Line, chain, first_objects, flag, objects, sidechains, str_of};
 use crate::error::{ImportError, Loaded};
 
 /// The importer of Claude Code transcripts.
@@ -44,23 +45,40 @@ impl Importer for ClaudeCode {
     fn import(&self, text: &str, file: &str) -> Result<Loaded, ImportError> {
         let mut warnings = Vec::new();
         let mut lines = objects(text, file, &mut warnings);
-        let main = |l: &Line| matches!(str_of(&l.object, "type"), Some("user" | "assistant")) && !flag(&l.object, "isSidechain");
-        if lines.iter().any(main) {
-            lines.retain(|l| !flag(&l.object, "isSidechain"));
+        let mut windows: Vec<(Option<String>, Vec<Line>)> = Vec::new();
+        let agents = sidechains::split(&mut lines);
+        windows.push((None, lines));
+        windows.extend(agents.into_iter().map(|(id, lines)| (Some(id), lines)));
+        let mut left = 0;
+        let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
+        let mut items: Vec<(usize, Option<String>, Item)> = Vec::new();
+        for (agent, mut lines) in windows {
+            left += chain::follow(&mut lines);
+            let mut reader = Reader { items: Vec::new(), replies: HashMap::new(), unknown: std::mem::take(&mut unknown) };
+            for line in &lines {
+                reader.line(line);
+            }
+            unknown = reader.unknown;
+            // What was held back stands where the item before it does.
+            let mut at = 0;
+            items.extend(reader.items.into_iter().map(|item| {
+                at = item.line().unwrap_or(at);
+                (at, agent.clone(), item)
+            }));
         }
-        let left = chain::follow(&mut lines);
         if left > 0 {
             warnings.push(format!("{file}: {left} lines belong to branches that the session did not end with; left out"));
         }
-        let mut reader = Reader { items: Vec::new(), replies: HashMap::new(), unknown: BTreeMap::new() };
-        for line in &lines {
-            reader.line(line);
-        }
         let mut builder = Builder::new(warnings);
-        for (kind, n) in &reader.unknown {
+        for (kind, n) in &unknown {
             builder.warn(format!("{file}: {n} × {kind}, which this importer does not know; left out"));
         }
-        for item in reader.items {
+        let several = items.iter().any(|(_, agent, _)| agent.is_some());
+        if several {
+            items.sort_by_key(|(line, _, _)| *line);
+        }
+        for (_, agent, item) in items {
+            builder.enter(agent.as_deref());
             item.add(&mut builder);
         }
         builder.finish(self.name(), file, Header::default())
@@ -76,6 +94,15 @@ enum Item {
 }
 
 impl Item {
+    /// The line that it begins on; `None` = it joins another.
+    fn line(&self) -> Option<usize> {
+        match self {
+            Item::Reply(reply) => Some(reply.line),
+            Item::User { line, .. } | Item::Result { line, .. } | Item::Compaction { line, .. } => Some(*line),
+            Item::Context(_) => None,
+        }
+    }
+
     fn add(self, builder: &mut Builder) {
         match self {
             Item::Reply(reply) => builder.reply(*reply),
@@ -84,6 +111,8 @@ impl Item {
             Item::Result { line, call_id, parts, is_error, stamp } => {
                 builder.result(line, &call_id, parts, is_error, stamp.as_deref());
             }
+            // What a subagent's window did is not what the session did.
+            Item::Compaction { .. } if builder.in_agent() => {}
             Item::Compaction { line, pre, post, summary, stamp } => {
                 let at = builder.at(stamp.as_deref());
                 builder

@@ -53,6 +53,12 @@ fn a_transcript_becomes_a_session() {
         Entry::User(UserEntry { id: "u1".into(), parts: Some(vec![text("caveat"), text("find it")]), at: Some(0), ..UserEntry::default() }),
         Entry::Assistant(first),
         Entry::Tool(ToolEntry { call_id: "t1".into(), parts: Some(vec![text("one"), image]), at: Some(3000), ..ToolEntry::default() }),
+        Entry::User(UserEntry {
+            id: "side".into(),
+            text: Some("for the subagent".into()),
+            agent: Some("side-side".into()),
+            ..UserEntry::default()
+        }),
         Entry::Tool(ToolEntry {
             call_id: "t2".into(),
             parts: Some(vec![text("bad"), text("reminder")]),
@@ -88,6 +94,33 @@ fn s_output(s: &Session) -> u64 {
     let output = a.usage.unwrap().output;
     assert!(output > 1, "the stub stands there");
     output
+}
+
+#[test]
+fn messages_that_progress_lines_repeat_are_the_subagents() {
+    let text = r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","message":{"content":"go"}}
+{"type":"assistant","uuid":"2","parentUuid":"1","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"Task","input":{"prompt":"look"}}]}}
+{"type":"progress","uuid":"p1","parentUuid":"2","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p1","timestamp":"2026-01-01T00:00:02.000Z","message":{"content":[{"type":"text","text":"look"}]}}}}
+{"type":"progress","uuid":"p2","parentUuid":"p1","data":{"type":"agent_progress","agentId":"x","message":{"type":"assistant","uuid":"p2","message":{"id":"n","usage":{"input_tokens":9},"content":[{"type":"tool_use","id":"r","name":"Read","input":{}}]}}}}
+{"type":"progress","uuid":"p3","parentUuid":"p2","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p3","message":{"content":[{"type":"tool_result","tool_use_id":"r","content":"found"}]}}}}
+{"type":"user","uuid":"3","parentUuid":"p3","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"report"}]}}
+{"type":"assistant","uuid":"4","parentUuid":"3","message":{"id":"o","content":[{"type":"text","text":"done"}]}}"#;
+    let (s, warnings) = import(text);
+    assert_eq!(warnings, Vec::<String>::new());
+    let windows: Vec<(&str, Option<&str>)> = s
+        .entries
+        .iter()
+        .map(|e| match e {
+            Entry::User(u) => (u.id.as_str(), u.agent.as_deref()),
+            Entry::Assistant(a) => (a.id.as_str(), a.agent.as_deref()),
+            Entry::Tool(t) => (t.call_id.as_str(), t.agent.as_deref()),
+            _ => panic!("nothing else is in the file"),
+        })
+        .collect();
+    let x = Some("x");
+    assert_eq!(windows, [("1", None), ("m", None), ("p1", x), ("n", x), ("r", x), ("t", None), ("o", None)]);
+    assert_eq!(s.header.title, "go");
+    assert_eq!(s.header.prefix_tokens, None, "the counters are the subagent's");
 }
 
 #[test]

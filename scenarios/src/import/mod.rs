@@ -7,6 +7,7 @@ mod claude_content;
 pub mod codex;
 mod codex_content;
 pub mod pi;
+mod sidechains;
 mod time;
 
 use ctxbench_core::nearest;
