@@ -80,7 +80,7 @@ fn fact(id: String, token: String, arises: String, need: String) -> Fact {
 /// A session of `turns` turns, each a question, a call with its result, and an answer. Another seed gives other texts.
 /// A fixed number of facts arises in the first turn and is needed in the last, whatever the length.
 pub fn session(turns: usize, seed: u64) -> Scenario {
-    let mut entries = vec![Entry::System { text: Material::Prose.text(4_000, seed ^ 1 << 42), extra: Default::default() }];
+    let mut entries = vec![Entry::System { text: Material::Prose.text(4_000, seed ^ 1 << 42), agent: None, extra: Default::default() }];
     for n in 0..turns {
         let mut t = turn(n, seed);
         if n == 0 {

@@ -125,6 +125,9 @@ pub enum Entry {
     System {
         /// Its text.
         text: String,
+        /// Which subagent's window; absent = the main conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         /// Fields this build does not know.
         #[serde(flatten)]
         extra: Map<String, Value>,
@@ -133,6 +136,9 @@ pub enum Entry {
     Tools {
         /// JSON objects with `name`, `description`, `input_schema`.
         definitions: Vec<Value>,
+        /// Which subagent's window; absent = the main conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         /// Fields this build does not know.
         #[serde(flatten)]
         extra: Map<String, Value>,

@@ -86,8 +86,8 @@ fn unknown() -> impl Strategy<Value = Map<String, Value>> {
 fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
     let at = proptest::option::of(any::<u32>().prop_map(u64::from));
     prop_oneof![
-        (word(), unknown()).prop_map(|(text, extra)| vec![Entry::System { text, extra }]),
-        unknown().prop_map(|extra| vec![Entry::Tools { definitions: vec![serde_json::json!({ "name": "run" })], extra }]),
+        (word(), unknown()).prop_map(|(text, extra)| vec![Entry::System { text, agent: None, extra }]),
+        unknown().prop_map(|extra| vec![Entry::Tools { definitions: vec![serde_json::json!({ "name": "run" })], agent: None, extra }]),
         (word(), word(), unknown()).prop_map(|(path, text, extra)| {
             let (map, memory) = (Entry::RepoMap { text: text.clone(), extra: extra.clone() }, (path.clone(), text.clone(), extra.clone()));
             vec![

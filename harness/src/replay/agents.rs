@@ -34,7 +34,7 @@ pub(super) fn window(e: &Entry) -> Option<&str> {
         Entry::User(u) => u.agent.as_deref(),
         Entry::Assistant(a) => a.agent.as_deref(),
         Entry::Tool(t) => t.agent.as_deref(),
-        Entry::System { extra, .. } | Entry::Tools { extra, .. } => extra.get("agent").and_then(Value::as_str),
+        Entry::System { agent, .. } | Entry::Tools { agent, .. } => agent.as_deref(),
         _ => None,
     }
 }
@@ -173,9 +173,7 @@ fn unmarked(mut e: Entry) -> Entry {
         Entry::User(u) => u.agent = None,
         Entry::Assistant(a) => a.agent = None,
         Entry::Tool(t) => t.agent = None,
-        Entry::System { extra, .. } | Entry::Tools { extra, .. } => {
-            extra.remove("agent");
-        }
+        Entry::System { agent, .. } | Entry::Tools { agent, .. } => *agent = None,
         _ => {}
     }
     e

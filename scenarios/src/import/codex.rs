@@ -110,7 +110,7 @@ impl Reader {
         let base = payload.get("base_instructions");
         if let Some(text) = base.and_then(|b| b.as_str().or_else(|| b.get("text")?.as_str())) {
             self.system = true;
-            self.builder.entry(line, Entry::System { text: text.to_string(), extra: Default::default() });
+            self.builder.entry(line, Entry::System { text: text.to_string(), agent: None, extra: Default::default() });
         }
     }
 
@@ -189,7 +189,7 @@ impl Reader {
             }
             "system" if !self.builder.begun() => {
                 for text in parts.into_iter().filter_map(into_text) {
-                    self.builder.entry(line, Entry::System { text, extra: Default::default() });
+                    self.builder.entry(line, Entry::System { text, agent: None, extra: Default::default() });
                 }
             }
             role => {

@@ -235,7 +235,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn fixed(&mut self) {
         let extra = Default::default;
-        self.entries.push(Entry::System { text: Words(Alphabet::Prose, 60, 1).text(), extra: extra() });
+        self.entries.push(Entry::System { text: Words(Alphabet::Prose, 60, 1).text(), agent: None, extra: extra() });
         if self.plan.memory {
             let rule = format!("---\npaths: src/**\n---\n{}", Words(Alphabet::Prose, 10, 5).text());
             let long: String = (0..240).map(|i| format!("- note {i}\n")).collect();
@@ -251,7 +251,7 @@ impl Builder<'_> {
             self.entries.push(Entry::File { path: "src/lib.rs".into(), text, mode: FileMode::Editable, extra: extra() });
         }
         let tool = serde_json::json!({"name": "read_file", "description": "reads", "input_schema": {"type": "object"}});
-        self.entries.push(Entry::Tools { definitions: vec![tool], extra: extra() });
+        self.entries.push(Entry::Tools { definitions: vec![tool], agent: None, extra: extra() });
     }
 
     fn fact(&mut self, arises: &str) -> String {
