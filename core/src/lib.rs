@@ -21,6 +21,7 @@ pub mod history;
 pub mod ledger;
 pub mod matcher;
 pub mod memory;
+pub mod monitor;
 pub mod nearest;
 pub mod provider;
 pub mod race;

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
 use ctxbench_core::compaction::{PruneRule, clear_outputs};
 use ctxbench_core::descriptor::Build;
 use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::monitor::{Reminders, Teller};
 use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason};
 use ctxbench_core::settings::scale_tokens;
@@ -77,9 +78,8 @@ pub(crate) fn build(b: &Build<'_>) -> Box<dyn Strategy> {
             session_wishes: text("session_wishes"),
             prefix: text("summary_prefix"),
             placeholder: text("placeholder"),
-            budget: text("budget"),
-            usage: text("usage"),
         },
+        reminders: Reminders { budget: text("budget"), usage: text("usage") },
         pinned: PromptChunks::default(),
         job: None,
         undo: Vec::new(),
@@ -101,10 +101,6 @@ pub(crate) struct Words {
     pub(crate) session_wishes: Arc<str>,
     pub(crate) prefix: Arc<str>,
     pub(crate) placeholder: Arc<str>,
-    /// The whole budget, said once.
-    pub(crate) budget: Arc<str>,
-    /// What is left, said after tool calls.
-    pub(crate) usage: Arc<str>,
 }
 
 /// The view before a compaction, for going back.
@@ -130,6 +126,7 @@ pub(crate) struct OpenOxide {
     memory_lines: usize,
     pub(crate) scale: f64,
     pub(crate) words: Words,
+    reminders: Reminders,
     /// Map, memory and files as shown.
     pinned: PromptChunks,
     /// The summary being written beside the conversation.
@@ -162,7 +159,7 @@ impl OpenOxide {
 
     /// Whether the model is told its budget here: only where its provider does not (seeds/003, Context Awareness Support).
     fn tells(&self, s: &Engine) -> bool {
-        self.awareness && !s.model.capabilities.awareness
+        self.awareness && Teller::of(&s.model) == Teller::Agent
     }
 
     /// What finished turns may take: what the parts served before them leave, up to their cap (seeds/003, allocation step 6).
@@ -264,8 +261,7 @@ impl Strategy for OpenOxide {
             *b = memory_index(b, self.memory_lines);
         }
         if self.tells(s) {
-            let text = self.words.budget.replace("{window}", &s.model.window.to_string());
-            fixed.push(Draft::synthetic(BlockKind::Context, Role::System, text).build(MessageId(u32::MAX), vec![]));
+            fixed.push(self.reminders.opening(s.model.window));
         }
         let system: u64 = fixed.iter().filter(|b| is_system(b)).map(|b| b.tokens()).sum();
         self.budget.system_prompt_reserve = system + f.tools.as_ref().map_or(0, |t| t.tokens);
@@ -316,12 +312,9 @@ impl Strategy for OpenOxide {
             r.server_edits.extend(can.context_editing.then(|| self.clear.clone()));
             r.server_edits.extend(can.server_compaction.then(|| self.compact.clone()));
         }
-        if self.tells(s) && r.blocks.last().is_some_and(|b| b.kind == BlockKind::Output) {
-            let window = s.model.window;
-            let used = estimate(&r.blocks).min(window);
-            let text = self.words.usage.replace("{used}", &used.to_string());
-            let text = text.replace("{window}", &window.to_string()).replace("{left}", &(window - used).to_string());
-            r.blocks.push(Draft::synthetic(BlockKind::Reminder, Role::System, text).build(MessageId(u32::MAX), vec![]));
+        if self.tells(s) {
+            let used = estimate(&r.blocks);
+            self.reminders.tell(&mut r, used, s.model.window);
         }
         r
     }

@@ -41,7 +41,7 @@ impl BudgetSnapshot {
     }
 
     /// The state of a window after a reply.
-    fn of(window: u64, last_call: Option<Usage>) -> Self {
+    pub(crate) fn of(window: u64, last_call: Option<Usage>) -> Self {
         let used = last_call.map_or(0, |u| u.prompt());
         let percentage = if window == 0 { 0.0 } else { 100.0 * used as f64 / window as f64 };
         BudgetSnapshot { window, used, remaining: window.saturating_sub(used), percentage, last_call, ..Self::default() }
