@@ -13,3 +13,4 @@ pub mod steering;
 pub mod summarise;
 pub mod validate;
 pub mod verify;
+pub mod watch;

@@ -167,7 +167,7 @@ fn not_run(scenario: &Scenario, spec: &Spec, model: &Model, status: Status, erro
         error: Some(error),
         ..Default::default()
     };
-    Replayed { record, trace: vec![], loadings: vec![] }
+    Replayed { record, trace: vec![], loadings: vec![], seen: Default::default() }
 }
 
 /// The results of finished pairs, savings filled in.

@@ -16,6 +16,8 @@ use crate::session::Millis;
 pub enum Source {
     /// The agent's own work.
     Main,
+    /// That of a subagent.
+    Subagent,
     /// Summaries, and keeping the cache warm.
     Auxiliary,
 }
@@ -25,6 +27,7 @@ impl Source {
     pub fn word(self) -> &'static str {
         match self {
             Source::Main => "main",
+            Source::Subagent => "subagent",
             Source::Auxiliary => "auxiliary",
         }
     }
@@ -64,23 +67,29 @@ struct Pending {
     edit: Edit,
 }
 
+/// What is known of one conversation: the main one, or that of a subagent.
+#[derive(Default)]
+struct Conversation {
+    last_call: Option<Usage>,
+    /// Edits that were asked for and whose results no request has shown yet.
+    pending: Vec<Pending>,
+    /// End of the last reply that asked for tools, ms: what follows is their time.
+    tools_since: Option<Millis>,
+}
+
 /// Tokens, dollars, lines and time of one session.
 pub struct SessionMeter {
     window: u64,
     ledger: Ledger,
     calls: Vec<CallSample>,
-    last_call: Option<Usage>,
-    last_prompt_over_200k: bool,
+    main: Conversation,
+    agents: BTreeMap<String, Conversation>,
     changed: Change,
     edits: BTreeMap<EditCount, u64>,
     commits: u64,
     pull_requests: u64,
-    /// Edits that were asked for and whose results no request has shown yet.
-    pending: Vec<Pending>,
     /// Files whose whole content is known, because it was written here.
     files: HashMap<String, String>,
-    /// End of the last reply that asked for tools, ms: what follows is their time.
-    tools_since: Option<Millis>,
     api_ms: Millis,
     active_ms: Millis,
     end_ms: Millis,
@@ -96,69 +105,99 @@ impl SessionMeter {
             window,
             ledger: Ledger::default(),
             calls: Vec::new(),
-            last_call: None,
-            last_prompt_over_200k: false,
+            main: Conversation::default(),
+            agents: BTreeMap::new(),
             changed: Change::default(),
             edits: BTreeMap::new(),
             commits: 0,
             pull_requests: 0,
-            pending: Vec::new(),
             files: HashMap::new(),
-            tools_since: None,
             api_ms: 0,
             active_ms: 0,
             end_ms: 0,
         }
     }
 
-    /// A request was answered `took` ms after it was sent at `at` (ms since the start of the session). Returns the budget after it;
-    /// `None` when it was refused, because then nothing was billed.
+    /// A request of the main conversation was answered `took` ms after it was sent at `at` (ms since the start of the session). Returns
+    /// the budget after it; `None` when it was refused, because then nothing was billed.
     pub fn observe(&mut self, request: &Request, result: &Result<Reply, ModelError>, at: Millis, took: Millis) -> Option<BudgetSnapshot> {
+        self.observe_of(None, request, result, at, took)
+    }
+
+    /// The same for a request of a subagent, by its name: what it pays and changes counts, but it fills a window of its own, and its time
+    /// is that of the tool call which waits for it.
+    pub fn observe_of(
+        &mut self,
+        agent: Option<&str>,
+        request: &Request,
+        result: &Result<Reply, ModelError>,
+        at: Millis,
+        took: Millis,
+    ) -> Option<BudgetSnapshot> {
         let sample = request.purpose == Purpose::Sample;
         if sample {
-            self.settle(request);
-            self.active_ms += self.tools_since.take().map_or(0, |since| at.saturating_sub(since));
+            self.settle(agent, request);
+            let since = self.of(agent).tools_since.take();
+            if agent.is_none() {
+                self.active_ms += took + since.map_or(0, |since| at.saturating_sub(since));
+            }
         }
         self.end_ms = self.end_ms.max(at.saturating_add(took));
-        self.active_ms += if sample { took } else { 0 };
         let reply = result.as_ref().ok()?;
         self.api_ms += took;
         self.ledger.add(request, reply);
         let cost_usd = provider::find(&request.model).map_or(0.0, |m| provider::cost_of_reply(m, reply).total());
-        let source = if sample { Source::Main } else { Source::Auxiliary };
+        let source = match (sample, agent) {
+            (false, _) => Source::Auxiliary,
+            (true, None) => Source::Main,
+            (true, Some(_)) => Source::Subagent,
+        };
         self.calls.push(CallSample { model: request.model.clone(), source, at_ms: at, took_ms: took, usage: reply.billed, cost_usd });
         if sample {
-            self.last_call = Some(reply.usage);
-            self.last_prompt_over_200k = reply.usage.prompt() > LARGE_PROMPT;
-            self.take_calls(reply);
-            self.tools_since = reply.has_calls().then_some(at.saturating_add(took));
+            let pending = self.calls_of(reply);
+            let conversation = self.of(agent);
+            conversation.last_call = Some(reply.usage);
+            conversation.tools_since = reply.has_calls().then_some(at.saturating_add(took));
+            conversation.pending = pending;
         }
         Some(self.snapshot())
     }
 
+    fn of(&mut self, agent: Option<&str>) -> &mut Conversation {
+        match agent {
+            None => &mut self.main,
+            Some(name) => self.agents.entry(name.to_string()).or_default(),
+        }
+    }
+
     /// Edits whose results nobody will see any more count as done.
     pub fn close(&mut self) {
-        for p in std::mem::take(&mut self.pending) {
+        let all = std::iter::once(&mut self.main).chain(self.agents.values_mut());
+        let left: Vec<Pending> = all.flat_map(|c| std::mem::take(&mut c.pending)).collect();
+        for p in left {
             self.apply(p, true);
         }
     }
 
-    fn take_calls(&mut self, reply: &Reply) {
+    /// The edits that a reply asks for. Of its shell commands, commits and pull requests are counted.
+    fn calls_of(&mut self, reply: &Reply) -> Vec<Pending> {
+        let mut pending = Vec::new();
         for part in &reply.parts {
             let ReplyPart::Call { id, name, arguments } = part else { continue };
             if let Some(edit) = edit_of(name, arguments) {
-                self.pending.push(Pending { id: id.clone(), tool: name.to_string(), edit });
+                pending.push(Pending { id: id.clone(), tool: name.to_string(), edit });
             } else {
                 // Shell commands: counted as asked for, since an exit code is not part of every product's results.
                 self.commits += u64::from(arguments.contains("git commit"));
                 self.pull_requests += u64::from(arguments.contains("gh pr create"));
             }
         }
+        pending
     }
 
     /// Counts what the calls of the reply before did, except those whose results say that they failed.
-    fn settle(&mut self, request: &Request) {
-        for p in std::mem::take(&mut self.pending) {
+    fn settle(&mut self, agent: Option<&str>, request: &Request) {
+        for p in std::mem::take(&mut self.of(agent).pending) {
             let result = request.blocks.iter().rev().find(|b| b.kind == BlockKind::Output && b.call_id() == Some(&*p.id));
             let done = !result.is_some_and(|b| b.is_error);
             self.apply(p, done);
@@ -203,7 +242,7 @@ impl SessionMeter {
             duration_ms: self.end_ms,
             total_input: input,
             total_output: output,
-            ..BudgetSnapshot::of(self.window, self.last_call)
+            ..BudgetSnapshot::of(self.window, self.main.last_call)
         }
     }
 
@@ -254,7 +293,7 @@ impl SessionMeter {
 
     /// The prompt of the last reply was larger than 200,000 tokens, whatever the window.
     pub fn exceeds_200k(&self) -> bool {
-        self.last_prompt_over_200k
+        self.main.last_call.is_some_and(|u| u.prompt() > LARGE_PROMPT)
     }
 }
 
@@ -341,6 +380,23 @@ pub(super) mod tests {
         assert_eq!(failed, [1]);
         // 1 s, 5 s of tools, 1 s.
         assert_eq!(m.active_ms(), 7_000);
+    }
+
+    #[test]
+    fn a_subagent_pays_and_edits_but_fills_its_own_window() {
+        let mut m = SessionMeter::new(200_000);
+        let edit = |id: &str| vec![call(id, "edit_file", &serde_json::json!({"path": "a.rs", "old": "x", "new": "y"}).to_string())];
+        let usage = |input| Usage { input, ..Usage::default() };
+        m.observe(&request(vec![]), &reply(usage(50_000), edit("1")), 0, 1_000);
+        m.observe_of(Some("a"), &request(vec![]), &reply(usage(150_000), edit("2")), 1_000, 2_000);
+        let last = m.observe_of(Some("a"), &request(vec![result("2", true)]), &reply(usage(10_000), vec![]), 4_000, 2_000).unwrap();
+        assert_eq!((last.used, last.total_input), (50_000, 210_000));
+        assert_eq!(m.changed(), Change::default(), "that of the subagent failed, that of the caller is still running");
+        m.observe(&request(vec![result("1", false)]), &reply(usage(1), vec![]), 7_000, 1_000);
+        assert_eq!(m.changed(), Change { added: 1, removed: 1 });
+        // The caller waited from 1 s to 7 s; what was asked of models in that time is not counted twice.
+        assert_eq!((m.active_ms(), m.api_ms()), (8_000, 6_000));
+        assert_eq!(m.calls().iter().map(|c| c.source.word()).collect::<Vec<_>>(), ["main", "subagent", "subagent", "main"]);
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod explain;
 mod gate;
 mod import;
 mod list;
+#[cfg(feature = "otel")]
+mod otel;
 mod report;
 mod run;
 mod serve;

@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use ctxbench_core::monitor::SpendLimit;
 use ctxbench_core::provider::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::record::RunRecord;
 use ctxbench_core::session::Entry;
@@ -13,6 +14,7 @@ use ctxbench_harness::replay::{Loading, Options};
 use ctxbench_harness::run::{Finished, Plan, results};
 use ctxbench_harness::summarise::Summariser;
 use ctxbench_harness::verify::verify;
+use ctxbench_harness::watch::{Team, Watch, team_section};
 use ctxbench_reports as reports;
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
@@ -60,6 +62,22 @@ pub(crate) struct Args {
     /// Write one JSON line per request to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write the JSON that a status line reads to this file, one line per reply
+    #[arg(long, value_name = "FILE")]
+    status: Option<PathBuf>,
+    /// Stop a run before a request that would go over so many USD: 2.50 (per session), 20/day, 400/month (repeat)
+    #[arg(long, value_name = "USD[/PERIOD]")]
+    spend_limit: Vec<SpendLimit>,
+    /// Show what a team of N users, each with one of the sessions, needs of a shared limit of tokens per minute
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    team: Option<u64>,
+    /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team of that size)
+    #[arg(long, value_name = "M", value_parser = tokens, requires = "team")]
+    tpm: Option<u64>,
+    /// Export metrics to OpenTelemetry every 60 s and at the end: otlp, otlp=URL, prometheus=FILE, console (repeat)
+    #[cfg(feature = "otel")]
+    #[arg(long, value_name = "SINK")]
+    otel: Vec<ctxbench_harness::watch::otel::Sink>,
     /// Folder for result files
     #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
@@ -89,7 +107,8 @@ enum Door {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let plan = plan(&args)?;
     reports::check_out(&args.out)?;
-    let mut trace = args.trace.as_deref().map(Trace::create).transpose()?;
+    let mut trace = args.trace.as_deref().map(|p| Lines::create("trace", p)).transpose()?;
+    let mut status = args.status.as_deref().map(|p| Lines::create("status", p)).transpose()?;
     for s in &plan.scenarios {
         for w in s.warnings.iter().chain(&remarks(s)) {
             eprintln!("note: {}: {w}", s.id);
@@ -99,7 +118,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let pairs_dir = reports::progress_dir(&args.out);
     let bar = progress(plan.pairs(), args.json);
     let trouble = std::sync::Mutex::new(None);
+    #[cfg(feature = "otel")]
+    let export = super::otel::Export::new(&args.otel);
     let done = |f: &Finished| {
+        #[cfg(feature = "otel")]
+        export.add(f);
         if let (Err(e), Ok(mut t)) = (reports::write_pair(&pairs_dir, &f.replayed.record), trouble.lock()) {
             *t = Some(e);
         }
@@ -115,22 +138,37 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         return Err(e).context("storing a finished pair");
     }
     if let Some(trace) = &mut trace {
-        trace.write(&finished)?;
+        trace.write(finished.iter().flat_map(|f| &f.replayed.trace))?;
     }
+    if let Some(status) = &mut status {
+        status.write(finished.iter().flat_map(|f| &f.replayed.seen.status))?;
+    }
+    #[cfg(feature = "otel")]
+    let exported = export.finish();
     let timings = timings(&finished, begin.elapsed());
     let records = finished.into_iter().map(|f| f.replayed.record).collect();
     let all = results(&plan, records);
     reports::write_results(&args.out, &all, &super::list::matrix())?;
     std::fs::write(args.out.join("timings.json"), timings)
         .with_context(|| format!("writing {}", args.out.join("timings.json").display()))?;
+    let team = args.team.map(|users| team_section(&all.runs, Team { users, tpm: args.tpm }));
+    if let Some(text) = &team {
+        let path = args.out.join("team.md");
+        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    }
     reports::discard_pairs(&pairs_dir)?;
     if args.json {
         super::print(&reports::results_text(&all)?);
     } else {
         let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         super::print(&reports::table(&all, reports::TableOptions { color, width: width() }));
+        if let Some(text) = &team {
+            super::print(&format!("\n{text}"));
+        }
         eprintln!("files in {}/ (index.html to look at)", args.out.display());
     }
+    #[cfg(feature = "otel")]
+    exported?;
     if args.verify {
         // Expected answers are those of the default summariser; beside it, others are not held to them.
         let default = Summariser::default();
@@ -232,6 +270,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             trace: args.trace.is_some(),
             window: args.window,
             summary_model,
+            watch: watched(args).then(|| Watch { status: args.status.is_some(), spend: args.spend_limit.clone() }),
         },
         summarisers,
         seeds: args.seeds,
@@ -247,6 +286,15 @@ fn first_seed(args: &Args) -> anyhow::Result<u64> {
         Some(_) => Ok(first),
         None => bail!("--seed {first} leaves no room for {} seeds; name a smaller one", args.seeds),
     }
+}
+
+/// Whether anything asks for a meter.
+fn watched(args: &Args) -> bool {
+    #[cfg(feature = "otel")]
+    if !args.otel.is_empty() {
+        return true;
+    }
+    args.status.is_some() || !args.spend_limit.is_empty()
 }
 
 /// The largest window that makes sense to ask for, tokens.
@@ -281,26 +329,27 @@ fn progress(pairs: usize, quiet: bool) -> ProgressBar {
     bar
 }
 
-/// The file of `--trace`, opened before the run, so that a path that cannot be written costs nobody a long run.
-struct Trace<'a> {
+/// A file of `--trace` or `--status`, opened before the run, so that a path that cannot be written costs nobody a long run.
+struct Lines<'a> {
+    what: &'static str,
     path: &'a Path,
     file: std::fs::File,
 }
 
-impl Trace<'_> {
-    fn create(path: &Path) -> anyhow::Result<Trace<'_>> {
+impl Lines<'_> {
+    fn create<'a>(what: &'static str, path: &'a Path) -> anyhow::Result<Lines<'a>> {
         // Opened without cutting: what an earlier run left stays until there is something to put in its place.
         let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        Ok(Trace { path, file: file.with_context(|| format!("writing the trace {}", path.display()))? })
+        Ok(Lines { what, path, file: file.with_context(|| format!("writing the {what} {}", path.display()))? })
     }
 
-    fn write(&mut self, finished: &[Finished]) -> anyhow::Result<()> {
-        let name = || format!("writing the trace {}", self.path.display());
+    fn write<'l>(&mut self, lines: impl Iterator<Item = &'l String>) -> anyhow::Result<()> {
+        let name = || format!("writing the {} {}", self.what, self.path.display());
         if self.file.metadata().with_context(name)?.is_file() {
             self.file.set_len(0).with_context(name)?;
         }
         let mut out = std::io::BufWriter::new(&self.file);
-        for line in finished.iter().flat_map(|f| &f.replayed.trace) {
+        for line in lines {
             writeln!(out, "{line}").with_context(name)?;
         }
         out.flush().with_context(name)

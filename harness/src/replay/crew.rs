@@ -15,8 +15,7 @@ use ctxbench_strategies::Spec;
 use super::agents::{self, Agent};
 use super::path::{Defaults, Path};
 use super::tally::Tally;
-use super::{Options, Scene, measure, play};
-use crate::mock::SharedDoor;
+use super::{Doors, Options, Scene, measure, play};
 use crate::summarise::SummaryDesk;
 
 /// What a subagent left behind.
@@ -36,7 +35,7 @@ pub(super) struct Crew {
     model: Arc<Model>,
     options: Options,
     desk: SummaryDesk,
-    door: SharedDoor,
+    doors: Doors,
     pub(super) agents: Vec<Agent>,
     /// By the place of the agent.
     done: Mutex<Vec<Option<Done>>>,
@@ -44,14 +43,14 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    pub(super) fn new(scene: &Scene<'_>, door: SharedDoor, agents: Vec<Agent>) -> Arc<Crew> {
+    pub(super) fn new(scene: &Scene<'_>, doors: Doors, agents: Vec<Agent>) -> Arc<Crew> {
         Arc::new(Crew {
             scenario: scene.scenario.clone(),
             spec: scene.spec.clone(),
             model: scene.model.clone(),
             options: scene.options.clone(),
             desk: scene.desk.clone(),
-            door,
+            doors,
             done: Mutex::new(agents.iter().map(|_| None).collect()),
             started: Mutex::default(),
             agents,
@@ -95,7 +94,7 @@ impl Crew {
                 options: &self.options,
                 desk: &self.desk,
             };
-            let (tally, engine) = play(&scene, Box::new(self.door.clone()), Some(self.clone()), now).await;
+            let (tally, engine) = play(&scene, self.doors.of(Some(&self.agents[i].id)), Some(self.clone()), now).await;
             let took_ms = engine.now().saturating_sub(now);
             let background = engine.races.records();
             let (_, ledger, events, _) = engine.into_parts();

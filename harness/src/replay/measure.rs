@@ -58,7 +58,7 @@ pub(super) fn record(scenario: &Scenario, spec: &Spec, model: &Model, tally: &Ar
     let Ok(mut t) = tally.lock() else {
         record.status = Status::Error;
         record.error = Some("the replay ended in a panic".into());
-        return Replayed { record, trace: vec![], loadings: vec![] };
+        return Replayed { record, trace: vec![], loadings: vec![], seen: Default::default() };
     };
     t.close();
     record.compactions = compactions(events, &background, &t, model);
@@ -85,7 +85,7 @@ pub(super) fn record(scenario: &Scenario, spec: &Spec, model: &Model, tally: &Ar
         record.note = Some(record.note.map_or(asked.to_string(), |n| format!("{n}; {asked}")));
     }
     let trace = std::mem::take(&mut t.trace);
-    Replayed { record, trace, loadings: vec![] }
+    Replayed { record, trace, loadings: vec![], seen: Default::default() }
 }
 
 fn ended(t: &Tally) -> (Status, Option<String>) {

@@ -38,6 +38,7 @@ use ctxbench_strategies::Spec;
 
 use crate::mock::{DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport};
 use crate::summarise::{Script, Summariser, SummaryDesk};
+use crate::watch::{Seen, Watch, Watcher};
 
 use crew::Crew;
 pub use measure::fill_savings;
@@ -61,6 +62,8 @@ pub struct Options {
     pub window: Option<u64>,
     /// Model of every summary, instead of each strategy's own rule.
     pub summary_model: Option<&'static Model>,
+    /// What is watched beside it, and what stops it; `None` = nothing.
+    pub watch: Option<Watch>,
 }
 
 impl Default for Options {
@@ -74,6 +77,7 @@ impl Default for Options {
             trace: false,
             window: None,
             summary_model: None,
+            watch: None,
         }
     }
 }
@@ -87,6 +91,8 @@ pub struct Replayed {
     pub trace: Vec<String>,
     /// How long sessions took to load from disk, wall clock.
     pub loadings: Vec<Loading>,
+    /// What was seen by who watched; empty if nobody did.
+    pub seen: Seen,
 }
 
 /// Everything that a replay leaves behind.
@@ -109,10 +115,12 @@ pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, optio
     let model = Arc::new(limits(scenario, model, options.window));
     let desk = SummaryDesk::default();
     let scene = Scene { scenario, session: &scenario.session, agent: None, spec, model: &model, options, desk: &desk };
-    let door = SharedDoor::new(open(&scene).await);
+    let provider = SharedDoor::new(open(&scene).await);
+    let watcher = options.watch.as_ref().map(|w| Watcher::new(w, format!("{}/{}", scenario.id, spec.label()), &model.name, model.window));
+    let doors = Doors { provider, watcher: watcher.clone() };
     let agents = agents::of(&scenario.session);
-    let crew = (!agents.is_empty()).then(|| Crew::new(&scene, door.clone(), agents));
-    let (tally, engine) = play(&scene, Box::new(door), crew.clone(), 0).await;
+    let crew = (!agents.is_empty()).then(|| Crew::new(&scene, doors.clone(), agents));
+    let (tally, engine) = play(&scene, doors.of(None), crew.clone(), 0).await;
     let total_ms = engine.now();
     if let Some(crew) = &crew {
         crew.rest(total_ms).await;
@@ -131,7 +139,32 @@ pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, optio
         replayed.record.status = Status::Error;
         replayed.record.error = Some(format!("{}: {why}", spec.label()));
     }
+    if let Some(w) = watcher {
+        replayed.seen = w.take();
+        if let (Some(why), true) = (&replayed.seen.refused, replayed.record.status != Status::Completed) {
+            replayed.record.status = Status::Failed;
+            replayed.record.error = Some(why.clone());
+        }
+    }
     Whole { replayed, events, history }
+}
+
+/// The ways of a run's conversations to the one provider that they share, watched if anybody watches.
+#[derive(Clone)]
+struct Doors {
+    provider: SharedDoor,
+    watcher: Option<Watcher>,
+}
+
+impl Doors {
+    /// That of the main conversation, or of a subagent.
+    fn of(&self, agent: Option<&str>) -> Box<dyn Door> {
+        let door = Box::new(self.provider.clone());
+        match &self.watcher {
+            None => door,
+            Some(w) => w.door(door, agent),
+        }
+    }
 }
 
 /// One conversation and what it is replayed with.

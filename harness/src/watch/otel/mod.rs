@@ -1,0 +1,121 @@
+//! Export of metrics to OpenTelemetry: OTLP over HTTP with JSON bodies, a Prometheus text file, the console.
+//!
+//! Every 60 s and at the end, as Claude Code does (seeds/003, `export_interval_ms`). The clock is the caller's.
+
+mod json;
+mod metrics;
+mod post;
+mod prometheus;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use hyper::Uri;
+use thiserror::Error;
+
+pub use metrics::{Instrument, Kind, Metrics};
+
+/// Time between two exports, ms (seeds/003: `export_interval_ms`, default 60,000).
+pub const INTERVAL_MS: u64 = 60_000;
+
+/// Where a collector listens for metrics unless told otherwise (OTLP specification, HTTP port 4318).
+const DEFAULT_OTLP: &str = "http://localhost:4318/v1/metrics";
+
+/// Where metrics go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// A collector, OTLP over HTTP with JSON bodies.
+    Otlp(Uri),
+    /// A text file that Prometheus's node exporter picks up.
+    Prometheus(PathBuf),
+    /// Standard error.
+    Console,
+}
+
+impl FromStr for Sink {
+    type Err = String;
+
+    /// `otlp`, `otlp=URL`, `prometheus=FILE`, `console`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=').unwrap_or((text, "")) {
+            ("console", "") => Ok(Sink::Console),
+            ("prometheus", file) if !file.is_empty() => Ok(Sink::Prometheus(file.into())),
+            ("otlp", url) => {
+                let url = if url.is_empty() { DEFAULT_OTLP } else { url };
+                let uri: Uri = url.parse().map_err(|e| format!("`{url}` is no address: {e}"))?;
+                // A collector's address without a path means its metrics.
+                let bare = uri.scheme_str() == Some("http") && uri.path() == "/";
+                let uri = if bare { format!("{}/v1/metrics", url.trim_end_matches('/')).parse().unwrap_or(uri) } else { uri };
+                match uri.scheme_str() {
+                    Some("http") => Ok(Sink::Otlp(uri)),
+                    _ => Err(format!("`{url}`: expected http://HOST[:PORT][/PATH]; a collector on this machine can forward over TLS")),
+                }
+            }
+            _ => Err(format!("`{text}` is no exporter; expected otlp, otlp=URL, prometheus=FILE or console")),
+        }
+    }
+}
+
+/// An export that failed; what was counted is kept and goes out with the next.
+#[derive(Debug, Error)]
+pub enum ExportError {
+    /// The collector could not be reached, or did not take it.
+    #[error("metrics were not taken by {0}: {1}")]
+    Otlp(Uri, String),
+    /// The file could not be written.
+    #[error("writing the metrics to {0}: {1}")]
+    File(PathBuf, #[source] std::io::Error),
+}
+
+/// Sends metrics to their sinks when it is time.
+pub struct Exporter {
+    sinks: Vec<Sink>,
+    began_ms: u64,
+    next_ms: u64,
+}
+
+impl Exporter {
+    /// An exporter that began at a Unix time in ms.
+    pub fn new(sinks: Vec<Sink>, began_ms: u64) -> Self {
+        Exporter { sinks, began_ms, next_ms: began_ms + INTERVAL_MS }
+    }
+
+    /// Exports if the interval is over. Returns whether it did.
+    pub fn tick(&mut self, metrics: &Metrics, now_ms: u64) -> Result<bool, ExportError> {
+        if now_ms < self.next_ms {
+            return Ok(false);
+        }
+        self.flush(metrics, now_ms).map(|()| true)
+    }
+
+    /// Exports now. Every sink is tried; the first failure is returned.
+    pub fn flush(&mut self, metrics: &Metrics, now_ms: u64) -> Result<(), ExportError> {
+        self.next_ms = now_ms + INTERVAL_MS;
+        let mut outcome = Ok(());
+        for sink in &self.sinks {
+            let one = match sink {
+                Sink::Otlp(uri) => {
+                    let body = json::body(metrics, self.began_ms, now_ms);
+                    post::post(uri, body).map_err(|why| ExportError::Otlp(uri.clone(), why))
+                }
+                Sink::Prometheus(path) => replace(path, &prometheus::text(metrics)).map_err(|e| ExportError::File(path.clone(), e)),
+                Sink::Console => {
+                    eprint!("{}", prometheus::text(metrics));
+                    Ok(())
+                }
+            };
+            outcome = outcome.and(one);
+        }
+        outcome
+    }
+}
+
+/// Writes beside and renames, so that nobody reads half a file.
+fn replace(path: &std::path::Path, text: &str) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    std::fs::write(&beside, text)?;
+    std::fs::rename(&beside, path)
+}
