@@ -1,7 +1,7 @@
 //! Several users on one limit: their requests on one timeline, who is refused and how long they wait.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::rate::{Headroom, RateLimit, Wait};
 use crate::session::Millis;
@@ -73,19 +73,16 @@ pub fn burst(sessions: &[Vec<Ask>], users: u64, stagger_ms: Millis, limit: RateL
     out
 }
 
-/// Tokens that the team asks for in each minute while nobody is refused: the median and the 95th percentile (nearest rank) over all
-/// minutes from the first request to the last, empty ones included. `None` without a request.
+/// Tokens that the team asks for in each minute while nobody is refused: the median and the 95th percentile (nearest rank) over the
+/// minutes in which anybody asks; pauses, which may be nights, would say nothing. `None` without a request.
 pub fn needed(sessions: &[Vec<Ask>], users: u64, stagger_ms: Millis) -> Option<(u64, u64)> {
-    let mut minutes: Vec<u64> = Vec::new();
+    let mut minutes: BTreeMap<Millis, u64> = BTreeMap::new();
     for user in 0..if sessions.is_empty() { 0 } else { users } {
         for ask in &sessions[(user % sessions.len() as u64) as usize] {
-            let minute = ((user * stagger_ms + ask.at_ms) / 60_000) as usize;
-            if minutes.len() <= minute {
-                minutes.resize(minute + 1, 0);
-            }
-            minutes[minute] += ask.tokens;
+            *minutes.entry((user.saturating_mul(stagger_ms) + ask.at_ms) / 60_000).or_default() += ask.tokens;
         }
     }
+    let mut minutes: Vec<u64> = minutes.into_values().collect();
     minutes.sort_unstable();
     let rank = |pct: usize| minutes.get((minutes.len() * pct).div_ceil(100).max(1) - 1).copied();
     Some((rank(50)?, rank(95)?))
@@ -133,9 +130,9 @@ mod tests {
     #[test]
     fn need_per_minute_by_hand() {
         let one = [session(&[(0, 10), (59_999, 5), (60_000, 7), (180_000, 100)])];
-        // Minutes: 15, 7, 0, 100. Sorted 0, 7, 15, 100: the median is the 2nd, the 95th percentile the 4th.
-        assert_eq!(needed(&one, 1, 0), Some((7, 100)));
-        assert_eq!(needed(&one, 2, 0), Some((14, 200)));
+        // Minutes 0, 1 and 3: 15, 7, 100. Sorted 7, 15, 100: the median is the 2nd, the 95th percentile the 3rd.
+        assert_eq!(needed(&one, 1, 0), Some((15, 100)));
+        assert_eq!(needed(&one, 2, 0), Some((30, 200)));
         assert_eq!(needed(&[], 2, 0), None);
     }
 }

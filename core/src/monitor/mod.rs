@@ -14,5 +14,5 @@ pub use edits::{Change, Edit, changed_lines, edit_of};
 pub use limits::{Estimate, Period, SpendGuard, SpendLimit, SpendRefused};
 pub use rate::{Band, Counted, Headroom, RATE_TABLE, RateLimit, Wait, recommended};
 pub use session::{CallSample, EditCount, SessionMeter, Source};
-pub use status::{CallUsage, ContextWindow, ModelName, SessionCost, StatusLine};
+pub use status::{CallUsage, ContextWindow, ModelName, RateStatus, SessionCost, StatusLine};
 pub use tags::{Reminders, Teller, Told, budget_tag, read_tag, usage_tag};

@@ -104,6 +104,16 @@ impl Headroom {
         })
     }
 
+    /// Takes a request of so many tokens that went through anyway; what is not there is not owed.
+    pub fn spend(&mut self, at: Millis, tokens: u64) {
+        self.tokens.flow(at);
+        self.tokens.take(tokens);
+        if let Some(r) = &mut self.requests {
+            r.flow(at);
+            r.take(1);
+        }
+    }
+
     /// Takes a request of so many tokens from the limit, or says how long it has to wait; then nothing is taken.
     pub fn take(&mut self, at: Millis, tokens: u64) -> Result<(), Wait> {
         self.tokens.flow(at);
@@ -175,6 +185,8 @@ mod tests {
         assert_eq!(h.take(5_000, 0), Err(Wait::For(25_000)));
         assert_eq!(h.take(5_000, 60_001), Err(Wait::Never));
         assert_eq!(h.tokens_left(3_600_000), 60_000, "never more than a minute's worth");
+        h.spend(3_600_000, 100_000);
+        assert_eq!((h.tokens_left(3_600_000), h.requests_left(3_600_000)), (0, Some(1)));
     }
 
     #[test]

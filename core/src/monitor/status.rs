@@ -26,6 +26,18 @@ pub struct StatusLine {
     /// What the provider tells the model of this by itself; absent for models that are not told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<String>,
+    /// What is left of a shared limit; absent where none was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateStatus>,
+}
+
+/// Head-room of a limit of tokens per minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateStatus {
+    /// The limit.
+    pub tokens_per_minute: u64,
+    /// Tokens that could be sent now.
+    pub tokens_left: u64,
 }
 
 /// A model's name.
@@ -119,6 +131,7 @@ impl StatusLine {
                 total_lines_removed: meter.changed().removed,
             },
             told: told.then(|| usage_tag(s.used, s.window)),
+            rate_limit: None,
         }
     }
 }

@@ -40,7 +40,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Compare strategies on sessions (the default)
-    Run(run::Args),
+    Run(Box<run::Args>),
     /// List strategies, scenarios or models
     List(list::Args),
     /// A strategy's version, sources and settings, and what it does when
@@ -90,7 +90,7 @@ pub(crate) fn main() -> ExitCode {
 fn dispatch(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         None => run::run(cli.run),
-        Some(Command::Run(a)) => run::run(a),
+        Some(Command::Run(a)) => run::run(*a),
         Some(Command::List(a)) => list::list(&a),
         Some(Command::Show(a)) => list::show(&a),
         Some(Command::Import(a)) => import::import(&a),

@@ -1,6 +1,6 @@
 //! `ctxbench run`: strategies × sessions, a table, and files.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -71,8 +71,9 @@ pub(crate) struct Args {
     /// Show what a team of N users, each with one of the sessions, needs of a shared limit of tokens per minute
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     team: Option<u64>,
-    /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team of that size)
-    #[arg(long, value_name = "M", value_parser = tokens, requires = "team")]
+    /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team of that size), and for the
+    /// head-room in --status
+    #[arg(long, value_name = "M", value_parser = tokens)]
     tpm: Option<u64>,
     /// Export metrics to OpenTelemetry every 60 s and at the end: otlp, otlp=URL, prometheus=FILE, console (repeat)
     #[cfg(feature = "otel")]
@@ -105,6 +106,9 @@ enum Door {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    if args.tpm.is_some() && args.team.is_none() && args.status.is_none() {
+        bail!("--tpm is the limit for --team or --status; give one of them, too");
+    }
     let plan = plan(&args)?;
     reports::check_out(&args.out)?;
     let mut trace = args.trace.as_deref().map(|p| Lines::create("trace", p)).transpose()?;
@@ -152,10 +156,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     std::fs::write(args.out.join("timings.json"), timings)
         .with_context(|| format!("writing {}", args.out.join("timings.json").display()))?;
     let team = args.team.map(|users| team_section(&all.runs, Team { users, tpm: args.tpm }));
-    if let Some(text) = &team {
-        let path = args.out.join("team.md");
-        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+    let team_file = args.out.join("team.md");
+    match &team {
+        Some(text) => std::fs::write(&team_file, text),
+        // What an earlier run said of a team does not stay beside other figures.
+        None => std::fs::remove_file(&team_file).or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) }),
     }
+    .with_context(|| format!("writing {}", team_file.display()))?;
     reports::discard_pairs(&pairs_dir)?;
     if args.json {
         super::print(&reports::results_text(&all)?);
@@ -270,7 +277,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             trace: args.trace.is_some(),
             window: args.window,
             summary_model,
-            watch: watched(args).then(|| Watch { status: args.status.is_some(), spend: args.spend_limit.clone() }),
+            watch: watched(args).then(|| Watch { status: args.status.is_some(), spend: args.spend_limit.clone(), tpm: args.tpm }),
         },
         summarisers,
         seeds: args.seeds,

@@ -10,7 +10,7 @@ pub mod otel;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ctxbench_core::monitor::{SessionMeter, SpendGuard, SpendLimit, StatusLine};
+use ctxbench_core::monitor::{Counted, Headroom, RateLimit, RateStatus, SessionMeter, SpendGuard, SpendLimit, StatusLine};
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
 use ctxbench_core::session::Millis;
 
@@ -25,6 +25,8 @@ pub struct Watch {
     pub status: bool,
     /// Refuse requests that would go over these.
     pub spend: Vec<SpendLimit>,
+    /// Show in status lines what the run leaves of this limit, tokens per minute. It refuses nothing.
+    pub tpm: Option<u64>,
 }
 
 /// What was seen.
@@ -47,12 +49,14 @@ impl std::fmt::Debug for Seen {
 struct State {
     seen: Seen,
     guard: SpendGuard,
+    headroom: Option<Headroom>,
 }
 
 /// Watches the conversations of one run; what it has seen is read when the run is over.
 #[derive(Clone)]
 pub struct Watcher {
     status: bool,
+    tpm: Option<u64>,
     session: String,
     model: String,
     state: Arc<Mutex<State>>,
@@ -64,7 +68,9 @@ impl Watcher {
         let seen = Seen { meter: Some(SessionMeter::new(window)), ..Seen::default() };
         // A replay has no date: days and months begin with the session.
         let guard = SpendGuard::new(watch.spend.clone(), 0);
-        Watcher { status: watch.status, session, model: model.to_string(), state: Arc::new(Mutex::new(State { seen, guard })) }
+        let headroom = watch.tpm.map(|tpm| Headroom::new(RateLimit { tpm, rpm: None }));
+        let state = Arc::new(Mutex::new(State { seen, guard, headroom }));
+        Watcher { status: watch.status, tpm: watch.tpm, session, model: model.to_string(), state }
     }
 
     /// A watched door for the main conversation, or for that of a subagent.
@@ -104,15 +110,21 @@ impl Watcher {
 
     fn note(&self, agent: Option<&str>, request: &Request, result: &Result<Reply, ModelError>, now: Millis) {
         let Ok(mut state) = self.state.lock() else { return };
-        let State { seen, guard } = &mut *state;
+        let State { seen, guard, headroom } = &mut *state;
         let took = result.as_ref().map_or(0, |r| r.latency_ms);
         if let Ok(reply) = result {
             guard.paid(request, reply, now);
+            if let Some(h) = headroom {
+                h.spend(now, Counted::default().tokens(&reply.billed));
+            }
         }
         let Some(meter) = &mut seen.meter else { return };
         let after = meter.observe_of(agent, request, result, now, took);
         if self.status && after.is_some() && agent.is_none() && request.purpose == Purpose::Sample {
-            let line = StatusLine::of(&self.session, &self.model, meter);
+            let left = |h: &mut Headroom| h.tokens_left(now.saturating_add(took));
+            let rate_limit = self.tpm.zip(headroom.as_mut().map(left));
+            let rate_limit = rate_limit.map(|(tokens_per_minute, tokens_left)| RateStatus { tokens_per_minute, tokens_left });
+            let line = StatusLine { rate_limit, ..StatusLine::of(&self.session, &self.model, meter) };
             seen.status.push(serde_json::to_string(&line).expect("plain data always serialises"));
         }
     }

@@ -1,6 +1,6 @@
 //! What a team needs of a shared limit of tokens per minute, computed from the request times of runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use ctxbench_core::monitor::{Ask, Burst, RateLimit, burst, needed, recommended};
@@ -41,19 +41,38 @@ fn asks(run: &RunRecord) -> Vec<Ask> {
     all
 }
 
+/// Sessions per strategy and model, and per summariser where there are several; who asked for no summary counts under each.
+fn rows(runs: &[RunRecord]) -> Vec<(String, String, Vec<Vec<Ask>>)> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
+    for r in runs.iter().filter(|r| r.status != Status::NotApplicable && !r.strategy.hypothetical) {
+        groups.entry((&r.strategy.label, &r.model)).or_default().push(r);
+    }
+    let mut out = Vec::new();
+    for ((strategy, model), group) in groups {
+        let summarisers: BTreeSet<&str> = group.iter().filter_map(|r| r.summariser.as_deref()).collect();
+        let sessions = |of: Option<&str>| -> Vec<Vec<Ask>> {
+            let ours = group.iter().filter(|r| of.is_none() || r.summariser.is_none() || r.summariser.as_deref() == of);
+            ours.map(|r| asks(r)).filter(|a| !a.is_empty()).collect()
+        };
+        if summarisers.len() < 2 {
+            out.push((strategy.to_string(), model.to_string(), sessions(None)));
+        } else {
+            out.extend(summarisers.iter().map(|s| (format!("{strategy} ({s})"), model.to_string(), sessions(Some(s)))));
+        }
+    }
+    out
+}
+
 /// A section of the report: per strategy and model, what a team needs in which each user works on one of the sessions of the runs.
 pub fn team_section(runs: &[RunRecord], team: Team) -> String {
-    let mut rows: BTreeMap<(String, String, Option<String>), Vec<Vec<Ask>>> = BTreeMap::new();
-    for r in runs.iter().filter(|r| r.status != Status::NotApplicable && !r.strategy.hypothetical) {
-        let sessions = rows.entry((r.strategy.label.clone(), r.model.clone(), r.summariser.clone())).or_default();
-        sessions.extend(Some(asks(r)).filter(|a| !a.is_empty()));
-    }
+    let rows = rows(runs);
     let (limit, band) = (team.limit(), recommended(team.users));
     let mut out = format!("Team of {}: tokens per minute\n\n", team.users);
     let _ = writeln!(
         out,
         "Recommended: {} to {} per user, {} to {} for all. Limit here: {}. Each user works on one of the sessions, in turn; input that the\n\
-         prompt cache served does not count, and a scenario's scale is undone. \"At once\" = all begin together; \"in an hour\" = their starts are spread over one.\n",
+         prompt cache served does not count, and a scenario's scale is undone. \"At once\" = all begin together; \"in an hour\" = their\n\
+         starts are spread over one. Needed: over the minutes in which anybody asks. Refused: requests refused at least once.\n",
         thousands(band.tpm_low),
         thousands(band.tpm_high),
         thousands(band.tpm_low.saturating_mul(team.users)),
@@ -62,12 +81,11 @@ pub fn team_section(runs: &[RunRecord], team: Team) -> String {
     );
     out += "| strategy | model | starts | needed p50 | needed p95 | p95 of limit | requests | refused | too large | waiting per user | longest |\n";
     out += "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
-    for ((strategy, model, summariser), sessions) in &rows {
-        let strategy = summariser.as_ref().map_or(strategy.clone(), |s| format!("{strategy} ({s})"));
+    for (strategy, model, sessions) in &rows {
         for (starts, stagger) in [("at once", 0), ("in an hour", team.stagger())] {
             let Some((p50, p95)) = needed(sessions, team.users, stagger) else { continue };
             let b = burst(sessions, team.users, stagger, limit);
-            out += &row(&strategy, model, starts, (p50, p95), &b, team, limit);
+            out += &row(strategy, model, starts, (p50, p95), &b, team, limit);
         }
     }
     out

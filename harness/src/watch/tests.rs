@@ -23,7 +23,7 @@ fn status(seen: &Seen) -> Vec<Value> {
 #[test]
 fn a_watched_run_is_the_same_run_and_its_last_line_agrees_with_the_record() {
     let plain = played("login-bug-tight", "claude-code", None);
-    let watched = played("login-bug-tight", "claude-code", Some(Watch { status: true, spend: vec![] }));
+    let watched = played("login-bug-tight", "claude-code", Some(Watch { status: true, spend: vec![], tpm: Some(30_000) }));
     assert_eq!(plain.record, watched.record);
     let r = &watched.record;
     let lines = status(&watched.seen);
@@ -36,6 +36,11 @@ fn a_watched_run_is_the_same_run_and_its_last_line_agrees_with_the_record() {
     assert_eq!(last["context_window"]["context_window_size"], r.window);
     assert_eq!(last["session_id"], "login-bug-tight/claude-code");
     assert!(last["told"].as_str().unwrap().starts_with("<system_warning>Token usage: "), "Sonnet 4.6 is told");
+    // Half a token comes back per millisecond.
+    let first = &r.requests[0];
+    let spent = first.input_tokens - first.cache_read + first.output_tokens;
+    let left = lines[0]["rate_limit"]["tokens_left"].as_u64().unwrap();
+    assert_eq!(left, (30_000 - spent + first.latency_ms / 2).min(30_000));
     let costs: Vec<f64> = lines.iter().map(|l| l["cost"]["total_cost_usd"].as_f64().unwrap()).collect();
     assert!(costs.windows(2).all(|w| w[0] < w[1]), "every reply costs something");
 }
@@ -55,7 +60,7 @@ fn lines_of_scripted_sessions_by_hand() {
 fn a_spend_limit_stops_a_run_before_the_request_that_would_go_over() {
     let whole = played("login-bug-tight", "codex", None).record.summary.cost_usd;
     let limit = format!("{:.6}", whole / 2.0);
-    let stopped = played("login-bug-tight", "codex", Some(Watch { status: false, spend: vec![limit.parse().unwrap()] }));
+    let stopped = played("login-bug-tight", "codex", Some(Watch { spend: vec![limit.parse().unwrap()], ..Watch::default() }));
     let r = &stopped.record;
     assert_eq!(r.status, Status::Failed);
     let why = r.error.as_deref().unwrap();
@@ -66,7 +71,7 @@ fn a_spend_limit_stops_a_run_before_the_request_that_would_go_over() {
     let first = r.requests.iter().position(|q| q.status == "ended").unwrap();
     assert!(r.requests[first..].iter().all(|q| q.cost_usd == 0.0 && q.input_tokens == 0));
     let enough = format!("{:.6}", whole * 3.0);
-    let free = played("login-bug-tight", "codex", Some(Watch { status: false, spend: vec![enough.parse().unwrap()] }));
+    let free = played("login-bug-tight", "codex", Some(Watch { spend: vec![enough.parse().unwrap()], ..Watch::default() }));
     assert_eq!(free.record.status, Status::Completed);
 }
 
@@ -89,13 +94,19 @@ fn the_team_section_by_hand() {
         requests: vec![request(0, 25_000, 10_000, 5_000), request(10_000, 5_000, 0, 0)],
         ..Default::default()
     };
-    let text = team_section(&[run], Team { users: 3, tpm: Some(60_000) });
+    let text = team_section(std::slice::from_ref(&run), Team { users: 3, tpm: Some(60_000) });
     // The case of `three_users_at_once_by_hand` in core: 110 s of waiting in all, 80 s the longest. All three ask for 150,000 in one minute.
     let row = "| codex | m | at once | 150,000 | 150,000 | 250 % | 6 | 2 | 0 | 36.7 s | 80.0 s |";
     assert!(text.contains(row), "{text}");
-    // Spread over an hour, one begins every 20 minutes: 41 minutes, of which three ask for 50,000 each; the 39th of 41 by size is one of them.
-    let row = "| codex | m | in an hour | 0 | 50,000 | 83 % | 6 | 0 | 0 | 0.0 s | 0.0 s |";
+    // Spread over an hour, one begins every 20 minutes: three minutes with 50,000 each.
+    let row = "| codex | m | in an hour | 50,000 | 50,000 | 83 % | 6 | 0 | 0 | 0.0 s | 0.0 s |";
     assert!(text.contains(row), "{text}");
     assert!(text.contains("200,000 to 300,000 per user, 600,000 to 900,000 for all"), "{text}");
     assert_eq!(Team { users: 200, tpm: None }.limit().tpm, 10_000_000);
+    // Where two wrote summaries there is a line for each, and a session that asked for none counts in both.
+    let with = |s: &str| RunRecord { summariser: Some(s.into()), requests: vec![request(0, 30_000, 0, 0)], ..run.clone() };
+    let text = team_section(&[run.clone(), with("extractive"), with("ideal")], Team { users: 2, tpm: None });
+    for row in ["| codex (extractive) | m | at once | 110,000 |", "| codex (ideal) | m | at once | 110,000 |"] {
+        assert!(text.contains(row), "{text}");
+    }
 }
