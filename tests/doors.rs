@@ -2,14 +2,19 @@
 
 use std::path::Path;
 
+use ctxbench_core::block::Role;
 use ctxbench_core::memory::{Durable, Scope, front_matter, merge};
+use ctxbench_core::monitor::{changed_lines, edit_of};
 use ctxbench_core::provider::{Wire, decode, decode_count_reply, decode_error, decode_reply};
 use ctxbench_core::request::Ttl;
-use ctxbench_core::rollout::{Rollout, records};
-use ctxbench_harness::conform::Case;
+use ctxbench_core::rollout::{HistoryFile, Rollout, records};
+use ctxbench_harness::conform::{Case, function_file};
+use ctxbench_harness::summarise::endpoint::Cassette;
 use ctxbench_harness::validate::{Calibration, Options, validate};
+use ctxbench_harness::{serve, summarise};
 use ctxbench_scenarios::{import, parse};
 use ctxbench_strategies::aider_markdown::split_chat_history_markdown;
+use ctxbench_strategies::persist::{Entry, FORMATS, Said};
 
 const WIRES: [Wire; 3] = [Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::OpenaiChat];
 
@@ -17,7 +22,7 @@ const WIRES: [Wire; 3] = [Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const DOORS: [Door; 14] = [
+pub const DOORS: [Door; 21] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     ("claude-code", |b| recording("claude-code", b)),
@@ -51,7 +56,72 @@ pub const DOORS: [Door; 14] = [
         let items = text.lines().map(String::from).collect();
         merge(body, &[Durable { heading: "Notes".into(), items }]);
     }),
+    ("functions", |b| drop(function_file(&lossy(b), "x.json"))),
+    ("edits", |b| {
+        let text = lossy(b);
+        edit_of("edit_file", &text);
+        let (old, new) = text.split_once('\0').unwrap_or((&text, ""));
+        changed_lines(old, new);
+    }),
+    ("cassette", |b| in_a_file("x.jsonl", b, |p| drop(Cassette::open(p, true)))),
+    ("script", |b| in_a_file("x.jsonl", b, |p| drop(summarise::Script::open(p)))),
+    ("history", |b| {
+        in_a_file("history.jsonl", b, |p| {
+            let history = HistoryFile::new(p, Some(300), Box::new(|| 0), |_| ());
+            if let Ok(Some(m)) = history.metadata() {
+                drop((history.lookup(m.log, 0), history.lookup(m.log, m.entries)));
+            }
+            drop(history.append("s", "typed"));
+        });
+    }),
+    // The first byte says which format.
+    ("stored", |b| {
+        let Some((which, bytes)) = b.split_first() else { return };
+        let format = &FORMATS[usize::from(*which) % FORMATS.len()];
+        let Ok(dir) = tempfile::tempdir() else { return };
+        let said = Entry::Said(Said::text(Role::User, "first"));
+        let begun = (format.open)(dir.path(), 1).and_then(|mut p| p.append(&said));
+        if begun.is_ok() {
+            damage(dir.path(), bytes);
+            if let Ok(mut p) = (format.open)(dir.path(), 2) {
+                drop((p.load(), p.log(), p.append(&said), p.load()));
+            }
+        }
+    }),
+    // The first byte says to which address.
+    ("serve", |b| {
+        let Some((which, body)) = b.split_first() else { return };
+        let paths = ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/responses/compact", "/v1/chat/completions"];
+        let path = paths[usize::from(*which) % paths.len()];
+        let clock: serve::Clock = std::sync::Arc::new(|| 0);
+        let options = serve::Options { clock, ..serve::Options::default() };
+        let one = tokio::runtime::Builder::new_current_thread().build();
+        if let Ok(one) = one {
+            one.block_on(serve::answer(options, path, &[("anthropic-version", "2023-06-01")], body.to_vec()));
+        }
+    }),
 ];
+
+/// Puts bytes in the place of every file in a folder.
+fn damage(dir: &Path, bytes: &[u8]) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            damage(&path, bytes);
+        } else {
+            drop(std::fs::write(path, bytes));
+        }
+    }
+}
+
+/// Calls with the path of a file that holds these bytes.
+fn in_a_file(name: &str, bytes: &[u8], call: impl Fn(&Path)) {
+    let Ok(dir) = tempfile::tempdir() else { return };
+    let path = dir.path().join(name);
+    if std::fs::write(&path, bytes).is_ok() {
+        call(&path);
+    }
+}
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()

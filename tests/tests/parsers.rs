@@ -5,6 +5,8 @@ mod doors;
 
 use std::path::{Path, PathBuf};
 
+use ctxbench_core::block::Role;
+use ctxbench_strategies::persist::{Entry, FORMATS, Format, Said};
 use doors::DOORS;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -17,8 +19,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         "session" => files(&data, ".jsonl"),
         "scenario" => built_in(".toml"),
         "claude-code" | "codex" | "pi" | "validate" | "rollout" => files(&data.join("validate"), ".jsonl"),
-        "case" => files(&data.join("conformance"), ".json"),
-        "markdown" | "memory" => built_in(".md"),
+        "case" | "functions" => files(&data.join("conformance"), ".json"),
         _ => Vec::new(),
     };
     let mut out: Vec<Vec<u8>> = found.iter().map(|p| std::fs::read(p).unwrap()).filter(|b| b.len() < 60_000).collect();
@@ -36,9 +37,34 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         "strategy" => vec![b"codex@0.63:auto_compact_limit=90k,x=\"y\"".to_vec()],
         "results" => vec![br#"{"version":1,"generator":"g","runs":[{"scenario":{"id":"a"},"strategy":{"name":"codex"}}]}"#.to_vec()],
         "memory" => vec![b"---\npaths:\n  - \"src/{a,b}/**\"\n---\n# Notes\n- one\n\n## More\n* two @x/y.md `@z`\n".to_vec()],
+        "markdown" => vec![b"# aider chat started at 2026-01-01 00:00:00\n\n#### do it\n\nDone.\n> Tokens: 1k sent\n\n#### again  \n#### and more\n".to_vec()],
+        "edits" => vec![
+            br#"{"path":"a.rs","edits":[{"old":"a\nb","new":"c"}]}"#.to_vec(),
+            br#"{"file_path":"a","content":"x\ny"}"#.to_vec(),
+            b"*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\n".to_vec(),
+            b"a\nb\nc\0a\nc\nd\n".to_vec(),
+        ],
+        "cassette" => vec![
+            b"{\"type\":\"cassette\",\"version\":1}\n{\"request\":\"h\",\"model\":\"m\",\"max_tokens\":9,\"reply\":\"r\",\"stop\":\"end_turn\",\"usage\":{}}\n".to_vec(),
+        ],
+        "script" => vec![b"\"plain\"\n{\"text\":\"x\",\"strategy\":\"codex\"}\n".to_vec()],
+        "history" => vec![b"{\"session_id\":\"s\",\"ts\":1,\"text\":\"x\"}\n".repeat(9)],
+        "stored" => (0_u8..).zip(FORMATS).flat_map(|(i, f)| stored(i, f)).collect(),
+        "serve" => (0..5).flat_map(|i| good("request").into_iter().map(move |b| [vec![i], b].concat())).collect(),
         _ => Vec::new(),
     });
     out
+}
+
+/// The files that a format writes, each behind the number of the format.
+fn stored(number: u8, format: &Format) -> Vec<Vec<u8>> {
+    let dir = tempfile::tempdir().unwrap();
+    let mut p = (format.open)(dir.path(), 1).unwrap();
+    let said = [Said::text(Role::User, "do it"), Said::text(Role::Assistant, "done")];
+    said.iter().for_each(|s| p.append(&Entry::Said(s.clone())).unwrap());
+    p.append(&Entry::Compacted(said[1..].to_vec())).unwrap();
+    drop(p);
+    files(dir.path(), "").iter().map(|f| [vec![number], std::fs::read(f).unwrap()].concat()).collect()
 }
 
 fn files(dir: &Path, ends: &str) -> Vec<PathBuf> {
@@ -115,8 +141,20 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
 fn every_door_has_files_that_it_takes() {
     for (name, door) in DOORS {
         let files = good(name);
-        assert!(!files.is_empty() || name == "markdown", "nothing to try {name} with");
+        assert!(!files.is_empty(), "nothing to try {name} with");
         files.iter().for_each(|f| door(f));
+    }
+}
+
+#[test]
+#[ignore = "writes files: `fuzz/run` starts from them"]
+fn write_the_corpus() {
+    let dir = PathBuf::from(std::env::var_os("CTXBENCH_CORPUS").expect("CTXBENCH_CORPUS names a folder"));
+    for (name, _) in DOORS {
+        std::fs::create_dir_all(dir.join(name)).unwrap();
+        for (i, bytes) in good(name).iter().enumerate() {
+            std::fs::write(dir.join(name).join(format!("good-{i}")), bytes).unwrap();
+        }
     }
 }
 

@@ -26,8 +26,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Request;
 use axum::serve::ListenerExt;
 use ctxbench_core::session::Millis;
+use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
 pub use faults::{BadFault, Fault, FaultPlan};
@@ -92,20 +96,33 @@ pub struct Server {
     shared: Arc<handle::Shared>,
 }
 
+fn shared(options: Options) -> Arc<handle::Shared> {
+    Arc::new(handle::Shared {
+        family: options.family,
+        body_limit: options.body_limit,
+        clock: options.clock,
+        desk: Mutex::new(desk::Desk::new(options.script, options.window)),
+        faults: Mutex::new(faults::Faults::new(options.faults)),
+        log: log::Log::new(options.log),
+    })
+}
+
+/// What a new server answers to one `POST`, without a socket: status and body.
+pub async fn answer(options: Options, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> (u16, Vec<u8>) {
+    let request = headers.iter().fold(Request::post(path), |r, (name, value)| r.header(*name, *value)).body(Body::from(body));
+    let Ok(request) = request else { return (400, Vec::new()) };
+    let response = handle::handle(State(shared(options)), request).await;
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.map(|b| b.to_bytes().to_vec());
+    (status, body.unwrap_or_default())
+}
+
 impl Server {
     /// Listens on loopback. Requests wait until [`Server::run`].
     pub async fn bind(options: Options) -> std::io::Result<Server> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await?;
         let address = listener.local_addr()?;
-        let shared = handle::Shared {
-            family: options.family,
-            body_limit: options.body_limit,
-            clock: options.clock,
-            desk: Mutex::new(desk::Desk::new(options.script, options.window)),
-            faults: Mutex::new(faults::Faults::new(options.faults)),
-            log: log::Log::new(options.log),
-        };
-        Ok(Server { listener, address, shared: Arc::new(shared) })
+        Ok(Server { listener, address, shared: shared(options) })
     }
 
     /// Where it listens.
