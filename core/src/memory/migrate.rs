@@ -25,7 +25,8 @@ pub struct Merged {
 /// A line counts as there if a line anywhere in the file says the same, bullets, case and spaces aside: what a person moved, stays moved.
 pub fn merge(current: &str, durable: &[Durable]) -> Merged {
     let mut known: HashSet<String> = current.lines().map(plain).collect();
-    let mut lines: Vec<String> = current.lines().map(String::from).collect();
+    // Not `lines`, which would drop what else stands at the end of a line.
+    let mut lines: Vec<String> = current.split_terminator('\n').map(String::from).collect();
     let mut added = 0;
     for d in durable {
         let new: Vec<String> = d

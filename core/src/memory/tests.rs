@@ -245,6 +245,7 @@ fn facts_move_into_their_section_and_edits_stay() {
         "# Mine\n\n##  Project memory\n* The port  is 8443\n\nA sentence of mine.\n- the user is root\n\n## Other\n- the host is db1\n";
     assert_eq!(merged, Merged { text: expected.into(), added: 1 });
     assert_eq!(merge("", &[durable("Facts", &["a"])]).text, "## Facts\n- a\n");
+    assert_eq!(merge("# A\r\n- x\r\n", &[durable("A", &["y"])]).text, "# A\r\n- x\r\n- y\n", "line ends of others stay");
     assert_eq!(merge("no end", &[durable("Facts", &["", "no END"])]), Merged { text: "no end".into(), added: 0 });
 }
 
