@@ -634,6 +634,9 @@ pub struct FactRecord {
     /// The fact was gone and stood in a summary in altered form.
     #[serde(default)]
     pub drifted: bool,
+    /// It arises in another window than the needing one and was never said there, so that no strategy could show it; it counts in no share.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undelivered: bool,
     /// Whether the product's own store could bring it back; `None` = it was not lost, or the need was not reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recoverable: Option<bool>,

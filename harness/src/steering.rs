@@ -141,6 +141,7 @@ mod tests {
             both: false,
             contradicted: false,
             drifted: false,
+            undelivered: false,
             recoverable: None,
             compactions_before: 1,
         };

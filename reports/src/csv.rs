@@ -140,8 +140,21 @@ pub fn compactions(results: &Results) -> String {
     write(&keyed(&COMPACTIONS, several), rows)
 }
 
-const FACTS: [&str; 12] =
-    ["fact", "kind", "need", "request", "found", "place", "stale", "compactions_before", "both", "contradicted", "drifted", "recoverable"];
+const FACTS: [&str; 13] = [
+    "fact",
+    "kind",
+    "need",
+    "request",
+    "found",
+    "place",
+    "stale",
+    "compactions_before",
+    "both",
+    "contradicted",
+    "drifted",
+    "recoverable",
+    "undelivered",
+];
 
 /// `facts.csv`: every (fact, need) pair; `request` is `n/a` when the run did not get there, `recoverable` when nothing was lost.
 pub fn facts(results: &Results) -> String {
@@ -153,6 +166,7 @@ pub fn facts(results: &Results) -> String {
             row.extend([word(&f.found), f.place.clone(), f.stale.to_string(), f.compactions_before.to_string()]);
             row.extend([f.both, f.contradicted, f.drifted].map(|b| b.to_string()));
             row.push(f.recoverable.map_or("n/a".into(), |k| k.to_string()));
+            row.push(f.undelivered.to_string());
             row.extend(writer(r, several));
             row
         })

@@ -175,6 +175,7 @@ fn score(r: &mut RunRecord, seed: u64) {
         both: false,
         contradicted: false,
         drifted: false,
+        undelivered: false,
         recoverable: None,
         compactions_before: r.compactions.len() as u64,
     });

@@ -89,6 +89,9 @@ fn two_subagents_by_hand() {
     assert_eq!(pair("port"), (Match::Verbatim, Some(2)));
     assert_eq!(pair("secret"), (Match::Absent, Some(2)));
     assert_eq!(pair("rule"), (Match::Absent, Some(5)), "looked for where it is needed");
+    // Neither the secret nor the rule was told to whom it concerned: no strategy forgot them.
+    let undelivered: Vec<&str> = r.facts.iter().filter(|f| f.undelivered).map(|f| f.fact.as_str()).collect();
+    assert_eq!((undelivered, r.summary.retention_pct), (vec!["rule", "secret"], Some(100.0)));
 }
 
 #[test]

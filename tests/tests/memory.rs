@@ -25,14 +25,8 @@ fn places(spec: &str) -> Vec<String> {
 fn claude_code_shows_the_project_file_again_and_forgets_what_a_read_file_brought() {
     // facts/claude-code-and-apis.md §1.4: the project's file and the notes come from disk again; rules with paths and files of folders
     // are lost until a matching file is read (`c12` reads one, before `u5`). §1.5: 200 lines of the index are shown.
-    let expected = [
-        "folder@u3=summary",
-        "index-cut@u3=nowhere",
-        "index-shown@u3=memory",
-        "project@u2=memory",
-        "rule@u2=summary",
-        "rule@u5=memory",
-    ];
+    let expected =
+        ["folder@u3=summary", "index-cut@u3=nowhere", "index-shown@u3=memory", "project@u2=memory", "rule@u2=summary", "rule@u5=memory"];
     assert_eq!(places("claude-code"), expected);
     // All of them are like any memory file where a user turns that off.
     let all = places("claude-code:scoped_rules=false");

@@ -75,11 +75,11 @@ fn the_reference_is_the_hundred_per_cent_row() {
         let back = r.rewinds.iter().any(|w| w.context_after < w.context_before);
         assert_eq!(r.summary.prefix_stability == Some(1.0), !back, "{id}: {:?}", r.summary.prefix_stability);
         assert_eq!(r.summary.saved_pct, Some(0.0), "{id}");
+        assert_eq!(r.summary.retention_pct, Some(100.0), "{id}");
         // What a subagent's result leaves out does not come back to anybody.
-        let missing: u64 = r.delegation.iter().map(|d| d.needed_outside - d.kept_outside).sum();
-        let kept = 100.0 * (r.facts.len() as u64 - missing) as f64 / r.facts.len() as f64;
-        assert_eq!(r.summary.retention_pct, Some(kept), "{id}");
-        assert!(missing == 0 || id == "delegated-search", "{id}");
+        let undelivered = r.facts.iter().filter(|f| f.undelivered).count() as u64;
+        assert_eq!(undelivered, r.delegation.iter().map(|d| d.needed_outside - d.kept_outside).sum::<u64>(), "{id}");
+        assert_eq!(undelivered > 0, id == "delegated-search", "{id}");
         assert_eq!(r.summary.compactions, 0, "{id}");
         if !scenario.faults.iter().any(|f| f.on == FaultOn::Sample) {
             assert_eq!((r.summary.integrity_failures, r.summary.extra_requests), (0, 0), "{id}");

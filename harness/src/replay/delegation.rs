@@ -72,28 +72,32 @@ fn told(agent: &Agent, session: &Session) -> Delegation {
 
 /// Ids of the messages and results in a window.
 fn ids<'a>(session: &'a Session, agent: &str) -> HashSet<&'a str> {
-    let own = session.entries.iter().filter(|e| window(e) == Some(agent));
-    own.filter_map(|e| match e {
-        Entry::User(u) => Some(u.id.as_str()),
-        Entry::Assistant(a) => Some(a.id.as_str()),
-        Entry::Tool(t) => Some(t.call_id.as_str()),
+    session.entries.iter().filter(|e| window(e) == Some(agent)).filter_map(id_of).collect()
+}
+
+fn id_of(entry: &Entry) -> Option<&str> {
+    match entry {
+        Entry::User(u) => Some(&u.id),
+        Entry::Assistant(a) => Some(&a.id),
+        Entry::Tool(t) => Some(&t.call_id),
         _ => None,
-    })
-    .collect()
+    }
 }
 
 /// What a call returned, as text.
 fn result(session: &Session, call: &str) -> Option<String> {
     session.entries.iter().find_map(|e| match e {
-        Entry::Tool(t) if t.call_id == call => {
-            let text = |p| match p {
-                SessionPart::Text { text } => Some(text),
-                _ => None,
-            };
-            Some(t.content().into_iter().filter_map(text).collect::<Vec<_>>().join("\n"))
-        }
+        Entry::Tool(t) if t.call_id == call => Some(text(t.content())),
         _ => None,
     })
+}
+
+fn text(parts: Vec<SessionPart>) -> String {
+    let text = |p| match p {
+        SessionPart::Text { text } => Some(text),
+        _ => None,
+    };
+    parts.into_iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }
 
 fn fill(row: &mut Delegation, done: &Done) {
@@ -156,16 +160,41 @@ fn sums(all: &mut Summary, own: &Summary) {
     all.user_interventions += own.user_interventions;
 }
 
-/// Pairs whose fact arises in a subagent's window and that another window needs.
+/// Pairs that another window needs than the one in which their fact arises: what of them came over.
 fn outside(record: &mut RunRecord, session: &Session) {
     let arises: HashMap<&str, &str> = session.facts.iter().map(|f| (f.id.as_str(), f.arises.as_str())).collect();
     for row in &mut record.delegation {
         let own = ids(session, &row.agent);
         let of = |id: &str| own.contains(id);
-        let pairs = record.facts.iter().filter(|p| arises.get(p.fact.as_str()).is_some_and(|a| of(a)) && !of(&p.need));
-        for p in pairs {
+        for p in record.facts.iter().filter(|p| arises.get(p.fact.as_str()).is_some_and(|a| of(a)) && !of(&p.need)) {
             row.needed_outside += 1;
             row.kept_outside += u64::from(p.found > Match::Absent);
         }
     }
+    for p in record.facts.iter_mut().filter(|p| p.found == Match::Absent) {
+        let fact = session.facts.iter().find(|f| f.id == p.fact);
+        p.undelivered = fact.is_some_and(|f| !delivered(session, f, &p.need));
+    }
+}
+
+/// Whether a fact that arises in another window is said by a user or a tool in the window of a need before it. What a model says there
+/// without having seen it counts for nobody.
+fn delivered(session: &Session, fact: &Fact, need: &str) -> bool {
+    let place = |id: &str| session.entries.iter().position(|e| id_of(e) == Some(id));
+    let (Some(from), Some(at)) = (place(&fact.arises), place(need)) else { return true };
+    let here = window(&session.entries[at]);
+    if window(&session.entries[from]) == here {
+        return true;
+    }
+    let user = matches!(session.entries[at], Entry::User(_));
+    let before = &session.entries[..at + usize::from(user)];
+    before.iter().filter(|e| window(e) == here).any(|e| {
+        let parts = match e {
+            Entry::User(u) => u.content(),
+            Entry::Tool(t) => t.content(),
+            _ => return false,
+        };
+        let text = text(parts);
+        fact.matches(&text, &fold(&text)) > Match::Absent
+    })
 }

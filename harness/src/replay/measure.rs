@@ -342,9 +342,9 @@ fn retained(record: &RunRecord, of: impl Fn(FactKind) -> bool) -> Option<f64> {
     share(record, |f| of(f.kind).then_some(f.found > Match::Absent))
 }
 
-/// Share of the pairs that hold, per cent; pairs without an answer do not count.
+/// Share of the pairs that hold, per cent; pairs without an answer, and those that no strategy could have kept, do not count.
 fn share(record: &RunRecord, of: impl Fn(&FactRecord) -> Option<bool>) -> Option<f64> {
-    percent_of(record.facts.iter().filter_map(of))
+    percent_of(record.facts.iter().filter(|f| !f.undelivered).filter_map(of))
 }
 
 /// Share of the compactions after which the first goal was there, per cent.

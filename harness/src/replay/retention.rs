@@ -139,6 +139,7 @@ impl Retention {
             both: false,
             contradicted: false,
             drifted: false,
+            undelivered: false,
             recoverable: None,
             compactions_before: self.compactions_seen,
         }

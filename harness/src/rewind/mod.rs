@@ -1,7 +1,7 @@
 //! Going back: what it restored of the conversation and of the files, per product.
 //!
 //! The conversation's half comes out of the replay. The files' half does not depend on the strategy but on the way in which a product
-//! keeps files, so it is played once per session and way ([`files`]) and laid beside the replay's half here.
+//! keeps files, so it is played once per session and way (`files.rs`) and laid beside the replay's half here.
 
 mod apply;
 mod files;
