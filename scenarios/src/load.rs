@@ -26,7 +26,7 @@ const DEEPEST: usize = 8;
 /// What stands for every built-in scenario.
 pub const ALL: &str = "all";
 
-/// The scenarios that `name` stands for: a path, or else a built-in scenario's id, or [`ALL`] of these.
+/// The scenarios that `name` stands for: a path, or else a built-in scenario's id, or `all` of these.
 pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
     let path = Path::new(name);
     if path.exists() || name.contains(['/', '\\']) || has_extension(path, &["toml", "jsonl", "json"]) {
