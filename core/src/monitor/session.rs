@@ -1,6 +1,6 @@
 //! The meter of one session: fed each request with its answer, it knows tokens and dollars per model, lines changed, and time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::edits::{Change, Edit, changed_lines, edit_of};
@@ -73,6 +73,8 @@ struct Conversation {
     last_call: Option<Usage>,
     /// Edits that were asked for and whose results no request has shown yet.
     pending: Vec<Pending>,
+    /// Calls that were counted: a reply that its product dropped comes once more, with the same ones.
+    asked: HashSet<Arc<str>>,
     /// End of the last reply that asked for tools, ms: what follows is their time.
     tools_since: Option<Millis>,
 }
@@ -154,11 +156,10 @@ impl SessionMeter {
         };
         self.calls.push(CallSample { model: request.model.clone(), source, at_ms: at, took_ms: took, usage: reply.billed, cost_usd });
         if sample {
-            let pending = self.calls_of(reply);
+            self.take_calls(agent, reply);
             let conversation = self.of(agent);
             conversation.last_call = Some(reply.usage);
             conversation.tools_since = reply.has_calls().then_some(at.saturating_add(took));
-            conversation.pending = pending;
         }
         Some(self.snapshot())
     }
@@ -170,7 +171,7 @@ impl SessionMeter {
         }
     }
 
-    /// Edits whose results nobody will see any more count as done.
+    /// The session is over: edits whose results no request ever showed, because it ended or they were compacted away, count as done.
     pub fn close(&mut self) {
         let all = std::iter::once(&mut self.main).chain(self.agents.values_mut());
         let left: Vec<Pending> = all.flat_map(|c| std::mem::take(&mut c.pending)).collect();
@@ -179,28 +180,31 @@ impl SessionMeter {
         }
     }
 
-    /// The edits that a reply asks for. Of its shell commands, commits and pull requests are counted.
-    fn calls_of(&mut self, reply: &Reply) -> Vec<Pending> {
-        let mut pending = Vec::new();
+    /// Notes the edits that a reply asks for. Of its shell commands, commits and pull requests are counted.
+    fn take_calls(&mut self, agent: Option<&str>, reply: &Reply) {
         for part in &reply.parts {
             let ReplyPart::Call { id, name, arguments } = part else { continue };
+            if !self.of(agent).asked.insert(id.clone()) {
+                continue;
+            }
             if let Some(edit) = edit_of(name, arguments) {
-                pending.push(Pending { id: id.clone(), tool: name.to_string(), edit });
+                self.of(agent).pending.push(Pending { id: id.clone(), tool: name.to_string(), edit });
             } else {
                 // Shell commands: counted as asked for, since an exit code is not part of every product's results.
                 self.commits += u64::from(arguments.contains("git commit"));
                 self.pull_requests += u64::from(arguments.contains("gh pr create"));
             }
         }
-        pending
     }
 
-    /// Counts what the calls of the reply before did, except those whose results say that they failed.
+    /// Counts what calls did whose results the request shows, by what these say; the others go on waiting.
     fn settle(&mut self, agent: Option<&str>, request: &Request) {
         for p in std::mem::take(&mut self.of(agent).pending) {
             let result = request.blocks.iter().rev().find(|b| b.kind == BlockKind::Output && b.call_id() == Some(&*p.id));
-            let done = !result.is_some_and(|b| b.is_error);
-            self.apply(p, done);
+            match result.map(|b| b.is_error) {
+                Some(failed) => self.apply(p, !failed),
+                None => self.of(agent).pending.push(p),
+            }
         }
     }
 
@@ -397,6 +401,21 @@ pub(super) mod tests {
         // The caller waited from 1 s to 7 s; what was asked of models in that time is not counted twice.
         assert_eq!((m.active_ms(), m.api_ms()), (8_000, 6_000));
         assert_eq!(m.calls().iter().map(|c| c.source.word()).collect::<Vec<_>>(), ["main", "subagent", "subagent", "main"]);
+    }
+
+    #[test]
+    fn a_reply_that_was_dropped_and_comes_again_counts_once() {
+        let mut m = SessionMeter::new(1_000);
+        let asked = || {
+            let edit = call("1", "edit_file", &serde_json::json!({"path": "a", "old": "x", "new": "y"}).to_string());
+            reply(Usage::default(), vec![edit, call("2", "bash", r#"{"command":"git commit -m x"}"#)])
+        };
+        m.observe(&request(vec![]), &asked(), 0, 1_000);
+        m.observe(&request(vec![]), &asked(), 2_000, 1_000);
+        assert_eq!(m.changed(), Change::default(), "no result was there yet");
+        m.observe(&request(vec![result("1", false)]), &reply(Usage::default(), vec![]), 4_000, 1_000);
+        m.close();
+        assert_eq!((m.changed(), m.commits()), (Change { added: 1, removed: 1 }, 1));
     }
 
     #[test]

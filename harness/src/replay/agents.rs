@@ -5,7 +5,7 @@
 //! The caller waits where the result of the call stands behind the agent's last message. An agent without a call is replayed when the
 //! main conversation is over, and nobody waits for it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use ctxbench_core::session::{AssistantEntry, Entry, Session, SessionPart};
 use ctxbench_core::tokens::o200k;
@@ -55,8 +55,7 @@ pub(super) fn of(session: &Session) -> Vec<Agent> {
         return Vec::new();
     }
     let calls = Calls::of(session);
-    let mut taken = HashSet::new();
-    all.iter().map(|a| calls.starts(a, &mut taken)).collect()
+    all.iter().zip(calls.of_each(&all)).map(|(a, i)| a.started_by(i.map(|i| &calls.0[i]))).collect()
 }
 
 struct Seen<'a> {
@@ -70,7 +69,8 @@ struct Made<'a> {
     at: usize,
     caller: Option<&'a str>,
     id: String,
-    arguments: String,
+    /// Its arguments that are text, trimmed.
+    texts: Vec<String>,
     /// Where its result stands.
     result: Option<usize>,
 }
@@ -92,28 +92,44 @@ impl<'a> Calls<'a> {
                 caller: a.agent.as_deref(),
                 result: results.get(c.id.as_str()).copied(),
                 id: c.id,
-                arguments: c.arguments,
+                texts: texts(&c.arguments),
             }));
         }
         Calls(out)
     }
 
-    fn starts(&self, agent: &Seen<'_>, taken: &mut HashSet<usize>) -> Agent {
-        let free = |i: &usize| !taken.contains(i) && self.0[*i].caller != Some(agent.id) && self.0[*i].at < agent.first;
-        let all = || (0..self.0.len()).filter(free);
-        let open = |i: &usize| self.0[*i].result.is_none_or(|r| r > agent.first);
-        let found = all()
-            .find(|i| self.0[*i].id == agent.id)
-            .or_else(|| all().filter(|_| !agent.prompt.is_empty()).find(|i| asks(&self.0[*i].arguments, &agent.prompt)))
-            .or_else(|| {
-                let newest = all().filter(open).map(|i| self.0[i].at).max()?;
-                all().filter(open).find(|i| self.0[*i].at == newest)
-            });
-        let Some(i) = found else { return Agent { id: agent.id.to_string(), call: None, waits: false } };
-        taken.insert(i);
-        let made = &self.0[i];
-        let call = Call { id: made.id.clone(), caller: made.caller.map(str::to_string) };
-        Agent { id: agent.id.to_string(), call: Some(call), waits: made.result.is_some_and(|r| r > agent.last) }
+    /// The call that starts each subagent. Sure signs are looked for first, so that a guess for one takes no call from another.
+    fn of_each(&self, agents: &[Seen<'_>]) -> Vec<Option<usize>> {
+        let mut found: Vec<Option<usize>> = vec![None; agents.len()];
+        for sign in [Self::by_id, Self::by_prompt, Self::by_place] {
+            for (n, agent) in agents.iter().enumerate().filter(|(n, _)| found[*n].is_none()).collect::<Vec<_>>() {
+                let free = |i: &usize| !found.contains(&Some(*i)) && self.0[*i].caller != Some(agent.id) && self.0[*i].at < agent.first;
+                found[n] = sign(self, agent, (0..self.0.len()).filter(free).collect());
+            }
+        }
+        found
+    }
+
+    fn by_id(&self, agent: &Seen<'_>, free: Vec<usize>) -> Option<usize> {
+        free.into_iter().find(|i| self.0[*i].id == agent.id)
+    }
+
+    fn by_prompt(&self, agent: &Seen<'_>, free: Vec<usize>) -> Option<usize> {
+        free.into_iter().find(|i| !agent.prompt.is_empty() && self.0[*i].texts.contains(&agent.prompt))
+    }
+
+    /// The first open call of the newest reply that has one.
+    fn by_place(&self, agent: &Seen<'_>, free: Vec<usize>) -> Option<usize> {
+        let open: Vec<usize> = free.into_iter().filter(|i| self.0[*i].result.is_none_or(|r| r > agent.first)).collect();
+        let newest = open.iter().map(|i| self.0[*i].at).max()?;
+        open.into_iter().find(|i| self.0[*i].at == newest)
+    }
+}
+
+impl Seen<'_> {
+    fn started_by(&self, made: Option<&Made<'_>>) -> Agent {
+        let call = made.map(|m| Call { id: m.id.clone(), caller: m.caller.map(str::to_string) });
+        Agent { id: self.id.to_string(), call, waits: made.and_then(|m| m.result).is_some_and(|r| r > self.last) }
     }
 }
 
@@ -127,10 +143,9 @@ fn prompt(e: &Entry) -> String {
     u.content().into_iter().filter_map(text).collect::<String>().trim().to_string()
 }
 
-/// Whether one of a call's arguments is this text.
-fn asks(arguments: &str, prompt: &str) -> bool {
-    let Ok(Value::Object(map)) = serde_json::from_str(arguments) else { return false };
-    map.values().any(|v| v.as_str().is_some_and(|s| s.trim() == prompt))
+fn texts(arguments: &str) -> Vec<String> {
+    let Ok(Value::Object(map)) = serde_json::from_str(arguments) else { return Vec::new() };
+    map.values().filter_map(|v| Some(v.as_str()?.trim().to_string())).collect()
 }
 
 /// The session of one subagent: its messages as a main conversation, under its own system prompt and tools where the session gives
@@ -164,7 +179,7 @@ fn prefix(entries: &[Entry]) -> Option<u64> {
     let first = entries.iter().position(|e| matches!(e, Entry::Assistant(_)))?;
     let Entry::Assistant(AssistantEntry { usage: Some(usage), .. }) = &entries[first] else { return None };
     let known: u64 = entries[..first].iter().map(|e| o200k(&prompt(e))).sum();
-    let counted = usage.input + usage.cache_read + usage.cache_write;
+    let counted = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
     (counted > known).then(|| counted - known)
 }
 
@@ -191,6 +206,19 @@ mod tests {
     fn agent(id: &str, call: Option<(&str, Option<&str>)>, waits: bool) -> Agent {
         let call = call.map(|(id, caller)| Call { id: id.into(), caller: caller.map(str::to_string) });
         Agent { id: id.into(), call, waits }
+    }
+
+    #[test]
+    fn a_guess_takes_no_call_from_one_that_is_sure() {
+        let s = session(
+            r#"{"type":"user","id":"u1","text":"go"}
+{"type":"assistant","id":"a1","calls":[{"id":"c1","name":"task","arguments":"{\"prompt\":\"look at A\"}"},{"id":"c2","name":"task","arguments":"{\"prompt\":\"look at B\"}"}]}
+{"type":"user","id":"x1","text":"You are a helper. look at B","agent":"x"}
+{"type":"user","id":"y1","text":"look at A","agent":"y"}
+{"type":"tool","call_id":"c1","output":"r"}
+{"type":"tool","call_id":"c2","output":"r"}"#,
+        );
+        assert_eq!(of(&s), [agent("x", Some(("c2", None)), true), agent("y", Some(("c1", None)), true)]);
     }
 
     #[test]
