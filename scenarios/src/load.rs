@@ -1,5 +1,6 @@
 //! What a user names on the command line, turned into scenarios: a file of any known format, a folder, a built-in name.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::error::{LoadError, Loaded};
@@ -57,7 +58,14 @@ pub fn load_path(path: &Path) -> Result<Vec<Scenario>, LoadError> {
     if files.is_empty() {
         return Err(unknown(path, "a folder with .toml, .jsonl or .json files of a known format"));
     }
-    files.iter().map(|f| load_file(f, 0)).collect()
+    let mut loaded = Vec::new();
+    for file in &files {
+        let (scenario, with) = load_with(file, 0)?;
+        loaded.push((file, scenario, with));
+    }
+    // Subagents' files that a session took in are no sessions of their own.
+    let taken: HashSet<PathBuf> = loaded.iter().flat_map(|(_, _, with)| with.clone()).collect();
+    Ok(loaded.into_iter().filter(|(file, _, _)| !taken.contains(*file)).map(|(_, scenario, _)| scenario).collect())
 }
 
 /// What the content of a file is; `name` is its name, which only decides for scenarios.
@@ -79,8 +87,32 @@ pub fn sniff(bytes: &[u8], name: &str) -> Option<Kind> {
 }
 
 fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
-    let bytes = std::fs::read(path).map_err(|e| io(path, e))?;
-    of_bytes(&bytes, path, &OnDisk { folder: path.parent().unwrap_or(Path::new(".")), depth })
+    load_with(path, depth).map(|(scenario, _)| scenario)
+}
+
+/// A file, and the files beside it that belong to the same session: subagents of a Claude Code session.
+fn load_with(path: &Path, depth: usize) -> Result<(Scenario, Vec<PathBuf>), LoadError> {
+    let mut bytes = std::fs::read(path).map_err(|e| io(path, e))?;
+    let mut with = Vec::new();
+    if sniff(&bytes, &path.to_string_lossy()) == Some(Kind::Recording(import::claude_code::NAME)) {
+        let text = String::from_utf8_lossy(&bytes);
+        with = import::companions::beside(path, &text);
+        let agents: Vec<String> =
+            with.iter().map(|p| std::fs::read_to_string(p).map_err(|e| io(p, e))).collect::<Result<_, LoadError>>()?;
+        if !agents.is_empty() {
+            bytes = import::companions::merged(&text, &agents).into_bytes();
+        }
+    }
+    let mut scenario = of_bytes(&bytes, path, &OnDisk { folder: path.parent().unwrap_or(Path::new(".")), depth })?;
+    if !with.is_empty() {
+        let names: Vec<String> = with.iter().map(|p| p.display().to_string()).collect();
+        scenario.warnings.push(format!(
+            "files of its subagents taken in: {}, {}; line numbers are those of all together",
+            names.len(),
+            names.join(", ")
+        ));
+    }
+    Ok((scenario, with))
 }
 
 /// Reads what a file holds that has no others beside it: a session, a scenario or a recording. `name` decides for scenarios, and messages show it.

@@ -90,3 +90,50 @@ fn real_recordings_import() {
     }
     assert_eq!(compacted, 2);
 }
+
+#[test]
+fn subagents_in_files_beside_a_session_are_part_of_it() {
+    let line = |kind: &str, id: &str, side: bool, second: u32, content: &str| {
+        format!(
+            r#"{{"type":"{kind}","uuid":"{id}","parentUuid":null,"sessionId":"s","isSidechain":{side},"timestamp":"2026-01-01T00:00:{second:02}.000Z","message":{{"id":"{id}","content":[{content}]}}}}"#
+        )
+    };
+    let chained = |l: String, parent: &str| l.replace("\"parentUuid\":null", &format!("\"parentUuid\":\"{parent}\""));
+    let text = |t: &str| format!(r#"{{"type":"text","text":"{t}"}}"#);
+    let main = [
+        line("user", "u", false, 0, &text("go")),
+        chained(line("assistant", "a", false, 1, r#"{"type":"tool_use","id":"t","name":"Task","input":{"prompt":"look"}}"#), "u"),
+        chained(line("user", "r", false, 9, r#"{"type":"tool_result","tool_use_id":"t","content":"report"}"#), "a"),
+    ];
+    let agent = |session: &str| {
+        let first = line("user", "x1", true, 2, &text("look")).replace("\"sessionId\":\"s\"", &format!("\"sessionId\":\"{session}\""));
+        let lines = [first, chained(line("assistant", "x2", true, 8, &text("report")), "x1")];
+        lines.map(|l| l.replace("\"isSidechain\"", "\"agentId\":\"x\",\"isSidechain\"")).join("\n")
+    };
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("s.jsonl"), main.join("\n")).unwrap();
+    std::fs::write(dir.path().join("agent-x.jsonl"), agent("s")).unwrap();
+    std::fs::write(dir.path().join("agent-y.jsonl"), agent("another")).unwrap();
+    let all = load_path(dir.path()).unwrap();
+    assert_eq!(all.len(), 2, "the session with its subagent, and the one of another session by itself");
+    let session = all.iter().find(|s| s.session.entries.iter().any(|e| matches!(e, Entry::User(u) if u.id == "u"))).unwrap();
+    let order: Vec<(String, Option<&str>)> = session
+        .session
+        .entries
+        .iter()
+        .filter_map(|e| match e {
+            Entry::User(u) => Some((u.id.clone(), u.agent.as_deref())),
+            Entry::Assistant(a) => Some((a.id.clone(), a.agent.as_deref())),
+            Entry::Tool(t) => Some((t.call_id.clone(), t.agent.as_deref())),
+            _ => None,
+        })
+        .collect();
+    let x = Some("x");
+    assert_eq!(order, [("u", None), ("a", None), ("x1", x), ("x2", x), ("t", None)].map(|(id, agent)| (id.to_string(), agent)));
+    assert!(session.warnings[0].contains("agent-x.jsonl"), "{:?}", session.warnings);
+    // Later versions keep them in a folder named after the session.
+    let folder = dir.path().join("s/subagents");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::rename(dir.path().join("agent-x.jsonl"), folder.join("agent-x.jsonl")).unwrap();
+    assert_eq!(load_path(&dir.path().join("s.jsonl")).unwrap()[0].session.entries.len(), 5);
+}

@@ -7,7 +7,8 @@
 //! - `usage` counts once per response. `output_tokens` of a line without `stop_reason` is a stub from the start of the stream:
 //!   the o200k count of the reply's parts stands instead, marked `output_estimated`.
 //! - Lines with `isSidechain` belong to a subagent, and so do messages that progress lines repeat: they become messages of that
-//!   `agent`, or the session where the whole file is one. Subagents in files of their own are sessions of their own.
+//!   `agent`, or the session where the whole file is one. Subagents in files of their own
+//!   beside the session's are taken in by `load.rs`; see `companions.rs`.
 //! - `isMeta` lines and the traces of local commands were sent to the model, though the user did not write them as a turn.
 //!   They join the next user message, or the tool result before a reply. Those at the end of the file, which no request
 //!   carried, are left out. Lines that are `isVisibleInTranscriptOnly` were not sent.
@@ -25,12 +26,15 @@ use super::claude_content::{blocks, is_command_trace, plain};
 use super::{Importer, Line, chain, first_objects, flag, objects, sidechains, str_of};
 use crate::error::{ImportError, Loaded};
 
+/// Name of the format.
+pub(crate) const NAME: &str = "claude-code";
+
 /// The importer of Claude Code transcripts.
 pub struct ClaudeCode;
 
 impl Importer for ClaudeCode {
     fn name(&self) -> &'static str {
-        "claude-code"
+        NAME
     }
 
     fn sniff(&self, text: &str) -> bool {
@@ -48,7 +52,11 @@ impl Importer for ClaudeCode {
         let mut windows: Vec<(Option<String>, Vec<Line>)> = Vec::new();
         let agents = sidechains::split(&mut lines);
         windows.push((None, lines));
-        windows.extend(agents.into_iter().map(|(id, lines)| (Some(id), lines)));
+        let mut calls: BTreeMap<String, String> = BTreeMap::new();
+        for a in agents {
+            calls.extend(a.call.map(|c| (a.id.clone(), c)));
+            windows.push((Some(a.id), a.lines));
+        }
         let mut left = 0;
         let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
         let mut items: Vec<(usize, Option<String>, Item)> = Vec::new();
@@ -66,6 +74,8 @@ impl Importer for ClaudeCode {
                 (at, agent.clone(), item)
             }));
         }
+        let last: Vec<_> = calls.iter().filter_map(|(agent, call)| last_reply(&items, agent, call)).collect();
+        items.extend(last);
         if left > 0 {
             warnings.push(format!("{file}: {left} lines belong to branches that the session did not end with; left out"));
         }
@@ -83,6 +93,27 @@ impl Importer for ClaudeCode {
         }
         builder.finish(self.name(), file, Header::default())
     }
+}
+
+/// The last reply of a subagent whose messages progress lines repeat: these leave it out, and it stands as the result of its call.
+fn last_reply(items: &[(usize, Option<String>, Item)], agent: &str, call: &str) -> Option<(usize, Option<String>, Item)> {
+    let own = || items.iter().rev().filter(|(_, a, _)| a.as_deref() == Some(agent)).map(|(_, _, item)| item);
+    if matches!(own().next()?, Item::Reply(_)) {
+        return None;
+    }
+    let result = items.iter().find_map(|(_, a, item)| match item {
+        Item::Result { line, call_id, parts, stamp, .. } if a.is_none() && call_id == call => Some((*line, parts, stamp)),
+        _ => None,
+    });
+    let (line, parts, stamp) = result?;
+    // The program adds a line of its own behind the words of the subagent.
+    let said = |p: &&SessionPart| matches!(p, SessionPart::Text { text } if !text.starts_with("agentId: "));
+    let parts: Vec<SessionPart> = parts.iter().filter(said).cloned().collect();
+    let model = own().find_map(|i| if let Item::Reply(r) = i { r.model.clone() } else { None });
+    // In front of the result.
+    let line = line.saturating_sub(1);
+    let reply = Reply { line, id: Some(format!("{agent}-last")), parts, model, stamp: stamp.clone(), ..Reply::default() };
+    (!reply.parts.is_empty()).then(|| (line, Some(agent.to_string()), Item::Reply(Box::new(reply))))
 }
 
 enum Item {

@@ -100,10 +100,10 @@ fn s_output(s: &Session) -> u64 {
 fn messages_that_progress_lines_repeat_are_the_subagents() {
     let text = r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","message":{"content":"go"}}
 {"type":"assistant","uuid":"2","parentUuid":"1","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"Task","input":{"prompt":"look"}}]}}
-{"type":"progress","uuid":"p1","parentUuid":"2","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p1","timestamp":"2026-01-01T00:00:02.000Z","message":{"content":[{"type":"text","text":"look"}]}}}}
+{"type":"progress","uuid":"p1","parentUuid":"2","parentToolUseID":"t","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p1","timestamp":"2026-01-01T00:00:02.000Z","message":{"content":[{"type":"text","text":"look"}]}}}}
 {"type":"progress","uuid":"p2","parentUuid":"p1","data":{"type":"agent_progress","agentId":"x","message":{"type":"assistant","uuid":"p2","message":{"id":"n","usage":{"input_tokens":9},"content":[{"type":"tool_use","id":"r","name":"Read","input":{}}]}}}}
 {"type":"progress","uuid":"p3","parentUuid":"p2","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p3","message":{"content":[{"type":"tool_result","tool_use_id":"r","content":"found"}]}}}}
-{"type":"user","uuid":"3","parentUuid":"p3","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":"report"}]}}
+{"type":"user","uuid":"3","parentUuid":"p3","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"report"},{"type":"text","text":"agentId: x (for resuming)"}]}]}}
 {"type":"assistant","uuid":"4","parentUuid":"3","message":{"id":"o","content":[{"type":"text","text":"done"}]}}"#;
     let (s, warnings) = import(text);
     assert_eq!(warnings, Vec::<String>::new());
@@ -118,7 +118,10 @@ fn messages_that_progress_lines_repeat_are_the_subagents() {
         })
         .collect();
     let x = Some("x");
-    assert_eq!(windows, [("1", None), ("m", None), ("p1", x), ("n", x), ("r", x), ("t", None), ("o", None)]);
+    assert_eq!(windows, [("1", None), ("m", None), ("p1", x), ("n", x), ("r", x), ("x-last", x), ("t", None), ("o", None)]);
+    // Its last reply is not repeated; it stands in the result, in front of a line by the program.
+    let last = s.entries.iter().find_map(|e| if let Entry::Assistant(a) = e { (a.id == "x-last").then(|| a.content()) } else { None });
+    assert_eq!(last.unwrap(), [SessionPart::Text { text: "report".into() }]);
     assert_eq!(s.header.title, "go");
     assert_eq!(s.header.prefix_tokens, None, "the counters are the subagent's");
 }

@@ -6,6 +6,7 @@ pub mod claude_code;
 mod claude_content;
 pub mod codex;
 mod codex_content;
+pub(crate) mod companions;
 pub mod pi;
 mod sidechains;
 mod time;

@@ -7,37 +7,47 @@ use serde_json::{Map, Value};
 
 use super::{Line, flag, str_of};
 
-/// Takes the subagents' lines out of a transcript: lines of each subagent by its id, in the order in which they begin. A file that holds
+/// The lines of one subagent.
+pub(super) struct Sidechain {
+    /// Its id.
+    pub(super) id: String,
+    /// Its lines in their order.
+    pub(super) lines: Vec<Line>,
+    /// The call whose progress they are, where progress lines repeat them.
+    pub(super) call: Option<String>,
+}
+
+/// Takes the subagents' lines out of a transcript: each subagent in the order in which they begin. A file that holds
 /// nothing else is the transcript of one subagent, and everything stays.
-pub(super) fn split(lines: &mut Vec<Line>) -> Vec<(String, Vec<Line>)> {
+pub(super) fn split(lines: &mut Vec<Line>) -> Vec<Sidechain> {
     let main = |l: &Line| matches!(str_of(&l.object, "type"), Some("user" | "assistant")) && !flag(&l.object, "isSidechain");
     if !lines.iter().any(main) {
         return Vec::new();
     }
-    let mut out: Vec<(String, Vec<Line>)> = Vec::new();
+    let mut out: Vec<Sidechain> = Vec::new();
     let mut roots: HashMap<String, String> = HashMap::new();
-    let mut repeated: Vec<(String, Vec<Line>)> = Vec::new();
+    let mut repeated: Vec<Sidechain> = Vec::new();
     let mut rest = Vec::new();
     for line in std::mem::take(lines) {
         if flag(&line.object, "isSidechain") {
-            add(&mut out, sidechain(&line.object, &mut roots), line);
-        } else if let Some((agent, line)) = progress(&line) {
-            add(&mut repeated, agent, line);
+            add(&mut out, sidechain(&line.object, &mut roots), None, line);
+        } else if let Some((agent, repeats)) = progress(&line) {
+            add(&mut repeated, agent, str_of(&line.object, "parentToolUseID"), repeats);
         } else {
             rest.push(line);
         }
     }
     *lines = rest;
-    let own: Vec<String> = out.iter().map(|(id, _)| id.clone()).collect();
-    out.extend(repeated.into_iter().filter(|(id, _)| !own.contains(id)));
-    out.sort_by_key(|(_, lines)| lines.first().map(|l| l.number));
+    let own: Vec<String> = out.iter().map(|a| a.id.clone()).collect();
+    out.extend(repeated.into_iter().filter(|a| !own.contains(&a.id)));
+    out.sort_by_key(|a| a.lines.first().map(|l| l.number));
     out
 }
 
-fn add(to: &mut Vec<(String, Vec<Line>)>, agent: String, line: Line) {
-    match to.iter_mut().find(|(id, _)| *id == agent) {
-        Some((_, lines)) => lines.push(line),
-        None => to.push((agent, vec![line])),
+fn add(to: &mut Vec<Sidechain>, id: String, call: Option<&str>, line: Line) {
+    match to.iter_mut().find(|a| a.id == id) {
+        Some(a) => a.lines.push(line),
+        None => to.push(Sidechain { id, lines: vec![line], call: call.map(str::to_string) }),
     }
 }
 
@@ -69,7 +79,7 @@ mod tests {
         let mut lines = super::super::objects(text, "t", &mut Vec::new());
         let found = split(&mut lines);
         let numbers = |lines: &[Line]| lines.iter().map(|l| l.number).collect();
-        (numbers(&lines), found.iter().map(|(id, l)| (id.clone(), numbers(l))).collect())
+        (numbers(&lines), found.iter().map(|a| (a.id.clone(), numbers(&a.lines))).collect())
     }
 
     #[test]
