@@ -206,6 +206,7 @@ fn remarks(s: &scenarios::Scenario) -> Vec<String> {
              conversation that was recorded elsewhere, and its figures say little"
         ));
     }
+    out.extend(ctxbench_harness::replay::remarks(&s.session));
     out
 }
 

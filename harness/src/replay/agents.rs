@@ -58,6 +58,42 @@ pub(super) fn of(session: &Session) -> Vec<Agent> {
     all.iter().zip(calls.of_each(&all)).map(|(a, i)| a.started_by(i.map(|i| &calls.0[i]))).collect()
 }
 
+/// How deep subagents may start subagents; those below are not replayed. No product is known to go further than one level.
+pub(super) const DEEPEST: usize = 32;
+
+/// How many callers stand above a subagent, the main conversation among them.
+pub(super) fn depth(all: &[Agent], i: usize) -> usize {
+    let caller = |i: usize| all[i].call.as_ref().and_then(|c| all.iter().position(|a| Some(&a.id) == c.caller.as_ref()));
+    // A caller begins before those that it calls, so this ends.
+    std::iter::successors(Some(i), |i| caller(*i)).take(DEEPEST + 1).count()
+}
+
+/// What a person should know of a session's subagents before looking at figures.
+pub fn remarks(session: &Session) -> Vec<String> {
+    let all = of(session);
+    let quoted = |of: &mut dyn Iterator<Item = &Agent>| of.map(|a| format!("{:?}", a.id)).collect::<Vec<_>>().join(", ");
+    let mut out = Vec::new();
+    let uncalled = quoted(&mut all.iter().filter(|a| a.call.is_none()));
+    if !uncalled.is_empty() {
+        out.push(format!("no call before it starts subagent {uncalled}; replayed when the main conversation is over"));
+    }
+    let deep = quoted(&mut all.iter().enumerate().filter(|(i, _)| depth(&all, *i) > DEEPEST).map(|(_, a)| a));
+    if !deep.is_empty() {
+        out.push(format!("subagents more than {DEEPEST} levels deep are not replayed: {deep}"));
+    }
+    let mut made: HashMap<String, Option<&str>> = HashMap::new();
+    for e in &session.entries {
+        match e {
+            Entry::Assistant(a) => made.extend(a.all_calls().into_iter().map(|c| (c.id, a.agent.as_deref()))),
+            Entry::Tool(t) if made.get(&t.call_id).is_some_and(|caller| *caller != t.agent.as_deref()) => {
+                out.push(format!("the result of call {:?} stands in another window than the call; check its `agent`", t.call_id));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
 struct Seen<'a> {
     id: &'a str,
     first: usize,
@@ -206,6 +242,26 @@ mod tests {
     fn agent(id: &str, call: Option<(&str, Option<&str>)>, waits: bool) -> Agent {
         let call = call.map(|(id, caller)| Call { id: id.into(), caller: caller.map(str::to_string) });
         Agent { id: id.into(), call, waits }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_and_deep_nesting_ends() {
+        let mut lines = vec![r#"{"type":"user","id":"u","text":"go"}"#.to_string()];
+        let mut caller = String::new();
+        for i in 0..200 {
+            lines.push(format!(r#"{{"type":"assistant","id":"a{i}","calls":[{{"id":"c{i}","name":"task","arguments":"{{}}"}}]{caller}}}"#));
+            caller = format!(r#","agent":"c{i}""#);
+            lines.push(format!(r#"{{"type":"user","id":"u{i}","text":"t"{caller}}}"#));
+        }
+        lines.push(r#"{"type":"tool","call_id":"c7","output":"x"}"#.into());
+        let s = session(&lines.join("\n"));
+        let all = of(&s);
+        assert_eq!((depth(&all, 0), depth(&all, 31), depth(&all, 32)), (1, DEEPEST, DEEPEST + 1));
+        let said = remarks(&s);
+        assert!(said[0].starts_with("subagents more than 32 levels deep are not replayed: \"c32\", \"c33\""), "{said:?}");
+        assert_eq!(said[1], "the result of call \"c7\" stands in another window than the call; check its `agent`");
+        let before = session(r#"{"type":"user","id":"x","text":"early","agent":"x"}"#);
+        assert!(remarks(&before)[0].starts_with("no call before it starts subagent \"x\""), "{:?}", remarks(&before));
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Crew {
     /// Runs one subagent, once; boxed, since it may start others.
     fn run(self: Arc<Self>, i: usize, now: Millis, request: Option<u64>) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
         Box::pin(async move {
-            if !self.started.lock().is_ok_and(|mut s| s.insert(i)) {
+            if agents::depth(&self.agents, i) > agents::DEEPEST || !self.started.lock().is_ok_and(|mut s| s.insert(i)) {
                 return 0;
             }
             let id = &self.agents[i].id;

@@ -40,6 +40,7 @@ use crate::mock::{DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, Sh
 use crate::summarise::{Script, Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
+pub use agents::remarks;
 use crew::Crew;
 pub use measure::fill_savings;
 pub use path::{Defaults, Path};
@@ -116,7 +117,10 @@ pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, optio
     let desk = SummaryDesk::default();
     let scene = Scene { scenario, session: &scenario.session, agent: None, spec, model: &model, options, desk: &desk };
     let provider = SharedDoor::new(open(&scene).await);
-    let watcher = options.watch.as_ref().map(|w| Watcher::new(w, format!("{}/{}", scenario.id, spec.label()), &model.name, model.window));
+    let watcher = options.watch.as_ref().map(|w| {
+        let name = format!("{}/{}/{}/{}/{}", scenario.id, spec.label(), model.name, options.summariser.name(), options.seed);
+        Watcher::new(w, name, &model, scenario.scale)
+    });
     let doors = Doors { provider, watcher: watcher.clone() };
     let agents = agents::of(&scenario.session);
     let crew = (!agents.is_empty()).then(|| Crew::new(&scene, doors.clone(), agents));

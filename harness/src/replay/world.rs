@@ -247,6 +247,11 @@ impl World for ReplayWorld {
         };
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
+        if result.as_ref().is_err_and(|e| e.kind == ErrorKind::Ended) {
+            // Not sent: a spend limit, or nobody to write a summary. Nothing of it happened, and nobody asks to go on.
+            self.over = true;
+            return result;
+        }
         // A provider that stopped after its compaction has not said what was recorded.
         let paused = request.purpose == Purpose::Sample && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
         let asked = if paused { Asked::Paused } else { asked };

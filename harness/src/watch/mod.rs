@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ctxbench_core::monitor::{Counted, Headroom, RateLimit, RateStatus, SessionMeter, SpendGuard, SpendLimit, StatusLine};
+use ctxbench_core::provider::Model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
 use ctxbench_core::session::Millis;
 
@@ -57,20 +58,22 @@ struct State {
 pub struct Watcher {
     status: bool,
     tpm: Option<u64>,
+    scale: f64,
     session: String,
     model: String,
     state: Arc<Mutex<State>>,
 }
 
 impl Watcher {
-    /// `session` names the run in status lines, `model` is that of the conversation, `window` its size in tokens.
-    pub fn new(watch: &Watch, session: String, model: &str, window: u64) -> Self {
-        let seen = Seen { meter: Some(SessionMeter::new(window)), ..Seen::default() };
+    /// `session` names the run in status lines; `model` is that of the conversation; `scale` is the session's, which a limit of tokens
+    /// per minute is not subject to.
+    pub fn new(watch: &Watch, session: String, model: &Model, scale: f64) -> Self {
+        let seen = Seen { meter: Some(SessionMeter::new(model.window)), ..Seen::default() };
         // A replay has no date: days and months begin with the session.
         let guard = SpendGuard::new(watch.spend.clone(), 0);
         let headroom = watch.tpm.map(|tpm| Headroom::new(RateLimit { tpm, rpm: None }));
         let state = Arc::new(Mutex::new(State { seen, guard, headroom }));
-        Watcher { status: watch.status, tpm: watch.tpm, session, model: model.to_string(), state }
+        Watcher { status: watch.status, tpm: watch.tpm, scale, session, model: model.name.to_string(), state }
     }
 
     /// A watched door for the main conversation, or for that of a subagent.
@@ -115,7 +118,7 @@ impl Watcher {
         if let Ok(reply) = result {
             guard.paid(request, reply, now);
             if let Some(h) = headroom {
-                h.spend(now, Counted::default().tokens(&reply.billed));
+                h.spend(now, (Counted::default().tokens(&reply.billed) as f64 / self.scale).round() as u64);
             }
         }
         let Some(meter) = &mut seen.meter else { return };

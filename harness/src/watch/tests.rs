@@ -23,7 +23,7 @@ fn status(seen: &Seen) -> Vec<Value> {
 #[test]
 fn a_watched_run_is_the_same_run_and_its_last_line_agrees_with_the_record() {
     let plain = played("login-bug-tight", "claude-code", None);
-    let watched = played("login-bug-tight", "claude-code", Some(Watch { status: true, spend: vec![], tpm: Some(30_000) }));
+    let watched = played("login-bug-tight", "claude-code", Some(Watch { status: true, spend: vec![], tpm: Some(300_000) }));
     assert_eq!(plain.record, watched.record);
     let r = &watched.record;
     let lines = status(&watched.seen);
@@ -34,13 +34,13 @@ fn a_watched_run_is_the_same_run_and_its_last_line_agrees_with_the_record() {
     assert!((watched.seen.meter.as_ref().unwrap().snapshot().cost_usd - r.summary.cost_usd).abs() < 1e-9);
     assert_eq!(last["context_window"]["total_output_tokens"], r.summary.output_tokens);
     assert_eq!(last["context_window"]["context_window_size"], r.window);
-    assert_eq!(last["session_id"], "login-bug-tight/claude-code");
+    assert_eq!(last["session_id"], "login-bug-tight/claude-code/claude-sonnet-4-6/extractive/1");
     assert!(last["told"].as_str().unwrap().starts_with("<system_warning>Token usage: "), "Sonnet 4.6 is told");
-    // Half a token comes back per millisecond.
+    // Five tokens come back per millisecond; the session is one in twenty, the limit is not.
     let first = &r.requests[0];
     let spent = first.input_tokens - first.cache_read + first.output_tokens;
     let left = lines[0]["rate_limit"]["tokens_left"].as_u64().unwrap();
-    assert_eq!(left, (30_000 - spent + first.latency_ms / 2).min(30_000));
+    assert_eq!(left, (300_000 - 20 * spent + 5 * first.latency_ms).min(300_000));
     let costs: Vec<f64> = lines.iter().map(|l| l["cost"]["total_cost_usd"].as_f64().unwrap()).collect();
     assert!(costs.windows(2).all(|w| w[0] < w[1]), "every reply costs something");
 }
@@ -67,9 +67,14 @@ fn a_spend_limit_stops_a_run_before_the_request_that_would_go_over() {
     assert!(why.starts_with("spend limit of ") && why.contains("was not sent"), "{why}");
     assert!(r.summary.cost_usd > 0.0 && r.summary.cost_usd <= whole / 2.0 * 1.05, "{} of {}", r.summary.cost_usd, whole / 2.0);
     assert!(r.summary.steps_completed < r.summary.steps_total);
-    // Nothing was billed after the refusal.
-    let first = r.requests.iter().position(|q| q.status == "ended").unwrap();
-    assert!(r.requests[first..].iter().all(|q| q.cost_usd == 0.0 && q.input_tokens == 0));
+    // What was not sent is no request, and nobody asks to go on.
+    assert!(r.requests.iter().all(|q| q.status == "ok"));
+    assert_eq!(r.summary.user_interventions, 0);
+    // The same where the refused request was one for a summary.
+    let limit = Watch { spend: vec!["0.12".parse().unwrap()], ..Watch::default() };
+    let r = played("huge-next-reply", "opencode", Some(limit)).record;
+    assert_eq!((r.status, r.summary.user_interventions), (Status::Failed, 0));
+    assert!(r.requests.iter().all(|q| q.status != "ended"));
     let enough = format!("{:.6}", whole * 3.0);
     let free = played("login-bug-tight", "codex", Some(Watch { spend: vec![enough.parse().unwrap()], ..Watch::default() }));
     assert_eq!(free.record.status, Status::Completed);
