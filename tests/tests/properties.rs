@@ -151,6 +151,23 @@ proptest! {
         }
     }
 
+    /// After whatever was said, pruned, compacted, cleared and taken back, and however often it was reopened: our store gives the
+    /// context that the engine shows.
+    #[test]
+    fn a_reopened_store_shows_what_the_engine_shows(plan in random::plan(9)) {
+        let mut scenario = plan.scenario();
+        scenario.session.entries.push(Entry::Restart { extra: Default::default() });
+        let model = provider::find(MODELS[0]).unwrap();
+        for name in ["reference", "none", "keep-nothing", "sliding-window", "observation-masking", "openoxide"] {
+            let record = run(&scenario, &Spec::parse(name).unwrap(), model).replayed.record;
+            let stored: Vec<_> = record.resume.iter().filter_map(|r| r.file.as_ref()).filter(|f| f.format == "ctxbench-store").collect();
+            prop_assert_eq!(!stored.is_empty(), record.status == Status::Completed, "{}: {:?}", name, record.resume);
+            for f in stored {
+                prop_assert!(f.context_equal && f.lost + f.garbled + f.surplus == 0, "{name}: {f:?}");
+            }
+        }
+    }
+
     #[test]
     fn the_same_session_gives_the_same_bytes(plan in random::plan(6), which in any::<prop::sample::Index>()) {
         let scenario = plan.scenario();
