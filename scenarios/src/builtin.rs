@@ -61,6 +61,7 @@ pub const IDS: &[&str] = &[
     "rewind-plain",
     "rewind-shell",
     "rewind-summarise-from",
+    "rewind-summarise-to",
 ];
 
 const MARATHON: &str = "login-bug-marathon";
