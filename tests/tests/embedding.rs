@@ -33,6 +33,11 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
     let texts: Vec<&str> =
         log.iter().flat_map(|m| &m.parts).filter(|p| p.kind == PartKind::Text).filter_map(|p| p.data["text"].as_str()).collect();
     assert!(texts.contains(&long.as_str()) && texts.contains(&"four"));
+    // Opened again, the session begins with the summary and has what was said since.
+    let context = store.load_context(session).unwrap();
+    let first = &context[0].parts;
+    assert!(first.iter().any(|p| p.kind == PartKind::Summary) && !format!("{context:?}").contains(long.as_str()), "{first:?}");
+    assert!(format!("{:?}", context.last().unwrap().parts).contains("four"));
     // Back to before the second prompt.
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "after");
     let mut files = EditCheckpoints::open(folder.path(), &folder.path().join(".agent"), Keep::default()).unwrap();

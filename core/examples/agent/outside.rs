@@ -1,15 +1,43 @@
-//! What any agent has: the way to a provider and a tool.
+//! What any agent has: prompts, the way to a provider, and a tool.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use ctxbench_core::checkpoint::{EditCheckpoints, Snapshots};
 use ctxbench_core::compaction::text_argument;
 use ctxbench_core::provider::{Wire, decode_error, decode_reply, encode};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
-use ctxbench_core::world::{ToolCall, ToolOutcome};
+use ctxbench_core::world::{Action, Incoming, ToolCall, ToolOutcome};
+use ctxbench_core::{World, async_trait, history::Part};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+
+/// Where the agent lives: prompts come in, requests go out, and its one tool writes files.
+pub struct Here {
+    pub address: String,
+    pub folder: PathBuf,
+    pub prompts: std::vec::IntoIter<String>,
+    pub files: EditCheckpoints,
+}
+
+#[async_trait]
+impl World for Here {
+    async fn next(&mut self) -> Option<Action> {
+        let text = self.prompts.next()?;
+        self.files.begin(&text, self.now()).expect("checkpoints can be written");
+        Some(Action::User(Incoming { key: text.as_str().into(), parts: vec![Part::Text(text.into())] }))
+    }
+    async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
+        post(self.address.clone(), request.clone()).await
+    }
+    async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome> {
+        calls.iter().map(|c| write(&mut self.files, &self.folder, c)).collect()
+    }
+    fn now(&self) -> u64 {
+        SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_millis() as u64)
+    }
+}
 
 fn failed(why: impl std::fmt::Display) -> ModelError {
     ModelError { kind: ErrorKind::Stream, status: 0, code: None, message: why.to_string() }
