@@ -37,7 +37,14 @@ pub const ALL: &[Pitfall] = &[
     shown("seeds/000 pitfall 4", "a background summary races the user"),
     shown("seeds/000 pitfall 5", "counting errors move the trigger"),
     shown("seeds/000 pitfall 6", "what a resumed session shows"),
-    shown("seeds/000 pitfall 7", "deleting a session deletes everything below it"),
+    tested(
+        "seeds/000 pitfall 7",
+        "deleting a session deletes everything below it",
+        &[
+            ("core/src/store/tests.rs", "deleting_a_session_can_be_taken_back_and_takes_no_fork_with_it"),
+            ("strategies/src/persist/tests.rs", "opencodes_keys_cascade"),
+        ],
+    ),
     tested(
         "seeds/000 pitfall 8",
         "server-side compaction is billed too",
