@@ -1,8 +1,8 @@
 //! Contents by their SHA-256: what was kept once is not kept again.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,42 +32,70 @@ impl Digest {
     }
 }
 
-/// Writes a file beside its place and renames it into it, so that no reader finds half of one.
-pub(super) fn put_file(path: &Path, bytes: &[u8]) -> Result<(), CheckpointError> {
+/// Whether what was kept must survive a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It is on the disk when a call returns.
+    Synced,
+    /// The system writes it when it likes: for copies that nobody needs after a power cut.
+    Scratch,
+}
+
+/// Writes a file beside its place and renames it into it, so that no reader finds half of one. Synced before the rename, or a power
+/// cut could leave the name with nothing behind it; and the folder after it, because files are overwritten on the word of this one.
+pub(super) fn put_file(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), CheckpointError> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let temp = path.with_extension(format!("tmp-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-    let done = fs::write(&temp, bytes).and_then(|()| fs::rename(&temp, path));
+    let filled = File::create(&temp).and_then(|mut f| {
+        f.write_all(bytes)?;
+        if durability == Durability::Synced { f.sync_all() } else { Ok(()) }
+    });
+    let done = filled.and_then(|()| fs::rename(&temp, path));
     if done.is_err() {
         let _ = fs::remove_file(&temp);
     }
-    done.map_err(io(path, "write it"))
+    done.map_err(io(path, "write it"))?;
+    path.parent().map_or(Ok(()), |folder| sync_folder(folder, durability))
+}
+
+/// Makes the names in a folder last.
+pub(super) fn sync_folder(folder: &Path, durability: Durability) -> Result<(), CheckpointError> {
+    match durability {
+        Durability::Synced => File::open(folder).and_then(|f| f.sync_all()).map_err(io(folder, "wait for the disk")),
+        Durability::Scratch => Ok(()),
+    }
 }
 
 /// A folder of contents, each in a file named by its SHA-256.
 #[derive(Debug)]
 pub struct Blobs {
     dir: PathBuf,
+    durability: Durability,
 }
 
 impl Blobs {
     /// Opens or makes the folder.
-    pub fn open(dir: &Path) -> Result<Blobs, CheckpointError> {
+    pub fn open(dir: &Path, durability: Durability) -> Result<Blobs, CheckpointError> {
         fs::create_dir_all(dir).map_err(io(dir, "make the folder"))?;
-        Ok(Blobs { dir: dir.to_path_buf() })
+        Ok(Blobs { dir: dir.to_path_buf(), durability })
     }
 
     fn place(&self, digest: &Digest) -> PathBuf {
         self.dir.join(&digest.0[..2]).join(&digest.0[2..])
     }
 
-    /// Keeps a content, unless it is kept already.
+    /// Keeps a content, unless it is kept already. A file of its name that says something else, as a power cut or a bad disk leaves
+    /// it, is written anew.
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, CheckpointError> {
         let digest = Digest::of(bytes);
         let place = self.place(&digest);
-        if !place.exists() {
+        if !fs::read(&place).is_ok_and(|kept| kept == bytes) {
             let folder = place.parent().expect("a place lies in a folder of its first two digits");
-            fs::create_dir_all(folder).map_err(io(folder, "make the folder"))?;
-            put_file(&place, bytes)?;
+            if !folder.is_dir() {
+                fs::create_dir_all(folder).map_err(io(folder, "make the folder"))?;
+                sync_folder(&self.dir, self.durability)?;
+            }
+            put_file(&place, bytes, self.durability)?;
         }
         Ok(digest)
     }

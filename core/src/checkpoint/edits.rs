@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::blobs::{entries, put_file};
-use super::{Blobs, CheckpointError, Content, Digest, FileState, Outcome, PathError, Restored, Root, Snapshots, Stored, io};
+use super::blobs::{entries, put_file, sync_folder};
+use super::{Blobs, CheckpointError, Content, Digest, Durability, FileState, Outcome, PathError, Restored, Root, Snapshots, Stored, io};
 use crate::session::Millis;
 
 /// How long checkpoints are kept.
@@ -47,14 +47,20 @@ pub struct EditCheckpoints {
     blobs: Blobs,
     lists: PathBuf,
     keep: Keep,
+    durability: Durability,
     /// Oldest first.
     all: Vec<Checkpoint>,
     next: u64,
 }
 
 impl EditCheckpoints {
-    /// Opens or begins the checkpoints in `store` of the session in `root`.
+    /// Opens or begins the checkpoints in `store` of the session in `root`. What they keep is on the disk before a file is overwritten.
     pub fn open(root: &Path, store: &Path, keep: Keep) -> Result<EditCheckpoints, CheckpointError> {
+        Self::open_with(root, store, keep, Durability::Synced)
+    }
+
+    /// The same, and whether the disk is waited for.
+    pub fn open_with(root: &Path, store: &Path, keep: Keep, durability: Durability) -> Result<EditCheckpoints, CheckpointError> {
         let lists = store.join("checkpoints");
         fs::create_dir_all(&lists).map_err(io(&lists, "make the folder"))?;
         let mut all: Vec<Checkpoint> = Vec::new();
@@ -64,7 +70,11 @@ impl EditCheckpoints {
         }
         all.sort_by_key(|c| c.number);
         let next = all.last().map_or(1, |c| c.number + 1);
-        Ok(EditCheckpoints { root: Root::open(root)?, blobs: Blobs::open(&store.join("blobs"))?, lists, keep, all, next })
+        let blobs = Blobs::open(&store.join("blobs"), durability)?;
+        for folder in [Some(store), store.parent().filter(|p| !p.as_os_str().is_empty())].into_iter().flatten() {
+            sync_folder(folder, durability)?;
+        }
+        Ok(EditCheckpoints { root: Root::open(root)?, blobs, lists, keep, durability, all, next })
     }
 
     /// All checkpoints, oldest first.
@@ -94,7 +104,7 @@ impl EditCheckpoints {
 
     fn save(&self, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
         let text = serde_json::to_vec(checkpoint).expect("a checkpoint always serialises");
-        put_file(&self.place(checkpoint.number), &text)
+        put_file(&self.place(checkpoint.number), &text, self.durability)
     }
 
     /// Keeps a content and says how to find it.

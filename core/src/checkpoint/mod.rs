@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::session::Millis;
 
-pub use blobs::{Blobs, Digest};
+pub use blobs::{Blobs, Digest, Durability};
 pub use edits::{Checkpoint, EditCheckpoints, Keep};
 pub use git::{ShadowGit, git_version};
 pub use root::{Content, PathError, Root, SafePath, Why};

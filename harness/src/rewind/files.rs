@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use ctxbench_core::checkpoint::{
-    CheckpointError, Content, EditCheckpoints, Keep, Outcome, Root, ShadowGit, Snapshots, Success, Tree, git_version,
+    CheckpointError, Content, Durability, EditCheckpoints, Keep, Outcome, Root, ShadowGit, Snapshots, Success, Tree, git_version,
 };
 use ctxbench_core::session::{Entry, RewindMode, Session, SessionCall, ToolEntry};
 use ctxbench_strategies::CodeWay;
@@ -59,7 +59,7 @@ impl Files {
         let mut note = |plays: Result<Plays, String>, way: &str| {
             plays.map_err(|why| out.remarks.push(format!("rewind of files by {way} is not measured: {why}"))).ok()
         };
-        out.edit_tools = note(play(session, |root, store| EditCheckpoints::open(root, store, Keep::default())), "edit tools");
+        out.edit_tools = note(play(session, |root, store| EditCheckpoints::open_with(root, store, Keep::default(), Durability::Scratch)), "edit tools");
         out.shadow_git = match git() {
             true => note(play(session, ShadowGit::open), "shadow git"),
             false => note(Err("there is no git program on this machine".into()), "shadow git"),
