@@ -1,6 +1,6 @@
 //! Checkpoints by edit tools: one per user prompt, and in it each file's content from before its first edit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -86,14 +86,15 @@ impl EditCheckpoints {
     pub fn expire(&mut self, now_ms: Millis) -> Result<u64, CheckpointError> {
         let too_many = self.all.len().saturating_sub(self.keep.newest);
         let limit = self.keep.days * DAY_MS;
-        let gone = self.all.iter().enumerate().filter(|(i, c)| *i < too_many || now_ms.saturating_sub(c.made_ms) > limit);
-        // Later checkpoints may lean on no earlier one, so any can go; with a clock that went back the order is kept all the same.
-        let gone: BTreeSet<u64> = gone.map(|(_, c)| c.number).collect();
+        // An earlier checkpoint takes the states that it lacks from later ones, so only a leading run can go: behind a kept one an
+        // older one, as a clock that went back makes it, is kept as long.
+        let old = |c: &Checkpoint| now_ms.saturating_sub(c.made_ms) > limit;
+        let gone: Vec<u64> = self.all.iter().enumerate().take_while(|(i, c)| *i < too_many || old(c)).map(|(_, c)| c.number).collect();
         for n in &gone {
             let path = self.place(*n);
             fs::remove_file(&path).map_err(io(&path, "remove it"))?;
         }
-        self.all.retain(|c| !gone.contains(&c.number));
+        self.all.drain(..gone.len());
         let live = self.all.iter().flat_map(|c| c.files.values()).filter_map(FileState::digest).cloned().collect();
         self.blobs.sweep(&live)
     }

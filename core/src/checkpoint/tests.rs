@@ -163,6 +163,24 @@ fn nothing_is_overwritten_on_the_word_of_a_spoiled_content() {
 }
 
 #[test]
+fn a_clock_that_went_back_takes_nothing_from_earlier_checkpoints() {
+    const DAY: u64 = 86_400_000;
+    let p = place();
+    p.write("a", "zero");
+    let mut c = p.edits();
+    let first = c.begin("first", 10 * DAY).unwrap();
+    // The clock went back; this state is all that the first checkpoint knows of the file.
+    c.begin("second", 0).unwrap();
+    edit(&mut c, &p, "a", "one");
+    assert_eq!(c.expire(35 * DAY).unwrap(), 0, "an older one behind a kept one stays as long as it");
+    c.restore(first, 35 * DAY).unwrap();
+    assert_eq!(p.read("a").as_deref(), Some("zero"));
+    // Both go when the first has gone.
+    c.expire(41 * DAY).unwrap();
+    assert_eq!(c.list().iter().map(|c| c.number).collect::<Vec<_>>(), [3]);
+}
+
+#[test]
 fn paths_that_leave_the_folder_are_refused_with_the_reason() {
     let p = place();
     let root = Root::open(&p.root).unwrap();
