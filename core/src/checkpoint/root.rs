@@ -4,9 +4,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, fchmod, flock, fstat, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -152,11 +151,7 @@ impl Root {
     pub fn write(&self, path: &SafePath, content: &Content) -> Result<(), PathError> {
         let (parent, name) = self.parent(path, true)?.expect("folders were made on the way");
         regular_or_absent(path, &parent, name)?;
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let temp = format!(".ctxbench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&parent, &*temp, flags, Mode::RUSR | Mode::WUSR).map_err(path.failed("make a file beside it"))?;
-        let mut file = File::from(file);
+        let (mut file, temp) = beside(path, &parent)?;
         let filled = file
             .write_all(&content.bytes)
             .map_err(|e| path.refuse(Why::Io("write it", e)))
@@ -210,6 +205,46 @@ impl Root {
         }
         Ok(Some((at, name)))
     }
+}
+
+/// Names tried beside a file: more writers than this at once, or as many files of somebody else's, and the write is refused.
+const NAMES: u32 = 1_000;
+
+/// A fresh file beside a path, to be renamed over it. Its writer holds a lock on it, so that one whose writer was killed is known by
+/// having none: it is removed, whoever left it, and nothing of ours stays in the user's folder.
+fn beside(path: &SafePath, parent: &OwnedFd) -> Result<(File, String), PathError> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for n in 0..NAMES {
+        let temp = format!(".ctxbench-restore-{n}.tmp");
+        let mut made = openat(parent, &*temp, flags, Mode::RUSR | Mode::WUSR);
+        if matches!(made, Err(Errno::EXIST)) && clear_leftover(parent, &temp) {
+            made = openat(parent, &*temp, flags, Mode::RUSR | Mode::WUSR);
+        }
+        let file = match made {
+            Ok(fd) => fd,
+            Err(Errno::EXIST) => continue,
+            Err(e) => return Err(path.failed("make a file beside it")(e)),
+        };
+        // Between making and locking it another writer may take it for a leftover. A system without locks removes no leftovers.
+        let lost = matches!(flock(&file, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK));
+        if !lost && fstat(&file).is_ok_and(|s| s.st_nlink > 0) {
+            return Ok((File::from(file), temp));
+        }
+    }
+    Err(path.failed("find a free name for a file beside it")(Errno::EXIST))
+}
+
+/// Removes a file that a killed writer left; false if it is in use or no such file.
+fn clear_leftover(parent: &OwnedFd, temp: &str) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = openat(parent, temp, flags, Mode::empty()) else { return false };
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return false;
+    }
+    // Under the lock the name can only have become another writer's file before, and then it is left alone.
+    let (Ok(is), Ok(named)) = (fstat(&file), statat(parent, temp, AtFlags::SYMLINK_NOFOLLOW)) else { return false };
+    let same = (is.st_dev, is.st_ino) == (named.st_dev, named.st_ino);
+    same && FileType::from_raw_mode(is.st_mode) == FileType::RegularFile && unlinkat(parent, temp, AtFlags::empty()).is_ok()
 }
 
 /// Whether a regular file stands there; anything else than that or nothing is refused.

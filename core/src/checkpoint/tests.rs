@@ -180,6 +180,37 @@ fn a_clock_that_went_back_takes_nothing_from_earlier_checkpoints() {
     assert_eq!(c.list().iter().map(|c| c.number).collect::<Vec<_>>(), [3]);
 }
 
+fn names_in(dir: &Path) -> Vec<String> {
+    let mut out: Vec<String> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    out.sort();
+    out
+}
+
+#[test]
+fn what_a_killed_writer_left_is_removed_and_what_another_one_writes_is_not() {
+    let p = place();
+    let root = Root::open(&p.root).unwrap();
+    let write = |text: &str| root.write(&root.resolve("a").unwrap(), &Content { bytes: text.into(), mode: 0o644 });
+    p.write(".ctxbench-restore-0.tmp", "half a fi");
+    write("one").unwrap();
+    assert_eq!(names_in(&p.root), ["a"]);
+    // A writer that lives holds its file.
+    p.write(".ctxbench-restore-0.tmp", "being written");
+    let held = fs::File::open(p.root.join(".ctxbench-restore-0.tmp")).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    write("two").unwrap();
+    assert_eq!(names_in(&p.root), [".ctxbench-restore-0.tmp", "a"]);
+    assert_eq!((p.read(".ctxbench-restore-0.tmp").as_deref(), p.read("a").as_deref()), (Some("being written"), Some("two")));
+    drop(held);
+    // What is no file is not touched.
+    fs::remove_file(p.root.join(".ctxbench-restore-0.tmp")).unwrap();
+    symlink(p.outside.join("secret"), p.root.join(".ctxbench-restore-0.tmp")).unwrap();
+    fs::create_dir(p.root.join(".ctxbench-restore-1.tmp")).unwrap();
+    write("three").unwrap();
+    assert_eq!(names_in(&p.root), [".ctxbench-restore-0.tmp", ".ctxbench-restore-1.tmp", "a"]);
+    assert_eq!(fs::read_to_string(p.outside.join("secret")).unwrap(), "keep me");
+}
+
 #[test]
 fn paths_that_leave_the_folder_are_refused_with_the_reason() {
     let p = place();

@@ -76,6 +76,22 @@ CREATE TABLE usage (
 CREATE INDEX usage_of_session ON usage (session_id, id);
 CREATE INDEX usage_of_message ON usage (message_id) WHERE message_id IS NOT NULL;
 ",
+    "
+-- The first message of the parent that a fork repeats: what lies before it is read in the parent. Null = the fork has it all.
+ALTER TABLE sessions ADD COLUMN log_until TEXT;
+-- What lies before it, but had been taken back, or was a compaction under way, when the fork was made.
+CREATE TABLE fork_lacks (
+    session_id TEXT NOT NULL REFERENCES sessions(id),
+    message_id TEXT NOT NULL REFERENCES messages(id),
+    PRIMARY KEY (session_id, message_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX fork_lacks_of_message ON fork_lacks (message_id);
+-- Forks made before: their first messages, up to the first that was said in them, are the repeated ones. They stand for the parent's
+-- from now on. What a compaction had repeated in the parent cannot be told from them, and comes twice in the log of such a fork.
+UPDATE messages SET copied = 0 WHERE copied = 1
+    AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = messages.session_id AND s.forked_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM messages o WHERE o.session_id = messages.session_id AND o.id < messages.id AND o.copied = 0);
+",
 ];
 
 /// Marks the file as ours ("ctxb").
