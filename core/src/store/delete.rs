@@ -78,7 +78,7 @@ fn remove(tx: &Transaction<'_>, until: At) -> rusqlite::Result<Vacuumed> {
             break;
         }
         for id in leaves {
-            for table in ["usage", "checkpoints", "parts"] {
+            for table in ["usage", "checkpoints", "parts", "fork_lacks"] {
                 tx.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [&id])?;
             }
             out.messages += tx.execute("DELETE FROM messages WHERE session_id = ?1", [&id])?;

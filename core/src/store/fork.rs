@@ -1,8 +1,10 @@
 //! Forks: a session that goes on from a message of another one.
 //!
 //! What the next request of the fork would show is copied, which costs as much as the context and not as the history: loading a
-//! fork never looks at its parent, and no mark on the parent (pruned, rewound, deleted) changes it later. What lies before stays
-//! the parent's: [`Store::log`] reads it there up to `forked_at`, and [`Store::vacuum`] leaves it there while the fork lives.
+//! fork never looks at its parent, and no mark on the parent (pruned, rewound, deleted) changes it later. The copies stand for the
+//! originals in the fork's log. What lies before them stays the parent's: [`Store::log`] reads it there up to `log_until`, and
+//! [`Store::vacuum`] leaves it there while the fork lives. What of it had been taken back when the fork was made is noted in
+//! `fork_lacks`, because marks on the parent change later, and times of two clocks do not say which came first.
 //! Rejected: sharing the messages (marks would need a table of their own per fork, and loading would walk up the line), and
 //! copying everything, as OpenCode does (a fork of a long session would double the file).
 
@@ -12,6 +14,10 @@ use super::error::StoreError;
 use super::part::PartKind;
 use super::ulid::Ulid;
 use super::{NewSession, Store};
+
+/// What lies before a message and is not in the log now.
+pub(super) const LACKS: &str = "INSERT INTO fork_lacks SELECT ?1, id FROM messages
+    WHERE session_id = ?2 AND id < ?3 AND (deleted_at IS NOT NULL OR completed_at IS NULL)";
 
 impl Store {
     /// Begins a session that goes on behind a message of `parent`. Marks stand in the fork as they stand in the parent now; a
@@ -41,7 +47,9 @@ impl Store {
                     |r| r.get(0),
                 )
                 .optional()?;
-            if boundary.is_some() {
+            if let Some(boundary) = &boundary {
+                tx.execute("UPDATE sessions SET log_until = ?2 WHERE id = ?1", params![fork.to_string(), boundary])?;
+                tx.execute(LACKS, params![fork.to_string(), from, boundary])?;
                 tx.execute("UPDATE sessions SET compacted_at = ?2 WHERE id = ?1", params![fork.to_string(), now])?;
             }
             let mut shown = tx.prepare(
@@ -54,7 +62,7 @@ impl Store {
                 let copy = ids.next_id().to_string();
                 tx.prepare_cached(
                     "INSERT INTO messages (id, session_id, role, created_at, completed_at, copied)
-                     SELECT ?1, ?2, role, created_at, completed_at, 1 FROM messages WHERE id = ?3",
+                     SELECT ?1, ?2, role, created_at, completed_at, copied FROM messages WHERE id = ?3",
                 )?
                 .execute(params![copy, fork.to_string(), message])?;
                 let parts: Vec<String> = tx

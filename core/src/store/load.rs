@@ -98,32 +98,35 @@ impl Store {
         Ok(out)
     }
 
-    /// Everything that was said, oldest first, compacted or not; of a fork first what its ancestors say up to the fork. Pruned
-    /// results are whole. What was repeated behind a compaction or in a fork comes once. For audit and recovery: it is all read.
+    /// Everything that was said and not taken back, oldest first, compacted or not; of a fork first what its ancestors said before
+    /// what it repeats, as it stood when the fork was made. Pruned results are whole. What a compaction repeats comes once. For audit
+    /// and recovery: it is all read.
     pub fn log(&self, session: Ulid) -> Result<Vec<LoadedMessage>, StoreError> {
         let _view = self.view()?;
         self.require_session(session)?;
-        // From the session to its oldest ancestor, each with the last message that counts and when it was forked there.
-        let mut line = vec![(session, BEHIND_ALL.to_string(), At::MAX)];
+        // From the session to its oldest ancestor, each with the message before which its part ends and the fork that ends it.
+        let mut line: Vec<(String, String, Option<String>)> = vec![(session.to_string(), BEHIND_ALL.to_string(), None)];
         while let Some((id, ..)) = line.last() {
             let up = self.read("find a session's parent", |db| {
-                let of = "SELECT parent_id, forked_at, created_at FROM sessions WHERE id = ?1 AND forked_at IS NOT NULL";
-                db.query_row(of, [id.to_string()], |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?, r.get(2)?))).optional()
+                let of = "SELECT parent_id, log_until, id FROM sessions WHERE id = ?1 AND log_until IS NOT NULL";
+                db.query_row(of, [id], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).optional()
             })?;
-            let Some((parent, at, when)) = up else { break };
-            let parent = parent.parse().map_err(|e| self.bad(&parent, e))?;
-            line.push((parent, at, when));
+            let Some(up) = up else { break };
+            line.push(up);
         }
         let mut out = Vec::new();
-        for (id, until, when) in line.into_iter().rev() {
-            // What the parent took back after the fork is the fork's still.
+        for (id, until, fork) in line.into_iter().rev() {
             let rows = self.read("read messages", |db| {
-                let mut q = db.prepare_cached(
+                // Of an ancestor's messages a fork says itself which it lacks, whatever became of them since.
+                let said = match fork {
+                    Some(_) => "id NOT IN (SELECT message_id FROM fork_lacks WHERE session_id = ?3)",
+                    None => "deleted_at IS NULL AND ?3 IS NULL",
+                };
+                let mut q = db.prepare_cached(&format!(
                     "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages
-                     WHERE session_id = ?1 AND id <= ?2 AND (deleted_at IS NULL OR deleted_at >= ?3) AND completed_at IS NOT NULL
-                     AND copied = 0 ORDER BY id",
-                )?;
-                q.query_map(params![id.to_string(), until, when], row_of)?.collect::<rusqlite::Result<Vec<Row>>>()
+                     WHERE session_id = ?1 AND id < ?2 AND completed_at IS NOT NULL AND copied = 0 AND {said} ORDER BY id"
+                ))?;
+                q.query_map(params![id, until, fork], row_of)?.collect::<rusqlite::Result<Vec<Row>>>()
             })?;
             let mut parts = self.parts(&rows, false)?;
             for row in &rows {

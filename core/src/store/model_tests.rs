@@ -23,6 +23,8 @@ struct Said {
 #[derive(Clone, Debug)]
 struct Session {
     id: Ulid,
+    /// Of a fork: what was said before all that it shows, as it stood at the fork.
+    before: Vec<String>,
     said: Vec<Said>,
     deleted: bool,
 }
@@ -37,6 +39,11 @@ impl Session {
         let live: Vec<&Said> = self.live().collect();
         let from = live.iter().rposition(|m| m.boundary).unwrap_or(0);
         live[from..].iter().map(|m| (*m).clone()).collect()
+    }
+
+    /// All that was said and not taken back, each once and whole.
+    fn log(&self) -> Vec<String> {
+        self.before.iter().cloned().chain(self.live().filter(|m| !m.copied).map(|m| m.text.clone())).collect()
     }
 
     fn texts(&self) -> Vec<String> {
@@ -69,9 +76,9 @@ fn op() -> impl Strategy<Value = (prop::sample::Index, Op)> {
         2 => (any::<u8>(), 0u8..4).prop_map(|(s, k)| Op::Compact(s, k)),
         1 => Just(Op::Begin),
         1 => any::<prop::sample::Index>().prop_map(Op::Finish),
-        2 => any::<prop::sample::Index>().prop_map(Op::Rewind),
+        3 => any::<prop::sample::Index>().prop_map(Op::Rewind),
         1 => Just(Op::Restore),
-        2 => any::<prop::sample::Index>().prop_map(Op::Fork),
+        4 => any::<prop::sample::Index>().prop_map(Op::Fork),
         1 => Just(Op::Delete),
         1 => Just(Op::Undelete),
         1 => Just(Op::Vacuum),
@@ -85,13 +92,13 @@ fn open(path: &Path, seed: u64) -> Store {
     Store::open_with(path, Ulids::new(|| CLOCK.fetch_add(1, Ordering::Relaxed), seed)).unwrap()
 }
 
-fn shown(s: &Store, session: Ulid) -> Vec<String> {
+fn texts(messages: &[LoadedMessage]) -> Vec<String> {
     let text = |p: &LoadedPart| match p.kind {
         PartKind::Marker => None,
         PartKind::ToolResult => p.data["output"].as_str().map(str::to_string),
         _ => p.data["text"].as_str().map(str::to_string),
     };
-    s.load_context(session).unwrap().iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
+    messages.iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
 }
 
 fn result(text: &str) -> NewPart {
@@ -184,11 +191,14 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: At) {
                 let copy = |(old, new): (Said, &LoadedMessage)| Said {
                     id: new.id,
                     part: new.parts.iter().find(|p| p.kind == PartKind::ToolResult).map(|p| p.id),
-                    copied: true,
                     ..old
                 };
                 assert_eq!(part.context().len(), loaded.len());
-                world.push(Session { id, said: part.context().into_iter().zip(&loaded).map(copy).collect(), deleted: false });
+                let said: Vec<Said> = part.context().into_iter().zip(&loaded).map(copy).collect();
+                // What the fork does not show of all that its parent has said up to there.
+                let mut before = part.log();
+                before.truncate(before.len() - said.iter().filter(|m| !m.copied).count());
+                world.push(Session { id, before, said, deleted: false });
             }
         }
         Op::Delete => {
@@ -211,15 +221,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn what_loads_is_what_a_model_in_memory_says(ops in prop::collection::vec(op(), 1..70)) {
-        let dir = std::env::temp_dir().join(format!("ctxbench-model-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        let path = dir.join("s.db");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
         let mut s = open(&path, 1);
         // The disk is not what is tested here, and hundreds of commits would wait for it.
         s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
         let id = s.create_session(&NewSession::default()).unwrap();
-        let mut world = vec![Session { id, said: vec![], deleted: false }];
+        let mut world = vec![Session { id, before: vec![], said: vec![], deleted: false }];
         for (i, (which, op)) in ops.iter().enumerate() {
             let at = which.index(world.len());
             if matches!(op, Op::Reopen) {
@@ -229,15 +237,14 @@ proptest! {
                 apply(&mut s, &mut world, at, op, 1_000_000 + i as At);
             }
             for m in world.iter().filter(|m| !m.deleted) {
-                prop_assert_eq!(shown(&s, m.id), m.texts(), "after {:?}", op);
+                prop_assert_eq!(texts(&s.load_context(m.id).unwrap()), m.texts(), "after {:?}", op);
+                prop_assert_eq!(texts(&s.log(m.id).unwrap()), m.log(), "log after {:?}", op);
             }
         }
-        // The whole log of a session that was never forked: everything that was said in it and not taken back, once.
-        for m in world.iter().take(1).filter(|m| !m.deleted) {
-            let log: Vec<Ulid> = s.log(m.id).unwrap().iter().map(|m| m.id).collect();
+        // What a log has of the session itself goes by the ids that loading it returns.
+        for m in world.iter().filter(|m| !m.deleted) {
+            let log: Vec<Ulid> = s.log(m.id).unwrap().iter().skip(m.before.len()).map(|m| m.id).collect();
             prop_assert_eq!(log, m.live().filter(|m| !m.copied).map(|m| m.id).collect::<Vec<_>>());
         }
-        drop(s);
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

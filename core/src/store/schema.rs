@@ -86,11 +86,21 @@ CREATE TABLE fork_lacks (
     PRIMARY KEY (session_id, message_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX fork_lacks_of_message ON fork_lacks (message_id);
+-- So that a fork finds those without going through the history.
+CREATE INDEX messages_taken_back ON messages (session_id, id) WHERE deleted_at IS NOT NULL OR completed_at IS NULL;
 -- Forks made before: their first messages, up to the first that was said in them, are the repeated ones. They stand for the parent's
 -- from now on. What a compaction had repeated in the parent cannot be told from them, and comes twice in the log of such a fork.
-UPDATE messages SET copied = 0 WHERE copied = 1
-    AND EXISTS (SELECT 1 FROM sessions s WHERE s.id = messages.session_id AND s.forked_at IS NOT NULL)
-    AND NOT EXISTS (SELECT 1 FROM messages o WHERE o.session_id = messages.session_id AND o.id < messages.id AND o.copied = 0);
+UPDATE messages SET copied = 0 WHERE id IN (
+    SELECT m.id FROM messages m JOIN sessions s ON s.id = m.session_id WHERE s.forked_at IS NOT NULL AND m.copied = 1
+    AND NOT EXISTS (SELECT 1 FROM messages o WHERE o.session_id = m.session_id AND o.id < m.id AND o.copied = 0)
+);
+UPDATE sessions SET log_until = (
+    SELECT m.id FROM messages m WHERE m.session_id = sessions.parent_id AND m.id <= sessions.forked_at
+    AND m.completed_at <= sessions.created_at AND (m.deleted_at IS NULL OR m.deleted_at >= sessions.created_at)
+    AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id AND p.kind = 'marker') ORDER BY m.id DESC LIMIT 1
+) WHERE forked_at IS NOT NULL;
+INSERT INTO fork_lacks SELECT s.id, m.id FROM sessions s JOIN messages m ON m.session_id = s.parent_id AND m.id < s.log_until
+    WHERE m.copied = 0 AND (m.deleted_at < s.created_at OR m.completed_at IS NULL OR m.completed_at > s.created_at);
 ",
 ];
 
@@ -164,4 +174,39 @@ pub(super) fn first_format(path: &Path) {
                                    '{{\"text\":\"from the first format\"}}', NULL, 1);"
     ))
     .unwrap();
+}
+
+/// A file as the second format left it: a session that was compacted, and a fork of it that repeats the boundary and what follows.
+#[cfg(test)]
+pub(super) fn second_format(path: &Path) {
+    let db = Connection::open(path).unwrap();
+    db.execute_batch(MIGRATIONS[0]).unwrap();
+    db.execute_batch(MIGRATIONS[1]).unwrap();
+    db.execute_batch(&format!("PRAGMA user_version = 2; PRAGMA application_id = {APPLICATION_ID}")).unwrap();
+    let session = |n: u32, parent: &str, forked: &str, at: u32| {
+        let (id, own) = (format!("'01ARYZ6S41000000000000{n:04}'"), format!("{at}, {at}, NULL, NULL"));
+        db.execute_batch(&format!("INSERT INTO sessions VALUES ({id}, 'p', {parent}, 't', '/', {own}, {forked})")).unwrap();
+        id
+    };
+    let say = |n: u32, session: &str, kind: &str, text: &str, deleted: &str, copied: u32| {
+        let id = format!("'01ARYZ6S41000000000000{n:04}'");
+        let part = format!("'01ARYZ6S41000000000001{n:04}', {id}, {session}, '{kind}', '{{\"text\":\"{text}\"}}', NULL, {n}, NULL");
+        db.execute_batch(&format!(
+            "INSERT INTO messages VALUES ({id}, {session}, 'user', {n}, {n}, {deleted}, {copied}); INSERT INTO parts VALUES ({part})"
+        ))
+        .unwrap();
+        id
+    };
+    let parent = session(1, "NULL", "NULL", 1);
+    say(2, &parent, "text", "a", "NULL", 0);
+    say(3, &parent, "text", "taken back before", "4", 0);
+    say(5, &parent, "text", "taken back after", "90", 0);
+    say(6, &parent, "marker", "S", "NULL", 0);
+    let c = say(7, &parent, "text", "c", "NULL", 0);
+    let fork = session(10, &parent, &c, 10);
+    say(11, &fork, "marker", "S", "NULL", 1);
+    say(12, &fork, "text", "c", "NULL", 1);
+    say(13, &fork, "text", "in the fork", "NULL", 0);
+    say(14, &fork, "marker", "S2", "NULL", 0);
+    say(15, &fork, "text", "in the fork", "NULL", 1);
 }

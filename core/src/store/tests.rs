@@ -1,5 +1,4 @@
 use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use proptest::prelude::*;
@@ -26,24 +25,6 @@ fn say(s: &mut Store, session: Ulid, text: &str) -> Ulid {
 fn texts(s: &Store, session: Ulid) -> Vec<String> {
     let text = |p: &LoadedPart| p.data["text"].as_str().map(str::to_string);
     s.load_context(session).unwrap().iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
-}
-
-/// A folder that goes away with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ctxbench-store-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 #[test]
@@ -112,8 +93,8 @@ fn going_back_marks_and_can_be_taken_back() {
 
 #[test]
 fn a_file_opened_again_goes_on() {
-    let f = Folder::new("reopen");
-    let path = f.0.join("s.db");
+    let f = tempfile::tempdir().unwrap();
+    let path = f.path().join("s.db");
     let session = {
         let mut s = Store::open_with(&path, Ulids::new(|| 9_000, 1)).unwrap();
         let session = s.create_session(&NewSession { title: "t".into(), ..NewSession::default() }).unwrap();
@@ -130,26 +111,26 @@ fn a_file_opened_again_goes_on() {
 
 #[test]
 fn other_files_are_refused_and_untouched() {
-    let f = Folder::new("other");
-    let path = f.0.join("notes.txt");
+    let f = tempfile::tempdir().unwrap();
+    let path = f.path().join("notes.txt");
     fs::write(&path, "these are my notes, not a database at all").unwrap();
     let e = Store::open(&path).err().unwrap().to_string();
     assert!(e.contains("notes.txt is not an SQLite database") && e.contains("another path"), "{e}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "these are my notes, not a database at all");
 
-    let foreign = f.0.join("foreign.db");
+    let foreign = f.path().join("foreign.db");
     Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
     let before = fs::read(&foreign).unwrap();
     assert!(matches!(Store::open(&foreign).err(), Some(StoreError::Foreign { .. })));
     assert_eq!(fs::read(&foreign).unwrap(), before);
 
-    let newer = f.0.join("newer.db");
+    let newer = f.path().join("newer.db");
     drop(Store::open(&newer).unwrap());
     Connection::open(&newer).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     let e = Store::open(&newer).err().unwrap().to_string();
     assert!(e.contains("format 99"), "{e}");
-    assert_eq!(fs::read_dir(&f.0).unwrap().count(), 3, "nothing is left beside the files");
-    assert!(Store::open(f.0.join("no/such/folder.db")).err().unwrap().to_string().contains("check that the folder exists"));
+    assert_eq!(fs::read_dir(f.path()).unwrap().count(), 3, "nothing is left beside the files");
+    assert!(Store::open(f.path().join("no/such/folder.db")).err().unwrap().to_string().contains("check that the folder exists"));
 }
 
 #[test]
@@ -251,8 +232,8 @@ fn checkpoints_belong_to_messages() {
 
 #[test]
 fn a_full_disk_is_named_and_keeps_what_was_there() {
-    let f = Folder::new("full");
-    let path = f.0.join("s.db");
+    let f = tempfile::tempdir().unwrap();
+    let path = f.path().join("s.db");
     let mut s = Store::open_with(&path, ids()).unwrap();
     let session = s.create_session(&NewSession::default()).unwrap();
     say(&mut s, session, "kept");
@@ -271,8 +252,8 @@ fn a_full_disk_is_named_and_keeps_what_was_there() {
 
 #[test]
 fn a_read_only_file_can_be_read_and_says_why_it_cannot_be_written() {
-    let f = Folder::new("read-only");
-    let path = f.0.join("s.db");
+    let f = tempfile::tempdir().unwrap();
+    let path = f.path().join("s.db");
     let mut s = Store::open_with(&path, ids()).unwrap();
     let session = s.create_session(&NewSession::default()).unwrap();
     say(&mut s, session, "kept");
@@ -290,8 +271,8 @@ fn a_read_only_file_can_be_read_and_says_why_it_cannot_be_written() {
 
 #[test]
 fn a_store_of_the_first_format_is_brought_up_to_date() {
-    let f = Folder::new("migrate");
-    let path = f.0.join("s.db");
+    let f = tempfile::tempdir().unwrap();
+    let path = f.path().join("s.db");
     schema::first_format(&path);
     let mut s = Store::open_with(&path, ids()).unwrap();
     let (session, _) = s.sessions().unwrap()[0].clone();
@@ -302,9 +283,20 @@ fn a_store_of_the_first_format_is_brought_up_to_date() {
 }
 
 #[test]
+fn forks_of_the_second_format_have_their_log() {
+    let f = tempfile::tempdir().unwrap();
+    let path = f.path().join("s.db");
+    schema::second_format(&path);
+    let s = Store::open_with(&path, ids()).unwrap();
+    let [parent, fork] = [0, 1].map(|i| s.sessions().unwrap()[i].0);
+    assert_eq!(logged(&s, parent), ["a", "S", "c"]);
+    assert_eq!(logged(&s, fork), ["a", "taken back after", "S", "c", "in the fork", "S2"]);
+}
+
+#[test]
 fn two_programs_take_turns() {
-    let f = Folder::new("two");
-    let path = f.0.join("s.db");
+    let f = tempfile::tempdir().unwrap();
+    let path = f.path().join("s.db");
     let session = Store::open(&path).unwrap().create_session(&NewSession::default()).unwrap();
     let write = |name: &'static str| {
         let path = path.clone();
@@ -376,4 +368,55 @@ fn loading_looks_at_nothing_that_lies_before() {
     let newest = steps(load::NEWEST, &[&session.to_string(), &"~", &(BATCH as i64)]);
     let parts = steps(load::PARTS, &[&message]);
     assert!((BATCH as i32..1_000).contains(&newest) && (1..100).contains(&parts), "{newest} steps for messages, {parts} for parts");
+}
+
+/// What is said in a session's log, a boundary by its summary.
+fn logged(s: &Store, session: Ulid) -> Vec<String> {
+    let text = |p: &LoadedPart| p.data["text"].as_str().map(str::to_string);
+    s.log(session).unwrap().iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
+}
+
+#[test]
+fn the_log_of_a_fork_of_a_fork_is_what_was_said_on_its_way() {
+    let (mut s, p) = memory();
+    say(&mut s, p, "a");
+    say(&mut s, p, "b");
+    let c = say(&mut s, p, "c");
+    let f = s.fork(p, c, "").unwrap();
+    let b = s.load_context(f).unwrap()[1].id;
+    let g = s.fork(f, b, "").unwrap();
+    assert_eq!(logged(&s, g), ["a", "b"]);
+    say(&mut s, g, "in g");
+    // Going back inside a fork takes back what it has from its parent too.
+    s.rewind(f, b, 9_000).unwrap();
+    assert_eq!(logged(&s, f), ["a", "b"]);
+    assert_eq!((logged(&s, p), logged(&s, g)), (vec!["a".into(), "b".into(), "c".into()], vec!["a".into(), "b".into(), "in g".into()]));
+    s.restore(f, 9_000).unwrap();
+    assert_eq!(logged(&s, f), ["a", "b", "c"]);
+}
+
+#[test]
+fn what_lies_before_a_fork_stays_as_it_was_at_the_fork() {
+    let (mut s, p) = memory();
+    let a = say(&mut s, p, "a");
+    say(&mut s, p, "taken back");
+    s.rewind(p, a, 5).unwrap();
+    say(&mut s, p, "b");
+    let open = s.begin_boundary(p).unwrap();
+    s.compact(p, Some("S"), &[(Role::User, vec![NewPart::text("b")])]).unwrap();
+    let c = say(&mut s, p, "c");
+    let f = s.fork(p, c, "").unwrap();
+    assert_eq!(texts(&s, f), ["S", "b", "c"]);
+    // Later marks on the parent change nothing: not a restoration, not a compaction that ends late, not going back.
+    s.restore(p, 5).unwrap();
+    s.finish_boundary(open, "late").unwrap();
+    assert_eq!(logged(&s, p), ["a", "taken back", "b", "late", "S", "c"]);
+    s.rewind(p, a, 6).unwrap();
+    let g = s.fork(f, s.load_context(f).unwrap()[2].id, "").unwrap();
+    for fork in [f, g] {
+        assert_eq!(logged(&s, fork), ["a", "b", "S", "c"], "what a compaction repeats comes once");
+    }
+    // What a fork's log needs is not removed.
+    s.vacuum(i64::MAX, 0).unwrap();
+    assert_eq!((logged(&s, g), logged(&s, p)), (["a", "b", "S", "c"].map(String::from).to_vec(), vec!["a".to_string()]));
 }
