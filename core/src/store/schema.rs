@@ -125,40 +125,77 @@ pub(super) fn check_header(path: &Path) -> Result<(), StoreError> {
     if head.is_empty() || head == HEADER { Ok(()) } else { Err(StoreError::NotADatabase { path: path.to_path_buf() }) }
 }
 
+/// What a file says of itself.
+struct Found {
+    ours: bool,
+    empty: bool,
+    format: i64,
+}
+
+impl Found {
+    /// Called inside a transaction: between two looks another program may bring a new file into its format.
+    fn look(db: &Connection) -> rusqlite::Result<Found> {
+        let number = |q: &str| db.query_row(q, [], |r| r.get::<_, i64>(0));
+        Ok(Found {
+            ours: number("PRAGMA application_id")? == APPLICATION_ID,
+            empty: number("SELECT count(*) FROM sqlite_schema")? == 0,
+            format: number("PRAGMA user_version")?,
+        })
+    }
+
+    /// Refuses the file of another program, and that of a later version of this one.
+    fn accept(self, path: &Path) -> Result<Found, StoreError> {
+        let known = MIGRATIONS.len() as i64;
+        match self {
+            Found { ours: false, empty: false, .. } => Err(StoreError::Foreign { path: path.to_path_buf() }),
+            Found { format, .. } if format > known => Err(StoreError::Newer { path: path.to_path_buf(), found: format, known }),
+            found => Ok(found),
+        }
+    }
+}
+
 /// Brings a database to the newest format.
 pub(super) fn prepare(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let sql = |e| StoreError::sql(path, "prepare it", e);
     let known = MIGRATIONS.len() as i64;
-    let number = |db: &Connection, q: &str| db.query_row(q, [], |r| r.get::<_, i64>(0));
     db.busy_timeout(BUSY).map_err(sql)?;
-    let owner = number(db, "PRAGMA application_id").map_err(sql)?;
-    let tables = number(db, "SELECT count(*) FROM sqlite_schema").map_err(sql)?;
-    if owner != APPLICATION_ID && tables > 0 {
-        return Err(StoreError::Foreign { path: path.to_path_buf() });
-    }
-    let found = number(db, "PRAGMA user_version").map_err(sql)?;
-    if found > known {
-        return Err(StoreError::Newer { path: path.to_path_buf(), found, known });
-    }
+    let tx = db.transaction().map_err(sql)?;
+    let found = Found::look(&tx).map_err(sql)?.accept(path)?;
+    drop(tx);
     if db.is_readonly(MAIN_DB).map_err(sql)? {
         // Nothing can be brought up to date, so the format must be the present one.
-        return if found == known { Ok(()) } else { Err(StoreError::OldAndReadOnly { path: path.to_path_buf(), found, known }) };
+        let old = StoreError::OldAndReadOnly { path: path.to_path_buf(), found: found.format, known };
+        return if found.format == known { Ok(()) } else { Err(old) };
     }
-    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(sql)?;
+    write_ahead(db).map_err(sql)?;
     // Each commit reaches the disk before it returns: what was acknowledged survives a power cut too.
     db.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON").map_err(sql)?;
-    if found == known && owner == APPLICATION_ID {
+    if found.format == known && found.ours {
         // Up to date: opening takes no lock from those who write.
         return Ok(());
     }
     let tx = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
     // Another program may have migrated in between.
-    let found = number(&tx, "PRAGMA user_version").map_err(sql)?;
-    for step in &MIGRATIONS[found.clamp(0, known) as usize..] {
+    let found = Found::look(&tx).map_err(sql)?.accept(path)?;
+    for step in &MIGRATIONS[found.format.clamp(0, known) as usize..] {
         tx.execute_batch(step).map_err(sql)?;
     }
     tx.execute_batch(&format!("PRAGMA user_version = {known}; PRAGMA application_id = {APPLICATION_ID}")).map_err(sql)?;
     tx.commit().map_err(sql)
+}
+
+/// Turns write-ahead logging on. Of two that do so to a new file at once SQLite refuses one without a wait, lest both wait for each
+/// other; that one queues as a writer, which does wait, and tries again.
+fn write_ahead(db: &Connection) -> rusqlite::Result<()> {
+    const TRIES: usize = 100;
+    let turn_on = || db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
+    for _ in 1..TRIES {
+        match turn_on() {
+            Err(e) if e.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => db.execute_batch("BEGIN IMMEDIATE; COMMIT")?,
+            done => return done,
+        }
+    }
+    turn_on()
 }
 
 /// A file as the first format left it, with one message.

@@ -420,3 +420,21 @@ fn what_lies_before_a_fork_stays_as_it_was_at_the_fork() {
     s.vacuum(i64::MAX, 0).unwrap();
     assert_eq!((logged(&s, g), logged(&s, p)), (["a", "b", "S", "c"].map(String::from).to_vec(), vec!["a".to_string()]));
 }
+
+#[test]
+fn many_programs_may_open_a_new_store_at_once() {
+    for _ in 0..20 {
+        let f = tempfile::tempdir().unwrap();
+        let path = f.path().join("s.db");
+        let start = std::sync::Barrier::new(6);
+        let failed: Vec<String> = std::thread::scope(|t| {
+            let open = || {
+                start.wait();
+                Store::open(&path).err().map(|e| e.to_string())
+            };
+            let all: Vec<_> = (0..6).map(|_| t.spawn(open)).collect();
+            all.into_iter().filter_map(|h| h.join().unwrap()).collect()
+        });
+        assert_eq!(failed, Vec::<String>::new());
+    }
+}
