@@ -49,7 +49,7 @@ impl Store {
     pub fn vacuum(&mut self, now: At, retention: At) -> Result<Vacuumed, StoreError> {
         let until = now.saturating_sub(retention.max(0));
         let mut out = self.write("remove what was deleted", |tx, _| remove(tx, until))?;
-        out.shrunk = self.db.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").map(|()| true).or_else(|e| {
+        out.shrunk = self.shrink().or_else(|e| {
             use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked};
             match e.sqlite_error_code() {
                 Some(DatabaseBusy | DatabaseLocked) => Ok(false),
@@ -57,6 +57,12 @@ impl Store {
             }
         })?;
         Ok(out)
+    }
+
+    /// False if a reader stood in the way, which SQLite says in the first column and not by an error.
+    fn shrink(&self) -> rusqlite::Result<bool> {
+        self.db.execute_batch("VACUUM")?;
+        self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |r| Ok(r.get::<_, i64>(0)? == 0))
     }
 }
 

@@ -422,6 +422,21 @@ fn what_lies_before_a_fork_stays_as_it_was_at_the_fork() {
 }
 
 #[test]
+fn vacuum_says_when_a_reader_kept_the_file_from_shrinking() {
+    let f = tempfile::tempdir().unwrap();
+    let path = f.path().join("s.db");
+    let mut s = Store::open_with(&path, ids()).unwrap();
+    let session = s.create_session(&NewSession::default()).unwrap();
+    say(&mut s, session, "kept");
+    s.db.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM sessions").unwrap();
+    assert!(!s.vacuum(10, 0).unwrap().shrunk);
+    reader.execute_batch("COMMIT").unwrap();
+    assert!(s.vacuum(10, 0).unwrap().shrunk);
+}
+
+#[test]
 fn many_programs_may_open_a_new_store_at_once() {
     for _ in 0..20 {
         let f = tempfile::tempdir().unwrap();
