@@ -1,6 +1,6 @@
 //! Compactions: boundary messages, begun and finished, or complete at once.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::error::StoreError;
 use super::part::{NewPart, PartKind};
@@ -19,25 +19,40 @@ impl Store {
         self.write("begin a compaction", |tx, ids| Ok(insert_message(tx, ids, session, BOUNDARY, &marker)?.0))
     }
 
-    /// Finishes a compaction: from now on loading stops at it and shows the summary in its place.
+    /// Finishes a compaction: from now on loading stops at it and shows the summary in its place. One that was taken back by a rewind,
+    /// or whose session was deleted, stays as it is.
     pub fn finish_boundary(&mut self, boundary: Ulid, summary: &str) -> Result<(), StoreError> {
-        let found = self.read("find a compaction", |db| {
-            db.query_row(
-                "SELECT m.session_id FROM messages m JOIN parts p ON p.message_id = m.id WHERE m.id = ?1 AND m.completed_at IS NULL AND p.kind = ?2",
-                params![boundary.to_string(), PartKind::Marker.word()],
-                |r| r.get::<_, String>(0),
-            )
-            .optional()
-        })?;
-        let session = found.ok_or(StoreError::NoBoundary { path: self.path.clone(), id: boundary })?;
         let part = NewPart::summary(summary);
+        let (path, id) = (self.path.clone(), boundary);
+        // Looked at inside the transaction: another program may go back in between.
         self.write("finish a compaction", |tx, ids| {
+            let open: Option<(String, bool, bool)> = tx
+                .query_row(
+                    "SELECT s.id, s.deleted_at IS NOT NULL, m.deleted_at IS NOT NULL
+                     FROM messages m JOIN sessions s ON s.id = m.session_id JOIN parts p ON p.message_id = m.id
+                     WHERE m.id = ?1 AND m.completed_at IS NULL AND p.kind = ?2",
+                    params![boundary.to_string(), PartKind::Marker.word()],
+                    |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)),
+                )
+                .optional()?;
+            let session = match open {
+                None => return Ok(Err(StoreError::NoBoundary { path, id })),
+                Some((session, true, _)) => {
+                    return Ok(Err(match session.parse() {
+                        Ok(id) => StoreError::NoSession { path, id },
+                        Err(e) => StoreError::BadRow { path, id: session, what: e.to_string() },
+                    }));
+                }
+                Some((_, false, true)) => return Ok(Err(StoreError::BoundaryTakenBack { path, id })),
+                Some((session, false, false)) => session,
+            };
             let now = ids.now();
             insert_part(tx, ids, &session, boundary, &part)?;
             tx.execute("UPDATE messages SET completed_at = ?2 WHERE id = ?1", params![boundary.to_string(), now])?;
-            tx.execute("UPDATE sessions SET compacted_at = ?2, updated_at = ?2 WHERE id = ?1", params![session, now])?;
-            Ok(())
-        })
+            tx.execute("UPDATE sessions SET updated_at = ?2 WHERE id = ?1", params![session, now])?;
+            note_compaction(tx, &session)?;
+            Ok(Ok(()))
+        })?
     }
 
     /// A compaction that is complete at once: marker and summary.
@@ -55,8 +70,20 @@ impl Store {
             for (role, parts) in kept {
                 insert_message(tx, ids, session, New { role: *role, complete: true, copied: true }, parts)?;
             }
-            tx.execute("UPDATE sessions SET compacted_at = ?2 WHERE id = ?1", params![session.to_string(), ids.now()])?;
+            note_compaction(tx, &session.to_string())?;
             Ok(id)
         })
     }
+}
+
+/// Notes in the session when the compaction at which loading stops was finished; nothing where there is none, or none any more.
+pub(super) fn note_compaction(tx: &Transaction<'_>, session: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "UPDATE sessions SET compacted_at = (
+             SELECT m.completed_at FROM messages m WHERE m.session_id = ?1 AND m.deleted_at IS NULL AND m.completed_at IS NOT NULL
+             AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id AND p.kind = ?2) ORDER BY m.id DESC LIMIT 1
+         ) WHERE id = ?1",
+    )?
+    .execute(params![session, PartKind::Marker.word()])
+    .map(|_| ())
 }

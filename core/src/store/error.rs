@@ -107,6 +107,14 @@ pub enum StoreError {
         /// The message.
         id: Ulid,
     },
+    /// The compaction was rewound.
+    #[error("{}: compaction {id} was taken back by going back to an earlier message; restore what was taken back, or begin a new one", path.display())]
+    BoundaryTakenBack {
+        /// The file.
+        path: PathBuf,
+        /// The boundary.
+        id: Ulid,
+    },
     /// A row that this program cannot have written.
     #[error("{}: row {id} cannot be understood ({what}); restore the file from a backup", path.display())]
     BadRow {

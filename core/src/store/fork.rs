@@ -10,6 +10,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
+use super::boundary::note_compaction;
 use super::error::StoreError;
 use super::part::PartKind;
 use super::ulid::Ulid;
@@ -50,7 +51,6 @@ impl Store {
             if let Some(boundary) = &boundary {
                 tx.execute("UPDATE sessions SET log_until = ?2 WHERE id = ?1", params![fork.to_string(), boundary])?;
                 tx.execute(LACKS, params![fork.to_string(), from, boundary])?;
-                tx.execute("UPDATE sessions SET compacted_at = ?2 WHERE id = ?1", params![fork.to_string(), now])?;
             }
             let mut shown = tx.prepare(
                 "SELECT id FROM messages WHERE session_id = ?1 AND id BETWEEN ?2 AND ?3 AND deleted_at IS NULL
@@ -77,6 +77,7 @@ impl Store {
                     .execute(params![ids.next_id().to_string(), copy, fork.to_string(), part])?;
                 }
             }
+            note_compaction(tx, &fork.to_string())?;
             Ok(fork)
         })
     }

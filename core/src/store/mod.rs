@@ -150,10 +150,12 @@ impl Store {
         self.require_session(session)?;
         self.require_message(session, to)?;
         self.write("rewind a session", |tx, _| {
-            tx.execute(
+            let gone = tx.execute(
                 "UPDATE messages SET deleted_at = ?3 WHERE session_id = ?1 AND id > ?2 AND deleted_at IS NULL",
                 params![session.to_string(), to.to_string(), at],
-            )
+            )?;
+            boundary::note_compaction(tx, &session.to_string())?;
+            Ok(gone)
         })
     }
 
@@ -161,10 +163,12 @@ impl Store {
     pub fn restore(&mut self, session: Ulid, since: At) -> Result<usize, StoreError> {
         self.require_session(session)?;
         self.write("restore messages", |tx, _| {
-            tx.execute(
+            let back = tx.execute(
                 "UPDATE messages SET deleted_at = NULL WHERE session_id = ?1 AND deleted_at >= ?2",
                 params![session.to_string(), since],
-            )
+            )?;
+            boundary::note_compaction(tx, &session.to_string())?;
+            Ok(back)
         })
     }
 

@@ -422,6 +422,46 @@ fn what_lies_before_a_fork_stays_as_it_was_at_the_fork() {
 }
 
 #[test]
+fn a_compaction_that_was_taken_back_or_deleted_cannot_be_finished() {
+    let (mut s, session) = memory();
+    let first = say(&mut s, session, "first");
+    let b = s.begin_boundary(session).unwrap();
+    s.rewind(session, first, 500).unwrap();
+    let e = s.finish_boundary(b, "summary").unwrap_err();
+    assert!(matches!(e, StoreError::BoundaryTakenBack { id, .. } if id == b) && e.to_string().contains("was taken back"), "{e}");
+    s.restore(session, 500).unwrap();
+    s.delete_session(session, 600).unwrap();
+    assert!(matches!(s.finish_boundary(b, "summary"), Err(StoreError::NoSession { .. })));
+    s.undelete_session(session).unwrap();
+    s.finish_boundary(b, "summary").unwrap();
+    assert_eq!(texts(&s, session), ["summary"]);
+}
+
+#[test]
+fn going_back_behind_a_compaction_takes_its_time_back() {
+    let (mut s, session) = memory();
+    let compacted = |s: &Store, session: Ulid| -> Option<At> {
+        s.db.query_row("SELECT compacted_at FROM sessions WHERE id = ?1", [session.to_string()], |r| r.get(0)).unwrap()
+    };
+    let first = say(&mut s, session, "first");
+    assert_eq!(compacted(&s, session), None);
+    s.insert_boundary(session, "one").unwrap();
+    let one = compacted(&s, session);
+    let second = say(&mut s, session, "second");
+    s.insert_boundary(session, "two").unwrap();
+    let two = compacted(&s, session);
+    assert!(one.is_some() && one < two);
+    s.rewind(session, second, 500).unwrap();
+    assert_eq!(compacted(&s, session), one);
+    s.rewind(session, first, 501).unwrap();
+    assert_eq!(compacted(&s, session), None);
+    s.restore(session, 500).unwrap();
+    assert_eq!(compacted(&s, session), two);
+    let fork = s.fork(session, second, "").unwrap();
+    assert_eq!(compacted(&s, fork), one, "of the compaction that the fork shows");
+}
+
+#[test]
 fn vacuum_says_when_a_reader_kept_the_file_from_shrinking() {
     let f = tempfile::tempdir().unwrap();
     let path = f.path().join("s.db");
