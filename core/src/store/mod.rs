@@ -217,15 +217,18 @@ impl Store {
             let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             for table in ["sessions", "messages", "parts", "checkpoints", "usage"] {
                 let newest: Option<String> = tx.query_row(&format!("SELECT max(id) FROM {table}"), [], |r| r.get(0))?;
-                if let Some(id) = newest.and_then(|t| t.parse().ok()) {
-                    ids.not_before(id);
+                if let Some(id) = newest.and_then(|t| t.parse().ok())
+                    && !ids.not_before(id)
+                {
+                    return Ok(Err(id));
                 }
             }
             let out = f(&tx, ids)?;
             tx.commit()?;
-            Ok(out)
+            Ok(Ok(out))
         };
-        work().map_err(|e| StoreError::sql(&self.path, doing, e))
+        let done = work().map_err(|e| StoreError::sql(&self.path, doing, e))?;
+        done.map_err(|id: Ulid| self.bad(&id.to_string(), "no id can follow it"))
     }
 }
 

@@ -493,3 +493,11 @@ fn many_programs_may_open_a_new_store_at_once() {
         assert_eq!(failed, Vec::<String>::new());
     }
 }
+
+#[test]
+fn an_id_that_leaves_no_room_is_named() {
+    let (mut s, session) = memory();
+    s.db.execute("INSERT INTO messages SELECT '7ZZZZZZZZZZZZZZZZZZZZZZZZZ', id, 'user', 1, 1, NULL, 0 FROM sessions", []).unwrap();
+    let e = s.append_message(session, Role::User, &[NewPart::text("x")]).unwrap_err().to_string();
+    assert!(e.contains("7ZZZZZZZZZZZZZZZZZZZZZZZZZ") && e.contains("backup"), "{e}");
+}

@@ -15,6 +15,8 @@ const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH: usize = 26;
 /// Bits of chance.
 const CHANCE_BITS: u32 = 80;
+/// The last millisecond that an id can hold.
+const LAST_MS: At = (1 << 48) - 1;
 
 /// An id that sorts by the time it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -78,14 +80,21 @@ impl Ulids {
     /// A fresh id: later than every one before it, even within a millisecond or when the clock goes back.
     pub fn next_id(&mut self) -> Ulid {
         let chance = u128::from(self.random.bits()) << 16 | u128::from(self.random.bits() & 0xffff);
-        let fresh = u128::from(self.now().max(0) as u64 & 0xffff_ffff_ffff) << CHANCE_BITS | chance;
+        let fresh = u128::from(self.now().clamp(0, LAST_MS - 1) as u64) << CHANCE_BITS | chance;
+        // No id begins in the format's last millisecond, so all of that one's are left to count up in.
         self.last = Ulid(fresh.max(self.last.0 + 1));
         self.last
     }
 
-    /// Makes every further id later than this one.
-    pub fn not_before(&mut self, id: Ulid) {
-        self.last = self.last.max(id);
+    /// Makes every further id later than this one. False, and nothing done, if this one leaves no room: it is of the format's last
+    /// millisecond (in the year 10889), and none that was made here is.
+    #[must_use]
+    pub fn not_before(&mut self, id: Ulid) -> bool {
+        let room = id.millis() < LAST_MS;
+        if room {
+            self.last = self.last.max(id);
+        }
+        room
     }
 }
 
@@ -111,8 +120,18 @@ mod tests {
         let mut late = Ulids::new(|| 2_000, 1);
         let mut early = Ulids::new(|| 1_000, 2);
         let id = late.next_id();
-        early.not_before(id);
+        assert!(early.not_before(id));
         assert!(early.next_id() > id);
+    }
+
+    #[test]
+    fn the_end_of_all_ids_is_never_passed() {
+        let mut ids = Ulids::new(|| At::MAX, 1);
+        let made: Vec<Ulid> = (0..100).map(|_| ids.next_id()).collect();
+        assert!(made.windows(2).all(|w| w[0] < w[1]));
+        let last: Ulid = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ".parse().unwrap();
+        assert!(!ids.not_before(last), "nothing can follow it");
+        assert!(ids.next_id() < last);
     }
 
     #[test]
