@@ -3,8 +3,8 @@
 use ctxbench_core::delegation::Delegation;
 use ctxbench_core::record::{Results, RunRecord, Status};
 
-use crate::sheet::Sheet;
-use crate::{csv, fmt, seeds, view};
+use crate::sheet::{self, Sheet};
+use crate::{csv, fmt, seeds};
 
 const COLUMNS: [&str; 23] = [
     "agent",
@@ -79,54 +79,48 @@ fn cells(d: &Delegation) -> Vec<String> {
 
 /// One sheet, if any run has subagents.
 pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
-    let several_models = view::models(results).len() > 1;
-    let several_summarisers = view::summarisers(results).len() > 1;
-    let row = |r: &RunRecord| {
-        let mut name = view::name(&r.scenario.id, &r.strategy.label, &r.model, several_models);
-        name.extend(r.summariser.iter().filter(|_| several_summarisers).map(|s| format!(" [{s}]")));
-        let sum = |f: fn(&Delegation) -> u64| r.delegation.iter().map(f).sum::<u64>();
-        let cost: f64 = r.delegation.iter().map(|d| d.cost_usd).sum();
-        let share = |part: f64, whole: f64| if whole > 0.0 { fmt::pct(100.0 * part / whole) } else { "n/a".to_string() };
-        let (found, returned) = (sum(|d| d.delegated_facts), sum(|d| d.returned_facts));
-        let (needed, kept) = (sum(|d| d.needed_outside), sum(|d| d.kept_outside));
-        vec![
-            name,
-            r.delegation.len().to_string(),
-            fmt::usd(r.summary.cost_usd),
-            share(cost, r.summary.cost_usd),
-            sum(|d| d.compactions).to_string(),
-            fmt::tokens(r.delegation.iter().map(|d| d.peak_context_tokens).max().unwrap_or(0) as f64),
-            found.to_string(),
-            share(returned as f64, found as f64),
-            needed.to_string(),
-            share(kept as f64, needed as f64),
-        ]
-    };
-    let rows: Vec<Vec<String>> = results.runs.iter().filter(|r| !r.delegation.is_empty()).map(row).collect();
-    if rows.is_empty() {
+    let groups = sheet::by_block(results, |r| if r.delegation.is_empty() { vec![] } else { vec![row(r)] });
+    if groups.is_empty() {
         return vec![];
     }
-    let head = [
-        "scenario × strategy",
-        "agents",
-        "cost $",
-        "in agents %",
-        "compactions there",
-        "peak there",
-        "facts found",
-        "returned %",
-        "needed outside",
-        "kept %",
-    ];
     vec![Sheet {
         title: "Delegation: what subagents cost, and what of their finds is there when it is needed".into(),
         note: "Cost: of all windows; in agents: the share paid in theirs. Facts found: those that first stand in a subagent's window; \
                returned: those that its result carries. Needed outside: (fact, need) pairs of them whose need lies in another window; kept: \
                in the context there at the need."
             .into(),
-        head: head.map(str::to_string).to_vec(),
-        rows,
+        head: sheet::head(&[
+            "agents",
+            "cost $",
+            "in\nagents %",
+            "compactions\nthere",
+            "peak\nthere",
+            "facts\nfound",
+            "returned\n%",
+            "needed\noutside",
+            "kept\n%",
+        ]),
+        groups,
     }]
+}
+
+fn row(r: &RunRecord) -> Vec<String> {
+    let sum = |f: fn(&Delegation) -> u64| r.delegation.iter().map(f).sum::<u64>();
+    let cost: f64 = r.delegation.iter().map(|d| d.cost_usd).sum();
+    let share = |part: f64, whole: f64| if whole > 0.0 { fmt::pct(100.0 * part / whole) } else { "n/a".to_string() };
+    let (found, returned) = (sum(|d| d.delegated_facts), sum(|d| d.returned_facts));
+    let (needed, kept) = (sum(|d| d.needed_outside), sum(|d| d.kept_outside));
+    vec![
+        r.delegation.len().to_string(),
+        fmt::usd(r.summary.cost_usd),
+        share(cost, r.summary.cost_usd),
+        sum(|d| d.compactions).to_string(),
+        fmt::tokens(r.delegation.iter().map(|d| d.peak_context_tokens).max().unwrap_or(0) as f64),
+        found.to_string(),
+        share(returned as f64, found as f64),
+        needed.to_string(),
+        share(kept as f64, needed as f64),
+    ]
 }
 
 #[cfg(test)]
@@ -157,8 +151,8 @@ mod tests {
     fn shares_by_hand() {
         let all = sheets(&results());
         // 0.5 of 2 USD is a quarter; three of four facts came back; two of four pairs were kept.
-        assert_eq!(all[0].rows[0][1..5], ["2", &fmt::usd(2.0), &fmt::pct(25.0), "2"]);
-        assert_eq!(all[0].rows[0][6..], ["4", &fmt::pct(75.0), "4", &fmt::pct(50.0)]);
+        assert_eq!(all[0].groups[0].rows[0][1..5], ["2", &fmt::usd(2.0), &fmt::pct(25.0), "2"]);
+        assert_eq!(all[0].groups[0].rows[0][6..], ["4", &fmt::pct(75.0), "4", &fmt::pct(50.0)]);
         assert!(sheets(&Results { runs: vec![sample::run("s", "codex", 1)], ..Results::default() }).is_empty());
     }
 

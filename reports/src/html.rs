@@ -106,7 +106,10 @@ fn sheet(s: &Sheet) -> Markup {
         p.terms { (clean(&s.note)) }
         div.wide { table {
             thead { tr { @for (i, h) in s.head.iter().enumerate() { @if i == 0 { th.l { (clean(h)) } } @else { th { (clean(h)) } } } } }
-            tbody { @for row in &s.rows { tr { @for (i, c) in row.iter().enumerate() { @if i == 0 { td.l { (clean(c)) } } @else { td { (clean(c)) } } } } } }
+            tbody { @for g in &s.groups {
+                @if !g.name.is_empty() { tr { th.l colspan=(s.head.len()) { (clean(&g.name)) } } }
+                @for row in &g.rows { tr { @for (i, c) in row.iter().enumerate() { @if i == 0 { td.l { (clean(c)) } } @else { td { (clean(c)) } } } } }
+            } }
         } }
     }
 }

@@ -58,7 +58,12 @@ fn compose(results: &Results, details: bool) -> String {
     for s in &sheet::all(results) {
         let _ =
             write!(out, "### {}\n\n{}\n\n| {} |\n|---|{}\n", text(&s.title), text(&s.note), row(&s.head), "--:|".repeat(s.head.len() - 1));
-        s.rows.iter().for_each(|cells| out.push_str(&format!("| {} |\n", row(cells))));
+        for g in &s.groups {
+            if !g.name.is_empty() {
+                let _ = writeln!(out, "| **{}** |{}", text(&g.name), " |".repeat(s.head.len() - 1));
+            }
+            g.rows.iter().for_each(|cells| out.push_str(&format!("| {} |\n", row(cells))));
+        }
         out.push('\n');
     }
     let _ = write!(out, "<sub>{}</sub>\n\n", text(&view::modelled(results)));

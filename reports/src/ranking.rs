@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ctxbench_core::record::{Results, RunRecord, Status};
 
 use crate::fmt;
-use crate::sheet::Sheet;
+use crate::sheet::{Group, Sheet};
 use crate::view;
 
 /// The summariser that the others are compared with, where it is among them.
@@ -78,7 +78,7 @@ fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> 
             summarisers[0]
         ),
         head,
-        rows: rows.into_iter().map(|(_, r)| r).collect(),
+        groups: vec![Group { name: String::new(), rows: rows.into_iter().map(|(_, r)| r).collect() }],
     })
 }
 
@@ -147,7 +147,7 @@ mod tests {
         ];
         let all = sheets(&Results { runs, ..Results::default() });
         assert_eq!(all.len(), 1);
-        let rows: Vec<Vec<&str>> = all[0].rows.iter().map(|r| r.iter().map(String::as_str).collect()).collect();
+        let rows: Vec<Vec<&str>> = all[0].rows().map(|r| r.iter().map(String::as_str).collect()).collect();
         // Extractive: codex 70, opencode 60, aider 50. Ideal: aider 95, codex 90, opencode 60.
         // Cost, extractive: aider and opencode 1.0, codex 1.5. Ideal: opencode 1.0, codex 1.5, aider 2.0.
         let usd = fmt::usd;
@@ -168,7 +168,7 @@ mod tests {
         ];
         runs[3].status = Status::Overflow;
         let all = sheets(&Results { runs, ..Results::default() });
-        assert_eq!(all[0].rows.len(), 1);
+        assert_eq!(all[0].rows().count(), 1);
         assert!(all[0].note.contains("1 that did not finish"), "{}", all[0].note);
     }
 }

@@ -1,73 +1,66 @@
 //! Opening a session again: what the product's files give back, and what the product does then.
 
-use ctxbench_core::record::{Results, ResumeFile};
+use ctxbench_core::record::{Results, ResumeFile, ResumeRecord};
 
 use crate::fmt;
-use crate::sheet::Sheet;
-use crate::view;
+use crate::sheet::{self, Sheet};
 
 /// One sheet, if any session was restarted.
 pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
-    let several_models = view::models(results).len() > 1;
-    let several_summarisers = view::summarisers(results).len() > 1;
-    let mut rows = Vec::new();
-    for r in &results.runs {
-        for s in &r.resume {
-            let mut name = view::name(&r.scenario.id, &r.strategy.label, &r.model, several_models);
-            name.extend(r.summariser.iter().filter(|_| several_summarisers).map(|s| format!(" [{s}]")));
-            let figure = |of: &dyn Fn(&ResumeFile) -> String| s.file.as_ref().map_or_else(|| "n/a".to_string(), of);
-            let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
-            rows.push(vec![
-                name,
-                s.file.as_ref().map_or_else(|| s.error.clone().unwrap_or_else(|| "keeps nothing".into()), |f| f.format.clone()),
-                figure(&|f| fmt::tokens(f.bytes_read as f64)),
-                figure(&|f| fmt::tokens(f.stored_bytes as f64)),
-                s.messages.to_string(),
-                figure(&|f| f.lost.to_string()),
-                figure(&|f| f.garbled.to_string()),
-                figure(&|f| f.surplus.to_string()),
-                figure(&|f| yes(f.context_equal)),
-                yes(s.shown_equal),
-                s.resume_summary_calls.to_string(),
-                fmt::seconds(s.resume_blocked_ms as f64 / 1_000.0),
-                figure(&|f| f.recoverable_pct.map_or("n/a".into(), fmt::pct)),
-            ]);
-        }
-    }
-    if rows.is_empty() {
+    let groups = sheet::by_block(results, |r| r.resume.iter().map(row).collect());
+    if groups.is_empty() {
         return vec![];
     }
-    let head = [
-        "scenario × strategy",
-        "format",
-        "read B",
-        "of B",
-        "messages",
-        "lost",
-        "garbled",
-        "surplus",
-        "file same",
-        "shown same",
-        "summaries",
-        "waited s",
-        "in file %",
-    ];
     vec![Sheet {
         title: "Resume: the session written, closed and opened again, in the formats of each product".into(),
-        note: "Messages of the context before: lost, garbled (other words or another speaker), surplus (came back though no longer \
-               shown). File same: the file gives the very context back; shown same: the product shows it by its own rules. Summaries \
-               and waiting: between the restart and the first answer. In file: facts said before the restart that the file still holds."
+        note: "Format: the last word of its name in resume.csv. Messages that the context showed before: lost, garbled (other words or \
+               another speaker), surplus (came back though no longer shown). File same: the file gives the very context back; shown same: \
+               the product shows it by its own rules. Summary calls and waiting: between the restart and the first answer. In file: facts \
+               said before the restart that the file still holds."
             .into(),
-        head: head.map(str::to_string).to_vec(),
-        rows,
+        head: sheet::head(&[
+            "format",
+            "read\nB",
+            "of\nB",
+            "shown\nbefore",
+            "lost",
+            "garbled",
+            "surplus",
+            "file\nsame",
+            "shown\nsame",
+            "summary\ncalls",
+            "waited\ns",
+            "in\nfile %",
+        ]),
+        groups,
     }]
+}
+
+fn row(s: &ResumeRecord) -> Vec<String> {
+    let figure = |of: &dyn Fn(&ResumeFile) -> String| s.file.as_ref().map_or_else(|| "n/a".to_string(), of);
+    let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
+    // The product stands in the row: `claude-code-jsonl` is `jsonl` there.
+    let short = |f: &ResumeFile| f.format.rsplit('-').next().unwrap_or_default().to_string();
+    vec![
+        s.file.as_ref().map_or_else(|| if s.error.is_some() { "failed" } else { "none kept" }.into(), short),
+        figure(&|f| fmt::tokens(f.bytes_read as f64)),
+        figure(&|f| fmt::tokens(f.stored_bytes as f64)),
+        s.messages.to_string(),
+        figure(&|f| f.lost.to_string()),
+        figure(&|f| f.garbled.to_string()),
+        figure(&|f| f.surplus.to_string()),
+        figure(&|f| yes(f.context_equal)),
+        yes(s.shown_equal),
+        s.resume_summary_calls.to_string(),
+        fmt::seconds(s.resume_blocked_ms as f64 / 1_000.0),
+        figure(&|f| f.recoverable_pct.map_or("n/a".into(), fmt::pct)),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
-    use ctxbench_core::record::ResumeRecord;
 
     #[test]
     fn a_row_per_restart_and_format_and_none_without() {
@@ -76,10 +69,10 @@ mod tests {
         let file = ResumeFile { format: "codex-rollout".into(), bytes_read: 1_200, lost: 2, context_equal: false, ..ResumeFile::default() };
         let record = ResumeRecord { restart: 1, messages: 9, resume_blocked_ms: 1_500, file: Some(file), ..ResumeRecord::default() };
         results.runs[0].resume = vec![record.clone(), ResumeRecord { file: None, ..record }];
-        let rows = &sheets(&results)[0].rows;
+        let rows = &sheets(&results)[0].groups[0].rows;
         assert_eq!((rows.len(), rows[0].len()), (2, sheets(&results)[0].head.len()));
-        assert_eq!((rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()), ("codex-rollout", "2", "no"));
-        assert_eq!((rows[1][1].as_str(), rows[1][5].as_str()), ("keeps nothing", "n/a"));
+        assert_eq!((rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()), ("rollout", "2", "no"));
+        assert_eq!((rows[1][1].as_str(), rows[1][5].as_str()), ("none kept", "n/a"));
         let csv = crate::csv::resume(&results);
         let lines: Vec<&str> = csv.lines().collect();
         assert!(lines[0].starts_with("scenario,strategy,model,restart,format,messages,stored_bytes,bytes_read,lost,garbled,surplus"));

@@ -126,32 +126,51 @@ fn block_lines(block: &Block<'_>, width: usize) -> Vec<Line> {
     lines
 }
 
-/// A small table below the blocks.
+/// A small table below the blocks. Columns move together before a label is cut.
 fn sheet(s: &Sheet, width: usize) -> Vec<Line> {
+    let chars = |t: &str| t.lines().map(|l| l.chars().count()).max().unwrap_or(0);
+    let widest = |i: usize| s.rows().chain([&s.head]).map(|r| chars(&r[i])).max().unwrap_or(0);
+    let others = |gap: usize| (1..s.head.len()).map(|i| widest(i) + gap).sum::<usize>();
+    let longest = widest(0);
+    let gap = if longest + others(2) <= width { 2 } else { 1 };
+    let label = longest.min(width.saturating_sub(others(gap)).max(10));
+    let short = |c: &str| fmt::elide(&fmt::one_line(c), label);
+
     let mut table = Table::new();
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
-    let row = |cells: &[String], label: usize| -> Row {
-        let cell = |(i, c): (usize, &String)| match i {
-            0 => Cell::new(fmt::elide(&fmt::one_line(c), label)),
-            _ => Cell::new(c).set_alignment(CellAlignment::Right),
-        };
-        Row::from(cells.iter().enumerate().map(cell).collect::<Vec<_>>())
-    };
-    let columns = |i: usize| s.rows.iter().chain([&s.head]).map(|r| r[i].chars().count()).max().unwrap_or(0);
-    let others: usize = (1..s.head.len()).map(|i| columns(i) + 2).sum();
-    let label = columns(0).min(width.saturating_sub(others).max(10));
-    table.set_header(row(&s.head, label));
-    s.rows.iter().for_each(|r| {
-        table.add_row(row(r, label));
+    let height = s.head.iter().map(|h| h.lines().count()).max().unwrap_or(1);
+    let head = s.head.iter().enumerate().map(|(i, h)| {
+        let cell = Cell::new("\n".repeat(height - h.lines().count().max(1)) + h);
+        if i == 0 { cell } else { cell.set_alignment(CellAlignment::Right) }
     });
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((if i > 0 { 2 } else { 0 }, 0));
+    table.set_header(Row::from(head.collect::<Vec<_>>()));
+    for row in s.rows() {
+        let cell = |(i, c): (usize, &String)| match i {
+            0 => Cell::new(short(c)),
+            _ => Cell::new(fmt::one_line(c)).set_alignment(CellAlignment::Right),
+        };
+        table.add_row(Row::from(row.iter().enumerate().map(cell).collect::<Vec<_>>()));
     }
-    let mut lines: Vec<Line> = wrap(&s.title, width, "  ").into_iter().map(Line::Heading).collect();
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if i > 0 { gap as u16 } else { 0 }, 0));
+    }
     let drawn: Vec<String> = table.lines().map(|l| l.trim_end().to_string()).collect();
-    let head = drawn.len().saturating_sub(s.rows.len());
-    lines.extend(drawn.into_iter().enumerate().map(|(i, l)| if i < head { Line::Faint(l) } else { Line::Score(l) }));
-    lines.extend(wrap(&format!("  {}", s.note), width, "  ").into_iter().map(Line::Faint));
+    let (head, rows) = drawn.split_at(drawn.len().saturating_sub(s.rows().count()));
+
+    let mut lines: Vec<Line> = wrap(&s.title, width, "  ").into_iter().map(Line::Heading).collect();
+    lines.extend(head.iter().cloned().map(Line::Faint));
+    let mut rows = rows.iter();
+    for g in &s.groups {
+        if !g.name.is_empty() {
+            lines.extend(wrap(&format!("── {}", g.name), width, "   ").into_iter().map(Line::Heading));
+        }
+        lines.extend(rows.by_ref().take(g.rows.len()).cloned().map(Line::Score));
+    }
+    let mut cut: Vec<&String> = s.rows().map(|r| &r[0]).filter(|l| short(l) != fmt::one_line(l)).collect();
+    cut.sort_unstable();
+    cut.dedup();
+    let told = cut.into_iter().map(|l| format!("  {} = {}", short(l), fmt::one_line(l))).chain([format!("  {}", s.note)]);
+    lines.extend(told.flat_map(|t| wrap(&t, width, "  ")).map(Line::Faint));
     lines
 }
 
@@ -331,6 +350,9 @@ fn green_best(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ctxbench_core::delegation::Delegation;
+    use ctxbench_core::record::{CodeRewind, ResumeFile, ResumeRecord, RewindRecord};
+
     use super::*;
     use crate::sample;
 
@@ -343,6 +365,50 @@ mod tests {
         for width in [100, 120, 140, 160] {
             for line in at(width).lines() {
                 assert!(line.chars().count() <= width, "{} > {width}: {line}", line.chars().count());
+            }
+        }
+    }
+
+    #[test]
+    fn sheets_name_the_scenario_once_and_the_strategy_in_full() {
+        let mut results = sample::results();
+        results.runs.retain(|r| !r.strategy.label.contains(':'));
+        results.runs.push(sample::run("a-scenario-with-a-rather-long-name", "observation-masking", 1));
+        for r in &mut results.runs {
+            let file =
+                ResumeFile { format: "claude-code-jsonl".into(), bytes_read: 123_456, stored_bytes: 1_234_567, ..ResumeFile::default() };
+            r.resume = vec![ResumeRecord { messages: 128, resume_blocked_ms: 98_765, file: Some(file), ..ResumeRecord::default() }];
+            r.delegation = vec![Delegation { cost_usd: 0.1, peak_context_tokens: 123_456, ..Delegation::default() }];
+            let code = CodeRewind {
+                changed: 12,
+                restored: 10,
+                edit_tools_bytes: 123_456,
+                shadow_git_bytes: Some(98_765),
+                ..CodeRewind::default()
+            };
+            let context = (Some(123_456), Some(98_765));
+            let to = "0b7f9a52-5d0e-4a43-9a1c-7f2d9d3b6a11".into();
+            r.rewinds = vec![RewindRecord {
+                to,
+                mode: "summarize_from".into(),
+                status: "done".into(),
+                code: Some(code),
+                ..RewindRecord::default()
+            }];
+            (r.rewinds[0].context_before, r.rewinds[0].context_after) = context;
+        }
+        for width in [80, 100, 120, 160] {
+            let text = table(&results, TableOptions { color: false, width });
+            for title in ["Rewind:", "Resume:", "Delegation:"] {
+                let from = &text[text.find(&format!("\n{title}")).unwrap()..];
+                let part: Vec<&str> = from.trim_start().lines().take_while(|l| !l.is_empty()).collect();
+                let wide = part.iter().find(|l| l.chars().count() > width.max(100));
+                assert_eq!(wide, None, "{width}");
+                let at = |begin: &str| part.iter().position(|l| l.starts_with(begin)).unwrap_or_else(|| panic!("{begin}: {part:#?}"));
+                assert!(at("── login-bug") < at("anthropic-sdk ") && at("anthropic-sdk ") < at("── a-scenario-with-a-rather-long-name"));
+                // In full up to 19 characters, at 100 columns up to 16.
+                let masking = if width < 120 && title != "Delegation:" { "observat" } else { "observation-masking " };
+                assert!(at("── a-scenario") < at(masking), "{title} {width}");
             }
         }
     }

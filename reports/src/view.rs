@@ -16,6 +16,8 @@ pub(crate) struct Block<'a> {
     pub(crate) slug: String,
     /// End of file names: the model when there are several, the summariser when there are several, else empty.
     pub(crate) suffix: String,
+    /// Whether the results have several models.
+    several_models: bool,
     /// Who wrote the summaries, when there are several. Rows that asked for none stand in the block of each.
     pub(crate) summariser: Option<&'a str>,
 }
@@ -41,6 +43,16 @@ impl<'a> Block<'a> {
         let s = &self.first().scenario;
         let title = fmt::one_line(&s.title);
         if title.is_empty() || title == s.id { fmt::one_line(&s.id) } else { format!("{}: {title}", fmt::one_line(&s.id)) }
+    }
+
+    /// The short name, with model and summariser where there are several.
+    pub(crate) fn name(&self) -> String {
+        let mut name = fmt::one_line(&self.first().scenario.id);
+        if self.several_models {
+            name.push_str(&format!(", {}", fmt::one_line(&self.first().model)));
+        }
+        name.extend(self.summariser.map(|s| format!(", summaries: {}", fmt::one_line(s))));
+        name
     }
 
     /// Model, window and scale in one line.
@@ -82,7 +94,7 @@ pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
             runs.sort_by_key(|r| (rank(r), r.strategy.label.clone()));
             let mut suffix = if several_models { format!("-{}", fmt::slug(model)) } else { String::new() };
             suffix.extend(summariser.map(|s| format!("-{}", fmt::slug(s))));
-            out.push(Block { runs, slug: unique(&fmt::slug(scenario), &suffix, &mut taken), suffix, summariser });
+            out.push(Block { runs, slug: unique(&fmt::slug(scenario), &suffix, &mut taken), suffix, several_models, summariser });
         }
     }
     out
