@@ -79,46 +79,52 @@ fn cells(d: &Delegation) -> Vec<String> {
 
 /// One sheet, if any run has subagents.
 pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
-    let groups = sheet::by_block(results, |r| if r.delegation.is_empty() { vec![] } else { vec![row(r)] });
+    let rows = |r: &RunRecord| if r.delegation.is_empty() { vec![] } else { vec![row(r)] };
+    let groups = sheet::told_by_block(results, recorded, rows);
     if groups.is_empty() {
         return vec![];
     }
     vec![Sheet {
         title: "Delegation: what subagents cost, and what of their finds is there when it is needed".into(),
-        note: "Cost: of all windows; in agents: the share paid in theirs. Facts found: those that first stand in a subagent's window; \
-               returned: those that its result carries. Needed outside: (fact, need) pairs of them whose need lies in another window; kept: \
-               in the context there at the need."
+        note: "Beside the scenario stands what its recording decides for every strategy alike: facts that first stand in a subagent's \
+               window, the share that its result returns, and (fact, need) pairs of them whose need lies in another window. Done: subagents \
+               that finished; one that did not gives its recorded result all the same, and the run counts as not finished. Cost: of all \
+               windows; in agents: the share paid in theirs. Kept: pairs needed in another window whose fact is in the context there."
             .into(),
-        head: sheet::head(&[
-            "agents",
-            "cost $",
-            "in\nagents %",
-            "compactions\nthere",
-            "peak\nthere",
-            "facts\nfound",
-            "returned\n%",
-            "needed\noutside",
-            "kept\n%",
-        ]),
+        head: sheet::head(&["agents\ndone", "cost $", "in\nagents %", "compactions\nthere", "peak\nthere", "kept\n%"]),
         groups,
     }]
+}
+
+/// What does not depend on the strategy: any run with these subagents tells it.
+fn recorded(runs: &[&RunRecord]) -> String {
+    let Some(run) = runs.iter().find(|r| !r.delegation.is_empty()) else { return String::new() };
+    let sum = |f: fn(&Delegation) -> u64| run.delegation.iter().map(f).sum::<u64>();
+    let (found, returned) = (sum(|d| d.delegated_facts), sum(|d| d.returned_facts));
+    let agents = match run.delegation.len() {
+        1 => "1 subagent".to_string(),
+        n => format!("{n} subagents"),
+    };
+    if found == 0 {
+        return format!("{agents}; no facts are found there");
+    }
+    let share = fmt::pct(100.0 * returned as f64 / found as f64);
+    let facts = if found == 1 { "fact" } else { "facts" };
+    let needed = sum(|d| d.needed_outside);
+    format!("{agents}; their results return {share} % of the {found} {facts} found there; needed in another window: {needed}")
 }
 
 fn row(r: &RunRecord) -> Vec<String> {
     let sum = |f: fn(&Delegation) -> u64| r.delegation.iter().map(f).sum::<u64>();
     let cost: f64 = r.delegation.iter().map(|d| d.cost_usd).sum();
     let share = |part: f64, whole: f64| if whole > 0.0 { fmt::pct(100.0 * part / whole) } else { "n/a".to_string() };
-    let (found, returned) = (sum(|d| d.delegated_facts), sum(|d| d.returned_facts));
     let (needed, kept) = (sum(|d| d.needed_outside), sum(|d| d.kept_outside));
     vec![
-        r.delegation.len().to_string(),
+        format!("{}/{}", r.delegation.iter().filter(|d| d.status == Status::Completed).count(), r.delegation.len()),
         fmt::usd(r.summary.cost_usd),
         share(cost, r.summary.cost_usd),
         sum(|d| d.compactions).to_string(),
         fmt::tokens(r.delegation.iter().map(|d| d.peak_context_tokens).max().unwrap_or(0) as f64),
-        found.to_string(),
-        share(returned as f64, found as f64),
-        needed.to_string(),
         share(kept as f64, needed as f64),
     ]
 }
@@ -150,10 +156,26 @@ mod tests {
     #[test]
     fn shares_by_hand() {
         let all = sheets(&results());
-        // 0.5 of 2 USD is a quarter; three of four facts came back; two of four pairs were kept.
-        assert_eq!(all[0].groups[0].rows[0][1..5], ["2", &fmt::usd(2.0), &fmt::pct(25.0), "2"]);
-        assert_eq!(all[0].groups[0].rows[0][6..], ["4", &fmt::pct(75.0), "4", &fmt::pct(50.0)]);
+        // 0.5 of 2 USD is a quarter; two of four pairs were kept.
+        assert_eq!(all[0].groups[0].rows[0][1..], ["2/2", &fmt::usd(2.0), &fmt::pct(25.0), "2", "1.0k", &fmt::pct(50.0)]);
+        // What the recording alone decides stands once: three of four facts came back.
+        assert_eq!(
+            all[0].groups[0].name,
+            format!("s: 2 subagents; their results return {} % of the 4 facts found there; needed in another window: 4", fmt::pct(75.0))
+        );
         assert!(sheets(&Results { runs: vec![sample::run("s", "codex", 1)], ..Results::default() }).is_empty());
+    }
+
+    #[test]
+    fn one_that_did_not_finish_is_counted_as_such() {
+        let mut r = results();
+        r.runs[0].delegation[1].status = Status::Overflow;
+        r.runs[0].delegation[0].delegated_facts = 0;
+        r.runs[0].delegation[1].delegated_facts = 0;
+        let all = sheets(&r);
+        assert_eq!(all[0].groups[0].rows[0][1], "1/2");
+        assert_eq!(all[0].groups[0].name, "s: 2 subagents; no facts are found there");
+        assert!(all[0].note.contains("one that did not gives its recorded result all the same"), "{}", all[0].note);
     }
 
     #[test]

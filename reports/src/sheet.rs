@@ -41,6 +41,15 @@ impl Sheet {
 /// A group per block of the main table, its rows in the same order and the strategy in the first column. `cells` are the others, in as
 /// many rows as a run has; blocks without any are left out.
 pub(crate) fn by_block(results: &Results, cells: impl Fn(&RunRecord) -> Vec<Vec<String>>) -> Vec<Group> {
+    told_by_block(results, |_| String::new(), cells)
+}
+
+/// The same, with what `told` says of all runs of a block behind its name.
+pub(crate) fn told_by_block(
+    results: &Results,
+    told: impl Fn(&[&RunRecord]) -> String,
+    cells: impl Fn(&RunRecord) -> Vec<Vec<String>>,
+) -> Vec<Group> {
     let mut groups = Vec::new();
     for block in view::blocks(results) {
         let labelled = |r: &&RunRecord| {
@@ -49,7 +58,8 @@ pub(crate) fn by_block(results: &Results, cells: impl Fn(&RunRecord) -> Vec<Vec<
         };
         let rows: Vec<Vec<String>> = block.runs.iter().flat_map(labelled).collect();
         if !rows.is_empty() {
-            groups.push(Group { name: block.name(), rows });
+            let told = Some(told(&block.runs)).filter(|t| !t.is_empty()).map(|t| format!(": {t}")).unwrap_or_default();
+            groups.push(Group { name: block.name() + &told, rows });
         }
     }
     groups
