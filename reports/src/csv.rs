@@ -5,6 +5,7 @@ use ctxbench_core::record::{Cell, Results, ResumeFile, RunRecord};
 use serde::Serialize;
 
 use crate::formats::{Artifact, Format, ReportError};
+use crate::resume::keeps_nothing;
 use crate::{delegation, fmt, seeds};
 
 /// The format for `report --format csv`.
@@ -248,8 +249,10 @@ pub fn resume(results: &Results) -> String {
             row.extend([s.restart.to_string(), figure(&|f| f.format.clone()), s.messages.to_string()]);
             row.extend([figure(&|f| f.stored_bytes.to_string()), figure(&|f| f.bytes_read.to_string())]);
             row.extend([figure(&|f| f.lost.to_string()), figure(&|f| f.garbled.to_string()), figure(&|f| f.surplus.to_string())]);
-            row.extend([figure(&|f| f.context_equal.to_string()), s.shown_equal.to_string()]);
-            row.extend([s.resume_summary_calls.to_string(), s.resume_blocked_ms.to_string()]);
+            // What a product that keeps nothing shows after a restart is the replay's, not the product's.
+            let shown = |text: String| if keeps_nothing(s) { "n/a".to_string() } else { text };
+            row.extend([figure(&|f| f.context_equal.to_string()), shown(s.shown_equal.to_string())]);
+            row.extend([s.resume_summary_calls, s.resume_blocked_ms].map(|n| shown(n.to_string())));
             row.push(figure(&|f| f.recoverable_pct.map_or("n/a".into(), fmt::exact)));
             row.push(s.error.clone().unwrap_or_else(|| s.file.as_ref().map_or(String::new(), |f| f.notes.join("; "))));
             row.extend(writer(r, several));

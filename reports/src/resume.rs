@@ -36,13 +36,19 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     }]
 }
 
+/// No format and no failure of one: the product leaves a session to whoever embeds it.
+pub(crate) fn keeps_nothing(s: &ResumeRecord) -> bool {
+    s.file.is_none() && s.error.is_none()
+}
+
 fn row(s: &ResumeRecord) -> Vec<String> {
     let figure = |of: &dyn Fn(&ResumeFile) -> String| s.file.as_ref().map_or_else(|| "n/a".to_string(), of);
     let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
+    let shown = |text: String| if keeps_nothing(s) { "n/a".to_string() } else { text };
     // The product stands in the row: `claude-code-jsonl` is `jsonl` there.
     let short = |f: &ResumeFile| f.format.rsplit('-').next().unwrap_or_default().to_string();
     vec![
-        s.file.as_ref().map_or_else(|| if s.error.is_some() { "failed" } else { "none kept" }.into(), short),
+        s.file.as_ref().map_or_else(|| if keeps_nothing(s) { "none kept" } else { "failed" }.into(), short),
         figure(&|f| fmt::tokens(f.bytes_read as f64)),
         figure(&|f| fmt::tokens(f.stored_bytes as f64)),
         s.messages.to_string(),
@@ -50,9 +56,9 @@ fn row(s: &ResumeRecord) -> Vec<String> {
         figure(&|f| f.garbled.to_string()),
         figure(&|f| f.surplus.to_string()),
         figure(&|f| yes(f.context_equal)),
-        yes(s.shown_equal),
-        s.resume_summary_calls.to_string(),
-        fmt::seconds(s.resume_blocked_ms as f64 / 1_000.0),
+        shown(yes(s.shown_equal)),
+        shown(s.resume_summary_calls.to_string()),
+        shown(fmt::seconds(s.resume_blocked_ms as f64 / 1_000.0)),
         figure(&|f| f.recoverable_pct.map_or("n/a".into(), fmt::pct)),
     ]
 }
@@ -68,16 +74,21 @@ mod tests {
         assert!(sheets(&results).is_empty());
         let file = ResumeFile { format: "codex-rollout".into(), bytes_read: 1_200, lost: 2, context_equal: false, ..ResumeFile::default() };
         let record = ResumeRecord { restart: 1, messages: 9, resume_blocked_ms: 1_500, file: Some(file), ..ResumeRecord::default() };
-        results.runs[0].resume = vec![record.clone(), ResumeRecord { file: None, ..record }];
+        let nothing = ResumeRecord { file: None, shown_equal: true, ..record.clone() };
+        let failed = ResumeRecord { error: Some("codex-rollout: disk full".into()), ..nothing.clone() };
+        results.runs[0].resume = vec![record, nothing, failed];
         let rows = &sheets(&results)[0].groups[0].rows;
-        assert_eq!((rows.len(), rows[0].len()), (2, sheets(&results)[0].head.len()));
+        assert_eq!((rows.len(), rows[0].len()), (3, sheets(&results)[0].head.len()));
         assert_eq!((rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()), ("rollout", "2", "no"));
-        assert_eq!((rows[1][1].as_str(), rows[1][5].as_str()), ("none kept", "n/a"));
+        // A product that keeps nothing shows nothing after a restart: no figure of it is one.
+        assert_eq!(rows[1][1..].join(" "), "none kept n/a n/a 9 n/a n/a n/a n/a n/a n/a n/a n/a");
+        assert_eq!(rows[2][1..].join(" "), "failed n/a n/a 9 n/a n/a n/a n/a yes 0 1.5 n/a");
         let csv = crate::csv::resume(&results);
         let lines: Vec<&str> = csv.lines().collect();
         assert!(lines[0].starts_with("scenario,strategy,model,restart,format,messages,stored_bytes,bytes_read,lost,garbled,surplus"));
-        assert_eq!(lines.len(), 3);
+        assert_eq!(lines.len(), 4);
         assert!(lines[1].contains(",1,codex-rollout,9,0,1200,2,0,0,false,false,0,1500,n/a,"), "{}", lines[1]);
-        assert!(lines[2].contains(",1,n/a,9,n/a,n/a,"), "{}", lines[2]);
+        assert!(lines[2].contains(",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,,"), "{}", lines[2]);
+        assert!(lines[3].contains(",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,true,0,1500,n/a,codex-rollout: disk full,"), "{}", lines[3]);
     }
 }
