@@ -57,8 +57,28 @@ pub struct Life<'a> {
     pub life: Option<&'a FactLife>,
     /// What moved it, with the compaction.
     pub moves: Vec<Moved<'a>>,
-    /// How each need found it, in the order of the requests.
-    pub needs: Vec<&'a FactRecord>,
+    /// How each need found it, in the order of time.
+    pub needs: Vec<Needed<'a>>,
+    /// Whether some of the requests are subagents', so that a request says in whose window it was made.
+    #[serde(skip)]
+    windows: bool,
+    /// Virtual time of the request that showed it first, ms.
+    #[serde(skip)]
+    first_shown_ms: Option<u64>,
+}
+
+/// A need, and the request at which it stood.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Needed<'a> {
+    /// The subagent in whose window it is; `None` = the main conversation, or the run did not get there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<&'a str>,
+    /// Virtual time of that request, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_ms: Option<u64>,
+    /// The row of `facts.csv`.
+    #[serde(flatten)]
+    pub pair: &'a FactRecord,
 }
 
 /// A move, and the compaction that made it.
@@ -66,8 +86,11 @@ pub struct Life<'a> {
 pub struct Moved<'a> {
     /// Product's name of the mechanism.
     pub mechanism: &'a str,
-    /// Number of the request after it.
+    /// Number of the request after it, in the main conversation.
     pub before_request: u64,
+    /// Its virtual time, ms; 0 where the compaction is not known.
+    #[serde(skip)]
+    at_ms: u64,
     /// From where to where, with the words.
     #[serde(flatten)]
     pub moved: &'a FactMove,
@@ -119,24 +142,37 @@ fn unknown<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a s
 
 fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
     let life = run.lives.iter().find(|l| l.fact == fact);
-    let mut needs: Vec<&FactRecord> = run.facts.iter().filter(|f| f.fact == fact).collect();
+    let request = |n: u64| run.requests.iter().find(|r| r.seq == n);
+    let needed = |pair: &'a FactRecord| {
+        let at = pair.request.and_then(request);
+        Needed { agent: at.and_then(|r| r.agent.as_deref()), at_ms: at.map(|r| r.at_ms), pair }
+    };
+    let mut needs: Vec<Needed<'_>> = run.facts.iter().filter(|f| f.fact == fact).map(needed).collect();
     if life.is_none() && needs.is_empty() {
         return None;
     }
-    needs.sort_by_key(|n| (n.request.unwrap_or(u64::MAX), n.need.clone()));
+    // Requests of subagents are numbered behind those of the main conversation, whenever they were made.
+    needs.sort_by_key(|n| (n.at_ms.unwrap_or(u64::MAX), n.pair.request.unwrap_or(u64::MAX), n.pair.need.clone()));
     let moved = |m: &'a FactMove| {
         let by = run.compactions.iter().find(|c| c.seq == m.compaction);
-        Moved { mechanism: by.map_or("unknown", |c| &c.mechanism), before_request: by.map_or(0, |c| c.before_request), moved: m }
+        Moved {
+            mechanism: by.map_or("unknown", |c| &c.mechanism),
+            before_request: by.map_or(0, |c| c.before_request),
+            at_ms: by.map_or(0, |c| c.at_ms),
+            moved: m,
+        }
     };
     Some(Life {
         scenario: &run.scenario.id,
         strategy: &run.strategy.label,
         model: &run.model,
         seed: run.seed,
-        kind: needs.first().map(|n| n.kind),
+        kind: needs.first().map(|n| n.pair.kind),
         moves: life.into_iter().flat_map(|l| &l.moves).map(moved).collect(),
         life,
         needs,
+        windows: run.requests.iter().any(|r| r.agent.is_some()),
+        first_shown_ms: life.and_then(|l| l.first_shown).and_then(request).map(|r| r.at_ms),
     })
 }
 
@@ -174,20 +210,25 @@ impl Life<'_> {
             Some(l) => {
                 line(format!("  carried by  {}", tokens(l)));
                 line(format!("  arises in   {}{}", one(&l.arises), quoted(&l.text)));
-                line(format!("  first shown {}", l.first_shown.map_or("in no request".to_string(), |n| format!("in request {n}"))));
+                let to = if self.windows { " to the main conversation" } else { "" };
+                let when = self.first_shown_ms.filter(|_| self.windows).map(|ms| format!(", at {}", seconds(ms))).unwrap_or_default();
+                line(format!(
+                    "  first shown{to} {}",
+                    l.first_shown.map_or("in no request".to_string(), |n| format!("in request {n}{when}"))
+                ));
             }
             None => line("  these results hold no texts; run again with this ctxbench to see them".to_string()),
         }
         let mut moves = self.moves.iter().peekable();
         for need in &self.needs {
-            while let Some(m) = moves.next_if(|m| need.request.is_none_or(|r| m.before_request <= r)) {
-                m.write(&mut line);
+            while let Some(m) = moves.next_if(|m| m.precedes(need)) {
+                m.write(self.windows, &mut line);
             }
-            line(format!("  needed by {} {}", one(&need.need), told(need)));
+            line(format!("  needed by {} {}", one(&need.pair.need), need.told(self.windows)));
         }
-        moves.for_each(|m| m.write(&mut line));
+        moves.for_each(|m| m.write(self.windows, &mut line));
         if self.life.is_some_and(|l| !l.arises.is_empty() && l.first_shown.is_some()) && self.moves.is_empty() {
-            line("  no compaction moved it".to_string());
+            line(format!("  no compaction{} moved it", if self.windows { OF_MAIN } else { "" }));
         }
         if self.needs.is_empty() && self.life.is_some_and(|l| !l.arises.is_empty()) {
             line("  nothing that counts needs it".to_string());
@@ -196,11 +237,21 @@ impl Life<'_> {
 }
 
 impl Moved<'_> {
-    fn write(&self, line: &mut impl FnMut(String)) {
+    /// Whether it came before a need: by number within the main conversation, whose compactions these are, by time elsewhere.
+    fn precedes(&self, need: &Needed<'_>) -> bool {
+        match (need.pair.request, need.agent, need.at_ms) {
+            (None, ..) => true,
+            (Some(_), Some(_), Some(at)) => self.at_ms <= at,
+            (Some(n), ..) => self.before_request <= n,
+        }
+    }
+
+    fn write(&self, windows: bool, line: &mut impl FnMut(String)) {
         let m = self.moved;
         let from = place(&m.from);
+        let whose = if windows { OF_MAIN } else { "" };
         line(format!(
-            "  compaction {} ({}), before request {}: {from} → {}",
+            "  compaction {} ({}){whose}, before request {}: {from} → {}",
             m.compaction,
             self.mechanism,
             self.before_request,
@@ -233,24 +284,42 @@ fn place(name: &str) -> &str {
     }
 }
 
-/// How a need found the fact, in words.
-fn told(n: &FactRecord) -> String {
-    let Some(request) = n.request else { return "was never reached: the run ended before it".to_string() };
-    let after = format!("in request {request}, after {} compactions", n.compactions_before);
-    let mut marks = Vec::new();
-    let mut mark = |set: bool, text: &'static str| marks.extend(set.then_some(text));
-    mark(n.stale, "only an outdated value was there");
-    mark(n.both, "an outdated value was there too");
-    mark(n.contradicted, "a summary says something else");
-    mark(n.drifted, "a summary has it in altered form");
-    mark(n.recoverable == Some(true), "the product's store could bring it back");
-    mark(n.recoverable == Some(false), "the product's store could not bring it back");
-    let found = match n.place.as_str() {
-        "nowhere" => "absent".to_string(),
-        p => format!("{} in {}", word(&n.found), place(p)),
-    };
-    let marks = if marks.is_empty() { String::new() } else { format!("; {}", marks.join("; ")) };
-    format!("{after}: {found}{marks}")
+impl Needed<'_> {
+    /// How it found the fact, in words; `windows` = with the window and the time of the request.
+    fn told(&self, windows: bool) -> String {
+        let n = self.pair;
+        let Some(request) = n.request else { return "was never reached: the run ended before it".to_string() };
+        let window = self.agent.map_or("main conversation".to_string(), |a| format!("subagent {}", fmt::one_line(a)));
+        let place_and_time = match self.at_ms.filter(|_| windows) {
+            Some(ms) => format!(" ({window}, at {})", seconds(ms)),
+            None => String::new(),
+        };
+        let compactions = if n.compactions_before == 1 { "compaction" } else { "compactions" };
+        let after = format!("in request {request}{place_and_time}, after {} {compactions}", n.compactions_before);
+        let mut marks = Vec::new();
+        let mut mark = |set: bool, text: &'static str| marks.extend(set.then_some(text));
+        mark(n.undelivered, "no strategy could show it: nobody says it in this window before");
+        mark(n.stale, "only an outdated value was there");
+        mark(n.both, "an outdated value was there too");
+        mark(n.contradicted, "a summary says something else");
+        mark(n.drifted, "a summary has it in altered form");
+        mark(n.recoverable == Some(true), "the product's store could bring it back");
+        mark(n.recoverable == Some(false), "the product's store could not bring it back");
+        let found = match n.place.as_str() {
+            "nowhere" => "absent".to_string(),
+            p => format!("{} in {}", word(&n.found), place(p)),
+        };
+        let marks = if marks.is_empty() { String::new() } else { format!("; {}", marks.join("; ")) };
+        format!("{after}: {found}{marks}")
+    }
+}
+
+/// Whose compactions are told: those of subagents are counted only.
+const OF_MAIN: &str = " of the main conversation";
+
+/// A virtual time for people.
+fn seconds(ms: u64) -> String {
+    format!("{} s", fmt::exact(ms as f64 / 1_000.0))
 }
 
 #[cfg(test)]
@@ -291,5 +360,42 @@ mod tests {
         let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing in\n{text}"));
         assert!(place("needed by early") < place("compaction 0 (") && place("compaction 0 (") < place("needed by u9"), "{text}");
         assert!(text.contains("no line of a summary is near it"), "{text}");
+        assert!(!text.contains("subagent") && !text.contains("main conversation"), "one window needs no name: {text}");
+    }
+
+    #[test]
+    fn with_subagents_windows_are_named_and_time_decides() {
+        let mut results = sample::results();
+        let run = results.runs.iter_mut().find(|r| r.strategy.name == "codex" && !r.compactions.is_empty()).unwrap();
+        // Three requests of the main conversation, two of a subagent between the first and the second; they are numbered behind.
+        run.requests.truncate(5);
+        for (r, (at, agent)) in
+            run.requests.iter_mut().zip([(0, None), (60_000, None), (63_250, None), (1_000, Some("s")), (4_000, Some("s"))])
+        {
+            (r.at_ms, r.agent) = (at, agent.map(str::to_string));
+        }
+        run.compactions.truncate(1);
+        (run.compactions[0].before_request, run.compactions[0].at_ms) = (1, 59_000);
+        let moves = vec![FactMove { compaction: 0, from: "verbatim".into(), to: "summary".into(), ..FactMove::default() }];
+        run.lives = vec![FactLife { fact: "token-ttl".into(), arises: "c1".into(), first_shown: Some(2), moves, ..Default::default() }];
+        let need = |need: &str, request| FactRecord { need: need.into(), request, ..run.facts[0].clone() };
+        run.facts = vec![need("u3", Some(1)), need("s4", Some(4)), need("u9", None)];
+        let label = run.strategy.label.clone();
+        results.runs.retain(|r| r.strategy.label == label);
+        let found = explain(&results, "token-ttl", Filter::default()).unwrap();
+        let text = found.to_text();
+        let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing in\n{text}"));
+        place("first shown to the main conversation in request 2, at 63.25 s");
+        let order = [
+            place("needed by s4 in request 4 (subagent s, at 4 s), after"),
+            place("compaction 0 (summary) of the main conversation, before request 1: "),
+            place("needed by u3 in request 1 (main conversation, at 60 s), after"),
+            place("needed by u9 was never reached"),
+        ];
+        assert!(order.is_sorted(), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&found.to_json()).unwrap();
+        let needs = json["runs"][0]["needs"].as_array().unwrap();
+        assert_eq!((&needs[0]["need"], &needs[0]["agent"], &needs[0]["at_ms"]), (&"s4".into(), &"s".into(), &4_000.into()));
+        assert!(needs[1].get("agent").is_none() && needs[2].get("at_ms").is_none(), "{json}");
     }
 }
