@@ -123,6 +123,24 @@ fn the_task_hears_of_it() {
 }
 
 #[test]
+fn two_who_wait_at_once_both_hear_of_it() {
+    use std::task::{Context, Waker};
+    // Loom says so if the wait never ends.
+    loom::model(|| {
+        let (pending, job) = Pending::<u32, Answer, Answer>::new(vec![]);
+        let pending = std::sync::Arc::new(pending);
+        let other = pending.clone();
+        let waits = thread::spawn(move || block_on(other.done()));
+        let mut second = std::pin::pin!(pending.done());
+        let asked = second.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(asked.is_pending());
+        assert!(job.finish(Ok("summary")));
+        waits.join().unwrap();
+        block_on(second);
+    });
+}
+
+#[test]
 fn a_failure_arrives_and_a_task_that_vanishes_is_noticed() {
     let waits = |p: &mut Pending<u32, Answer, Answer>| {
         block_on(p.done());

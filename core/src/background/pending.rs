@@ -3,7 +3,8 @@
 //! Everything that both sides touch lies behind one lock, and a waker is woken after it is released. `tests/tests/background.rs`
 //! compiles this very file against loom and goes through all orders in which the two sides can meet.
 
-use std::future::poll_fn;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
@@ -26,10 +27,35 @@ pub enum Outcome<T, E> {
     Cancelled,
 }
 
+/// Those who wait on one side, each under a number of its own.
+#[derive(Default)]
+struct Waiting {
+    wakers: Vec<(u64, Waker)>,
+    next: u64,
+}
+
+impl Waiting {
+    /// Notes a waker; whoever asks again gives the number that it got.
+    fn note(&mut self, number: &mut Option<u64>, waker: &Waker) {
+        match self.wakers.iter_mut().find(|(n, _)| Some(*n) == *number) {
+            Some((_, known)) => known.clone_from(waker),
+            None => {
+                *number = Some(self.next);
+                self.wakers.push((self.next, waker.clone()));
+                self.next += 1;
+            }
+        }
+    }
+
+    fn wake(self) {
+        self.wakers.into_iter().for_each(|(_, w)| w.wake());
+    }
+}
+
 enum State<T, E> {
     Running {
-        conversation: Option<Waker>,
-        task: Option<Waker>,
+        conversation: Waiting,
+        task: Waiting,
     },
     Done(Result<T, E>),
     Lost,
@@ -38,9 +64,67 @@ enum State<T, E> {
     Taken,
 }
 
+impl<T, E> State<T, E> {
+    /// Those who wait on a side while the task runs.
+    fn waiting(&mut self, side: Side) -> Option<&mut Waiting> {
+        match (self, side) {
+            (State::Running { conversation, .. }, Side::Conversation) => Some(conversation),
+            (State::Running { task, .. }, Side::Task) => Some(task),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Conversation,
+    Task,
+}
+
+/// Waits until the task is no longer running. Several may at once; one that is dropped leaves nothing behind.
+struct Wait<'a, T, E> {
+    shared: &'a Shared<T, E>,
+    side: Side,
+    number: Option<u64>,
+}
+
+impl<T, E> Future for Wait<'_, T, E> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let (side, mut number) = (self.side, self.number);
+        match self.shared.lock().waiting(side) {
+            Some(waiting) => waiting.note(&mut number, cx.waker()),
+            None => return Poll::Ready(()),
+        }
+        self.number = number;
+        Poll::Pending
+    }
+}
+
+impl<T, E> Drop for Wait<'_, T, E> {
+    fn drop(&mut self) {
+        if self.number.is_none() {
+            return;
+        }
+        let mut state = self.shared.lock();
+        let gone = state.waiting(self.side).and_then(|w| {
+            let at = w.wakers.iter().position(|(n, _)| Some(*n) == self.number)?;
+            Some(w.wakers.swap_remove(at))
+        });
+        drop(state);
+        // A waker's drop is code of others, so it runs outside of the lock.
+        drop(gone);
+    }
+}
+
 struct Shared<T, E>(Mutex<State<T, E>>);
 
 impl<T, E> Shared<T, E> {
+    async fn settled(&self, side: Side) {
+        Wait { shared: self, side, number: None }.await
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<T, E>> {
         // Only the clone of a waker could panic under the lock, and it leaves a whole state.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -56,7 +140,7 @@ pub struct Pending<K, T, E> {
 impl<K: PartialEq, T, E> Pending<K, T, E> {
     /// Both sides; `covered` names, in order, what the answer will stand for.
     pub fn new(covered: Vec<K>) -> (Self, Job<T, E>) {
-        let shared = Arc::new(Shared(Mutex::new(State::Running { conversation: None, task: None })));
+        let shared = Arc::new(Shared(Mutex::new(State::Running { conversation: Waiting::default(), task: Waiting::default() })));
         (Pending { covered, shared: shared.clone() }, Job { shared })
     }
 
@@ -70,19 +154,9 @@ impl<K: PartialEq, T, E> Pending<K, T, E> {
         !matches!(*self.shared.lock(), State::Running { .. })
     }
 
-    /// Waits until [`Pending::is_done`].
+    /// Waits until [`Pending::is_done`]; several may wait at once.
     pub async fn done(&self) {
-        poll_fn(|cx| self.poll_done(cx)).await
-    }
-
-    fn poll_done(&self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut *self.shared.lock() {
-            State::Running { conversation, .. } => {
-                *conversation = Some(cx.waker().clone());
-                Poll::Pending
-            }
-            _ => Poll::Ready(()),
-        }
+        self.shared.settled(Side::Conversation).await
     }
 
     /// The answer, once, if the conversation still begins with what it covers; `now` are the names of what is there now.
@@ -120,8 +194,8 @@ impl<K, T, E> Pending<K, T, E> {
                 _ => return false,
             }
         };
-        if let State::Running { task: Some(w), .. } = before {
-            w.wake();
+        if let State::Running { task, .. } = before {
+            task.wake();
         }
         true
     }
@@ -161,16 +235,9 @@ impl<T, E> Job<T, E> {
         !matches!(*self.shared.lock(), State::Running { .. })
     }
 
-    /// Waits until the conversation gives it up, for ever if it does not.
+    /// Waits until the conversation gives it up, for ever if it does not; several may wait at once.
     pub async fn cancelled(&self) {
-        poll_fn(|cx| match &mut *self.shared.lock() {
-            State::Running { task, .. } => {
-                *task = Some(cx.waker().clone());
-                Poll::Pending
-            }
-            _ => Poll::Ready(()),
-        })
-        .await
+        self.shared.settled(Side::Task).await
     }
 
     fn settle(&self, to: State<T, E>) -> bool {
@@ -181,8 +248,8 @@ impl<T, E> Job<T, E> {
                 _ => return false,
             }
         };
-        if let State::Running { conversation: Some(w), .. } = before {
-            w.wake();
+        if let State::Running { conversation, .. } = before {
+            conversation.wake();
         }
         true
     }

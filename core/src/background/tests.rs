@@ -127,6 +127,35 @@ async fn giving_up_drops_the_work() {
 }
 
 #[test]
+fn everybody_who_waits_is_woken() {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Wake, Waker};
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let s = engine(&["one"]);
+    let (b, job) = Background::<&str, ()>::begin(&s, 0..1);
+    let counts = [(); 3].map(|()| Arc::new(Count::default()));
+    let wakers = counts.clone().map(Waker::from);
+    let poll = |f: std::pin::Pin<&mut dyn Future<Output = ()>>, i: usize| f.poll(&mut Context::from_waker(&wakers[i]));
+    let (mut first, mut second) = (pin!(b.done()), pin!(b.done()));
+    assert!(poll(first.as_mut(), 0).is_pending() && poll(second.as_mut(), 1).is_pending());
+    {
+        let gone = pin!(b.done());
+        assert!(poll(gone, 2).is_pending());
+    }
+    job.finish(Ok("answer"));
+    let woken: Vec<usize> = counts.iter().map(|c| c.0.load(Ordering::Relaxed)).collect();
+    assert_eq!(woken, [1, 1, 0], "who no longer waits is left alone");
+    assert!(poll(first, 0).is_ready() && poll(second, 1).is_ready());
+}
+
+#[test]
 fn a_summary_that_would_part_a_call_from_its_result_is_refused() {
     let mut s = engine(&["one"]);
     let call = Some(Arc::new(crate::block::CallRef { id: "c".into(), name: "read".into() }));
