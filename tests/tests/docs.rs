@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::descriptor::Standing;
+use ctxbench_core::record::{Results, RunRecord};
+use ctxbench_reports as reports;
 use ctxbench_strategies::{ALL, Spec};
 
 /// Parts that the page of a system has, in this order.
@@ -149,4 +151,51 @@ fn every_strategy_on_a_command_line_can_be_run() {
         }
     }
     assert!(found > 20, "{found}");
+}
+
+/// The names between backticks in the first column of the tables below a heading, in their order.
+fn columns_of(text: &str, heading: &str) -> Vec<String> {
+    let below = prose(text).into_iter().map(|(_, l)| l).skip_while(|l| l.trim_start_matches('#').trim() != heading).skip(1);
+    let rows = below.take_while(|l| !l.starts_with('#')).filter(|l| l.starts_with("| `"));
+    let first = rows.filter_map(|l| l.split('|').nth(1));
+    first.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_string).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn every_column_of_every_csv_file_is_defined_in_order() {
+    let formats = read(&root().join("docs/formats.md"));
+    let seeded = Results { runs: vec![RunRecord { seed: Some(0), ..RunRecord::default() }], ..Results::default() };
+    let files: [(&str, fn(&Results) -> String); 7] = [
+        ("summary.csv", reports::summary),
+        ("requests.csv", reports::requests),
+        ("compactions.csv", reports::compactions),
+        ("facts.csv", reports::facts),
+        ("rewind.csv", reports::rewinds),
+        ("resume.csv", reports::resume),
+        ("delegation.csv", reports::delegation),
+    ];
+    let common = columns_of(&formats, "Columns of every CSV file");
+    assert_eq!(common, ["scenario", "strategy", "model", "summariser", "seed"]);
+    for (name, write) in files {
+        let head: Vec<String> = write(&seeded).lines().next().unwrap().split(',').map(str::to_string).collect();
+        let own: Vec<&String> = head.iter().filter(|c| !common.contains(c)).collect();
+        assert!(own.len() > 10 && head.last().is_some_and(|c| c == "seed"), "{name}: {head:?}");
+        assert_eq!(columns_of(&formats, &format!("`{name}`")).iter().collect::<Vec<_>>(), own, "{name}");
+    }
+    let listed = (reports::format("csv").unwrap().render)(&seeded).unwrap();
+    assert_eq!(listed.iter().map(|a| a.file.as_str()).collect::<Vec<_>>(), files.map(|(name, _)| name), "a file without a table");
+}
+
+#[test]
+fn every_field_of_a_trace_line_is_named() {
+    let formats = read(&root().join("docs/formats.md"));
+    let named = columns_of(&formats, "Trace JSONL");
+    let example = formats.lines().find(|l| l.starts_with("{\"seq\":")).expect("the example");
+    let example: serde_json::Map<String, serde_json::Value> = serde_json::from_str(example).unwrap();
+    // Those that not every line has.
+    let some = ["agent", "phase", "max_tokens", "params", "held"];
+    for field in example.keys().map(String::as_str).chain(some) {
+        assert!(named.iter().any(|n| n == field), "{field}: {named:?}");
+    }
+    assert_eq!(named.len(), example.len() + some.len(), "{named:?}");
 }
