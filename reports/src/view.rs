@@ -58,7 +58,12 @@ impl<'a> Block<'a> {
     /// Model, window and scale in one line.
     pub(crate) fn terms(&self) -> String {
         let r = self.first();
-        let window = self.window().map_or("window unknown".into(), |w| format!("window {} tokens", fmt::tokens(w as f64)));
+        let unlimited = self.runs.iter().any(|r| r.strategy.hypothetical && r.status != Status::NotApplicable);
+        let window = match self.window() {
+            Some(w) => format!("window {} tokens", fmt::tokens(w as f64)),
+            None if unlimited => "no window limit".to_string(),
+            None => "window unknown".to_string(),
+        };
         let scale = if r.scenario.scale == 1.0 || r.scenario.scale == 0.0 {
             String::new()
         } else {
@@ -263,4 +268,20 @@ pub(crate) fn modelled(results: &Results) -> String {
     }
     let parts: Vec<String> = results.assumptions.iter().map(|(k, v)| format!("{} = {}", fmt::one_line(k), fmt::one_line(v))).collect();
     format!("modelled: {}", parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn an_unlimited_window_is_not_an_unknown_one() {
+        let mut results = Results { runs: vec![sample::run("s", "reference", 1)], ..Results::default() };
+        assert_eq!(blocks(&results)[0].terms(), "claude-sonnet-4-6, no window limit, all sizes × 0.5, scripted");
+        results.runs.push(sample::run("s", "codex", 1));
+        assert_eq!(blocks(&results)[0].terms(), "claude-sonnet-4-6, window 200k tokens, all sizes × 0.5, scripted");
+        results.runs.iter_mut().for_each(|r| r.status = Status::NotApplicable);
+        assert_eq!(blocks(&results)[0].terms(), "claude-sonnet-4-6, window unknown, all sizes × 0.5, scripted");
+    }
 }
