@@ -22,7 +22,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Session JSONL, scenario TOML, recordings (Claude Code, Codex), folders of these, names of built-in scenarios, or `all` of these
+    /// Session JSONL, scenario TOML, recordings (Claude Code, Codex, pi), folders of these, names of built-in scenarios, or `all` of these
     #[arg(value_name = "SESSION|SCENARIO|DIR")]
     inputs: Vec<String>,
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all)

@@ -69,14 +69,27 @@ fn short(text: &str) -> String {
 
 /// What a thinking model shows before its words. The signature is no secret: it is the hash of the thinking, and nobody checks it.
 pub(super) fn thinking(prompt: &Prompt) -> ReplyPart {
-    let text = format!("The request holds {} pieces; the last one decides what to say.", prompt.items.len());
+    let text = thought(prompt.items.len());
     let signature: Arc<str> = format!("ctxbench{:016x}", ctxbench_core::tokens::content_hash(text.as_bytes())).into();
     ReplyPart::Reasoning { text: text.into(), encrypted: Some(signature) }
+}
+
+fn thought(pieces: usize) -> String {
+    match pieces {
+        1 => "The request holds one piece, which decides what to say.".into(),
+        n => format!("The request holds {n} pieces; the last one decides what to say."),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_piece_is_no_pieces() {
+        assert_eq!(thought(1), "The request holds one piece, which decides what to say.");
+        assert_eq!(thought(2), "The request holds 2 pieces; the last one decides what to say.");
+    }
 
     #[test]
     fn a_line_asks_for_a_call() {
