@@ -262,6 +262,16 @@ mod tests {
     }
 
     #[test]
+    fn sheets_name_the_scenario_once_above_its_rows() {
+        let mut results = sample::results();
+        results.runs.iter_mut().for_each(|r| r.resume = vec![Default::default()]);
+        let page = page(&results, &[], "");
+        let line = "<th class=\"l\" colspan=\"13\">login-bug</th>";
+        assert_eq!(page.matches(line).count(), 1);
+        assert!(page[page.find(line).unwrap()..].contains("<tr><td class=\"l\">reference</td>"));
+    }
+
+    #[test]
     fn nothing_is_fetched() {
         let page = sample_page();
         let outside = page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "");

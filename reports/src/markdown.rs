@@ -198,7 +198,9 @@ mod tests {
         let cells = |line: &str| line.replace("\\|", "").matches('|').count();
         let mut results = sample::results();
         results.runs.extend(sample::LABELS.iter().map(|l| sample::run("second", l, 1)));
+        results.runs.iter_mut().for_each(|r| r.resume = vec![Default::default()]);
         let md = pull_request(&results);
+        assert_eq!((md.matches("| **login-bug** |").count(), md.matches("| **second** |").count()), (1, 1), "a line above its rows");
         assert!(md.contains("### Differences between strategies") && md.contains("2 sessions: differences only"));
         let mut width = None;
         for line in md.lines() {
