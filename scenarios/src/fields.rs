@@ -4,6 +4,7 @@ use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, RewindMode};
 use serde_json::{Map, Value};
 
+use crate::bounds;
 use crate::error::Fault;
 
 /// One kind of line: its `type`, groups of fields of which one each must be there, and all further fields.
@@ -79,10 +80,12 @@ pub(crate) fn entry(object: Map<String, Value>, line: usize) -> Result<Entry, Fa
     if tag == "rewind" {
         rewind(&object, line)?;
     }
-    serde_json::from_value(Value::Object(object)).map_err(|e| {
+    let mut entry = serde_json::from_value(Value::Object(object)).map_err(|e| {
         let all = kind.names().join(", ");
         Fault::new(line, format!("a {tag:?} entry that does not fit: {e}"), format!("the fields {all}"), "correct the field")
-    })
+    })?;
+    bounds::check(bounds::of_entry(&mut entry), line)?;
+    Ok(entry)
 }
 
 /// A rewind has a known mode, and instructions only where a summary is written.

@@ -4,6 +4,7 @@ use ctxbench_core::nearest;
 use ctxbench_core::session::Header;
 use serde_json::{Map, Value};
 
+use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
 use crate::fields;
@@ -72,8 +73,10 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
     if object.get("id").and_then(Value::as_str).is_none_or(|id| id.trim().is_empty()) {
         return Err(Fault::new(line, "missing field \"id\"", HEADER, "give the session a short name"));
     }
-    serde_json::from_value(Value::Object(object))
-        .map_err(|e| Fault::new(line, format!("a header that does not fit: {e}"), HEADER, "correct the field"))
+    let mut header = serde_json::from_value(Value::Object(object))
+        .map_err(|e| Fault::new(line, format!("a header that does not fit: {e}"), HEADER, "correct the field"))?;
+    bounds::check(bounds::of_header(&mut header), line)?;
+    Ok(header)
 }
 
 /// The bytes as text, and whether they end inside a character.

@@ -84,7 +84,7 @@ fn unknown() -> impl Strategy<Value = Map<String, Value>> {
 }
 
 fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
-    let at = proptest::option::of(any::<u32>().prop_map(u64::from));
+    let at = proptest::option::of(0..=crate::bounds::TOKENS);
     prop_oneof![
         (word(), unknown()).prop_map(|(text, extra)| vec![Entry::System { text, agent: None, extra }]),
         unknown().prop_map(|extra| vec![Entry::Tools { definitions: vec![serde_json::json!({ "name": "run" })], agent: None, extra }]),
@@ -133,11 +133,10 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
 fn session() -> impl Strategy<Value = Session> {
     (0usize..8).prop_flat_map(|n| {
         let entries: Vec<_> = (0..n).map(|i| entry(i).boxed()).collect();
-        (entries, word(), proptest::option::of(any::<u32>()), unknown()).prop_map(|(groups, title, window, extra)| {
+        (entries, word(), proptest::option::of(0..=crate::bounds::TOKENS), unknown()).prop_map(|(groups, title, context_window, extra)| {
             let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
             entries.push(Entry::Rewind { to: "last".into(), mode: "both".into(), instructions: None, extra: extra.clone() });
             entries.push(Entry::User(UserEntry { id: "last".into(), text: Some("bye".into()), ..UserEntry::default() }));
-            let context_window = window.map(u64::from);
             let header = Header { version: 1, id: "s".into(), title, context_window, extra: extra.clone(), ..Header::default() };
             let (id, arises, needs) = ("f".into(), "last".into(), vec!["last".into()]);
             let fact = Fact {

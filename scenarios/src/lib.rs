@@ -6,6 +6,7 @@
 //! what is wrong, what was expected and what to do.
 
 pub mod autofacts;
+pub mod bounds;
 pub mod builtin;
 mod check;
 mod error;

@@ -4,6 +4,7 @@ use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, Header, Session};
 use toml::de::{DeTable, DeValue};
 
+use crate::bounds::{self, Number};
 use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
 use crate::pitfalls;
@@ -173,9 +174,12 @@ impl Reader<'_> {
     fn scale(&self, tree: &DeTable<'_>) -> Result<Option<f64>, Fault> {
         let Some(value) = tree.get("scale") else { return Ok(None) };
         let line = self.lines.of(value.span().start);
-        match toml_tree::json(value.get_ref(), line)?.as_f64().filter(|s| *s > 0.0) {
+        match toml_tree::json(value.get_ref(), line)?.as_f64().filter(|s| bounds::SCALE.contains(s)) {
             Some(scale) => Ok(Some(scale)),
-            None => Err(Fault::new(line, "\"scale\" does not fit", "a number above 0", "write 1.0 for no scaling")),
+            None => {
+                let expected = format!("a number from {} to {}", bounds::SCALE.start(), bounds::SCALE.end());
+                Err(Fault::new(line, "\"scale\" does not fit", expected, "write 1.0 for no scaling"))
+            }
         }
     }
 
@@ -225,7 +229,7 @@ impl Reader<'_> {
         let Some(value) = tree.get(key) else { return Ok(None) };
         let line = self.lines.of(value.span().start);
         match toml_tree::json(value.get_ref(), line)?.as_u64() {
-            Some(n) => Ok(Some(n)),
+            Some(mut n) => bounds::check(vec![Number::new(key, &mut n, bounds::TOKENS)], line).map(|()| Some(n)),
             None => Err(Fault::new(line, format!("{key:?} does not fit"), "a number of tokens", "write a whole number")),
         }
     }

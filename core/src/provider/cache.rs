@@ -72,7 +72,7 @@ impl Entry {
     }
 
     fn refresh(&mut self, now: Millis) {
-        self.expires = self.expires.max(now + self.lifetime);
+        self.expires = self.expires.max(now.saturating_add(self.lifetime));
     }
 }
 
@@ -218,7 +218,7 @@ impl PromptCache {
     }
 
     fn write(&mut self, p: &Prefix, now: Millis, usable_at: Millis, lifetime: Millis, kind: Kind) {
-        let new = Entry { usable_at: usable_at.max(now), expires: usable_at.max(now) + lifetime, lifetime, kind };
+        let new = Entry { usable_at: usable_at.max(now), expires: usable_at.max(now).saturating_add(lifetime), lifetime, kind };
         self.entries
             .entry(p.hash)
             .and_modify(|e| {

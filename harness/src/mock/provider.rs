@@ -203,7 +203,7 @@ impl ProviderModel {
         rest.items.retain(|i| i.message == 0);
         let block = Content::Compaction { text: summary.clone(), opaque: None };
         rest.items.push(Item::new(ctxbench_core::block::Role::Assistant, block, 1, None));
-        let later = now + latency(model, &compaction, first);
+        let later = now.saturating_add(latency(model, &compaction, first));
         let (usage, second) = self.bill(&rest, model, later)?;
         let mut parts = vec![ReplyPart::Compaction(Some(summary))];
         let stop = match plan {
@@ -232,7 +232,7 @@ impl ProviderModel {
         let cache = self.caches.entry(model.name.clone()).or_insert_with(|| PromptCache::new(model.cache));
         cache.validate(prompt)?;
         // An entry is usable when the reply begins, which is never before the fixed part of the latency has passed.
-        let used: CacheUse = cache.lookup_and_write(prompt, now, now + model.latency.a_ms.round() as Millis);
+        let used: CacheUse = cache.lookup_and_write(prompt, now, now.saturating_add(model.latency.a_ms.round() as Millis));
         self.expired = cache.expired();
         let usage = Usage {
             input: used.uncached,

@@ -33,7 +33,7 @@ use ctxbench_core::provider::{Model, tool_definitions};
 use ctxbench_core::record::{RunRecord, Status};
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Millis, Session};
-use ctxbench_scenarios::Scenario;
+use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_strategies::Spec;
 
 use crate::mock::{DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport};
@@ -246,7 +246,8 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
     let mut out = Fixed::default();
     let block = |kind, role, text: String| -> Arc<Block> { Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![]) };
     if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
-        out.base.push(block(BlockKind::Base, Role::System, text_of(n)));
+        // A subagent's is reckoned from its counters and may be larger than what a file may say.
+        out.base.push(block(BlockKind::Base, Role::System, text_of(n.min(bounds::FILLER_TOKENS))));
     }
     // What is marked as a subagent's is not the main conversation's; in the session of a subagent nothing is marked.
     for e in session.entries.iter().filter(|e| agents::window(e).is_none()) {

@@ -131,7 +131,7 @@ impl Builder<'_> {
             _ => self.defaults.think_ms,
         };
         // Time that passes here is not counted again in the gap before the next thing that has a time.
-        self.last_at = at.or(self.last_at.map(|a| a + gap_ms + idle.unwrap_or(0)));
+        self.last_at = at.or(self.last_at.map(|a| a.saturating_add(gap_ms).saturating_add(idle.unwrap_or(0))));
         self.path.moves.push(Move { gap_ms, action, keys, steps: vec![] });
     }
 
@@ -198,7 +198,7 @@ impl Builder<'_> {
         };
         let tools = calls.iter().filter(|c| !self.waited.contains(c.id.as_str())).count();
         let (all_ms, tools_ms) = (took(calls.len(), ended), took(tools, tools_ended));
-        self.last_at = ended.or(a.at.or(self.last_at).map(|at| at + all_ms));
+        self.last_at = ended.or(a.at.or(self.last_at).map(|at| at.saturating_add(all_ms)));
         let step = Step { key: a.id.as_str().into(), parts: parts.iter().filter_map(reply_part).collect(), outcomes, tools_ms };
         if let Some(m) = self.path.moves.last_mut() {
             m.steps.push(step);

@@ -107,11 +107,11 @@ impl ReplayWorld {
             let gap = match self.moves.as_slice().first() {
                 _ if self.over => None,
                 _ if self.failed && !self.steps.is_empty() => Some(super::path::Defaults::STATED.think_ms),
-                Some(Move { gap_ms, action: Action::Idle { ms }, .. }) => Some(gap_ms + ms),
+                Some(Move { gap_ms, action: Action::Idle { ms }, .. }) => Some(gap_ms.saturating_add(*ms)),
                 Some(m) => Some(m.gap_ms),
                 None => None,
             };
-            self.due = gap.map(|g| self.now + g);
+            self.due = gap.map(|g| self.now.saturating_add(g));
         }
         self.due
     }
@@ -279,7 +279,7 @@ impl World for ReplayWorld {
             None => 0,
         };
         // The calls of a reply run side by side.
-        self.now += tools_ms.max(waited);
+        self.now = self.now.saturating_add(tools_ms.max(waited));
         outcomes
     }
 
@@ -345,7 +345,7 @@ impl World for ReplayWorld {
             }
             let waited = done_at - self.now;
             self.now = done_at;
-            self.with(|t| t.blocked_ms += waited);
+            self.with(|t| t.blocked_ms = t.blocked_ms.saturating_add(waited));
         }
         // The slot stays, so that numbers are not given twice.
         let slot = self.tasks.get_mut(&task.0)?;

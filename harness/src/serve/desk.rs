@@ -115,5 +115,5 @@ fn thoughts(mut parts: Vec<ReplyPart>, wire: Wire, asked: Asked, prompt: &Prompt
 /// What an overflow of a prompt is told as, whatever its size.
 pub(super) fn overflow(wire: Wire, prompt: &Prompt, model: &Model) -> ModelError {
     let window = model.input_limit.unwrap_or(model.window);
-    provider::overflow(wire, prompt.tokens().max(window + 1), window)
+    provider::overflow(wire, prompt.tokens().max(window.saturating_add(1)), window)
 }

@@ -27,7 +27,7 @@ pub struct Counters {
 impl Counters {
     /// The whole prompt.
     pub fn prompt(&self) -> u64 {
-        self.input + self.read + self.write
+        self.input.saturating_add(self.read).saturating_add(self.write)
     }
 }
 

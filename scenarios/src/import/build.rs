@@ -6,6 +6,7 @@ use ctxbench_core::session::{AssistantEntry, Entry, Header, Millis, RecordedUsag
 use ctxbench_core::tokens::o200k;
 
 use super::time;
+use crate::bounds::{self, Number};
 use crate::check::{Located, assemble};
 use crate::error::{Fault, ImportError, Loaded};
 
@@ -171,8 +172,12 @@ impl Builder {
                 _ => None,
             });
         }
+        bounds::clamp_all(&mut header, &mut self.items, file, &mut self.warnings);
         let mut loaded = assemble(header, self.items, file, false).map_err(|f| f.at(file))?;
-        loaded.session.header.prefix_tokens = prefix_tokens(&loaded.session);
+        let mut prefix = prefix_tokens(&loaded.session);
+        let numbers = prefix.iter_mut().map(|n| Number::new("prefix_tokens", n, bounds::FILLER_TOKENS)).collect();
+        bounds::clamp(numbers, file, 1, &mut self.warnings);
+        loaded.session.header.prefix_tokens = prefix;
         self.warnings.append(&mut loaded.warnings);
         Ok(Loaded { session: loaded.session, warnings: self.warnings })
     }

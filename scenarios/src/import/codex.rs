@@ -125,7 +125,7 @@ impl Reader {
                 self.total = total;
                 let count = |key: &str| last.get(key).and_then(Value::as_u64).unwrap_or_default();
                 let (input, cached, output) = (count("input_tokens"), count("cached_input_tokens"), count("output_tokens"));
-                self.context = Some(input + output);
+                self.context = Some(input.saturating_add(output));
                 if let Some(reply) = self.open.as_mut().filter(|r| r.usage.is_none() && !repeated && input > 0) {
                     let cache_read = cached.min(input);
                     reply.usage = Some(RecordedUsage { input: input - cache_read, output, cache_read, cache_write: 0 });

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use toml::de::{DeTable, DeValue};
 
 use super::Reader;
+use crate::bounds::{self, Number};
 use crate::error::Fault;
 use crate::toml_tree;
 
@@ -79,7 +80,7 @@ impl Reader<'_> {
                 self.known_keys(table, FAULT, "a fault")?;
                 let object = toml_tree::object(table, line)?;
                 let answers = ["status", "text", "tokens"].iter().filter(|k| object.contains_key(**k)).count();
-                let fault: ProviderFault = serde_json::from_value(object.into()).map_err(|e| {
+                let mut fault: ProviderFault = serde_json::from_value(object.into()).map_err(|e| {
                     Fault::new(
                         line,
                         format!("a fault that does not fit: {e}"),
@@ -95,6 +96,9 @@ impl Reader<'_> {
                     let expected = "\"nth\" and \"times\" from 1, \"status\" from 400 to 599";
                     return Err(Fault::new(line, "a fault out of range", expected, "correct the number"));
                 }
+                let tokens = fault.tokens.as_mut().map(|n| Number::new("tokens", n, bounds::FILLER_TOKENS));
+                let after = Number::new("after_ms", &mut fault.after_ms, bounds::MS);
+                bounds::check(tokens.into_iter().chain([after]).collect(), line)?;
                 Ok(fault)
             })
             .collect()

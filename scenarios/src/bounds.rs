@@ -1,0 +1,119 @@
+//! The largest numbers that a session may hold. They lie far beyond any real session, and far below where a sum over a session would
+//! overflow or a filler text would not fit into memory.
+//!
+//! A number of a file that somebody wrote is refused beyond them; one of a recording becomes the largest there is, with a warning.
+
+use ctxbench_core::session::{Entry, Header, Millis};
+
+use crate::check::Located;
+use crate::error::Fault;
+
+/// Most tokens of any counter or limit, tokens.
+pub const TOKENS: u64 = 1_000_000_000;
+
+/// Most tokens of a text that replay makes up (`prefix_tokens`, the `tokens` of a fault), tokens: 20 MB of text, and ten times the
+/// largest window there is.
+pub const FILLER_TOKENS: u64 = 10_000_000;
+
+/// Longest time, ms: a century of 36,525 days.
+pub const MS: Millis = 36_525 * 86_400_000;
+
+/// Smallest and largest factor on windows and token constants.
+pub(crate) const SCALE: std::ops::RangeInclusive<f64> = 0.000_001..=1_000.0;
+
+/// A number where it stands, and what it may be.
+pub(crate) struct Number<'a> {
+    pub(crate) field: &'a str,
+    pub(crate) value: &'a mut u64,
+    pub(crate) most: u64,
+}
+
+impl<'a> Number<'a> {
+    pub(crate) fn new(field: &'a str, value: &'a mut u64, most: u64) -> Self {
+        Number { field, value, most }
+    }
+}
+
+/// The numbers of a header.
+pub(crate) fn of_header(h: &mut Header) -> Vec<Number<'_>> {
+    let all = [
+        ("context_window", &mut h.context_window, TOKENS),
+        ("max_output", &mut h.max_output, TOKENS),
+        ("prefix_tokens", &mut h.prefix_tokens, FILLER_TOKENS),
+    ];
+    all.into_iter().filter_map(|(field, value, most)| Some(Number::new(field, value.as_mut()?, most))).collect()
+}
+
+/// The numbers of an entry.
+pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
+    let mut out = Vec::new();
+    match entry {
+        Entry::Idle { ms, .. } => out.push(Number::new("ms", ms, MS)),
+        Entry::RecordedCompaction { pre_tokens, post_tokens, at, .. } => {
+            out.extend(pre_tokens.as_mut().map(|n| Number::new("pre_tokens", n, TOKENS)));
+            out.extend(post_tokens.as_mut().map(|n| Number::new("post_tokens", n, TOKENS)));
+            out.extend(at.as_mut().map(|n| Number::new("at", n, MS)));
+        }
+        Entry::Assistant(a) => {
+            out.extend(a.at.as_mut().map(|n| Number::new("at", n, MS)));
+            if let Some(u) = &mut a.usage {
+                out.push(Number::new("usage.input", &mut u.input, TOKENS));
+                out.push(Number::new("usage.output", &mut u.output, TOKENS));
+                out.push(Number::new("usage.cache_read", &mut u.cache_read, TOKENS));
+                out.push(Number::new("usage.cache_write", &mut u.cache_write, TOKENS));
+            }
+        }
+        Entry::User(u) => out.extend(u.at.as_mut().map(|n| Number::new("at", n, MS))),
+        Entry::Tool(t) => out.extend(t.at.as_mut().map(|n| Number::new("at", n, MS))),
+        Entry::Compact { at, .. } => out.extend(at.as_mut().map(|n| Number::new("at", n, MS))),
+        Entry::System { .. }
+        | Entry::Tools { .. }
+        | Entry::Memory { .. }
+        | Entry::RepoMap { .. }
+        | Entry::File { .. }
+        | Entry::DiskFile { .. }
+        | Entry::Rewind { .. }
+        | Entry::Clear { .. }
+        | Entry::Restart { .. }
+        | Entry::Fact(_) => {}
+    }
+    out
+}
+
+/// Refuses a number that is too large.
+pub(crate) fn check(numbers: Vec<Number<'_>>, line: usize) -> Result<(), Fault> {
+    match numbers.into_iter().find(|n| *n.value > n.most) {
+        None => Ok(()),
+        Some(Number { field, value, most }) => {
+            Err(Fault::new(line, format!("{field:?} is {value}"), format!("at most {most}{}", meaning(most)), "correct the number"))
+        }
+    }
+}
+
+/// What a bound is, in words.
+fn meaning(most: u64) -> &'static str {
+    match most {
+        MS => " ms, a century",
+        _ => " tokens",
+    }
+}
+
+/// Makes numbers that are too large the largest ones, and says so.
+pub(crate) fn clamp(numbers: Vec<Number<'_>>, file: &str, line: usize, warnings: &mut Vec<String>) {
+    for n in numbers.into_iter().filter(|n| *n.value > n.most) {
+        warnings.push(format!("{file}:{line}: {:?} is {}; taken as {}, the largest there is", n.field, n.value, n.most));
+        *n.value = n.most;
+    }
+}
+
+/// The same for all that a recording holds.
+pub(crate) fn clamp_all(header: &mut Header, items: &mut [Located], file: &str, warnings: &mut Vec<String>) {
+    clamp(of_header(header), file, 1, warnings);
+    for i in items {
+        clamp(of_entry(&mut i.entry), file, i.line, warnings);
+    }
+}
+
+#[cfg(test)]
+#[path = "bounds_tests.rs"]
+mod tests;

@@ -1,0 +1,110 @@
+use super::*;
+use crate::{import, parse};
+
+const MOST: u64 = u64::MAX;
+
+fn jsonl(header: &str, line: &str) -> Result<crate::Scenario, String> {
+    let text =
+        format!("{{\"type\":\"session\",\"version\":1,\"id\":\"x\"{header}}}\n{{\"type\":\"user\",\"id\":\"u\",\"text\":\"t\"}}\n{line}\n");
+    parse(text.as_bytes(), "x.jsonl").map_err(|e| e.to_string())
+}
+
+fn toml(head: &str, rest: &str) -> Result<crate::Scenario, String> {
+    let text = format!("id = \"x\"\n{head}\n[[step]]\ntype = \"user\"\ntext = \"t\"\n{rest}\n");
+    parse(text.as_bytes(), "x.toml").map_err(|e| e.to_string())
+}
+
+/// Says file, line, field, what was found and what is allowed.
+fn tells<T: std::fmt::Debug>(got: Result<T, String>, place: &str, field: &str, found: u64, most: u64) {
+    let e = got.unwrap_err();
+    for part in [place, &format!("{field:?}"), &found.to_string(), &format!("at most {most}")] {
+        assert!(e.contains(part), "{part}: {e}");
+    }
+}
+
+#[test]
+fn numbers_of_a_header_are_bounded() {
+    tells(jsonl(",\"prefix_tokens\":100000000000", ""), "x.jsonl:1:", "prefix_tokens", 100_000_000_000, FILLER_TOKENS);
+    for field in ["context_window", "max_output"] {
+        tells(jsonl(&format!(",\"{field}\":{MOST}"), ""), "x.jsonl:1:", field, MOST, TOKENS);
+        let big = i64::MAX;
+        tells(toml(&format!("{field} = {big}"), ""), "x.toml:2:", field, big as u64, TOKENS);
+    }
+    assert!(jsonl(&format!(",\"prefix_tokens\":{FILLER_TOKENS},\"context_window\":{TOKENS}"), "").is_ok());
+}
+
+#[test]
+fn numbers_of_lines_are_bounded() {
+    let lines = [
+        (format!(r#"{{"type":"idle","ms":{MOST}}}"#), "ms", MS),
+        (format!(r#"{{"type":"user","id":"v","text":"t","at":{MOST}}}"#), "at", MS),
+        (format!(r#"{{"type":"compact","at":{MOST}}}"#), "at", MS),
+        (format!(r#"{{"type":"assistant","id":"a","at":{MOST}}}"#), "at", MS),
+        (format!(r#"{{"type":"recorded_compaction","at":{MOST}}}"#), "at", MS),
+        (format!(r#"{{"type":"recorded_compaction","pre_tokens":{MOST}}}"#), "pre_tokens", TOKENS),
+        (format!(r#"{{"type":"recorded_compaction","post_tokens":{MOST}}}"#), "post_tokens", TOKENS),
+        (format!(r#"{{"type":"assistant","id":"a","usage":{{"input":{MOST}}}}}"#), "usage.input", TOKENS),
+        (format!(r#"{{"type":"assistant","id":"a","usage":{{"output":{MOST}}}}}"#), "usage.output", TOKENS),
+        (format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_read":{MOST}}}}}"#), "usage.cache_read", TOKENS),
+        (format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_write":{MOST}}}}}"#), "usage.cache_write", TOKENS),
+    ];
+    for (line, field, most) in lines {
+        tells(jsonl("", &line), "x.jsonl:3:", field, MOST, most);
+    }
+    let call = r#"{"type":"assistant","id":"a","calls":[{"id":"c","name":"n","arguments":"{}"}]}"#;
+    let result = format!("{call}\n{{\"type\":\"tool\",\"call_id\":\"c\",\"output\":\"o\",\"at\":{MOST}}}");
+    tells(jsonl("", &result), "x.jsonl:4:", "at", MOST, MS);
+    assert!(jsonl("", &format!(r#"{{"type":"idle","ms":{MS}}}"#)).is_ok(), "a century is fine");
+}
+
+#[test]
+fn numbers_of_a_scenario_are_bounded() {
+    let big = i64::MAX as u64;
+    tells(toml("", &format!("[[step]]\ntype = \"idle\"\nms = {big}")), "x.toml:6:", "ms", big, MS);
+    let fault = |rest: &str| toml("", &format!("[[fault]]\non = \"sample\"\n{rest}"));
+    tells(fault(&format!("tokens = {big}")), "x.toml:6:", "tokens", big, FILLER_TOKENS);
+    tells(fault(&format!("status = 500\nafter_ms = {big}")), "x.toml:6:", "after_ms", big, MS);
+    for scale in ["1e300", "1e-300"] {
+        let e = toml(&format!("scale = {scale}"), "").unwrap_err();
+        assert!(e.contains("x.toml:2:") && e.contains("\"scale\"") && e.contains("1000"), "{e}");
+    }
+}
+
+#[test]
+fn importers_go_on_with_the_largest_number_and_say_so() {
+    let codex = format!(
+        r#"{{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{{"id":"s"}}}}
+{{"timestamp":"2026-01-01T00:00:01.000Z","type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"go"}}]}}}}
+{{"timestamp":"2026-01-01T00:00:02.000Z","type":"response_item","payload":{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"done"}}]}}}}
+{{"timestamp":"2026-01-01T00:00:04.000Z","type":"event_msg","payload":{{"type":"token_count","info":{{"last_token_usage":{{"input_tokens":{MOST},"cached_input_tokens":9,"output_tokens":{MOST}}},"model_context_window":{MOST}}}}}}}
+"#
+    );
+    let claude = format!(
+        r#"{{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","message":{{"role":"user","content":"go"}}}}
+{{"type":"assistant","uuid":"a","parentUuid":"u","sessionId":"s","requestId":"r","timestamp":"2026-01-01T00:00:02.000Z","message":{{"id":"m","role":"assistant","content":[{{"type":"text","text":"done"}}],"stop_reason":"end_turn","usage":{{"input_tokens":{MOST},"cache_read_input_tokens":{MOST},"cache_creation_input_tokens":{MOST},"output_tokens":{MOST}}}}}}}
+"#
+    );
+    let pi = format!(
+        r#"{{"type":"session","version":3,"id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w"}}
+{{"type":"message","timestamp":"2026-01-08T20:00:01.000Z","message":{{"role":"user","content":[{{"type":"text","text":"go"}}],"timestamp":1}}}}
+{{"type":"message","timestamp":"2226-01-08T20:00:03.000Z","message":{{"role":"assistant","content":[{{"type":"text","text":"done"}}],"usage":{{"input":{MOST},"output":{MOST},"cacheRead":{MOST},"cacheWrite":{MOST}}},"stopReason":"stop","timestamp":2}}}}
+"#
+    );
+    for (format, text) in [("codex", codex), ("claude-code", claude), ("pi", pi)] {
+        let loaded = import::import(import::by_name(format).unwrap(), &text, "r.jsonl").unwrap();
+        let usage = loaded.session.entries.iter().find_map(|e| if let Entry::Assistant(a) = e { a.usage } else { None }).unwrap();
+        assert!(usage.input <= TOKENS && usage.output == TOKENS, "{format}: {usage:?}");
+        assert_eq!(loaded.session.header.prefix_tokens, Some(FILLER_TOKENS), "{format}");
+        let said = loaded.warnings.join("\n");
+        assert!(said.contains("r.jsonl:") && said.contains("\"usage.output\"") && said.contains("\"prefix_tokens\""), "{format}: {said}");
+        if format == "codex" {
+            assert_eq!(loaded.session.header.context_window, Some(TOKENS));
+        }
+        if format == "pi" {
+            let at = loaded.session.entries.iter().find_map(|e| if let Entry::Assistant(a) = e { a.at } else { None });
+            assert_eq!(at, Some(MS), "two centuries later");
+        }
+        let again = parse(loaded.session.to_jsonl().as_bytes(), "r.jsonl");
+        assert!(again.is_ok(), "what an importer writes can be read: {again:?}");
+    }
+}
