@@ -25,6 +25,7 @@ pub mod monitor;
 pub mod nearest;
 pub mod provider;
 pub mod race;
+pub mod recent;
 pub mod record;
 pub mod request;
 pub mod rng;

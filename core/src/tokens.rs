@@ -4,8 +4,9 @@
 //! and are remembered by content hash, so that a text is tokenised once per process. The third tier, the provider's
 //! counting endpoint, is a request and lives in [`crate::engine::World::count`].
 
-use std::collections::HashMap;
 use std::sync::{OnceLock, RwLock};
+
+use crate::recent::Recent;
 
 /// `ceil(bytes / 4)`: Codex CLI (facts/codex.md §3, all versions).
 pub fn bytes_div4_up(text: &str) -> u64 {
@@ -77,14 +78,18 @@ pub fn content_hash(bytes: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(bytes)
 }
 
-type Memo = RwLock<HashMap<(u64, usize), u64>>;
+type Memo = RwLock<Recent<(u64, usize), u64>>;
+
+/// Most texts that are remembered per vocabulary: 24 bytes each and one of the table, which is at most half empty, so 26 MB. A server
+/// that runs for weeks forgets what was counted least recently; it is counted anew when it comes again.
+const MEMO_MOST: usize = 800_000;
 
 fn memo(encoding: Encoding) -> &'static Memo {
     static O200K: OnceLock<Memo> = OnceLock::new();
     static CL100K: OnceLock<Memo> = OnceLock::new();
     match encoding {
-        Encoding::O200k => O200K.get_or_init(Memo::default),
-        Encoding::Cl100k => CL100K.get_or_init(Memo::default),
+        Encoding::O200k => O200K.get_or_init(|| RwLock::new(Recent::new(MEMO_MOST))),
+        Encoding::Cl100k => CL100K.get_or_init(|| RwLock::new(Recent::new(MEMO_MOST))),
     }
 }
 
@@ -98,7 +103,11 @@ pub fn exact(encoding: Encoding, text: &str) -> u64 {
     }
     let key = (content_hash(text.as_bytes()), text.len());
     let memo = memo(encoding);
-    if let Some(n) = memo.read().ok().and_then(|m| m.get(&key).copied()) {
+    let known = memo.read().ok().and_then(|m| m.peek(&key).map(|(n, ageing)| (*n, ageing)));
+    if let Some((n, ageing)) = known {
+        if ageing && let Ok(mut m) = memo.write() {
+            m.touch(&key);
+        }
         return n;
     }
     let n = tokenise(encoding, text);

@@ -82,12 +82,17 @@ pub struct PromptCache {
     rule: CacheRule,
     entries: HashMap<u64, Entry>,
     expired: u64,
+    /// Entries there were after dead ones were last looked for.
+    swept: usize,
 }
+
+/// Fewer entries are not worth looking through.
+const SWEPT_FROM: usize = 4_096;
 
 impl PromptCache {
     /// An empty cache.
     pub fn new(rule: CacheRule) -> Self {
-        PromptCache { rule, entries: HashMap::new(), expired: 0 }
+        PromptCache { rule, entries: HashMap::new(), expired: 0, swept: 0 }
     }
 
     /// Refuses what the provider would: too many breakpoints, one of the short lifetime before one of the long.
@@ -140,6 +145,27 @@ impl PromptCache {
             self.write(&all[m], now_ms, usable_at_ms, self.rule.lifetime(ttl), kind);
         }
         use_
+    }
+
+    /// Lets go of entries whose time is over, for a server that runs on and on: without them [`PromptCache::expired`] knows less, and
+    /// the breakpoints that a rule considers are living ones. It may be called with every request, since it looks only once the entries
+    /// have doubled.
+    pub fn forget_expired(&mut self, now_ms: Millis) {
+        if self.entries.len() >= (2 * self.swept).max(SWEPT_FROM) {
+            self.entries.retain(|_, e| now_ms < e.expires);
+            self.entries.shrink_to(2 * self.entries.len());
+            self.swept = self.entries.len();
+        }
+    }
+
+    /// Entries that are kept, dead ones included.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// Tokens of the last prompt that would have been read, besides those that were, if entries lived for ever.

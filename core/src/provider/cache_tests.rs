@@ -351,3 +351,19 @@ fn the_test_texts_have_the_size_they_claim() {
     assert_eq!(billed_tokens("", None, None, false), BLOCK_TOKENS);
     assert_ne!(text(3, 100), text(4, 100));
 }
+
+#[test]
+fn a_server_lets_go_of_what_is_dead_and_of_nothing_else() {
+    use super::cache::Prefix;
+    let (mut kept, mut swept) = (anthropic(), anthropic());
+    // A conversation of its own per minute, each with four breakpoints; an entry lives five minutes.
+    for minute in 0..4_000_u64 {
+        let all: Vec<Prefix> =
+            (1..=4).map(|i| Prefix { hash: minute * 4 + i, tokens: i * 2_000, cache: Some(Ttl::FiveMinutes), reply: false }).collect();
+        let at = minute * MINUTE;
+        swept.forget_expired(at);
+        assert_eq!(swept.use_prefixes(&all, at, at), kept.use_prefixes(&all, at, at));
+        assert_eq!(swept.use_prefixes(&all, at, at).read, 8_000);
+    }
+    assert!(kept.len() == 16_000 && swept.len() <= 4_096 + 4, "{} {}", kept.len(), swept.len());
+}

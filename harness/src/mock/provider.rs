@@ -2,11 +2,12 @@
 //!
 //! It sees decoded prompts only; everything it knows of a request came over the wire. What the model says comes from a plan.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::fact::Fact;
 use ctxbench_core::provider::{self, CacheUse, Content, Item, Latency, Model, Prompt, PromptCache, Wire, billed_tokens};
+use ctxbench_core::recent::Recent;
 use ctxbench_core::request::{Applied, ModelError, Reply, ReplyPart, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 
@@ -44,7 +45,7 @@ pub struct ProviderModel {
     /// Of the last prompt, tokens that the cache had held and let go when their time was over.
     expired: u64,
     /// Compactions made on demand, by the hash of their content: the signature by which the provider knows its own block.
-    signed: HashSet<u64>,
+    signed: Recent<u64, ()>,
     live: Option<Live>,
 }
 
@@ -71,10 +72,14 @@ impl Live {
 /// Most tokens of a summary made by the provider; assumed.
 const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 
+/// Most compactions on demand that an account knows for its own, far more than any run makes; a block that was forgotten may stand
+/// anywhere.
+const MOST_SIGNED: usize = 100_000;
+
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
-        let (caches, signed) = (HashMap::new(), HashSet::new());
+        let (caches, signed) = (HashMap::new(), Recent::new(MOST_SIGNED));
         ProviderModel { options, caches, replies: 0, threads: Threads::default(), expired: 0, signed, live: None }
     }
 
@@ -169,7 +174,7 @@ impl ProviderModel {
     /// reports the work as an iteration, with top-level tokens of 0 (facts/aider-and-anthropic-sdk.md §3).
     fn compact_on_demand(&mut self, prompt: Prompt, mut usage: Usage, first_token: Millis, model: &Model) -> Result<Reply, ModelError> {
         let summary: Arc<str> = self.write_summary(&prompt)?.text.into();
-        self.signed.insert(rules::signature(&summary));
+        self.signed.insert(rules::signature(&summary), ());
         let parts = vec![ReplyPart::Compaction(Some(summary.clone()))];
         if self.wire() != Wire::AnthropicMessages {
             return Ok(finish(parts, StopReason::Compaction, usage, None, Applied::default(), first_token, model));
@@ -231,6 +236,9 @@ impl ProviderModel {
     fn bill(&mut self, prompt: &Prompt, model: &Model, now: Millis) -> Result<(Usage, Millis), ModelError> {
         let cache = self.caches.entry(model.name.clone()).or_insert_with(|| PromptCache::new(model.cache));
         cache.validate(prompt)?;
+        if self.live.is_some() {
+            cache.forget_expired(now);
+        }
         // An entry is usable when the reply begins, which is never before the fixed part of the latency has passed.
         let used: CacheUse = cache.lookup_and_write(prompt, now, now.saturating_add(model.latency.a_ms.round() as Millis));
         self.expired = cache.expired();

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::provider::{Content, LEAST_COMPACT_TRIGGER, Prompt};
+use ctxbench_core::recent::Recent;
 use ctxbench_core::request::{ErrorKind, ModelError, ServerEdit};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens;
@@ -25,7 +26,7 @@ fn invalid(code: &str, message: &str) -> Result<(), ModelError> {
 }
 
 /// Refuses what the provider would. `signed` = blocks made on demand, `scale` = the scenario's, for the smallest trigger.
-pub(super) fn check(prompt: &Prompt, signed: &HashSet<u64>, scale: f64) -> Result<(), ModelError> {
+pub(super) fn check(prompt: &Prompt, signed: &Recent<u64, ()>, scale: f64) -> Result<(), ModelError> {
     const INVALID: &str = "invalid_request_error";
     let least = scale_tokens(LEAST_COMPACT_TRIGGER, scale);
     let mut compacts = false;
@@ -48,7 +49,7 @@ pub(super) fn check(prompt: &Prompt, signed: &HashSet<u64>, scale: f64) -> Resul
         }
     }
     let talk: Vec<_> = prompt.items.iter().filter(|i| i.message > 0).collect();
-    let own = |c: &Content| matches!(c, Content::Compaction { text, .. } if signed.contains(&signature(text)));
+    let own = |c: &Content| matches!(c, Content::Compaction { text, .. } if signed.peek(&signature(text)).is_some());
     let blocks: Vec<usize> = (0..talk.len()).filter(|&i| own(&talk[i].content)).collect();
     if blocks.len() > 1 {
         return invalid("compaction_block_ambiguous", "messages may hold one compaction block");
@@ -115,7 +116,8 @@ mod tests {
     }
 
     fn code(talk: Vec<Content>, edits: Vec<ServerEdit>) -> Option<String> {
-        let signed = HashSet::from([signature("S")]);
+        let mut signed = Recent::new(2);
+        signed.insert(signature("S"), ());
         check(&prompt(talk, edits), &signed, 1.0).err().map(|e| e.code.unwrap_or_default())
     }
 
