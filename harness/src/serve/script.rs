@@ -4,13 +4,13 @@
 //! by the reply that followed them, a user message by the reply to the recorded message whose words it holds. Where nothing fits, the
 //! next reply that was not given yet comes. The same request gets the same reply again, so a client may retry.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::engine::Action;
 use ctxbench_core::history::Part;
-use ctxbench_core::provider::{Content, Prompt};
+use ctxbench_core::provider::{Content, Prompt, PromptThread};
+use ctxbench_core::recent::Recent;
 use ctxbench_core::request::ReplyPart;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens;
@@ -49,12 +49,16 @@ struct Scripted {
 }
 
 /// The replies of a session in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Script {
     steps: Vec<Scripted>,
     next: usize,
-    given: HashMap<u64, usize>,
+    /// What was given to which request.
+    given: Recent<u64, usize>,
 }
+
+/// So many requests get the same reply again.
+const MOST_GIVEN: usize = 100_000;
 
 /// A reply of a script, not yet given.
 #[derive(Debug)]
@@ -81,7 +85,7 @@ impl Script {
                 after = Tail { results, words: Vec::new() };
             }
         }
-        Script { steps, ..Script::default() }
+        Script { steps, next: 0, given: Recent::new(MOST_GIVEN) }
     }
 
     /// Number of replies.
@@ -96,10 +100,14 @@ impl Script {
 
     /// The reply to a prompt; `None` when the session is over.
     pub(super) fn find(&self, prompt: &Prompt) -> Option<Found> {
-        let bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
+        let mut bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
+        // In a thread the same words may come again and mean the next step.
+        if let Some(PromptThread::Continue(after)) = &prompt.thread {
+            bytes.extend(after.as_bytes());
+        }
         let key = tokens::content_hash(&bytes);
         let tail = Tail::of(prompt);
-        let at = self.given.get(&key).copied().or_else(|| self.fitting(&tail)).unwrap_or(self.next);
+        let at = self.given.peek(&key).map(|(at, _)| *at).or_else(|| self.fitting(&tail)).unwrap_or(self.next);
         self.steps.get(at).map(|s| Found { at, key, parts: s.parts.clone() })
     }
 
@@ -176,6 +184,19 @@ mod tests {
         is(ask(vec![said("go on")]), Some("three"));
         is(ask(vec![said("a summary"), said("go on")]), Some("four"));
         is(ask(vec![said("something else")]), None);
+    }
+
+    #[test]
+    fn in_a_thread_the_same_words_are_a_retry_only_behind_the_same_reply() {
+        let mut s = script();
+        let mut ask = |after: &str| {
+            let thread = Some(PromptThread::Continue(after.into()));
+            let found = s.find(&Prompt { thread, ..prompt(vec![Content::Text("go on".into())]) }).unwrap();
+            s.gave(&found);
+            found.parts[0].clone()
+        };
+        let said = |t: &str| ReplyPart::Text(t.into());
+        assert_eq!([ask("a2"), ask("a2"), ask("a3")], [said("three"), said("three"), said("four")]);
     }
 
     #[test]
