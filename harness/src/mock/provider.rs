@@ -13,7 +13,7 @@ use ctxbench_core::session::Millis;
 
 use super::Plan;
 use super::edits::apply;
-use super::threads::Threads;
+use super::threads::{LIVE, Threads};
 use super::{pairs, rules};
 use crate::summarise::{Job, Summariser, SummaryDesk, Written, summarise};
 
@@ -85,7 +85,7 @@ impl ProviderModel {
 
     /// A fresh account for clients.
     pub fn live(options: ProviderOptions, live: Live) -> Self {
-        ProviderModel { live: Some(live), ..ProviderModel::new(options) }
+        ProviderModel { live: Some(live), threads: Threads::within(LIVE), ..ProviderModel::new(options) }
     }
 
     /// The wire format of the run's model.

@@ -73,7 +73,11 @@ fn a_continued_thread_is_billed_as_the_whole_conversation() {
     let second = ask(&mut p, &r, say(vec![text("that")])).unwrap();
     assert_eq!(second.usage.prompt(), r.tokens());
     assert_eq!(second.id.as_deref(), Some("msg_0001"));
-    // A thread goes on from its last reply only.
+    // Who never saw the reply sends the same again; it costs what it cost, most of it from the cache by now.
+    let again = ask(&mut p, &r, say(vec![text("that")])).unwrap();
+    assert_eq!((again.usage.prompt(), again.id.as_deref()), (r.tokens(), Some("msg_0002")));
+    // But a thread goes on from its last reply only.
+    *r.blocks.last_mut().unwrap() = block(3, BlockKind::User, Role::User, "and then?");
     let lost = ask(&mut p, &r, say(vec![])).unwrap_err();
     assert_eq!((lost.status, lost.code.as_deref()), (404, Some("thread_not_found")));
 }

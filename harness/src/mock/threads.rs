@@ -1,7 +1,8 @@
 //! Conversations that the provider keeps: a continued request sends only what is new.
 //!
 //! Cache breakpoints of stored messages are dropped, those of the system prompt stay: a request takes only four, and how the provider
-//! treats stored ones is not published (assumed).
+//! treats stored ones is not published (assumed). A thread goes on from its last reply only; but a client that never saw that reply,
+//! because the connection broke, sends the request before it once more, and is answered (assumed, too).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,21 +10,64 @@ use std::sync::Arc;
 use ctxbench_core::block::Role;
 use ctxbench_core::provider::{Content, Item, Prompt, PromptThread};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, ReplyPart};
+use ctxbench_core::tokens::content_hash;
 
-/// Stored conversations by the id of their last reply.
+/// How much is kept for clients that come and go; what was used least recently goes first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// Replies from which a thread can go on; a conversation has two, its last and the one before.
+    pub(super) ends: usize,
+    /// Their texts, bytes. What two ends share counts twice.
+    pub(super) bytes: usize,
+}
+
+/// For a server that runs on and on.
+pub(super) const LIVE: Room = Room { ends: 1_000, bytes: 128 << 20 };
+
+/// A conversation up to one of its replies.
+struct End {
+    whole: Prompt,
+    bytes: usize,
+    /// When it was last asked for, in requests.
+    used: u64,
+    /// The end before this one.
+    before: Option<Arc<str>>,
+    /// What was sent to go on from here: only the same may be sent again.
+    next: Option<u64>,
+}
+
+/// Stored conversations by the id of the reply that they end with.
 #[derive(Default)]
 pub(super) struct Threads {
-    stored: HashMap<Arc<str>, Prompt>,
+    stored: HashMap<Arc<str>, End>,
+    bytes: usize,
+    uses: u64,
+    room: Option<Room>,
+}
+
+/// What a request says, whatever is stored before it.
+fn said(prompt: &Prompt) -> u64 {
+    let bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
+    content_hash(&bytes)
 }
 
 impl Threads {
+    /// Nothing is kept beyond this.
+    pub(super) fn within(room: Room) -> Self {
+        Threads { room: Some(room), ..Threads::default() }
+    }
+
     /// The prompt with everything that the provider has of its thread.
-    pub(super) fn whole(&self, prompt: Prompt) -> Result<Prompt, ModelError> {
+    pub(super) fn whole(&mut self, prompt: Prompt) -> Result<Prompt, ModelError> {
         let Some(PromptThread::Continue(after)) = &prompt.thread else { return Ok(prompt) };
-        let Some(stored) = self.stored.get(after) else {
+        let now = said(&prompt);
+        let Some(end) = self.stored.get_mut(after).filter(|end| end.next.is_none_or(|next| next == now)) else {
             let message = format!("no thread ends with the message `{after}`");
             return Err(ModelError { kind: ErrorKind::Invalid, status: 404, code: Some("thread_not_found".into()), message });
         };
+        self.uses += 1;
+        end.used = self.uses;
+        let stored = &end.whole;
         let behind = stored.items.iter().map(|i| i.message).max().unwrap_or(0);
         let mut items = stored.items.clone();
         items.extend(prompt.items.iter().cloned().map(|mut i| {
@@ -34,10 +78,14 @@ impl Threads {
         Ok(Prompt { items, tools: stored.tools.clone(), tools_cache: stored.tools_cache, ..prompt })
     }
 
-    /// Stores a conversation and the reply to it. A thread goes on from its last reply only.
+    /// Stores a conversation and the reply to it.
     pub(super) fn keep(&mut self, mut whole: Prompt, id: &Arc<str>, reply: &Reply) {
-        if let Some(PromptThread::Continue(after)) = &whole.thread {
-            self.stored.remove(after);
+        let before = match &whole.thread {
+            Some(PromptThread::Continue(after)) => Some(after.clone()),
+            _ => None,
+        };
+        if let Some(after) = &before {
+            self.went_on(after, &whole);
         }
         for i in whole.items.iter_mut().filter(|i| i.message > 0) {
             i.cache = None;
@@ -45,7 +93,37 @@ impl Threads {
         let message = whole.items.iter().map(|i| i.message).max().unwrap_or(0) + 1;
         whole.items.retain(|i| !matches!(i.content, Content::CompactionTrigger(_)));
         whole.items.extend(reply.parts.iter().map(|p| Item::new(Role::Assistant, content(p), message, None)));
-        self.stored.insert(id.clone(), whole);
+        let bytes = whole.items.iter().map(|i| i.text().len()).sum::<usize>() + whole.tools.as_ref().map_or(0, |t| t.get().len());
+        self.uses += 1;
+        self.drop_end(id);
+        self.bytes += bytes;
+        self.stored.insert(id.clone(), End { whole, bytes, used: self.uses, before, next: None });
+        self.make_room(id);
+    }
+
+    /// A thread goes on from an end: the one before it is needed no more.
+    fn went_on(&mut self, after: &Arc<str>, whole: &Prompt) {
+        let Some(end) = self.stored.get_mut(after) else { return };
+        let new = whole.items.get(end.whole.items.len()..).unwrap_or_default().to_vec();
+        end.next = Some(said(&Prompt { items: new, ..whole.clone() }));
+        if let Some(old) = end.before.take() {
+            self.drop_end(&old);
+        }
+    }
+
+    fn drop_end(&mut self, id: &Arc<str>) {
+        if let Some(end) = self.stored.remove(id) {
+            self.bytes -= end.bytes;
+        }
+    }
+
+    fn make_room(&mut self, newest: &Arc<str>) {
+        let Some(room) = self.room else { return };
+        while self.stored.len() > room.ends || self.bytes > room.bytes {
+            let others = self.stored.iter().filter(|(id, _)| *id != newest);
+            let Some(oldest) = others.min_by_key(|(_, end)| end.used).map(|(id, _)| id.clone()) else { return };
+            self.drop_end(&oldest);
+        }
     }
 }
 
@@ -56,5 +134,75 @@ fn content(part: &ReplyPart) -> Content {
         ReplyPart::Reasoning { text, encrypted } => Content::Reasoning { text, encrypted: encrypted.filter(|e| !e.is_empty()) },
         ReplyPart::Call { id, name, arguments } => Content::Call { id, name, arguments },
         ReplyPart::Compaction(summary) => Content::Compaction { text: summary.unwrap_or_default(), opaque: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(words: &str, thread: PromptThread) -> Prompt {
+        let items = vec![Item::new(Role::User, Content::Text(words.into()), 1, None)];
+        Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits: vec![], thread: Some(thread) }
+    }
+
+    /// Asks and stores a reply of five bytes under this id.
+    fn ask(t: &mut Threads, words: &str, thread: PromptThread, id: &str) -> Result<Vec<String>, u16> {
+        let whole = t.whole(prompt(words, thread)).map_err(|e| e.status)?;
+        let reply = Reply { parts: vec![ReplyPart::Text("reply".into())], ..Reply::default() };
+        let shown = whole.items.iter().map(|i| i.text().to_string()).collect();
+        t.keep(whole, &id.into(), &reply);
+        Ok(shown)
+    }
+
+    fn after(id: &str) -> PromptThread {
+        PromptThread::Continue(id.into())
+    }
+
+    fn words(all: &[&str]) -> Result<Vec<String>, u16> {
+        Ok(all.iter().map(|w| (*w).to_string()).collect())
+    }
+
+    #[test]
+    fn a_reply_that_never_arrived_can_be_asked_for_again() {
+        let mut t = Threads::default();
+        ask(&mut t, "one", PromptThread::Create, "a").unwrap();
+        assert_eq!(ask(&mut t, "two", after("a"), "b"), words(&["one", "reply", "two"]));
+        assert_eq!(ask(&mut t, "other", after("a"), "x"), Err(404), "that is no retry, and the thread has gone on");
+        assert_eq!(ask(&mut t, "two", after("a"), "c"), words(&["one", "reply", "two"]));
+        assert_eq!(ask(&mut t, "two", after("a"), "d"), words(&["one", "reply", "two"]), "and again");
+        assert_eq!(ask(&mut t, "three", after("d"), "e"), words(&["one", "reply", "two", "reply", "three"]));
+        assert_eq!(ask(&mut t, "two", after("a"), "x"), Err(404), "who goes on has seen the reply");
+        assert_eq!(t.stored.len(), 4, "two ends of the thread, and two replies that went astray");
+    }
+
+    #[test]
+    fn a_long_thread_is_kept_twice_and_no_more() {
+        let mut t = Threads::default();
+        ask(&mut t, "word", PromptThread::Create, "0").unwrap();
+        for i in 0..100 {
+            ask(&mut t, "word", after(&i.to_string()), &(i + 1).to_string()).unwrap();
+        }
+        assert_eq!(t.stored.len(), 2);
+        // Questions of four bytes, replies of five: 101 rounds and 100.
+        assert_eq!(t.bytes, 201 * 9);
+    }
+
+    #[test]
+    fn what_was_used_least_recently_goes_first() {
+        let mut t = Threads::within(Room { ends: 3, bytes: 100 });
+        for id in ["a", "b", "c"] {
+            ask(&mut t, "word", PromptThread::Create, id).unwrap();
+        }
+        t.whole(prompt("more", after("a"))).unwrap();
+        ask(&mut t, "word", PromptThread::Create, "d").unwrap();
+        let there = |t: &mut Threads| ["a", "b", "c", "d"].map(|id| t.whole(prompt("more", after(id))).is_ok());
+        assert_eq!(there(&mut t), [true, false, true, true]);
+        // 27 bytes are there, and 88 come: the two oldest have to go.
+        ask(&mut t, &"x".repeat(83), PromptThread::Create, "e").unwrap();
+        assert_eq!((there(&mut t), t.bytes), ([false, false, false, true], 97));
+        // What is larger than all room is kept until the next comes.
+        ask(&mut t, &"x".repeat(200), PromptThread::Create, "f").unwrap();
+        assert_eq!((t.stored.len(), t.bytes), (1, 205));
     }
 }
