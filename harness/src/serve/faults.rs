@@ -1,8 +1,10 @@
 //! What goes wrong on purpose: refusals, delays, streams that break off. Asked for by a header of a request or by its number.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
+
+use ctxbench_core::recent::Recent;
+use ctxbench_core::tokens::content_hash;
 
 /// What goes wrong with one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +21,8 @@ pub struct Fault {
     pub pace_ms: u64,
     /// Break the connection after so many events of a stream; of a whole reply, in the middle of the body.
     pub cut: Option<usize>,
-    /// How often it happens, counted by the words of the fault; `None` = each time. `id=WORD` makes the same fault another one.
+    /// How often it happens; `None` = each time. A plan counts its own; in headers the words are counted, and `id=WORD` makes the same
+    /// fault another one.
     pub times: Option<u64>,
 }
 
@@ -106,29 +109,39 @@ impl FromStr for FaultPlan {
 }
 
 /// Counts requests and faults.
-#[derive(Default)]
 pub(super) struct Faults {
-    plans: Vec<FaultPlan>,
+    /// Each with how often it happened.
+    plans: Vec<(FaultPlan, u64)>,
     requests: u64,
-    happened: HashMap<String, u64>,
+    /// How often the words of a header were seen, by their hash.
+    happened: Recent<u64, u64>,
 }
+
+/// Headers whose number is known; those longest unseen begin anew.
+const MOST_HEADERS: usize = 100_000;
 
 impl Faults {
     pub(super) fn new(plans: Vec<FaultPlan>) -> Self {
-        Faults { plans, ..Faults::default() }
+        Faults { plans: plans.into_iter().map(|p| (p, 0)).collect(), requests: 0, happened: Recent::new(MOST_HEADERS) }
     }
 
-    /// The fault of the next request for a reply. A header comes before a plan; `times` counts headers of the same words.
+    /// The fault of the next request for a reply. A header comes before the plans, of which the first counts that is not used up.
     pub(super) fn next(&mut self, header: Option<&str>) -> Result<Option<Fault>, BadFault> {
         self.requests += 1;
         let Some(words) = header else {
-            return Ok(self.plans.iter().find(|p| (p.from..=p.to).contains(&self.requests)).map(|p| p.fault.clone()));
+            let n = self.requests;
+            let due = |p: &FaultPlan, happened: u64| (p.from..=p.to).contains(&n) && p.fault.times.is_none_or(|most| happened < most);
+            return Ok(self.plans.iter_mut().find(|(p, happened)| due(p, *happened)).map(|(p, happened)| {
+                *happened += 1;
+                p.fault.clone()
+            }));
         };
         let fault: Fault = words.parse()?;
         let Some(most) = fault.times else { return Ok(Some(fault)) };
-        let n = self.happened.entry(words.to_string()).or_default();
-        *n += 1;
-        Ok(Some(fault).filter(|_| *n <= most))
+        let words = content_hash(words.as_bytes());
+        let n = self.happened.get(&words).copied().unwrap_or(0).saturating_add(1);
+        self.happened.insert(words, n);
+        Ok(Some(fault).filter(|_| n <= most))
     }
 }
 
@@ -156,6 +169,10 @@ mod tests {
         let mut f = Faults::new(vec!["2-3:500".parse().unwrap()]);
         let mut status = |header| f.next(header).unwrap().and_then(|f| f.status);
         assert_eq!([status(None), status(None), status(None), status(None)], [None, Some(500), Some(500), None]);
+        let plans = ["1-5:500;times=2", "4-6:529;times=1"].map(|p| p.parse().unwrap()).to_vec();
+        let mut f2 = Faults::new(plans);
+        let got: Vec<_> = (0..6).map(|_| f2.next(None).unwrap().and_then(|f| f.status)).collect();
+        assert_eq!(got, [Some(500), Some(500), None, Some(529), None, None], "a plan happens so often within its numbers");
         let once = Some("429;times=1");
         assert_eq!([status(once), status(once), status(Some("429;times=1;"))], [Some(429), None, Some(429)]);
     }
