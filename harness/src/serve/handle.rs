@@ -179,7 +179,7 @@ fn asked_fault(shared: &Shared, headers: &HeaderMap, line: &mut Line) -> Result<
 /// Reads a body as the prompt of a model that exists, under the name of the catalogue.
 fn understood(shared: &Shared, wire: Wire, body: &[u8], line: &mut Line) -> Result<(Prompt, Asked, Model), ModelError> {
     let mut prompt = provider::decode(wire, body).map_err(|e| errors::invalid(e.to_string()))?;
-    line.prompt(&prompt);
+    line.prompt(&prompt, shared.log.is_read());
     let asked = asked::asked(wire, body)?;
     let model = lock(&shared.desk).model(wire, &prompt.model)?;
     prompt.model = model.name.clone();

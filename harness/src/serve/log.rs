@@ -64,12 +64,14 @@ pub(super) struct Shown {
 }
 
 impl Line {
-    /// Notes what a prompt shows.
-    pub(super) fn prompt(&mut self, prompt: &Prompt) {
+    /// Notes what a prompt shows, its pieces only if somebody `reads` it: each costs a hash of all its text.
+    pub(super) fn prompt(&mut self, prompt: &Prompt, reads: bool) {
         self.model = Some(prompt.model.to_string());
         self.tools = prompt.tools.is_some();
         self.max_tokens = prompt.max_tokens;
-        self.items = prompt.items.iter().map(shown).collect();
+        if reads {
+            self.items = prompt.items.iter().map(shown).collect();
+        }
     }
 
     /// Notes what was billed; input as in traces: all of the prompt.
@@ -123,6 +125,11 @@ impl Log {
         Log(Mutex::new(State { to, lines: 0 }))
     }
 
+    /// Whether lines are written anywhere.
+    pub(super) fn is_read(&self) -> bool {
+        self.0.lock().is_ok_and(|s| s.to.is_some())
+    }
+
     /// Numbers a line, from 1, and writes it at once, so that a reader sees it while the server runs. When that fails it is said once
     /// and logging ends.
     pub(super) fn write(&self, mut line: Line) -> u64 {
@@ -137,5 +144,24 @@ impl Log {
             }
         }
         line.seq
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_hashed_only_for_a_reader() {
+        let items = vec![Item::new(Role::User, Content::Text("hello".into()), 1, None)];
+        let prompt =
+            Prompt { model: "m".into(), max_tokens: Some(7), tools: None, tools_cache: None, items, server_edits: vec![], thread: None };
+        let noted = |log: Log| {
+            let mut line = Line::default();
+            line.prompt(&prompt, log.is_read());
+            (line.items.len(), line.max_tokens)
+        };
+        assert_eq!(noted(Log::new(None)), (0, Some(7)));
+        assert_eq!(noted(Log::new(Some(Box::new(std::io::sink())))), (1, Some(7)));
     }
 }
