@@ -85,18 +85,60 @@ fn is_patch(text: &str) -> bool {
     text.contains("*** Begin Patch") || text.starts_with("--- ") || text.starts_with("diff ") || text.contains("\n@@")
 }
 
-/// Lines with `+` and `-` of a patch; the names of files in a unified diff are not lines.
+/// Lines with `+` and `-` of a patch.
 fn patched(patch: &str) -> Change {
-    let unified = !patch.contains("*** Begin Patch");
+    if !patch.contains("*** Begin Patch") {
+        return unified(patch);
+    }
+    let begin = |sign| patch.lines().filter(|l| l.starts_with(sign)).count() as u64;
+    Change { added: begin('+'), removed: begin('-') }
+}
+
+/// The same of a unified diff, where two lines name the files: `--- old` and `+++ new`. Inside a hunk lines may look the same, so these
+/// are names only where the hunk has all the lines that its header announces, or announces none.
+fn unified(patch: &str) -> Change {
     let mut c = Change::default();
-    for line in patch.lines() {
-        match line.as_bytes().first() {
-            Some(b'+') if !(unified && line.starts_with("+++ ")) => c.added += 1,
-            Some(b'-') if !(unified && line.starts_with("--- ")) => c.removed += 1,
-            _ => {}
+    // Lines of either side that are still to come; `None` = in no hunk, or in one that announces none.
+    let mut due: Option<(u64, u64)> = None;
+    let mut lines = patch.lines().peekable();
+    while let Some(line) = lines.next() {
+        let full = due.is_none_or(|d| d == (0, 0));
+        if full && line.starts_with("--- ") && lines.peek().is_some_and(|next| next.starts_with("+++ ")) {
+            lines.next();
+            due = None;
+            continue;
         }
+        // What ends a patch that was mailed.
+        if due == Some((0, 0)) && line.trim_end() == "--" {
+            due = None;
+            continue;
+        }
+        let (old, new) = match line.as_bytes().first() {
+            Some(b'+') => (0, 1),
+            Some(b'-') => (1, 0),
+            Some(b' ') | None => (1, 1),
+            Some(b'\\') => (0, 0),
+            // A hunk begins, or what stands between those of two files.
+            _ => {
+                due = announced(line);
+                continue;
+            }
+        };
+        c.added += u64::from((old, new) == (0, 1));
+        c.removed += u64::from((old, new) == (1, 0));
+        due = due.map(|(o, n)| (o.saturating_sub(old), n.saturating_sub(new)));
     }
     c
+}
+
+/// Lines of the old and of the new side that a hunk's header announces: `@@ -4,2 +4 @@`, where one line goes without saying.
+fn announced(header: &str) -> Option<(u64, u64)> {
+    let mut words = header.strip_prefix("@@ ")?.split(' ');
+    let mut side = |sign| match words.next()?.strip_prefix(sign)?.split_once(',') {
+        Some((_, lines)) => lines.parse().ok(),
+        None => Some(1),
+    };
+    Some((side('-')?, side('+')?))
 }
 
 /// Lines that differ between two texts: what is left when the longest common sequence of lines is taken out.
@@ -160,6 +202,25 @@ mod tests {
         assert_eq!(edit_of("apply_patch", patch), Some(Edit::Patch(change(2, 1))));
         let unified = serde_json::json!({"diff": "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"}).to_string();
         assert_eq!(edit_of("patch", &unified), Some(Edit::Patch(change(1, 1))));
+    }
+
+    #[test]
+    fn lines_of_a_unified_diff_are_known_by_their_hunk() {
+        let lines = |patch: &str| match edit_of("patch", &serde_json::json!({ "diff": patch }).to_string()) {
+            Some(Edit::Patch(c)) => c,
+            other => panic!("{other:?}"),
+        };
+        // SQL and Lua comments that go, a C line that comes: on the line they look like names of files.
+        assert_eq!(lines("--- a.sql\n+++ a.sql\n@@ -1,2 +1,2 @@\n--- old note\n+++ i;\n same\n"), change(1, 1));
+        let two = "diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@ fn f()\n-a\n+b\n+c\n--- a/y\n+++ b/y\n@@ -4,2 +4 @@\n z\n--- y\n";
+        assert_eq!(lines(two), change(2, 2), "the second file begins where the first hunk is full");
+        let bare = "--- a\n+++ b\n@@\n-old\n+new\n@@ fn g()\n+more\n";
+        assert_eq!(lines(bare), change(2, 1), "models leave the numbers out");
+        let short = "--- a\n+++ b\n@@ -1,9 +1,9 @@\n-old\n+new\n@@ -30 +30 @@\n-x\n+y\n";
+        assert_eq!(lines(short), change(2, 2), "or get them wrong");
+        let mail = "--- a\n+++ b\n@@ -1 +1 @@\n-old\n\\ No newline at end of file\n+new\n-- \n2.39.1\n";
+        assert_eq!(lines(mail), change(1, 1), "the signature of a mailed patch is no line");
+        assert_eq!(lines("--- a\n+++ b\n-old\n+new\n"), change(1, 1), "no hunk at all");
     }
 
     #[test]
