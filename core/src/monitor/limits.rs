@@ -1,6 +1,6 @@
 //! Spend limits that refuse a request before it is sent.
 //!
-//! What a request will cost is an estimate: of its prompt, what it shares with the prompt before costs a cache read while that entry
+//! What a request will cost is an estimate: of its prompt, what it shares with the prompt before in the same conversation costs a cache read while that entry
 //! lives, the rest a cache write (or plain input where writing costs nothing more), and its reply is taken to be as long as the longest
 //! one so far. So a limit may be passed by less than one request, never by two.
 
@@ -107,7 +107,7 @@ pub enum SpendRefused {
     Unpriced(String),
 }
 
-/// The prompt that the next one is expected to continue.
+/// The prompt that the next one of its conversation is expected to continue.
 struct Before {
     blocks: Vec<Arc<Block>>,
     model: Arc<str>,
@@ -122,7 +122,8 @@ pub struct SpendGuard {
     /// Unix time of the session's start, ms.
     began_ms: Millis,
     spent: BTreeMap<(&'static str, String), f64>,
-    before: Option<Before>,
+    /// By conversation; `None` = the main one.
+    before: BTreeMap<Option<String>, Before>,
     longest_reply: u64,
 }
 
@@ -132,16 +133,21 @@ const FIRST_REPLY: u64 = 1_000;
 impl SpendGuard {
     /// A guard for a session that begins at this Unix time in ms. Without limits it lets everything through.
     pub fn new(limits: Vec<SpendLimit>, began_ms: Millis) -> Self {
-        SpendGuard { limits, began_ms, spent: BTreeMap::new(), before: None, longest_reply: 0 }
+        SpendGuard { limits, began_ms, spent: BTreeMap::new(), before: BTreeMap::new(), longest_reply: 0 }
     }
 
-    /// Whether the request may be sent `at` ms after the start; what it is expected to cost.
+    /// Whether the main conversation may send the request `at` ms after the start; what it is expected to cost.
     pub fn check(&self, request: &Request, at: Millis) -> Result<Estimate, SpendRefused> {
+        self.check_of(None, request, at)
+    }
+
+    /// The same for a conversation: that of a subagent, or the main one.
+    pub fn check_of(&self, agent: Option<&str>, request: &Request, at: Millis) -> Result<Estimate, SpendRefused> {
         if self.limits.is_empty() {
             return Ok(Estimate::default());
         }
         let model = provider::find(&request.model).map_err(|_| SpendRefused::Unpriced(request.model.to_string()))?;
-        let estimate = self.estimate(model, request, at);
+        let estimate = self.estimate(agent, model, request, at);
         for &limit in &self.limits {
             let spent_usd = self.spent(limit.period, at);
             if spent_usd + estimate.usd > limit.usd {
@@ -153,12 +159,12 @@ impl SpendGuard {
         Ok(estimate)
     }
 
-    fn estimate(&self, model: &Model, request: &Request, at: Millis) -> Estimate {
+    fn estimate(&self, agent: Option<&str>, model: &Model, request: &Request, at: Millis) -> Estimate {
         let prompt = request.tokens();
         let mut usage = Usage { output: self.reply_length(request), ..Usage::default() };
         // A client that sets no breakpoints has nothing cached where the provider wants to be asked.
         if !model.cache.needs_breakpoints() || !request.breakpoints.is_empty() {
-            usage.cache_read = self.shared(request, at);
+            usage.cache_read = self.shared(agent, request, at);
             let rest = prompt.saturating_sub(usage.cache_read);
             match (model.cache.write_fee, request.ttl) {
                 (true, crate::request::Ttl::FiveMinutes) => usage.cache_write = rest,
@@ -176,9 +182,10 @@ impl SpendGuard {
         request.max_tokens.map_or(expected, |most| expected.min(most))
     }
 
-    /// Tokens at the beginning of the prompt that the cache still holds of the one before.
-    fn shared(&self, request: &Request, at: Millis) -> u64 {
-        let Some(b) = self.before.as_ref().filter(|b| b.model == request.model && at < b.until) else { return 0 };
+    /// Tokens at the beginning of the prompt that the cache still holds of the one before in the same conversation.
+    fn shared(&self, agent: Option<&str>, request: &Request, at: Millis) -> u64 {
+        let before = self.before.get(&agent.map(str::to_string));
+        let Some(b) = before.filter(|b| b.model == request.model && at < b.until) else { return 0 };
         let tools = request.tools.as_ref().map_or(0, |t| t.tokens);
         if tools != b.tools {
             return 0;
@@ -187,19 +194,25 @@ impl SpendGuard {
         tools + same.map(|(x, _)| x.tokens()).sum::<u64>()
     }
 
-    /// A request sent `at` was answered.
+    /// A request of the main conversation, sent `at`, was answered.
     pub fn paid(&mut self, request: &Request, reply: &Reply, at: Millis) {
+        self.paid_of(None, request, reply, at);
+    }
+
+    /// The same for a conversation: that of a subagent, or the main one.
+    pub fn paid_of(&mut self, agent: Option<&str>, request: &Request, reply: &Reply, at: Millis) {
         let Ok(model) = provider::find(&request.model) else { return };
         let usd = provider::cost_of_reply(model, reply).total();
         self.spend(usd, at);
         self.longest_reply = self.longest_reply.max(reply.billed.output);
         if request.purpose == Purpose::Sample {
-            self.before = Some(Before {
+            let before = Before {
                 blocks: request.blocks.clone(),
                 model: request.model.clone(),
                 tools: request.tools.as_ref().map_or(0, |t| t.tokens),
                 until: at.saturating_add(reply.latency_ms).saturating_add(model.cache.lifetime(request.ttl)),
-            });
+            };
+            self.before.insert(agent.map(str::to_string), before);
         }
     }
 
@@ -272,6 +285,18 @@ mod tests {
         assert!((remaining_usd - 0.06).abs() < 1e-9 && *estimate_usd > 0.0675, "{refused}");
         let text = refused.to_string();
         assert!(text.contains("1.00 USD per session") && text.contains("0.0600 USD remain") && text.contains("not sent"), "{text}");
+    }
+
+    #[test]
+    fn a_subagent_in_between_does_not_make_the_caller_dearer() {
+        let mut g = guard(&["1"]);
+        let caller = request(vec![block(BlockKind::User, &words(10_000))]);
+        let subagent = request(vec![block(BlockKind::User, "look it up")]);
+        g.paid(&caller, &Reply::default(), 0);
+        g.paid_of(Some("x"), &subagent, &Reply::default(), 1_000);
+        let read = |agent, r: &Request| g.check_of(agent, r, 2_000).unwrap().usage.cache_read;
+        assert_eq!((read(None, &caller), read(Some("x"), &subagent)), (caller.tokens(), subagent.tokens()));
+        assert_eq!((read(Some("y"), &subagent), g.check(&caller, 2_000).unwrap().usage.cache_read), (0, caller.tokens()));
     }
 
     #[test]

@@ -100,10 +100,10 @@ struct WatchedDoor {
 
 impl Watcher {
     /// Whether the request may go; once one was refused, none goes any more.
-    fn admit(&self, request: &Request, now: Millis) -> Result<(), ModelError> {
+    fn admit(&self, agent: Option<&str>, request: &Request, now: Millis) -> Result<(), ModelError> {
         let Ok(mut s) = self.state.lock() else { return Ok(()) };
         if s.seen.refused.is_none() {
-            s.seen.refused = s.guard.check(request, now).err().map(|e| e.to_string());
+            s.seen.refused = s.guard.check_of(agent, request, now).err().map(|e| e.to_string());
         }
         match &s.seen.refused {
             None => Ok(()),
@@ -116,7 +116,7 @@ impl Watcher {
         let State { seen, guard, headroom } = &mut *state;
         let took = result.as_ref().map_or(0, |r| r.latency_ms);
         if let Ok(reply) = result {
-            guard.paid(request, reply, now);
+            guard.paid_of(agent, request, reply, now);
             if let Some(h) = headroom {
                 h.spend(now, (Counted::default().tokens(&reply.billed) as f64 / self.scale).round() as u64);
             }
@@ -136,7 +136,7 @@ impl Watcher {
 #[async_trait]
 impl Door for WatchedDoor {
     async fn send(&mut self, request: &Request, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
-        self.watcher.admit(request, now)?;
+        self.watcher.admit(self.agent.as_deref(), request, now)?;
         let result = self.inner.send(request, plan, now).await;
         self.watcher.note(self.agent.as_deref(), request, &result, now);
         result
