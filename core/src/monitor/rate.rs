@@ -44,27 +44,49 @@ pub enum Wait {
     Never,
 }
 
-/// A bucket: levels are kept in 60,000ths, so that a limit per minute flows in whole numbers per millisecond.
+/// What is in a bucket at a time; levels are kept in 60,000ths, so that a limit per minute flows in whole numbers per millisecond.
 #[derive(Clone, Copy, Debug)]
+struct Point {
+    at: Millis,
+    level: u64,
+}
+
+/// A bucket with what was taken from it, in the order of time and not of telling.
+#[derive(Clone, Debug)]
 struct Bucket {
     capacity: u64,
-    level: u64,
-    at: Millis,
+    /// Where what is told begins.
+    base: Point,
+    /// Amounts taken since, each with what was left.
+    taken: Vec<(u64, Point)>,
 }
+
+/// So many amounts are kept in order; then the older half is summed up.
+const MOST_TAKEN: usize = 1 << 16;
 
 impl Bucket {
     fn full(capacity: u64) -> Self {
-        Bucket { capacity, level: capacity.saturating_mul(MINUTE_MS), at: 0 }
+        Bucket { capacity, base: Point { at: 0, level: capacity.saturating_mul(MINUTE_MS) }, taken: Vec::new() }
     }
 
-    fn flow(&mut self, at: Millis) {
-        let came = self.capacity.saturating_mul(at.saturating_sub(self.at));
-        self.level = self.level.saturating_add(came).min(self.capacity.saturating_mul(MINUTE_MS));
-        self.at = self.at.max(at);
+    /// What a level becomes by a later time.
+    fn flow(&self, from: Point, at: Millis) -> u64 {
+        let came = self.capacity.saturating_mul(at.saturating_sub(from.at));
+        from.level.saturating_add(came).min(self.capacity.saturating_mul(MINUTE_MS))
     }
 
-    fn wait(&self, amount: u64) -> Option<Wait> {
-        let missing = amount.saturating_mul(MINUTE_MS).saturating_sub(self.level);
+    /// The first amount that was taken later.
+    fn behind(&self, at: Millis) -> usize {
+        self.taken.partition_point(|(_, p)| p.at <= at)
+    }
+
+    fn level(&self, at: Millis) -> u64 {
+        let last = self.behind(at).checked_sub(1).map_or(self.base, |i| self.taken[i].1);
+        self.flow(last, at)
+    }
+
+    fn wait(&self, at: Millis, amount: u64) -> Option<Wait> {
+        let missing = amount.saturating_mul(MINUTE_MS).saturating_sub(self.level(at));
         match missing {
             0 => None,
             _ if amount > self.capacity => Some(Wait::Never),
@@ -72,13 +94,33 @@ impl Bucket {
         }
     }
 
-    fn take(&mut self, amount: u64) {
-        self.level = self.level.saturating_sub(amount.saturating_mul(MINUTE_MS));
+    /// Takes what is there of an amount; later levels fall with it.
+    fn take(&mut self, at: Millis, amount: u64) {
+        let from = self.behind(at);
+        self.taken.insert(from, (amount, Point { at, level: 0 }));
+        for i in from..self.taken.len() {
+            let before = i.checked_sub(1).map_or(self.base, |i| self.taken[i].1);
+            let (amount, Point { at, .. }) = self.taken[i];
+            self.taken[i].1.level = self.flow(before, at).saturating_sub(amount.saturating_mul(MINUTE_MS));
+        }
+        if self.taken.len() >= MOST_TAKEN {
+            self.forget(self.taken[MOST_TAKEN / 2].1.at);
+        }
+    }
+
+    /// Nothing is told any more of what was up to this time.
+    fn forget(&mut self, at: Millis) {
+        let n = self.behind(at);
+        if let Some((_, last)) = self.taken.drain(..n).next_back() {
+            self.base = last;
+        }
     }
 }
 
-/// What is left of a rate limit.
-#[derive(Clone, Copy, Debug)]
+/// What is left of a rate limit. Requests that were sent anyway ([`Headroom::spend`]) may be told in any order, as far back as 65,536 of
+/// them: a subagent that nobody waits for is played to its end before its caller goes on, and what it will spend later is not missing
+/// earlier. Who asks for permission ([`Headroom::take`]) asks in the order of time.
+#[derive(Clone, Debug)]
 pub struct Headroom {
     tokens: Bucket,
     requests: Option<Bucket>,
@@ -90,38 +132,27 @@ impl Headroom {
         Headroom { tokens: Bucket::full(limit.tpm), requests: limit.rpm.map(Bucket::full) }
     }
 
-    /// Tokens that could be sent now. Times never go back.
-    pub fn tokens_left(&mut self, at: Millis) -> u64 {
-        self.tokens.flow(at);
-        self.tokens.level / MINUTE_MS
+    /// Tokens that could be sent at a time, after all that is known to have been sent until then.
+    pub fn tokens_left(&self, at: Millis) -> u64 {
+        self.tokens.level(at) / MINUTE_MS
     }
 
-    /// Requests that could be sent now; `None` = no limit.
-    pub fn requests_left(&mut self, at: Millis) -> Option<u64> {
-        self.requests.as_mut().map(|b| {
-            b.flow(at);
-            b.level / MINUTE_MS
-        })
+    /// Requests that could be sent at a time; `None` = no limit.
+    pub fn requests_left(&self, at: Millis) -> Option<u64> {
+        self.requests.as_ref().map(|b| b.level(at) / MINUTE_MS)
     }
 
     /// Takes a request of so many tokens that went through anyway; what is not there is not owed.
     pub fn spend(&mut self, at: Millis, tokens: u64) {
-        self.tokens.flow(at);
-        self.tokens.take(tokens);
+        self.tokens.take(at, tokens);
         if let Some(r) = &mut self.requests {
-            r.flow(at);
-            r.take(1);
+            r.take(at, 1);
         }
     }
 
     /// Takes a request of so many tokens from the limit, or says how long it has to wait; then nothing is taken.
     pub fn take(&mut self, at: Millis, tokens: u64) -> Result<(), Wait> {
-        self.tokens.flow(at);
-        let mut waits = vec![self.tokens.wait(tokens)];
-        if let Some(r) = &mut self.requests {
-            r.flow(at);
-            waits.push(r.wait(1));
-        }
+        let waits = [self.tokens.wait(at, tokens), self.requests.as_ref().and_then(|r| r.wait(at, 1))];
         let longest = waits.into_iter().flatten().max_by_key(|w| match w {
             Wait::For(ms) => *ms,
             Wait::Never => Millis::MAX,
@@ -129,9 +160,10 @@ impl Headroom {
         if let Some(w) = longest {
             return Err(w);
         }
-        self.tokens.take(tokens);
+        self.spend(at, tokens);
+        self.tokens.forget(at);
         if let Some(r) = &mut self.requests {
-            r.take(1);
+            r.forget(at);
         }
         Ok(())
     }
@@ -187,6 +219,23 @@ mod tests {
         assert_eq!(h.tokens_left(3_600_000), 60_000, "never more than a minute's worth");
         h.spend(3_600_000, 100_000);
         assert_eq!((h.tokens_left(3_600_000), h.requests_left(3_600_000)), (0, Some(1)));
+    }
+
+    #[test]
+    fn what_was_spent_later_is_not_missing_earlier() {
+        let spends = [(0, 30_000), (10_000, 20_000), (40_000, 5_000), (40_000, 1_000), (50_000, 59_000)];
+        let left = |order: &[usize]| {
+            let mut h = Headroom::new(RateLimit { tpm: 60_000, rpm: Some(6) });
+            order.iter().for_each(|&i| h.spend(spends[i].0, spends[i].1));
+            // 1,000 tokens come per second, a request per 10 s.
+            [0, 5_000, 10_000, 39_999, 40_000, 50_000, 55_000].map(|at| (h.tokens_left(at), h.requests_left(at).unwrap()))
+        };
+        // 60 - 30; + 5; + 5 - 20; + 29.999; + 0.001 - 6; full by 46 s, so 60 - 59 at 50 s (49 + 10 - 59 = 0); + 5.
+        let by_hand = [(30_000, 5), (35_000, 5), (20_000, 5), (49_999, 6), (44_000, 4), (0, 4), (5_000, 4)];
+        assert_eq!(left(&[0, 1, 2, 3, 4]), by_hand);
+        // A subagent that nobody waits for is played to its end before its caller goes on.
+        assert_eq!(left(&[4, 3, 0, 2, 1]), by_hand);
+        assert_eq!(left(&[0, 4, 1, 2, 3]), by_hand);
     }
 
     #[test]

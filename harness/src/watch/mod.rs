@@ -124,8 +124,8 @@ impl Watcher {
         let Some(meter) = &mut seen.meter else { return };
         let after = meter.observe_of(agent, request, result, now, took);
         if self.status && after.is_some() && agent.is_none() && request.purpose == Purpose::Sample {
-            let left = |h: &mut Headroom| h.tokens_left(now.saturating_add(took));
-            let rate_limit = self.tpm.zip(headroom.as_mut().map(left));
+            let left = |h: &Headroom| h.tokens_left(now.saturating_add(took));
+            let rate_limit = self.tpm.zip(headroom.as_ref().map(left));
             let rate_limit = rate_limit.map(|(tokens_per_minute, tokens_left)| RateStatus { tokens_per_minute, tokens_left });
             let line = StatusLine { rate_limit, ..StatusLine::of(&self.session, &self.model, meter) };
             seen.status.push(serde_json::to_string(&line).expect("plain data always serialises"));
