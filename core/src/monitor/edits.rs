@@ -43,11 +43,28 @@ pub enum Edit {
 /// Longest texts that are compared line by line; beyond it every line between the first and the last difference counts as changed.
 const MOST_CELLS: usize = 4_000_000;
 
-const PATH: [&str; 4] = ["file_path", "path", "filePath", "notebook_path"];
-const OLD: [&str; 5] = ["old_string", "old_str", "oldString", "oldText", "old"];
-const NEW: [&str; 6] = ["new_string", "new_str", "newString", "newText", "new", "insert_text"];
-const WHOLE: [&str; 4] = ["content", "file_text", "contents", "new_source"];
-const PATCH: [&str; 4] = ["patch", "input", "diff", "patchText"];
+/// What edit tools call their arguments, in the products and in our scenarios. Whoever reads such a call reads these names.
+pub mod names {
+    /// The file.
+    pub const PATH: &[&str] = &["file_path", "path", "filePath"];
+    /// The text that goes.
+    pub const OLD: &[&str] = &["old_string", "old_str", "oldString", "oldText", "old"];
+    /// The text that comes.
+    pub const NEW: &[&str] = &["new_string", "new_str", "newString", "newText", "new"];
+    /// The whole content of the file.
+    pub const WHOLE: &[&str] = &["content", "file_text", "contents", "text"];
+    /// `true` = the text goes wherever it stands.
+    pub const ALL: &[&str] = &["replace_all", "replaceAll"];
+    /// A patch.
+    pub const PATCH: &[&str] = &["patch", "input", "diff", "patchText"];
+}
+
+use names::{NEW, OLD, PATCH, PATH, WHOLE};
+
+/// A notebook, of which one cell is written: lines, but not the content of a file.
+const CELL: (&str, &str) = ("notebook_path", "new_source");
+/// A text that comes where another argument says: lines, but not where they go.
+const INSERTED: &str = "insert_text";
 
 /// Words in the names of tools that change files: `Edit`, `MultiEdit`, `edit_file`, `str_replace_based_edit_tool`, `Write`, `write_file`,
 /// `create_file`, `apply_patch` and the like.
@@ -64,9 +81,9 @@ pub fn edit_of(tool: &str, arguments: &str) -> Option<Edit> {
         return is_patch(arguments).then(|| Edit::Patch(patched(arguments)));
     };
     let word = |v: &Value, names: &[&str]| names.iter().find_map(|n| v.get(*n)?.as_str().map(str::to_string));
-    let path = word(&args, &PATH);
+    let path = word(&args, PATH);
     let pair = |v: &Value| {
-        let (old, new) = (word(v, &OLD), word(v, &NEW));
+        let (old, new) = (word(v, OLD), word(v, NEW).or_else(|| word(v, &[INSERTED])));
         (old.is_some() || new.is_some()).then(|| (old.unwrap_or_default(), new.unwrap_or_default()))
     };
     if let Some(list) = args.get("edits").and_then(Value::as_array) {
@@ -75,10 +92,14 @@ pub fn edit_of(tool: &str, arguments: &str) -> Option<Edit> {
     if let Some(one) = pair(&args) {
         return Some(Edit::Replace { path, pairs: vec![one] });
     }
-    if let Some(text) = word(&args, &WHOLE) {
+    if let Some(text) = word(&args, &[CELL.1]) {
+        return Some(Edit::Write { path: path.or_else(|| word(&args, &[CELL.0])), text });
+    }
+    // Only who names a file writes one.
+    if let Some(text) = word(&args, WHOLE).filter(|_| path.is_some()) {
         return Some(Edit::Write { path, text });
     }
-    word(&args, &PATCH).filter(|p| is_patch(p)).map(|p| Edit::Patch(patched(&p)))
+    word(&args, PATCH).filter(|p| is_patch(p)).map(|p| Edit::Patch(patched(&p)))
 }
 
 fn is_patch(text: &str) -> bool {
@@ -197,7 +218,9 @@ mod tests {
         let many = r#"{"file_path":"f","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":""}]}"#;
         assert_eq!(replaced("MultiEdit", many).len(), 2);
         let whole = Edit::Write { path: Some("f".into()), text: "1\n2".into() };
-        assert_eq!(edit_of("write_file", r#"{"path":"f","content":"1\n2"}"#), Some(whole));
+        assert_eq!(edit_of("write_file", r#"{"path":"f","content":"1\n2"}"#), Some(whole.clone()));
+        assert_eq!(edit_of("write", r#"{"path":"f","text":"1\n2"}"#), Some(whole), "as the scenarios write it");
+        assert_eq!(edit_of("write_stdin", r#"{"text":"y\n"}"#), None, "no file is named");
         let patch = "*** Begin Patch\n*** Update File: a\n@@\n-old\n+new\n+++ counts\n*** End Patch";
         assert_eq!(edit_of("apply_patch", patch), Some(Edit::Patch(change(2, 1))));
         let unified = serde_json::json!({"diff": "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"}).to_string();

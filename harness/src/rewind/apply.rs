@@ -1,7 +1,8 @@
-//! What an edit tool's arguments do to files. The names of tools and arguments are those of the products and of the scenarios.
+//! What an edit tool's arguments do to files. Arguments have the names that lines are counted by, too (`ctxbench_core::monitor`).
 
 use std::path::Path;
 
+use ctxbench_core::monitor::edit_names::{ALL, NEW, OLD, PATCH, PATH, WHOLE};
 use ctxbench_strategies::{folded, is_edit};
 use serde_json::{Map, Value};
 
@@ -25,13 +26,6 @@ pub(super) enum How {
     Delete,
 }
 
-const PATHS: &[&str] = &["path", "file_path", "filePath"];
-const CONTENTS: &[&str] = &["content", "text", "contents"];
-const OLD: &[&str] = &["old", "old_string", "oldString", "old_str"];
-const NEW: &[&str] = &["new", "new_string", "newString", "new_str"];
-const ALL: &[&str] = &["replace_all", "replaceAll"];
-const PATCHES: &[&str] = &["input", "patch", "patchText"];
-
 /// The edits of a call: none for a tool that changes no files, an error for one whose arguments cannot be read.
 pub(super) fn edits(name: &str, arguments: &str) -> Result<Vec<Edit>, String> {
     if !is_edit(name) {
@@ -40,12 +34,12 @@ pub(super) fn edits(name: &str, arguments: &str) -> Result<Vec<Edit>, String> {
     let unread = || format!("the arguments of `{name}` do not say what it changes");
     let args = serde_json::from_str::<Value>(arguments).unwrap_or_else(|_| Value::String(arguments.to_string()));
     if folded(name) == "applypatch" {
-        let text = args.as_str().or_else(|| text(args.as_object()?, PATCHES)).ok_or_else(unread)?;
+        let text = args.as_str().or_else(|| text(args.as_object()?, PATCH)).ok_or_else(unread)?;
         return Ok(patch::read(text).ok_or_else(unread)?.into_iter().map(of_patch).collect());
     }
     let args = args.as_object().ok_or_else(unread)?;
-    let path = text(args, PATHS).ok_or_else(unread)?.to_string();
-    let how = match (text(args, CONTENTS), args.get("edits").and_then(Value::as_array)) {
+    let path = text(args, PATH).ok_or_else(unread)?.to_string();
+    let how = match (text(args, WHOLE), args.get("edits").and_then(Value::as_array)) {
         (Some(content), _) => How::Write(content.to_string()),
         (None, Some(list)) => How::Replace(list.iter().map(|e| replacement(e.as_object()?)).collect::<Option<_>>().ok_or_else(unread)?),
         (None, None) => How::Replace(vec![replacement(args).ok_or_else(unread)?]),
@@ -123,6 +117,40 @@ mod tests {
         assert_eq!(after("apply_patch", &serde_json::json!({ "input": patch }).to_string(), Some("x\n")), done("y\n"));
         assert_eq!(after("apply_patch", patch, Some("x\n")), done("y\n"), "as a freeform tool gets it");
         assert_eq!(edits("bash", "{}"), Ok(vec![]));
+    }
+
+    /// Whatever can be carried out is counted, and the other way round but for what does not say where it goes.
+    #[test]
+    fn what_is_carried_out_is_counted() {
+        use ctxbench_core::monitor::{Edit as Counted, edit_names, edit_of};
+        let mut calls: Vec<(&str, serde_json::Value)> = Vec::new();
+        for path in edit_names::PATH {
+            calls.extend(edit_names::WHOLE.iter().map(|w| ("write", serde_json::json!({ *path: "a", *w: "x" }))));
+            for (old, new) in edit_names::OLD.iter().flat_map(|o| edit_names::NEW.iter().map(move |n| (*o, *n))) {
+                calls.push(("edit", serde_json::json!({ *path: "a", old: "b", new: "c" })));
+                calls.push(("multi_edit", serde_json::json!({ *path: "a", "edits": [{ old: "b", new: "c" }] })));
+            }
+        }
+        let patch = "*** Begin Patch\n*** Update File: a\n-b\n+c\n*** End Patch";
+        calls.extend(edit_names::PATCH.iter().map(|p| ("apply_patch", serde_json::json!({ *p: patch }))));
+        for (tool, args) in calls {
+            let args = args.to_string();
+            let (carried, counted) = (edits(tool, &args).unwrap(), edit_of(tool, &args));
+            let (path, how) = (&carried[0].path, &carried[0].how);
+            assert_eq!(path, "a", "{args}");
+            match (how, counted) {
+                (How::Write(text), Some(Counted::Write { path, text: same })) => assert_eq!((path.as_deref(), text), (Some("a"), &same)),
+                (How::Replace(pairs), Some(Counted::Replace { pairs: same, .. })) => {
+                    assert_eq!(vec![(&*pairs[0].0, &*pairs[0].1)], same.iter().map(|(o, n)| (&**o, &**n)).collect::<Vec<_>>())
+                }
+                (How::Replace(_), Some(Counted::Patch(c))) => assert_eq!((c.added, c.removed), (1, 1)),
+                other => panic!("{tool} {args}: {other:?}"),
+            }
+        }
+        // A cell of a notebook and an insertion count, but nobody knows where they would go.
+        for args in [r#"{"notebook_path":"a","new_source":"x"}"#, r#"{"path":"a","insert_line":2,"insert_text":"x"}"#] {
+            assert!(edit_of("edit", args).is_some() && edits("edit", args).is_err(), "{args}");
+        }
     }
 
     #[test]
