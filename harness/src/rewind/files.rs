@@ -59,7 +59,8 @@ impl Files {
         let mut note = |plays: Result<Plays, String>, way: &str| {
             plays.map_err(|why| out.remarks.push(format!("rewind of files by {way} is not measured: {why}"))).ok()
         };
-        out.edit_tools = note(play(session, |root, store| EditCheckpoints::open_with(root, store, Keep::default(), Durability::Scratch)), "edit tools");
+        out.edit_tools =
+            note(play(session, |root, store| EditCheckpoints::open_with(root, store, Keep::default(), Durability::Scratch)), "edit tools");
         out.shadow_git = match git() {
             true => note(play(session, ShadowGit::open), "shadow git"),
             false => note(Err("there is no git program on this machine".into()), "shadow git"),
