@@ -3,8 +3,6 @@
 //! At each restart of a session what happened so far is written in the formats of the strategy's product, read again, and compared
 //! with the context that was shown before. Summary calls and waiting are those between the restart and the first answer behind it.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ctxbench_core::engine::{Event, Stamped, is_server_clear};
@@ -98,14 +96,14 @@ fn established(session: &Session, restart: usize) -> Vec<&Fact> {
 }
 
 fn measure(f: &Format, entries: &[Entry], before: &[Said], facts: &[&Fact]) -> Result<(ResumeFile, Duration), PersistError> {
-    let dir = Scratch::new();
-    let mut open = (f.open)(&dir.0, 1)?;
+    let dir = tempfile::tempdir().map_err(PersistError::scratch)?;
+    let mut open = (f.open)(dir.path(), 1)?;
     for e in entries {
         open.append(e)?;
     }
     drop(open);
     let begin = Instant::now();
-    let open = (f.open)(&dir.0, 2)?;
+    let open = (f.open)(dir.path(), 2)?;
     let loaded = open.load()?;
     let took = begin.elapsed();
     let was = losses(before, &loaded.context);
@@ -131,22 +129,5 @@ fn text(p: &Part) -> Option<&str> {
     match p {
         Part::Text(t) | Part::Reasoning { text: t, .. } | Part::Call { arguments: t, .. } | Part::Result { output: t, .. } => Some(t),
         _ => None,
-    }
-}
-
-/// A folder that goes away.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Scratch {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("ctxbench-resume-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Scratch(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -43,6 +43,11 @@ pub enum PersistError {
 }
 
 impl PersistError {
+    /// No folder could be made to try a format in.
+    pub fn scratch(source: io::Error) -> PersistError {
+        PersistError::io(&std::env::temp_dir(), "make a folder there")(source)
+    }
+
     pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
         move |source| PersistError::Io { path: path.to_path_buf(), doing, source }
     }

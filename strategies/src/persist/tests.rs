@@ -1,28 +1,10 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::history::Part;
 use proptest::prelude::*;
 
 use super::*;
-
-/// A folder that goes away with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ctxbench-persist-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn format(name: &str) -> &'static Format {
     FORMATS.iter().find(|f| f.name == name).unwrap()
@@ -74,14 +56,14 @@ fn what_was_said_comes_back() {
     let all = [user("do it"), call("c1"), result("c1", "long output"), reply("done\n# with a heading"), user("and?")];
     let entries: Vec<Entry> = all.iter().cloned().map(Entry::Said).collect();
     for name in LOSSLESS {
-        let f = Folder::new(&format!("said-{name}"));
-        let loaded = written(name, &f.0, &entries);
+        let f = tempfile::tempdir().unwrap();
+        let loaded = written(name, f.path(), &entries);
         assert!(losses(&all, &loaded.context).equal, "{name}: {:?}", loaded.context);
         assert!(loaded.bytes_read > 50 && loaded.notes.is_empty(), "{name}");
-        assert_eq!(losses(&all, &open(name, &f.0).log().unwrap()).lost, 0, "{name}");
+        assert_eq!(losses(&all, &open(name, f.path()).log().unwrap()).lost, 0, "{name}");
     }
-    let f = Folder::new("said-aider");
-    let loaded = written("aider-markdown", &f.0, &[user("do it"), reply("done\n# with a heading\nok")].map(Entry::Said));
+    let f = tempfile::tempdir().unwrap();
+    let loaded = written("aider-markdown", f.path(), &[user("do it"), reply("done\n# with a heading\nok")].map(Entry::Said));
     // The heading is gone; the start of the next session, "\n# aider chat started at …\n\n", leaves its empty lines (facts §1.5).
     assert_eq!(loaded.context, [user("do it  \n"), reply("\ndone\nok\n\n\n\n")]);
 }
@@ -92,7 +74,7 @@ fn a_compaction_with_a_tail_comes_back_in_its_order() {
     let old = [user("old"), reply("old reply"), user("u2"), call("c"), result("c", "out"), reply("a2")];
     for (name, role) in LOSSLESS.map(|n| (n, if n.starts_with("opencode") { Role::Assistant } else { Role::User })) {
         for from in [2, 3] {
-            let f = Folder::new(&format!("tail-{name}-{from}"));
+            let f = tempfile::tempdir().unwrap();
             let mut view = vec![summary(role, "S")];
             if role == Role::Assistant {
                 view.insert(0, user("What was it about?"));
@@ -102,10 +84,10 @@ fn a_compaction_with_a_tail_comes_back_in_its_order() {
             entries.push(Entry::Compacted(view.clone()));
             entries.push(Entry::Said(user("later")));
             view.push(user("later"));
-            let loaded = written(name, &f.0, &entries);
+            let loaded = written(name, f.path(), &entries);
             assert!(losses(&view, &loaded.context).equal, "{name}: {:?}", loaded.context);
             // The log still has what the summary stands for.
-            assert!(open(name, &f.0).log().unwrap().contains(&user("old")), "{name}");
+            assert!(open(name, f.path()).log().unwrap().contains(&user("old")), "{name}");
         }
     }
 }
@@ -121,44 +103,44 @@ fn pruning_is_a_mark_where_a_format_has_one() {
         // Our reading of the facts: no line says it, so the whole result is back.
         ("claude-code-jsonl", "[gone]", false),
     ] {
-        let f = Folder::new(&format!("prune-{name}"));
+        let f = tempfile::tempdir().unwrap();
         let mut entries: Vec<Entry> = said.iter().cloned().map(Entry::Said).collect();
         entries.push(Entry::Compacted(cleared(words)));
-        let loaded = written(name, &f.0, &entries);
+        let loaded = written(name, f.path(), &entries);
         let want = if marked { cleared(words) } else { said.to_vec() };
         assert!(losses(&want, &loaded.context).equal, "{name}: {:?}", loaded.context);
-        assert!(losses(&said, &open(name, &f.0).log().unwrap()).equal, "{name}: pruning never deletes");
+        assert!(losses(&said, &open(name, f.path()).log().unwrap()).equal, "{name}: pruning never deletes");
     }
 }
 
 #[test]
 fn a_marker_without_a_finished_summary_does_not_cut() {
     // facts/opencode.md §9, 42: as a crash between the two leaves it.
-    let f = Folder::new("half");
-    written("opencode-tables", &f.0, &[user("a"), reply("b")].map(Entry::Said));
-    let db = rusqlite::Connection::open(f.0.join("opencode.db")).unwrap();
+    let f = tempfile::tempdir().unwrap();
+    written("opencode-tables", f.path(), &[user("a"), reply("b")].map(Entry::Said));
+    let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
     db.execute_batch(
         "INSERT INTO message SELECT 'msg_zzz', session_id, 9, 9, '{\"role\":\"user\"}' FROM message LIMIT 1;
          INSERT INTO part VALUES ('prt_zzz', 'msg_zzz', 's', 9, 9, '{\"type\":\"compaction\",\"auto\":true}');",
     )
     .unwrap();
-    assert_eq!(open("opencode-tables", &f.0).load().unwrap().context, [user("a"), reply("b")]);
+    assert_eq!(open("opencode-tables", f.path()).load().unwrap().context, [user("a"), reply("b")]);
 }
 
 #[test]
 fn a_boundary_without_its_summary_does_not_cut() {
     // facts/claude-code-and-apis.md, failure mode 15: a crash between boundary and summary.
-    let f = Folder::new("half-boundary");
+    let f = tempfile::tempdir().unwrap();
     let said = [user("a"), reply("b")];
     let mut entries: Vec<Entry> = said.iter().cloned().map(Entry::Said).collect();
     entries.push(Entry::Compacted(vec![summary(Role::User, "S"), reply("b")]));
-    written("claude-code-jsonl", &f.0, &entries);
-    let file = f.0.join(".claude/projects/-work-project/00000000-0000-4000-8000-000000000001.jsonl");
+    written("claude-code-jsonl", f.path(), &entries);
+    let file = f.path().join(".claude/projects/-work-project/00000000-0000-4000-8000-000000000001.jsonl");
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     assert!(lines[2].contains("compact_boundary") && lines[3].contains("isCompactSummary"));
     std::fs::write(&file, lines[..3].concat()).unwrap();
-    let mut p = open("claude-code-jsonl", &f.0);
+    let mut p = open("claude-code-jsonl", f.path());
     let loaded = p.load().unwrap();
     assert_eq!(loaded.context, said);
     assert!(loaded.notes[0].contains("no summary"), "{:?}", loaded.notes);
@@ -169,9 +151,9 @@ fn a_boundary_without_its_summary_does_not_cut() {
 #[test]
 fn opencodes_keys_cascade() {
     // seeds/000, "Cascade Deletes and Data Loss": one statement, and nothing is left to take back. Ours refuses it, see core::store.
-    let f = Folder::new("cascade");
-    written("opencode-tables", &f.0, &[user("a"), reply("b")].map(Entry::Said));
-    let db = rusqlite::Connection::open(f.0.join("opencode.db")).unwrap();
+    let f = tempfile::tempdir().unwrap();
+    written("opencode-tables", f.path(), &[user("a"), reply("b")].map(Entry::Said));
+    let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
     db.execute_batch("PRAGMA foreign_keys = ON; DELETE FROM session").unwrap();
     let left: i64 = db.query_row("SELECT (SELECT count(*) FROM message) + (SELECT count(*) FROM part)", [], |r| r.get(0)).unwrap();
     assert_eq!(left, 0);
@@ -179,14 +161,14 @@ fn opencodes_keys_cascade() {
 
 #[test]
 fn the_registry_survives_nonsense() {
-    let f = Folder::new("registry");
-    std::fs::write(f.0.join(".claude.json"), "{\"projects\": {\"/other\": {\"lastSessionId\": \"x\"}}}").unwrap();
-    open("claude-code-jsonl", &f.0);
-    let read = || serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(f.0.join(".claude.json")).unwrap()).unwrap();
+    let f = tempfile::tempdir().unwrap();
+    std::fs::write(f.path().join(".claude.json"), "{\"projects\": {\"/other\": {\"lastSessionId\": \"x\"}}}").unwrap();
+    open("claude-code-jsonl", f.path());
+    let read = || serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(f.path().join(".claude.json")).unwrap()).unwrap();
     assert_eq!(read()["projects"]["/other"]["lastSessionId"], "x");
     assert!(read()["projects"]["/work/project"]["lastSessionId"].is_string());
-    std::fs::write(f.0.join(".claude.json"), "{\"projects\": {\"/oth").unwrap();
-    open("claude-code-jsonl", &f.0);
+    std::fs::write(f.path().join(".claude.json"), "{\"projects\": {\"/oth").unwrap();
+    open("claude-code-jsonl", f.path());
     assert!(read()["projects"]["/work/project"]["lastSessionId"].is_string());
 }
 
@@ -218,8 +200,8 @@ proptest! {
     #[test]
     fn the_loaded_context_is_the_one_in_memory(steps in prop::collection::vec(step(), 1..40)) {
         for name in ["ctxbench-store", "codex-rollout"] {
-            let f = Folder::new(&format!("prop-{name}"));
-            let mut p = open(name, &f.0);
+            let f = tempfile::tempdir().unwrap();
+            let mut p = open(name, f.path());
             let (mut journal, mut context, mut calls) = (Journal::default(), Vec::<Said>::new(), 0);
             let mut written = 0;
             for s in &steps {
@@ -260,7 +242,7 @@ proptest! {
                 written = journal.entries.len();
                 if matches!(s, Step::Restart) {
                     drop(p);
-                    p = open(name, &f.0);
+                    p = open(name, f.path());
                 }
                 let loaded = p.load().unwrap().context;
                 prop_assert!(losses(&context, &loaded).equal, "{name} after {s:?}: {context:?}\n{loaded:?}");
