@@ -153,13 +153,11 @@ impl Persistence for Transcript {
 }
 
 /// Notes the session in the registry: the whole file is written beside it and moved into place. Of two programs the later one
-/// wins, and nobody reads half a file. A registry that cannot be read is begun anew; the transcripts are what counts.
+/// wins, and nobody reads half a file. What of a registry cannot be understood is begun anew; the transcripts are what counts.
 fn register(path: &Path) -> Result<(), PersistError> {
-    let mut all: Value = serde_json::from_str(&jsonl::text(path)?).unwrap_or_else(|_| json!({}));
-    if !all.is_object() {
-        all = json!({});
-    }
-    all["projects"][CWD]["lastSessionId"] = SESSION.into();
+    let mut all: Value = serde_json::from_str(&jsonl::text(path)?).unwrap_or_default();
+    let folder = jsonl::field(jsonl::field(&mut all, "projects"), CWD);
+    *jsonl::field(folder, "lastSessionId") = SESSION.into();
     let fresh = path.with_extension(format!("json.{}", std::process::id()));
     std::fs::write(&fresh, all.to_string()).map_err(PersistError::io(&fresh, "write it"))?;
     std::fs::rename(&fresh, path).map_err(PersistError::io(path, "move it into place"))

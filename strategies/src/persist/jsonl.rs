@@ -80,6 +80,15 @@ pub(super) fn objects(path: &Path) -> Result<(Vec<Value>, Vec<String>), PersistE
     Ok((out, notes))
 }
 
+/// A field of an object to be written to; what stands in the place of the object and is none, as a file from elsewhere may have it,
+/// gives way to an empty one.
+pub(super) fn field<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
+    if !object.is_object() {
+        *object = Value::Object(serde_json::Map::new());
+    }
+    &mut object[key]
+}
+
 /// Bytes of a file; 0 if there is none.
 pub(super) fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |m| m.len())

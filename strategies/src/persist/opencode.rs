@@ -11,6 +11,7 @@ use ctxbench_core::block::{Media, Role};
 use ctxbench_core::history::Part;
 use serde_json::{Value, json};
 
+use super::jsonl::field;
 use super::{BEGIN_MS, Entry, Loaded, PersistError, Persistence, Said, pruned};
 use crate::opencode_log::CLEARED;
 
@@ -99,8 +100,8 @@ impl<D: Drawer> OpenCode<D> {
     /// A result came: the newest call of that id gets it.
     fn finish(&mut self, call: &str, output: &str, failed: bool) -> Result<(), PersistError> {
         self.change_tool(call, |state| {
-            state["status"] = if failed { "error" } else { "completed" }.into();
-            state[if failed { "error" } else { "output" }] = output.into();
+            *field(state, "status") = if failed { "error" } else { "completed" }.into();
+            *field(state, if failed { "error" } else { "output" }) = output.into();
         })
     }
 
@@ -114,7 +115,7 @@ impl<D: Drawer> OpenCode<D> {
                 for (id, part) in &m.parts {
                     if part["callID"] == call {
                         let mut part = part.clone();
-                        change(&mut part["state"]);
+                        change(field(&mut part, "state"));
                         return self.drawer.put_part(id, &m.id, self.clock, &part);
                     }
                 }
@@ -128,7 +129,7 @@ impl<D: Drawer> OpenCode<D> {
             for (i, k, _) in marks {
                 if let Part::Result { id, .. } = &before[i].parts[k] {
                     let at = self.clock;
-                    self.change_tool(id, |state| state["time"]["compacted"] = at.into())?;
+                    self.change_tool(id, |state| *field(field(state, "time"), "compacted") = at.into())?;
                 }
             }
         } else if let Some(at) = view.iter().position(Said::is_summary) {

@@ -172,6 +172,34 @@ fn the_registry_survives_nonsense() {
     assert!(read()["projects"]["/work/project"]["lastSessionId"].is_string());
 }
 
+#[test]
+fn a_registry_of_other_shapes_is_no_obstacle() {
+    let f = tempfile::tempdir().unwrap();
+    let path = f.path().join(".claude.json");
+    for text in ["{\"projects\":[]}", "{\"projects\":\"x\"}", "{\"projects\":{\"/work/project\":7}}", "[1]", "null", "\"x\""] {
+        std::fs::write(&path, text).unwrap();
+        open("claude-code-jsonl", f.path());
+        let is: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert!(is["projects"]["/work/project"]["lastSessionId"].is_string(), "{text}: {is}");
+    }
+}
+
+#[test]
+fn a_tool_part_of_another_shape_takes_its_result() {
+    for state in ["\"x\"", "[]", "7", "null", "{\"time\":\"x\"}"] {
+        let f = tempfile::tempdir().unwrap();
+        written("opencode-tables", f.path(), &[user("a"), call("c")].map(Entry::Said));
+        let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
+        let change = "UPDATE part SET data = json_set(data, '$.state', json(?1)) WHERE data LIKE '%callID%'";
+        assert_eq!(db.execute(change, [state]).unwrap(), 1);
+        let mut p = open("opencode-tables", f.path());
+        p.append(&Entry::Said(result("c", "out"))).unwrap();
+        assert_eq!(p.load().unwrap().context.last(), Some(&result("c", "out")), "{state}");
+        p.append(&Entry::Compacted([p.load().unwrap().context[..2].to_vec(), vec![result("c", "cleared")]].concat())).unwrap();
+        assert_eq!(p.load().unwrap().context.last(), Some(&result("c", crate::opencode_log::CLEARED)), "{state}");
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Say(u8),
