@@ -56,7 +56,7 @@ impl<D: Drawer> OpenCode<D> {
         let mut out = OpenCode { drawer, clock: BEGIN_MS, seed, shown: Vec::new() };
         let (newest, _) = out.drawer.page(None)?;
         // Later than everything that is there already, whoever wrote it.
-        out.clock = newest.iter().filter_map(|m| m.info["time"]["created"].as_u64()).max().unwrap_or(BEGIN_MS);
+        out.clock = newest.iter().flat_map(times).max().unwrap_or(BEGIN_MS);
         out.shown = read(&out.drawer)?.0;
         Ok(out)
     }
@@ -183,6 +183,25 @@ impl<D: Drawer> Persistence for OpenCode<D> {
     fn size(&self) -> u64 {
         self.drawer.size()
     }
+}
+
+/// Milliseconds that an id can hold: of 48 bits 12 count within one.
+const ID_MS: u64 = 1 << 36;
+
+/// The times in a message: that of its making, and those in its ids and its parts'. The parts' lie behind the message's.
+fn times(m: &Stored) -> impl Iterator<Item = u64> + '_ {
+    // A time of more than 48 bits is no clock's.
+    let created = m.info["time"]["created"].as_u64().filter(|t| *t < 1 << 48).unwrap_or(BEGIN_MS);
+    let ids = std::iter::once(&m.id).chain(m.parts.iter().map(|(id, _)| id));
+    std::iter::once(created).chain(ids.filter_map(move |id| time_in(id, created)))
+}
+
+/// The time in an id, of which the high bits are left out: the one nearest to another time.
+fn time_in(id: &str, near: u64) -> Option<u64> {
+    let digits = id.split_once('_')?.1.get(..12)?;
+    let low = u64::from_str_radix(digits, 16).ok()? >> 12;
+    let same = near / ID_MS * ID_MS + low;
+    [same.checked_sub(ID_MS), Some(same), Some(same + ID_MS)].into_iter().flatten().min_by_key(|t| t.abs_diff(near))
 }
 
 /// What the next request shows, each with the message that it is stored in: back to the newest finished compaction, or to the tail

@@ -200,6 +200,34 @@ fn a_tool_part_of_another_shape_takes_its_result() {
     }
 }
 
+#[test]
+fn reopened_with_the_same_seed_nothing_is_written_over() {
+    for name in ["opencode-tables", "opencode-files"] {
+        let f = tempfile::tempdir().unwrap();
+        let mut said = vec![user("a")];
+        written(name, f.path(), &[Entry::Said(user("a"))]);
+        for i in 0..4 {
+            let more = [call(&format!("c{i}")), result(&format!("c{i}"), "out"), reply("done"), user("on")];
+            for one in more {
+                // Opened again for every message, by `written`.
+                written(name, f.path(), &[Entry::Said(one.clone())]);
+                said.push(one);
+            }
+        }
+        assert_eq!(open(name, f.path()).load().unwrap().context, said, "{name}");
+    }
+}
+
+#[test]
+fn a_time_that_no_clock_can_show_is_no_obstacle() {
+    let f = tempfile::tempdir().unwrap();
+    written("opencode-tables", f.path(), &[Entry::Said(user("a"))]);
+    let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
+    db.execute("UPDATE message SET data = json_set(data, '$.time.created', json('18446744073709551615'))", []).unwrap();
+    let loaded = written("opencode-tables", f.path(), &[Entry::Said(reply("b"))]);
+    assert_eq!(loaded.context, [user("a"), reply("b")]);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Say(u8),
