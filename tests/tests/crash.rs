@@ -338,17 +338,31 @@ fn two_writers_corrupt_nothing() {
     }
 }
 
-/// Formats with one growing file; a tree of small files meets no limit on the size of one.
-const GROWING: [&str; 5] = ["ctxbench-store", "aider-markdown", "codex-rollout", "opencode-tables", "claude-code-jsonl"];
+/// Formats, and the size of a file, in blocks of 512 bytes, at which there is no room left: what grows in one file meets it late, in a
+/// tree of files every message of some length meets the smallest.
+const ROOM: [(&str, u32); 6] = [
+    ("ctxbench-store", 300),
+    ("aider-markdown", 300),
+    ("codex-rollout", 300),
+    ("opencode-tables", 300),
+    ("claude-code-jsonl", 300),
+    ("opencode-files", 1),
+];
+
+fn no_room(blocks: u32) -> String {
+    format!("trap '' XFSZ; ulimit -f {blocks}")
+}
 
 #[test]
 fn without_room_the_error_says_so_and_what_was_there_stays() {
-    for name in GROWING {
+    for (name, blocks) in ROOM {
         let dir = tempfile::tempdir().unwrap();
-        let shell = Some("trap '' XFSZ; ulimit -f 300");
-        let (acknowledged, failed) = Writer::start(command(shell, name, dir.path(), 5, 3_000, true)).finish();
+        let shell = no_room(blocks);
+        let (acknowledged, failed) = Writer::start(command(Some(&shell), name, dir.path(), 5, 3_000, true)).finish();
+        assert!(acknowledged > 0, "{name}");
         let failed = failed.unwrap_or_else(|| panic!("{name}: {acknowledged} entries fitted"));
         assert!(failed.contains(&dir.path().display().to_string()), "{failed}");
+        assert_eq!(failed.contains("may be cut off"), name == "opencode-files", "{failed}");
         assert!(["free some", "nothing was changed", "still there"].iter().any(|w| failed.contains(w)), "{failed}");
         let mut script = Script::new(5, true);
         (0..acknowledged).for_each(|_| drop(script.next()));
@@ -365,8 +379,35 @@ fn without_room_the_error_says_so_and_what_was_there_stays() {
 }
 
 #[test]
+fn without_room_a_tree_of_files_loses_the_part_that_was_being_written_and_says_so() {
+    // A result is written into the file that holds its call. Seeds whose first message without room is such a result are few.
+    let name = "opencode-files";
+    let mut cut = 0;
+    for seed in 1..=40 {
+        let dir = tempfile::tempdir().unwrap();
+        let (acknowledged, failed) = Writer::start(command(Some(&no_room(1)), name, dir.path(), seed, 3_000, false)).finish();
+        let mut script = Script::new(seed, false);
+        (0..acknowledged).for_each(|_| drop(script.next()));
+        let mut p = (format(name).open)(dir.path(), seed).unwrap();
+        let loaded = p.load().unwrap();
+        let now = losses(&script.context, &loaded.context);
+        let failed = failed.unwrap_or_else(|| panic!("seed {seed}: {acknowledged} entries fitted"));
+        if matches!(script.next(), Entry::Said(Said { role: Role::Tool, .. })) {
+            cut += 1;
+            assert!(failed.contains("what this one held may be cut off"), "{failed}");
+            assert_eq!((now.lost + now.garbled, loaded.notes.len()), (1, 1), "seed {seed}: {now:?}, {:?}", loaded.notes);
+        } else {
+            assert_eq!((now.lost, now.garbled), (0, 0), "seed {seed}: {now:?}");
+        }
+        p.append(&Entry::Said(Said::text(Role::User, "goes on"))).unwrap();
+        assert_eq!(p.load().unwrap().context.last(), Some(&Said::text(Role::User, "goes on")), "seed {seed}");
+    }
+    assert!(cut > 0);
+}
+
+#[test]
 fn without_permission_the_error_says_so_and_what_was_there_stays() {
-    for name in GROWING {
+    for (name, _) in ROOM {
         let dir = tempfile::tempdir().unwrap();
         let mut p = (format(name).open)(dir.path(), 1).unwrap();
         p.append(&Entry::Said(Said::text(Role::User, "kept"))).unwrap();

@@ -21,6 +21,16 @@ pub enum PersistError {
         /// The system's words.
         source: io::Error,
     },
+    /// The system refused while a file was written in its own place.
+    #[error("{}: could not {doing}: {source}; {}", path.display(), advice::of_cut(source))]
+    Cut {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// The system's words.
+        source: io::Error,
+    },
     /// SQLite refused.
     #[error("{}: could not {doing}: {source}; what was stored before is still there", path.display())]
     Sql {
@@ -52,6 +62,10 @@ impl PersistError {
         move |source| PersistError::Io { path: path.to_path_buf(), doing, source }
     }
 
+    pub(super) fn cut(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
+        move |source| PersistError::Cut { path: path.to_path_buf(), doing, source }
+    }
+
     pub(super) fn sql(path: &Path, doing: &'static str) -> impl FnOnce(rusqlite::Error) -> PersistError {
         move |source| PersistError::Sql { path: path.to_path_buf(), doing, source }
     }
@@ -69,6 +83,11 @@ mod tests {
         assert!(
             full.starts_with("/x/session.jsonl: could not append to it: ") && full.ends_with("free some space and try again"),
             "{full}"
+        );
+        let cut = PersistError::cut(Path::new("/x/part.json"), "write it")(io::Error::from(ErrorKind::StorageFull)).to_string();
+        assert!(
+            cut.contains("may be cut off") && !cut.contains("stored before") && cut.ends_with("free some space and try again"),
+            "{cut}"
         );
         assert!(of(ErrorKind::ReadOnlyFilesystem).contains("you may not write there"));
     }

@@ -1,9 +1,12 @@
 //! OpenCode's older tree of files (facts/peers-and-metrics.md, table of formats): `storage/session/<project>/<session>.json`,
 //! `storage/message/<session>/<message>.json`, `storage/part/<message>/<part>.json`.
 //!
-//! A file is written under its own name, so a crash in the middle leaves one that cannot be read: it is passed over with a note.
+//! A file is written under its own name, so a crash in the middle, or a full disk, leaves one that cannot be read: it is passed over
+//! with a note. A result that does not fit takes the call that stood in the same file with it.
 //! The names sort by time, so loading goes from the newest back as in the tables; the folders have to be listed whole.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -51,8 +54,10 @@ impl Files {
     }
 }
 
+/// In the file's own place: once it is open, what it held is gone, and the error says so.
 fn write(path: &Path, value: &Value) -> Result<(), PersistError> {
-    std::fs::write(path, value.to_string()).map_err(PersistError::io(path, "write it"))
+    let mut file = File::create(path).map_err(PersistError::io(path, "open it"))?;
+    file.write_all(value.to_string().as_bytes()).map_err(PersistError::cut(path, "write it"))
 }
 
 /// Names of the files of a folder without `.json`, sorted; none where there is no folder.
