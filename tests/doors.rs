@@ -5,14 +5,16 @@ use std::path::Path;
 use ctxbench_core::block::Role;
 use ctxbench_core::memory::{Durable, Scope, front_matter, merge};
 use ctxbench_core::monitor::{changed_lines, edit_of};
-use ctxbench_core::provider::{Wire, decode, decode_count_reply, decode_error, decode_reply};
+use ctxbench_core::provider::{DEFAULT_MODEL, Wire, decode, decode_count_reply, decode_error, decode_reply, find};
 use ctxbench_core::request::Ttl;
 use ctxbench_core::rollout::{HistoryFile, Rollout, records};
 use ctxbench_harness::conform::{Case, function_file};
+use ctxbench_harness::replay::{Options as ReplayOptions, replay};
 use ctxbench_harness::summarise::endpoint::Cassette;
 use ctxbench_harness::validate::{Calibration, Options, validate};
 use ctxbench_harness::{serve, summarise};
 use ctxbench_scenarios::{import, parse};
+use ctxbench_strategies::Spec;
 use ctxbench_strategies::aider_markdown::split_chat_history_markdown;
 use ctxbench_strategies::persist::{Entry, FORMATS, Said};
 
@@ -22,7 +24,7 @@ const WIRES: [Wire; 3] = [Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const DOORS: [Door; 21] = [
+pub const DOORS: [Door; 22] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     ("claude-code", |b| recording("claude-code", b)),
@@ -44,7 +46,7 @@ pub const DOORS: [Door; 21] = [
         rollout.resume(|kept, _| kept.to_vec());
     }),
     ("markdown", |b| [true, false].iter().for_each(|t| drop(split_chat_history_markdown(&lossy(b), *t)))),
-    ("strategy", |b| drop(ctxbench_strategies::Spec::parse(&lossy(b)))),
+    ("strategy", |b| drop(Spec::parse(&lossy(b)))),
     ("case", |b| drop(Case::parse(&lossy(b), "x.json"))),
     ("results", |b| drop(ctxbench_reports::parse_results(&lossy(b), Path::new("x.json")))),
     ("memory", |b| {
@@ -86,6 +88,14 @@ pub const DOORS: [Door; 21] = [
             if let Ok(mut p) = (format.open)(dir.path(), 2) {
                 drop((p.load(), p.log(), p.append(&said), p.load()));
             }
+        }
+    }),
+    // What can be read can be replayed.
+    ("replay", |b| {
+        let Ok(scenario) = parse(b, "x.jsonl") else { return };
+        let one = tokio::runtime::Builder::new_current_thread().build();
+        if let (Ok(one), Ok(spec), Ok(model)) = (one, Spec::parse("sliding-window"), find(DEFAULT_MODEL)) {
+            one.block_on(replay(&scenario, &spec, model, &ReplayOptions::default()));
         }
     }),
     // The first byte says to which address.

@@ -6,6 +6,12 @@ mod doors;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::Role;
+use ctxbench_core::provider::{DEFAULT_MODEL, find};
+use ctxbench_core::record::Status;
+use ctxbench_core::session::Entry as SessionEntry;
+use ctxbench_harness::replay::{Options, replay};
+use ctxbench_scenarios::parse;
+use ctxbench_strategies::Spec;
 use ctxbench_strategies::persist::{Entry, FORMATS, Format, Said};
 use doors::DOORS;
 use proptest::collection::vec;
@@ -44,6 +50,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
             b"*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n*** End Patch\n".to_vec(),
             b"a\nb\nc\0a\nc\nd\n".to_vec(),
         ],
+        "replay" => vec![hostile(1_000, 3_155_760_000_000, 1_000_000_000), hostile(0, 5, 7)],
         "cassette" => vec![
             b"{\"type\":\"cassette\",\"version\":1}\n{\"request\":\"h\",\"model\":\"m\",\"max_tokens\":9,\"reply\":\"r\",\"stop\":\"end_turn\",\"usage\":{}}\n".to_vec(),
         ],
@@ -54,6 +61,27 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         _ => Vec::new(),
     });
     out
+}
+
+/// A session that holds these numbers wherever it can.
+fn hostile(prefix: u64, ms: u64, tokens: u64) -> Vec<u8> {
+    let usage = format!(r#""usage":{{"input":{tokens},"output":{tokens},"cache_read":{tokens},"cache_write":{tokens}}}"#);
+    format!(
+        r#"{{"type":"session","version":1,"id":"s","prefix_tokens":{prefix}}}
+{{"type":"user","id":"u1","text":"go","at":0}}
+{{"type":"assistant","id":"a1","calls":[{{"id":"c1","name":"read","arguments":"{{}}"}}],"at":{ms},{usage}}}
+{{"type":"tool","call_id":"c1","output":"out"}}
+{{"type":"assistant","id":"a2","text":"done","at":{ms}}}
+{{"type":"idle","ms":{ms}}}
+{{"type":"idle","ms":{ms}}}
+{{"type":"compact","at":{ms}}}
+{{"type":"idle","ms":{ms}}}
+{{"type":"recorded_compaction","pre_tokens":{tokens},"post_tokens":{tokens},"at":{ms}}}
+{{"type":"user","id":"u2","text":"on"}}
+{{"type":"assistant","id":"a3","text":"well","at":{ms},{usage}}}
+"#
+    )
+    .into_bytes()
 }
 
 /// The files that a format writes, each behind the number of the format.
@@ -104,7 +132,20 @@ fn damage() -> impl Strategy<Value = Damage> {
         (at.clone(), any::<u8>()).prop_map(|(i, b)| Damage::Byte(i, b)),
         at.clone().prop_map(Damage::Cut),
         (at.clone(), 1..200_usize).prop_map(|(i, n)| Damage::Twice(i, n)),
-        (at.clone(), prop::sample::select(vec!["-1", "0", "18446744073709551616", "1e999", "-9223372036854775809", "null", "[]", "\"\""]))
+        (
+            at.clone(),
+            prop::sample::select(vec![
+                "-1",
+                "0",
+                "18446744073709551615",
+                "18446744073709551616",
+                "1e999",
+                "-9223372036854775809",
+                "null",
+                "[]",
+                "\"\""
+            ])
+        )
             .prop_map(|(i, n)| Damage::Number(i, n)),
         at.prop_map(Damage::Mark),
     ]
@@ -144,6 +185,40 @@ fn every_door_has_files_that_it_takes() {
         assert!(!files.is_empty(), "nothing to try {name} with");
         files.iter().for_each(|f| door(f));
     }
+}
+
+#[test]
+fn a_hostile_session_is_refused_or_replayed() {
+    let replayed = |bytes: &[u8]| {
+        let scenario = parse(bytes, "x.jsonl").map_err(|e| e.to_string())?;
+        let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let spec = Spec::parse("sliding-window").unwrap();
+        let record = one.block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default())).record;
+        Ok::<_, String>(record)
+    };
+    let century = 3_155_760_000_000;
+    let done = replayed(&hostile(1_000, century, 1_000_000_000)).unwrap();
+    assert_eq!(done.status, Status::Completed, "{:?}", done.error);
+    // Three pauses of a century.
+    let last = done.requests.last().unwrap().at_ms;
+    assert!((3 * century..3 * century + 600_000).contains(&last), "{last}");
+    for (bytes, field) in
+        [(hostile(100_000_000_000, 0, 0), "prefix_tokens"), (hostile(0, u64::MAX, 0), "at"), (hostile(0, 0, u64::MAX), "usage.input")]
+    {
+        let e = replayed(&bytes).unwrap_err();
+        assert!(e.contains("x.jsonl:") && e.contains(&format!("{field:?}")) && e.contains("at most"), "{e}");
+    }
+    // A program that builds a session by itself is not checked; time stands still at its end.
+    let mut scenario = parse(&hostile(0, 5, 7), "x.jsonl").unwrap();
+    for e in &mut scenario.session.entries {
+        if let SessionEntry::Idle { ms, .. } = e {
+            *ms = u64::MAX;
+        }
+    }
+    let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let spec = Spec::parse("sliding-window").unwrap();
+    let record = one.block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default())).record;
+    assert_eq!(record.status, Status::Completed, "{:?}", record.error);
 }
 
 #[test]

@@ -211,6 +211,32 @@ fn faults_come_by_number_and_by_header() {
 }
 
 #[test]
+fn a_thread_survives_a_connection_that_breaks() {
+    block_on(async {
+        let here = Here::new(Options::default()).await;
+        let ask = |words: &str, thread: Value| json!({"model": "claude-sonnet-4-6", "max_tokens": 100, "messages": [{"role": "user", "content": words}], "thread": thread});
+        let after = |id: &Value| json!({"type": "continue", "previous_message_id": id});
+        let first = here.post(MESSAGES, &ask("one", json!({"type": "create"}))).await.json();
+        let second = ask("two", after(&first["id"]));
+        for body in [second.clone(), streamed(second.clone())] {
+            let lost = here.with_fault(MESSAGES, "cut=1", &body).await;
+            assert!(lost.broken);
+        }
+        // The client saw no reply, so it sends the same again.
+        let got = here.post(MESSAGES, &second).await;
+        assert_eq!(got.status, 200, "{}", got.json());
+        let third = here.post(MESSAGES, &ask("three", after(&got.json()["id"]))).await;
+        assert_eq!(third.status, 200, "{}", third.json());
+        let lines = here.lines();
+        let input = |i: usize| lines[lines.len() - i]["input_tokens"].as_u64().unwrap();
+        assert!(input(1) > input(2), "the whole conversation is billed");
+        // It has gone on, so that is no retry any more.
+        let old = here.post(MESSAGES, &second).await;
+        assert_eq!((old.status, old.json()["error"]["message"].as_str().unwrap().contains("no thread ends")), (404, true));
+    });
+}
+
+#[test]
 fn a_narrow_window_overflows_in_the_providers_words() {
     block_on(async {
         let here = Here::new(Options { window: Some(1_000), ..Options::default() }).await;
