@@ -15,7 +15,7 @@ fn a_status_line_per_reply_with_the_figures_of_the_table() {
     let rows = here.csv("ctxbench-out/summary.csv");
     let requests = here.csv("ctxbench-out/requests.csv");
     for row in &rows {
-        let name = format!("login-bug/{}", row["strategy"]);
+        let name = format!("login-bug/{}/{}/extractive/1", row["strategy"], row["model"]);
         let own: Vec<&Value> = lines.iter().filter(|l| l["session_id"] == name.as_str()).collect();
         let asked = requests.iter().filter(|r| r["strategy"] == row["strategy"] && r["purpose"] == "sample");
         assert_eq!(own.len(), asked.count(), "{name}");
