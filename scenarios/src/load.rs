@@ -107,7 +107,7 @@ fn load_with(path: &Path, depth: usize) -> Result<(Scenario, Vec<PathBuf>), Load
     if !with.is_empty() {
         let names: Vec<String> = with.iter().map(|p| p.display().to_string()).collect();
         scenario.warnings.push(format!(
-            "files of its subagents taken in: {}, {}; line numbers are those of all together",
+            "its subagents stand in {} files beside it and are part of it; line numbers are those of all together: {}",
             names.len(),
             names.join(", ")
         ));

@@ -240,6 +240,8 @@ fn a_thread_survives_a_connection_that_breaks() {
 fn a_narrow_window_overflows_in_the_providers_words() {
     block_on(async {
         let here = Here::new(Options { window: Some(1_000), ..Options::default() }).await;
+        let model = here.ask("GET", "/v1/models/claude-sonnet-4-6", &[("anthropic-version", "2023-06-01")], "").await.json();
+        assert_eq!(model["max_input_tokens"], 1_000);
         for (wire, path) in ROUTES {
             let fits = here.post(path, &asking(wire, &"word ".repeat(900))).await;
             let over = here.post(path, &asking(wire, &"word ".repeat(1_000))).await;

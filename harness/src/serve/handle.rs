@@ -26,6 +26,8 @@ pub const FAULT_HEADER: &str = "x-ctxbench-fault";
 pub(super) struct Shared {
     pub(super) family: Option<Family>,
     pub(super) body_limit: usize,
+    /// Instead of every model's own, tokens.
+    pub(super) window: Option<u64>,
     pub(super) clock: Clock,
     pub(super) desk: Mutex<Desk>,
     pub(super) faults: Mutex<Faults>,
@@ -110,9 +112,9 @@ async fn answer(shared: &Shared, request: Request, path: &str, anthropic: bool, 
     let method = request.method().to_string();
     let family = speaker(path, anthropic);
     let (wire, compact) = match route(shared.family, &method, path, anthropic) {
-        Ok(Route::Models) => return Ok(json(models::list(family).to_string())),
+        Ok(Route::Models) => return Ok(json(models::list(family, shared.window).to_string())),
         Ok(Route::Model(name)) => {
-            let found = models::one(family, name).ok_or_else(|| errors::no_model(family.wire(), name))?;
+            let found = models::one(family, name, shared.window).ok_or_else(|| errors::no_model(family.wire(), name))?;
             return Ok(json(found.to_string()));
         }
         Ok(Route::Count) => return count(shared, request, line).await,

@@ -100,6 +100,7 @@ fn shared(options: Options) -> Arc<handle::Shared> {
     Arc::new(handle::Shared {
         family: options.family,
         body_limit: options.body_limit,
+        window: options.window,
         clock: options.clock,
         desk: Mutex::new(desk::Desk::new(options.script, options.window)),
         faults: Mutex::new(faults::Faults::new(options.faults)),

@@ -9,12 +9,13 @@ fn of(family: Family) -> impl Iterator<Item = &'static Model> {
     provider::catalogue().iter().filter(move |m| (m.provider == Provider::Anthropic) == (family == Family::Anthropic))
 }
 
-fn shown(family: Family, m: &Model) -> Value {
+/// `window` in tokens stands in the place of the model's own.
+fn shown(family: Family, m: &Model, window: Option<u64>) -> Value {
     match family {
         // The catalogue does not know when a model came out.
         Family::Anthropic => json!({
             "type": "model", "id": m.name, "display_name": m.name, "created_at": "1970-01-01T00:00:00Z",
-            "max_input_tokens": m.window, "max_tokens": m.max_output,
+            "max_input_tokens": window.unwrap_or(m.window), "max_tokens": m.max_output,
         }),
         Family::Openai => {
             let owner = format!("{:?}", m.provider).to_lowercase();
@@ -24,8 +25,8 @@ fn shown(family: Family, m: &Model) -> Value {
 }
 
 /// All models of a provider's API.
-pub(super) fn list(family: Family) -> Value {
-    let all: Vec<Value> = of(family).map(|m| shown(family, m)).collect();
+pub(super) fn list(family: Family, window: Option<u64>) -> Value {
+    let all: Vec<Value> = of(family).map(|m| shown(family, m, window)).collect();
     match family {
         Family::Anthropic => {
             let id = |v: Option<&Value>| v.map(|v| v["id"].clone());
@@ -36,6 +37,6 @@ pub(super) fn list(family: Family) -> Value {
 }
 
 /// One model.
-pub(super) fn one(family: Family, name: &str) -> Option<Value> {
-    of(family).find(|m| *m.name == *name).map(|m| shown(family, m))
+pub(super) fn one(family: Family, name: &str, window: Option<u64>) -> Option<Value> {
+    of(family).find(|m| *m.name == *name).map(|m| shown(family, m, window))
 }
