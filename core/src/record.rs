@@ -1,14 +1,22 @@
 //! Measured records: plain data that replay writes and reports read. Nothing in here depends on the machine or the wall clock.
 
+mod compactions;
+mod facts;
+mod restarts;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::delegation::Delegation;
-use crate::fact::{FactKind, Match};
+use crate::fact::FactKind;
 use crate::race::{BackgroundRecord, Fate};
 use crate::request::{Phase, Purpose};
 use crate::session::Millis;
+
+pub use compactions::{CompactionKind, CompactionRecord};
+pub use facts::{EXCERPT, FactLife, FactMove, FactRecord};
+pub use restarts::{CodeRewind, ResumeFile, ResumeRecord, RewindRecord};
 
 /// Version of `results.json`; a file of another version is refused.
 pub const RESULTS_VERSION: u32 = 1;
@@ -83,56 +91,6 @@ pub struct RunRecord {
     pub delegation: Vec<Delegation>,
 }
 
-/// Going back to a message, or a summary of one side of it. `None` = the product does not do this, or it cannot be known.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RewindRecord {
-    /// Number in the run, from 0.
-    pub seq: u64,
-    /// The session's id of the message.
-    pub to: String,
-    /// What the session asks for: `conversation`, `code`, `both`, `summarize_from`, `summarize_to`.
-    pub mode: String,
-    /// `done`, `failed`, or `n/a` where the product offers nothing of it.
-    pub status: String,
-    /// Number of the next request.
-    pub before_request: u64,
-    /// Virtual time, ms.
-    pub at_ms: Millis,
-    /// Context before, tokens.
-    pub context_before: Option<u64>,
-    /// Context after, tokens.
-    pub context_after: Option<u64>,
-    /// Context that the product had at that message, tokens; `None` when the conversation does not go back.
-    pub context_then: Option<u64>,
-    /// Whether the context after is that one, block by block.
-    pub context_equal: Option<bool>,
-    /// The files, where they go back and the session says what is on disk.
-    pub code: Option<CodeRewind>,
-}
-
-/// Files that went back.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CodeRewind {
-    /// How the product keeps them: `edit tools` or `shadow git`.
-    pub way: String,
-    /// Files that the product knew to have changed since the prompt.
-    pub tracked: u64,
-    /// Files that had changed since the prompt, or that the restoration changed, tracked or not.
-    pub changed: u64,
-    /// Of the changed ones, those that equal their state at the prompt afterwards.
-    pub restored: u64,
-    /// Of the changed ones, the others: the blind spot, by path.
-    pub missed: Vec<String>,
-    /// Files that were refused or failed.
-    pub refused: u64,
-    /// `restored ÷ changed`, per cent; `None` = nothing had changed.
-    pub success_pct: Option<f64>,
-    /// What checkpoints by edit tools keep of this session up to here, bytes.
-    pub edit_tools_bytes: u64,
-    /// What shadow git keeps of it, bytes before compression; `None` = there is no git.
-    pub shadow_git_bytes: Option<u64>,
-}
-
 /// The session of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioInfo {
@@ -186,52 +144,6 @@ pub struct Steering {
     /// And without them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_without_pct: Option<f64>,
-}
-
-/// A session that was closed and opened again.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ResumeRecord {
-    /// Which restart of the session, from 1.
-    pub restart: u64,
-    /// Messages of the conversation that the context showed before.
-    pub messages: u64,
-    /// The product shows the same conversation afterwards, by its own rules.
-    pub shown_equal: bool,
-    /// Summary requests between the restart and the first answer.
-    pub resume_summary_calls: u64,
-    /// Waiting for them, ms, modelled.
-    pub resume_blocked_ms: u64,
-    /// What a file gave back; `None` = the product keeps none, or it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<ResumeFile>,
-    /// Why there are no figures of a file, for a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
-
-/// What one format gave back.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ResumeFile {
-    /// Name of the format.
-    pub format: String,
-    /// Bytes on disk.
-    pub stored_bytes: u64,
-    /// Bytes that loading had to read: whole files, or the rows that were looked at.
-    pub bytes_read: u64,
-    /// Messages of the context of which nothing came back.
-    pub lost: u64,
-    /// Messages that came back with other words, in part, or in somebody else's mouth.
-    pub garbled: u64,
-    /// Messages that came back though the context no longer showed them.
-    pub surplus: u64,
-    /// The very same context came back.
-    pub context_equal: bool,
-    /// Of the facts said before the restart, those that stand somewhere in what the format holds, per cent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recoverable_pct: Option<f64>,
-    /// What was found damaged.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
 }
 
 /// How a run ended.
@@ -541,147 +453,6 @@ pub struct RequestRecord {
     pub invalidated_changed_tokens: u64,
     /// `ok`, or the kind of failure.
     pub status: String,
-}
-
-/// One compaction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CompactionRecord {
-    /// Number in the run, from 0.
-    pub seq: u64,
-    /// Clear, truncate, drop or summarise.
-    pub kind: CompactionKind,
-    /// Product's name of the mechanism, such as `prune`.
-    pub mechanism: String,
-    /// When.
-    pub phase: Phase,
-    /// Number of the next request.
-    pub before_request: u64,
-    /// Virtual time, ms.
-    pub at_ms: Millis,
-    /// Context before, tokens.
-    pub before_tokens: u64,
-    /// Context after, tokens.
-    pub after_tokens: u64,
-    /// Tokens behind the first change, which the prompt cache cannot serve any more.
-    pub invalidated_tokens: u64,
-    /// Tokens of the summary, if one was written.
-    pub summary_tokens: u64,
-    /// Waiting that it caused, ms, modelled.
-    pub blocked_ms: Millis,
-    /// USD of its own calls.
-    pub cost_usd: f64,
-    /// Facts that left the verbatim context.
-    pub facts_lost_verbatim: u64,
-    /// Of these, how many the summary or restoration carries.
-    pub facts_carried: u64,
-    /// Later calls needed until it has paid for itself; `None` = never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub break_even_calls: Option<f64>,
-    /// Calls that followed before the next compaction, the one that it was made for included.
-    pub calls_after: u64,
-    /// Whether these were more than break-even takes; `None` = not yet, and the run was broken off before it could tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paid_off: Option<bool>,
-    /// Facts established so far that are still needed later.
-    #[serde(default)]
-    pub facts_needed_later: u64,
-    /// Of these, the share that the context carries right after, per cent: a point of the drift curve.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retained_pct: Option<f64>,
-    /// Whether the first goal of the user is still in the context; `None` before there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub goal_kept: Option<bool>,
-}
-
-/// What a compaction does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CompactionKind {
-    /// Contents replaced by placeholders.
-    Clear,
-    /// Contents cut.
-    Truncate,
-    /// Blocks removed.
-    Drop,
-    /// Blocks replaced by a summary.
-    Summarise,
-}
-
-/// A (fact, need) pair.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FactRecord {
-    /// Fact id.
-    pub fact: String,
-    /// Its kind.
-    pub kind: FactKind,
-    /// The needing message.
-    pub need: String,
-    /// Number of the request at the need; `None` = the run did not get there.
-    pub request: Option<u64>,
-    /// How well the context carried it.
-    pub found: Match,
-    /// Which kind of block carried it: `verbatim` (the part of the history that stands as it was), `summary`, `restored` (a file),
-    /// `memory` (memory files, system prompt, repo map), or `nowhere`.
-    pub place: String,
-    /// The fact was gone and an older value that it replaced was there.
-    pub stale: bool,
-    /// The fact and an older value that it replaced were both there.
-    #[serde(default)]
-    pub both: bool,
-    /// A summary asserted something else in the fact's place.
-    #[serde(default)]
-    pub contradicted: bool,
-    /// The fact was gone and stood in a summary in altered form.
-    #[serde(default)]
-    pub drifted: bool,
-    /// It arises in another window than the needing one and was never said there, so that no strategy could show it; it counts in no share.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub undelivered: bool,
-    /// Whether the product's own store could bring it back; `None` = it was not lost, or the need was not reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recoverable: Option<bool>,
-    /// Number of compactions before the need.
-    pub compactions_before: u64,
-}
-
-/// What became of a fact. Texts are cut to [`EXCERPT`] characters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FactLife {
-    /// Fact id.
-    pub fact: String,
-    /// Literals that carry it.
-    pub tokens: Vec<String>,
-    /// The session's id of the message or call in which it first stands; empty for a distractor.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub arises: String,
-    /// The words around it there.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub text: String,
-    /// The first request that showed it; `None` = no request did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_shown: Option<u64>,
-    /// Compactions that moved it from one place to another, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub moves: Vec<FactMove>,
-}
-
-/// Longest text in a [`FactLife`], characters.
-pub const EXCERPT: usize = 200;
-
-/// A compaction that took a fact from one place to another.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FactMove {
-    /// Number of the compaction in the run.
-    pub compaction: u64,
-    /// Where it stood: `verbatim` history, `summary`, `restored`, `memory`.
-    pub from: String,
-    /// Where it stands now, or `nowhere`.
-    pub to: String,
-    /// The words around it before.
-    pub before: String,
-    /// The words around it after; where it is gone, the line of a summary nearest to the words before. Empty = no such line.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub after: String,
 }
 
 /// A point at which a strategy decided that the context was too large.

@@ -86,6 +86,16 @@ pub enum SessionPart {
     },
 }
 
+impl SessionPart {
+    /// The words of a plain text; `None` for anything else.
+    pub fn into_text(self) -> Option<String> {
+        match self {
+            SessionPart::Text { text } => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// A tool call as the model wrote it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

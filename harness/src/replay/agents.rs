@@ -172,11 +172,7 @@ impl Seen<'_> {
 /// The text of a user message, trimmed.
 fn prompt(e: &Entry) -> String {
     let Entry::User(u) = e else { return String::new() };
-    let text = |p| match p {
-        SessionPart::Text { text } => Some(text),
-        _ => None,
-    };
-    u.content().into_iter().filter_map(text).collect::<String>().trim().to_string()
+    u.content().into_iter().filter_map(SessionPart::into_text).collect::<String>().trim().to_string()
 }
 
 fn texts(arguments: &str) -> Vec<String> {

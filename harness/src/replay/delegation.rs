@@ -93,11 +93,7 @@ fn result(session: &Session, call: &str) -> Option<String> {
 }
 
 fn text(parts: Vec<SessionPart>) -> String {
-    let text = |p| match p {
-        SessionPart::Text { text } => Some(text),
-        _ => None,
-    };
-    parts.into_iter().filter_map(text).collect::<Vec<_>>().join("\n")
+    parts.into_iter().filter_map(SessionPart::into_text).collect::<Vec<_>>().join("\n")
 }
 
 fn fill(row: &mut Delegation, done: &Done) {

@@ -29,9 +29,5 @@ pub(super) fn blocks(content: Option<&Value>) -> Vec<Value> {
 
 /// The texts of a content.
 pub(super) fn plain(parts: Vec<SessionPart>) -> String {
-    let texts = parts.into_iter().filter_map(|p| match p {
-        SessionPart::Text { text } => Some(text),
-        _ => None,
-    });
-    texts.collect::<Vec<_>>().join("\n")
+    parts.into_iter().filter_map(SessionPart::into_text).collect::<Vec<_>>().join("\n")
 }

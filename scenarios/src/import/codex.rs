@@ -15,7 +15,7 @@ use ctxbench_core::session::{Entry, Header, RecordedUsage, SessionCall, SessionP
 use serde_json::{Map, Value};
 
 use super::build::{Builder, Reply};
-use super::codex_content::{content, context_path, into_text};
+use super::codex_content::{content, context_path};
 use super::{Importer, Line, first_objects, objects, str_of};
 use crate::error::{ImportError, Loaded};
 
@@ -188,7 +188,7 @@ impl Reader {
                 }
             }
             "system" if !self.builder.begun() => {
-                for text in parts.into_iter().filter_map(into_text) {
+                for text in parts.into_iter().filter_map(SessionPart::into_text) {
                     self.builder.entry(line, Entry::System { text, agent: None, extra: Default::default() });
                 }
             }
@@ -210,7 +210,7 @@ impl Reader {
     fn context_part(&mut self, line: usize, part: SessionPart, role: &str) {
         if self.builder.begun() {
             self.builder.hold(part);
-        } else if let Some(text) = into_text(part) {
+        } else if let Some(text) = part.into_text() {
             let path = context_path(&text).unwrap_or_else(|| role.to_string());
             self.builder.entry(line, Entry::Memory { path, text, extra: Default::default() });
         }

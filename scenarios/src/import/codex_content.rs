@@ -24,11 +24,3 @@ fn content_block(block: &Map<String, Value>) -> Option<SessionPart> {
     }
     Some(SessionPart::Text { text: str_of(block, "text")?.to_string() })
 }
-
-/// The text of a part, if it is one.
-pub(super) fn into_text(part: SessionPart) -> Option<String> {
-    match part {
-        SessionPart::Text { text } => Some(text),
-        _ => None,
-    }
-}
