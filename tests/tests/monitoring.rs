@@ -58,8 +58,15 @@ fn a_team_has_a_section_and_a_file() {
 #[test]
 fn bad_limits_and_teams_are_refused() {
     let here = Folder::new();
-    for bad in ["--spend-limit 0", "--spend-limit 5/week", "--team 0", "--tpm 20k", "--team 3 --tpm none", "--status no/such/folder.jsonl"]
-    {
+    for bad in [
+        "--spend-limit 0",
+        "--spend-limit 5/week",
+        "--team 0",
+        "--tpm 20k",
+        "--team 3 --tpm none",
+        "--status x --trace x",
+        "--status no/such/folder.jsonl",
+    ] {
         here.run(&format!("run login-bug --strategy none --transport direct {bad}")).fails_with(2);
     }
 }

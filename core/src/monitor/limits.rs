@@ -82,13 +82,19 @@ pub struct Estimate {
     pub usd: f64,
 }
 
+/// Cents, or as many digits as a limit below a cent was given with.
+fn dollars(usd: f64) -> String {
+    let cents = format!("{usd:.2}");
+    if cents.parse() == Ok(usd) { cents } else { usd.to_string() }
+}
+
 /// Why a request was not sent.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SpendRefused {
     /// It would go over a limit.
     #[error(
-        "spend limit of {:.2} USD per {}: {spent_usd:.4} USD are spent, {remaining_usd:.4} USD remain, and this request of {prompt} tokens would \
-         cost about {estimate_usd:.4} USD; it was not sent", limit.usd, limit.period.word()
+        "spend limit of {} USD per {}: {spent_usd:.4} USD are spent, {remaining_usd:.4} USD remain, and this request of {prompt} tokens would \
+         cost about {estimate_usd:.4} USD; it was not sent", dollars(limit.usd), limit.period.word()
     )]
     Over {
         /// The limit.
@@ -317,5 +323,8 @@ mod tests {
     fn a_model_without_a_price_is_not_asked() {
         let r = Request { model: "mystery-1".into(), ..request(vec![]) };
         assert_eq!(guard(&["1"]).check(&r, 0), Err(SpendRefused::Unpriced("mystery-1".into())));
+        let limit = "0.004".parse().unwrap();
+        let over = SpendRefused::Over { limit, spent_usd: 0.0, remaining_usd: 0.004, estimate_usd: 0.01, prompt: 9 };
+        assert!(over.to_string().starts_with("spend limit of 0.004 USD per session: "), "{over}");
     }
 }

@@ -111,6 +111,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     let plan = plan(&args)?;
     reports::check_out(&args.out)?;
+    if let (Some(trace), true) = (&args.trace, args.trace == args.status) {
+        bail!("--trace and --status both name {}, and one would overwrite the other; name two files", trace.display());
+    }
     let mut trace = args.trace.as_deref().map(|p| Lines::create("trace", p)).transpose()?;
     let mut status = args.status.as_deref().map(|p| Lines::create("status", p)).transpose()?;
     for s in &plan.scenarios {
