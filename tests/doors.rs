@@ -1,24 +1,24 @@
-// Every place where bytes of others come in, each as a function that must not panic. `tests/tests/parsers.rs` and `fuzz/` go through them.
+// Every place where bytes of others come in, each as a function that must not panic.
+// `tests/tests/parsers.rs` and `fuzz/` go through them.
 
 use std::path::Path;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::memory::{Durable, Scope, front_matter, merge};
-use ctxbench_core::monitor::{changed_lines, edit_of};
-use ctxbench_core::provider::{DEFAULT_MODEL, Wire, decode, decode_count_reply, decode_error, decode_reply, find};
+use ctxbench_core::model::{DEFAULT_MODEL, find};
 use ctxbench_core::request::Ttl;
-use ctxbench_core::rollout::{HistoryFile, Rollout, records};
 use ctxbench_harness::conform::{Case, function_file};
 use ctxbench_harness::replay::{Options as ReplayOptions, replay};
 use ctxbench_harness::summarise::endpoint::Cassette;
 use ctxbench_harness::validate::{Calibration, Options, validate};
 use ctxbench_harness::{serve, summarise};
-use ctxbench_scenarios::{import, parse};
+use ctxbench_kit::memory::{Durable, Scope, front_matter, merge};
+use ctxbench_kit::monitor::{changed_lines, edit_of};
+use ctxbench_kit::rollout::{HistoryFile, Rollout, records};
+use ctxbench_provider::{ALL as WIRES, decode, decode_error, decode_reply, format};
+use ctxbench_scenarios::{formats, parse};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::aider_markdown::split_chat_history_markdown;
-use ctxbench_strategies::persist::{Entry, FORMATS, Said};
-
-const WIRES: [Wire; 3] = [Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::OpenaiChat];
+use ctxbench_strategies::aider::markdown::split_chat_history_markdown;
+use ctxbench_strategies::persist::{Entry, Said, formats};
 
 /// A name and what it does with bytes.
 pub type Door = (&'static str, fn(&[u8]));
@@ -32,20 +32,27 @@ pub const DOORS: [Door; 22] = [
     ("pi", |b| recording("pi", b)),
     ("validate", |b| {
         if let Ok(r) = ctxbench_harness::validate::read(&lossy(b), "x.jsonl") {
-            validate(&r, "x.jsonl", Options { lifetimes: true, ttl: Ttl::FiveMinutes }, Calibration::Auto);
+            validate(
+                &r,
+                "x.jsonl",
+                Options { lifetimes: true, ttl: Ttl::FiveMinutes },
+                Calibration::Auto,
+            );
         }
     }),
-    ("request", |b| WIRES.iter().for_each(|w| drop(decode(*w, b)))),
+    ("request", |b| WIRES.iter().for_each(|w| drop(decode(*w, "", b)))),
     ("reply", |b| {
         WIRES.iter().for_each(|w| drop((decode_reply(*w, b), decode_error(*w, 400, b))));
-        drop(decode_count_reply(b));
+        WIRES.iter().for_each(|w| drop(format(*w).decode_count_reply(b)));
     }),
     ("rollout", |b| {
         let rollout = Rollout::parse(&lossy(b));
         records(&rollout.lines);
         rollout.resume(|kept, _| kept.to_vec());
     }),
-    ("markdown", |b| [true, false].iter().for_each(|t| drop(split_chat_history_markdown(&lossy(b), *t)))),
+    ("markdown", |b| {
+        [true, false].iter().for_each(|t| drop(split_chat_history_markdown(&lossy(b), *t)))
+    }),
     ("strategy", |b| drop(Spec::parse(&lossy(b)))),
     ("case", |b| drop(Case::parse(&lossy(b), "x.json"))),
     ("results", |b| drop(ctxbench_reports::parse_results(&lossy(b), Path::new("x.json")))),
@@ -79,7 +86,8 @@ pub const DOORS: [Door; 22] = [
     // The first byte says which format.
     ("stored", |b| {
         let Some((which, bytes)) = b.split_first() else { return };
-        let format = &FORMATS[usize::from(*which) % FORMATS.len()];
+        let all = formats();
+        let format = all[usize::from(*which) % all.len()];
         let Ok(dir) = tempfile::tempdir() else { return };
         let said = Entry::Said(Said::text(Role::User, "first"));
         let begun = (format.open)(dir.path(), 1).and_then(|mut p| p.append(&said));
@@ -94,20 +102,33 @@ pub const DOORS: [Door; 22] = [
     ("replay", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
         let one = tokio::runtime::Builder::new_current_thread().build();
-        if let (Ok(one), Ok(spec), Ok(model)) = (one, Spec::parse("sliding-window"), find(DEFAULT_MODEL)) {
+        if let (Ok(one), Ok(spec), Ok(model)) =
+            (one, Spec::parse("sliding-window"), find(DEFAULT_MODEL))
+        {
             one.block_on(replay(&scenario, &spec, model, &ReplayOptions::default()));
         }
     }),
     // The first byte says to which address.
     ("serve", |b| {
         let Some((which, body)) = b.split_first() else { return };
-        let paths = ["/v1/messages", "/v1/messages/count_tokens", "/v1/responses", "/v1/responses/compact", "/v1/chat/completions"];
+        let paths = [
+            "/v1/messages",
+            "/v1/messages/count_tokens",
+            "/v1/responses",
+            "/v1/responses/compact",
+            "/v1/chat/completions",
+        ];
         let path = paths[usize::from(*which) % paths.len()];
         let clock: serve::Clock = std::sync::Arc::new(|| 0);
         let options = serve::Options { clock, ..serve::Options::default() };
         let one = tokio::runtime::Builder::new_current_thread().build();
         if let Ok(one) = one {
-            one.block_on(serve::answer(options, path, &[("anthropic-version", "2023-06-01")], body.to_vec()));
+            one.block_on(serve::answer(
+                options,
+                path,
+                &[("anthropic-version", "2023-06-01")],
+                body.to_vec(),
+            ));
         }
     }),
 ];
@@ -138,7 +159,7 @@ fn lossy(bytes: &[u8]) -> String {
 }
 
 fn recording(format: &str, bytes: &[u8]) {
-    if let Ok(importer) = import::by_name(format) {
-        drop(import::import(importer, &lossy(bytes), "x.jsonl"));
+    if let Ok(format) = formats::by_name(format) {
+        drop(format.import(&lossy(bytes), "x.jsonl"));
     }
 }

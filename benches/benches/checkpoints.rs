@@ -1,5 +1,6 @@
-//! Two ways of keeping a session's files, by edit tools and by shadow git: time of a prompt with one edited file and of going back, and
-//! bytes on disk, at 1, 4 and 16 times the files. The first should follow what is edited, the second what is there.
+//! Two ways of keeping a session's files, by edit tools and by shadow git: time of a prompt with
+//! one edited file and of going back, and bytes on disk, at 1, 4 and 16 times the files. The first
+//! should follow what is edited, the second what is there.
 
 #![allow(missing_docs)]
 
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ctxbench_benches::table;
-use ctxbench_core::checkpoint::{EditCheckpoints, Keep, ShadowGit, Snapshots, git_version};
+use ctxbench_kit::checkpoint::{EditCheckpoints, Keep, ShadowGit, Snapshots, git_version};
 
 /// Files of the smallest project; a hundred lines each.
 const FILES: usize = 100;
@@ -19,7 +20,14 @@ const PROMPTS: usize = 20;
 const WORKS: &str = "a fresh temporary folder can be written to";
 
 fn content(file: usize, version: usize) -> String {
-    (0..100).map(|l| format!("line {l} of file {file}, {}\n", if l == version { "edited" } else { "as it was" })).collect()
+    (0..100)
+        .map(|l| {
+            format!(
+                "line {l} of file {file}, {}\n",
+                if l == version { "edited" } else { "as it was" }
+            )
+        })
+        .collect()
 }
 
 fn project(dir: &Path, files: usize) {
@@ -59,7 +67,10 @@ fn ways() -> Vec<&'static str> {
 fn checkpoints(c: &mut Criterion) {
     let mut sizes = Vec::new();
     let mut group = c.benchmark_group("checkpoints");
-    group.sample_size(10).warm_up_time(Duration::from_millis(500)).measurement_time(Duration::from_secs(2));
+    group
+        .sample_size(10)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2));
     for name in ways() {
         for times in TIMES {
             let files = FILES * times;
@@ -68,7 +79,8 @@ fn checkpoints(c: &mut Criterion) {
             project(&root, files);
             let mut way = open(name, &root, &temp.path().join("store"));
             let begin = Instant::now();
-            let first = (0..PROMPTS).map(|n| prompt(&mut *way, &root, n, files)).min().expect(WORKS);
+            let first =
+                (0..PROMPTS).map(|n| prompt(&mut *way, &root, n, files)).min().expect(WORKS);
             let prompts = begin.elapsed();
             let begin = Instant::now();
             let back = way.restore(first, 0).expect(WORKS);
@@ -107,7 +119,22 @@ fn checkpoints(c: &mut Criterion) {
     }
     group.finish();
     let title = format!("{PROMPTS} prompts with an edit each, then back to the first");
-    print!("{}", table(&title, &["way", "files", "ms per prompt", "ms to go back", "files back", "bytes kept", "bytes on disk"], &sizes));
+    print!(
+        "{}",
+        table(
+            &title,
+            &[
+                "way",
+                "files",
+                "ms per prompt",
+                "ms to go back",
+                "files back",
+                "bytes kept",
+                "bytes on disk"
+            ],
+            &sizes
+        )
+    );
 }
 
 criterion_group!(benches, checkpoints);

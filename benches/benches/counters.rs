@@ -27,7 +27,11 @@ fn counters(c: &mut Criterion) {
         for material in Material::ALL {
             let text = material.text(BYTES, 1);
             group.throughput(Throughput::Bytes(text.len() as u64));
-            group.bench_with_input(BenchmarkId::from_parameter(material.name()), &text, |b, text| b.iter(|| count(black_box(text))));
+            group.bench_with_input(
+                BenchmarkId::from_parameter(material.name()),
+                &text,
+                |b, text| b.iter(|| count(black_box(text))),
+            );
         }
         group.finish();
     }

@@ -1,12 +1,15 @@
-//! What a session of 1, 4 and 16 times the length costs. Cost should follow what is new: four times the turns, four times the
-//! time, beside a small part per request that grows with the blocks shown.
+//! What a session of 1, 4 and 16 times the length costs. Cost should follow what is new: four times
+//! the turns, four times the time, beside a small part per request that grows with the blocks
+//! shown.
 
 #![allow(missing_docs)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use criterion::{BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use criterion::{
+    BatchSize, BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
+};
 use ctxbench_benches::{HUGE_WINDOW, Mode, blocks, busy_session, replay, session, spec, table};
 use ctxbench_core::context::Context;
 use ctxbench_scenarios::Scenario;
@@ -75,7 +78,12 @@ fn print_ratios(mode: Mode) {
         let took: Vec<_> = times.iter().map(|n| fastest(n * TURNS, member, rounds)).collect();
         let compactions: Vec<String> = times
             .iter()
-            .map(|n| replay(&fresh(n * TURNS, member), &spec(member.name), member.window).summary.compactions.to_string())
+            .map(|n| {
+                replay(&fresh(n * TURNS, member), &spec(member.name), member.window)
+                    .summary
+                    .compactions
+                    .to_string()
+            })
             .collect();
         let new: Vec<f64> = took.iter().map(|t| t.0.as_secs_f64() * 1e3).collect();
         let known: Vec<f64> = took.iter().map(|t| t.1.as_secs_f64() * 1e3).collect();
@@ -90,7 +98,8 @@ fn print_ratios(mode: Mode) {
     head.extend(times.iter().map(|n| format!("{n}× ms")));
     head.extend(times.windows(2).map(|w| format!("{}×/{}×", w[1], w[0])));
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let title = format!("growth of a replay, {TURNS} turns of about 900 tokens = 1×; 4.00 = in proportion");
+    let title =
+        format!("growth of a replay, {TURNS} turns of about 900 tokens = 1×; 4.00 = in proportion");
     println!("{}", table(&title, &head, &rows));
 }
 
@@ -129,7 +138,8 @@ fn append(c: &mut Criterion) {
             b.iter_batched(
                 || {
                     seed += 1;
-                    // A copy has no room to spare; one block more makes it, so that copying the list is not what is measured.
+                    // A copy has no room to spare; one block more makes it, so that copying the
+                    // list is not what is measured.
                     let mut copy = context.clone();
                     blocks(999, 1_000, 0).into_iter().take(1).for_each(|b| copy.push(b));
                     (copy, blocks(1_000, 1_001, seed << 8 | times as u64))

@@ -1,6 +1,8 @@
-//! Opening a session again: with a compaction near its end, loading should cost what lies behind it, whatever lies before.
+//! Opening a session again: with a compaction near its end, loading should cost what lies behind
+//! it, whatever lies before.
 //!
-//! `CTXBENCH_MESSAGES=1000000 cargo bench --bench resume` builds a session of that many messages once, bulk-loaded, and times it.
+//! `CTXBENCH_MESSAGES=1000000 cargo bench --bench resume` builds a session of that many messages
+//! once, bulk-loaded, and times it.
 
 #![allow(missing_docs)]
 
@@ -10,9 +12,9 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ctxbench_benches::{Mode, table};
 use ctxbench_core::block::Role;
-use ctxbench_core::history::Part;
-use ctxbench_core::store::{NewPart, NewSession, Store, Ulid};
-use ctxbench_strategies::persist::{Entry, FORMATS, Format, Persistence, Said};
+use ctxbench_core::content::Part;
+use ctxbench_kit::store::{NewPart, NewSession, Store, Ulid};
+use ctxbench_strategies::persist::{Entry, Format, Persistence, Said, formats};
 
 /// Messages before the boundary in the shortest session.
 const OLDER: usize = 2_000;
@@ -32,7 +34,8 @@ fn store(path: &Path, older: usize) -> (Store, Ulid) {
     let mut s = Store::open(path).expect("a fresh file");
     let session = s.create_session(&NewSession::default()).expect("room on the disk");
     let say = |s: &mut Store, range: std::ops::Range<usize>| {
-        let all: Vec<(Role, Vec<NewPart>)> = range.map(|i| (Role::User, vec![NewPart::text(&text(i))])).collect();
+        let all: Vec<(Role, Vec<NewPart>)> =
+            range.map(|i| (Role::User, vec![NewPart::text(&text(i))])).collect();
         s.append_messages(session, &all).expect("room on the disk");
     };
     for from in (0..older).step_by(AT_ONCE) {
@@ -72,12 +75,19 @@ fn written(f: &Format, dir: &Path, older: usize) -> Box<dyn Persistence> {
     let mut p = (f.open)(dir, 1).expect("a fresh folder");
     let mut say = |e: Entry| p.append(&e).expect("room on the disk");
     for i in 0..older {
-        say(Entry::Said(Said::text(if i % 2 == 0 { Role::User } else { Role::Assistant }, &text(i))));
+        say(Entry::Said(Said::text(
+            if i % 2 == 0 { Role::User } else { Role::Assistant },
+            &text(i),
+        )));
     }
-    let summary = Said { role: Role::Assistant, parts: vec![Part::Summary("what happened so far".into())] };
+    let summary =
+        Said { role: Role::Assistant, parts: vec![Part::Summary("what happened so far".into())] };
     say(Entry::Compacted(vec![Said::text(Role::User, "What was it about?"), summary]));
     for i in 0..NEWER {
-        say(Entry::Said(Said::text(if i % 2 == 0 { Role::User } else { Role::Assistant }, &text(i))));
+        say(Entry::Said(Said::text(
+            if i % 2 == 0 { Role::User } else { Role::Assistant },
+            &text(i),
+        )));
     }
     p
 }
@@ -99,7 +109,7 @@ fn print_table(mode: Mode) {
         }));
     }
     rows.push(row(&format!("store, {OLDER} older = 1×"), &took, bytes));
-    for f in FORMATS {
+    for f in formats() {
         let mut took = Vec::new();
         let mut bytes = Vec::new();
         for n in times {
@@ -115,17 +125,36 @@ fn print_table(mode: Mode) {
     head.push(format!("{}×/1×", times[times.len() - 1]));
     head.extend(times.iter().map(|n| format!("{n}× read B")));
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let title =
-        format!("loading with {NEWER} messages behind the boundary; {OLDER_BY_FORMAT} older = 1× for the formats; 1.00 = no growth");
+    let title = format!(
+        "loading with {NEWER} messages behind the boundary; {OLDER_BY_FORMAT} older = 1× for the \
+         formats; 1.00 = no growth"
+    );
     println!("{}", table(&title, &head, &rows));
     if let Some(n) = std::env::var("CTXBENCH_MESSAGES").ok().and_then(|n| n.parse::<usize>().ok()) {
         let path = dir.path().join("large.db");
         let (s, session) = store(&path, n);
         drop(s);
         let size = std::fs::metadata(&path).map_or(0, |m| m.len());
-        let first = fastest(1, || drop(Store::open(&path).and_then(|s| s.load_context(session)).expect("it was just written")));
-        let best = fastest(20, || drop(Store::open(&path).and_then(|s| s.load_context(session)).expect("it was just written")));
-        println!("{n} messages, {size} bytes: opened and loaded in {} µs the first time, {} µs at best\n", micros(first), micros(best));
+        let first = fastest(1, || {
+            drop(
+                Store::open(&path)
+                    .and_then(|s| s.load_context(session))
+                    .expect("it was just written"),
+            )
+        });
+        let best = fastest(20, || {
+            drop(
+                Store::open(&path)
+                    .and_then(|s| s.load_context(session))
+                    .expect("it was just written"),
+            )
+        });
+        println!(
+            "{n} messages, {size} bytes: opened and loaded in {} µs the first time, {} µs at \
+             best\n",
+            micros(first),
+            micros(best)
+        );
     }
 }
 
@@ -139,7 +168,9 @@ fn load(c: &mut Criterion) {
     for times in TIMES {
         let path = dir.path().join(format!("{times}.db"));
         let (s, session) = store(&path, times * OLDER);
-        group.bench_function(BenchmarkId::from_parameter(format!("{times}x")), |b| b.iter(|| s.load_context(session)));
+        group.bench_function(BenchmarkId::from_parameter(format!("{times}x")), |b| {
+            b.iter(|| s.load_context(session))
+        });
     }
     group.finish();
 }

@@ -1,7 +1,7 @@
 //! A whole replay per scenario and strategy, with what came out of it.
 //!
-//! Token counts are remembered per text in a process, so after the first round the timings are those of the engine, the
-//! strategy, the provider model and the measurements. `growth` has both.
+//! Token counts are remembered per text in a process, so after the first round the timings are
+//! those of the engine, the strategy, the provider model and the measurements. `growth` has both.
 
 #![allow(missing_docs)]
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
 use ctxbench_benches::{Mode, cut, replay, table};
-use ctxbench_harness::replay::fill_savings;
+use ctxbench_harness::replay::with_savings;
 use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_strategies::Spec;
 
@@ -18,13 +18,16 @@ const MARATHON_TURNS: usize = 40;
 
 fn scenarios() -> Vec<Scenario> {
     let by_id = |id| builtin::by_id(id).expect("a built-in scenario loads");
-    vec![by_id("login-bug"), by_id("login-bug-tight"), cut(by_id("login-bug-marathon"), MARATHON_TURNS)]
+    vec![
+        by_id("login-bug"),
+        by_id("login-bug-tight"),
+        cut(by_id("login-bug-marathon"), MARATHON_TURNS),
+    ]
 }
 
 /// Savings, stability and retention of every strategy.
 fn print_outcomes(scenario: &Scenario, specs: &[Spec]) {
-    let mut records: Vec<_> = specs.iter().map(|s| replay(scenario, s, None)).collect();
-    fill_savings(&mut records);
+    let records = with_savings(specs.iter().map(|s| replay(scenario, s, None)).collect());
     let per_cent = |v: Option<f64>| v.map_or("n/a".to_string(), |v| format!("{v:.1}"));
     let rows: Vec<Vec<String>> = records
         .iter()
@@ -41,7 +44,15 @@ fn print_outcomes(scenario: &Scenario, specs: &[Spec]) {
             ]
         })
         .collect();
-    let head = ["strategy", "status", "requests", "compactions", "saved %", "prefix stability", "retention %"];
+    let head = [
+        "strategy",
+        "status",
+        "requests",
+        "compactions",
+        "saved %",
+        "prefix stability",
+        "retention %",
+    ];
     print!("{}", table(&format!("{}: what the replays below measure", scenario.id), &head, &rows));
 }
 
@@ -55,7 +66,9 @@ fn strategies(c: &mut Criterion) {
         let mut group = c.benchmark_group(&scenario.id);
         group.sampling_mode(SamplingMode::Flat);
         for spec in &specs {
-            group.bench_function(BenchmarkId::from_parameter(spec.label()), |b| b.iter(|| replay(&scenario, spec, None)));
+            group.bench_function(BenchmarkId::from_parameter(spec.label()), |b| {
+                b.iter(|| replay(&scenario, spec, None))
+            });
         }
         group.finish();
     }

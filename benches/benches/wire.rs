@@ -8,9 +8,10 @@ use std::time::Duration;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ctxbench_benches::{blocks, model};
 use ctxbench_core::block::Block;
-use ctxbench_core::provider::{Wire, decode, encode};
+use ctxbench_core::model::Wire;
 use ctxbench_core::request::{Purpose, Request};
 use ctxbench_core::strategy::{DEFAULT_TTL, default_breakpoints};
+use ctxbench_provider::{decode, encode};
 
 /// Turns shown; a turn is about 3.7 kB.
 const TURNS: [usize; 3] = [8, 64, 512];
@@ -42,11 +43,17 @@ fn wire(c: &mut Criterion) {
         group.throughput(Throughput::Bytes(body.len() as u64));
         // Blocks keep their text as JSON: a block is escaped in the first request that shows it.
         group.bench_function(BenchmarkId::new("encode new blocks", &size), |b| {
-            b.iter_batched_ref(|| request(blocks(0, turns, 1)), |r| encode(WIRE, r), BatchSize::LargeInput);
+            b.iter_batched_ref(
+                || request(blocks(0, turns, 1)),
+                |r| encode(WIRE, r),
+                BatchSize::LargeInput,
+            );
         });
-        group.bench_function(BenchmarkId::new("encode known blocks", &size), |b| b.iter(|| encode(WIRE, &seen)));
+        group.bench_function(BenchmarkId::new("encode known blocks", &size), |b| {
+            b.iter(|| encode(WIRE, &seen))
+        });
         group.bench_function(BenchmarkId::new("decode", &size), |b| {
-            b.iter(|| decode(WIRE, &body).expect("what was encoded can be decoded"));
+            b.iter(|| decode(WIRE, "", &body).expect("what was encoded can be decoded"));
         });
     }
     group.finish();

@@ -1,6 +1,8 @@
-//! What the benchmarks share: material to count, sessions of any length, replays, and tables printed beside the timings.
+//! What the benchmarks share: material to count, sessions of any length, replays, and tables
+//! printed beside the timings.
 //!
-//! Everything is deterministic. A seed changes every text, so that nothing that was remembered of an earlier one helps.
+//! Everything is deterministic. A seed changes every text, so that nothing that was remembered of
+//! an earlier one helps.
 
 mod material;
 mod replays;

@@ -59,8 +59,10 @@ const WORDS: &[&str] = &[
     "configuration",
     "deployment",
 ];
-const NAMES: &[&str] =
-    &["session", "token", "user", "cart", "order", "stock", "price", "retry", "clock", "cookie", "header", "limit", "batch", "queue"];
+const NAMES: &[&str] = &[
+    "session", "token", "user", "cart", "order", "stock", "price", "retry", "clock", "cookie",
+    "header", "limit", "batch", "queue",
+];
 const CJK: &[&str] = &[
     "登录",
     "页面",
@@ -116,7 +118,8 @@ impl Random {
 
 impl Material {
     /// Every sort.
-    pub const ALL: [Material; 5] = [Material::Prose, Material::Code, Material::Json, Material::Base64, Material::Cjk];
+    pub const ALL: [Material; 5] =
+        [Material::Prose, Material::Code, Material::Json, Material::Base64, Material::Cjk];
 
     /// The name in reports.
     pub fn name(self) -> &'static str {
@@ -165,8 +168,10 @@ fn code(out: &mut String, random: &mut Random) {
     let n = random.below(100_000);
     let _ = write!(
         out,
-        "export function {a}_{b}_{n}({c}: number, now = Date.now()): boolean {{\n    // {c} is in seconds\n    const limit = {c} * {n};\n    \
-         if (limit < now) {{\n        throw new {b}Error(`{a} ${{limit}} is over`);\n    }}\n    return {a}.has({c}) && limit > {n};\n}}\n\n",
+        "export function {a}_{b}_{n}({c}: number, now = Date.now()): boolean {{\n    // {c} is in \
+         seconds\n    const limit = {c} * {n};\n    \
+         if (limit < now) {{\n        throw new {b}Error(`{a} ${{limit}} is over`);\n    }}\n    \
+         return {a}.has({c}) && limit > {n};\n}}\n\n",
     );
 }
 

@@ -1,10 +1,10 @@
 //! Replays in process, and what the command line of a benchmark asks for.
 
-use ctxbench_core::provider::{self, DEFAULT_MODEL, Model};
-use ctxbench_core::record::RunRecord;
+use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_harness::mock::Transport;
 use ctxbench_harness::replay::{self, Options};
 use ctxbench_harness::summarise::Summariser;
+use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
@@ -36,7 +36,7 @@ impl Mode {
 
 /// The model of a run without arguments.
 pub fn model() -> &'static Model {
-    provider::find(DEFAULT_MODEL).expect("the default model is in the catalogue")
+    model::find(DEFAULT_MODEL).expect("the default model is in the catalogue")
 }
 
 /// A strategy by name.
@@ -52,7 +52,15 @@ pub fn spec(name: &str) -> Spec {
 
 /// A whole replay without a wire, summaries by the extractive summariser.
 pub fn replay(scenario: &Scenario, spec: &Spec, window: Option<u64>) -> RunRecord {
-    let options = Options { transport: Transport::Direct, summariser: Summariser::Extractive, window, ..Options::default() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime of one thread needs nothing");
+    let options = Options {
+        transport: Transport::Direct,
+        summariser: Summariser::Extractive,
+        window,
+        ..Options::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime of one thread needs nothing");
     runtime.block_on(replay::replay(scenario, spec, model(), &options)).record
 }

@@ -4,13 +4,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
+use ctxbench_core::content::ToolCall;
 use ctxbench_core::fact::{Fact, FactKind};
-use ctxbench_core::session::{AssistantEntry, Entry, Header, Session, SessionCall, ToolEntry, UserEntry};
+use ctxbench_core::session::{AssistantEntry, Entry, Header, Session, ToolEntry, UserEntry};
 use ctxbench_scenarios::Scenario;
 
 use crate::Material;
 
-/// Sizes of a turn's texts in bytes: question, thought before the call, tool output, answer. About 900 tokens in all.
+/// Sizes of a turn's texts in bytes: question, thought before the call, tool output, answer. About
+/// 900 tokens in all.
 const QUESTION: usize = 300;
 const THOUGHT: usize = 200;
 const OUTPUT: usize = 2_400;
@@ -50,15 +52,27 @@ fn row(seed: u64, n: usize) -> String {
 /// Turns from where a fact of a [`busy_session`] arises to where it is needed.
 const LATER: usize = 8;
 
-/// The session of [`session`] with a fact more in every turn, needed eight turns later: facts grow with the length.
+/// The session of [`session`] with a fact more in every turn, needed eight turns later: facts grow
+/// with the length.
 pub fn busy_session(turns: usize, seed: u64) -> Scenario {
     let mut out = session(turns, seed);
-    let questions = out.session.entries.iter_mut().filter_map(|e| if let Entry::User(u) = e { u.text.as_mut() } else { None });
+    let questions = out
+        .session
+        .entries
+        .iter_mut()
+        .filter_map(|e| if let Entry::User(u) = e { u.text.as_mut() } else { None });
     for (n, question) in questions.enumerate() {
         *question += &format!(" It is about {}.", row(seed, n));
     }
     let last = turns.saturating_sub(1);
-    let more = (0..turns).map(|n| fact(format!("row{n}"), row(seed, n), format!("u{n}"), format!("b{}", (n + LATER).min(last))));
+    let more = (0..turns).map(|n| {
+        fact(
+            format!("row{n}"),
+            row(seed, n),
+            format!("u{n}"),
+            format!("b{}", (n + LATER).min(last)),
+        )
+    });
     out.session.facts.extend(more);
     out
 }
@@ -77,10 +91,15 @@ fn fact(id: String, token: String, arises: String, need: String) -> Fact {
     }
 }
 
-/// A session of `turns` turns, each a question, a call with its result, and an answer. Another seed gives other texts.
-/// A fixed number of facts arises in the first turn and is needed in the last, whatever the length.
+/// A session of `turns` turns, each a question, a call with its result, and an answer. Another seed
+/// gives other texts. A fixed number of facts arises in the first turn and is needed in the last,
+/// whatever the length.
 pub fn session(turns: usize, seed: u64) -> Scenario {
-    let mut entries = vec![Entry::System { text: Material::Prose.text(4_000, seed ^ 1 << 42), agent: None, extra: Default::default() }];
+    let mut entries = vec![Entry::System {
+        text: Material::Prose.text(4_000, seed ^ 1 << 42),
+        agent: None,
+        extra: Default::default(),
+    }];
     for n in 0..turns {
         let mut t = turn(n, seed);
         if n == 0 {
@@ -88,14 +107,38 @@ pub fn session(turns: usize, seed: u64) -> Scenario {
                 t.question += &format!(" The ticket is {}.", remembered(seed, i));
             }
         }
-        let call = SessionCall { id: format!("c{n}"), name: "read_file".into(), arguments: t.arguments };
-        entries.push(Entry::User(UserEntry { id: format!("u{n}"), text: Some(t.question), ..Default::default() }));
-        let asks = AssistantEntry { id: format!("a{n}"), text: Some(t.thought), calls: vec![call], ..Default::default() };
+        let call = ToolCall::new(format!("c{n}"), "read_file", t.arguments);
+        entries.push(Entry::User(UserEntry {
+            id: format!("u{n}"),
+            text: Some(t.question),
+            ..Default::default()
+        }));
+        let asks = AssistantEntry {
+            id: format!("a{n}"),
+            text: Some(t.thought),
+            calls: vec![call],
+            ..Default::default()
+        };
         entries.push(Entry::Assistant(asks));
-        entries.push(Entry::Tool(ToolEntry { call_id: format!("c{n}"), output: Some(t.output), ..Default::default() }));
-        entries.push(Entry::Assistant(AssistantEntry { id: format!("b{n}"), text: Some(t.answer), ..Default::default() }));
+        entries.push(Entry::Tool(ToolEntry {
+            call_id: format!("c{n}"),
+            output: Some(t.output),
+            ..Default::default()
+        }));
+        entries.push(Entry::Assistant(AssistantEntry {
+            id: format!("b{n}"),
+            text: Some(t.answer),
+            ..Default::default()
+        }));
     }
-    let fact = |i| fact(format!("f{i}"), remembered(seed, i), "u0".into(), format!("b{}", turns.saturating_sub(1)));
+    let fact = |i| {
+        fact(
+            format!("f{i}"),
+            remembered(seed, i),
+            "u0".into(),
+            format!("b{}", turns.saturating_sub(1)),
+        )
+    };
     let id = format!("{turns}-turns");
     let header = Header { version: 1, id: id.clone(), ..Default::default() };
     let session = Session { header, entries, facts: (0..8).map(fact).collect() };
@@ -109,13 +152,20 @@ pub fn blocks(from: usize, to: usize, seed: u64) -> Vec<Arc<Block>> {
         let t = turn(n, seed);
         let message = |i: usize| MessageId((4 * n + i) as u32);
         let call = Some(Arc::new(CallRef { id: format!("c{n}"), name: "read_file".into() }));
-        let asks = Draft { call: call.clone(), ..Draft::text(BlockKind::Call, Role::Assistant, t.arguments) };
+        let asks = Draft {
+            call: call.clone(),
+            ..Draft::text(BlockKind::Call, Role::Assistant, t.arguments)
+        };
         let result = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, t.output) };
         out.push(Draft::text(BlockKind::User, Role::User, t.question).build(message(0), vec![]));
-        out.push(Draft::text(BlockKind::Assistant, Role::Assistant, t.thought).build(message(1), vec![]));
+        out.push(
+            Draft::text(BlockKind::Assistant, Role::Assistant, t.thought).build(message(1), vec![]),
+        );
         out.push(asks.build(message(1), vec![]));
         out.push(result.build(message(2), vec![]));
-        out.push(Draft::text(BlockKind::Assistant, Role::Assistant, t.answer).build(message(3), vec![]));
+        out.push(
+            Draft::text(BlockKind::Assistant, Role::Assistant, t.answer).build(message(3), vec![]),
+        );
     }
     out
 }
@@ -133,7 +183,7 @@ pub fn cut(mut scenario: Scenario, turns: usize) -> Scenario {
             Entry::User(m) => drop(ids.insert(m.id.clone())),
             Entry::Assistant(m) => {
                 ids.insert(m.id.clone());
-                ids.extend(m.all_calls().into_iter().map(|c| c.id));
+                ids.extend(m.all_calls().into_iter().map(|c| c.id.to_string()));
             }
             _ => {}
         }
@@ -161,7 +211,10 @@ mod tests {
         assert_ne!(s.session.entries[1], session(3, 8).session.entries[1]);
         let busy = busy_session(3, 7).session;
         let read = jsonl::read(busy.to_jsonl().as_bytes(), "x").unwrap();
-        assert_eq!((read.warnings, read.session == busy, busy.facts.len()), (Vec::new(), true, s.session.facts.len() + 3));
+        assert_eq!(
+            (read.warnings, read.session == busy, busy.facts.len()),
+            (Vec::new(), true, s.session.facts.len() + 3)
+        );
         let turns = blocks(0, 3, 7);
         assert_eq!(turns.len(), 15);
         let tokens: u64 = turns.iter().map(|b| b.tokens()).sum();

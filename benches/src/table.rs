@@ -2,7 +2,13 @@
 
 /// A table with a title; the first column is a name, the others are figures.
 pub fn table(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).chain([head[i].chars().count()]).max().unwrap_or(0);
+    let width = |i: usize| {
+        rows.iter()
+            .map(|r| r[i].chars().count())
+            .chain([head[i].chars().count()])
+            .max()
+            .unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let line = |cells: Vec<&str>| {
         let mut out = String::new();
@@ -24,7 +30,13 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let rows = [vec!["a".to_string(), "10.0".to_string()], vec!["long".to_string(), "9.5".to_string()]];
-        assert_eq!(table("T", &["name", "ms"], &rows), "\nT\n  name    ms\n  a     10.0\n  long   9.5\n");
+        let rows = [
+            vec!["a".to_string(), "10.0".to_string()],
+            vec!["long".to_string(), "9.5".to_string()],
+        ];
+        assert_eq!(
+            table("T", &["name", "ms"], &rows),
+            "\nT\n  name    ms\n  a     10.0\n  long   9.5\n"
+        );
     }
 }

@@ -53,11 +53,13 @@ pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
             Action::SummariseAt { to, side, instructions } => {
                 let (id, before) = (s.message(&to), s.context.blocks().to_vec());
                 let status = match id {
-                    Some(id) => match strategy.summarise_at(s, id, side, instructions.as_deref()).await {
-                        Ok(true) => RewindStatus::Done,
-                        Ok(false) => RewindStatus::Failed,
-                        Err(Unsupported) => RewindStatus::Unsupported,
-                    },
+                    Some(id) => {
+                        match strategy.summarise_at(s, id, side, instructions.as_deref()).await {
+                            Ok(true) => RewindStatus::Done,
+                            Ok(false) => RewindStatus::Failed,
+                            Err(Unsupported) => RewindStatus::Unsupported,
+                        }
+                    }
                     None => RewindStatus::Failed,
                 };
                 s.note_rewind(to, RewindKind::Summary(side), status, before);
@@ -144,8 +146,8 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         let (_, calls) = s.record_reply(strategy, &reply);
         s.tell_shown("");
         if !calls.is_empty() {
-            let outcomes = s.world().run(&calls).await;
-            if !s.record_outputs(strategy, outcomes) {
+            let results = s.world().run(&calls).await;
+            if !s.record_results(strategy, results) {
                 s.note(Event::Killed);
                 return Turn::Done;
             }
@@ -160,7 +162,8 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         }
     }
     strategy.after_turn(s).await;
-    // Nothing came in, but what the product did with the last reply is part of what it shows at this point.
+    // Nothing came in, but what the product did with the last reply is part of what it shows at
+    // this point.
     s.tell_shown("");
     Turn::Done
 }

@@ -1,10 +1,11 @@
 //! Blocks: the immutable pieces of what a request shows.
 
+use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{provider, tokens};
+use crate::tokens;
 
 /// What a block is, in the vocabulary of traces and recorded cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -91,13 +92,16 @@ pub struct CallRef {
 }
 
 /// An image or document by reference.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(inline))]
 pub struct Media {
     /// Such as `image/png`.
     pub media_type: String,
     /// Address or data URL.
     pub url: String,
     /// File name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
@@ -170,7 +174,7 @@ impl Draft {
             origin,
             tokens: OnceLock::new(),
             json: OnceLock::new(),
-            item: OnceLock::new(),
+            encoded: OnceLock::new(),
         })
     }
 
@@ -208,7 +212,7 @@ pub struct Block {
     pub hash: u64,
     tokens: OnceLock<u64>,
     json: OnceLock<String>,
-    pub(crate) item: OnceLock<provider::prompt::AsItem>,
+    encoded: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl std::ops::Deref for Block {
@@ -218,23 +222,35 @@ impl std::ops::Deref for Block {
     }
 }
 
-/// Tokens billed for an image: what Anthropic documents for about 1.2 megapixels; a stated constant of the mock.
-pub const IMAGE_TOKENS: u64 = 1_600;
-/// Tokens billed per block beyond its text: role and delimiters; a stated constant of the mock.
-pub const BLOCK_TOKENS: u64 = 4;
-
 impl Block {
-    /// Tokens the mock bills for this block: o200k of its text, name and opaque payload, plus [`BLOCK_TOKENS`]. Counted once.
+    /// Tokens the mock bills for this block: o200k of its text, name and opaque payload, plus
+    /// [`tokens::BLOCK_TOKENS`]. Counted once.
     pub fn tokens(&self) -> u64 {
         *self.tokens.get_or_init(|| {
-            let name = self.call.as_ref().filter(|_| self.kind == BlockKind::Call).map(|c| c.name.as_str());
-            provider::billed_tokens(&self.text, name, self.opaque.as_ref().map(|o| o.len()), self.media.is_some())
+            let name = self
+                .call
+                .as_ref()
+                .filter(|_| self.kind == BlockKind::Call)
+                .map(|c| c.name.as_str());
+            tokens::billed_tokens(
+                &self.text,
+                name,
+                self.opaque.as_ref().map(|o| o.len()),
+                self.media.is_some(),
+            )
         })
     }
 
     /// The text as a JSON string with its quotes. Escaped once.
     pub fn json_text(&self) -> &str {
-        self.json.get_or_init(|| serde_json::to_string(&*self.text).expect("a string always serialises"))
+        self.json
+            .get_or_init(|| serde_json::to_string(&*self.text).expect("a string always serialises"))
+    }
+
+    /// What an encoder made of the block, made once and kept with it; `None` if the slot holds what
+    /// another encoder made.
+    pub fn encoded<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.encoded.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
     /// Size of the text in bytes.
@@ -252,7 +268,13 @@ impl Block {
 
     /// A copy with other content, standing for the same parts.
     pub fn altered(&self, form: Form, text: impl Into<Arc<str>>) -> Arc<Block> {
-        let draft = Draft { text: text.into(), form, splits: Vec::new(), media: None, ..self.draft.clone() };
+        let draft = Draft {
+            text: text.into(),
+            form,
+            splits: Vec::new(),
+            media: None,
+            ..self.draft.clone()
+        };
         draft.build(self.message, self.origin.clone())
     }
 
@@ -267,11 +289,6 @@ impl Block {
     pub fn call_id(&self) -> Option<&str> {
         self.call.as_ref().map(|c| c.id.as_str())
     }
-}
-
-/// Tokens of an opaque payload of `len` base64 characters: three quarters are bytes, four bytes a token.
-pub fn opaque_tokens(len: usize) -> u64 {
-    (len as u64 * 3 / 4).div_ceil(4)
 }
 
 /// Tokens of a sequence of blocks.
@@ -301,13 +318,17 @@ mod tests {
         let a = Draft::text(BlockKind::User, Role::User, "x");
         let mut c = a.clone();
         c.call = Some(Arc::new(CallRef { id: "1".into(), name: "n".into() }));
-        let hashes = [a.content_hash(), Draft::text(BlockKind::User, Role::Tool, "x").content_hash(), c.content_hash()];
+        let hashes = [
+            a.content_hash(),
+            Draft::text(BlockKind::User, Role::Tool, "x").content_hash(),
+            c.content_hash(),
+        ];
         assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2] && hashes[1] != hashes[2]);
     }
 
     #[test]
     fn tokens_are_text_plus_the_stated_constant() {
         let b = Draft::text(BlockKind::User, Role::User, "hello world").build(MessageId(0), vec![]);
-        assert_eq!(b.tokens(), 2 + BLOCK_TOKENS);
+        assert_eq!(b.tokens(), 2 + tokens::BLOCK_TOKENS);
     }
 }

@@ -1,7 +1,7 @@
 //! The context: the ordered blocks that the next request will show.
 //!
-//! Strategies edit this view and never the history. Every structural edit is checked: one that would separate a tool
-//! call from its result is refused and changes nothing.
+//! Strategies edit this view and never the history. Every structural edit is checked: one that
+//! would separate a tool call from its result is refused and changes nothing.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -141,7 +141,10 @@ impl Context {
 
     fn splice(&mut self, range: Range<usize>, with: Vec<Arc<Block>>) -> Result<(), EditError> {
         if range.start > range.end || range.end > self.blocks.len() {
-            return Err(EditError::OutOfRange { at: range.end.max(range.start), len: self.blocks.len() });
+            return Err(EditError::OutOfRange {
+                at: range.end.max(range.start),
+                len: self.blocks.len(),
+            });
         }
         let mut blocks = self.blocks.clone();
         blocks.splice(range, with);
@@ -158,7 +161,8 @@ pub struct Orphans<'a> {
     pub results: Vec<&'a str>,
 }
 
-/// Finds calls and results without their partner. Calls behind which nothing but further calls stands count as open, not as orphans.
+/// Finds calls and results without their partner. Calls behind which nothing but further calls
+/// stands count as open, not as orphans.
 pub fn orphans(blocks: &[Arc<Block>]) -> Orphans<'_> {
     let mut open: Vec<&str> = Vec::new();
     let mut found = Orphans::default();
@@ -175,7 +179,12 @@ pub fn orphans(blocks: &[Arc<Block>]) -> Orphans<'_> {
     let trailing: HashSet<&str> = blocks
         .iter()
         .rev()
-        .take_while(|b| matches!(b.kind, BlockKind::Call | BlockKind::Output | BlockKind::Assistant | BlockKind::Reasoning))
+        .take_while(|b| {
+            matches!(
+                b.kind,
+                BlockKind::Call | BlockKind::Output | BlockKind::Assistant | BlockKind::Reasoning
+            )
+        })
         .filter(|b| b.kind == BlockKind::Call)
         .filter_map(|b| b.call_id())
         .collect();
@@ -193,7 +202,8 @@ fn check_pairs(before: &[Arc<Block>], after: &[Arc<Block>]) -> Result<(), EditEr
     if let Some(id) = new.results.iter().find(|id| !old.results.contains(id)) {
         return Err(EditError::OrphanResult((*id).to_string()));
     }
-    let had_result: HashSet<&str> = before.iter().filter(|b| b.kind == BlockKind::Output).filter_map(|b| b.call_id()).collect();
+    let had_result: HashSet<&str> =
+        before.iter().filter(|b| b.kind == BlockKind::Output).filter_map(|b| b.call_id()).collect();
     match new.calls.iter().find(|id| had_result.contains(*id)) {
         Some(id) => Err(EditError::OrphanCall((*id).to_string())),
         None => Ok(()),
@@ -256,7 +266,10 @@ mod tests {
         assert_eq!(c.apply(Edit::Reorder(vec![0, 1])), Err(EditError::NotAPermutation));
         assert_eq!(c.apply(Edit::Reorder(vec![3, 1, 2, 0])), Ok(()));
         assert_eq!(&*c.blocks()[0].text, "v");
-        assert_eq!(c.apply(Edit::Reorder(vec![0, 2, 1, 3])), Err(EditError::OrphanResult("1".into())));
+        assert_eq!(
+            c.apply(Edit::Reorder(vec![0, 2, 1, 3])),
+            Err(EditError::OrphanResult("1".into()))
+        );
     }
 
     #[test]

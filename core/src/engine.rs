@@ -5,18 +5,24 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::block::{Block, BlockKind, CallRef, Draft, Form, MessageId, Origin, Role};
+use crate::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
+use crate::compaction::CompactionKind;
+use crate::content::{Part, ToolCall};
 use crate::context::{Context, EditError};
-use crate::history::{History, Part};
+use crate::context_editing;
+use crate::history::History;
 use crate::ledger::Ledger;
-use crate::provider::{self, Model};
-use crate::race::Races;
-use crate::record::CompactionKind;
-use crate::request::{Applied, ModelError, Phase, Purpose, Reply, ReplyPart, Request, Tools, Usage};
+use crate::model::Model;
+use crate::request::{
+    Applied, ModelError, Phase, Purpose, Reply, Request, ServerEdit, Tools, Usage,
+};
 use crate::session::Millis;
 use crate::strategy::{DEFAULT_TTL, Strategy, default_breakpoints};
 
-pub use crate::world::{Action, CallerAct, Event, Incoming, RewindKind, RewindStatus, Side, Stamped, Task, ToolCall, ToolOutcome, World};
+pub use crate::world::{
+    Action, BackgroundStep, CallerAct, Event, Incoming, RewindKind, RewindStatus, Side, Stamped,
+    Task, World,
+};
 
 /// What is always shown: given by the session, placed by the strategy.
 #[derive(Clone, Debug, Default)]
@@ -35,12 +41,15 @@ pub struct Fixed {
     pub summary_base: Vec<Arc<Block>>,
     /// Request parameters that the caller of the product sets for normal requests.
     pub params: serde_json::Map<String, serde_json::Value>,
+    /// The context edits among [`Fixed::params`], as the wire reads them.
+    pub server_edits: Vec<ServerEdit>,
 }
 
 /// Names of what a provider clears in its own view of a request.
 const SERVER_CLEARS: [&str; 2] = ["clear_tool_uses", "clear_thinking"];
 
-/// Whether a compaction of this name happened in the provider's view only; the context kept here stays as it is.
+/// Whether a compaction of this name happened in the provider's view only; the context kept here
+/// stays as it is.
 pub fn is_server_clear(mechanism: &str) -> bool {
     SERVER_CLEARS.contains(&mechanism)
 }
@@ -58,14 +67,13 @@ pub struct Engine {
     /// Usage and cost of every request.
     pub ledger: Ledger,
     /// What happened besides requests.
-    pub events: Vec<Stamped>,
+    pub events: Vec<Arc<Stamped>>,
     /// Usage of the last normal reply.
     pub last_usage: Option<Usage>,
     /// Model of every summary request, whatever the product's own rule says.
     pub summary_model: Option<Arc<str>>,
-    /// How the races of background summaries ended.
-    pub races: Races,
-    /// Put breakpoints at the default places where a product has no rule of its own for the provider.
+    /// Put breakpoints at the default places where a product has no rule of its own for the
+    /// provider.
     pub default_breakpoints: bool,
     world: Box<dyn World>,
     requests: u64,
@@ -82,7 +90,10 @@ pub enum UndoError {
     #[error("there is no compaction to take back")]
     Nothing,
     /// The view it left was edited since.
-    #[error("what the compaction left was changed since, so it cannot be taken back; go back to a message before it")]
+    #[error(
+        "what the compaction left was changed since, so it cannot be taken back; go back to a \
+         message before it"
+    )]
     Changed,
 }
 
@@ -97,7 +108,6 @@ impl Engine {
             events: Vec::new(),
             last_usage: None,
             summary_model: None,
-            races: Races::default(),
             default_breakpoints: true,
             model,
             world,
@@ -113,7 +123,7 @@ impl Engine {
     }
 
     /// Gives the world back when the session is over.
-    pub fn into_parts(self) -> (Box<dyn World>, Ledger, Vec<Stamped>, History) {
+    pub fn into_parts(self) -> (Box<dyn World>, Ledger, Vec<Arc<Stamped>>, History) {
         (self.world, self.ledger, self.events, self.history)
     }
 
@@ -124,7 +134,14 @@ impl Engine {
 
     /// Puts base and context at the beginning of an empty view.
     pub fn show_fixed(&mut self) {
-        for b in self.fixed.base.iter().chain(&self.fixed.repo_map).chain(&self.fixed.context).chain(&self.fixed.files) {
+        for b in self
+            .fixed
+            .base
+            .iter()
+            .chain(&self.fixed.repo_map)
+            .chain(&self.fixed.context)
+            .chain(&self.fixed.files)
+        {
             self.context.push(b.clone());
         }
     }
@@ -145,7 +162,7 @@ impl Engine {
             blocks: self.context.blocks().to_vec(),
             breakpoints: self.breakpoints(self.context.blocks()),
             ttl: DEFAULT_TTL,
-            server_edits: Vec::new(),
+            server_edits: self.fixed.server_edits.clone(),
             keep_messages: false,
             params: self.fixed.params.clone(),
             thread: None,
@@ -161,6 +178,7 @@ impl Engine {
             breakpoints: self.breakpoints(&blocks),
             blocks,
             params: serde_json::Map::new(),
+            server_edits: Vec::new(),
             ..self.sample_request()
         }
     }
@@ -189,24 +207,34 @@ impl Engine {
         reply
     }
 
-    /// The provider cleared more than before: a compaction, though the view that we keep stays as it is.
+    /// The provider cleared more than before: a compaction, though the view that we keep stays as
+    /// it is.
     fn note_server_clear(&mut self, request: &Request, cleared: Applied) {
         if request.purpose != Purpose::Sample {
             return;
         }
         let known = std::mem::replace(&mut self.server_cleared, cleared);
-        let mechanism =
-            match (cleared.cleared_tool_uses > known.cleared_tool_uses, cleared.cleared_thinking_turns > known.cleared_thinking_turns) {
-                (true, _) => SERVER_CLEARS[0],
-                (_, true) => SERVER_CLEARS[1],
-                _ => return,
-            };
-        let before = provider::edited_view(request, known);
-        let after = provider::edited_view(request, cleared);
-        self.note(Event::Compaction { kind: CompactionKind::Clear, mechanism, phase: Phase::MidTurn, before, after });
+        let mechanism = match (
+            cleared.cleared_tool_uses > known.cleared_tool_uses,
+            cleared.cleared_thinking_turns > known.cleared_thinking_turns,
+        ) {
+            (true, _) => SERVER_CLEARS[0],
+            (_, true) => SERVER_CLEARS[1],
+            _ => return,
+        };
+        let before = context_editing::edited_view(request, known);
+        let after = context_editing::edited_view(request, cleared);
+        self.note(Event::Compaction {
+            kind: CompactionKind::Clear,
+            mechanism,
+            phase: Phase::MidTurn,
+            before,
+            after,
+        });
     }
 
-    /// The provider's count of a request if it offers one, else the exact local count. Never an estimate.
+    /// The provider's count of a request if it offers one, else the exact local count. Never an
+    /// estimate.
     pub async fn count(&mut self, request: &Request) -> u64 {
         match self.world.count(request).await {
             Some(n) => n,
@@ -216,18 +244,19 @@ impl Engine {
 
     /// Starts a request beside the conversation.
     pub async fn spawn(&mut self, request: &Request) -> Task {
-        let (seq, now) = (self.requests, self.world.now());
+        let seq = self.requests;
         let task = self.start(request).await;
         if request.purpose == Purpose::Summary && request.phase == Some(Phase::Background) {
-            self.races.begin(task, seq, now);
+            self.note_background(task, BackgroundStep::Spawned { request: seq });
         }
         task
     }
 
-    /// Starts the next request of the background summary that `before` was a request of: another model, or a further part.
+    /// Starts the next request of the background summary that `before` was a request of: another
+    /// model, or a further part.
     pub async fn spawn_next(&mut self, before: Task, request: &Request) -> Task {
         let task = self.start(request).await;
-        self.races.go_on(before, task);
+        self.note_background(before, BackgroundStep::Continued(task));
         task
     }
 
@@ -239,18 +268,25 @@ impl Engine {
 
     fn with_summary_model<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
         match &self.summary_model {
-            Some(m) if request.purpose == Purpose::Summary => Cow::Owned(Request { model: m.clone(), ..request.clone() }),
+            Some(m) if request.purpose == Purpose::Summary => {
+                Cow::Owned(Request { model: m.clone(), ..request.clone() })
+            }
             _ => Cow::Borrowed(request),
         }
     }
 
     /// The result of a started request if it is there; with `wait`, after waiting for it.
-    pub async fn collect(&mut self, task: Task, request: &Request, wait: bool) -> Option<Result<Reply, ModelError>> {
+    pub async fn collect(
+        &mut self,
+        task: Task,
+        request: &Request,
+        wait: bool,
+    ) -> Option<Result<Reply, ModelError>> {
         let asked = self.world.now();
         let result = self.world.collect(task, wait).await;
         if let Some(r) = &result {
-            let now = self.world.now();
-            self.races.came(task, self.requests, now, now.saturating_sub(asked), r.is_ok());
+            let waited_ms = self.world.now().saturating_sub(asked);
+            self.note_background(task, BackgroundStep::Delivered { waited_ms, usable: r.is_ok() });
         }
         if let Some(Ok(r)) = &result {
             let request = self.with_summary_model(request);
@@ -266,23 +302,30 @@ impl Engine {
 
     /// A background summary is needed now and is not there; the conversation goes on without it.
     pub fn missed(&mut self, task: Task) {
-        self.races.missed(task);
+        self.note_background(task, BackgroundStep::Missed);
     }
 
-    /// A background summary came and is thrown away, because what it covers no longer stands as it was.
+    /// A background summary came and is thrown away, because what it covers no longer stands as it
+    /// was.
     pub fn stale(&mut self, task: Task) {
-        self.races.stale(task);
+        self.note_background(task, BackgroundStep::Stale);
     }
 
     /// A background summary came and holds nothing that could be used.
     pub fn unusable(&mut self, task: Task) {
-        self.races.unusable(task);
+        self.note_background(task, BackgroundStep::Unusable);
+    }
+
+    fn note_background(&mut self, task: Task, step: BackgroundStep) {
+        self.note(Event::Background(task, step));
     }
 
     /// Notes an event with its place in the run.
     pub fn note(&mut self, event: Event) {
+        let (before_request, at_ms) = (self.requests, self.world.now());
+        let event = Arc::new(Stamped { before_request, at_ms, event });
         self.world.noted(&event);
-        self.events.push(Stamped { before_request: self.requests, at_ms: self.world.now(), event });
+        self.events.push(event);
     }
 
     /// Notes that a check fired: what the strategy believed beside what would be billed.
@@ -291,7 +334,8 @@ impl Engine {
         self.note(Event::Trigger { check, believed, billed, limit });
     }
 
-    /// Shows these blocks from now on and notes the compaction. An edit that changes nothing is none; a summary was asked for and paid either way.
+    /// Shows these blocks from now on and notes the compaction. An edit that changes nothing is
+    /// none; a summary was asked for and paid either way.
     pub fn compacted(
         &mut self,
         kind: CompactionKind,
@@ -302,7 +346,8 @@ impl Engine {
         let before = self.context.blocks().to_vec();
         self.context.set(blocks)?;
         let after = self.context.blocks().to_vec();
-        let changed = before.len() != after.len() || before.iter().zip(&after).any(|(a, b)| a.hash != b.hash);
+        let changed =
+            before.len() != after.len() || before.iter().zip(&after).any(|(a, b)| a.hash != b.hash);
         if changed || kind == CompactionKind::Summarise {
             self.undoable.push(self.events.len());
             self.note(Event::Compaction { kind, mechanism, phase, before, after });
@@ -310,13 +355,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes the last compaction back: the view is again what it was before it, followed by what was said since. The log has lost nothing,
-    /// so this needs no model. Again and again it takes back the ones before. A strategy that keeps a state of its own must be told.
+    /// Takes the last compaction back: the view is again what it was before it, followed by what
+    /// was said since. The log has lost nothing, so this needs no model. Again and again it takes
+    /// back the ones before. A strategy that keeps a state of its own must be told.
     pub fn undo_compaction(&mut self) -> Result<(), UndoError> {
         let at = *self.undoable.last().ok_or(UndoError::Nothing)?;
-        let Event::Compaction { mechanism, before, after, .. } = &self.events[at].event else { return Err(UndoError::Nothing) };
+        let Event::Compaction { mechanism, before, after, .. } = &self.events[at].event else {
+            return Err(UndoError::Nothing);
+        };
         let now = self.context.blocks();
-        let untouched = now.len() >= after.len() && now.iter().zip(after).all(|(n, a)| Arc::ptr_eq(n, a));
+        let untouched =
+            now.len() >= after.len() && now.iter().zip(after).all(|(n, a)| Arc::ptr_eq(n, a));
         if !untouched {
             return Err(UndoError::Changed);
         }
@@ -339,100 +388,87 @@ impl Engine {
     }
 
     /// Notes what a rewind did to the context, which was `before`.
-    pub fn note_rewind(&mut self, to: String, kind: RewindKind, status: RewindStatus, before: Vec<Arc<Block>>) {
+    pub fn note_rewind(
+        &mut self,
+        to: String,
+        kind: RewindKind,
+        status: RewindStatus,
+        before: Vec<Arc<Block>>,
+    ) {
         let after = self.context.blocks().to_vec();
         self.note(Event::Rewound { to, kind, status, before, after });
     }
 
     /// Records a user message and shows it.
     pub fn record_user<S: Strategy + ?Sized>(&mut self, strategy: &S, msg: &Incoming) -> MessageId {
-        let id = self.history.append(msg.key.clone(), Role::User, msg.parts.clone(), false);
-        for (i, p) in msg.parts.iter().enumerate() {
-            let draft = match p {
-                Part::File(m) => Draft { media: Some(Arc::new(m.clone())), ..Draft::text(BlockKind::Image, Role::User, "") },
-                Part::Text(t) => Draft::text(BlockKind::User, Role::User, t.clone()),
-                _ => continue,
-            };
-            self.show(strategy, draft, id, i);
-        }
-        id
+        self.record(strategy, msg.key.clone(), Role::User, msg.parts.clone())
     }
 
     /// Records a reply, shows it, and returns its calls.
-    pub fn record_reply<S: Strategy + ?Sized>(&mut self, strategy: &S, reply: &Reply) -> (MessageId, Vec<ToolCall>) {
-        let parts: Vec<Part> = reply
-            .parts
-            .iter()
-            .map(|p| match p.clone() {
-                ReplyPart::Text(t) => Part::Text(t),
-                ReplyPart::Reasoning { text, encrypted } => Part::Reasoning { text, encrypted },
-                ReplyPart::Call { id, name, arguments } => Part::Call { id, name, arguments },
-                ReplyPart::Compaction(s) => Part::ProviderCompaction(s.unwrap_or_default()),
-            })
-            .collect();
-        let id = self.history.append("", Role::Assistant, parts.clone(), false);
-        let mut calls = Vec::new();
-        for (i, p) in parts.into_iter().enumerate() {
-            let draft = match p {
-                Part::Text(t) => Draft::text(BlockKind::Assistant, Role::Assistant, t),
-                Part::Reasoning { text, encrypted } => {
-                    Draft { opaque: encrypted, ..Draft::text(BlockKind::Reasoning, Role::Assistant, text) }
-                }
-                Part::Call { id, name, arguments } => {
-                    let call = Some(Arc::new(CallRef { id: id.to_string(), name: name.to_string() }));
-                    calls.push(ToolCall { id, name, arguments: arguments.clone() });
-                    Draft { call, ..Draft::text(BlockKind::Call, Role::Assistant, arguments) }
-                }
-                Part::ProviderCompaction(s) => {
-                    // A summary of the provider stands for all that the request showed; a failed one for nothing.
-                    let shown = self.context.blocks().iter().filter(|_| !s.is_empty());
-                    let mut origin: Vec<Origin> = shown.flat_map(|b| b.origin.iter().copied()).collect();
-                    origin.push(Origin { message: id, part: i as u32 });
-                    let draft = Draft::synthetic(BlockKind::Compaction, Role::Assistant, s);
-                    self.context.push(strategy.admit(draft).build(id, origin));
-                    continue;
-                }
-                _ => continue,
-            };
-            self.show(strategy, draft, id, i);
-        }
+    pub fn record_reply<S: Strategy + ?Sized>(
+        &mut self,
+        strategy: &S,
+        reply: &Reply,
+    ) -> (MessageId, Vec<ToolCall>) {
+        let id = self.record(strategy, "".into(), Role::Assistant, reply.parts.clone());
         self.world.recorded(id);
-        (id, calls)
+        (id, reply.calls().cloned().collect())
     }
 
-    /// Records tool results and shows them. Returns false when the program was killed before one came.
-    pub fn record_outputs<S: Strategy + ?Sized>(&mut self, strategy: &S, outcomes: Vec<ToolOutcome>) -> bool {
+    /// Records tool results and shows them. Returns false when the program was killed before one
+    /// came.
+    pub fn record_results<S: Strategy + ?Sized>(
+        &mut self,
+        strategy: &S,
+        results: Vec<Incoming>,
+    ) -> bool {
         let mut complete = true;
-        for o in outcomes {
-            let Some(output) = o.output else {
+        for result in results {
+            if result.parts.is_empty() {
                 complete = false;
                 continue;
-            };
-            let mut parts = vec![Part::Result { id: o.id.clone(), name: o.name.clone(), output: output.clone(), is_error: o.is_error }];
-            parts.extend(o.media.iter().cloned().map(Part::File));
-            let id = self.history.append(o.id.clone(), Role::Tool, parts, false);
-            let call = Arc::new(CallRef { id: o.id.to_string(), name: o.name.to_string() });
-            let draft = Draft { call: Some(call), is_error: o.is_error, ..Draft::text(BlockKind::Output, Role::Tool, output) };
-            self.show(strategy, draft, id, 0);
-            for (i, m) in o.media.into_iter().enumerate() {
-                let draft = Draft { media: Some(Arc::new(m)), ..Draft::text(BlockKind::Image, Role::User, "") };
-                self.show(strategy, draft, id, i + 1);
             }
+            self.record(strategy, result.key, Role::Tool, result.parts);
         }
         complete
     }
 
-    fn show<S: Strategy + ?Sized>(&mut self, strategy: &S, draft: Draft, message: MessageId, part: usize) {
-        let origin = Origin { message, part: part as u32 };
-        self.context.push(strategy.admit(draft).build(message, vec![origin]));
+    fn record<S: Strategy + ?Sized>(
+        &mut self,
+        strategy: &S,
+        key: Arc<str>,
+        role: Role,
+        parts: Vec<Part>,
+    ) -> MessageId {
+        let drafts: Vec<Option<Draft>> = parts.iter().map(|p| p.draft(role)).collect();
+        let id = self.history.append(key, role, parts, false);
+        for (i, draft) in drafts.into_iter().enumerate() {
+            let Some(draft) = draft else { continue };
+            let mut origin = vec![];
+            if draft.kind == BlockKind::Compaction && !draft.text.is_empty() {
+                // A summary of the provider stands for all that the request showed; a failed one
+                // for nothing.
+                let shown = self.context.blocks().iter();
+                origin.extend(shown.flat_map(|b| b.origin.iter().copied()));
+            }
+            origin.push(Origin { message: id, part: i as u32 });
+            self.context.push(strategy.admit(draft).build(id, origin));
+        }
+        id
     }
 
     /// Records a message that the strategy made and returns its block without showing it.
-    pub fn synthetic(&mut self, kind: BlockKind, role: Role, text: impl Into<Arc<str>>, origin: Vec<Origin>) -> Arc<Block> {
+    pub fn synthetic(
+        &mut self,
+        kind: BlockKind,
+        role: Role,
+        text: impl Into<Arc<str>>,
+        origin: Vec<Origin>,
+    ) -> Arc<Block> {
         let text = text.into();
         let part = match kind {
             BlockKind::Summary => Part::Summary(text.clone()),
-            BlockKind::Compaction => Part::ProviderCompaction(text.clone()),
+            BlockKind::Compaction => Part::Compaction(Some(text.clone())),
             _ => Part::Text(text.clone()),
         };
         let id = self.history.append("", role, vec![part], true);
@@ -441,9 +477,21 @@ impl Engine {
 
     /// Takes everything after a message out of the view; the log stays.
     pub fn truncate_after(&mut self, to: MessageId) {
-        let kept = self.context.blocks().iter().filter(|b| b.message <= to || b.origin.is_empty()).cloned().collect();
+        let kept = self
+            .context
+            .blocks()
+            .iter()
+            .filter(|b| b.message <= to || b.origin.is_empty())
+            .cloned()
+            .collect();
         if self.context.set(kept).is_err() {
-            let open: Vec<Arc<Block>> = self.context.blocks().iter().filter(|b| b.message < to || b.origin.is_empty()).cloned().collect();
+            let open: Vec<Arc<Block>> = self
+                .context
+                .blocks()
+                .iter()
+                .filter(|b| b.message < to || b.origin.is_empty())
+                .cloned()
+                .collect();
             // A cut that would separate a call from its result goes back one message further.
             let _ = self.context.set(open);
         }

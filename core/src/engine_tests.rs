@@ -3,6 +3,7 @@ use proptest::strategy::Strategy as _;
 use proptest::{prop_assert_eq, prop_oneof, proptest};
 
 use super::*;
+use crate::content::{Part, ToolCall};
 use crate::request::ErrorKind;
 
 struct Nowhere;
@@ -15,7 +16,7 @@ impl World for Nowhere {
     async fn send(&mut self, _: &Request) -> Result<Reply, ModelError> {
         Err(ModelError { kind: ErrorKind::Ended, status: 0, code: None, message: String::new() })
     }
-    async fn run(&mut self, _: &[ToolCall]) -> Vec<ToolOutcome> {
+    async fn run(&mut self, _: &[ToolCall]) -> Vec<Incoming> {
         vec![]
     }
     async fn spawn(&mut self, _: &Request) -> Task {
@@ -33,7 +34,10 @@ struct Plain;
 impl Strategy for Plain {}
 
 fn engine() -> Engine {
-    Engine::new(Arc::new(provider::find("claude-sonnet-4-6").unwrap().clone()), Box::new(Nowhere))
+    Engine::new(
+        Arc::new(crate::model::find("claude-sonnet-4-6").unwrap().clone()),
+        Box::new(Nowhere),
+    )
 }
 
 fn texts(s: &Engine) -> Vec<String> {
@@ -41,7 +45,10 @@ fn texts(s: &Engine) -> Vec<String> {
 }
 
 fn say(s: &mut Engine, n: usize) -> MessageId {
-    s.record_user(&Plain, &Incoming { key: format!("u{n}").into(), parts: vec![Part::Text(format!("m{n}").into())] })
+    s.record_user(
+        &Plain,
+        &Incoming { key: format!("u{n}").into(), parts: vec![Part::Text(format!("m{n}").into())] },
+    )
 }
 
 /// Replaces the first `n` blocks by a summary.
@@ -49,7 +56,8 @@ fn compact(s: &mut Engine, n: usize) {
     let (gone, kept) = s.context.blocks().split_at(n);
     let (origin, kept) = (gone.iter().flat_map(|b| b.origin.clone()).collect(), kept.to_vec());
     let summary = s.synthetic(BlockKind::Summary, Role::User, format!("summary of {n}"), origin);
-    s.compacted(CompactionKind::Summarise, "test", Phase::MidTurn, [vec![summary], kept].concat()).unwrap();
+    s.compacted(CompactionKind::Summarise, "test", Phase::MidTurn, [vec![summary], kept].concat())
+        .unwrap();
 }
 
 #[test]
@@ -66,7 +74,10 @@ fn a_compaction_is_taken_back_with_what_was_said_since() {
     assert_eq!(texts(&s), ["m0", "m1", "m2", "m3", "m4"]);
     assert_eq!(s.history.messages().len(), logged, "the log only grows");
     assert_eq!(s.undo_compaction(), Err(UndoError::Nothing));
-    assert!(matches!(s.events.last().unwrap().event, Event::CompactionUndone { mechanism: "test" }));
+    assert!(matches!(
+        s.events.last().unwrap().event,
+        Event::CompactionUndone { mechanism: "test" }
+    ));
 }
 
 #[test]

@@ -165,7 +165,10 @@ pub(crate) fn numbers(text: &str) -> impl Iterator<Item = u128> + '_ {
             let b = bytes[i];
             if b.is_ascii_digit() {
                 n = n.saturating_mul(10).saturating_add(u128::from(b - b'0'));
-            } else if !(matches!(b, b',' | b'_') && bytes[i + 1..].len() >= 3 && bytes[i + 1..i + 4].iter().all(u8::is_ascii_digit)) {
+            } else if !(matches!(b, b',' | b'_')
+                && bytes[i + 1..].len() >= 3
+                && bytes[i + 1..i + 4].iter().all(u8::is_ascii_digit))
+            {
                 break;
             }
             i += 1;

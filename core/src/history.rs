@@ -1,63 +1,11 @@
-//! The history: an append-only log of everything that was said, by people, models, tools and strategies.
-//! Nothing in it is ever changed, so every strategy is measured against the same truth.
+//! The history: an append-only log of everything that was said, by people, models, tools and
+//! strategies. Nothing in it is ever changed, so every strategy is measured against the same truth.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::block::{Media, MessageId, Role};
-
-/// One piece of a message.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Part {
-    /// Plain text.
-    Text(Arc<str>),
-    /// Thinking, readable or opaque.
-    Reasoning {
-        /// Readable thinking.
-        text: Arc<str>,
-        /// The provider's opaque form.
-        encrypted: Option<Arc<str>>,
-    },
-    /// A tool call.
-    Call {
-        /// Call id.
-        id: Arc<str>,
-        /// Tool name.
-        name: Arc<str>,
-        /// Exact argument text.
-        arguments: Arc<str>,
-    },
-    /// The result of a call.
-    Result {
-        /// Call id.
-        id: Arc<str>,
-        /// Tool name.
-        name: Arc<str>,
-        /// What the tool returned.
-        output: Arc<str>,
-        /// The tool failed.
-        is_error: bool,
-    },
-    /// An image or document.
-    File(Media),
-    /// A summary that stands for earlier history.
-    Summary(Arc<str>),
-    /// The message that stands for a compaction.
-    CompactionMarker {
-        /// Started by the program, not by the user.
-        auto: bool,
-        /// The provider had refused the request.
-        overflow: bool,
-    },
-    /// An opaque compaction made by the provider.
-    ProviderCompaction(Arc<str>),
-    /// A delegated task.
-    Subtask(Arc<str>),
-    /// State of the files.
-    Snapshot(Arc<str>),
-    /// Files changed since the snapshot before.
-    Patch(Vec<String>),
-}
+use crate::block::{MessageId, Role};
+use crate::content::Part;
 
 /// State of a tool call, derived from the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +42,13 @@ pub struct History {
 
 impl History {
     /// Appends a message and returns its number.
-    pub fn append(&mut self, key: impl Into<Arc<str>>, role: Role, parts: Vec<Part>, synthetic: bool) -> MessageId {
+    pub fn append(
+        &mut self,
+        key: impl Into<Arc<str>>,
+        role: Role,
+        parts: Vec<Part>,
+        synthetic: bool,
+    ) -> MessageId {
         let id = MessageId(u32::try_from(self.messages.len()).expect("fewer than 2^32 messages"));
         for p in &parts {
             if let Part::Result { id, is_error, .. } = p {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::provider::{self, Cost};
+use crate::model::{self, Cost};
 use crate::request::{Purpose, Reply, Request, Usage};
 
 /// Usage and cost of one model.
@@ -13,7 +13,8 @@ pub struct ModelTotal {
     pub requests: u64,
     /// Tokens billed.
     pub usage: Usage,
-    /// USD; models without a price in the catalogue count as 0 and are named in [`Ledger::unpriced`].
+    /// USD; models without a price in the catalogue count as 0 and are named in
+    /// [`Ledger::unpriced`].
     pub cost: Cost,
 }
 
@@ -30,8 +31,8 @@ impl Ledger {
         let total = self.by_model.entry(request.model.clone()).or_default();
         total.requests += 1;
         total.usage.add(&reply.billed);
-        if let Ok(model) = provider::find(&request.model) {
-            total.cost.add(&provider::cost_of_reply(model, reply));
+        if let Ok(model) = model::find(&request.model) {
+            total.cost.add(&model::cost_of_reply(model, reply));
         }
         self.summary_calls += u64::from(request.purpose == Purpose::Summary);
     }
@@ -53,6 +54,6 @@ impl Ledger {
 
     /// Models that have no price.
     pub fn unpriced(&self) -> Vec<&str> {
-        self.by_model.keys().map(|k| &**k).filter(|k| provider::find(k).is_err()).collect()
+        self.by_model.keys().map(|k| &**k).filter(|k| model::find(k).is_err()).collect()
     }
 }

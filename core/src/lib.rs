@@ -1,41 +1,32 @@
 //! The engine of ctxbench: history, context, budget and compaction behind a [`Strategy`] trait.
 //!
-//! The history is an append-only log of what was said; the context is the view of it that the next request will show.
-//! A strategy is a policy over named moments that edits the view and never the log.
+//! The history is an append-only log of what was said; the context is the view of it that the next
+//! request will show. A strategy is a policy over named moments that edits the view and never the
+//! log.
 
 pub mod advice;
 pub mod agent;
-#[cfg(feature = "background")]
-pub mod background;
 pub mod block;
 pub mod budget;
-#[cfg(all(unix, feature = "checkpoints"))]
-pub mod checkpoint;
 pub mod compaction;
+pub mod content;
 pub mod context;
-pub mod delegation;
-pub mod descriptor;
+pub mod context_editing;
 pub mod engine;
 pub mod fact;
+pub mod files;
 pub mod history;
 pub mod ledger;
 pub mod matcher;
-pub mod memory;
-pub mod monitor;
+pub mod model;
 pub mod nearest;
-pub mod provider;
-pub mod race;
 pub mod recent;
-pub mod record;
 pub mod request;
 pub mod rng;
-pub mod rollout;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod session;
 pub mod settings;
-#[cfg(feature = "sqlite")]
-pub mod store;
 pub mod strategy;
 pub mod tokens;
 pub mod wording;

@@ -18,17 +18,22 @@ pub struct Literals {
 impl Literals {
     /// A set of literals, numbered as they come. Equal ones may be given more than once.
     pub fn new<S: AsRef<str>>(literals: &[S]) -> Self {
-        let mut distinct: Vec<&str> = literals.iter().map(AsRef::as_ref).filter(|l| !l.is_empty()).collect();
+        let mut distinct: Vec<&str> =
+            literals.iter().map(AsRef::as_ref).filter(|l| !l.is_empty()).collect();
         distinct.sort_unstable();
         distinct.dedup();
-        let pattern: Vec<Option<usize>> = literals.iter().map(|l| distinct.binary_search(&l.as_ref()).ok()).collect();
+        let pattern: Vec<Option<usize>> =
+            literals.iter().map(|l| distinct.binary_search(&l.as_ref()).ok()).collect();
         let mut of = vec![Vec::new(); distinct.len()];
         pattern.iter().enumerate().for_each(|(i, p)| p.iter().for_each(|&p| of[p].push(i)));
-        let finder = (!distinct.is_empty()).then(|| AhoCorasick::new(&distinct).expect("literals of a session fit into an automaton"));
+        let finder = (!distinct.is_empty()).then(|| {
+            AhoCorasick::new(&distinct).expect("literals of a session fit into an automaton")
+        });
         Literals { finder, pattern, literals: of }
     }
 
-    /// Which literals stand in a text in a place that `counts`, given what stands before and behind it.
+    /// Which literals stand in a text in a place that `counts`, given what stands before and behind
+    /// it.
     pub fn found(&self, text: &str, counts: impl Fn(&str, &str) -> bool) -> Found<'_> {
         let mut seen = vec![false; self.literals.len()];
         for m in self.finder.iter().flat_map(|f| f.find_overlapping_iter(text)) {
@@ -54,7 +59,12 @@ impl Found<'_> {
 
     /// The numbers of all that do, in no order.
     pub fn all(&self) -> impl Iterator<Item = usize> + '_ {
-        self.of.literals.iter().zip(&self.seen).filter(|(_, seen)| **seen).flat_map(|(of, _)| of.iter().copied())
+        self.of
+            .literals
+            .iter()
+            .zip(&self.seen)
+            .filter(|(_, seen)| **seen)
+            .flat_map(|(of, _)| of.iter().copied())
     }
 }
 
@@ -84,10 +94,16 @@ impl Matcher {
         }
     }
 
-    /// The facts that a text carries, by index, with the strongest way in which it carries them; `folded` = the text after [`fold`].
+    /// The facts that a text carries, by index, with the strongest way in which it carries them;
+    /// `folded` = the text after [`fold`].
     pub fn carried(&self, text: &str, folded: &str) -> Vec<(usize, Match)> {
-        let (plain, normal) = (self.plain.found(text, |_, _| true), self.folded.found(folded, |_, _| true));
-        let mut said: Vec<u128> = if self.numbers.iter().any(Option::is_some) { numbers(folded).collect() } else { Vec::new() };
+        let (plain, normal) =
+            (self.plain.found(text, |_, _| true), self.folded.found(folded, |_, _| true));
+        let mut said: Vec<u128> = if self.numbers.iter().any(Option::is_some) {
+            numbers(folded).collect()
+        } else {
+            Vec::new()
+        };
         said.sort_unstable();
         let tier = |t: usize| match self.numbers[t] {
             _ if self.empty[t] || plain.has(t) => Match::Verbatim,
@@ -115,24 +131,39 @@ mod tests {
     use super::*;
 
     fn fact(tokens: Vec<String>) -> Fact {
-        serde_json::from_value(serde_json::json!({"id": "f", "kind": "value", "tokens": tokens, "arises": "m"})).unwrap()
+        serde_json::from_value(
+            serde_json::json!({"id": "f", "kind": "value", "tokens": tokens, "arises": "m"}),
+        )
+        .unwrap()
     }
 
     #[test]
     fn literals_are_found_where_they_count() {
         let all = Literals::new(&["ab", "", "b", "ab", "x"]);
         let found = all.found("ab c", |_, _| true);
-        assert_eq!([0, 1, 2, 3, 4].map(|i| found.has(i)), [true, false, true, true, false], "one inside another, and twice the same");
-        let whole = all.found("ab b", |before, behind| before.is_empty() && behind.starts_with(' '));
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|i| found.has(i)),
+            [true, false, true, true, false],
+            "one inside another, and twice the same"
+        );
+        let whole =
+            all.found("ab b", |before, behind| before.is_empty() && behind.starts_with(' '));
         assert_eq!([whole.has(0), whole.has(2)], [true, false]);
         let mut numbers: Vec<usize> = found.all().collect();
         numbers.sort_unstable();
         assert_eq!(numbers, [0, 2, 3]);
-        assert_eq!((all.found("zzz", |_, _| true).all().count(), Literals::new::<&str>(&[]).found("a", |_, _| true).all().count()), (0, 0));
+        assert_eq!(
+            (
+                all.found("zzz", |_, _| true).all().count(),
+                Literals::new::<&str>(&[]).found("a", |_, _| true).all().count()
+            ),
+            (0, 0)
+        );
     }
 
     proptest! {
-        // Few letters, so that much is found: case, quotes, blanks, numbers with separators, letters that grow when folded.
+        // Few letters, so that much is found: case, quotes, blanks, numbers with separators,
+        // letters that grow when folded.
         #[test]
         fn together_as_one_by_one(
             facts in prop::collection::vec(prop::collection::vec("[aB1 5,`İ]{0,5}", 0..3), 0..6),

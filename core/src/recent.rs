@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Holds at most so many entries, and always the half of them that was used last. Two generations: when the young one is half of all,
-/// it becomes the old one, and what was in the old one is forgotten; what is used moves to the young one. So using an entry costs one
-/// look-up, and there is no list to keep in order.
+/// Holds at most so many entries, and always the half of them that was used last. Two generations:
+/// when the young one is half of all, it becomes the old one, and what was in the old one is
+/// forgotten; what is used moves to the young one. So using an entry costs one look-up, and there
+/// is no list to keep in order.
 #[derive(Clone, Debug)]
 pub struct Recent<K, V> {
     most: usize,
@@ -67,7 +68,10 @@ mod tests {
         for i in 0..1_000_u64 {
             r.insert(i, i * 2);
             assert!(r.len() <= 10, "{i}");
-            assert!((i.saturating_sub(3)..=i).all(|k| r.peek(&k).is_some()), "the last four and 0 are there");
+            assert!(
+                (i.saturating_sub(3)..=i).all(|k| r.peek(&k).is_some()),
+                "the last four and 0 are there"
+            );
             assert_eq!(r.get(&0), Some(&0), "what is used stays");
         }
         assert!(r.peek(&500).is_none());

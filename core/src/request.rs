@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::block::{Block, total_tokens};
+use crate::content::{Part, ToolCall};
 use crate::session::Millis;
 use crate::tokens;
 
@@ -55,7 +56,8 @@ impl Tools {
         if definitions.is_empty() {
             return None;
         }
-        let json = serde_json::value::to_raw_value(definitions).expect("JSON values always serialise");
+        let json =
+            serde_json::value::to_raw_value(definitions).expect("JSON values always serialise");
         let tokens = tokens::o200k(json.get());
         Some(Arc::new(Tools { json, count: definitions.len(), tokens }))
     }
@@ -115,7 +117,8 @@ impl ClearInputs {
     }
 }
 
-/// The conversation as the provider keeps it on its side (Anthropic's message threads, facts/aider-and-anthropic-sdk.md §2.4).
+/// The conversation as the provider keeps it on its side (Anthropic's message threads,
+/// docs/sources/anthropic-sdk.md §2.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Thread {
     /// A new one; the request holds the whole conversation.
@@ -129,7 +132,8 @@ pub enum Thread {
     },
 }
 
-/// Context editing that the provider is asked to do (Anthropic, facts/aider-and-anthropic-sdk.md §3).
+/// Context editing that the provider is asked to do (Anthropic, docs/sources/anthropic-sdk.md
+/// §3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEdit {
     /// `clear_tool_uses_20250919`.
@@ -159,8 +163,9 @@ pub enum ServerEdit {
         /// Return after the summary instead of going on.
         pause: bool,
     },
-    /// `cache_edits`: the results of these calls are left out of what the model sees, and the cached prefix stays valid
-    /// (facts/claude-code-and-apis.md §1.2, grade C; its shape on the wire is not published).
+    /// `cache_edits`: the results of these calls are left out of what the model sees, and the
+    /// cached prefix stays valid (docs/sources/claude-code.md §1.2, grade C; its shape on the
+    /// wire is not published).
     CacheEdits {
         /// Calls whose results go.
         results: Vec<Arc<str>>,
@@ -188,18 +193,24 @@ pub struct Request {
     pub ttl: Ttl,
     /// Edits asked of the provider.
     pub server_edits: Vec<ServerEdit>,
-    /// Messages stay apart on the wire although their neighbour has the same role. The default is to merge them, as most clients do.
+    /// Messages stay apart on the wire although their neighbour has the same role. The default is
+    /// to merge them, as most clients do.
     pub keep_messages: bool,
-    /// Further parameters that the caller sets, sent as they are (Anthropic's wire).
+    /// Further parameters that the caller sets, sent as they are (Anthropic's wire). Context edits
+    /// among them stand in `server_edits` too, and are sent from here.
     pub params: serde_json::Map<String, serde_json::Value>,
-    /// The provider keeps the conversation (Anthropic's wire). `blocks` hold all that the model sees either way.
+    /// The provider keeps the conversation (Anthropic's wire). `blocks` hold all that the model
+    /// sees either way.
     pub thread: Option<Thread>,
 }
 
 impl Request {
-    /// What goes over the wire: everything, or in a continued thread what the provider does not have yet.
+    /// What goes over the wire: everything, or in a continued thread what the provider does not
+    /// have yet.
     pub fn sent(&self) -> Cow<'_, Request> {
-        let Some(Thread::Continue { after, held }) = &self.thread else { return Cow::Borrowed(self) };
+        let Some(Thread::Continue { after, held }) = &self.thread else {
+            return Cow::Borrowed(self);
+        };
         let held = (*held).min(self.blocks.len());
         Cow::Owned(Request {
             tools: None,
@@ -216,7 +227,8 @@ impl Request {
     }
 }
 
-/// Tokens of one reply as the provider reports them. The four input kinds add up to the whole prompt.
+/// Tokens of one reply as the provider reports them. The four input kinds add up to the whole
+/// prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Input neither read from nor written to the prompt cache.
@@ -281,31 +293,6 @@ pub enum StopReason {
     WindowExceeded,
 }
 
-/// A piece of a reply.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ReplyPart {
-    /// Text.
-    Text(Arc<str>),
-    /// Thinking.
-    Reasoning {
-        /// Readable thinking.
-        text: Arc<str>,
-        /// The provider's opaque form.
-        encrypted: Option<Arc<str>>,
-    },
-    /// A tool call.
-    Call {
-        /// Call id.
-        id: Arc<str>,
-        /// Tool name.
-        name: Arc<str>,
-        /// Exact argument text.
-        arguments: Arc<str>,
-    },
-    /// A summary made by the provider; `None` = it failed.
-    Compaction(Option<Arc<str>>),
-}
-
 /// What a provider says it edited before the model saw the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
@@ -322,10 +309,11 @@ pub struct Applied {
 /// A reply of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// The provider's id of it. Read from the wire only where a later request may refer to it (Anthropic).
+    /// The provider's id of it. Read from the wire only where a later request may refer to it
+    /// (Anthropic).
     pub id: Option<Arc<str>>,
     /// Contents in order.
-    pub parts: Vec<ReplyPart>,
+    pub parts: Vec<Part>,
     /// Tokens of the answer itself; the size of the context comes from here.
     pub usage: Usage,
     /// Tokens of everything billed, provider-side compaction included.
@@ -336,33 +324,32 @@ pub struct Reply {
     pub applied: Applied,
     /// Virtual time until the reply was complete, ms.
     pub latency_ms: Millis,
-    /// Tokens of the prompt that a cache without lifetimes would have served besides those that were read; 0 where nobody knows.
+    /// Tokens of the prompt that a cache without lifetimes would have served besides those that
+    /// were read; 0 where nobody knows.
     pub expired: u64,
 }
 
 impl Reply {
     /// The text parts joined by blank lines; `None` when there are none.
     pub fn text(&self) -> Option<String> {
-        let texts: Vec<&str> = self
-            .parts
-            .iter()
-            .filter_map(|p| match p {
-                ReplyPart::Text(t) => Some(&**t),
-                _ => None,
-            })
-            .collect();
+        let texts: Vec<&str> = self.parts.iter().filter_map(Part::as_text).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+
+    /// The calls in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(Part::as_call)
     }
 
     /// Whether it asks for tools.
     pub fn has_calls(&self) -> bool {
-        self.parts.iter().any(|p| matches!(p, ReplyPart::Call { .. }))
+        self.calls().next().is_some()
     }
 
     /// The summary of a provider-side compaction in this reply.
     pub fn compaction(&self) -> Option<&Arc<str>> {
         self.parts.iter().find_map(|p| match p {
-            ReplyPart::Compaction(Some(s)) => Some(s),
+            Part::Compaction(Some(s)) => Some(s),
             _ => None,
         })
     }
@@ -403,10 +390,16 @@ pub struct ModelError {
 impl ModelError {
     /// The script has no further answer.
     pub fn ended() -> Self {
-        ModelError { kind: ErrorKind::Ended, status: 0, code: None, message: "the session has no further reply".into() }
+        ModelError {
+            kind: ErrorKind::Ended,
+            status: 0,
+            code: None,
+            message: "the session has no further reply".into(),
+        }
     }
 
-    /// Whether the same request may succeed a little later: too many requests or tokens, a failure of the provider or of the connection.
+    /// Whether the same request may succeed a little later: too many requests or tokens, a failure
+    /// of the provider or of the connection.
     pub fn is_passing(&self) -> bool {
         matches!(self.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream)
     }

@@ -1,6 +1,7 @@
 //! A small seeded generator for everything that must be the same bytes on every machine.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): every seed is a good one, and a stream is one addition and two multiplications per number.
+/// SplitMix64 (Steele, Lea, Flood 2014): every seed is a good one, and a stream is one addition and
+/// two multiplications per number.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
@@ -13,7 +14,9 @@ impl SplitMix64 {
     /// The stream of a name, so that a change in one place does not shift all others.
     pub fn named(name: &str) -> Self {
         // FNV-1a: stable, unlike the hasher of the standard library.
-        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)))
+        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        }))
     }
 
     /// 64 random bits.
@@ -25,7 +28,8 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..bound`, by multiplication: the bias is below `bound / 2^64`. 0 for a bound of 0.
+    /// A number in `0..bound`, by multiplication: the bias is below `bound / 2^64`. 0 for a bound
+    /// of 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
@@ -39,7 +43,10 @@ mod tests {
     fn the_published_stream_of_seed_1234567() {
         let mut rng = SplitMix64::new(1_234_567);
         let stream: Vec<u64> = (0..3).map(|_| rng.bits()).collect();
-        assert_eq!(stream, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+        assert_eq!(
+            stream,
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
     }
 
     #[test]

@@ -21,10 +21,14 @@ enum Line {
     Entry(Entry),
 }
 
-/// The schema of one line of a session file. Fields that it does not name are allowed: they are kept.
+/// The schema of one line of a session file. Fields that it does not name are allowed: they are
+/// kept.
 pub fn session_line() -> Schema {
     let mut schema = schemars::schema_for!(Line);
     schema.insert("title".into(), "ctxbench session line".into());
-    schema.insert("description".into(), "One line of a session file (JSONL): the header first, then one entry per line.".into());
+    schema.insert(
+        "description".into(),
+        "One line of a session file (JSONL): the header first, then one entry per line.".into(),
+    );
     schema
 }

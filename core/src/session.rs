@@ -1,10 +1,13 @@
-//! The canonical session: what was said, called and returned, in order. Importers produce it, replay reads it.
+//! The canonical session: what was said, called and returned, in order. Importers produce it,
+//! replay reads it.
 //!
-//! One JSON object per line; unknown fields are kept. The format is a contract (see `docs/formats.md`).
+//! One JSON object per line; unknown fields are kept. The format is a contract (see
+//! `docs/formats.md`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::content::{Part, ToolCall};
 use crate::fact::Fact;
 
 /// Milliseconds of session time.
@@ -51,61 +54,6 @@ pub struct Source {
     /// File name without its folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-}
-
-/// A piece of a message that keeps its place among the others.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum SessionPart {
-    /// Plain text.
-    Text {
-        /// The words.
-        text: String,
-    },
-    /// Thinking, readable or opaque.
-    Reasoning {
-        /// Readable thinking; empty when only the opaque form exists.
-        #[serde(default)]
-        text: String,
-        /// The provider's opaque form.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        encrypted: Option<String>,
-    },
-    /// A tool call among texts.
-    Call(SessionCall),
-    /// An image or another file shown to the model.
-    Image {
-        /// Such as `image/png`.
-        media_type: String,
-        /// Address or data URL.
-        url: String,
-        /// File name.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
-    },
-}
-
-impl SessionPart {
-    /// The words of a plain text; `None` for anything else.
-    pub fn into_text(self) -> Option<String> {
-        match self {
-            SessionPart::Text { text } => Some(text),
-            _ => None,
-        }
-    }
-}
-
-/// A tool call as the model wrote it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct SessionCall {
-    /// Pairs the call with its result.
-    pub id: String,
-    /// Tool name.
-    pub name: String,
-    /// Exact argument text, normally JSON.
-    pub arguments: String,
 }
 
 /// Tokens as the provider counted them for one reply.
@@ -216,8 +164,8 @@ pub enum Entry {
     Rewind {
         /// Message id: the last one that stays, or behind which the seam lies.
         to: String,
-        /// One of [`RewindMode`]; empty = `conversation`. `summarize_from` summarises what follows the message, `summarize_to` what
-        /// stands up to it.
+        /// One of [`RewindMode`]; empty = `conversation`. `summarize_from` summarises what follows
+        /// the message, `summarize_to` what stands up to it.
         #[serde(default)]
         #[cfg_attr(
             feature = "schema",
@@ -290,8 +238,13 @@ pub enum RewindMode {
 
 impl RewindMode {
     /// Every mode.
-    pub const ALL: [RewindMode; 5] =
-        [RewindMode::Conversation, RewindMode::Code, RewindMode::Both, RewindMode::SummarizeFrom, RewindMode::SummarizeTo];
+    pub const ALL: [RewindMode; 5] = [
+        RewindMode::Conversation,
+        RewindMode::Code,
+        RewindMode::Both,
+        RewindMode::SummarizeFrom,
+        RewindMode::SummarizeTo,
+    ];
 
     /// The word in files.
     pub const fn word(self) -> &'static str {
@@ -335,7 +288,7 @@ pub struct UserEntry {
     pub text: Option<String>,
     /// Texts and images in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Vec<SessionPart>>,
+    pub parts: Option<Vec<Part>>,
     /// ms since session start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
@@ -358,13 +311,13 @@ pub struct AssistantEntry {
     pub text: Option<String>,
     /// Texts, reasoning and calls in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Vec<SessionPart>>,
+    pub parts: Option<Vec<Part>>,
     /// Thinking before the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
     /// Tool calls after the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<SessionCall>,
+    pub calls: Vec<ToolCall>,
     /// The provider's counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RecordedUsage>,
@@ -397,7 +350,7 @@ pub struct ToolEntry {
     pub output: Option<String>,
     /// Texts and images in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Vec<SessionPart>>,
+    pub parts: Option<Vec<Part>>,
     /// The tool failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
@@ -456,46 +409,40 @@ pub struct Session {
 
 impl UserEntry {
     /// The message as parts, whichever way it was written.
-    pub fn content(&self) -> Vec<SessionPart> {
+    pub fn content(&self) -> Vec<Part> {
         parts_or_text(self.parts.as_ref(), self.text.as_ref())
     }
 }
 
 impl AssistantEntry {
     /// The reply as parts in order: given parts, or reasoning, text and calls.
-    pub fn content(&self) -> Vec<SessionPart> {
+    pub fn content(&self) -> Vec<Part> {
         let mut out = Vec::new();
         if let Some(r) = &self.reasoning {
-            out.push(SessionPart::Reasoning { text: r.clone(), encrypted: None });
+            out.push(Part::Reasoning { text: r.as_str().into(), encrypted: None });
         }
         out.extend(parts_or_text(self.parts.as_ref(), self.text.as_ref()));
-        out.extend(self.calls.iter().cloned().map(SessionPart::Call));
+        out.extend(self.calls.iter().cloned().map(Part::Call));
         out
     }
 
     /// The calls of the reply, wherever they stand.
-    pub fn all_calls(&self) -> Vec<SessionCall> {
-        self.content()
-            .into_iter()
-            .filter_map(|p| match p {
-                SessionPart::Call(c) => Some(c),
-                _ => None,
-            })
-            .collect()
+    pub fn all_calls(&self) -> Vec<ToolCall> {
+        self.content().iter().filter_map(|p| p.as_call().cloned()).collect()
     }
 }
 
 impl ToolEntry {
     /// The result as parts.
-    pub fn content(&self) -> Vec<SessionPart> {
+    pub fn content(&self) -> Vec<Part> {
         parts_or_text(self.parts.as_ref(), self.output.as_ref())
     }
 }
 
-fn parts_or_text(parts: Option<&Vec<SessionPart>>, text: Option<&String>) -> Vec<SessionPart> {
+fn parts_or_text(parts: Option<&Vec<Part>>, text: Option<&String>) -> Vec<Part> {
     match (parts, text) {
         (Some(p), _) => p.clone(),
-        (None, Some(t)) => vec![SessionPart::Text { text: t.clone() }],
+        (None, Some(t)) => vec![Part::Text(t.as_str().into())],
         (None, None) => Vec::new(),
     }
 }
@@ -510,7 +457,8 @@ impl Session {
             #[serde(flatten)]
             header: &'a Header,
         }
-        let line = |v: serde_json::Result<String>| v.expect("session types always serialise") + "\n";
+        let line =
+            |v: serde_json::Result<String>| v.expect("session types always serialise") + "\n";
         let mut out = line(serde_json::to_string(&Tagged { tag: "session", header: &self.header }));
         for e in &self.entries {
             out += &line(serde_json::to_string(e));

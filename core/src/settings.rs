@@ -1,7 +1,11 @@
 //! Typed settings of strategies: name, unit, default and where the default comes from.
+//!
+//! [`settings!`](crate::settings!) turns one table into two things that cannot disagree: the rows
+//! that the command line, the lists and the reports show, and the struct that the strategy reads.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -63,7 +67,7 @@ pub const AUTO: &str = "auto";
 
 /// A default as a constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Default {
+pub enum DefaultValue {
     /// Whole number.
     Int(u64),
     /// Share.
@@ -76,15 +80,27 @@ pub enum Default {
     Auto,
 }
 
+impl From<DefaultValue> for Value {
+    fn from(default: DefaultValue) -> Value {
+        match default {
+            DefaultValue::Int(n) => Value::Int(n),
+            DefaultValue::Real(x) => Value::Real(x),
+            DefaultValue::Flag(b) => Value::Flag(b),
+            DefaultValue::Word(w) => Value::Word(w.to_string()),
+            DefaultValue::Auto => Value::Word(AUTO.to_string()),
+        }
+    }
+}
+
 /// One setting of a strategy.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Setting {
     /// Name on the command line.
     pub name: &'static str,
     /// Unit and range.
     pub kind: Kind,
     /// Default.
-    pub default: Default,
+    pub default: DefaultValue,
     /// What it does.
     pub help: &'static str,
     /// Where the default comes from.
@@ -121,48 +137,51 @@ pub enum SettingError {
     NotAPair(String),
 }
 
-/// The values of one strategy's settings, defaults filled in.
+/// The values of one strategy's settings as given by a user, defaults filled in. A strategy gets
+/// them as the struct that [`settings!`](crate::settings!) makes of its table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    table: &'static [Setting],
     values: BTreeMap<&'static str, Value>,
     given: BTreeMap<&'static str, Value>,
 }
 
 impl Settings {
     /// Defaults of a strategy.
-    pub fn defaults(table: &[Setting]) -> Self {
-        let values = table
-            .iter()
-            .map(|s| {
-                let v = match s.default {
-                    Default::Int(n) => Value::Int(n),
-                    Default::Real(x) => Value::Real(x),
-                    Default::Flag(b) => Value::Flag(b),
-                    Default::Word(w) => Value::Word(w.to_string()),
-                    Default::Auto => Value::Word(AUTO.to_string()),
-                };
-                (s.name, v)
-            })
-            .collect();
-        Settings { values, given: BTreeMap::new() }
+    pub fn defaults(table: &'static [Setting]) -> Self {
+        let values = table.iter().map(|s| (s.name, s.default.into())).collect();
+        Settings { table, values, given: BTreeMap::new() }
     }
 
     /// Settings from `k=v,k=v` over the defaults.
-    pub fn parse(strategy: &str, table: &'static [Setting], text: &str) -> Result<Self, SettingError> {
+    pub fn parse(
+        strategy: &str,
+        table: &'static [Setting],
+        text: &str,
+    ) -> Result<Self, SettingError> {
         let mut out = Settings::defaults(table);
         for pair in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-            let (name, value) = pair.split_once('=').ok_or_else(|| SettingError::NotAPair(pair.to_string()))?;
-            out.set(strategy, table, name.trim(), value.trim())?;
+            let (name, value) =
+                pair.split_once('=').ok_or_else(|| SettingError::NotAPair(pair.to_string()))?;
+            out.set(strategy, name.trim(), value.trim())?;
         }
         Ok(out)
     }
 
     /// Sets one value, checked against the table.
-    pub fn set(&mut self, strategy: &str, table: &'static [Setting], name: &str, given: &str) -> Result<(), SettingError> {
-        let Some(setting) = table.iter().find(|s| s.name == name) else {
-            let names = table.iter().map(|s| s.name).collect::<Vec<_>>();
-            let hint = if names.is_empty() { "it has none".to_string() } else { crate::nearest::hint(name, &names) };
-            return Err(SettingError::Unknown { strategy: strategy.into(), name: name.into(), hint });
+    fn set(&mut self, strategy: &str, name: &str, given: &str) -> Result<(), SettingError> {
+        let Some(setting) = self.table.iter().find(|s| s.name == name) else {
+            let names = self.table.iter().map(|s| s.name).collect::<Vec<_>>();
+            let hint = if names.is_empty() {
+                "it has none".to_string()
+            } else {
+                crate::nearest::hint(name, &names)
+            };
+            return Err(SettingError::Unknown {
+                strategy: strategy.into(),
+                name: name.into(),
+                hint,
+            });
         };
         let value = parse_value(setting, given).map_err(|expected| SettingError::BadValue {
             strategy: strategy.into(),
@@ -175,57 +194,39 @@ impl Settings {
         Ok(())
     }
 
-    /// A whole number; `None` where the product derives it.
-    pub fn int(&self, name: &str) -> Option<u64> {
-        match self.values.get(name) {
-            Some(Value::Int(n)) => Some(*n),
-            _ => None,
-        }
+    /// One value as its row types it. For [`settings!`](crate::settings!) only.
+    #[doc(hidden)]
+    pub fn read<T: FromValue>(&self, name: &str) -> T {
+        self.values
+            .get(name)
+            .and_then(T::from_value)
+            .expect("the struct and the values were made from one table")
     }
 
-    /// A whole number that always has a default.
-    pub fn num(&self, name: &str) -> u64 {
-        self.int(name).unwrap_or_else(|| unreachable!("setting `{name}` has a numeric default"))
-    }
-
-    /// A share.
-    pub fn real(&self, name: &str) -> Option<f64> {
-        match self.values.get(name) {
-            Some(Value::Real(x)) => Some(*x),
-            _ => None,
-        }
-    }
-
-    /// A flag.
-    pub fn flag(&self, name: &str) -> bool {
-        matches!(self.values.get(name), Some(Value::Flag(true)))
-    }
-
-    /// A flag whose default the product derives; `None` unless given.
-    pub fn given_flag(&self, name: &str) -> Option<bool> {
-        match self.values.get(name) {
-            Some(Value::Flag(b)) => Some(*b),
-            _ => None,
-        }
-    }
-
-    /// A word; `auto` and absent are `None`.
-    pub fn word(&self, name: &str) -> Option<&str> {
-        match self.values.get(name) {
-            Some(Value::Word(w)) if w != AUTO => Some(w),
-            _ => None,
-        }
+    /// Names of models among the values, with the setting that names each.
+    pub fn models(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.table.iter().filter(|s| matches!(s.kind, Kind::Model)).filter_map(|s| {
+            match self.values.get(s.name) {
+                Some(Value::Word(w)) if w != AUTO => Some((s.name, w.as_str())),
+                _ => None,
+            }
+        })
     }
 
     /// Multiplies every absolute token or byte constant; used for scaled-down scenarios.
-    pub fn scaled(&self, table: &[Setting], scale: f64) -> Self {
+    pub fn scaled(&self, scale: f64) -> Self {
         let mut out = self.clone();
-        for s in table.iter().filter(|s| matches!(s.kind, Kind::Tokens | Kind::Bytes)) {
+        for s in self.table.iter().filter(|s| matches!(s.kind, Kind::Tokens | Kind::Bytes)) {
             if let Some(Value::Int(n)) = out.values.get_mut(s.name) {
                 *n = scale_tokens(*n, scale);
             }
         }
         out
+    }
+
+    /// Names of what was set.
+    pub fn given(&self) -> impl Iterator<Item = &'static str> {
+        self.given.keys().copied()
     }
 
     /// Only what was set, as `k=v,k=v`; empty for pure defaults.
@@ -239,13 +240,187 @@ impl Settings {
     }
 }
 
+/// A struct made of a table of settings by [`settings!`](crate::settings!).
+pub trait SettingsTable {
+    /// The rows, one for each field.
+    const TABLE: &'static [Setting];
+
+    /// The values, which must have been made from [`SettingsTable::TABLE`].
+    fn read(values: &Settings) -> Self;
+}
+
+/// For strategies without settings.
+impl SettingsTable for () {
+    const TABLE: &'static [Setting] = &[];
+
+    fn read(_values: &Settings) -> Self {}
+}
+
+/// A type that a row of [`settings!`](crate::settings!) can have.
+#[doc(hidden)]
+pub trait FromValue: Sized {
+    /// The value; `None` if it is of another type.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+impl FromValue for u64 {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Int(n) = value { Some(*n) } else { None }
+    }
+}
+
+impl FromValue for f64 {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Real(x) = value { Some(*x) } else { None }
+    }
+}
+
+impl FromValue for bool {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Flag(b) = value { Some(*b) } else { None }
+    }
+}
+
+impl FromValue for Arc<str> {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(w) = value { Some(w.as_str().into()) } else { None }
+    }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Word(w) if w == AUTO => Some(None),
+            given => T::from_value(given).map(Some),
+        }
+    }
+}
+
+/// Makes a table of settings and the struct that a strategy reads them from.
+///
+/// A row is `name: kind = default, "where the default comes from";` below its help, which is a doc
+/// comment. Kinds are those of [`Kind`] in lower case; `choice` names the enum that it makes and
+/// its words. The default `auto` leaves the value to the strategy: the field is an `Option` then.
+///
+/// ```
+/// ctxbench_core::settings! {
+///     /// Settings of a strategy.
+///     pub struct ExampleSettings {
+///         /// tokens from which it compacts; auto = 90 % of the window
+///         limit: tokens = auto, "where this is written";
+///         /// what goes first
+///         order: choice Order { Oldest = "oldest", Largest = "largest" } = Oldest, "ours";
+///     }
+/// }
+/// use ctxbench_core::settings::{Settings, SettingsTable};
+/// let given = Settings::parse("example", ExampleSettings::TABLE, "limit=90k").unwrap();
+/// let s = ExampleSettings::read(&given);
+/// assert_eq!((s.limit, s.order), (Some(90_000), Order::Oldest));
+/// ```
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$of_struct:meta])*
+        $vis:vis struct $name:ident {
+            $(
+                $(#[doc = $help:literal])+
+                $field:ident: $kind:ident
+                    $($choice:ident {
+                        $($(#[$of_variant:meta])* $variant:ident = $word:literal),+ $(,)?
+                    })?
+                    = $default:tt, $source:literal;
+            )+
+        }
+    ) => {
+        $(#[$of_struct])*
+        #[derive(Clone, Debug)]
+        $vis struct $name {
+            $(
+                $(#[doc = $help])+
+                $vis $field: $crate::settings!(@type $kind $($choice)? = $default),
+            )+
+        }
+
+        $($(
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            $vis enum $choice { $($(#[$of_variant])* $variant),+ }
+
+            impl $choice {
+                const WORDS: &'static [&'static str] = &[$($word),+];
+
+                const fn word(self) -> &'static str {
+                    match self { $(Self::$variant => $word),+ }
+                }
+            }
+
+            impl $crate::settings::FromValue for $choice {
+                fn from_value(value: &$crate::settings::Value) -> Option<Self> {
+                    match value {
+                        $($crate::settings::Value::Word(w) if w == $word => Some(Self::$variant),)+
+                        _ => None,
+                    }
+                }
+            }
+        )?)+
+
+        impl $crate::settings::SettingsTable for $name {
+            const TABLE: &'static [$crate::settings::Setting] = &[
+                $($crate::settings::Setting {
+                    name: stringify!($field),
+                    kind: $crate::settings!(@kind $kind $($choice)?),
+                    default: $crate::settings!(@default $kind $($choice)? = $default),
+                    help: concat!($($help),+).trim_ascii_start(),
+                    source: $source,
+                }),+
+            ];
+
+            fn read(values: &$crate::settings::Settings) -> Self {
+                $name { $($field: values.read(stringify!($field))),+ }
+            }
+        }
+    };
+
+    (@type $kind:ident $($choice:ident)? = auto) => {
+        Option<$crate::settings!(@type $kind $($choice)? = given)>
+    };
+    (@type choice $choice:ident = $default:tt) => { $choice };
+    (@type flag = $default:tt) => { bool };
+    (@type share = $default:tt) => { f64 };
+    (@type text = $default:tt) => { std::sync::Arc<str> };
+    (@type model = $default:tt) => { std::sync::Arc<str> };
+    (@type $number:ident = $default:tt) => { u64 };
+
+    (@kind tokens) => { $crate::settings::Kind::Tokens };
+    (@kind bytes) => { $crate::settings::Kind::Bytes };
+    (@kind count) => { $crate::settings::Kind::Count };
+    (@kind whole) => { $crate::settings::Kind::Whole };
+    (@kind percent) => { $crate::settings::Kind::Percent };
+    (@kind share) => { $crate::settings::Kind::Share };
+    (@kind millis) => { $crate::settings::Kind::Millis };
+    (@kind flag) => { $crate::settings::Kind::Flag };
+    (@kind text) => { $crate::settings::Kind::Text };
+    (@kind model) => { $crate::settings::Kind::Model };
+    (@kind choice $choice:ident) => { $crate::settings::Kind::Choice($choice::WORDS) };
+
+    (@default $kind:ident $($choice:ident)? = auto) => { $crate::settings::DefaultValue::Auto };
+    (@default choice $choice:ident = $default:ident) => {
+        $crate::settings::DefaultValue::Word($choice::$default.word())
+    };
+    (@default flag = $default:literal) => { $crate::settings::DefaultValue::Flag($default) };
+    (@default share = $default:literal) => { $crate::settings::DefaultValue::Real($default) };
+    (@default text = $default:literal) => { $crate::settings::DefaultValue::Word($default) };
+    (@default $number:ident = $default:literal) => {
+        $crate::settings::DefaultValue::Int($default)
+    };
+}
+
 /// A token constant multiplied by a scale, rounded to the nearest whole number.
 pub fn scale_tokens(n: u64, scale: f64) -> u64 {
     if scale == 1.0 { n } else { (n as f64 * scale).round() as u64 }
 }
 
 fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
-    if given == AUTO && setting.default == Default::Auto {
+    if given == AUTO && setting.default == DefaultValue::Auto {
         return Ok(Value::Word(AUTO.into()));
     }
     match setting.kind {
@@ -274,7 +449,9 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
             Ok(x) if (0.0..=1.0).contains(&x) => Ok(Value::Real(x)),
             _ => Err("a share between 0 and 1".to_string()),
         },
-        Kind::Flag => given.parse::<bool>().map(Value::Flag).map_err(|_| "true or false".to_string()),
+        Kind::Flag => {
+            given.parse::<bool>().map(Value::Flag).map_err(|_| "true or false".to_string())
+        }
         Kind::Choice(words) if words.contains(&given) => Ok(Value::Word(given.to_string())),
         Kind::Choice(words) => Err(format!("one of {}", words.join(", "))),
         Kind::Text | Kind::Model => Ok(Value::Word(given.to_string())),
@@ -285,41 +462,92 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    const TABLE: &[Setting] = &[
-        Setting { name: "protect", kind: Kind::Tokens, default: Default::Int(40_000), help: "", source: "" },
-        Setting { name: "keep", kind: Kind::Count, default: Default::Int(3), help: "", source: "" },
-        Setting { name: "limit", kind: Kind::Tokens, default: Default::Auto, help: "", source: "" },
-        Setting { name: "mode", kind: Kind::Choice(&["a", "b"]), default: Default::Word("a"), help: "", source: "" },
-    ];
+    crate::settings! {
+        struct Given {
+            /// tokens that stay
+            protect: tokens = 40_000, "a";
+            /// newest results that stay,
+            /// of any tool
+            keep: count = 3, "b";
+            /// largest context
+            limit: tokens = auto, "c";
+            /// what happens
+            mode: choice Mode { First = "a", Second = "b" } = First, "d";
+            /// turns
+            turns: whole = auto, "e";
+            /// model
+            model: model = auto, "f";
+            /// share
+            share: share = 0.5, "g";
+            /// on or off
+            on: flag = true, "h";
+            /// tools
+            tools: text = "none", "i";
+        }
+    }
+
+    fn parse(text: &str) -> Result<Given, SettingError> {
+        Settings::parse("x", Given::TABLE, text).map(|s| Given::read(&s))
+    }
+
+    #[test]
+    fn a_row_makes_the_field_and_the_entry_of_the_table() {
+        let s = parse("").unwrap();
+        assert_eq!((s.share, s.on, &*s.tools, s.model), (0.5, true, "none", None));
+        let row = |name: &str| *Given::TABLE.iter().find(|s| s.name == name).unwrap();
+        assert_eq!(
+            row("keep"),
+            Setting {
+                name: "keep",
+                kind: Kind::Count,
+                default: DefaultValue::Int(3),
+                help: "newest results that stay, of any tool",
+                source: "b",
+            }
+        );
+        assert_eq!(row("mode").kind, Kind::Choice(&["a", "b"]));
+        assert_eq!(row("mode").default, DefaultValue::Word("a"));
+    }
+
+    #[test]
+    fn models_are_those_that_are_named() {
+        let s = Settings::parse("x", Given::TABLE, "model=claude-haiku-4-5").unwrap();
+        assert_eq!(s.models().collect::<Vec<_>>(), [("model", "claude-haiku-4-5")]);
+        assert_eq!(Settings::defaults(Given::TABLE).models().count(), 0);
+    }
 
     #[test]
     fn reads_pairs_over_defaults() {
-        let s = Settings::parse("x", TABLE, "protect=10k, mode=b").unwrap();
-        assert_eq!((s.num("protect"), s.num("keep"), s.int("limit"), s.word("mode")), (10_000, 3, None, Some("b")));
-        assert_eq!(s.given_text(), "mode=b,protect=10000");
+        let values = Settings::parse("x", Given::TABLE, "protect=10k, mode=b").unwrap();
+        let s = Given::read(&values);
+        assert_eq!((s.protect, s.keep, s.limit, s.mode), (10_000, 3, None, Mode::Second));
+        assert_eq!(values.given_text(), "mode=b,protect=10000");
     }
 
     #[test]
     fn scale_touches_tokens_only() {
-        let s = Settings::parse("x", TABLE, "limit=1001").unwrap().scaled(TABLE, 0.05);
-        assert_eq!((s.num("protect"), s.num("keep"), s.int("limit")), (2_000, 3, Some(50)));
+        let values = Settings::parse("x", Given::TABLE, "limit=1001").unwrap().scaled(0.05);
+        let s = Given::read(&values);
+        assert_eq!((s.protect, s.keep, s.limit), (2_000, 3, Some(50)));
     }
 
     #[test]
     fn errors_name_what_is_near_and_what_is_expected() {
-        let e = Settings::parse("x", TABLE, "protct=1").unwrap_err().to_string();
+        let e = parse("protct=1").unwrap_err().to_string();
         assert!(e.contains("protct") && e.contains("protect"), "{e}");
-        let e = Settings::parse("x", TABLE, "mode=c").unwrap_err().to_string();
+        let e = parse("mode=c").unwrap_err().to_string();
         assert!(e.contains("one of a, b"), "{e}");
-        assert!(Settings::parse("x", TABLE, "protect").unwrap_err().to_string().contains("name=value"));
-        assert!(Settings::parse("x", TABLE, "protect=-1").is_err());
+        assert!(parse("protect").unwrap_err().to_string().contains("name=value"));
+        assert!(parse("protect=-1").is_err());
     }
 
     #[test]
     fn a_whole_number_below_zero_is_zero() {
-        const TURNS: &[Setting] = &[Setting { name: "turns", kind: Kind::Whole, default: Default::Auto, help: "", source: "" }];
-        let value = |text: &str| Settings::parse("x", TURNS, text).map(|s| s.int("turns"));
-        assert_eq!((value("turns=-1"), value("turns=2"), value("turns=auto")), (Ok(Some(0)), Ok(Some(2)), Ok(None)));
+        let value = |text: &str| parse(text).map(|s| s.turns);
+        assert_eq!(
+            (value("turns=-1"), value("turns=2"), value("turns=auto")),
+            (Ok(Some(0)), Ok(Some(2)), Ok(None))
+        );
         assert!(value("turns=two").is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! A strategy is a policy over named moments: the engine calls it, it may edit the context, and it answers with a flow decision.
+//! A strategy is a policy over named moments: the engine calls it, it may edit the context, and it
+//! answers with a flow decision.
 
 use async_trait::async_trait;
 use thiserror::Error;
@@ -18,7 +19,8 @@ pub enum Flow {
     Again,
     /// Forget the reply just received and ask again.
     DropReply,
-    /// The reply is unfinished: record it, run none of its calls and ask the model to go on (from `on_reply`).
+    /// The reply is unfinished: record it, run none of its calls and ask the model to go on (from
+    /// `on_reply`).
     Resume,
     /// The turn is over.
     EndTurn,
@@ -72,7 +74,8 @@ pub trait Strategy: Send {
         Flow::Proceed
     }
 
-    /// A normal request failed for the `attempt`-th time in a row, from 1. The default sends it again while the failure is a passing one.
+    /// A normal request failed for the `attempt`-th time in a row, from 1. The default sends it
+    /// again while the failure is a passing one.
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         again_if_passing(e, attempt, PASSING_RETRIES)
     }
@@ -80,12 +83,14 @@ pub trait Strategy: Send {
     /// The turn is over.
     async fn after_turn(&mut self, _s: &mut Engine) {}
 
-    /// The next moment at which it wants to act though nothing happens, ms of virtual time. Asked between turns only.
+    /// The next moment at which it wants to act though nothing happens, ms of virtual time. Asked
+    /// between turns only.
     fn wakes_at(&self) -> Option<Millis> {
         None
     }
 
-    /// That moment has come. Without a later one afterwards it is not woken again before the next turn.
+    /// That moment has come. Without a later one afterwards it is not woken again before the next
+    /// turn.
     async fn on_wake(&mut self, _s: &mut Engine) {}
 
     /// Nothing happened for a while; time has already passed.
@@ -96,8 +101,8 @@ pub trait Strategy: Send {
         s.truncate_after(to);
     }
 
-    /// The user asks for a summary of one side of a seam that lies right behind a message. False = there was nothing to summarise, or it
-    /// failed; nothing has changed then.
+    /// The user asks for a summary of one side of a seam that lies right behind a message. False =
+    /// there was nothing to summarise, or it failed; nothing has changed then.
     async fn summarise_at(
         &mut self,
         _s: &mut Engine,
@@ -109,17 +114,35 @@ pub trait Strategy: Send {
     }
 
     /// The user asks for a compaction.
-    async fn compact(&mut self, _s: &mut Engine, _instructions: Option<&str>) -> Result<(), Unsupported> {
+    async fn compact(
+        &mut self,
+        _s: &mut Engine,
+        _instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
         Err(Unsupported)
     }
 }
 
-/// Further attempts at a request that fails for a passing reason, where a strategy has no rule of its own. Ours: as many as the products
-/// make at least (five: facts/codex.md §1.5, facts/opencode.md), so that no yardstick dies of what none of them dies of.
+/// What kind of row a strategy makes in a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// A product, or a technique that products use.
+    #[default]
+    Contender,
+    /// A yardstick that shows one end of the scale.
+    Control,
+    /// Cannot exist in reality.
+    Hypothetical,
+}
+
+/// Further attempts at a request that fails for a passing reason, where a strategy has no rule of
+/// its own. Ours: as many as the products make at least (five: docs/sources/codex.md §1.5,
+/// docs/sources/opencode.md), so that no yardstick dies of what none of them dies of.
 pub const PASSING_RETRIES: u32 = 5;
 
-/// Sends a request again that failed for a passing reason, up to `most` times; any other failure ends the turn. Pauses before it are
-/// those that the provider makes (a refusal may come late); the client's own are not modelled.
+/// Sends a request again that failed for a passing reason, up to `most` times; any other failure
+/// ends the turn. Pauses before it are those that the provider makes (a refusal may come late); the
+/// client's own are not modelled.
 pub fn again_if_passing(e: &ModelError, attempt: u32, most: u32) -> Flow {
     if e.is_passing() && attempt <= most { Flow::Again } else { Flow::FailTurn(e.to_string()) }
 }
@@ -131,7 +154,8 @@ pub fn default_breakpoints(blocks: &[Arc<Block>]) -> Vec<usize> {
     let mut out: Vec<usize> = system_end.checked_sub(1).into_iter().collect();
     let mut messages = Vec::new();
     for i in (system_end..blocks.len()).rev() {
-        let ends_message = i + 1 == blocks.len() || wire_side(&blocks[i]) != wire_side(&blocks[i + 1]);
+        let ends_message =
+            i + 1 == blocks.len() || wire_side(&blocks[i]) != wire_side(&blocks[i + 1]);
         if ends_message {
             messages.push(i);
         }
@@ -148,10 +172,12 @@ pub fn is_system(b: &Block) -> bool {
     b.kind == BlockKind::Base || (b.kind == BlockKind::Context && b.role != Role::User)
 }
 
-/// Which side of the conversation a block is on; neighbours on one side become one message on most wires.
+/// Which side of the conversation a block is on; neighbours on one side become one message on most
+/// wires.
 fn wire_side(b: &Block) -> bool {
     b.role == Role::Assistant
 }
 
-/// Lifetime that products ask for unless they say otherwise: five minutes, what an API key gets (facts/claude-code-and-apis.md §1.5).
+/// Lifetime that products ask for unless they say otherwise: five minutes, what an API key gets
+/// (docs/sources/claude-code.md §1.5).
 pub const DEFAULT_TTL: Ttl = Ttl::FiveMinutes;

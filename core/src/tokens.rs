@@ -1,19 +1,21 @@
-//! Token counting in tiers: fast estimates with each product's rounding, exact counts, and the provider's endpoint.
+//! Token counting in tiers: fast estimates with each product's rounding, exact counts, and the
+//! provider's endpoint.
 //!
-//! The estimates are pure functions of a text. The exact counts use the o200k and cl100k vocabularies (tiktoken-rs 0.12)
-//! and are remembered by content hash, so that a text is tokenised once per process. The third tier, the provider's
-//! counting endpoint, is a request and lives in [`crate::engine::World::count`].
+//! The estimates are pure functions of a text. The exact counts use the o200k and cl100k
+//! vocabularies (tiktoken-rs 0.12) and are remembered by content hash, so that a text is tokenised
+//! once per process. The third tier, the provider's counting endpoint, is a request and lives in
+//! [`crate::engine::World::count`].
 
 use std::sync::{OnceLock, RwLock};
 
 use crate::recent::Recent;
 
-/// `ceil(bytes / 4)`: Codex CLI (facts/codex.md §3, all versions).
+/// `ceil(bytes / 4)`: Codex CLI (docs/sources/codex.md §3, all versions).
 pub fn bytes_div4_up(text: &str) -> u64 {
     (text.len() as u64).div_ceil(4)
 }
 
-/// UTF-16 length / 4 rounded half up: OpenCode (facts/opencode.md §1, `Token.estimate`).
+/// UTF-16 length / 4 rounded half up: OpenCode (docs/sources/opencode.md §1, `Token.estimate`).
 pub fn utf16_div4_round(text: &str) -> u64 {
     (utf16_len(text) + 2) / 4
 }
@@ -23,7 +25,8 @@ pub fn utf16_len(text: &str) -> u64 {
     if text.is_ascii() { text.len() as u64 } else { text.encode_utf16().count() as u64 }
 }
 
-/// Bytes that a text grows by when it is written as a JSON string, quotes left out: one per escaped character, five per other control.
+/// Bytes that a text grows by when it is written as a JSON string, quotes left out: one per escaped
+/// character, five per other control.
 pub fn json_escapes(text: &str) -> u64 {
     let extra = |b: u8| match b {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
@@ -33,7 +36,7 @@ pub fn json_escapes(text: &str) -> u64 {
     text.bytes().map(extra).sum()
 }
 
-/// `len / 4` rounded down: the OpenOxide blueprint's fast path (seeds/003).
+/// `len / 4` rounded down: the OpenOxide blueprint's fast path (docs/sources/openoxide.md §2.1).
 pub fn bytes_div4_down(text: &str) -> u64 {
     text.len() as u64 / 4
 }
@@ -80,8 +83,9 @@ pub fn content_hash(bytes: &[u8]) -> u64 {
 
 type Memo = RwLock<Recent<(u64, usize), u64>>;
 
-/// Most texts that are remembered per vocabulary: 24 bytes each and one of the table, which is at most half empty, so 26 MB. A server
-/// that runs for weeks forgets what was counted least recently; it is counted anew when it comes again.
+/// Most texts that are remembered per vocabulary: 24 bytes each and one of the table, which is at
+/// most half empty, so 26 MB. A server that runs for weeks forgets what was counted least recently;
+/// it is counted anew when it comes again.
 const MEMO_MOST: usize = 800_000;
 
 fn memo(encoding: Encoding) -> &'static Memo {
@@ -117,7 +121,8 @@ pub fn exact(encoding: Encoding, text: &str) -> u64 {
     n
 }
 
-/// Exact number of tokens of a text, counted anew and not remembered: for measuring the tokenizer itself.
+/// Exact number of tokens of a text, counted anew and not remembered: for measuring the tokenizer
+/// itself.
 pub fn count_uncached(encoding: Encoding, text: &str) -> u64 {
     tokenise(encoding, text)
 }
@@ -127,8 +132,38 @@ pub fn o200k(text: &str) -> u64 {
     exact(Encoding::O200k, text)
 }
 
-/// Longest run of white space handed to the library in one piece. Beyond about 700,000 its regular expression
-/// engine overflows and the library panics (facts/dependencies.md §b, tiktoken-rs 0.12.1).
+/// Tokens billed for an image: what Anthropic documents for about 1.2 megapixels; a stated constant
+/// of the mock.
+pub const IMAGE_TOKENS: u64 = 1_600;
+/// Tokens billed per block beyond its text: role and delimiters; a stated constant of the mock.
+pub const BLOCK_TOKENS: u64 = 4;
+
+/// Tokens of an opaque payload of `len` base64 characters: three quarters are bytes, four bytes a
+/// token.
+fn opaque_tokens(len: usize) -> u64 {
+    (len as u64 * 3 / 4).div_ceil(4)
+}
+
+/// Tokens the mock bills for one piece of content: o200k of its text and of a call's name, the
+/// opaque payload of `opaque` base64 characters, [`IMAGE_TOKENS`] for an image, and
+/// [`BLOCK_TOKENS`]. The one place where the yardstick is defined.
+pub fn billed_tokens(
+    text: &str,
+    call_name: Option<&str>,
+    opaque: Option<usize>,
+    image: bool,
+) -> u64 {
+    let media = if image { IMAGE_TOKENS } else { 0 };
+    o200k(text)
+        + call_name.map_or(0, o200k)
+        + opaque.map_or(0, opaque_tokens)
+        + media
+        + BLOCK_TOKENS
+}
+
+/// Longest run of white space handed to the library in one piece. Beyond about 700,000 its regular
+/// expression engine overflows and the library panics (docs/sources/dependencies.md §b, tiktoken-rs
+/// 0.12.1).
 const MAX_BLANK_RUN: usize = 100_000;
 
 fn tokenise(encoding: Encoding, text: &str) -> u64 {
@@ -163,8 +198,11 @@ fn tokenise_piece(encoding: Encoding, text: &str) -> u64 {
     static O200K: OnceLock<CoreBPE> = OnceLock::new();
     static CL100K: OnceLock<CoreBPE> = OnceLock::new();
     let bpe = match encoding {
-        Encoding::O200k => O200K.get_or_init(|| tiktoken_rs::o200k_base().expect("the vocabulary is inside the crate")),
-        Encoding::Cl100k => CL100K.get_or_init(|| tiktoken_rs::cl100k_base().expect("the vocabulary is inside the crate")),
+        Encoding::O200k => O200K
+            .get_or_init(|| tiktoken_rs::o200k_base().expect("the vocabulary is inside the crate")),
+        Encoding::Cl100k => CL100K.get_or_init(|| {
+            tiktoken_rs::cl100k_base().expect("the vocabulary is inside the crate")
+        }),
     };
     bpe.encode_ordinary(text).len() as u64
 }
@@ -180,9 +218,15 @@ mod tests {
 
     #[test]
     fn estimates_round_as_the_products_do() {
-        assert_eq!([bytes_div4_up(""), bytes_div4_up("a"), bytes_div4_up("abcd"), bytes_div4_up("abcde")], [0, 1, 1, 2]);
-        // facts/opencode.md §9 number 37, and half rounds up
-        assert_eq!([utf16_div4_round(""), utf16_div4_round("ab"), utf16_div4_round("a")], [0, 1, 0]);
+        assert_eq!(
+            [bytes_div4_up(""), bytes_div4_up("a"), bytes_div4_up("abcd"), bytes_div4_up("abcde")],
+            [0, 1, 1, 2]
+        );
+        // docs/sources/opencode.md §9 number 37, and half rounds up
+        assert_eq!(
+            [utf16_div4_round(""), utf16_div4_round("ab"), utf16_div4_round("a")],
+            [0, 1, 0]
+        );
         assert_eq!(utf16_div4_round(&"x".repeat(4000)), 1000);
         assert_eq!(utf16_len("é😀"), 3);
         assert_eq!(bytes_div4_down("abcdefg"), 1);

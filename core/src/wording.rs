@@ -1,4 +1,5 @@
-//! The texts of prompts. They are ours; recorded cases replace them with fillers of the recorded length.
+//! The texts of prompts. They are ours; recorded cases replace them with fillers of the recorded
+//! length.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,22 +1,33 @@
-//! The world in which an agent acts: what happens to it, who answers it, and what is worth noting on the way.
+//! The world in which an agent acts: what happens to it, who answers it, and what is worth noting
+//! on the way.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::block::{Block, Media, MessageId};
-use crate::history::Part;
-use crate::record::CompactionKind;
+use crate::block::{Block, MessageId};
+use crate::compaction::CompactionKind;
+use crate::content::{Part, ToolCall};
 use crate::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use crate::session::Millis;
 
-/// A user message on its way in.
+/// A message on its way in: from the user, or what a tool returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incoming {
-    /// The session's id of it.
+    /// The session's id of it; of a tool's message the call id.
     pub key: Arc<str>,
-    /// Texts and files in order.
+    /// Texts and images in order; a tool's message begins with the result. None = the program was
+    /// killed before it came.
     pub parts: Vec<Part>,
+}
+
+impl Incoming {
+    /// What a call returned, as text.
+    pub fn result(call: &ToolCall, is_error: bool, output: impl Into<Arc<str>>) -> Self {
+        let ToolCall { id, name, .. } = call.clone();
+        let result = Part::Result { id, name, output: output.into(), is_error };
+        Incoming { key: call.id.clone(), parts: vec![result] }
+    }
 }
 
 /// Something that happens to the agent from outside.
@@ -62,7 +73,8 @@ pub enum Action {
 /// Which part of the conversation a summary at a seam replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What follows the seam ("summarise from here"): what stands before it stays, and so does its prompt cache.
+    /// What follows the seam ("summarise from here"): what stands before it stays, and so does its
+    /// prompt cache.
     After,
     /// What stands before the seam ("summarise up to here"): what follows stays.
     Before,
@@ -90,39 +102,6 @@ pub enum RewindStatus {
     Unsupported,
 }
 
-/// A call that the world shall carry out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolCall {
-    /// Call id.
-    pub id: Arc<str>,
-    /// Tool name.
-    pub name: Arc<str>,
-    /// Exact argument text.
-    pub arguments: Arc<str>,
-}
-
-impl ToolCall {
-    /// What it returned, as text.
-    pub fn outcome(&self, is_error: bool, output: impl Into<Arc<str>>) -> ToolOutcome {
-        ToolOutcome { id: self.id.clone(), name: self.name.clone(), output: Some(output.into()), is_error, media: Vec::new() }
-    }
-}
-
-/// What a tool returned.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolOutcome {
-    /// The call.
-    pub id: Arc<str>,
-    /// Tool name.
-    pub name: Arc<str>,
-    /// Its output; `None` = the program was killed before it came.
-    pub output: Option<Arc<str>>,
-    /// The tool failed.
-    pub is_error: bool,
-    /// Images that came with it.
-    pub media: Vec<Media>,
-}
-
 /// What a program that embeds the product does while it handles a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallerAct {
@@ -147,7 +126,8 @@ pub struct Task(pub u64);
 pub trait World: Send {
     /// The next thing that happens; `None` = the session is over.
     async fn next(&mut self) -> Option<Action>;
-    /// Lets time pass until `at`, ms, unless something happens before; true when the moment came first. Asked between turns only.
+    /// Lets time pass until `at`, ms, unless something happens before; true when the moment came
+    /// first. Asked between turns only.
     async fn wait_until(&mut self, _at: Millis) -> bool {
         false
     }
@@ -162,13 +142,15 @@ pub trait World: Send {
         None
     }
     /// Runs tools.
-    async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome>;
+    async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming>;
     /// The reply to the last normal request entered the history.
     fn recorded(&mut self, _message: MessageId) {}
-    /// What the context shows right after something entered the history, and again when a turn is over. `key` is the session's id of it;
-    /// replies have none, their world knows which one it gave.
+    /// What the context shows right after something entered the history, and again when a turn is
+    /// over. `key` is the session's id of it; replies have none, their world knows which one it
+    /// gave.
     fn shown(&mut self, _key: &str, _blocks: &[Arc<Block>]) {}
-    /// The message that a session's id stands for, where the history does not know it: a reply that this world gave.
+    /// The message that a session's id stands for, where the history does not know it: a reply that
+    /// this world gave.
     fn message(&self, _key: &str) -> Option<MessageId> {
         None
     }
@@ -178,7 +160,8 @@ pub trait World: Send {
     }
     /// The turn failed, and this is what the user reads.
     fn turn_failed(&mut self, _reason: &str) {}
-    /// Starts a request beside the conversation. A world without such tasks says so when the result is collected.
+    /// Starts a request beside the conversation. A world without such tasks says so when the result
+    /// is collected.
     async fn spawn(&mut self, _request: &Request) -> Task {
         Task(0)
     }
@@ -190,7 +173,7 @@ pub trait World: Send {
     /// Gives a started request up.
     fn cancel(&mut self, _task: Task) {}
     /// Something was noted that is not a request.
-    fn noted(&mut self, _event: &Event) {}
+    fn noted(&mut self, _event: &Arc<Stamped>) {}
     /// Virtual time, ms.
     fn now(&self) -> Millis;
 }
@@ -267,6 +250,25 @@ pub enum Event {
         /// Product's name of the mechanism.
         mechanism: &'static str,
     },
+    /// A summary that is written beside the conversation came a step further.
+    Background(Task, BackgroundStep),
+}
+
+/// What happened to the newest request of a background summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackgroundStep {
+    /// The summary was asked for, with the request of this number.
+    Spawned { request: u64 },
+    /// Another request of the same summary took its place: another model, or a further part.
+    Continued(Task),
+    /// The answer was taken after waiting for it.
+    Delivered { waited_ms: Millis, usable: bool },
+    /// It was needed and is not there; the conversation goes on.
+    Missed,
+    /// What it covers no longer stands as it was.
+    Stale,
+    /// The answer holds nothing that could be used.
+    Unusable,
 }
 
 /// An event with its place in the run.

@@ -14,7 +14,8 @@ fuzz_target!(|bytes: &[u8]| {
         let names: Vec<&str> = doors::DOORS.iter().map(|(n, _)| *n).collect();
         let wanted = std::env::var("CTXBENCH_DOOR").unwrap_or_default();
         let found = doors::DOORS.iter().find(|(n, _)| *n == wanted);
-        found.unwrap_or_else(|| panic!("CTXBENCH_DOOR is {wanted:?}; name one of {}", names.join(", "))).1
+        found.unwrap_or_else(|| panic!("CTXBENCH_DOOR is {wanted:?}; name one of \
+            {}", names.join(", "))).1
     });
     door(bytes);
 });

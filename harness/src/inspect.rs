@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, Form, total_tokens};
 use ctxbench_core::engine::Event;
-use ctxbench_core::provider::Model;
+use ctxbench_core::model::Model;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-use crate::replay::{Options, replay_whole};
+use crate::replay::{Options, replay_in_full};
 use crate::summarise::Summariser;
 
 /// The context before and after one compaction.
@@ -31,9 +31,15 @@ pub struct Layout {
 }
 
 /// Every compaction of a session under a strategy.
-pub async fn layouts(scenario: &Scenario, spec: &Spec, model: &Model, window: Option<u64>, summariser: &Summariser) -> Vec<Layout> {
+pub async fn layouts(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    window: Option<u64>,
+    summariser: &Summariser,
+) -> Vec<Layout> {
     let options = Options { summariser: summariser.clone(), window, ..Options::default() };
-    let events = replay_whole(scenario, spec, model, &options).await.events;
+    let events = replay_in_full(scenario, spec, model, &options).await.events;
     events
         .iter()
         .filter_map(|e| match &e.event {
@@ -59,12 +65,16 @@ fn line(b: &Arc<Block>) -> String {
         Form::Truncated => " cut",
         Form::Synthetic => " made",
     };
-    let start: String = b.text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let start: String =
+        b.text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let text = format!("{}{form} {} {}", words(&b.kind), b.tokens(), start);
     text.chars().take(58).collect()
 }
 
 /// A name as it stands in files, with spaces.
 fn words(name: &impl serde::Serialize) -> String {
-    serde_json::to_value(name).ok().and_then(|v| v.as_str().map(|s| s.replace('_', " "))).unwrap_or_default()
+    serde_json::to_value(name)
+        .ok()
+        .and_then(|v| v.as_str().map(|s| s.replace('_', " ")))
+        .unwrap_or_default()
 }

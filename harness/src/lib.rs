@@ -1,4 +1,5 @@
-//! Mock model servers, the virtual clock, replay and conformance: everything between a session and its measured records.
+//! Mock model servers, the virtual clock, replay and conformance: everything between a session and
+//! its measured records.
 
 pub mod conform;
 pub mod inspect;

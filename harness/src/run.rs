@@ -5,15 +5,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use ctxbench_core::block::{BLOCK_TOKENS, IMAGE_TOKENS};
-use ctxbench_core::descriptor::Standing;
-use ctxbench_core::provider::{self, Model};
-use ctxbench_core::record::{RESULTS_VERSION, Results, RunRecord, ScenarioInfo, Status, StrategyInfo};
+use ctxbench_core::model::{self, Model};
+use ctxbench_core::tokens::{BLOCK_TOKENS, IMAGE_TOKENS};
+use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
-use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::Look;
+use ctxbench_strategies::{ALL, Spec};
 
-use crate::replay::{Defaults, Options, Replayed, fill_savings, replay};
-use crate::rewind::{Files, complete};
+use crate::replay::{Defaults, Options, Replayed, not_run, replay_with, with_savings};
+use crate::rewind::Files;
 use crate::steering;
 use crate::summarise::Summariser;
 
@@ -28,9 +28,11 @@ pub struct Plan {
     pub models: Vec<&'static Model>,
     /// How.
     pub options: Options,
-    /// Who writes summaries, instead of the one in the options: a strategy that asks for summaries is run with each, others once.
+    /// Who writes summaries, instead of the one in the options: a strategy that asks for summaries
+    /// is run with each, others once.
     pub summarisers: Vec<Summariser>,
-    /// With how many seeds a run is made that depends on them, from the one in the options on; others once. At least 1.
+    /// With how many seeds a run is made that depends on them, from the one in the options on;
+    /// others once. At least 1.
     pub seeds: u64,
     /// Threads.
     pub jobs: usize,
@@ -70,15 +72,25 @@ impl Plan {
             }
         }
         if let Some((i, n)) = self.shard {
-            all = all.into_iter().enumerate().filter(|(at, _)| at % n == i - 1).map(|(_, p)| p).collect();
+            all = all
+                .into_iter()
+                .enumerate()
+                .filter(|(at, _)| at % n == i - 1)
+                .map(|(_, p)| p)
+                .collect();
         }
         // Longest first, so that no thread is left alone with the last one.
         all.sort_by_key(|(s, _, _)| std::cmp::Reverse(self.scenarios[*s].session.entries.len()));
         all.into()
     }
 
-    /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it; `begun` before it.
-    pub fn run(&self, begun: &(dyn Fn(&str) + Sync), done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
+    /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it;
+    /// `begun` before it.
+    pub fn run(
+        &self,
+        begun: &(dyn Fn(&str) + Sync),
+        done: &(dyn Fn(&Finished) + Sync),
+    ) -> Vec<Finished> {
         let queue = Mutex::new(self.queue());
         // The files of a session are the same for every strategy.
         let files: Vec<OnceLock<Files>> = self.scenarios.iter().map(|_| OnceLock::new()).collect();
@@ -87,20 +99,23 @@ impl Plan {
             for _ in 0..self.jobs.max(1) {
                 scope.spawn(|| {
                     while let Some((s, k, m)) = queue.lock().ok().and_then(|mut q| q.pop_front()) {
-                        let (scenario, spec, model) = (&self.scenarios[s], &self.specs[k], self.models[m]);
+                        let (scenario, spec, model) =
+                            (&self.scenarios[s], &self.specs[k], self.models[m]);
                         begun(&format!("{} × {}", scenario.id, spec.label()));
                         let files = files[s].get_or_init(|| Files::of(&scenario.session));
-                        let variants = self.summarisers.iter().flat_map(|s| self.seeds_of(s).map(move |seed| (s, seed)));
+                        let variants = self
+                            .summarisers
+                            .iter()
+                            .flat_map(|s| self.seeds_of(s).map(move |seed| (s, seed)));
                         for (summariser, seed) in variants {
-                            let mut one = self.one(scenario, spec, model, summariser, seed);
-                            complete(&mut one.replayed.record, &scenario.session, files);
+                            let one = self.one(scenario, spec, model, files, summariser, seed);
                             let asked = one.replayed.record.summariser.is_some();
-                            one.replayed.record.seed = (asked && summariser.seeded() && self.seeds > 1).then_some(seed);
                             done(&one);
                             if let Ok(mut f) = finished.lock() {
                                 f.push(one);
                             }
-                            // Where no summary was asked for, nobody else and no other seed would have written another.
+                            // Where no summary was asked for, nobody else and no other seed would
+                            // have written another.
                             if !asked {
                                 break;
                             }
@@ -114,72 +129,98 @@ impl Plan {
         out
     }
 
-    fn one(&self, scenario: &Scenario, spec: &Spec, model: &Model, summariser: &Summariser, seed: u64) -> Finished {
+    fn one(
+        &self,
+        scenario: &Scenario,
+        spec: &Spec,
+        model: &Model,
+        files: &Files,
+        summariser: &Summariser,
+        seed: u64,
+    ) -> Finished {
         let begin = Instant::now();
-        if let Some(why) = spec.unfit(model) {
-            let replayed = not_run(scenario, spec, model, Status::NotApplicable, why.to_string());
-            return Finished { replayed, took: begin.elapsed() };
-        }
         let run = || -> Result<Replayed, String> {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-            let options = Options { summariser: summariser.clone(), seed, ..self.options.clone() };
-            let mut replayed = runtime.block_on(replay(scenario, spec, model, &options));
-            if spec.descriptor.manual && replayed.record.status == Status::Completed && steering::steers(scenario) {
-                let options = Options { trace: false, ..options };
-                let without = runtime.block_on(replay(&steering::silenced(scenario), spec, model, &options));
-                replayed.record.steering = steering::compare(&scenario.session, &replayed.record, &without.record);
+            if let Some(why) = spec.unfit(model) {
+                return Ok(bare(not_run(
+                    scenario,
+                    spec,
+                    model,
+                    Status::NotApplicable,
+                    why.to_string(),
+                )));
             }
-            Ok(replayed)
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|e| format!("the runtime could not be started: {e}"))?;
+            let options = Options { summariser: summariser.clone(), seed, ..self.options.clone() };
+            let replay = |scenario: &Scenario, options: &Options| {
+                runtime.block_on(replay_with(scenario, spec, model, options, files)).replayed
+            };
+            let replayed = replay(scenario, &options);
+            let record = replayed.record;
+            let steering = if spec.descriptor.manual
+                && record.status == Status::Completed
+                && steering::steers(scenario)
+            {
+                let options = Options { trace: false, ..options };
+                let without = replay(&steering::silenced(scenario), &options).record;
+                steering::compare(&scenario.session, &record, &without)
+            } else {
+                None
+            };
+            let named = record.summariser.is_some() && summariser.seeded() && self.seeds > 1;
+            let record = RunRecord { steering, seed: named.then_some(seed), ..record };
+            Ok(Replayed { record, ..replayed })
         };
-        let replayed = match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Ok(r)) => r,
-            Ok(Err(e)) => not_run(scenario, spec, model, Status::Error, format!("the runtime could not be started: {e}")),
-            Err(_) => not_run(
-                scenario,
-                spec,
-                model,
-                Status::Error,
-                "the replay panicked; this is a fault of ctxbench, please report it".to_string(),
-            ),
+        let failed = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(replayed)) => return Finished { replayed, took: begin.elapsed() },
+            Ok(Err(why)) => why,
+            Err(_) => "the replay panicked; this is a fault of ctxbench, please report it".into(),
         };
+        let replayed = bare(not_run(scenario, spec, model, Status::Error, failed));
         Finished { replayed, took: begin.elapsed() }
     }
+}
+
+/// A row without a replay.
+fn bare(record: RunRecord) -> Replayed {
+    Replayed { record, trace: vec![], loadings: vec![], seen: Default::default() }
 }
 
 fn key(r: &RunRecord) -> (String, String, String, Option<String>, Option<u64>) {
     (r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone(), r.summariser.clone(), r.seed)
 }
 
-/// A row for a pair that could not be run.
-fn not_run(scenario: &Scenario, spec: &Spec, model: &Model, status: Status, error: String) -> Replayed {
-    let record = RunRecord {
-        scenario: ScenarioInfo { id: scenario.id.clone(), title: scenario.title.clone(), scale: scenario.scale, ..Default::default() },
-        strategy: StrategyInfo {
-            label: spec.label(),
-            name: spec.descriptor.name.into(),
-            version: spec.version.into(),
-            hypothetical: spec.descriptor.standing == Standing::Hypothetical,
-            control: spec.descriptor.standing == Standing::Control,
-            ..Default::default()
-        },
-        model: model.name.to_string(),
-        status,
-        error: Some(error),
-        ..Default::default()
-    };
-    Replayed { record, trace: vec![], loadings: vec![], seen: Default::default() }
-}
-
-/// The results of finished pairs, savings filled in.
+/// The results of finished pairs, with savings.
 pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
     ctxbench_reports::sort_runs(&mut records);
-    fill_savings(&mut records);
+    looks(&mut records);
     Results {
         version: RESULTS_VERSION,
         generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
         assumptions: assumptions(plan),
-        runs: records,
+        runs: with_savings(records),
     }
+}
+
+/// Tells plots how the strategies of runs are drawn, which results do not store.
+pub fn looks(runs: &mut [RunRecord]) {
+    for run in runs {
+        let found = ALL.iter().find(|d| d.name == run.strategy.name).map(|d| d.look);
+        (run.strategy.hue, run.strategy.dashed) = match found {
+            Some(Look::Hue(hue)) => (Some(hue), false),
+            Some(Look::Grey { dashed }) => (None, dashed),
+            None => (None, false),
+        };
+    }
+}
+
+/// Results of stored rows, with what follows from comparing them.
+pub fn completed(results: Results) -> Results {
+    let mut runs = with_savings(results.runs);
+    looks(&mut runs);
+    Results { runs, ..results }
 }
 
 /// What modelled numbers rest on, by name.
@@ -189,13 +230,14 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         out.insert(k.to_string(), v);
     };
     // Summaries are asked of other models, too.
-    let weak = plan.models.iter().filter_map(|m| provider::find(&m.weak).ok());
+    let weak = plan.models.iter().filter_map(|m| model::find(&m.weak).ok());
     for m in plan.models.iter().copied().chain(weak).chain(plan.options.summary_model) {
         let l = m.latency;
         say(
             &format!("latency of {}", m.name),
             format!(
-                "first token = {} + {}·uncached + {}·cached ms, then {} ms per output token (modelled)",
+                "first token = {} + {}·uncached + {}·cached ms, then {} ms per output token \
+                 (modelled)",
                 l.a_ms, l.b_ms, l.c_ms, l.d_ms
             ),
         );
@@ -206,17 +248,48 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         [one @ (Summariser::Extractive | Summariser::Ideal | Summariser::Lossy { .. })] => {
             format!("written by the {} summariser (modelled)", one.name())
         }
-        all => format!("written by {}", all.iter().map(Summariser::origin).collect::<Vec<_>>().join(", ")),
+        all => format!(
+            "written by {}",
+            all.iter().map(Summariser::origin).collect::<Vec<_>>().join(", ")
+        ),
     };
     say("summaries", summaries);
-    say("think time", format!("from the session, else {} s before a user message", d.think_ms / 1_000));
-    say("tool time", format!("from the session, else {} s per step with calls; a re-read takes as long", d.tools_ms / 1_000));
-    say("refusals", "take no time, unless a fault of the scenario says after how long they come; clients try again at once".to_string());
-    let rereads = if plan.options.rereads { "once per loss, whole, charged (modelled)" } else { "switched off" };
+    say(
+        "think time",
+        format!("from the session, else {} s before a user message", d.think_ms / 1_000),
+    );
+    say(
+        "tool time",
+        format!(
+            "from the session, else {} s per step with calls; a re-read takes as long",
+            d.tools_ms / 1_000
+        ),
+    );
+    say(
+        "refusals",
+        "take no time, unless a fault of the scenario says after how long they come; \
+        clients try again at once"
+            .to_string(),
+    );
+    let rereads = if plan.options.rereads {
+        "once per loss, whole, charged (modelled)"
+    } else {
+        "switched off"
+    };
     say("re-reads", rereads.to_string());
-    say("billed tokens", format!("o200k of every block + {BLOCK_TOKENS} per block, {IMAGE_TOKENS} per image"));
+    say(
+        "billed tokens",
+        format!("o200k of every block + {BLOCK_TOKENS} per block, {IMAGE_TOKENS} per image"),
+    );
     let first = plan.options.seed;
-    say("seed", if plan.seeds > 1 { format!("{first} to {}, each for what is seeded", first + plan.seeds - 1) } else { first.to_string() });
+    say(
+        "seed",
+        if plan.seeds > 1 {
+            format!("{first} to {}, each for what is seeded", first + plan.seeds - 1)
+        } else {
+            first.to_string()
+        },
+    );
     say("prompt cache", "simulated by the provider's rules".to_string());
     out
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ctxbench_core::provider::find;
-use ctxbench_core::record::{Results, Status};
+use ctxbench_core::model::find;
+use ctxbench_reports::record::{Results, Status};
 use ctxbench_scenarios::load;
 use ctxbench_strategies::Spec;
 use serde_json::json;
@@ -17,7 +17,8 @@ use crate::run::{Plan, results};
 use crate::summarise::endpoint::{Address, Cassette, Endpoint};
 use crate::summarise::{Script, Summariser};
 
-const STRATEGIES: [&str; 5] = ["reference", "sliding-window", "codex", "claude-code", "anthropic-sdk"];
+const STRATEGIES: [&str; 5] =
+    ["reference", "sliding-window", "codex", "claude-code", "anthropic-sdk"];
 
 fn run(summarisers: Vec<Summariser>, jobs: usize, transport: Transport) -> Results {
     let plan = Plan {
@@ -53,7 +54,8 @@ fn who_asks_for_no_summary_runs_once() {
         ("sliding-window", None),
     ];
     assert_eq!(rows(&both), want);
-    // Each row is the one that the summariser alone would have given, savings against the one reference among them.
+    // Each row is the one that the summariser alone would have given, savings against the one
+    // reference among them.
     let alone = run(vec![Summariser::Ideal], 1, Transport::Direct);
     for r in &alone.runs {
         assert!(both.runs.contains(r), "{} {:?}", r.strategy.label, r.summariser);
@@ -71,21 +73,32 @@ async fn a_recorded_model_gives_the_same_bytes_offline_whatever_the_door_and_the
     let server = MockServer::start().await;
     // What it says depends on what it is shown, so that mixing up two requests would be seen.
     let reply = |r: &Request| {
-        let text = format!("I read {} bytes. The cookie is hs_sid, until 2026-03-31.", r.body.len());
-        ResponseTemplate::new(200).set_body_json(json!({"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}))
+        let text =
+            format!("I read {} bytes. The cookie is hs_sid, until 2026-03-31.", r.body.len());
+        ResponseTemplate::new(200).set_body_json(
+            json!({"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}),
+        )
     };
     Mock::given(any()).respond_with(reply).mount(&server).await;
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("cassette.jsonl");
-    let live = run(endpoint(&format!("anthropic+{}", server.uri()), &file, false), 3, Transport::Direct);
-    assert!(live.runs.iter().all(|r| r.status != Status::Error), "{:?}", live.runs.iter().map(|r| &r.error).collect::<Vec<_>>());
+    let live =
+        run(endpoint(&format!("anthropic+{}", server.uri()), &file, false), 3, Transport::Direct);
+    assert!(
+        live.runs.iter().all(|r| r.status != Status::Error),
+        "{:?}",
+        live.runs.iter().map(|r| &r.error).collect::<Vec<_>>()
+    );
     assert!(live.runs.iter().filter(|r| r.summariser.as_deref() == Some("endpoint")).count() >= 3);
     let asked = server.received_requests().await.unwrap().len();
     let recorded = std::fs::read_to_string(&file).unwrap();
     assert_eq!(recorded.lines().count(), asked + 1, "each request is asked and stored once");
     drop(server);
     for (jobs, transport) in [(1, Transport::Direct), (2, Transport::Http)] {
-        assert_eq!(run(endpoint("anthropic+https://nowhere.invalid", &file, true), jobs, transport), live);
+        assert_eq!(
+            run(endpoint("anthropic+https://nowhere.invalid", &file, true), jobs, transport),
+            live
+        );
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), recorded);
     // Recorded with one thread: the same cassette.
@@ -109,7 +122,11 @@ fn a_missing_answer_is_an_error_of_its_row_and_names_request_and_strategy() {
             assert_eq!(r.status == Status::Error, asks, "{name}: {:?}", r.error);
             if asks {
                 let why = r.error.as_deref().unwrap();
-                assert!(why.starts_with(&format!("{name}: no summary for request ")) && why.contains("offline"), "{why}");
+                assert!(
+                    why.starts_with(&format!("{name}: no summary for request "))
+                        && why.contains("offline"),
+                    "{why}"
+                );
             }
         }
     }
@@ -120,7 +137,10 @@ fn a_script_that_runs_out_is_an_error_of_its_row() {
     // The session is scripted by hand and holds no recorded summary.
     let all = run(vec![Summariser::Scripted(Script::Recorded)], 1, Transport::Direct);
     let codex = all.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
-    assert_eq!((codex.status, codex.error.as_deref()), (Status::Error, Some("codex: summary 1 is asked for, and the script holds 0")));
+    assert_eq!(
+        (codex.status, codex.error.as_deref()),
+        (Status::Error, Some("codex: summary 1 is asked for, and the script holds 0"))
+    );
     let enough = Script::Texts(vec!["Keep the cookie.".to_string(); 200]);
     let all = run(vec![Summariser::Scripted(enough)], 1, Transport::Direct);
     let codex = all.runs.iter().find(|r| r.strategy.label == "codex").unwrap();

@@ -1,10 +1,11 @@
-//! What the user asks of a manual compaction (`/compact focus on …`), and whether it helps: the same run with and without the words.
+//! What the user asks of a manual compaction (`/compact focus on …`), and whether it helps: the
+//! same run with and without the words.
 
 use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::fact::{Fact, FactKind, Match};
-use ctxbench_core::record::{FactRecord, RunRecord, Steering};
 use ctxbench_core::session::{Entry, Session};
+use ctxbench_reports::record::{FactRecord, RunRecord, Steering};
 use ctxbench_scenarios::Scenario;
 
 /// Whether any manual compaction comes with words that ask for a fact needed later.
@@ -44,15 +45,27 @@ pub fn compare(session: &Session, with: &RunRecord, without: &RunRecord) -> Opti
     })
 }
 
-/// The (fact, need) pairs that a compaction with words lies between, and whether the nearest such words before the need ask for the fact.
+/// The (fact, need) pairs that a compaction with words lies between, and whether the nearest such
+/// words before the need ask for the fact.
 fn pairs(session: &Session) -> HashMap<(&str, &str), bool> {
-    let at: HashMap<&str, usize> =
-        session.entries.iter().enumerate().flat_map(|(i, e)| ids(e).into_iter().map(move |id| (id, i))).collect();
-    let words: Vec<(usize, &str)> = session.entries.iter().enumerate().filter_map(|(i, e)| Some((i, instructions(e)?))).collect();
+    let at: HashMap<&str, usize> = session
+        .entries
+        .iter()
+        .enumerate()
+        .flat_map(|(i, e)| ids(e).into_iter().map(move |id| (id, i)))
+        .collect();
+    let words: Vec<(usize, &str)> = session
+        .entries
+        .iter()
+        .enumerate()
+        .filter_map(|(i, e)| Some((i, instructions(e)?)))
+        .collect();
     let mut out = HashMap::new();
     for f in &session.facts {
         for need in &f.needs {
-            let (Some(from), Some(to)) = (at.get(f.arises.as_str()), at.get(need.as_str())) else { continue };
+            let (Some(from), Some(to)) = (at.get(f.arises.as_str()), at.get(need.as_str())) else {
+                continue;
+            };
             if let Some((_, text)) = words.iter().rfind(|(i, _)| from < i && i < to) {
                 out.insert((f.id.as_str(), need.as_str()), asks_for(text, f));
             }
@@ -63,7 +76,9 @@ fn pairs(session: &Session) -> HashMap<(&str, &str), bool> {
 
 fn instructions(e: &Entry) -> Option<&str> {
     match e {
-        Entry::Compact { instructions, .. } => instructions.as_deref().filter(|t| !t.trim().is_empty()),
+        Entry::Compact { instructions, .. } => {
+            instructions.as_deref().filter(|t| !t.trim().is_empty())
+        }
         _ => None,
     }
 }
@@ -77,19 +92,28 @@ fn ids(e: &Entry) -> Vec<&str> {
     }
 }
 
-/// Whether the words name the fact's kind, in singular or plural, or a path that one of its literals holds.
+/// Whether the words name the fact's kind, in singular or plural, or a path that one of its
+/// literals holds.
 fn asks_for(text: &str, fact: &Fact) -> bool {
     let low = text.to_lowercase();
-    let words: HashSet<&str> = low.split(|c: char| !(c.is_alphanumeric() || "_-./".contains(c))).map(|w| w.trim_matches('.')).collect();
+    let words: HashSet<&str> = low
+        .split(|c: char| !(c.is_alphanumeric() || "_-./".contains(c)))
+        .map(|w| w.trim_matches('.'))
+        .collect();
     let path = |w: &&&str| w.len() >= 4 && w.contains(['/', '.']);
     kind_words(fact.kind).iter().any(|w| words.contains(w))
-        || words.iter().filter(path).any(|w| fact.tokens.iter().any(|t| t.to_lowercase().contains(*w)))
+        || words
+            .iter()
+            .filter(path)
+            .any(|w| fact.tokens.iter().any(|t| t.to_lowercase().contains(*w)))
 }
 
 fn kind_words(kind: FactKind) -> &'static [&'static str] {
     match kind {
         FactKind::Goal => &["goal", "goals"],
-        FactKind::Constraint => &["constraint", "constraints", "rule", "rules", "prohibition", "prohibitions"],
+        FactKind::Constraint => {
+            &["constraint", "constraints", "rule", "rules", "prohibition", "prohibitions"]
+        }
         FactKind::Artifact => &["artifact", "artifacts", "file", "files", "path", "paths"],
         FactKind::Decision => &["decision", "decisions"],
         FactKind::Error => &["error", "errors"],
@@ -110,13 +134,24 @@ mod tests {
     }
 
     fn compact(words: Option<&str>) -> Entry {
-        Entry::Compact { instructions: words.map(str::to_string), at: None, extra: Default::default() }
+        Entry::Compact {
+            instructions: words.map(str::to_string),
+            at: None,
+            extra: Default::default(),
+        }
     }
 
     fn session(words: Option<&str>) -> Session {
-        let reply = Entry::Assistant(AssistantEntry { id: "a1".into(), text: Some("x".into()), ..Default::default() });
+        let reply = Entry::Assistant(AssistantEntry {
+            id: "a1".into(),
+            text: Some("x".into()),
+            ..Default::default()
+        });
         let fact = |id: &str, kind: &str, token: &str, needs: &[&str]| -> Fact {
-            serde_json::from_value(json!({"id": id, "kind": kind, "tokens": [token], "arises": "u1", "needs": needs})).unwrap()
+            serde_json::from_value(
+                json!({"id": id, "kind": kind, "tokens": [token], "arises": "u1", "needs": needs}),
+            )
+            .unwrap()
         };
         Session {
             entries: vec![user("u1"), reply, user("u2"), compact(words), user("u3")],
@@ -152,9 +187,20 @@ mod tests {
     fn by_hand() {
         use Match::{Absent, Verbatim};
         let s = session(Some("Focus on the errors and on src/auth/"));
-        let with = run(&[("e", "u2", Verbatim), ("e", "u3", Verbatim), ("v", "u3", Absent), ("p", "u3", Verbatim)]);
-        let without = run(&[("e", "u2", Verbatim), ("e", "u3", Absent), ("v", "u3", Verbatim), ("p", "u3", Verbatim)]);
-        // Asked for: e and p at u3. The need u2 lies before the compaction and counts nowhere. Others: v.
+        let with = run(&[
+            ("e", "u2", Verbatim),
+            ("e", "u3", Verbatim),
+            ("v", "u3", Absent),
+            ("p", "u3", Verbatim),
+        ]);
+        let without = run(&[
+            ("e", "u2", Verbatim),
+            ("e", "u3", Absent),
+            ("v", "u3", Verbatim),
+            ("p", "u3", Verbatim),
+        ]);
+        // Asked for: e and p at u3. The need u2 lies before the compaction and counts nowhere.
+        // Others: v.
         let want = Steering {
             asked: 2,
             asked_with_pct: 100.0,
@@ -172,7 +218,10 @@ mod tests {
             let scenario = Scenario { session: session(words), ..Scenario::default() };
             assert!(!steers(&scenario), "{words:?}");
         }
-        let steered = Scenario { session: session(Some("which decision, value or todo")), ..Scenario::default() };
+        let steered = Scenario {
+            session: session(Some("which decision, value or todo")),
+            ..Scenario::default()
+        };
         assert!(steers(&steered) && !steers(&silenced(&steered)));
     }
 }

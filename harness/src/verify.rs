@@ -1,16 +1,23 @@
 //! Expected answers of scenarios against what was measured: benchmarks are tests too.
 
-use ctxbench_core::record::{Cell, RunRecord};
+use ctxbench_core::strategy::Standing;
+use ctxbench_reports::Cell;
+use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 
-/// What differs from a scenario's `[expect]`, a sentence each. Only strategies that were run are looked at.
+/// What differs from a scenario's `[expect]`, a sentence each. Only strategies that were run are
+/// looked at.
 pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Vec<String> {
     let runs: Vec<&RunRecord> = records.iter().filter(|r| r.scenario.id == scenario.id).collect();
     let mut out = Vec::new();
-    if let Some(reference) = runs.iter().find(|r| r.strategy.name == "reference") {
+    if let Some(reference) = runs.iter().find(|r| r.strategy.standing == Standing::Hypothetical) {
         let mut same = |what: &str, want: Option<u64>, got: u64| {
             if want.is_some_and(|w| w != got) {
-                out.push(format!("{}: {what} should be {}, found {got}", scenario.id, want.unwrap_or_default()));
+                out.push(format!(
+                    "{}: {what} should be {}, found {got}",
+                    scenario.id,
+                    want.unwrap_or_default()
+                ));
             }
         };
         same("recorded steps", scenario.expect.steps, reference.summary.steps_total);
@@ -18,14 +25,20 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Vec<String> {
     }
     for (name, checks) in &scenario.expect.strategies {
         let Some(checks) = checks.as_table() else {
-            out.push(format!("{}: [expect.{name}] should be a table of summary columns", scenario.id));
+            out.push(format!(
+                "{}: [expect.{name}] should be a table of summary columns",
+                scenario.id
+            ));
             continue;
         };
         for r in runs.iter().filter(|r| r.strategy.label == *name) {
-            let columns = r.columns();
+            let columns: Vec<_> = r.columns().collect();
             for (column, want) in checks {
                 let cell = columns.iter().find(|(n, _)| n == column).map(|(_, c)| c);
-                out.extend(differs(cell, want).map(|why| format!("{} × {name}: {column} {why}", scenario.id)));
+                out.extend(
+                    differs(cell, want)
+                        .map(|why| format!("{} × {name}: {column} {why}", scenario.id)),
+                );
             }
         }
     }
@@ -38,8 +51,12 @@ fn differs(cell: Option<&Cell>, want: &toml::Value) -> Option<String> {
         None => return Some("is not a column of summary.csv".into()),
         Some(Cell::Int(n)) => *n as f64,
         Some(Cell::Real(x)) => *x,
-        Some(Cell::Word(w)) => return (want.as_str() != Some(w)).then(|| format!("should be {want}, found {w}")),
-        Some(Cell::Na) => return (want.as_str() != Some("n/a")).then(|| format!("should be {want}, found n/a")),
+        Some(Cell::Word(w)) => {
+            return (want.as_str() != Some(w)).then(|| format!("should be {want}, found {w}"));
+        }
+        Some(Cell::Na) => {
+            return (want.as_str() != Some("n/a")).then(|| format!("should be {want}, found n/a"));
+        }
     };
     let number = |v: &toml::Value| v.as_float().or_else(|| v.as_integer().map(|n| n as f64));
     match want {

@@ -2,30 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::record::{Results, RunRecord, Status};
+use crate::record::{Results, RunRecord, Status};
 use serde::Serialize;
 
 use crate::formats::{Artifact, Format, ReportError};
-use crate::gate::column;
+use crate::metrics::{METRICS, Metric};
 use crate::view;
 
 /// The format for `report --format bmf`.
-pub(crate) const FORMAT: Format = Format { name: "bmf", about: "Bencher Metric Format, for `bencher run --adapter json`", render };
+pub(crate) const FORMAT: Format = Format {
+    name: "bmf",
+    about: "Bencher Metric Format, for `bencher run --adapter json`",
+    render,
+};
 
-/// Columns that mean something only for a run that finished.
-const FINISHED: [&str; 9] = [
-    "input_tokens",
-    "task_tokens",
-    "peak_context_tokens",
-    "saved_pct",
-    "cost_usd",
-    "prefix_stability",
-    "cache_read_ratio",
-    "blocked_ms",
-    "summary_retention_pct",
-];
-/// Columns of every run.
-const ALWAYS: [&str; 3] = ["steps_completed", "integrity_failures", "retention_pct"];
 /// Longest name that Bencher takes, bytes.
 const NAME: usize = 1024;
 
@@ -36,9 +26,14 @@ struct Measure {
 
 fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
     let results = &*view::told_apart(results);
-    let all: BTreeMap<String, BTreeMap<String, Measure>> =
-        results.runs.iter().filter(|r| r.status != Status::NotApplicable).map(|r| (name(r, results), measures(r))).collect();
-    let mut text = serde_json::to_string_pretty(&all).expect("strings and numbers always serialise");
+    let all: BTreeMap<String, BTreeMap<String, Measure>> = results
+        .runs
+        .iter()
+        .filter(|r| r.status != Status::NotApplicable)
+        .map(|r| (name(r, results), measures(r)))
+        .collect();
+    let mut text =
+        serde_json::to_string_pretty(&all).expect("strings and numbers always serialise");
     text.push('\n');
     Ok(vec![Artifact { file: "bmf.json".into(), text }])
 }
@@ -55,12 +50,11 @@ pub(crate) fn name(run: &RunRecord, results: &Results) -> String {
 }
 
 fn measures(run: &RunRecord) -> BTreeMap<String, Measure> {
-    let finished: &[&str] = if run.status == Status::Completed { &FINISHED } else { &[] };
-    ALWAYS
-        .iter()
-        .chain(finished)
-        .filter_map(|c| column(run, c).filter(|x| x.is_finite()).map(|value| (c.replace('_', "-"), Measure { value })))
-        .collect()
+    let measure = |m: &Metric| {
+        m.bmf.filter(|w| w.includes(run))?;
+        Some((m.column.replace('_', "-"), Measure { value: m.value(run)? }))
+    };
+    METRICS.iter().filter_map(measure).collect()
 }
 
 #[cfg(test)]

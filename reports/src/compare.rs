@@ -1,38 +1,26 @@
-//! Two results side by side: what changed per scenario, strategy and model, the weightiest change first. Over several sessions also
-//! what each strategy changed on average, and from ten sessions on whether that is beyond chance.
+//! Two results side by side: what changed per scenario, strategy and model, the weightiest change
+//! first. Over several sessions also what each strategy changed on average, and from ten sessions
+//! on whether that is beyond chance.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 
-use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
-use ctxbench_core::record::{Results, RunRecord};
+use crate::record::{Results, RunRecord};
+use comfy_table::Cell;
 
-use crate::gate::column;
-use crate::stats::{self, Differences, METRICS, Verdict};
-use crate::{fmt, markdown, view};
+use crate::metrics::{self, Unit};
+use crate::stats::{self, Differences, Verdict};
+use crate::{fmt, grid, markdown, view};
 
-/// The columns that are compared: column, heading, unit, how a value is shown, weight of one unit of change (relative ones: of one per cent).
-const COLUMNS: [Compared; 9] = [
-    Compared { column: "integrity_failures", head: "integrity", show: fmt::count, relative: false, weight: 1e6 },
-    Compared { column: "steps_completed", head: "steps", show: fmt::count, relative: false, weight: 1e4 },
-    Compared { column: "retention_pct", head: "facts kept %", show: fmt::pct, relative: false, weight: 1.0 },
-    Compared { column: "cost_usd", head: "cost $", show: fmt::usd, relative: true, weight: 1.0 },
-    Compared { column: "saved_pct", head: "tokens saved %", show: fmt::pct, relative: false, weight: 1.0 },
-    Compared { column: "prefix_stability", head: "prefix stable", show: fmt::ratio, relative: false, weight: 100.0 },
-    Compared { column: "summary_retention_pct", head: "in summary %", show: fmt::pct, relative: false, weight: 0.5 },
-    Compared { column: "blocked_ms", head: "waited ms", show: fmt::count, relative: true, weight: 0.2 },
-    Compared { column: "peak_context_tokens", head: "peak", show: fmt::tokens, relative: true, weight: 0.2 },
-];
+type Rows = Vec<Vec<String>>;
 
-struct Compared {
-    column: &'static str,
-    head: &'static str,
-    show: fn(f64) -> String,
-    relative: bool,
-    weight: f64,
-}
+const HEAD: [&str; 5] = ["scenario × strategy", "figure", "base", "new", "change"];
+const FIGURES: Range<usize> = 2..5;
 
-const SESSION_HEAD: [&str; 7] = ["strategy", "figure", "sessions", "mean change", "of base", "95 % interval", "verdict"];
+const SESSION_HEAD: [&str; 7] =
+    ["strategy", "figure", "sessions", "mean change", "of base", "95 % interval", "verdict"];
+const SESSION_FIGURES: Range<usize> = 2..6;
 
 /// What differs between two results.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -105,12 +93,20 @@ pub fn compare(base: &Results, new: &Results) -> Comparison {
 type Key<'a> = (&'a str, &'a str, &'a str);
 
 fn index(results: &Results) -> BTreeMap<Key<'_>, &RunRecord> {
-    results.runs.iter().map(|r| ((r.scenario.id.as_str(), r.strategy.label.as_str(), r.model.as_str()), r)).collect()
+    results
+        .runs
+        .iter()
+        .map(|r| ((r.scenario.id.as_str(), r.strategy.label.as_str(), r.model.as_str()), r))
+        .collect()
 }
 
 fn remarks(base: &Results, new: &Results) -> Vec<String> {
     let mut out = Vec::new();
-    for name in base.assumptions.keys().chain(new.assumptions.keys().filter(|k| !base.assumptions.contains_key(*k))) {
+    for name in base
+        .assumptions
+        .keys()
+        .chain(new.assumptions.keys().filter(|k| !base.assumptions.contains_key(*k)))
+    {
         let (b, n) = (base.assumptions.get(name), new.assumptions.get(name));
         if b != n {
             let text = |x: Option<&String>| x.map_or("not stated".into(), |s| fmt::one_line(s));
@@ -118,26 +114,31 @@ fn remarks(base: &Results, new: &Results) -> Vec<String> {
         }
     }
     if base.generator != new.generator {
-        out.push(format!("made by {} → {}", fmt::one_line(&base.generator), fmt::one_line(&new.generator)));
+        out.push(format!(
+            "made by {} → {}",
+            fmt::one_line(&base.generator),
+            fmt::one_line(&new.generator)
+        ));
     }
     out
 }
 
 fn diff(base: &RunRecord, new: &RunRecord) -> Option<RowDiff> {
-    let status = (base.status != new.status).then(|| (base.status.word().to_string(), new.status.word().to_string()));
+    let status = (base.status != new.status)
+        .then(|| (base.status.word().to_string(), new.status.word().to_string()));
     let mut weight = if status.is_some() { 1e5 } else { 0.0 };
     let mut deltas = Vec::new();
-    for c in &COLUMNS {
-        let (b, n) = (column(base, c.column), column(new, c.column));
+    for (m, per_unit) in metrics::shown(|m| &m.compared) {
+        let (b, n) = (m.value(base), m.value(new));
         if b.map(fmt::exact) == n.map(fmt::exact) {
             continue;
         }
         weight += match (b, n) {
-            (Some(b), Some(n)) if c.relative => percent(b, n).abs() * c.weight,
-            (Some(b), Some(n)) => (n - b).abs() * c.weight,
+            (Some(b), Some(n)) if m.unit.is_relative() => percent(b, n).abs() * per_unit,
+            (Some(b), Some(n)) => (n - b).abs() * per_unit,
             _ => 100.0,
         };
-        deltas.push(Delta { column: c.column, base: b, new: n });
+        deltas.push(Delta { column: m.column, base: b, new: n });
     }
     (status.is_some() || !deltas.is_empty()).then(|| RowDiff {
         scenario: base.scenario.id.clone(),
@@ -166,18 +167,24 @@ impl Comparison {
     /// For a terminal.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
+        let put = |out: &mut String, head: &[&str], figures: Range<usize>, rows: Rows| {
+            let aligned = |(i, text): (usize, String)| {
+                if figures.contains(&i) { grid::figure(text) } else { Cell::new(text) }
+            };
+            let rows = rows.into_iter().map(|r| r.into_iter().enumerate().map(aligned).collect());
+            let last = head.len() - 1;
+            let head = head.iter().map(Cell::new).collect();
+            let lines = grid::draw(head, rows, |i| (1, if i < last { 2 } else { 1 }));
+            lines.iter().for_each(|l| out.push_str(&format!("{l}\n")));
+        };
         if !self.rows.is_empty() {
-            let mut table = Table::new();
-            table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
-            table.set_header(["scenario × strategy", "figure", "base", "new", "change"]);
-            for (name, line) in self.lines() {
-                let mut cells = vec![Cell::new(name), Cell::new(line.figure)];
-                cells.extend([line.base, line.new, line.change].map(|t| Cell::new(t).set_alignment(CellAlignment::Right)));
-                table.add_row(cells);
-            }
-            table.lines().for_each(|l| out.push_str(&format!("{}\n", l.trim_end())));
+            put(&mut out, &HEAD, FIGURES, self.lines());
         }
-        self.over_sessions_text(&mut out);
+        let sessions = self.session_lines();
+        if !sessions.is_empty() {
+            out.push('\n');
+            put(&mut out, &SESSION_HEAD, SESSION_FIGURES, sessions);
+        }
         self.tail(&mut out, "", str::to_string);
         out
     }
@@ -185,62 +192,43 @@ impl Comparison {
     /// For a pull request.
     pub fn to_markdown(&self) -> String {
         let mut out = String::from("## Changes\n\n");
+        let put = |out: &mut String, head: &[&str], figures: Range<usize>, rows: Rows| {
+            let head: Vec<String> = head.iter().map(ToString::to_string).collect();
+            let rows = rows.iter().map(|r| r.iter().map(|c| markdown::text(c)).collect());
+            let _ = writeln!(out, "{}", grid::markdown(&head, figures, rows));
+        };
         if !self.rows.is_empty() {
-            out.push_str("| scenario × strategy | figure | base | new | change |\n|---|---|--:|--:|--:|\n");
-            for (name, l) in self.lines() {
-                let cells = [name, l.figure, l.base, l.new, l.change].map(|c| markdown::text(&c));
-                let _ = writeln!(out, "| {} |", cells.join(" | "));
-            }
-            out.push('\n');
+            put(&mut out, &HEAD, FIGURES, self.lines());
         }
-        self.over_sessions_markdown(&mut out);
+        let sessions = self.session_lines();
+        if !sessions.is_empty() {
+            out.push_str("### Over sessions\n\n");
+            put(&mut out, &SESSION_HEAD, SESSION_FIGURES, sessions);
+        }
         self.tail(&mut out, "- ", markdown::text);
         out
     }
 
-    fn over_sessions_text(&self, out: &mut String) {
-        let lines = self.session_lines();
-        if lines.is_empty() {
-            return;
-        }
-        let mut table = Table::new();
-        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─')));
-        table.set_header(SESSION_HEAD);
-        for line in lines {
-            let right = |i: usize| (2..6).contains(&i);
-            table.add_row(line.into_iter().enumerate().map(|(i, text)| {
-                let cell = Cell::new(text);
-                if right(i) { cell.set_alignment(CellAlignment::Right) } else { cell }
-            }));
-        }
-        out.push('\n');
-        table.lines().for_each(|l| out.push_str(&format!("{}\n", l.trim_end())));
-    }
-
-    fn over_sessions_markdown(&self, out: &mut String) {
-        let lines = self.session_lines();
-        if lines.is_empty() {
-            return;
-        }
-        let _ = writeln!(out, "### Over sessions\n\n| {} |\n|---|---|--:|--:|--:|--:|---|", SESSION_HEAD.join(" | "));
-        for line in lines {
-            let _ = writeln!(out, "| {} |", line.map(|c| markdown::text(&c)).join(" | "));
-        }
-        out.push('\n');
-    }
-
     /// A line per strategy and figure that changed in some session.
-    fn session_lines(&self) -> Vec<[String; 7]> {
+    fn session_lines(&self) -> Rows {
         let several = self.over_sessions.iter().filter(|d| !d.strategies.is_empty()).count() > 1;
         let mut out = Vec::new();
         for d in &self.over_sessions {
             for row in &d.strategies {
-                let name = if several { format!("{} × {}", row.strategy, d.model) } else { row.strategy.clone() };
-                let changed = row.figures.iter().zip(&METRICS).filter(|(f, _)| f.sessions > 0 && f.verdict != Verdict::Equal);
+                let name = if several {
+                    format!("{} × {}", row.strategy, d.model)
+                } else {
+                    row.strategy.clone()
+                };
+                let changed = row
+                    .figures
+                    .iter()
+                    .zip(stats::judged())
+                    .filter(|(f, _)| f.sessions > 0 && f.verdict != Verdict::Equal);
                 out.extend(changed.map(|(f, m)| {
-                    [
+                    vec![
                         fmt::one_line(&name),
-                        m.head.into(),
+                        m.heading(),
                         format!("{}/{}", f.sessions, d.sessions),
                         stats::change(f, m),
                         stats::share(f, m).unwrap_or_default(),
@@ -253,17 +241,22 @@ impl Comparison {
         out
     }
 
-    fn lines(&self) -> impl Iterator<Item = (String, Line)> {
-        let first = self.rows.first().map(|r| r.model.clone());
-        let several = self.rows.iter().any(|r| Some(&r.model) != first.as_ref());
-        self.rows.iter().flat_map(move |row| {
-            let name = view::name(&row.scenario, &row.strategy, &row.model, several);
-            let status =
-                row.status.iter().map(|(b, n)| Line { figure: "status".into(), base: b.clone(), new: n.clone(), change: String::new() });
-            let figures = row.deltas.iter().map(Line::of);
-            let lines: Vec<Line> = status.chain(figures).collect();
-            lines.into_iter().enumerate().map(move |(i, l)| (if i == 0 { name.clone() } else { String::new() }, l))
-        })
+    /// A line per figure that differs; only the first of a row names it.
+    fn lines(&self) -> Rows {
+        let first = self.rows.first().map(|r| &r.model);
+        let several = self.rows.iter().any(|r| Some(&r.model) != first);
+        let mut out = Vec::new();
+        for row in &self.rows {
+            let mut name = view::name(&row.scenario, &row.strategy, &row.model, several);
+            let status = row
+                .status
+                .iter()
+                .map(|(b, n)| ["status".into(), b.clone(), n.clone(), String::new()]);
+            for cells in status.chain(row.deltas.iter().map(Delta::cells)) {
+                out.push(std::iter::once(std::mem::take(&mut name)).chain(cells).collect());
+            }
+        }
+        out
     }
 
     fn tail(&self, out: &mut String, bullet: &str, escape: impl Fn(&str) -> String) {
@@ -277,33 +270,47 @@ impl Comparison {
             let _ = writeln!(out, "{bullet}{}", escape(r));
         }
         for d in self.over_sessions.iter().filter(|d| !d.strategies.is_empty()) {
-            let equal = d.strategies.iter().filter(|s| s.figures.iter().all(|f| f.verdict == Verdict::Equal)).count();
-            let _ = writeln!(out, "{bullet}{}, {}; {equal} strategies without a difference", escape(&d.model), escape(&stats::caption(d)));
+            let equal = d
+                .strategies
+                .iter()
+                .filter(|s| s.figures.iter().all(|f| f.verdict == Verdict::Equal))
+                .count();
+            let _ = writeln!(
+                out,
+                "{bullet}{}, {}; {equal} strategies without a difference",
+                escape(&d.model),
+                escape(&stats::caption(d))
+            );
         }
         for d in self.over_sessions.iter().filter(|d| d.strategies.is_empty()) {
             let _ = writeln!(out, "{bullet}{}, {}", escape(&d.model), escape(&stats::caption(d)));
         }
-        let _ = writeln!(out, "{bullet}{} rows differ, {} are unchanged", self.rows.len(), self.unchanged);
+        let _ = writeln!(
+            out,
+            "{bullet}{} rows differ, {} are unchanged",
+            self.rows.len(),
+            self.unchanged
+        );
     }
 }
 
-struct Line {
-    figure: String,
-    base: String,
-    new: String,
-    change: String,
-}
-
-impl Line {
-    fn of(d: &Delta) -> Line {
-        let c = COLUMNS.iter().find(|c| c.column == d.column).expect("deltas are made from these columns");
-        let show = |x: Option<f64>| x.map_or("n/a".into(), c.show);
-        let change = match (d.base, d.new) {
-            (Some(b), Some(n)) if c.relative && b != 0.0 => format!("{} %", fmt::signed(percent(b, n), fmt::pct)),
-            (Some(b), Some(n)) => fmt::signed(n - b, c.show),
+impl Delta {
+    /// Figure, base, new, change.
+    fn cells(&self) -> [String; 4] {
+        let m = metrics::find(self.column).expect("deltas are made of metrics");
+        // Milliseconds are compared as they stand in the column.
+        let millis = m.unit == Unit::Millis;
+        let show = |x: f64| if millis { fmt::count(x) } else { m.unit.show(x) };
+        let figure = if millis { format!("{} ms", m.name) } else { m.heading() };
+        let change = match (self.base, self.new) {
+            (Some(b), Some(n)) if m.unit.is_relative() && b != 0.0 => {
+                format!("{} %", fmt::signed(percent(b, n), fmt::pct))
+            }
+            (Some(b), Some(n)) => fmt::signed(n - b, show),
             _ => String::new(),
         };
-        Line { figure: c.head.into(), base: show(d.base), new: show(d.new), change }
+        let text = |x: Option<f64>| x.map_or("n/a".into(), show);
+        [figure, text(self.base), text(self.new), change]
     }
 }
 
@@ -334,7 +341,10 @@ mod tests {
         assert_eq!(order, ["codex", "codex:auto_compact_limit=90000", "claude-code", "aider"]);
         assert_eq!((c.only_base.len(), c.only_new.len(), c.unchanged), (1, 1, 7));
         let text = c.to_text();
-        assert!(text.contains("+2.0 %") && text.contains("only in base: login-bug × openoxide"), "{text}");
+        assert!(
+            text.contains("+2.0 %") && text.contains("only in base: login-bug × openoxide"),
+            "{text}"
+        );
         assert!(c.to_markdown().contains("| tokens saved % |"));
     }
 
@@ -355,14 +365,27 @@ mod tests {
         }
         let c = compare(&old, &new);
         let text = c.to_text();
-        let lines: Vec<&str> = text.lines().map(str::trim_start).filter(|l| l.starts_with("codex ") && l.contains("10/10")).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim_start)
+            .filter(|l| l.starts_with("codex ") && l.contains("10/10"))
+            .collect();
         // Losses of 1 to 10 points: −5.5, all of one sign.
-        assert!(lines.iter().any(|l| l.contains("facts kept %") && l.contains("−5.5") && l.ends_with("WORSE")), "{text}");
+        assert!(
+            lines
+                .iter()
+                .any(|l| l.contains("facts kept %") && l.contains("−5.5") && l.ends_with("WORSE")),
+            "{text}"
+        );
         // Five of ten rose: 2 · 2⁻⁵ = 0.06.
-        assert!(lines.iter().any(|l| l.contains("waited s") && l.ends_with("UNRESOLVED")), "{text}");
+        assert!(
+            lines.iter().any(|l| l.contains("waited s") && l.ends_with("UNRESOLVED")),
+            "{text}"
+        );
         assert_eq!(lines.len(), 2, "{text}");
         assert!(
-            text.contains("10 sessions; BETTER, WORSE") && c.to_markdown().contains("| codex | facts kept % | 10/10 | −5.5 |"),
+            text.contains("10 sessions; BETTER, WORSE")
+                && c.to_markdown().contains("| codex | facts kept % | 10/10 | −5.5 |"),
             "{text}"
         );
     }
@@ -371,6 +394,10 @@ mod tests {
     fn other_assumptions_are_told() {
         let mut new = sample::results();
         new.assumptions.insert("summariser".into(), "ideal".into());
-        assert!(compare(&sample::results(), &new).to_text().contains("assumption summariser: extractive → ideal"));
+        assert!(
+            compare(&sample::results(), &new)
+                .to_text()
+                .contains("assumption summariser: extractive → ideal")
+        );
     }
 }

@@ -1,81 +1,9 @@
 //! What subagents cost, and what of their finds came back and was there when it was needed.
 
-use ctxbench_core::delegation::Delegation;
-use ctxbench_core::record::{Results, RunRecord, Status};
+use crate::record::{Delegation, Results, RunRecord, Status};
 
+use crate::fmt;
 use crate::sheet::{self, Sheet};
-use crate::{csv, fmt, seeds};
-
-const COLUMNS: [&str; 23] = [
-    "agent",
-    "call",
-    "caller",
-    "request",
-    "waited",
-    "status",
-    "steps",
-    "requests",
-    "compactions",
-    "input_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "cost_usd",
-    "started_ms",
-    "duration_ms",
-    "blocked_ms",
-    "peak_context_tokens",
-    "result_tokens",
-    "delegated_facts",
-    "returned_facts",
-    "needed_outside",
-    "kept_outside",
-];
-
-/// `delegation.csv`: every subagent in order; tokens, USD, ms. One whose call was never made has `status` and figures `n/a`.
-pub fn delegation(results: &Results) -> String {
-    let several = seeds::several(results);
-    let rows = results.runs.iter().flat_map(|r| {
-        r.delegation.iter().map(move |d| {
-            let mut row = csv::key(r);
-            row.extend(cells(d));
-            row.extend(csv::writer(r, several));
-            row
-        })
-    });
-    csv::write(&csv::keyed(&COLUMNS, several), rows)
-}
-
-fn cells(d: &Delegation) -> Vec<String> {
-    let n = |x: u64| x.to_string();
-    let or = |x: Option<String>| x.unwrap_or_else(|| "n/a".into());
-    let ran = |x: String| if d.status == Status::NotApplicable { "n/a".to_string() } else { x };
-    vec![
-        d.agent.clone(),
-        or(d.call.clone()),
-        or(d.caller.clone()),
-        or(d.request.map(n)),
-        d.waited.to_string(),
-        d.status.word().to_string(),
-        ran(n(d.steps)),
-        ran(n(d.requests)),
-        ran(n(d.compactions)),
-        ran(n(d.input_tokens)),
-        ran(n(d.cache_read_tokens)),
-        ran(n(d.cache_write_tokens)),
-        ran(n(d.output_tokens)),
-        ran(fmt::exact(d.cost_usd)),
-        ran(n(d.started_ms)),
-        ran(n(d.duration_ms)),
-        ran(n(d.blocked_ms)),
-        ran(n(d.peak_context_tokens)),
-        or(d.result_tokens.map(n)),
-        n(d.delegated_facts),
-        n(d.returned_facts),
-        n(d.needed_outside),
-        n(d.kept_outside),
-    ]
-}
 
 /// One sheet, if any run has subagents.
 pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
@@ -85,13 +13,27 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
         return vec![];
     }
     vec![Sheet {
-        title: "Delegation: what subagents cost, and what of their finds is there when it is needed".into(),
-        note: "Beside the scenario stands what its recording decides for every strategy alike: facts that first stand in a subagent's \
-               window, the share that its result returns, and (fact, need) pairs of them whose need lies in another window. Done: subagents \
-               that finished; one that did not gives its recorded result all the same, and the run counts as not finished. Cost: of all \
-               windows; in agents: the share paid in theirs. Kept: pairs needed in another window whose fact is in the context there."
+        title: "Delegation: what subagents cost, and what of their finds is there when it is \
+            needed"
             .into(),
-        head: sheet::head(&["agents\ndone", "cost $", "in\nagents %", "compactions\nthere", "peak\nthere", "kept\n%"]),
+        note: "Beside the scenario stands what its recording decides for every strategy alike: \
+            facts that first stand in a subagent's \
+               window, the share that its result returns, and (fact, need) pairs of them whose \
+               need lies in another window. Done: subagents \
+               that finished; one that did not gives its recorded result all the same, and the run \
+               counts as not finished. Cost: of all \
+               windows; in agents: the share paid in theirs. Kept: pairs needed in another window \
+               whose fact is in the context there."
+            .into(),
+        head: sheet::head(&[
+            "agents\ndone",
+            "cost $",
+            "in\nagents \
+            %",
+            "compactions\nthere",
+            "peak\nthere",
+            "kept\n%",
+        ]),
         groups,
     }]
 }
@@ -111,16 +53,25 @@ fn recorded(runs: &[&RunRecord]) -> String {
     let share = fmt::pct(100.0 * returned as f64 / found as f64);
     let facts = if found == 1 { "fact" } else { "facts" };
     let needed = sum(|d| d.needed_outside);
-    format!("{agents}; their results return {share} % of the {found} {facts} found there; needed in another window: {needed}")
+    format!(
+        "{agents}; their results return {share} % of the {found} {facts} found there; needed in \
+         another window: {needed}"
+    )
 }
 
 fn row(r: &RunRecord) -> Vec<String> {
     let sum = |f: fn(&Delegation) -> u64| r.delegation.iter().map(f).sum::<u64>();
     let cost: f64 = r.delegation.iter().map(|d| d.cost_usd).sum();
-    let share = |part: f64, whole: f64| if whole > 0.0 { fmt::pct(100.0 * part / whole) } else { "n/a".to_string() };
+    let share = |part: f64, whole: f64| {
+        if whole > 0.0 { fmt::pct(100.0 * part / whole) } else { "n/a".to_string() }
+    };
     let (needed, kept) = (sum(|d| d.needed_outside), sum(|d| d.kept_outside));
     vec![
-        format!("{}/{}", r.delegation.iter().filter(|d| d.status == Status::Completed).count(), r.delegation.len()),
+        format!(
+            "{}/{}",
+            r.delegation.iter().filter(|d| d.status == Status::Completed).count(),
+            r.delegation.len()
+        ),
         fmt::usd(r.summary.cost_usd),
         share(cost, r.summary.cost_usd),
         sum(|d| d.compactions).to_string(),
@@ -132,7 +83,7 @@ fn row(r: &RunRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::{csv, sample};
 
     fn results() -> Results {
         let mut run = sample::run("s", "codex", 1);
@@ -157,13 +108,23 @@ mod tests {
     fn shares_by_hand() {
         let all = sheets(&results());
         // 0.5 of 2 USD is a quarter; two of four pairs were kept.
-        assert_eq!(all[0].groups[0].rows[0][1..], ["2/2", &fmt::usd(2.0), &fmt::pct(25.0), "2", "1.0k", &fmt::pct(50.0)]);
+        assert_eq!(
+            all[0].groups[0].rows[0][1..],
+            ["2/2", &fmt::usd(2.0), &fmt::pct(25.0), "2", "1.0k", &fmt::pct(50.0)]
+        );
         // What the recording alone decides stands once: three of four facts came back.
         assert_eq!(
             all[0].groups[0].name,
-            format!("s: 2 subagents; their results return {} % of the 4 facts found there; needed in another window: 4", fmt::pct(75.0))
+            format!(
+                "s: 2 subagents; their results return {} % of the 4 facts found there; needed in \
+                 another window: 4",
+                fmt::pct(75.0)
+            )
         );
-        assert!(sheets(&Results { runs: vec![sample::run("s", "codex", 1)], ..Results::default() }).is_empty());
+        assert!(
+            sheets(&Results { runs: vec![sample::run("s", "codex", 1)], ..Results::default() })
+                .is_empty()
+        );
     }
 
     #[test]
@@ -175,19 +136,26 @@ mod tests {
         let all = sheets(&r);
         assert_eq!(all[0].groups[0].rows[0][1], "1/2");
         assert_eq!(all[0].groups[0].name, "s: 2 subagents; no facts are found there");
-        assert!(all[0].note.contains("one that did not gives its recorded result all the same"), "{}", all[0].note);
+        assert!(
+            all[0].note.contains("one that did not gives its recorded result all the same"),
+            "{}",
+            all[0].note
+        );
     }
 
     #[test]
     fn one_that_never_began_has_no_figures() {
         let mut r = results();
         r.runs[0].delegation[1].status = Status::NotApplicable;
-        let text = delegation(&r);
+        let text = csv::of("delegation.csv", &r);
         let mut reader = ::csv::Reader::from_reader(text.as_bytes());
         let head = reader.headers().unwrap().clone();
         let rows: Vec<::csv::StringRecord> = reader.records().map(Result::unwrap).collect();
         let column = |name: &str| head.iter().position(|h| h == name).unwrap();
-        assert_eq!((&rows[0][column("cost_usd")], &rows[0][column("status")]), ("0.3", "completed"));
+        assert_eq!(
+            (&rows[0][column("cost_usd")], &rows[0][column("status")]),
+            ("0.3", "completed")
+        );
         assert_eq!((&rows[1][column("cost_usd")], &rows[1][column("status")]), ("n/a", "n/a"));
         assert_eq!(&rows[1][column("delegated_facts")], "1", "what the session holds is known");
         assert_eq!(&head[head.len() - 1], "summariser");

@@ -1,10 +1,11 @@
-//! The life of one fact: where it was said, what each compaction made of it, and how each need found it.
+//! The life of one fact: where it was said, what each compaction made of it, and how each need
+//! found it.
 
 use std::fmt::Write as _;
 
+use crate::record::{FactLife, FactMove, FactRecord, Results, RunRecord};
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::nearest;
-use ctxbench_core::record::{FactLife, FactMove, FactRecord, Results, RunRecord};
 use serde::Serialize;
 
 use crate::csv::word;
@@ -59,7 +60,8 @@ pub struct Life<'a> {
     pub moves: Vec<Moved<'a>>,
     /// How each need found it, in the order of time.
     pub needs: Vec<Needed<'a>>,
-    /// Whether some of the requests are subagents', so that a request says in whose window it was made.
+    /// Whether some of the requests are subagents', so that a request says in whose window it was
+    /// made.
     #[serde(skip)]
     windows: bool,
     /// Virtual time of the request that showed it first, ms.
@@ -70,7 +72,8 @@ pub struct Life<'a> {
 /// A need, and the request at which it stood.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Needed<'a> {
-    /// The subagent in whose window it is; `None` = the main conversation, or the run did not get there.
+    /// The subagent in whose window it is; `None` = the main conversation, or the run did not get
+    /// there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<&'a str>,
     /// Virtual time of that request, ms.
@@ -97,14 +100,32 @@ pub struct Moved<'a> {
 }
 
 /// The life of a fact in the runs that the filter lets through.
-pub fn explain<'a>(results: &'a Results, fact: &'a str, filter: Filter<'_>) -> Result<Explained<'a>, Unknown> {
+pub fn explain<'a>(
+    results: &'a Results,
+    fact: &'a str,
+    filter: Filter<'_>,
+) -> Result<Explained<'a>, Unknown> {
     let mut runs: Vec<&RunRecord> = results.runs.iter().collect();
-    narrow(&mut runs, "scenario", filter.scenario, |r, name| r.scenario.id == name, |r| &r.scenario.id)?;
-    narrow(&mut runs, "strategy", filter.strategy, |r, name| r.strategy.label == name || r.strategy.name == name, |r| &r.strategy.label)?;
+    narrow(
+        &mut runs,
+        "scenario",
+        filter.scenario,
+        |r, name| r.scenario.id == name,
+        |r| &r.scenario.id,
+    )?;
+    narrow(
+        &mut runs,
+        "strategy",
+        filter.strategy,
+        |r, name| r.strategy.label == name || r.strategy.name == name,
+        |r| &r.strategy.label,
+    )?;
     narrow(&mut runs, "model", filter.model, |r, name| r.model == name, |r| &r.model)?;
     let lives: Vec<Life<'a>> = runs.iter().filter_map(|r| life(r, fact)).collect();
     if lives.is_empty() {
-        let ids = |r: &&'a RunRecord| r.lives.iter().map(|l| l.fact.as_str()).chain(r.facts.iter().map(|f| f.fact.as_str()));
+        let ids = |r: &&'a RunRecord| {
+            r.lives.iter().map(|l| l.fact.as_str()).chain(r.facts.iter().map(|f| f.fact.as_str()))
+        };
         return Err(unknown("fact", fact, runs.iter().flat_map(ids)));
     }
     Ok(Explained { fact, runs: lives })
@@ -147,12 +168,16 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
         let at = pair.request.and_then(request);
         Needed { agent: at.and_then(|r| r.agent.as_deref()), at_ms: at.map(|r| r.at_ms), pair }
     };
-    let mut needs: Vec<Needed<'_>> = run.facts.iter().filter(|f| f.fact == fact).map(needed).collect();
+    let mut needs: Vec<Needed<'_>> =
+        run.facts.iter().filter(|f| f.fact == fact).map(needed).collect();
     if life.is_none() && needs.is_empty() {
         return None;
     }
-    // Requests of subagents are numbered behind those of the main conversation, whenever they were made.
-    needs.sort_by_key(|n| (n.at_ms.unwrap_or(u64::MAX), n.pair.request.unwrap_or(u64::MAX), n.pair.need.clone()));
+    // Requests of subagents are numbered behind those of the main conversation, whenever they were
+    // made.
+    needs.sort_by_key(|n| {
+        (n.at_ms.unwrap_or(u64::MAX), n.pair.request.unwrap_or(u64::MAX), n.pair.need.clone())
+    });
     let moved = |m: &'a FactMove| {
         let by = run.compactions.iter().find(|c| c.seq == m.compaction);
         Moved {
@@ -204,20 +229,36 @@ impl Life<'_> {
         let one = fmt::one_line;
         let kind = self.kind.map_or(String::new(), |k| format!(" ({})", k.name()));
         let seed = self.seed.map_or(String::new(), |s| format!(", seed {s}"));
-        line(format!("{}{kind} in {} × {} × {}{seed}", one(fact), one(self.scenario), one(self.strategy), one(self.model)));
+        line(format!(
+            "{}{kind} in {} × {} × {}{seed}",
+            one(fact),
+            one(self.scenario),
+            one(self.strategy),
+            one(self.model)
+        ));
         match self.life {
-            Some(l) if l.arises.is_empty() => line(format!("  never said; a match would be chance: {}", tokens(l))),
+            Some(l) if l.arises.is_empty() => {
+                line(format!("  never said; a match would be chance: {}", tokens(l)))
+            }
             Some(l) => {
                 line(format!("  carried by  {}", tokens(l)));
                 line(format!("  arises in   {}{}", one(&l.arises), quoted(&l.text)));
                 let to = if self.windows { " to the main conversation" } else { "" };
-                let when = self.first_shown_ms.filter(|_| self.windows).map(|ms| format!(", at {}", seconds(ms))).unwrap_or_default();
+                let when = self
+                    .first_shown_ms
+                    .filter(|_| self.windows)
+                    .map(|ms| format!(", at {}", seconds(ms)))
+                    .unwrap_or_default();
                 line(format!(
                     "  first shown{to} {}",
-                    l.first_shown.map_or("in no request".to_string(), |n| format!("in request {n}{when}"))
+                    l.first_shown
+                        .map_or("in no request".to_string(), |n| format!("in request {n}{when}"))
                 ));
             }
-            None => line("  these results hold no texts; run again with this ctxbench to see them".to_string()),
+            None => line(
+                "  these results hold no texts; run again with this ctxbench to see them"
+                    .to_string(),
+            ),
         }
         let mut moves = self.moves.iter().peekable();
         for need in &self.needs {
@@ -227,7 +268,9 @@ impl Life<'_> {
             line(format!("  needed by {} {}", one(&need.pair.need), need.told(self.windows)));
         }
         moves.for_each(|m| m.write(self.windows, &mut line));
-        if self.life.is_some_and(|l| !l.arises.is_empty() && l.first_shown.is_some()) && self.moves.is_empty() {
+        if self.life.is_some_and(|l| !l.arises.is_empty() && l.first_shown.is_some())
+            && self.moves.is_empty()
+        {
             line(format!("  no compaction{} moved it", if self.windows { OF_MAIN } else { "" }));
         }
         if self.needs.is_empty() && self.life.is_some_and(|l| !l.arises.is_empty()) {
@@ -237,7 +280,8 @@ impl Life<'_> {
 }
 
 impl Moved<'_> {
-    /// Whether it came before a need: by number within the main conversation, whose compactions these are, by time elsewhere.
+    /// Whether it came before a need: by number within the main conversation, whose compactions
+    /// these are, by time elsewhere.
     fn precedes(&self, need: &Needed<'_>) -> bool {
         match (need.pair.request, need.agent, need.at_ms) {
             (None, ..) => true,
@@ -260,7 +304,9 @@ impl Moved<'_> {
         line(format!("    before{}", quoted(&m.before)));
         match (m.to.as_str(), m.after.is_empty()) {
             ("nowhere", true) => line("    after: no line of a summary is near it".to_string()),
-            ("nowhere", false) => line(format!("    after, the nearest words of a summary{}", quoted(&m.after))),
+            ("nowhere", false) => {
+                line(format!("    after, the nearest words of a summary{}", quoted(&m.after)))
+            }
             _ => line(format!("    after{}", quoted(&m.after))),
         }
     }
@@ -288,14 +334,21 @@ impl Needed<'_> {
     /// How it found the fact, in words; `windows` = with the window and the time of the request.
     fn told(&self, windows: bool) -> String {
         let n = self.pair;
-        let Some(request) = n.request else { return "was never reached: the run ended before it".to_string() };
-        let window = self.agent.map_or("main conversation".to_string(), |a| format!("subagent {}", fmt::one_line(a)));
+        let Some(request) = n.request else {
+            return "was never reached: the run ended before it".to_string();
+        };
+        let window = self
+            .agent
+            .map_or("main conversation".to_string(), |a| format!("subagent {}", fmt::one_line(a)));
         let place_and_time = match self.at_ms.filter(|_| windows) {
             Some(ms) => format!(" ({window}, at {})", seconds(ms)),
             None => String::new(),
         };
         let compactions = if n.compactions_before == 1 { "compaction" } else { "compactions" };
-        let after = format!("in request {request}{place_and_time}, after {} {compactions}", n.compactions_before);
+        let after = format!(
+            "in request {request}{place_and_time}, after {} {compactions}",
+            n.compactions_before
+        );
         let mut marks = Vec::new();
         let mut mark = |set: bool, text: &'static str| marks.extend(set.then_some(text));
         mark(n.undelivered, "no strategy could show it: nobody says it in this window before");
@@ -309,7 +362,8 @@ impl Needed<'_> {
             "nowhere" => "absent".to_string(),
             p => format!("{} in {}", word(&n.found), place(p)),
         };
-        let marks = if marks.is_empty() { String::new() } else { format!("; {}", marks.join("; ")) };
+        let marks =
+            if marks.is_empty() { String::new() } else { format!("; {}", marks.join("; ")) };
         format!("{after}: {found}{marks}")
     }
 }
@@ -330,18 +384,32 @@ mod tests {
     #[test]
     fn what_is_unknown_is_named_with_its_neighbours() {
         let results = sample::results();
-        let fails = |fact: &'static str, filter: Filter<'_>| explain(&results, fact, filter).unwrap_err().to_string();
+        let fails = |fact: &'static str, filter: Filter<'_>| {
+            explain(&results, fact, filter).unwrap_err().to_string()
+        };
         let near = fails("token-tl", Filter::default());
         assert_eq!(near, "there is no fact `token-tl` in these results; did you mean token-ttl?");
         let strategy = fails("token-ttl", Filter { strategy: Some("codx"), ..Filter::default() });
-        assert!(strategy.contains("no strategy `codx`") && strategy.contains("codex"), "{strategy}");
-        assert!(explain(&Results::default(), "x", Filter::default()).unwrap_err().to_string().contains("no fact at all"));
+        assert!(
+            strategy.contains("no strategy `codx`") && strategy.contains("codex"),
+            "{strategy}"
+        );
+        assert!(
+            explain(&Results::default(), "x", Filter::default())
+                .unwrap_err()
+                .to_string()
+                .contains("no fact at all")
+        );
     }
 
     #[test]
     fn moves_and_needs_come_in_the_order_of_requests() {
         let mut results = sample::results();
-        let run = results.runs.iter_mut().find(|r| r.strategy.name == "codex" && !r.compactions.is_empty()).unwrap();
+        let run = results
+            .runs
+            .iter_mut()
+            .find(|r| r.strategy.name == "codex" && !r.compactions.is_empty())
+            .unwrap();
         let at = run.compactions[0].before_request;
         let moved = |compaction, from: &str, to: &str| FactMove {
             compaction,
@@ -351,40 +419,79 @@ mod tests {
             after: String::new(),
         };
         let moves = vec![moved(0, "verbatim", "nowhere"), moved(99, "summary", "nowhere")];
-        run.lives = vec![FactLife { fact: "token-ttl".into(), arises: "c1".into(), first_shown: Some(1), moves, ..Default::default() }];
+        run.lives = vec![FactLife {
+            fact: "token-ttl".into(),
+            arises: "c1".into(),
+            first_shown: Some(1),
+            moves,
+            ..Default::default()
+        }];
         let mut need = run.facts[0].clone();
         (need.need, need.request) = ("early".into(), Some(at - 1));
         run.facts.push(need);
         let label = run.strategy.label.clone();
-        let text = explain(&results, "token-ttl", Filter { strategy: Some(&label), ..Filter::default() }).unwrap().to_text();
-        let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing in\n{text}"));
-        assert!(place("needed by early") < place("compaction 0 (") && place("compaction 0 (") < place("needed by u9"), "{text}");
+        let text =
+            explain(&results, "token-ttl", Filter { strategy: Some(&label), ..Filter::default() })
+                .unwrap()
+                .to_text();
+        let place =
+            |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing in\n{text}"));
+        assert!(
+            place("needed by early") < place("compaction 0 (")
+                && place("compaction 0 (") < place("needed by u9"),
+            "{text}"
+        );
         assert!(text.contains("no line of a summary is near it"), "{text}");
-        assert!(!text.contains("subagent") && !text.contains("main conversation"), "one window needs no name: {text}");
+        assert!(
+            !text.contains("subagent") && !text.contains("main conversation"),
+            "one window needs no name: {text}"
+        );
     }
 
     #[test]
     fn with_subagents_windows_are_named_and_time_decides() {
         let mut results = sample::results();
-        let run = results.runs.iter_mut().find(|r| r.strategy.name == "codex" && !r.compactions.is_empty()).unwrap();
-        // Three requests of the main conversation, two of a subagent between the first and the second; they are numbered behind.
+        let run = results
+            .runs
+            .iter_mut()
+            .find(|r| r.strategy.name == "codex" && !r.compactions.is_empty())
+            .unwrap();
+        // Three requests of the main conversation, two of a subagent between the first and the
+        // second; they are numbered behind.
         run.requests.truncate(5);
-        for (r, (at, agent)) in
-            run.requests.iter_mut().zip([(0, None), (60_000, None), (63_250, None), (1_000, Some("s")), (4_000, Some("s"))])
-        {
+        for (r, (at, agent)) in run.requests.iter_mut().zip([
+            (0, None),
+            (60_000, None),
+            (63_250, None),
+            (1_000, Some("s")),
+            (4_000, Some("s")),
+        ]) {
             (r.at_ms, r.agent) = (at, agent.map(str::to_string));
         }
         run.compactions.truncate(1);
         (run.compactions[0].before_request, run.compactions[0].at_ms) = (1, 59_000);
-        let moves = vec![FactMove { compaction: 0, from: "verbatim".into(), to: "summary".into(), ..FactMove::default() }];
-        run.lives = vec![FactLife { fact: "token-ttl".into(), arises: "c1".into(), first_shown: Some(2), moves, ..Default::default() }];
-        let need = |need: &str, request| FactRecord { need: need.into(), request, ..run.facts[0].clone() };
+        let moves = vec![FactMove {
+            compaction: 0,
+            from: "verbatim".into(),
+            to: "summary".into(),
+            ..FactMove::default()
+        }];
+        run.lives = vec![FactLife {
+            fact: "token-ttl".into(),
+            arises: "c1".into(),
+            first_shown: Some(2),
+            moves,
+            ..Default::default()
+        }];
+        let need =
+            |need: &str, request| FactRecord { need: need.into(), request, ..run.facts[0].clone() };
         run.facts = vec![need("u3", Some(1)), need("s4", Some(4)), need("u9", None)];
         let label = run.strategy.label.clone();
         results.runs.retain(|r| r.strategy.label == label);
         let found = explain(&results, "token-ttl", Filter::default()).unwrap();
         let text = found.to_text();
-        let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing in\n{text}"));
+        let place =
+            |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is missing in\n{text}"));
         place("first shown to the main conversation in request 2, at 63.25 s");
         let order = [
             place("needed by s4 in request 4 (subagent s, at 4 s), after"),
@@ -395,7 +502,10 @@ mod tests {
         assert!(order.is_sorted(), "{text}");
         let json: serde_json::Value = serde_json::from_str(&found.to_json()).unwrap();
         let needs = json["runs"][0]["needs"].as_array().unwrap();
-        assert_eq!((&needs[0]["need"], &needs[0]["agent"], &needs[0]["at_ms"]), (&"s4".into(), &"s".into(), &4_000.into()));
+        assert_eq!(
+            (&needs[0]["need"], &needs[0]["agent"], &needs[0]["at_ms"]),
+            (&"s4".into(), &"s".into(), &4_000.into())
+        );
         assert!(needs[1].get("agent").is_none() && needs[2].get("at_ms").is_none(), "{json}");
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn exact(x: f64) -> String {
 }
 
 /// A signed change: `+2.8`, `−0.5`.
-pub(crate) fn signed(x: f64, show: fn(f64) -> String) -> String {
+pub(crate) fn signed(x: f64, show: impl Fn(f64) -> String) -> String {
     let text = show(x.abs());
     match text.bytes().any(|b| (b'1'..=b'9').contains(&b)) {
         false => "±0".into(),
@@ -75,7 +75,8 @@ pub(crate) fn signed(x: f64, show: fn(f64) -> String) -> String {
     }
 }
 
-/// At most `max` characters; the middle gives way to `…`, so that both the name and the last setting stay readable.
+/// At most `max` characters; the middle gives way to `…`, so that both the name and the last
+/// setting stay readable.
 pub(crate) fn elide(text: &str, max: usize) -> String {
     let count = text.chars().count();
     if count <= max || max < 3 {
@@ -91,17 +92,24 @@ pub(crate) fn elide(text: &str, max: usize) -> String {
 
 /// Letters, digits, `-`, `_` and `.` only, for file names; never empty, never beginning with a dot.
 pub(crate) fn slug(text: &str) -> String {
-    let mapped: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' }).collect();
+    let mapped: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' })
+        .collect();
     let cut: String = mapped.trim_matches(|c| matches!(c, '.' | '-')).chars().take(80).collect();
     if cut.is_empty() { "unnamed".into() } else { cut }
 }
 
 /// One line without control characters, for cells and labels.
 pub(crate) fn one_line(text: &str) -> String {
-    text.split(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c)).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ")
+    text.split(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c))
+        .filter(|w| !w.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
-/// Marks that turn the direction of a line round or take no room: no name needs them, and they hide what a line says.
+/// Marks that turn the direction of a line round or take no room: no name needs them, and they hide
+/// what a line says.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

@@ -1,6 +1,6 @@
 //! The registry of report formats: a new one is a file with a `FORMAT` and a line here.
 
-use ctxbench_core::record::Results;
+use crate::record::Results;
 
 use crate::{bmf, csv, github_benchmark, html, json, junit, markdown, plots, table};
 
@@ -49,7 +49,10 @@ pub enum ReportError {
         reason: String,
     },
     /// A figure is infinite or not a number.
-    #[error("{run}: `{field}` is not a finite number; whatever measured it is wrong, and nothing was written for this run")]
+    #[error(
+        "{run}: `{field}` is not a finite number; whatever measured it is wrong, and nothing was \
+         written for this run"
+    )]
     NotFinite {
         /// Scenario × strategy × model.
         run: String,
@@ -71,7 +74,10 @@ pub fn format(name: &str) -> Result<&'static Format, ReportError> {
     let wanted = if name == "md" { "markdown" } else { name };
     FORMATS.iter().find(|f| f.name == wanted).ok_or_else(|| {
         let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
-        ReportError::UnknownFormat { name: name.into(), hint: ctxbench_core::nearest::hint(name, &names) }
+        ReportError::UnknownFormat {
+            name: name.into(),
+            hint: ctxbench_core::nearest::hint(name, &names),
+        }
     })
 }
 
@@ -96,7 +102,12 @@ mod tests {
         for f in &FORMATS {
             let once = (f.render)(&sample::results()).unwrap();
             assert!(once.iter().all(|a| !a.text.is_empty()), "{}", f.name);
-            assert_eq!(once, (f.render)(&sample::results()).unwrap(), "{} is not deterministic", f.name);
+            assert_eq!(
+                once,
+                (f.render)(&sample::results()).unwrap(),
+                "{} is not deterministic",
+                f.name
+            );
             (f.render)(&Results { version: 1, ..Results::default() }).unwrap();
         }
     }

@@ -1,13 +1,14 @@
-//! The conclusion in a few lines: broken rules first, then who is cheapest, forgets least and waits longest, and what of it is real.
+//! The conclusion in a few lines: broken rules first, then who is cheapest, forgets least and waits
+//! longest, and what of it is real.
 
 use std::collections::BTreeSet;
 
-use ctxbench_core::record::{Results, RunRecord, Status};
+use crate::record::{Results, RunRecord, Status};
 
-use crate::score::{SCORES, Score};
-use crate::stats::{self, METRICS, Verdict};
+use crate::fmt;
+use crate::metrics::{self, Better, Metric, Named, Over, Ranking};
+use crate::stats::{self, Verdict};
 use crate::view::{self, Block};
-use crate::{direction, fmt};
 
 /// Names in a line of ranks.
 const SHOWN: usize = 3;
@@ -44,40 +45,52 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
     }
     // Blocks without any summary belong to every summariser of their model.
     let several = keys.iter().any(|(_, s)| s.is_some());
-    keys.retain(|(model, s)| s.is_some() || !several || !blocks.iter().any(|b| b.first().model == *model && b.summariser.is_some()));
+    keys.retain(|(model, s)| {
+        s.is_some()
+            || !several
+            || !blocks.iter().any(|b| b.first().model == *model && b.summariser.is_some())
+    });
     let glance = |(model, summariser): &(&str, Option<&str>)| {
-        let own: Vec<&Block<'_>> =
-            blocks.iter().filter(|b| b.first().model == *model && (b.summariser == *summariser || b.summariser.is_none())).collect();
-        let summaries = summariser.map_or(String::new(), |s| format!(", summaries: {}", fmt::one_line(s)));
-        let sessions = if own.len() == 1 { "1 session".into() } else { format!("{} sessions", own.len()) };
+        let own: Vec<&Block<'_>> = blocks
+            .iter()
+            .filter(|b| {
+                b.first().model == *model && (b.summariser == *summariser || b.summariser.is_none())
+            })
+            .collect();
+        let summaries =
+            summariser.map_or(String::new(), |s| format!(", summaries: {}", fmt::one_line(s)));
+        let sessions =
+            if own.len() == 1 { "1 session".into() } else { format!("{} sessions", own.len()) };
         let mut lines = vec![broken(&own)];
         lines.extend(ranks(&own));
         lines.extend(real(results, model));
-        Glance { heading: format!("At a glance: {sessions}, {}{summaries}", fmt::one_line(model)), lines }
+        Glance {
+            heading: format!("At a glance: {sessions}, {}{summaries}", fmt::one_line(model)),
+            lines,
+        }
     };
     keys.iter().map(glance).filter(|g| g.lines.len() > 1).collect()
-}
-
-fn product(r: &RunRecord) -> bool {
-    !r.strategy.hypothetical && !r.strategy.control && r.status != Status::NotApplicable
-}
-
-/// Went to the end and broke no rule.
-fn whole(r: &RunRecord) -> bool {
-    r.status == Status::Completed && view::integrity(r) == 0
 }
 
 /// Products that broke a rule or did not finish, with the number of sessions.
 fn broken(blocks: &[&Block<'_>]) -> Line {
     let counted = |failed: &dyn Fn(&RunRecord) -> bool| -> Vec<String> {
         let count = |label: &&str| sessions(blocks, label).filter(|r| failed(r)).count();
-        let mut found: Vec<(&str, usize)> = labels(blocks).into_iter().map(|l| (l, count(&l))).filter(|(_, n)| *n > 0).collect();
+        let mut found: Vec<(&str, usize)> =
+            labels(blocks).into_iter().map(|l| (l, count(&l))).filter(|(_, n)| *n > 0).collect();
         found.sort_by_key(|(label, n)| (std::cmp::Reverse(*n), *label));
         let several = blocks.len() > 1;
-        found.iter().map(|(l, n)| if several { format!("{} ({n})", fmt::one_line(l)) } else { fmt::one_line(l) }).collect()
+        found
+            .iter()
+            .map(
+                |(l, n)| {
+                    if several { format!("{} ({n})", fmt::one_line(l)) } else { fmt::one_line(l) }
+                },
+            )
+            .collect()
     };
-    let rules = counted(&|r| view::integrity(r) > 0);
-    let unfinished = counted(&|r| r.status != Status::Completed && view::integrity(r) == 0);
+    let rules = counted(&|r| r.broken_rules() > 0);
+    let unfinished = counted(&|r| r.status != Status::Completed && r.broken_rules() == 0);
     let mut parts = Vec::new();
     if !rules.is_empty() {
         parts.push(format!("INTEGRITY FAILURES of {}", rules.join(", ")));
@@ -89,31 +102,51 @@ fn broken(blocks: &[&Block<'_>]) -> Line {
     if alarm && blocks.len() > 1 {
         parts.push("in brackets: in how many sessions".into());
     }
-    Line { what: "broken", text: if alarm { parts.join("; ") } else { "no rule, and every product finished".into() }, alarm }
+    Line {
+        what: "broken",
+        text: if alarm { parts.join("; ") } else { "no rule, and every product finished".into() },
+        alarm,
+    }
 }
 
 fn labels<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
-    blocks.iter().flat_map(|b| b.runs.iter().copied()).filter(|r| product(r)).map(|r| r.strategy.label.as_str()).collect()
+    blocks
+        .iter()
+        .flat_map(|b| b.runs.iter().copied())
+        .filter(|r| r.is_contender())
+        .map(|r| r.strategy.label.as_str())
+        .collect()
 }
 
 fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a RunRecord> {
-    let own: Vec<&'a RunRecord> =
-        blocks.iter().flat_map(|b| b.runs.iter().copied()).filter(|r| product(r) && r.strategy.label == label).collect();
+    let own: Vec<&'a RunRecord> = blocks
+        .iter()
+        .flat_map(|b| b.runs.iter().copied())
+        .filter(|r| r.is_contender() && r.strategy.label == label)
+        .collect();
     own.into_iter()
 }
 
-/// Sums over the sessions that all of those ranked went through; whoever stands in the way of half of them is not ranked.
+/// Sums over the sessions that all of those ranked went through; whoever stands in the way of half
+/// of them is not ranked.
 fn ranks(blocks: &[&Block<'_>]) -> Vec<Line> {
     let mut ranked = labels(blocks);
-    let fits = |b: &Block<'_>, label: &str| b.runs.iter().any(|r| r.strategy.label == label && product(r) && whole(r));
+    let fits = |b: &Block<'_>, label: &str| {
+        b.runs.iter().any(|r| r.strategy.label == label && r.is_contender() && r.is_whole())
+    };
     let mut left_out = Vec::new();
     let common = loop {
-        let common: Vec<&Block<'_>> = blocks.iter().copied().filter(|b| ranked.iter().all(|l| fits(b, l))).collect();
+        let common: Vec<&Block<'_>> =
+            blocks.iter().copied().filter(|b| ranked.iter().all(|l| fits(b, l))).collect();
         if common.len() * 2 >= blocks.len() || ranked.is_empty() {
             break common;
         }
         let failures = |l: &&str| blocks.iter().filter(|b| !fits(b, l)).count();
-        let worst = ranked.iter().copied().max_by_key(|l| (failures(l), std::cmp::Reverse(*l))).expect("the loop ends when none is left");
+        let worst = ranked
+            .iter()
+            .copied()
+            .max_by_key(|l| (failures(l), std::cmp::Reverse(*l)))
+            .expect("the loop ends when none is left");
         ranked.remove(worst);
         left_out.push(fmt::one_line(worst));
     };
@@ -122,19 +155,17 @@ fn ranks(blocks: &[&Block<'_>]) -> Vec<Line> {
     if ranked.len() < 2 {
         return Vec::new();
     }
-    let score = |column: &str| SCORES.iter().find(|s| s.column == column);
-    let mut lines = Vec::new();
-    let mut rank = |what, column, unit: (&str, &str), total: bool, longest: bool| {
-        if let Some(s) = score(column) {
-            lines.extend(ranking(what, s, unit, &ranked, &common, total, longest));
-        }
-    };
-    rank("cheapest", "cost_usd", ("$", ""), true, false);
-    rank("keeps most facts", "retention_pct", ("", " %"), false, false);
-    rank("waits longest", "blocked_ms", ("", " s"), true, true);
+    let mut lines: Vec<Line> = metrics::shown(|m| &m.ranked)
+        .into_iter()
+        .filter_map(|(metric, how)| ranking(metric, how, &ranked, &common))
+        .collect();
     let mut told = Vec::new();
     if blocks.len() > 1 && common.len() < blocks.len() {
-        told.push(format!("sums and means over the {} of {} sessions that all ranked finished unbroken", common.len(), blocks.len()));
+        told.push(format!(
+            "sums and means over the {} of {} sessions that all ranked finished unbroken",
+            common.len(),
+            blocks.len()
+        ));
     } else if blocks.len() > 1 {
         told.push(format!("sums and means over all {} sessions", blocks.len()));
     }
@@ -142,7 +173,10 @@ fn ranks(blocks: &[&Block<'_>]) -> Vec<Line> {
         told.push(format!("not ranked, broken too often: {}", left_out.join(", ")));
     }
     if !idle.is_empty() {
-        told.push(format!("not ranked, never compacted there: {}", idle.iter().map(|l| fmt::one_line(l)).collect::<Vec<_>>().join(", ")));
+        told.push(format!(
+            "not ranked, never compacted there: {}",
+            idle.iter().map(|l| fmt::one_line(l)).collect::<Vec<_>>().join(", ")
+        ));
     }
     if !told.is_empty() {
         lines.push(Line { what: "ranked", text: told.join("; "), alarm: false });
@@ -150,29 +184,31 @@ fn ranks(blocks: &[&Block<'_>]) -> Vec<Line> {
     lines
 }
 
-/// The first few, best first; of what is waited for, worst first.
-fn ranking(
-    what: &'static str,
-    score: &Score,
-    (before, after): (&str, &str),
-    ranked: &[&str],
-    common: &[&Block<'_>],
-    total: bool,
-    longest: bool,
-) -> Option<Line> {
+/// The first few.
+fn ranking(metric: &Metric, how: &Ranking, ranked: &[&str], common: &[&Block<'_>]) -> Option<Line> {
     let value = |l: &&str| {
-        let values: Vec<f64> = sessions(common, l).filter_map(|r| score.value(r)).collect();
+        let values: Vec<f64> = sessions(common, l).filter_map(|r| metric.value(r)).collect();
         let sum = values.iter().sum::<f64>();
-        (!values.is_empty()).then(|| if total { sum } else { sum / values.len() as f64 })
+        (!values.is_empty()).then(|| match how.over {
+            Over::Sum => sum,
+            Over::Mean => sum / values.len() as f64,
+        })
     };
     let mut found: Vec<(&str, f64)> = ranked.iter().filter_map(|l| Some((*l, value(l)?))).collect();
-    let upward = (direction::better(score.column) == direction::Better::Lower) != longest;
-    found.sort_by(|a, b| if upward { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) }.then(a.0.cmp(b.0)));
-    if found.len() < 2 || score.show(found[0].1) == score.show(found[found.len() - 1].1) {
+    let upward = (metric.better == Better::Lower) == (how.named == Named::Best);
+    found.sort_by(|a, b| {
+        if upward { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) }.then(a.0.cmp(b.0))
+    });
+    let say = |x: f64| metric.unit.say(x);
+    if found.len() < 2 || say(found[0].1) == say(found[found.len() - 1].1) {
         return None;
     }
-    let show = |(l, x): &(&str, f64)| format!("{} {before}{}{after}", fmt::one_line(l), score.show(*x));
-    Some(Line { what, text: found.iter().take(SHOWN).map(show).collect::<Vec<_>>().join(", "), alarm: false })
+    let show = |(l, x): &(&str, f64)| format!("{} {}", fmt::one_line(l), say(*x));
+    Some(Line {
+        what: how.what,
+        text: found.iter().take(SHOWN).map(show).collect::<Vec<_>>().join(", "),
+        alarm: false,
+    })
 }
 
 /// What may be said about the sessions as a sample.
@@ -180,7 +216,7 @@ fn real(results: &Results, model: &str) -> Option<Line> {
     let found = stats::over_sessions(results);
     let d = found.iter().find(|d| d.model == model)?;
     let text = if d.sessions >= stats::MIN_SESSIONS {
-        let words = METRICS.iter().enumerate().filter_map(|(i, m)| {
+        let words = stats::judged().enumerate().filter_map(|(i, m)| {
             let of = |v: Verdict| -> Vec<String> {
                 d.strategies
                     .iter()
@@ -189,9 +225,12 @@ fn real(results: &Results, model: &str) -> Option<Line> {
                     .collect()
             };
             let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
-            let part = |word: &str, names: &[String]| (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")));
-            let parts: Vec<String> = part("better", &better).into_iter().chain(part("worse", &worse)).collect();
-            (!parts.is_empty()).then(|| format!("{} {}", m.head, parts.join(", ")))
+            let part = |word: &str, names: &[String]| {
+                (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
+            };
+            let parts: Vec<String> =
+                part("better", &better).into_iter().chain(part("worse", &worse)).collect();
+            (!parts.is_empty()).then(|| format!("{} {}", m.heading(), parts.join(", ")))
         });
         let told: Vec<String> = words.collect();
         let told = if told.is_empty() { "none beyond chance".into() } else { told.join("; ") };
@@ -205,14 +244,18 @@ fn real(results: &Results, model: &str) -> Option<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::record::IntegrityFailure;
+    use crate::record::IntegrityFailure;
+    use ctxbench_core::strategy::Standing;
 
     fn run(session: &str, label: &str, cost: f64, kept: f64, waited_s: u64) -> RunRecord {
-        let mut r = RunRecord { model: "m".into(), status: Status::Completed, ..RunRecord::default() };
+        let mut r =
+            RunRecord { model: "m".into(), status: Status::Completed, ..RunRecord::default() };
         r.scenario.id = session.into();
         r.strategy.label = label.into();
         r.strategy.name = label.into();
-        r.strategy.hypothetical = label == "reference";
+        if label == "reference" {
+            r.strategy.standing = Standing::Hypothetical;
+        }
         r.summary.compactions = u64::from(label != "reference");
         r.summary.cost_usd = cost;
         r.summary.retention_pct = Some(kept);
@@ -235,7 +278,12 @@ mod tests {
     fn line(results: &Results, what: &str) -> Line {
         let all = glances(results);
         assert_eq!(all.len(), 1);
-        all[0].lines.iter().find(|l| l.what == what).cloned().unwrap_or_else(|| panic!("no line {what}: {all:?}"))
+        all[0]
+            .lines
+            .iter()
+            .find(|l| l.what == what)
+            .cloned()
+            .unwrap_or_else(|| panic!("no line {what}: {all:?}"))
     }
 
     #[test]
@@ -245,18 +293,40 @@ mod tests {
         assert_eq!(line(&r, "keeps most facts").text, "b 80.0 %, a 40.0 %");
         assert_eq!(line(&r, "waits longest").text, "a 7.0 s, b 1.0 s");
         assert_eq!(line(&r, "real").text, "2 sessions: differences only");
-        assert_eq!(line(&r, "broken"), Line { what: "broken", text: "no rule, and every product finished".into(), alarm: false });
+        assert_eq!(
+            line(&r, "broken"),
+            Line {
+                what: "broken",
+                text: "no rule, and every product finished".into(),
+                alarm: false
+            }
+        );
         assert_eq!(line(&r, "ranked").text, "sums and means over all 2 sessions");
     }
 
     #[test]
     fn broken_rules_come_first_and_their_sessions_are_not_summed() {
         let mut r = sessions();
-        r.runs[4].integrity.push(IntegrityFailure { rule: "prompt over the window".into(), request: 1, detail: String::new() });
+        r.runs[4].integrity.push(IntegrityFailure {
+            rule: "prompt over the window".into(),
+            request: 1,
+            detail: String::new(),
+        });
         let first = &glances(&r)[0].lines[0];
-        assert!(first.alarm && first.text == "INTEGRITY FAILURES of a (1); in brackets: in how many sessions", "{first:?}");
-        assert_eq!(line(&r, "cheapest").text, "a $1.000, b $2.000", "only the first session is whole for both");
-        assert_eq!(line(&r, "ranked").text, "sums and means over the 1 of 2 sessions that all ranked finished unbroken");
+        assert!(
+            first.alarm
+                && first.text == "INTEGRITY FAILURES of a (1); in brackets: in how many sessions",
+            "{first:?}"
+        );
+        assert_eq!(
+            line(&r, "cheapest").text,
+            "a $1.000, b $2.000",
+            "only the first session is whole for both"
+        );
+        assert_eq!(
+            line(&r, "ranked").text,
+            "sums and means over the 1 of 2 sessions that all ranked finished unbroken"
+        );
     }
 
     #[test]
@@ -272,8 +342,14 @@ mod tests {
         }
         assert_eq!(line(&r, "cheapest").text, "a $2.500, b $4.000");
         let told = line(&r, "ranked").text;
-        assert!(told.contains("broken too often: dead") && told.contains("never compacted there: idle"), "{told}");
-        assert_eq!(line(&r, "broken").text, "not finished by dead (2); in brackets: in how many sessions");
+        assert!(
+            told.contains("broken too often: dead") && told.contains("never compacted there: idle"),
+            "{told}"
+        );
+        assert_eq!(
+            line(&r, "broken").text,
+            "not finished by dead (2); in brackets: in how many sessions"
+        );
     }
 
     #[test]
@@ -281,8 +357,15 @@ mod tests {
         let mut r = Results::default();
         for i in 0..12 {
             let id = format!("s{i:02}");
-            r.runs.extend([run(&id, "reference", 9.0, 100.0, 0), run(&id, "a", 1.0, 50.0, 3), run(&id, "b", 9.0, 70.0, 3)]);
+            r.runs.extend([
+                run(&id, "reference", 9.0, 100.0, 0),
+                run(&id, "a", 1.0, 50.0, 3),
+                run(&id, "b", 9.0, 70.0, 3),
+            ]);
         }
-        assert_eq!(line(&r, "real").text, "against reference: cost $ better: a; facts kept % worse: a, b; waited s worse: a, b");
+        assert_eq!(
+            line(&r, "real").text,
+            "against reference: cost $ better: a; facts kept % worse: a, b; waited s worse: a, b"
+        );
     }
 }

@@ -1,49 +1,60 @@
 //! A page that needs nothing beside it: tables, inline plots, a few lines of script for sorting.
 
-use ctxbench_core::record::{Results, RunRecord};
+use crate::record::{Results, RunRecord};
+use ctxbench_core::strategy::Standing;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::plots::{self, Plot};
-use crate::score::SCORES;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Verdict};
 use crate::view::{self, Block};
-use crate::{glance, seeds, sheet};
+use crate::{glance, metrics, seeds, sheet};
 
 /// The format for `report --format html`.
-pub(crate) const FORMAT: Format = Format { name: "html", about: "one page with tables and plots, nothing beside it", render };
+pub(crate) const FORMAT: Format =
+    Format { name: "html", about: "one page with tables and plots, nothing beside it", render };
 
-/// More compactions of one run than this are counted, not listed; all of them stand in `compactions.csv`.
+/// More compactions of one run than this are counted, not listed; all of them stand in
+/// `compactions.csv`.
 const LISTED: usize = 60;
 
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;color:#222;background:#fff;margin:1.5rem auto;max-width:1240px;padding:0 1rem}\
-h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.2rem;border-top:1px solid #ddd;padding-top:1rem}.terms,.help{color:#666}\
+const STYLE: &str = "body{font:15px/1.45 \
+    system-ui,sans-serif;color:#222;background:#fff;margin:1.5rem auto;max-width:1240px;padding:0 \
+    1rem}\
+h1{font-size:1.5rem}h2{font-size:1.2rem;margin-top:2.2rem;border-top:1px solid \
+#ddd;padding-top:1rem}.terms,.help{color:#666}\
 .wide{overflow-x:auto}table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums}\
-th,td{padding:.25rem .55rem;text-align:right;border-bottom:1px solid #eee;white-space:nowrap}th{cursor:pointer;vertical-align:bottom;border-bottom:2px solid #999}\
+th,td{padding:.25rem .55rem;text-align:right;border-bottom:1px solid \
+#eee;white-space:nowrap}th{cursor:pointer;vertical-align:bottom;border-bottom:2px solid #999}\
 .l{text-align:left}.note{white-space:normal;min-width:16rem}.best{font-weight:700;color:#00603e}.worse{font-weight:700;color:#b2182b}.aside td{color:#777;font-style:italic}\
-.alarm{background:#fdecea;border-left:4px solid #b2182b;padding:.5rem 1rem;margin:1rem 0}.broken td{background:#fdecea}\
-figure{margin:1.2rem 0;overflow-x:auto}svg{max-width:100%;height:auto}details{margin:.6rem 0}summary{cursor:pointer;color:#0b5394}";
+.alarm{background:#fdecea;border-left:4px solid #b2182b;padding:.5rem 1rem;margin:1rem 0}.broken \
+td{background:#fdecea}\
+figure{margin:1.2rem 0;overflow-x:auto}svg{max-width:100%;height:auto}details{margin:.6rem \
+0}summary{cursor:pointer;color:#0b5394}";
 
-const SCRIPT: &str = "document.querySelectorAll('table.sort th').forEach(function(h){h.addEventListener('click',function(){\
+const SCRIPT: &str = "document.querySelectorAll('table.sort \
+    th').forEach(function(h){h.addEventListener('click',function(){\
 var t=h.closest('table'),i=h.cellIndex,b=t.tBodies[0],d=h.dataset.d==='1'?-1:1;h.dataset.d=d===1?'1':'0';\
 Array.from(b.rows).sort(function(x,y){var p=x.cells[i].dataset.v,q=y.cells[i].dataset.v;\
 if(p===undefined)return d*x.cells[i].textContent.localeCompare(y.cells[i].textContent);\
-if(p===''||q==='')return (p==='')-(q==='');return d*(p-q)}).forEach(function(r){b.appendChild(r)})})});";
+if(p===''||q==='')return (p==='')-(q==='');return \
+d*(p-q)}).forEach(function(r){b.appendChild(r)})})});";
 
 fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
     let drawn = plots::plots(results)?;
     Ok(vec![Artifact { file: "index.html".into(), text: page(results, &drawn, "") }])
 }
 
-/// The page: failures, then per scenario and model a table and its plots. `matrix_md` is a Markdown table of what the systems do, or empty.
+/// The page: failures, then per scenario and model a table and its plots. `matrix_md` is a Markdown
+/// table of what the systems do, or empty.
 pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
     let results = &*seeds::averaged(results);
     let blocks = view::blocks(results);
-    let failures: Vec<String> =
-        blocks.iter().flat_map(|b| view::failures(b).into_iter().map(|f| format!("{}, {f}", b.first().scenario.id))).collect();
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+    let failures = view::all_failures(&blocks);
+    let policy =
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -72,7 +83,8 @@ pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
                 @for s in &sheet::all(results) { (sheet(s)) }
                 h2 { "How to read this" }
                 (help(results))
-                @if !matrix_md.trim().is_empty() { h2 { "What the systems do" } (tables(matrix_md)) }
+                @if !matrix_md.trim().is_empty() { h2 { "What the systems \
+                    do" } (tables(matrix_md)) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -95,7 +107,8 @@ fn section(i: usize, block: &Block<'_>, drawn: &[Plot]) -> Markup {
         @for p in drawn.iter().filter(|p| p.scenario == run.scenario.id && p.model == run.model && p.summariser.as_deref() == block.summariser) {
             figure { figcaption.terms { (p.title) } (PreEscaped(&p.svg)) }
         }
-        details { summary { "Settings and versions" } div.wide { table { tbody { @for r in &block.runs { (settings(r)) } } } } }
+        details { summary { "Settings and \
+            versions" } div.wide { table { tbody { @for r in &block.runs { (settings(r)) } } } } }
         details { summary { "Every compaction" } @for r in &block.runs { (compactions(r)) } }
     }
 }
@@ -115,20 +128,18 @@ fn sheet(s: &Sheet) -> Markup {
 }
 
 fn score_table(block: &Block<'_>) -> Markup {
-    let best: Vec<Option<String>> = SCORES.iter().map(|s| s.best(&block.runs)).collect();
     html! {
         div.wide { table.sort {
             thead { tr {
                 th.l { "strategy" } th { "steps" }
-                @for s in &SCORES { th title=(s.help) { (s.title()) } }
+                @for (_, s) in metrics::scores() { th title=(s.help) { (s.title()) } }
                 th.l { "notes" }
             } }
-            tbody { @for r in &block.runs { tr.aside[r.strategy.hypothetical || r.strategy.control].broken[view::integrity(r) > 0] {
+            tbody { @for (r, figures) in block.runs.iter().zip(block.scored()) { tr.aside[r.strategy.standing != Standing::Contender].broken[r.broken_rules() > 0] {
                 td.l { (clean(&r.strategy.label)) }
                 td data-v=(r.summary.steps_completed) { (view::steps(r)) }
-                @for (s, best) in SCORES.iter().zip(&best) {
-                    @let text = s.text(r);
-                    td.best[view::in_competition(r) && best.as_ref() == Some(&text)] data-v=(s.value(r).map_or(String::new(), fmt::exact)) { (text) }
+                @for f in figures {
+                    td.best[f.best] data-v=(f.value.map_or(String::new(), |x| fmt::exact(f.metric.unit.converted(x)))) { (f.text) }
                 }
                 td.l.note { (view::notes(r).join("; ")) }
             } } }
@@ -154,13 +165,15 @@ fn difference_table(d: &Differences) -> Markup {
         div.wide { table.sort {
             thead { tr {
                 th.l { "strategy" } th { "sessions" }
-                @for m in &stats::METRICS { th { (m.head) } th.l { "95 % interval" } th.l { "verdict" } }
+                @for m in stats::judged() { th { (m.heading()) } th.l { "95 % \
+                    interval" } th.l { "verdict" } }
             } }
             tbody { @for row in &d.strategies { tr {
                 td.l { (clean(&row.strategy)) }
                 td data-v=(row.figures.first().map_or(0, |f| f.sessions)) { (stats::seen(d, row)) }
-                @for (f, m) in row.figures.iter().zip(&stats::METRICS) {
-                    @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!("p = {}, after Holm {}; {} sessions", fmt::exact(p), fmt::exact(holm), f.sessions));
+                @for (f, m) in row.figures.iter().zip(stats::judged()) {
+                    @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!("p = {}, after Holm {}; {} \
+                        sessions", fmt::exact(p), fmt::exact(holm), f.sessions));
                     td data-v=(f.mean.map_or(String::new(), fmt::exact)) { (stats::change(f, m)) @if let Some(s) = stats::share(f, m) { " (" (s) ")" } }
                     td.l { (stats::interval(f, m).unwrap_or_default()) }
                     td.l.best[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse] title=[p] { (stats::word(f.verdict)) }
@@ -171,7 +184,8 @@ fn difference_table(d: &Differences) -> Markup {
 }
 
 fn settings(run: &RunRecord) -> Markup {
-    let settings: Vec<String> = run.strategy.settings.iter().map(|(k, v)| format!("{} = {}", clean(k), clean(v))).collect();
+    let settings: Vec<String> =
+        run.strategy.settings.iter().map(|(k, v)| format!("{} = {}", clean(k), clean(v))).collect();
     html! { tr { td.l { (clean(&run.strategy.label)) } td.l { (clean(&run.strategy.version)) } td.l.note { (settings.join(", ")) } } }
 }
 
@@ -179,8 +193,11 @@ fn compactions(run: &RunRecord) -> Markup {
     html! { @if !run.compactions.is_empty() {
         h4 { (clean(&run.strategy.label)) }
         div.wide { table {
-            thead { tr { th.l { "mechanism" } th { "before request" } th { "before" } th { "after" } th { "invalidated" } th { "waited s" } th { "cost $" }
-                th { "facts lost" } th { "carried" } th { "pays after calls" } th { "calls it had" } th { "paid off" } } }
+            thead { tr { th.l { "mechanism" } th { "before \
+                request" } th { "before" } th { "after" } th { "invalidated" } th { "waited \
+                s" } th { "cost $" }
+                th { "facts lost" } th { "carried" } th { "pays after calls" } th { "calls it \
+                    had" } th { "paid off" } } }
             tbody { @for c in run.compactions.iter().take(LISTED) { tr {
                 td.l { (clean(&c.mechanism)) } td { (c.before_request) }
                 td { (fmt::tokens(c.before_tokens as f64)) } td { (fmt::tokens(c.after_tokens as f64)) } td { (fmt::tokens(c.invalidated_tokens as f64)) }
@@ -190,15 +207,18 @@ fn compactions(run: &RunRecord) -> Markup {
                 td { (c.paid_off.map_or("n/a", |p| if p { "yes" } else { "no" })) }
             } } }
         } }
-        @if run.compactions.len() > LISTED { p.terms { (run.compactions.len() - LISTED) " more in compactions.csv" } }
+        @if run.compactions.len() > LISTED { p.terms { (run.compactions.len() - LISTED) " more in \
+            compactions.csv" } }
     } }
 }
 
 fn help(results: &Results) -> Markup {
     html! {
         ul.help {
-            li { "Green: best of the products that finished and broke no rule. Italic: hypothetical and control rows. n/a: not applicable or unknown, never 0. A click on a heading sorts." }
-            @for s in &SCORES { li { strong { (s.title()) } ": " (s.help) } }
+            li { "Green: best of the products that finished and broke no rule. Italic: \
+                hypothetical and control rows. n/a: not applicable or unknown, never 0. A click on \
+                a heading sorts." }
+            @for (_, s) in metrics::scores() { li { strong { (s.title()) } ": " (s.help) } }
             li { strong { "Differences between strategies" } ": " (stats::HELP) }
         }
         p { "Modelled, not measured:" }
@@ -248,13 +268,21 @@ mod tests {
         results.runs[1].note = Some("\"><img src=x onerror=alert(2)>".into());
         results.generator = "<b>&".into();
         results.assumptions.insert("<i>".into(), "&\"".into());
-        page(&results, &plots::plots(&results).unwrap(), "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n")
+        page(
+            &results,
+            &plots::plots(&results).unwrap(),
+            "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n",
+        )
     }
 
     #[test]
     fn everything_is_escaped() {
         let page = sample_page();
-        assert!(page.contains("&lt;u&gt;d | e"), "{}", &page[page.find("What the systems do").unwrap()..]);
+        assert!(
+            page.contains("&lt;u&gt;d | e"),
+            "{}",
+            &page[page.find("What the systems do").unwrap()..]
+        );
         for bad in ["<script>alert", "<img", "<b>&", "<i>", "<u>", "<x>"] {
             assert!(!page.contains(bad), "{bad}");
         }
@@ -275,7 +303,12 @@ mod tests {
     fn nothing_is_fetched() {
         let page = sample_page();
         let outside = page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "");
-        assert!(!outside.contains("http") && !page.contains("src=\"") && !page.contains("url(") && !page.contains("@import"));
+        assert!(
+            !outside.contains("http")
+                && !page.contains("src=\"")
+                && !page.contains("url(")
+                && !page.contains("@import")
+        );
         assert_eq!(page.matches("<svg").count(), 5);
     }
 

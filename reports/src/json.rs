@@ -1,17 +1,20 @@
-//! `results.json`: everything, versioned. Broken or foreign files are refused with the place and what was expected.
+//! `results.json`: everything, versioned. Broken or foreign files are refused with the place and
+//! what was expected.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::record::{RESULTS_VERSION, Results, RunRecord};
+use crate::record::{RESULTS_VERSION, Results, RunRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::formats::{Artifact, Format, ReportError};
+use crate::metrics::METRICS;
 use crate::stats::{self, Differences};
 use crate::view;
 
 /// The format for `report --format json`.
-pub(crate) const FORMAT: Format = Format { name: "json", about: "everything, for machines", render };
+pub(crate) const FORMAT: Format =
+    Format { name: "json", about: "everything, for machines", render };
 
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";
@@ -20,7 +23,10 @@ pub const RESULTS_FILE: &str = "results.json";
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be opened.
-    #[error("{path}: cannot be read ({source}); expected a results.json or a folder that `ctxbench run` wrote")]
+    #[error(
+        "{path}: cannot be read ({source}); expected a results.json or a folder that `ctxbench \
+         run` wrote"
+    )]
     Io {
         /// Which file.
         path: PathBuf,
@@ -28,7 +34,10 @@ pub enum ReadError {
         source: std::io::Error,
     },
     /// Not JSON, or not of this shape.
-    #[error("{path}, line {line}, column {column}: {message}; expected {expected} as written by ctxbench")]
+    #[error(
+        "{path}, line {line}, column {column}: {message}; expected {expected} as written by \
+         ctxbench"
+    )]
     Syntax {
         /// Which file.
         path: PathBuf,
@@ -64,17 +73,33 @@ struct Head {
 }
 
 /// Parses a versioned file: the version first, then the rest.
-pub(crate) fn versioned<T: for<'a> Deserialize<'a>>(text: &str, origin: &Path, what: &'static str, expected: u32) -> Result<T, ReadError> {
+pub(crate) fn versioned<T: for<'a> Deserialize<'a>>(
+    text: &str,
+    origin: &Path,
+    what: &'static str,
+    expected: u32,
+) -> Result<T, ReadError> {
     let syntax = |e: serde_json::Error| {
         let (line, column) = (e.line().max(1), e.column().max(1));
         let message = e.to_string();
-        let message = message.rsplit_once(" at line ").map_or(message.clone(), |(m, _)| m.to_string());
+        let message =
+            message.rsplit_once(" at line ").map_or(message.clone(), |(m, _)| m.to_string());
         ReadError::Syntax { path: origin.into(), line, column, message, expected: what }
     };
     let head: Head = serde_json::from_str(text).map_err(syntax)?;
     if head.version != u64::from(expected) {
-        let advice = if head.version > u64::from(expected) { "use a newer ctxbench" } else { "run again with this ctxbench" };
-        return Err(ReadError::Version { path: origin.into(), what, found: head.version, expected, advice });
+        let advice = if head.version > u64::from(expected) {
+            "use a newer ctxbench"
+        } else {
+            "run again with this ctxbench"
+        };
+        return Err(ReadError::Version {
+            path: origin.into(),
+            what,
+            found: head.version,
+            expected,
+            advice,
+        });
     }
     serde_json::from_str(text).map_err(syntax)
 }
@@ -84,9 +109,14 @@ pub fn parse_results(text: &str, origin: &Path) -> Result<Results, ReadError> {
     versioned(text, origin, "results", RESULTS_VERSION)
 }
 
+/// The file that holds results: that of a results folder, or else the path itself.
+pub fn results_file(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(RESULTS_FILE) } else { path.to_path_buf() }
+}
+
 /// Reads a `results.json`, or that of a results folder.
 pub fn read_results(path: &Path) -> Result<Results, ReadError> {
-    let path = if path.is_dir() { path.join(RESULTS_FILE) } else { path.to_path_buf() };
+    let path = results_file(path);
     let text = read_text(&path)?;
     parse_results(&text, &path)
 }
@@ -95,7 +125,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     std::fs::read_to_string(path).map_err(|source| ReadError::Io { path: path.into(), source })
 }
 
-/// [`Results`] with what follows from them. Readers of records pass over `differences`: they are computed anew.
+/// [`Results`] with what follows from them. Readers of records pass over `differences`: they are
+/// computed anew.
 #[derive(Serialize)]
 struct Written<'a> {
     version: u32,
@@ -106,7 +137,8 @@ struct Written<'a> {
     runs: &'a [RunRecord],
 }
 
-/// The text of `results.json`: indented, the same bytes for the same results. Refuses infinite figures, which JSON cannot hold.
+/// The text of `results.json`: indented, the same bytes for the same results. Refuses infinite
+/// figures, which JSON cannot hold.
 pub fn results_text(results: &Results) -> Result<String, ReportError> {
     for run in &results.runs {
         check_finite(run)?;
@@ -115,7 +147,10 @@ pub fn results_text(results: &Results) -> Result<String, ReportError> {
         version: results.version,
         generator: &results.generator,
         assumptions: &results.assumptions,
-        differences: stats::over_sessions(results).into_iter().filter(|d| !d.strategies.is_empty()).collect(),
+        differences: stats::over_sessions(results)
+            .into_iter()
+            .filter(|d| !d.strategies.is_empty())
+            .collect(),
         runs: &results.runs,
     };
     let mut text = serde_json::to_string_pretty(&written).expect("records always serialise");
@@ -125,39 +160,29 @@ pub fn results_text(results: &Results) -> Result<String, ReportError> {
 
 /// An error that names the first figure of a run that is infinite or not a number.
 pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
-    let s = &run.summary;
-    let optional = [
-        ("saved_pct", s.saved_pct),
-        ("cost_saved_pct", s.cost_saved_pct),
-        ("prefix_stability", s.prefix_stability),
-        ("cache_read_ratio", s.cache_read_ratio),
-        ("retention_pct", s.retention_pct),
-        ("summary_retention_pct", s.summary_retention_pct),
-        ("trigger_error_tokens", s.trigger_error_tokens),
-        ("reusable", s.reusable),
-        ("cost_read_005_usd", s.cost_read_005_usd),
-        ("cost_read_0025_usd", s.cost_read_0025_usd),
-        ("stale_pct", s.stale_pct),
-        ("contradicted_pct", s.contradicted_pct),
-        ("drifted_pct", s.drifted_pct),
-        ("recoverable_pct", s.recoverable_pct),
-        ("specificity_pct", s.specificity_pct),
-        ("goal_kept_pct", s.goal_kept_pct),
-        ("drift_resistance", s.drift_resistance),
-    ];
-    let mut all: Vec<(&str, f64)> = vec![("cost_usd", s.cost_usd), ("scenario.scale", run.scenario.scale)];
-    all.extend(optional.iter().filter_map(|(n, x)| x.map(|x| (*n, x))));
-    all.extend(s.retention_by_kind.values().map(|x| ("retention_by_kind", *x)));
+    let mut all: Vec<(&str, f64)> = vec![("scenario.scale", run.scenario.scale)];
+    all.extend(METRICS.iter().filter_map(|m| Some((m.column, m.measured(run).number()?))));
     all.extend(run.requests.iter().map(|q| ("requests.cost_usd", q.cost_usd)));
     all.extend(run.delegation.iter().map(|d| ("delegation.cost_usd", d.cost_usd)));
     all.extend(run.compactions.iter().map(|c| ("compactions.cost_usd", c.cost_usd)));
-    all.extend(run.compactions.iter().filter_map(|c| c.break_even_calls).map(|x| ("compactions.break_even_calls", x)));
-    all.extend(run.compactions.iter().filter_map(|c| c.retained_pct).map(|x| ("compactions.retained_pct", x)));
+    all.extend(
+        run.compactions
+            .iter()
+            .filter_map(|c| c.break_even_calls)
+            .map(|x| ("compactions.break_even_calls", x)),
+    );
+    all.extend(
+        run.compactions
+            .iter()
+            .filter_map(|c| c.retained_pct)
+            .map(|x| ("compactions.retained_pct", x)),
+    );
     match all.iter().find(|(_, x)| !x.is_finite()) {
         None => Ok(()),
-        Some((field, _)) => {
-            Err(ReportError::NotFinite { run: view::name(&run.scenario.id, &run.strategy.label, &run.model, true), field: (*field).into() })
-        }
+        Some((field, _)) => Err(ReportError::NotFinite {
+            run: view::name(&run.scenario.id, &run.strategy.label, &run.model, true),
+            field: (*field).into(),
+        }),
     }
 }
 
@@ -184,10 +209,15 @@ mod tests {
 
     #[test]
     fn broken_files_name_line_and_column() {
-        let error = parse("{\n  \"version\": 1,\n  \"generator\": nope\n}").unwrap_err().to_string();
+        let error =
+            parse("{\n  \"version\": 1,\n  \"generator\": nope\n}").unwrap_err().to_string();
         assert!(error.starts_with("r.json, line 3, column "), "{error}");
-        let error = parse(r#"{"version":1,"generator":"x","assumptions":{}}"#).unwrap_err().to_string();
-        assert!(error.contains("missing field `runs`") && error.contains("expected results"), "{error}");
+        let error =
+            parse(r#"{"version":1,"generator":"x","assumptions":{}}"#).unwrap_err().to_string();
+        assert!(
+            error.contains("missing field `runs`") && error.contains("expected results"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -201,7 +231,10 @@ mod tests {
         let mut r = sample::results();
         r.runs[0].summary.prefix_stability = Some(f64::NAN);
         let error = results_text(&r).unwrap_err().to_string();
-        assert!(error.contains("login-bug × aider") && error.contains("`prefix_stability`"), "{error}");
+        assert!(
+            error.contains("login-bug × aider") && error.contains("`prefix_stability`"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -210,7 +243,12 @@ mod tests {
         results.runs.extend(sample::LABELS.iter().map(|l| sample::run("second", l, 1)));
         let text = results_text(&results).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let codex = value["differences"][0]["strategies"].as_array().unwrap().iter().find(|s| s["strategy"] == "codex").unwrap();
+        let codex = value["differences"][0]["strategies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|s| s["strategy"] == "codex")
+            .unwrap();
         assert_eq!(codex["figures"][0]["column"], "cost_usd");
         assert_eq!(codex["figures"][0]["verdict"], "difference_only");
         let again = parse(&text).unwrap();

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use ctxbench_core::record::{Results, RunRecord, Status};
+use crate::record::{Results, RunRecord, Status};
+use ctxbench_core::strategy::Standing;
 
 use crate::fmt::{one_line, xml};
 use crate::formats::{Artifact, Format, ReportError};
@@ -10,7 +11,11 @@ use crate::gate::{GateReport, Outcome};
 use crate::{seeds, view};
 
 /// The format for `report --format junit`.
-pub(crate) const FORMAT: Format = Format { name: "junit", about: "JUnit XML: broken rules and unfinished runs as failures", render };
+pub(crate) const FORMAT: Format = Format {
+    name: "junit",
+    about: "JUnit XML: broken rules and unfinished runs as failures",
+    render,
+};
 
 fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: "junit.xml".into(), text: result_suites(results) }])
@@ -30,13 +35,18 @@ struct Case {
     verdict: Verdict,
 }
 
-/// Cases by strategy: broken rules and products that did not finish fail; pairs that cannot exist are skipped; times are virtual.
+/// Cases by strategy: broken rules and products that did not finish fail; pairs that cannot exist
+/// are skipped; times are virtual.
 pub fn result_suites(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let several = view::models(results).len() > 1;
     let suites = view::blocks(results).into_iter().map(|b| {
         let run = b.first();
-        let mut name = if several { format!("{} × {}", run.scenario.id, run.model) } else { run.scenario.id.clone() };
+        let mut name = if several {
+            format!("{} × {}", run.scenario.id, run.model)
+        } else {
+            run.scenario.id.clone()
+        };
         name.extend(b.summariser.map(|s| format!(" × {s}")));
         let cases = b.runs.iter().map(|r| Case {
             class: name.clone(),
@@ -51,13 +61,21 @@ pub fn result_suites(results: &Results) -> String {
 
 fn verdict(run: &RunRecord) -> Verdict {
     if let Some(message) = view::integrity_note(run) {
-        let lines = run.integrity.iter().map(|f| format!("request {}: {}: {}", f.request, one_line(&f.rule), one_line(&f.detail)));
-        return Verdict::Failed { kind: "integrity", message, text: lines.collect::<Vec<_>>().join("\n") };
+        let lines = run.integrity.iter().map(|f| {
+            format!("request {}: {}: {}", f.request, one_line(&f.rule), one_line(&f.detail))
+        });
+        return Verdict::Failed {
+            kind: "integrity",
+            message,
+            text: lines.collect::<Vec<_>>().join("\n"),
+        };
     }
-    let product = !run.strategy.hypothetical && !run.strategy.control;
+    let product = run.strategy.standing == Standing::Contender;
     match view::ending(run) {
         Some(why) if run.status == Status::NotApplicable => Verdict::Skipped(why),
-        Some(why) if product || run.status == Status::Error => Verdict::Failed { kind: "unfinished", message: why.clone(), text: why },
+        Some(why) if product || run.status == Status::Error => {
+            Verdict::Failed { kind: "unfinished", message: why.clone(), text: why }
+        }
         _ => Verdict::Ok,
     }
 }
@@ -67,11 +85,20 @@ pub fn gate_suites(report: &GateReport) -> String {
     let mut cases: Vec<Case> = Vec::new();
     for (i, fault) in report.faults.iter().enumerate() {
         let verdict = Verdict::Failed { kind: "gate", message: fault.clone(), text: fault.clone() };
-        cases.push(Case { class: "gate".into(), name: format!("fault {}", i + 1), time: 0.0, verdict });
+        cases.push(Case {
+            class: "gate".into(),
+            name: format!("fault {}", i + 1),
+            time: 0.0,
+            verdict,
+        });
     }
     for c in &report.checks {
         let verdict = match c.outcome {
-            Outcome::Fail => Verdict::Failed { kind: "regression", message: c.reason.clone(), text: c.reason.clone() },
+            Outcome::Fail => Verdict::Failed {
+                kind: "regression",
+                message: c.reason.clone(),
+                text: c.reason.clone(),
+            },
             Outcome::Noted => Verdict::Skipped(c.reason.clone()),
             Outcome::Pass | Outcome::Improved => Verdict::Ok,
         };
@@ -83,18 +110,36 @@ pub fn gate_suites(report: &GateReport) -> String {
 
 fn document(name: &str, suites: Vec<(String, Vec<Case>)>) -> String {
     let all: Vec<&Case> = suites.iter().flat_map(|(_, c)| c).collect();
-    let mut out = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {}>\n", xml(name), totals(&all));
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {}>\n",
+        xml(name),
+        totals(&all)
+    );
     for (suite, cases) in &suites {
-        let _ = writeln!(out, "  <testsuite name=\"{}\" {}>", attribute(suite), totals(&cases.iter().collect::<Vec<_>>()));
+        let _ = writeln!(
+            out,
+            "  <testsuite name=\"{}\" {}>",
+            attribute(suite),
+            totals(&cases.iter().collect::<Vec<_>>())
+        );
         for c in cases {
-            let head =
-                format!("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\"", attribute(&c.class), attribute(&c.name), c.time);
+            let head = format!(
+                "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\"",
+                attribute(&c.class),
+                attribute(&c.name),
+                c.time
+            );
             let _ = match &c.verdict {
                 Verdict::Ok => writeln!(out, "{head}/>"),
-                Verdict::Skipped(why) => writeln!(out, "{head}>\n      <skipped message=\"{}\"/>\n    </testcase>", attribute(why)),
+                Verdict::Skipped(why) => writeln!(
+                    out,
+                    "{head}>\n      <skipped message=\"{}\"/>\n    </testcase>",
+                    attribute(why)
+                ),
                 Verdict::Failed { kind, message, text } => writeln!(
                     out,
-                    "{head}>\n      <failure message=\"{}\" type=\"{kind}\">{}</failure>\n    </testcase>",
+                    "{head}>\n      <failure message=\"{}\" type=\"{kind}\">{}</failure>\n    \
+                     </testcase>",
                     attribute(message),
                     xml(text)
                 ),
@@ -114,7 +159,10 @@ fn totals(cases: &[&Case]) -> String {
     let failed = cases.iter().filter(|c| matches!(c.verdict, Verdict::Failed { .. })).count();
     let skipped = cases.iter().filter(|c| matches!(c.verdict, Verdict::Skipped(_))).count();
     let time: f64 = cases.iter().map(|c| c.time).sum();
-    format!("tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\" time=\"{time:.3}\"", cases.len())
+    format!(
+        "tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\" time=\"{time:.3}\"",
+        cases.len()
+    )
 }
 
 #[cfg(test)]
@@ -129,7 +177,10 @@ mod tests {
         results.runs[0].status = Status::NotApplicable;
         let text = result_suites(&results);
         assert!(text.contains("tests=\"12\" failures=\"1\" errors=\"0\" skipped=\"1\""), "{text}");
-        assert!(text.contains("name=\"x&lt;&amp;&quot;y\"") && text.contains("call &lt;a&amp;b&gt; has no result"));
+        assert!(
+            text.contains("name=\"x&lt;&amp;&quot;y\"")
+                && text.contains("call &lt;a&amp;b&gt; has no result")
+        );
         assert_eq!(text.matches("<testcase").count(), 12);
     }
 
@@ -137,7 +188,8 @@ mod tests {
     fn the_gate_has_a_case_for_every_check() {
         let mut worse = sample::results();
         worse.runs[3].summary.cost_usd *= 2.0;
-        let report = gate(&worse, &Baseline::from_results(&sample::results()), &GateOptions::default());
+        let report =
+            gate(&worse, &Baseline::from_results(&sample::results()), &GateOptions::default());
         let text = gate_suites(&report);
         assert_eq!(text.matches("<testcase").count(), report.checks.len());
         assert_eq!(text.matches("type=\"regression\"").count(), 1);

@@ -1,31 +1,34 @@
-//! Reports of ctxbench: measured records in; tables, CSV, plots, pages and CI formats out. Also the results folder, the gate and comparisons.
+//! Reports of ctxbench: measured records in; tables, CSV, plots, pages and CI formats out. Also the
+//! results folder, the gate and comparisons.
 //!
-//! Formats stand in a registry ([`FORMATS`]): adding one is a file with a `FORMAT` and a line there. Nothing here measures, and nothing
-//! depends on the clock or the machine: the same results make the same bytes.
+//! Formats stand in a registry ([`FORMATS`]): adding one is a file with a `FORMAT` and a line
+//! there. Nothing here measures, and nothing depends on the clock or the machine: the same results
+//! make the same bytes.
 
 mod bmf;
 mod compare;
 mod csv;
 mod delegation;
-mod direction;
 mod explain;
 mod fmt;
 mod formats;
 mod gate;
 mod github_benchmark;
 mod glance;
+mod grid;
 mod html;
 mod json;
 mod junit;
 mod markdown;
+mod metrics;
 mod pairs;
 mod plots;
 mod ranking;
+pub mod record;
 mod resume;
 mod rewind;
 #[cfg(test)]
 mod sample;
-mod score;
 mod seeds;
 mod sheet;
 mod stats;
@@ -35,19 +38,19 @@ mod view;
 mod write;
 
 pub use compare::{Comparison, Delta, RowDiff, compare};
-pub use csv::{compactions, facts, requests, resume, rewinds, summary};
-pub use delegation::delegation;
 pub use explain::{Explained, Filter, Life, Moved, Unknown, explain};
 pub use formats::{Artifact, FORMATS, Format, ReportError, format};
 pub use gate::{
-    BASELINE_VERSION, Baseline, BaselineRow, Check, GateOptions, GateReport, Limit, LimitError, Outcome, Tolerances, gate, read_baseline,
+    BASELINE_VERSION, Baseline, BaselineRow, Check, GateOptions, GateReport, Limit, LimitError,
+    Outcome, gate, read_baseline,
 };
 pub use html::page;
-pub use json::{RESULTS_FILE, ReadError, parse_results, read_results, results_text};
+pub use json::{RESULTS_FILE, ReadError, parse_results, read_results, results_file, results_text};
 pub use junit::{gate_suites, result_suites};
 pub use markdown::pull_request;
-pub use pairs::{assemble, discard_pairs, progress_dir, read_pairs, sort_runs, write_pair};
+pub use metrics::Cell;
+pub use pairs::{Interrupted, Progress, interrupted, progress_dir, sort_runs};
 pub use plots::{Plot, plots};
 pub use stats::{Differences, Figure, Interval, StrategyDifference, Verdict};
 pub use table::{TableOptions, table};
-pub use write::{MARKER, WriteError, check_out, write_results};
+pub use write::{MARKER, WriteError, check_out, is_of_results, restore, write_results};

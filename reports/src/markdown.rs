@@ -2,18 +2,18 @@
 
 use std::fmt::Write as _;
 
-use ctxbench_core::fact::FactKind;
-use ctxbench_core::record::Results;
+use crate::record::Results;
+use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
-use crate::score::SCORES;
 use crate::stats;
 use crate::view::{self, Block};
-use crate::{glance, seeds, sheet};
+use crate::{glance, grid, metrics, seeds, sheet};
 
 /// The format for `report --format markdown`.
-pub(crate) const FORMAT: Format = Format { name: "markdown", about: "tables for a pull request", render };
+pub(crate) const FORMAT: Format =
+    Format { name: "markdown", about: "tables for a pull request", render };
 
 /// A comment on GitHub holds 65,536 characters; details are left out rather than cut in the middle.
 const ROOM: usize = 60_000;
@@ -32,8 +32,7 @@ pub fn pull_request(results: &Results) -> String {
 fn compose(results: &Results, details: bool) -> String {
     let mut out = String::from("## Context compaction\n\n");
     let blocks = view::blocks(results);
-    let failures: Vec<String> =
-        blocks.iter().flat_map(|b| view::failures(b).into_iter().map(|f| format!("{}, {f}", b.first().scenario.id))).collect();
+    let failures = view::all_failures(&blocks);
     if !failures.is_empty() {
         out.push_str("**Failures**\n\n");
         failures.iter().for_each(|f| out.push_str(&format!("- {}\n", text(f))));
@@ -56,27 +55,31 @@ fn compose(results: &Results, details: bool) -> String {
         }
     }
     for s in &sheet::all(results) {
-        let _ =
-            write!(out, "### {}\n\n{}\n\n| {} |\n|---|{}\n", text(&s.title), text(&s.note), row(&s.head), "--:|".repeat(s.head.len() - 1));
+        let _ = write!(out, "### {}\n\n{}\n\n", text(&s.title), text(&s.note));
+        out.push_str(&grid::markdown(&row(&s.head), 1..s.head.len(), []));
         for g in &s.groups {
             if !g.name.is_empty() {
                 let _ = writeln!(out, "| **{}** |{}", text(&g.name), " |".repeat(s.head.len() - 1));
             }
-            g.rows.iter().for_each(|cells| out.push_str(&format!("| {} |\n", row(cells))));
+            g.rows.iter().for_each(|r| out.push_str(&format!("| {} |\n", row(r).join(" | "))));
         }
         out.push('\n');
     }
     let _ = write!(out, "<sub>{}</sub>\n\n", text(&view::modelled(results)));
     out.push_str("<details><summary>How to read this</summary>\n\n");
     out.push_str(
-        "**Bold**: best of the products that finished. *Italic*: hypothetical and control rows. n/a: not applicable or unknown.\n\n",
+        "**Bold**: best of the products that finished. *Italic*: hypothetical and control rows. \
+         n/a: not applicable or unknown.\n\n",
     );
-    for s in &SCORES {
+    for (_, s) in metrics::scores() {
         let _ = writeln!(out, "- {}: {}", text(&s.title()), text(s.help));
     }
     let _ = writeln!(out, "- Differences between strategies: {}", text(stats::HELP));
     if !details {
-        out.push_str("\nDetails are left out here because the comment would grow too long; they stand in `index.html`.\n");
+        out.push_str(
+            "\nDetails are left out here because the comment would grow too long; they \
+            stand in `index.html`.\n",
+        );
     }
     out.push_str("\n</details>\n");
     out
@@ -96,65 +99,55 @@ fn differences(out: &mut String, results: &Results) {
             let _ = writeln!(out, "{}: {}\n", text(&d.model), text(&stats::caption(d)));
             continue;
         }
-        let heads: Vec<String> = stats::METRICS.iter().map(|m| text(m.head)).collect();
         let _ = writeln!(out, "{}. {}.\n", text(&stats::heading(d)), text(&stats::caption(d)));
-        let _ = writeln!(out, "| strategy | sessions | {} |\n|---|--:|{}", heads.join(" | "), "--:|".repeat(heads.len()));
-        for row in &d.strategies {
-            let cells: Vec<String> = row.figures.iter().zip(&stats::METRICS).map(|(f, m)| text(&stats::cell(f, m))).collect();
-            let _ = writeln!(out, "| {} | {} | {} |", text(&row.strategy), stats::seen(d, row), cells.join(" | "));
-        }
+        let mut head = vec!["strategy".to_string(), "sessions".into()];
+        head.extend(stats::judged().map(|m| text(&m.heading())));
+        let rows = d.strategies.iter().map(|row| {
+            let figures = row.figures.iter().zip(stats::judged());
+            [text(&row.strategy), stats::seen(d, row)]
+                .into_iter()
+                .chain(figures.map(|(f, m)| text(&stats::cell(f, m))))
+                .collect()
+        });
+        out.push_str(&grid::markdown(&head, 1..head.len(), rows));
         out.push('\n');
     }
 }
 
-fn row(cells: &[String]) -> String {
-    cells.iter().map(|c| text(c)).collect::<Vec<_>>().join(" | ")
+fn row(cells: &[String]) -> Vec<String> {
+    cells.iter().map(|c| text(c)).collect()
 }
 
 fn scores(out: &mut String, block: &Block<'_>) {
-    let best: Vec<Option<String>> = SCORES.iter().map(|s| s.best(&block.runs)).collect();
-    let heads: Vec<String> = SCORES.iter().map(|s| text(&s.title())).collect();
-    let _ = writeln!(out, "| strategy | steps | {} | notes |", heads.join(" | "));
-    let _ = writeln!(out, "|---|---|{}---|", "--:|".repeat(SCORES.len()));
-    for run in &block.runs {
+    let mut head = vec!["strategy".to_string(), "steps".into()];
+    head.extend(metrics::scores().iter().map(|(_, s)| text(&s.title())));
+    head.push("notes".into());
+    let rows = block.runs.iter().zip(block.scored()).map(|(run, figures)| {
         let name = text(&run.strategy.label);
-        let name = if run.strategy.hypothetical || run.strategy.control { format!("*{name}*") } else { name };
-        let _ = write!(out, "| {name} | {} |", text(&view::steps(run)));
-        for (score, best) in SCORES.iter().zip(&best) {
-            let value = score.text(run);
-            let bold = view::in_competition(run) && best.as_ref() == Some(&value);
-            let _ = if bold { write!(out, " **{value}** |") } else { write!(out, " {value} |") };
-        }
-        let _ = writeln!(out, " {} |", text(&view::notes(run).join("; ")));
-    }
-    out.push('\n');
+        let aside = run.strategy.standing != Standing::Contender;
+        let mut row = vec![if aside { format!("*{name}*") } else { name }, text(&view::steps(run))];
+        row.extend(figures.into_iter().map(|f| match f.best {
+            true => format!("**{}**", f.text),
+            false => f.text,
+        }));
+        row.push(text(&view::notes(run).join("; ")));
+        row
+    });
+    let _ = writeln!(out, "{}", grid::markdown(&head, 2..head.len() - 1, rows));
 }
 
+/// More columns; those without a number in any row are left out.
 fn folded(out: &mut String, block: &Block<'_>) {
-    let kinds: Vec<FactKind> =
-        FactKind::ALL.into_iter().filter(|k| block.runs.iter().any(|r| r.summary.retention_by_kind.contains_key(k))).collect();
-    out.push_str("<details><summary>Facts kept by kind, waiting, tokens</summary>\n\n| strategy |");
-    kinds.iter().for_each(|k| out.push_str(&format!(" {} % |", k.name())));
-    out.push_str(" input | cache read | cache write | output | waited s | re-read | invalidated |\n|---|");
-    out.push_str(&"--:|".repeat(kinds.len() + 7));
-    out.push('\n');
-    for run in &block.runs {
-        let s = &run.summary;
-        let _ = write!(out, "| {} |", text(&run.strategy.label));
-        for k in &kinds {
-            let _ = write!(out, " {} |", s.retention_by_kind.get(k).map_or("n/a".into(), |x| fmt::pct(*x)));
-        }
-        let tokens = |n: u64| fmt::tokens(n as f64);
-        let (read, write) = (tokens(s.cache_read_tokens), tokens(s.cache_write_tokens));
-        let waited = fmt::seconds(s.blocked_ms as f64 / 1000.0);
-        let (input, output) = (tokens(s.input_tokens), tokens(s.output_tokens));
-        let _ = writeln!(
-            out,
-            " {input} | {read} | {write} | {output} | {waited} | {} | {} |",
-            tokens(s.reread_tokens),
-            tokens(s.invalidated_tokens)
-        );
-    }
+    let mut columns = metrics::shown(|m| &m.detail);
+    columns.retain(|(m, _)| block.runs.iter().any(|r| m.value(r).is_some()));
+    out.push_str("<details><summary>Facts kept by kind, waiting, tokens</summary>\n\n");
+    let heads = columns.iter().map(|(_, head)| (*head).to_string());
+    let head: Vec<String> = std::iter::once("strategy".to_string()).chain(heads).collect();
+    let rows = block.runs.iter().map(|run| {
+        let figures = columns.iter().map(|(m, _)| m.text(run));
+        std::iter::once(text(&run.strategy.label)).chain(figures).collect()
+    });
+    out.push_str(&grid::markdown(&head, 1..head.len(), rows));
     out.push_str("\n</details>\n\n");
 }
 
@@ -189,7 +182,11 @@ mod tests {
         results.runs[0].note = Some("a|b\n<img src=x> @someone".into());
         let md = pull_request(&results);
         assert!(md.find("INTEGRITY").unwrap() < md.find("| strategy |").unwrap());
-        assert!(md.contains(r"a\|b &lt;img src=x&gt;") && !md.contains("<img") && !md.contains("@someone"));
+        assert!(
+            md.contains(r"a\|b &lt;img src=x&gt;")
+                && !md.contains("<img")
+                && !md.contains("@someone")
+        );
         assert!(md.contains("x&lt;&amp;\"y"));
     }
 
@@ -200,8 +197,15 @@ mod tests {
         results.runs.extend(sample::LABELS.iter().map(|l| sample::run("second", l, 1)));
         results.runs.iter_mut().for_each(|r| r.resume = vec![Default::default()]);
         let md = pull_request(&results);
-        assert_eq!((md.matches("| **login-bug** |").count(), md.matches("| **second** |").count()), (1, 1), "a line above its rows");
-        assert!(md.contains("### Differences between strategies") && md.contains("2 sessions: differences only"));
+        assert_eq!(
+            (md.matches("| **login-bug** |").count(), md.matches("| **second** |").count()),
+            (1, 1),
+            "a line above its rows"
+        );
+        assert!(
+            md.contains("### Differences between strategies")
+                && md.contains("2 sessions: differences only")
+        );
         let mut width = None;
         for line in md.lines() {
             match (line.starts_with('|'), width) {
@@ -216,7 +220,9 @@ mod tests {
     fn stays_within_a_comment() {
         let mut results = sample::results();
         for i in 0..24 {
-            results.runs.extend(sample::LABELS.iter().map(|l| sample::run(&format!("scenario-{i}"), l, 1)));
+            results
+                .runs
+                .extend(sample::LABELS.iter().map(|l| sample::run(&format!("scenario-{i}"), l, 1)));
         }
         assert!(compose(&results, true).len() > ROOM);
         assert!(pull_request(&results).contains("Details are left out"));

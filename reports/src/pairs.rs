@@ -1,11 +1,14 @@
-//! Finished runs, one file each, stored at once: what was measured before a crash is not lost.
+//! Rows of a run in progress, one file each, stored as they finish: what was measured before a crash
+//! or on a full disk is found again by the next run.
 
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-use ctxbench_core::record::{RESULTS_VERSION, Results, RunRecord};
+use crate::record::{RESULTS_VERSION, Results, RunRecord};
+use ctxbench_core::files;
 use serde::{Deserialize, Serialize};
 
 use crate::fmt;
@@ -13,6 +16,8 @@ use crate::json::{self, ReadError};
 use crate::write::{WriteError, io_error};
 
 const ENDING: &str = ".run.json";
+/// What results need beside their rows.
+const ABOUT: &str = "about.json";
 
 #[derive(Serialize)]
 struct PairOut<'a> {
@@ -25,26 +30,126 @@ struct PairIn {
     run: RunRecord,
 }
 
+#[derive(Default, Serialize, Deserialize)]
+struct About {
+    generator: String,
+    assumptions: BTreeMap<String, String>,
+}
+
 /// The folder for runs in progress: a neighbour of the output folder.
 pub fn progress_dir(out: &Path) -> PathBuf {
+    neighbour(out, ".partial")
+}
+
+fn neighbour(out: &Path, ending: &str) -> PathBuf {
     let name = out.file_name().map_or("ctxbench-out".into(), |n| n.to_string_lossy().into_owned());
-    out.with_file_name(format!("{name}.partial"))
+    out.with_file_name(format!("{name}{ending}"))
+}
+
+/// The folder of a run in progress, held as long as the run lasts.
+pub struct Progress {
+    dir: PathBuf,
+    /// Shared by the runs into one folder. The system lets go of it however a run ends, so rows
+    /// that nobody holds are those of a run that broke off.
+    _held: Option<File>,
+    stored: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl Progress {
+    /// Makes the folder. Generator and assumptions are kept with the rows, which make results of
+    /// them if the run does not get there itself.
+    pub fn begin(
+        out: &Path,
+        generator: &str,
+        assumptions: &BTreeMap<String, String>,
+    ) -> Result<Progress, WriteError> {
+        let dir = progress_dir(out);
+        fs::create_dir_all(&dir).map_err(io_error(&dir, "make the folder"))?;
+        let held = File::open(&dir).ok().filter(|d| d.try_lock_shared().is_ok());
+        let about = About { generator: generator.into(), assumptions: assumptions.clone() };
+        let text = serde_json::to_string(&about).expect("texts always serialise");
+        files::write_scratch(&dir.join(ABOUT), text)?;
+        Ok(Progress { dir, _held: held, stored: Mutex::default() })
+    }
+
+    /// Stores a finished row.
+    pub fn store(&self, run: &RunRecord) -> Result<(), WriteError> {
+        let path = write_pair(&self.dir, run)?;
+        self.stored.lock().unwrap_or_else(|e| e.into_inner()).insert(path);
+        Ok(())
+    }
+
+    /// Removes the rows of this run, and the folder if nothing else is in it: called when they are
+    /// in results.
+    pub fn discard(self) -> Result<(), WriteError> {
+        let stored = self.stored.into_inner().unwrap_or_else(|e| e.into_inner());
+        discard(&self.dir, stored)
+    }
+}
+
+/// What a run left that neither finished nor is still going on.
+pub struct Interrupted {
+    dir: PathBuf,
+    /// Where it may be moved to, a name that is free.
+    pub place: PathBuf,
+}
+
+impl Interrupted {
+    /// Removes the rows: called when they are in results.
+    pub fn discard(self) -> Result<(), WriteError> {
+        let files = pair_files(&self.dir).map_err(unlisted(&self.dir))?;
+        discard(&self.dir, files)
+    }
+
+    /// Moves the folder as it is to its new place.
+    pub fn move_aside(&self) -> Result<(), WriteError> {
+        fs::rename(&self.dir, &self.place).map_err(io_error(&self.dir, "move it aside"))
+    }
+}
+
+/// The finished rows of a run that broke off, or why they cannot be read.
+pub type Rows = Result<Results, ReadError>;
+
+/// What a run into `out` left that broke off, if there is any, and its finished rows as results, in
+/// which figures that compare rows are not filled in.
+pub fn interrupted(out: &Path) -> Result<Option<(Interrupted, Rows)>, WriteError> {
+    let dir = progress_dir(out);
+    if pair_files(&dir).map_err(unlisted(&dir))?.is_empty() {
+        return Ok(None);
+    }
+    // Held by a run that is going on at this moment.
+    if let Ok(folder) = File::open(&dir)
+        && matches!(folder.try_lock(), Err(fs::TryLockError::WouldBlock))
+    {
+        return Ok(None);
+    }
+    let about: About = fs::read_to_string(dir.join(ABOUT))
+        .ok()
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    let results = assemble(&dir, &about.generator, about.assumptions);
+    let place = (1..)
+        .map(|n| if n == 1 { ".interrupted".into() } else { format!(".interrupted-{n}") })
+        .map(|ending| neighbour(out, &ending))
+        .find(|place| fs::symlink_metadata(place).is_err())
+        .expect("some number is free");
+    Ok(Some((Interrupted { dir, place }, results)))
 }
 
 /// Stores one finished run; the file appears whole or not at all. Returns its path.
-pub fn write_pair(dir_in_progress: &Path, run: &RunRecord) -> Result<PathBuf, WriteError> {
+fn write_pair(dir_in_progress: &Path, run: &RunRecord) -> Result<PathBuf, WriteError> {
     json::check_finite(run)?;
     fs::create_dir_all(dir_in_progress).map_err(io_error(dir_in_progress, "make the folder"))?;
     let path = dir_in_progress.join(file_name(run));
-    let text = serde_json::to_string(&PairOut { version: RESULTS_VERSION, run }).expect("records always serialise");
-    let half = path.with_extension(format!("{}.half", std::process::id()));
-    fs::write(&half, text).map_err(io_error(&half, "write it"))?;
-    fs::rename(&half, &path).map_err(io_error(&path, "move it into place"))?;
+    let text = serde_json::to_string(&PairOut { version: RESULTS_VERSION, run })
+        .expect("records always serialise");
+    files::write_scratch(&path, text)?;
     Ok(path)
 }
 
-/// Reads every stored run, sorted by scenario, strategy label, model, summariser and seed. A folder that does not exist holds none.
-pub fn read_pairs(dir_in_progress: &Path) -> Result<Vec<RunRecord>, ReadError> {
+/// Reads every stored run, sorted by scenario, strategy label, model, summariser and seed. A folder
+/// that does not exist holds none.
+fn read_pairs(dir_in_progress: &Path) -> Result<Vec<RunRecord>, ReadError> {
     let mut runs = Vec::new();
     for path in pair_files(dir_in_progress)? {
         let text = json::read_text(&path)?;
@@ -56,22 +161,44 @@ pub fn read_pairs(dir_in_progress: &Path) -> Result<Vec<RunRecord>, ReadError> {
 }
 
 /// Results from the stored runs.
-pub fn assemble(dir_in_progress: &Path, generator: &str, assumptions: BTreeMap<String, String>) -> Result<Results, ReadError> {
-    Ok(Results { version: RESULTS_VERSION, generator: generator.into(), assumptions, runs: read_pairs(dir_in_progress)? })
+fn assemble(
+    dir_in_progress: &Path,
+    generator: &str,
+    assumptions: BTreeMap<String, String>,
+) -> Result<Results, ReadError> {
+    Ok(Results {
+        version: RESULTS_VERSION,
+        generator: generator.into(),
+        assumptions,
+        runs: read_pairs(dir_in_progress)?,
+    })
 }
 
-/// Removes the stored runs, and their folder if nothing else is in it.
-pub fn discard_pairs(dir_in_progress: &Path) -> Result<(), WriteError> {
-    let files = pair_files(dir_in_progress).map_err(|e| match e {
-        ReadError::Io { path, source } => WriteError::Io { path, action: "list it", source },
-        other => WriteError::Io { path: dir_in_progress.into(), action: "list it", source: io::Error::other(other.to_string()) },
-    })?;
-    for path in files {
-        fs::remove_file(&path).map_err(io_error(&path, "remove it"))?;
+fn discard(dir: &Path, rows: impl IntoIterator<Item = PathBuf>) -> Result<(), WriteError> {
+    for path in rows {
+        match fs::remove_file(&path) {
+            // Two runs of the same rows went on beside each other.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            other => other.map_err(io_error(&path, "remove it"))?,
+        }
+    }
+    if pair_files(dir).is_ok_and(|left| left.is_empty()) {
+        let _ = fs::remove_file(dir.join(ABOUT));
     }
     // Fails when people keep something there, which is theirs to clear.
-    let _ = fs::remove_dir(dir_in_progress);
+    let _ = fs::remove_dir(dir);
     Ok(())
+}
+
+fn unlisted(dir: &Path) -> impl FnOnce(ReadError) -> WriteError + use<> {
+    let dir = dir.to_path_buf();
+    move |e| {
+        let source = match e {
+            ReadError::Io { source, .. } => source,
+            other => io::Error::other(other.to_string()),
+        };
+        WriteError::Io { path: dir, action: "list it", source }
+    }
 }
 
 /// The order of runs in results: scenario, strategy label, model, summariser, seed.
@@ -80,7 +207,13 @@ pub fn sort_runs(runs: &mut [RunRecord]) {
 }
 
 fn key(r: &RunRecord) -> (&str, &str, &str, &str, Option<u64>) {
-    (&r.scenario.id, &r.strategy.label, &r.model, r.summariser.as_deref().unwrap_or_default(), r.seed)
+    (
+        &r.scenario.id,
+        &r.strategy.label,
+        &r.model,
+        r.summariser.as_deref().unwrap_or_default(),
+        r.seed,
+    )
 }
 
 fn pair_files(dir: &Path) -> Result<Vec<PathBuf>, ReadError> {
@@ -100,7 +233,8 @@ fn pair_files(dir: &Path) -> Result<Vec<PathBuf>, ReadError> {
     Ok(files)
 }
 
-/// Readable parts and a hash of the exact ones, because different labels may look alike as file names.
+/// Readable parts and a hash of the exact ones, because different labels may look alike as file
+/// names.
 fn file_name(run: &RunRecord) -> String {
     let (scenario, strategy, model, summariser, seed) = key(run);
     let seed = seed.map(|s| s.to_string()).unwrap_or_default();
@@ -131,7 +265,10 @@ mod tests {
         let mut expected = results.runs.clone();
         sort_runs(&mut expected);
         assert_eq!(read_pairs(&dir).unwrap(), expected);
-        assert_eq!(assemble(&dir, &results.generator, results.assumptions.clone()).unwrap().runs, expected);
+        assert_eq!(
+            assemble(&dir, &results.generator, results.assumptions.clone()).unwrap().runs,
+            expected
+        );
     }
 
     #[test]
@@ -158,10 +295,31 @@ mod tests {
     #[test]
     fn discarding_leaves_what_is_not_ours() {
         let tmp = tempfile::tempdir().unwrap();
-        let dir = tmp.path().join("out.partial");
-        write_pair(&dir, &sample::run("s", "codex", 1)).unwrap();
+        let out = tmp.path().join("out");
+        let dir = progress_dir(&out);
+        let progress = Progress::begin(&out, "test", &BTreeMap::new()).unwrap();
+        progress.store(&sample::run("s", "codex", 1)).unwrap();
         fs::write(dir.join("notes.txt"), "mine").unwrap();
-        discard_pairs(&dir).unwrap();
+        progress.discard().unwrap();
         assert!(dir.join("notes.txt").exists() && read_pairs(&dir).unwrap().is_empty());
+    }
+
+    #[test]
+    fn rows_are_interrupted_when_nobody_holds_them() {
+        let tmp = tempfile::tempdir().unwrap();
+        let out = tmp.path().join("out");
+        let assumptions = BTreeMap::from([("seed".to_string(), "1".to_string())]);
+        let progress = Progress::begin(&out, "ctxbench 9", &assumptions).unwrap();
+        progress.store(&sample::run("s", "codex", 1)).unwrap();
+        assert!(interrupted(&out).unwrap().is_none(), "the run is still going on");
+        drop(progress);
+        fs::create_dir(tmp.path().join("out.interrupted")).unwrap();
+        let (left, results) = interrupted(&out).unwrap().unwrap();
+        assert_eq!(left.place, tmp.path().join("out.interrupted-2"));
+        let results = results.unwrap();
+        assert_eq!((results.runs.len(), &*results.generator), (1, "ctxbench 9"));
+        assert_eq!(results.assumptions, assumptions);
+        left.discard().unwrap();
+        assert!(!progress_dir(&out).exists());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ctxbench_core::record::{Results, RunRecord, Status};
+use crate::record::{Results, RunRecord, Status};
 
 use crate::fmt;
 use crate::sheet::{Group, Sheet};
@@ -31,14 +31,17 @@ struct Standing {
 }
 
 fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> {
-    let runs: Vec<&RunRecord> = results.runs.iter().filter(|r| r.model == model && contends(r)).collect();
+    let runs: Vec<&RunRecord> =
+        results.runs.iter().filter(|r| r.model == model && r.is_contender()).collect();
     let scenarios: BTreeSet<&str> = runs.iter().map(|r| r.scenario.id.as_str()).collect();
     let labels: BTreeSet<&str> = runs.iter().map(|r| r.strategy.label.as_str()).collect();
     let mut ranked: Vec<(&str, Vec<Standing>)> = Vec::new();
     let mut left_out = 0;
     for label in labels {
-        let own: Vec<&RunRecord> = runs.iter().copied().filter(|r| r.strategy.label == label).collect();
-        match summarisers.iter().map(|s| standing(&own, s, &scenarios)).collect::<Option<Vec<_>>>() {
+        let own: Vec<&RunRecord> =
+            runs.iter().copied().filter(|r| r.strategy.label == label).collect();
+        match summarisers.iter().map(|s| standing(&own, s, &scenarios)).collect::<Option<Vec<_>>>()
+        {
             Some(all) => ranked.push((label, all)),
             None => left_out += 1,
         }
@@ -48,8 +51,11 @@ fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> 
     }
     let n = summarisers.len();
     // By how each is shown, so that what looks alike has the same rank.
-    let kept: Vec<Vec<Option<usize>>> = (0..n).map(|i| ranks(ranked.iter().map(|(_, s)| s[i].kept.map(|x| -round(x, 10.0))))).collect();
-    let cost: Vec<Vec<Option<usize>>> = (0..n).map(|i| ranks(ranked.iter().map(|(_, s)| Some(round(s[i].cost, 1e4))))).collect();
+    let kept: Vec<Vec<Option<usize>>> = (0..n)
+        .map(|i| ranks(ranked.iter().map(|(_, s)| s[i].kept.map(|x| -round(x, 10.0)))))
+        .collect();
+    let cost: Vec<Vec<Option<usize>>> =
+        (0..n).map(|i| ranks(ranked.iter().map(|(_, s)| Some(round(s[i].cost, 1e4))))).collect();
     let mut rows: Vec<(usize, Vec<String>)> = Vec::new();
     for (k, (label, all)) in ranked.iter().enumerate() {
         let mut row = vec![(*label).to_string()];
@@ -61,30 +67,40 @@ fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> 
     let mut head = vec!["strategy".to_string()];
     head.extend(summarisers.iter().map(|s| format!("kept %: {s}")));
     head.extend(summarisers.iter().map(|s| format!("cost $: {s}")));
-    let moved = |all: &[Vec<Option<usize>>]| (0..ranked.len()).filter(|&k| all.iter().any(|r| r[k] != all[0][k])).count();
-    let over = if scenarios.len() == 1 { "1 scenario".to_string() } else { format!("{} scenarios", scenarios.len()) };
-    let out = if left_out == 0 { String::new() } else { format!(" {left_out} that did not finish everything are left out.") };
+    let moved = |all: &[Vec<Option<usize>>]| {
+        (0..ranked.len()).filter(|&k| all.iter().any(|r| r[k] != all[0][k])).count()
+    };
+    let over = if scenarios.len() == 1 {
+        "1 scenario".to_string()
+    } else {
+        format!("{} scenarios", scenarios.len())
+    };
+    let out = if left_out == 0 {
+        String::new()
+    } else {
+        format!(" {left_out} that did not finish everything are left out.")
+    };
     Some(Sheet {
         title: format!(
-            "Ranking by summariser ({}, {over}): {} of {} change their rank in facts kept, {} in cost",
+            "Ranking by summariser ({}, {over}): {} of {} change their rank in facts kept, {} in \
+             cost",
             fmt::one_line(model),
             moved(&kept),
             ranked.len(),
             moved(&cost)
         ),
         note: format!(
-            "Figure #rank, 1 = best; ↑ and ↓ = places won and lost against {}. Kept: mean over the scenarios; cost: their sum. No statistics: \
+            "Figure #rank, 1 = best; ↑ and ↓ = places won and lost against {}. Kept: mean over the \
+             scenarios; cost: their sum. No statistics: \
              neighbours may be equal.{out}",
             summarisers[0]
         ),
         head,
-        groups: vec![Group { name: String::new(), rows: rows.into_iter().map(|(_, r)| r).collect() }],
+        groups: vec![Group {
+            name: String::new(),
+            rows: rows.into_iter().map(|(_, r)| r).collect(),
+        }],
     })
-}
-
-/// A product on a pair that can exist.
-fn contends(r: &RunRecord) -> bool {
-    !r.strategy.hypothetical && !r.strategy.control && r.status != Status::NotApplicable
 }
 
 /// `None` where the strategy did not finish every scenario.
@@ -92,7 +108,9 @@ fn standing(own: &[&RunRecord], summariser: &str, scenarios: &BTreeSet<&str>) ->
     let mut kept = Vec::new();
     let mut cost = 0.0;
     for s in scenarios {
-        let here = |r: &&&RunRecord| r.scenario.id == *s && r.summariser.as_deref().is_none_or(|x| x == summariser);
+        let here = |r: &&&RunRecord| {
+            r.scenario.id == *s && r.summariser.as_deref().is_none_or(|x| x == summariser)
+        };
         let run = own.iter().find(here).filter(|r| r.status == Status::Completed)?;
         kept.extend(run.summary.retention_pct);
         cost += run.summary.cost_usd;
@@ -104,7 +122,10 @@ fn standing(own: &[&RunRecord], summariser: &str, scenarios: &BTreeSet<&str>) ->
 /// Ranks from 1, the smallest first; equal values share a rank.
 fn ranks(values: impl Iterator<Item = Option<f64>>) -> Vec<Option<usize>> {
     let values: Vec<Option<f64>> = values.collect();
-    values.iter().map(|v| v.map(|v| 1 + values.iter().flatten().filter(|o| **o < v).count())).collect()
+    values
+        .iter()
+        .map(|v| v.map(|v| 1 + values.iter().flatten().filter(|o| **o < v).count()))
+        .collect()
 }
 
 fn round(x: f64, steps: f64) -> f64 {
@@ -147,14 +168,47 @@ mod tests {
         ];
         let all = sheets(&Results { runs, ..Results::default() });
         assert_eq!(all.len(), 1);
-        let rows: Vec<Vec<&str>> = all[0].rows().map(|r| r.iter().map(String::as_str).collect()).collect();
+        let rows: Vec<Vec<&str>> =
+            all[0].rows().map(|r| r.iter().map(String::as_str).collect()).collect();
         // Extractive: codex 70, opencode 60, aider 50. Ideal: aider 95, codex 90, opencode 60.
-        // Cost, extractive: aider and opencode 1.0, codex 1.5. Ideal: opencode 1.0, codex 1.5, aider 2.0.
+        // Cost, extractive: aider and opencode 1.0, codex 1.5. Ideal: opencode 1.0, codex 1.5,
+        // aider 2.0.
         let usd = fmt::usd;
-        assert_eq!(rows[0], ["codex", "70.0 #1", "90.0 #2 ↓1", &format!("{} #3", usd(1.5)), &format!("{} #2 ↑1", usd(1.5))]);
-        assert_eq!(rows[1], ["opencode", "60.0 #2", "60.0 #3 ↓1", &format!("{} #1", usd(1.0)), &format!("{} #1", usd(1.0))]);
-        assert_eq!(rows[2], ["aider", "50.0 #3", "95.0 #1 ↑2", &format!("{} #1", usd(1.0)), &format!("{} #3 ↓2", usd(2.0))]);
-        assert!(all[0].title.contains("3 of 3 change their rank in facts kept, 2 in cost"), "{}", all[0].title);
+        assert_eq!(
+            rows[0],
+            [
+                "codex",
+                "70.0 #1",
+                "90.0 #2 ↓1",
+                &format!("{} #3", usd(1.5)),
+                &format!("{} #2 ↑1", usd(1.5))
+            ]
+        );
+        assert_eq!(
+            rows[1],
+            [
+                "opencode",
+                "60.0 #2",
+                "60.0 #3 ↓1",
+                &format!("{} #1", usd(1.0)),
+                &format!("{} #1", usd(1.0))
+            ]
+        );
+        assert_eq!(
+            rows[2],
+            [
+                "aider",
+                "50.0 #3",
+                "95.0 #1 ↑2",
+                &format!("{} #1", usd(1.0)),
+                &format!("{} #3 ↓2", usd(2.0))
+            ]
+        );
+        assert!(
+            all[0].title.contains("3 of 3 change their rank in facts kept, 2 in cost"),
+            "{}",
+            all[0].title
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Opening a session again: what the product's files give back, and what the product does then.
 
-use ctxbench_core::record::{Results, ResumeFile, ResumeRecord};
+use crate::record::{Results, ResumeFile, ResumeRecord};
 
 use crate::fmt;
 use crate::sheet::{self, Sheet};
@@ -12,10 +12,15 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
         return vec![];
     }
     vec![Sheet {
-        title: "Resume: the session written, closed and opened again, in the formats of each product".into(),
-        note: "Format: the last word of its name in resume.csv. Messages that the context showed before: lost, garbled (other words or \
-               another speaker), surplus (came back though no longer shown). File same: the file gives the very context back; shown same: \
-               the product shows it by its own rules. Summary calls and waiting: between the restart and the first answer. In file: facts \
+        title: "Resume: the session written, closed and opened again, in the formats of each \
+            product"
+            .into(),
+        note: "Format: the last word of its name in resume.csv. Messages that the context showed \
+            before: lost, garbled (other words or \
+               another speaker), surplus (came back though no longer shown). File same: the file \
+               gives the very context back; shown same: \
+               the product shows it by its own rules. Summary calls and waiting: between the \
+               restart and the first answer. In file: facts \
                said before the restart that the file still holds."
             .into(),
         head: sheet::head(&[
@@ -36,19 +41,17 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     }]
 }
 
-/// No format and no failure of one: the product leaves a session to whoever embeds it.
-pub(crate) fn keeps_nothing(s: &ResumeRecord) -> bool {
-    s.file.is_none() && s.error.is_none()
-}
-
 fn row(s: &ResumeRecord) -> Vec<String> {
-    let figure = |of: &dyn Fn(&ResumeFile) -> String| s.file.as_ref().map_or_else(|| "n/a".to_string(), of);
+    let figure =
+        |of: &dyn Fn(&ResumeFile) -> String| s.file.as_ref().map_or_else(|| "n/a".to_string(), of);
     let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
-    let shown = |text: String| if keeps_nothing(s) { "n/a".to_string() } else { text };
+    let shown = |text: String| if s.keeps_nothing() { "n/a".to_string() } else { text };
     // The product stands in the row: `claude-code-jsonl` is `jsonl` there.
     let short = |f: &ResumeFile| f.format.rsplit('-').next().unwrap_or_default().to_string();
     vec![
-        s.file.as_ref().map_or_else(|| if keeps_nothing(s) { "none kept" } else { "failed" }.into(), short),
+        s.file
+            .as_ref()
+            .map_or_else(|| if s.keeps_nothing() { "none kept" } else { "failed" }.into(), short),
         figure(&|f| fmt::tokens(f.bytes_read as f64)),
         figure(&|f| fmt::tokens(f.stored_bytes as f64)),
         s.messages.to_string(),
@@ -72,23 +75,53 @@ mod tests {
     fn a_row_per_restart_and_format_and_none_without() {
         let mut results = sample::results();
         assert!(sheets(&results).is_empty());
-        let file = ResumeFile { format: "codex-rollout".into(), bytes_read: 1_200, lost: 2, context_equal: false, ..ResumeFile::default() };
-        let record = ResumeRecord { restart: 1, messages: 9, resume_blocked_ms: 1_500, file: Some(file), ..ResumeRecord::default() };
+        let file = ResumeFile {
+            format: "codex-rollout".into(),
+            bytes_read: 1_200,
+            lost: 2,
+            context_equal: false,
+            ..ResumeFile::default()
+        };
+        let record = ResumeRecord {
+            restart: 1,
+            messages: 9,
+            resume_blocked_ms: 1_500,
+            file: Some(file),
+            ..ResumeRecord::default()
+        };
         let nothing = ResumeRecord { file: None, shown_equal: true, ..record.clone() };
-        let failed = ResumeRecord { error: Some("codex-rollout: disk full".into()), ..nothing.clone() };
+        let failed =
+            ResumeRecord { error: Some("codex-rollout: disk full".into()), ..nothing.clone() };
         results.runs[0].resume = vec![record, nothing, failed];
         let rows = &sheets(&results)[0].groups[0].rows;
         assert_eq!((rows.len(), rows[0].len()), (3, sheets(&results)[0].head.len()));
-        assert_eq!((rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()), ("rollout", "2", "no"));
+        assert_eq!(
+            (rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()),
+            ("rollout", "2", "no")
+        );
         // A product that keeps nothing shows nothing after a restart: no figure of it is one.
         assert_eq!(rows[1][1..].join(" "), "none kept n/a n/a 9 n/a n/a n/a n/a n/a n/a n/a n/a");
         assert_eq!(rows[2][1..].join(" "), "failed n/a n/a 9 n/a n/a n/a n/a yes 0 1.5 n/a");
-        let csv = crate::csv::resume(&results);
+        let csv = crate::csv::of("resume.csv", &results);
         let lines: Vec<&str> = csv.lines().collect();
         assert!(lines[0].starts_with("scenario,strategy,model,restart,format,messages,stored_bytes,bytes_read,lost,garbled,surplus"));
         assert_eq!(lines.len(), 4);
-        assert!(lines[1].contains(",1,codex-rollout,9,0,1200,2,0,0,false,false,0,1500,n/a,"), "{}", lines[1]);
-        assert!(lines[2].contains(",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,,"), "{}", lines[2]);
-        assert!(lines[3].contains(",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,true,0,1500,n/a,codex-rollout: disk full,"), "{}", lines[3]);
+        assert!(
+            lines[1].contains(",1,codex-rollout,9,0,1200,2,0,0,false,false,0,1500,n/a,"),
+            "{}",
+            lines[1]
+        );
+        assert!(
+            lines[2].contains(",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,n/a,,"),
+            "{}",
+            lines[2]
+        );
+        assert!(
+            lines[3].contains(
+                ",1,n/a,9,n/a,n/a,n/a,n/a,n/a,n/a,true,0,1500,n/a,codex-rollout: disk full,"
+            ),
+            "{}",
+            lines[3]
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Going back: what came back of files and conversation, and what it cost to keep.
 
-use ctxbench_core::record::{Results, RewindRecord, RunRecord};
+use crate::record::{Results, RewindRecord, RunRecord};
+use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
 use crate::sheet::{self, Sheet};
@@ -8,18 +9,34 @@ use crate::sheet::{self, Sheet};
 /// One sheet, if any session has a rewind.
 pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     // Controls are no products: they stand in rewind.csv.
-    let product = |r: &RunRecord| !r.strategy.control && !r.strategy.hypothetical;
-    let groups = sheet::by_block(results, |r| if product(r) { r.rewinds.iter().map(row).collect() } else { vec![] });
+    let product = |r: &RunRecord| r.strategy.standing == Standing::Contender;
+    let groups = sheet::by_block(results, |r| {
+        if product(r) { r.rewinds.iter().map(row).collect() } else { vec![] }
+    });
     if groups.is_empty() {
         return vec![];
     }
     vec![Sheet {
         title: "Rewind: files that came back, and whether the context is the one of then".into(),
-        note: "Files: of those that had changed since the prompt, by whatever means, the ones that equal their state of then; what a shell \
-               command changed unseen is missing there. Context in tokens, before → after. Bytes that either way keeps of the session up to \
-               here, before compression. n/a: the product does not do this, or the session does not say what is on disk."
-            .into(),
-        head: sheet::head(&["to", "mode", "status", "files", "success\n%", "context", "as\nthen", "edit\ntools B", "shadow\ngit B"]),
+        note:
+            "Files: of those that had changed since the prompt, by whatever means, the ones that \
+            equal their state of then; what a shell \
+               command changed unseen is missing there. Context in tokens, before → after. Bytes \
+               that either way keeps of the session up to \
+               here, before compression. n/a: the product does not do this, or the session does \
+               not say what is on disk."
+                .into(),
+        head: sheet::head(&[
+            "to",
+            "mode",
+            "status",
+            "files",
+            "success\n%",
+            "context",
+            "as\nthen",
+            "edit\ntools B",
+            "shadow\ngit B",
+        ]),
         groups,
     }]
 }
@@ -52,7 +69,7 @@ fn row(w: &RewindRecord) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use ctxbench_core::record::CodeRewind;
+    use crate::record::CodeRewind;
 
     use super::*;
     use crate::sample;
@@ -60,16 +77,28 @@ mod tests {
     #[test]
     fn no_rewind_no_sheet_and_unknown_is_not_zero() {
         let mut results = sample::results();
-        results.runs.retain(|r| !r.strategy.control && !r.strategy.hypothetical);
+        results.runs.retain(|r| r.strategy.standing == Standing::Contender);
         assert!(sheets(&results).is_empty());
-        let code = CodeRewind { changed: 4, restored: 1, missed: vec!["a".into(); 3], success_pct: Some(25.0), ..CodeRewind::default() };
-        let done = RewindRecord { status: "done".into(), context_before: Some(9), context_after: Some(4), ..RewindRecord::default() };
+        let code = CodeRewind {
+            changed: 4,
+            restored: 1,
+            missed: vec!["a".into(); 3],
+            success_pct: Some(25.0),
+            ..CodeRewind::default()
+        };
+        let done = RewindRecord {
+            status: "done".into(),
+            context_before: Some(9),
+            context_after: Some(4),
+            ..RewindRecord::default()
+        };
         let with = RewindRecord { code: Some(code), context_equal: Some(true), ..done };
-        results.runs[0].rewinds = vec![with, RewindRecord { status: "n/a".into(), ..RewindRecord::default() }];
+        results.runs[0].rewinds =
+            vec![with, RewindRecord { status: "n/a".into(), ..RewindRecord::default() }];
         let rows = &sheets(&results)[0].groups[0].rows;
         assert_eq!(rows[0][3..].join(" | "), "done | 1 of 4 | 25.0 | 9 → 4 | yes | 0 | n/a");
         assert_eq!(rows[1][3..].join(" | "), "n/a | n/a | n/a | n/a | n/a | n/a | n/a");
-        let csv = crate::rewinds(&results);
+        let csv = crate::csv::of("rewind.csv", &results);
         assert_eq!(csv.lines().count(), 3);
         assert!(csv.lines().nth(2).unwrap().contains("n/a,n/a,n/a"), "{csv}");
     }

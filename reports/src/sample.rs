@@ -1,13 +1,16 @@
-//! Hand-made results for the tests: twelve strategies on a session that grows, with everything that can go wrong.
+//! Hand-made results for the tests: twelve strategies on a session that grows, with everything that
+//! can go wrong.
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::fact::{FactKind, Match};
-use ctxbench_core::record::{
-    CompactionKind, CompactionRecord, FactRecord, IntegrityFailure, RESULTS_VERSION, RequestRecord, Results, RunRecord, ScenarioInfo,
-    Status, StrategyInfo, Summary, TriggerRecord,
+use crate::record::{
+    CompactionRecord, FactRecord, IntegrityFailure, RESULTS_VERSION, RequestRecord, Results,
+    RunRecord, ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
 };
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::strategy::Standing;
 
 /// Labels of the sample, one of them long, one of them hostile.
 pub(crate) const LABELS: [&str; 12] = [
@@ -28,6 +31,16 @@ pub(crate) const LABELS: [&str; 12] = [
 const STEPS: u64 = 120;
 const WINDOW: u64 = 200_000;
 
+/// [`results`] as a run has them, in which each strategy asks for a hue; files do not hold it.
+pub(crate) fn drawn() -> Results {
+    let mut results = results();
+    for run in &mut results.runs {
+        let place = LABELS[..10].iter().position(|l| *l == run.strategy.name);
+        run.strategy.hue = place.map(|i| i as u8);
+    }
+    results
+}
+
 /// One scenario, every label.
 pub(crate) fn results() -> Results {
     let assumptions = BTreeMap::from([
@@ -35,14 +48,14 @@ pub(crate) fn results() -> Results {
         ("summariser".to_string(), "extractive".to_string()),
         ("re-reads".to_string(), "once per loss".to_string()),
     ]);
-    let runs = LABELS.iter().enumerate().map(|(i, label)| run("login-bug", label, i as u64)).collect();
+    let runs =
+        LABELS.iter().enumerate().map(|(i, label)| run("login-bug", label, i as u64)).collect();
     Results { version: RESULTS_VERSION, generator: "ctxbench 0.1.0".into(), assumptions, runs }
 }
 
 /// One run of the sample; `seed` shifts its numbers.
 pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
     let name = label.split(':').next().unwrap_or(label);
-    let hypothetical = name == "reference";
     let limit = match name {
         "reference" | "none" => u64::MAX,
         "keep-nothing" => 9_000,
@@ -61,8 +74,12 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
             name: name.into(),
             version: "1.0".into(),
             settings: BTreeMap::from([("limit".into(), limit.to_string())]),
-            hypothetical,
-            control: matches!(name, "none" | "keep-nothing"),
+            standing: match name {
+                "reference" => Standing::Hypothetical,
+                "none" | "keep-nothing" => Standing::Control,
+                _ => Standing::Contender,
+            },
+            ..Default::default()
         },
         model: "claude-sonnet-4-6".into(),
         window: WINDOW,
@@ -71,10 +88,14 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
     replay(&mut r, limit, seed);
     score(&mut r, seed);
     if label == "x<&\"y" {
-        r.integrity.push(IntegrityFailure { request: 12, rule: "orphaned tool result".into(), detail: "call <a&b> has no result".into() });
+        r.integrity.push(IntegrityFailure {
+            request: 12,
+            rule: "orphaned tool result".into(),
+            detail: "call <a&b> has no result".into(),
+        });
         r.summary.integrity_failures = 1;
     }
-    if r.compactions.is_empty() && !hypothetical {
+    if r.compactions.is_empty() && r.strategy.standing != Standing::Hypothetical {
         r.note = Some("never triggered".into());
     }
     r
@@ -88,7 +109,7 @@ fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
             compact(r, &mut context, limit, step, seed);
             previous = 0;
         }
-        if context > WINDOW && !r.strategy.hypothetical {
+        if context > WINDOW && r.strategy.standing != Standing::Hypothetical {
             r.status = Status::Overflow;
             r.error = Some("prompt is too long: 200900 tokens > 200000".into());
             break;
@@ -131,7 +152,11 @@ fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u6
     let before_request = r.requests.len() as u64;
     r.compactions.push(CompactionRecord {
         seq: r.compactions.len() as u64,
-        kind: if seed.is_multiple_of(2) { CompactionKind::Summarise } else { CompactionKind::Clear },
+        kind: if seed.is_multiple_of(2) {
+            CompactionKind::Summarise
+        } else {
+            CompactionKind::Clear
+        },
         mechanism: "summary".into(),
         phase: Phase::MidTurn,
         before_request,
@@ -151,19 +176,38 @@ fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u6
         retained_pct: Some(75.0),
         goal_kept: Some(true),
     });
-    r.triggers.push(TriggerRecord { before_request, believed: before - 200, billed: before, limit, check: "auto".into() });
+    r.triggers.push(TriggerRecord {
+        before_request,
+        believed: before - 200,
+        billed: before,
+        limit,
+        check: "auto".into(),
+    });
 }
 
 fn score(r: &mut RunRecord, seed: u64) {
     let sum = |f: fn(&RequestRecord) -> u64| r.requests.iter().map(f).sum::<u64>();
-    let (input, read, write, output) = (sum(|q| q.input_tokens), sum(|q| q.cache_read), sum(|q| q.cache_write), sum(|q| q.output_tokens));
-    let cost = r.requests.iter().map(|q| q.cost_usd).sum::<f64>() + r.compactions.len() as f64 * 0.02;
+    let (input, read, write, output) = (
+        sum(|q| q.input_tokens),
+        sum(|q| q.cache_read),
+        sum(|q| q.cache_write),
+        sum(|q| q.output_tokens),
+    );
+    let cost =
+        r.requests.iter().map(|q| q.cost_usd).sum::<f64>() + r.compactions.len() as f64 * 0.02;
     let kept = match r.strategy.name.as_str() {
         "reference" | "none" => 100.0,
         "keep-nothing" => 0.0,
         _ => 100.0 - (seed * 17 % 60) as f64 - 3.3,
     };
-    let kinds = [FactKind::Goal, FactKind::Constraint, FactKind::Artifact, FactKind::Error, FactKind::Value, FactKind::Todo];
+    let kinds = [
+        FactKind::Goal,
+        FactKind::Constraint,
+        FactKind::Artifact,
+        FactKind::Error,
+        FactKind::Value,
+        FactKind::Todo,
+    ];
     r.facts.push(FactRecord {
         fact: "token-ttl".into(),
         kind: FactKind::Value,
@@ -202,7 +246,11 @@ fn score(r: &mut RunRecord, seed: u64) {
         step_p95_ms: Some(4_000),
         retention_pct: Some(kept),
         summary_retention_pct: (!r.compactions.is_empty()).then_some(kept * 0.7),
-        retention_by_kind: kinds.iter().enumerate().map(|(i, k)| (*k, (kept - i as f64 * 7.0).max(0.0))).collect(),
+        retention_by_kind: kinds
+            .iter()
+            .enumerate()
+            .map(|(i, k)| (*k, (kept - i as f64 * 7.0).max(0.0)))
+            .collect(),
         steps_completed: r.summary.steps_completed,
         steps_total: r.summary.steps_total,
         ..Summary::default()

@@ -1,25 +1,26 @@
-//! Runs that were repeated with several seeds, as one row: the mean of every figure, and the range of those that people compare.
+//! Runs that were repeated with several seeds, as one row: the mean of every figure, and the range
+//! of those that people compare.
 //!
-//! Seeds of one session are no further sessions: statistics see their mean, so that repeating a session makes nothing more certain than
-//! the choice of sessions allows. Files for machines (`results.json`, CSV) keep every seed.
+//! Seeds of one session are no further sessions: statistics see their mean, so that repeating a
+//! session makes nothing more certain than the choice of sessions allows. Files for machines
+//! (`results.json`, CSV) keep every seed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use ctxbench_core::record::{Results, RunRecord, Status};
+use crate::record::{Results, RunRecord, Status};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::fmt;
-use crate::score::SCORES;
+use crate::{fmt, metrics};
 
 /// Whether any row was repeated.
 pub(crate) fn several(results: &Results) -> bool {
     results.runs.iter().any(|r| r.seed.is_some())
 }
 
-/// The results with one row for all seeds of a scenario, strategy, model and summariser. Requests, compactions and facts of such a row are
-/// those of its first seed.
+/// The results with one row for all seeds of a scenario, strategy, model and summariser. Requests,
+/// compactions and facts of such a row are those of its first seed.
 pub(crate) fn averaged(results: &Results) -> Cow<'_, Results> {
     if !several(results) {
         return Cow::Borrowed(results);
@@ -27,7 +28,12 @@ pub(crate) fn averaged(results: &Results) -> Cow<'_, Results> {
     let mut places: BTreeMap<(&str, &str, &str, Option<&str>), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&RunRecord>> = Vec::new();
     for r in &results.runs {
-        let key = (r.scenario.id.as_str(), r.strategy.label.as_str(), r.model.as_str(), r.summariser.as_deref());
+        let key = (
+            r.scenario.id.as_str(),
+            r.strategy.label.as_str(),
+            r.model.as_str(),
+            r.summariser.as_deref(),
+        );
         let at = r.seed.map_or(groups.len(), |_| *places.entry(key).or_insert(groups.len()));
         match groups.get_mut(at) {
             Some(group) => group.push(r),
@@ -50,7 +56,7 @@ fn one(seeds: &[&RunRecord]) -> RunRecord {
     }
     // What went wrong with any seed must not be hidden by the others.
     let worst = seeds.iter().find(|r| r.status != Status::Completed).unwrap_or(&first);
-    let broken = seeds.iter().rev().max_by_key(|r| crate::view::integrity(r)).unwrap_or(&first);
+    let broken = seeds.iter().rev().max_by_key(|r| r.broken_rules()).unwrap_or(&first);
     let mut summary = mean_of(seeds, |r| &r.summary);
     summary.integrity_failures = broken.summary.integrity_failures;
     let name = |r: &RunRecord| format!("seed {}", r.seed.unwrap_or_default());
@@ -69,9 +75,11 @@ fn one(seeds: &[&RunRecord]) -> RunRecord {
     }
 }
 
-/// What a reader must know of a mean: of how many seeds, and how far the figures of the table lie apart.
+/// What a reader must know of a mean: of how many seeds, and how far the figures of the table lie
+/// apart.
 fn note(seeds: &[&RunRecord]) -> String {
-    let said = seeds[0].note.as_deref().filter(|n| seeds.iter().all(|r| r.note.as_deref() == Some(n)));
+    let said =
+        seeds[0].note.as_deref().filter(|n| seeds.iter().all(|r| r.note.as_deref() == Some(n)));
     let mut out: Vec<String> = said.map(str::to_string).into_iter().collect();
     out.push(format!("mean of {} seeds", seeds.len()));
     let finished = seeds.iter().filter(|r| r.status == Status::Completed).count();
@@ -79,13 +87,13 @@ fn note(seeds: &[&RunRecord]) -> String {
         out.push(format!("finished with {finished} of them"));
     }
     let before = out.len();
-    for s in &SCORES {
-        let mut values: Vec<f64> = seeds.iter().filter_map(|r| s.value(r)).collect();
+    for (metric, score) in metrics::scores() {
+        let mut values: Vec<f64> = seeds.iter().filter_map(|r| metric.value(r)).collect();
         values.sort_by(f64::total_cmp);
         let (Some(low), Some(high)) = (values.first(), values.last()) else { continue };
-        let (low, high) = (s.show(*low), s.show(*high));
+        let (low, high) = (metric.unit.show(*low), metric.unit.show(*high));
         if low != high {
-            out.push(format!("{} {low}–{high}", s.title()));
+            out.push(format!("{} {low}–{high}", score.title()));
         }
     }
     if out.len() == before {
@@ -94,12 +102,20 @@ fn note(seeds: &[&RunRecord]) -> String {
     fmt::one_line(&out.join("; "))
 }
 
-fn mean_of<T: Serialize + DeserializeOwned>(seeds: &[&RunRecord], of: impl Fn(&RunRecord) -> &T) -> T {
-    let values: Vec<Value> = seeds.iter().map(|r| serde_json::to_value(of(r)).expect("records always serialise")).collect();
-    serde_json::from_value(mean(&values.iter().collect::<Vec<_>>())).expect("a mean has the form of what it is made of")
+fn mean_of<T: Serialize + DeserializeOwned>(
+    seeds: &[&RunRecord],
+    of: impl Fn(&RunRecord) -> &T,
+) -> T {
+    let values: Vec<Value> = seeds
+        .iter()
+        .map(|r| serde_json::to_value(of(r)).expect("records always serialise"))
+        .collect();
+    serde_json::from_value(mean(&values.iter().collect::<Vec<_>>()))
+        .expect("a mean has the form of what it is made of")
 }
 
-/// The mean, number by number; whole numbers stay whole. What any of them does not know the mean does not know either.
+/// The mean, number by number; whole numbers stay whole. What any of them does not know the mean
+/// does not know either.
 fn mean(values: &[&Value]) -> Value {
     let n = values.len();
     if let Some(all) = values.iter().map(|v| v.as_u64()).collect::<Option<Vec<u64>>>() {
@@ -109,16 +125,19 @@ fn mean(values: &[&Value]) -> Value {
     if let Some(all) = values.iter().map(|v| v.as_f64()).collect::<Option<Vec<f64>>>() {
         return Value::from(all.iter().sum::<f64>() / n as f64);
     }
-    let Some(all) = values.iter().map(|v| v.as_object()).collect::<Option<Vec<_>>>() else { return Value::Null };
+    let Some(all) = values.iter().map(|v| v.as_object()).collect::<Option<Vec<_>>>() else {
+        return Value::Null;
+    };
     let known = |name: &str| all.iter().map(|o| o.get(name)).collect::<Option<Vec<_>>>();
-    let fields: Map<String, Value> = all[0].keys().filter_map(|name| Some((name.clone(), mean(&known(name)?)))).collect();
+    let fields: Map<String, Value> =
+        all[0].keys().filter_map(|name| Some((name.clone(), mean(&known(name)?)))).collect();
     Value::Object(fields)
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::record::IntegrityFailure;
     use ctxbench_core::fact::FactKind;
-    use ctxbench_core::record::IntegrityFailure;
 
     use super::*;
     use crate::sample;
@@ -146,16 +165,29 @@ mod tests {
                 r.summary.cost_usd = cost;
                 r.summary.retention_pct = Some(kept);
                 r.summary.requests = 10 + seed;
-                r.summary.retention_by_kind = goal.map(|g| (FactKind::Goal, g)).into_iter().collect();
+                r.summary.retention_by_kind =
+                    goal.map(|g| (FactKind::Goal, g)).into_iter().collect();
                 r.summary.saved_pct = goal;
             })
         };
-        let row = fold(vec![of(0, 1.0, 50.0, Some(20.0)), of(1, 2.0, 60.0, Some(40.0)), of(2, 6.0, 100.0, Some(0.0))]);
+        let row = fold(vec![
+            of(0, 1.0, 50.0, Some(20.0)),
+            of(1, 2.0, 60.0, Some(40.0)),
+            of(2, 6.0, 100.0, Some(0.0)),
+        ]);
         let s = &row.summary;
-        assert_eq!((s.cost_usd, s.retention_pct, s.requests, s.saved_pct), (3.0, Some(70.0), 11, Some(20.0)));
+        assert_eq!(
+            (s.cost_usd, s.retention_pct, s.requests, s.saved_pct),
+            (3.0, Some(70.0), 11, Some(20.0))
+        );
         assert_eq!(s.retention_by_kind[&FactKind::Goal], 20.0);
         let note = row.note.unwrap();
-        assert!(note.contains("mean of 3 seeds") && note.contains("cost $ 1.0") && note.contains("facts kept% 50.0–100"), "{note}");
+        assert!(
+            note.contains("mean of 3 seeds")
+                && note.contains("cost $ 1.0")
+                && note.contains("facts kept% 50.0–100"),
+            "{note}"
+        );
         assert!(!note.contains("prefix stable"), "what does not differ has no range: {note}");
         // What one seed does not know the mean does not know either.
         let gap = fold(vec![of(0, 1.0, 50.0, Some(20.0)), of(1, 1.0, 50.0, None)]);
@@ -168,11 +200,16 @@ mod tests {
             r.status = Status::Overflow;
             r.error = Some("too long".into());
             r.summary.integrity_failures = 1;
-            r.integrity = vec![IntegrityFailure { request: 3, rule: "rule".into(), detail: "detail".into() }];
+            r.integrity =
+                vec![IntegrityFailure { request: 3, rule: "rule".into(), detail: "detail".into() }];
         };
         let plain = |r: &mut RunRecord| r.summary.integrity_failures = 0;
-        let row = fold(vec![seeded(0, plain), seeded(1, broken), seeded(2, plain), seeded(3, plain)]);
-        assert_eq!((row.status, row.error.as_deref(), row.summary.integrity_failures), (Status::Overflow, Some("seed 1: too long"), 1));
+        let row =
+            fold(vec![seeded(0, plain), seeded(1, broken), seeded(2, plain), seeded(3, plain)]);
+        assert_eq!(
+            (row.status, row.error.as_deref(), row.summary.integrity_failures),
+            (Status::Overflow, Some("seed 1: too long"), 1)
+        );
         assert_eq!(row.integrity[0].detail, "seed 1: detail");
         assert!(row.note.unwrap().contains("finished with 3 of them"));
     }
@@ -183,7 +220,10 @@ mod tests {
         assert!(matches!(averaged(&plain), Cow::Borrowed(_)));
         // A row that nothing seeded touched stands once beside those that were repeated, as it is.
         let reference = sample::run("s", "reference", 1);
-        let mixed = Results { runs: vec![seeded(0, |_| ()), seeded(1, |_| ()), reference.clone()], ..Results::default() };
+        let mixed = Results {
+            runs: vec![seeded(0, |_| ()), seeded(1, |_| ()), reference.clone()],
+            ..Results::default()
+        };
         let out = averaged(&mixed).into_owned().runs;
         assert_eq!((out.len(), &out[1]), (2, &reference));
         assert!(out[0].note.as_deref().unwrap().ends_with("all alike"));
@@ -194,7 +234,9 @@ mod tests {
         let mut results = Results::default();
         for session in ["a", "b"] {
             for (seed, cost) in [(0, 1.0), (1, 3.0)] {
-                results.runs.push(seeded(seed, |r| (r.scenario.id, r.summary.cost_usd) = (session.into(), cost)));
+                results.runs.push(seeded(seed, |r| {
+                    (r.scenario.id, r.summary.cost_usd) = (session.into(), cost)
+                }));
             }
             let mut reference = sample::run(session, "reference", 1);
             reference.summary.cost_usd = 5.0;

@@ -1,13 +1,16 @@
 //! A small table that stands below the blocks; terminal, Markdown and page draw the same one.
 
-use ctxbench_core::record::{Results, RunRecord};
+use crate::record::{Results, RunRecord};
 
 use crate::view;
 use crate::{delegation, ranking, resume, rewind, steering};
 
 /// Every sheet that has something to show, in the order of the reports.
 pub(crate) fn all(results: &Results) -> Vec<Sheet> {
-    [ranking::sheets, steering::sheets, rewind::sheets, resume::sheets, delegation::sheets].iter().flat_map(|s| s(results)).collect()
+    [ranking::sheets, steering::sheets, rewind::sheets, resume::sheets, delegation::sheets]
+        .iter()
+        .flat_map(|s| s(results))
+        .collect()
 }
 
 /// Title, head and rows as text; the first column is words, the others are figures.
@@ -38,9 +41,12 @@ impl Sheet {
     }
 }
 
-/// A group per block of the main table, its rows in the same order and the strategy in the first column. `cells` are the others, in as
-/// many rows as a run has; blocks without any are left out.
-pub(crate) fn by_block(results: &Results, cells: impl Fn(&RunRecord) -> Vec<Vec<String>>) -> Vec<Group> {
+/// A group per block of the main table, its rows in the same order and the strategy in the first
+/// column. `cells` are the others, in as many rows as a run has; blocks without any are left out.
+pub(crate) fn by_block(
+    results: &Results,
+    cells: impl Fn(&RunRecord) -> Vec<Vec<String>>,
+) -> Vec<Group> {
     told_by_block(results, |_| String::new(), cells)
 }
 
@@ -58,7 +64,10 @@ pub(crate) fn told_by_block(
         };
         let rows: Vec<Vec<String>> = block.runs.iter().flat_map(labelled).collect();
         if !rows.is_empty() {
-            let told = Some(told(&block.runs)).filter(|t| !t.is_empty()).map(|t| format!(": {t}")).unwrap_or_default();
+            let told = Some(told(&block.runs))
+                .filter(|t| !t.is_empty())
+                .map(|t| format!(": {t}"))
+                .unwrap_or_default();
             groups.push(Group { name: block.name() + &told, rows });
         }
     }
@@ -79,13 +88,22 @@ mod tests {
     fn the_scenario_is_named_once_and_rows_stand_as_in_the_main_table() {
         let mut results = sample::results();
         results.runs.extend(["none", "codex", "reference"].map(|l| sample::run("second", l, 1)));
-        let groups = by_block(&results, |r| if r.strategy.name == "aider" { vec![] } else { vec![vec!["1".into()]] });
-        assert_eq!(groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>(), ["login-bug", "second"]);
+        let groups = by_block(&results, |r| {
+            if r.strategy.name == "aider" { vec![] } else { vec![vec!["1".into()]] }
+        });
+        assert_eq!(
+            groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>(),
+            ["login-bug", "second"]
+        );
         assert_eq!(groups[1].rows, [["reference", "1"], ["codex", "1"], ["none", "1"]]);
         assert_eq!(groups[0].rows.len(), sample::LABELS.len() - 1);
         assert!(by_block(&results, |_| vec![]).is_empty());
         results.runs[0].model = "gpt-5.4".into();
-        let names: Vec<String> = by_block(&results, |_| vec![vec![]]).into_iter().map(|g| g.name).collect();
-        assert_eq!(names, ["login-bug, gpt-5.4", "login-bug, claude-sonnet-4-6", "second, claude-sonnet-4-6"]);
+        let names: Vec<String> =
+            by_block(&results, |_| vec![vec![]]).into_iter().map(|g| g.name).collect();
+        assert_eq!(
+            names,
+            ["login-bug, gpt-5.4", "login-bug, claude-sonnet-4-6", "second, claude-sonnet-4-6"]
+        );
     }
 }

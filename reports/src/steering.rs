@@ -1,6 +1,6 @@
 //! Did the words of a manual compaction raise the retention of what they ask for?
 
-use ctxbench_core::record::{Results, Steering};
+use crate::record::{Results, Steering};
 
 use crate::fmt;
 use crate::sheet::{self, Sheet};
@@ -12,11 +12,24 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
         return vec![];
     }
     vec![Sheet {
-        title: "Steering: facts kept %, without and with the instructions of the manual compaction".into(),
-        note: "Asked for: facts that the instructions name by kind or path, needed after it; others: those they do not name. The same \
+        title: "Steering: facts kept %, without and with the instructions of the manual \
+            compaction"
+            .into(),
+        note: "Asked for: facts that the instructions name by kind or path, needed after it; \
+            others: those they do not name. The same \
                run twice. Products that do not pass instructions on gain nothing."
             .into(),
-        head: sheet::head(&["asked for", "without", "with", "gain", "others", "without", "with", "gain"]),
+        head: sheet::head(&[
+            "asked \
+            for",
+            "without",
+            "with",
+            "gain",
+            "others",
+            "without",
+            "with",
+            "gain",
+        ]),
         groups,
     }]
 }

@@ -1,20 +1,20 @@
 //! The table for a terminal: one block per scenario and model, a row per strategy.
 
-use comfy_table::{Cell, CellAlignment, LineStyle, Row, Table, TableStyle};
-use ctxbench_core::record::{Results, RunRecord};
+use crate::record::{Results, RunRecord};
+use comfy_table::Cell;
+use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::glance::{self, Glance};
-use crate::score::SCORES;
-use crate::seeds;
-use crate::sheet;
-use crate::sheet::Sheet;
+use crate::sheet::{self, Sheet};
 use crate::stats::{self, Told};
-use crate::view::{self, Block};
+use crate::view::{self, Block, Scored};
+use crate::{grid, metrics, seeds};
 
 /// The format for `report --format table`.
-pub(crate) const FORMAT: Format = Format { name: "table", about: "the table of `run`, 100 columns wide", render: render_file };
+pub(crate) const FORMAT: Format =
+    Format { name: "table", about: "the table of `run`, 100 columns wide", render: render_file };
 
 /// How a table is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -106,19 +106,23 @@ fn block_lines(block: &Block<'_>, width: usize) -> Vec<Line> {
     }
     let layout = Layout::of(block, width);
     let drawn = layout.draw(block);
-    let rule = "─".repeat(drawn.iter().map(|l| l.chars().count()).max().unwrap_or(width).min(width));
+    let rule =
+        "─".repeat(drawn.iter().map(|l| l.chars().count()).max().unwrap_or(width).min(width));
     let (head, rows) = drawn.split_at(drawn.len().saturating_sub(block.runs.len()));
-    lines.extend(head.iter().map(|l| Line::Faint(if l.starts_with('─') { rule.clone() } else { l.clone() })));
+    lines.extend(
+        head.iter()
+            .map(|l| Line::Faint(if l.starts_with('─') { rule.clone() } else { l.clone() })),
+    );
     let mut group = None;
     for (row, run) in rows.iter().zip(&block.runs) {
-        let now = (run.strategy.hypothetical, run.strategy.control);
+        let now = run.strategy.standing;
         if group.is_some_and(|g| g != now) {
             lines.push(Line::Faint(rule.clone()));
         }
         group = Some(now);
         lines.push(match now {
-            _ if view::integrity(run) > 0 => Line::Alarm(row.clone()),
-            (false, false) => Line::Score(row.clone()),
+            _ if run.broken_rules() > 0 => Line::Alarm(row.clone()),
+            Standing::Contender => Line::Score(row.clone()),
             _ => Line::Faint(row.clone()),
         });
     }
@@ -136,25 +140,19 @@ fn sheet(s: &Sheet, width: usize) -> Vec<Line> {
     let label = longest.min(width.saturating_sub(others(gap)).max(10));
     let short = |c: &str| fmt::elide(&fmt::one_line(c), label);
 
-    let mut table = Table::new();
-    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
     let height = s.head.iter().map(|h| h.lines().count()).max().unwrap_or(1);
-    let head = s.head.iter().enumerate().map(|(i, h)| {
-        let cell = Cell::new("\n".repeat(height - h.lines().count().max(1)) + h);
-        if i == 0 { cell } else { cell.set_alignment(CellAlignment::Right) }
-    });
-    table.set_header(Row::from(head.collect::<Vec<_>>()));
-    for row in s.rows() {
-        let cell = |(i, c): (usize, &String)| match i {
-            0 => Cell::new(short(c)),
-            _ => Cell::new(fmt::one_line(c)).set_alignment(CellAlignment::Right),
-        };
-        table.add_row(Row::from(row.iter().enumerate().map(cell).collect::<Vec<_>>()));
-    }
-    for (i, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((if i > 0 { gap as u16 } else { 0 }, 0));
-    }
-    let drawn: Vec<String> = table.lines().map(|l| l.trim_end().to_string()).collect();
+    let aligned =
+        |i: usize, text: String| if i == 0 { Cell::new(text) } else { grid::figure(text) };
+    let head = s
+        .head
+        .iter()
+        .enumerate()
+        .map(|(i, h)| aligned(i, "\n".repeat(height - h.lines().count().max(1)) + h));
+    let cell =
+        |(i, c): (usize, &String)| aligned(i, if i == 0 { short(c) } else { fmt::one_line(c) });
+    let rows = s.rows().map(|row| row.iter().enumerate().map(cell).collect());
+    let padding = |i| (if i > 0 { gap as u16 } else { 0 }, 0);
+    let drawn = grid::draw(head.collect(), rows, padding);
     let (head, rows) = drawn.split_at(drawn.len().saturating_sub(s.rows().count()));
 
     let mut lines: Vec<Line> = wrap(&s.title, width, "  ").into_iter().map(Line::Heading).collect();
@@ -162,21 +160,27 @@ fn sheet(s: &Sheet, width: usize) -> Vec<Line> {
     let mut rows = rows.iter();
     for g in &s.groups {
         if !g.name.is_empty() {
-            lines.extend(wrap(&format!("── {}", g.name), width, "   ").into_iter().map(Line::Heading));
+            lines.extend(
+                wrap(&format!("── {}", g.name), width, "   ").into_iter().map(Line::Heading),
+            );
         }
         lines.extend(rows.by_ref().take(g.rows.len()).cloned().map(Line::Score));
     }
-    let mut cut: Vec<&String> = s.rows().map(|r| &r[0]).filter(|l| short(l) != fmt::one_line(l)).collect();
+    let mut cut: Vec<&String> =
+        s.rows().map(|r| &r[0]).filter(|l| short(l) != fmt::one_line(l)).collect();
     cut.sort_unstable();
     cut.dedup();
-    let told = cut.into_iter().map(|l| format!("  {} = {}", short(l), fmt::one_line(l))).chain([format!("  {}", s.note)]);
+    let told = cut
+        .into_iter()
+        .map(|l| format!("  {} = {}", short(l), fmt::one_line(l)))
+        .chain([format!("  {}", s.note)]);
     lines.extend(told.flat_map(|t| wrap(&t, width, "  ")).map(Line::Faint));
     lines
 }
 
 /// What a row shows and how wide its two flexible columns are.
 struct Layout {
-    figures: Vec<[String; SCORES.len()]>,
+    figures: Vec<Vec<String>>,
     label: usize,
     /// Spaces between columns.
     gap: usize,
@@ -187,18 +191,23 @@ struct Layout {
 impl Layout {
     fn of(block: &Block<'_>, width: usize) -> Layout {
         let gap = if width < 150 { 1 } else { 2 };
-        let best = SCORES.each_ref().map(|s| s.best(&block.runs));
-        let mark = |run: &RunRecord, i: usize| {
-            let text = SCORES[i].text(run);
-            let mark = if view::in_competition(run) && best[i].as_ref() == Some(&text) { '*' } else { ' ' };
-            format!("{text}{mark}")
-        };
-        let figures: Vec<[String; SCORES.len()]> = block.runs.iter().map(|r| std::array::from_fn(|i| mark(r, i))).collect();
+        let scores = metrics::scores();
+        let mark = |f: Scored| format!("{}{}", f.text, if f.best { '*' } else { ' ' });
+        let figures: Vec<Vec<String>> =
+            block.scored().into_iter().map(|row| row.into_iter().map(mark).collect()).collect();
         let chars = |t: &str| t.chars().count();
-        let column =
-            |i: usize| figures.iter().map(|f| chars(&f[i])).chain(SCORES[i].head.iter().map(|h| chars(h))).max().unwrap_or(0) + gap;
-        let steps = block.runs.iter().map(|r| chars(&view::steps(r))).max().unwrap_or(0).max(5) + gap;
-        let used = steps + (0..SCORES.len()).map(column).sum::<usize>();
+        let column = |i: usize| {
+            figures
+                .iter()
+                .map(|f| chars(&f[i]))
+                .chain(scores[i].1.head.iter().map(|h| chars(h)))
+                .max()
+                .unwrap_or(0)
+                + gap
+        };
+        let steps =
+            block.runs.iter().map(|r| chars(&view::steps(r))).max().unwrap_or(0).max(5) + gap;
+        let used = steps + (0..scores.len()).map(column).sum::<usize>();
         let longest = block
             .runs
             .iter()
@@ -212,38 +221,36 @@ impl Layout {
     }
 
     fn draw(&self, block: &Block<'_>) -> Vec<String> {
-        let mut table = Table::new();
-        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
-        let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
         let mut head = vec![Cell::new("\nstrategy"), Cell::new("\nsteps")];
-        head.extend(SCORES.iter().map(|s| right(s.head.join("\n"))));
-        if self.notes > 0 {
-            head.push(Cell::new("\nnotes"));
-        }
-        table.set_header(head);
-        for (run, figures) in block.runs.iter().zip(&self.figures) {
-            let mut cells = vec![Cell::new(self.short_label(block, run)), Cell::new(view::steps(run))];
-            cells.extend(figures.iter().map(|f| right(f.clone())));
+        head.extend(metrics::scores().iter().map(|(_, s)| grid::figure(s.head.join("\n"))));
+        head.extend((self.notes > 0).then(|| Cell::new("\nnotes")));
+        let rows = block.runs.iter().zip(&self.figures).map(|(run, figures)| {
+            let mut cells =
+                vec![Cell::new(self.short_label(block, run)), Cell::new(view::steps(run))];
+            cells.extend(figures.iter().map(grid::figure));
             if self.notes > 0 {
                 cells.push(Cell::new(cut(&view::notes(run).join("; "), self.notes)));
             }
-            table.add_row(Row::from(cells));
-        }
-        for (i, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((if i > 0 { self.gap as u16 } else { 0 }, 0));
-        }
-        table.lines().map(|l| l.trim_end().to_string()).collect()
+            cells
+        });
+        grid::draw(head, rows, |i| (if i > 0 { self.gap as u16 } else { 0 }, 0))
     }
 
     /// A label that fits; where two would look alike each gets its number among them.
     fn short_label(&self, block: &Block<'_>, run: &RunRecord) -> String {
         let short = |r: &RunRecord| fmt::elide(&fmt::one_line(&r.strategy.label), self.label);
         let own = short(run);
-        let alike: Vec<&str> = block.runs.iter().filter(|r| short(r) == own).map(|r| r.strategy.label.as_str()).collect();
+        let alike: Vec<&str> = block
+            .runs
+            .iter()
+            .filter(|r| short(r) == own)
+            .map(|r| r.strategy.label.as_str())
+            .collect();
         match alike.iter().position(|l| *l == run.strategy.label) {
             Some(n) if alike.len() > 1 => {
                 let number = format!(" #{}", n + 1);
-                let kept: String = own.chars().take(self.label.saturating_sub(number.len())).collect();
+                let kept: String =
+                    own.chars().take(self.label.saturating_sub(number.len())).collect();
                 kept + &number
             }
             _ => own,
@@ -257,7 +264,11 @@ impl Layout {
             let label = fmt::one_line(&run.strategy.label);
             let notes = view::notes(run).join("; ");
             if notes.chars().count() > self.notes {
-                lines.extend(wrap(&format!("  {label}: {notes}"), width, "    ").into_iter().map(Line::Faint));
+                lines.extend(
+                    wrap(&format!("  {label}: {notes}"), width, "    ")
+                        .into_iter()
+                        .map(Line::Faint),
+                );
             } else if label.chars().count() > self.label {
                 let text = format!("  {} = {label}", self.short_label(block, run));
                 lines.extend(wrap(&text, width, "    ").into_iter().map(Line::Faint));
@@ -269,7 +280,8 @@ impl Layout {
 
 /// What the strategies differ by over all sessions: a short block per model.
 fn differences(results: &Results, width: usize) -> Vec<Line> {
-    let faint = |text: &str| wrap(text, width, "  ").into_iter().map(Line::Faint).collect::<Vec<_>>();
+    let faint =
+        |text: &str| wrap(text, width, "  ").into_iter().map(Line::Faint).collect::<Vec<_>>();
     let mut out = Vec::new();
     for block in stats::terminal(results, width) {
         match block {
@@ -294,9 +306,13 @@ fn cut(text: &str, space: usize) -> String {
 }
 
 fn legend(width: usize) -> Vec<String> {
-    let text = "* best of the products that compacted and finished without a broken rule; full = the window was full, quit = it gave up, loop = no progress; n/a = not applicable or unknown. Saved: against the reference. \
-        Prefix stable: share of a prompt that the next one repeats from its start (1 = only appended to). Waited: for compaction, modelled. \
-        Facts kept: in the context when needed, an upper bound on use. In summary: of the facts compacted away, those the summary carries.";
+    let text = "* best of the products that compacted and finished without a broken rule; full = \
+        the window was full, quit = it gave up, loop = no progress; n/a = not applicable or \
+        unknown. Saved: against the reference. \
+        Prefix stable: share of a prompt that the next one repeats from its start (1 = only \
+        appended to). Waited: for compaction, modelled. \
+        Facts kept: in the context when needed, an upper bound on use. In summary: of the facts \
+        compacted away, those the summary carries.";
     wrap(text, width, "")
 }
 
@@ -328,7 +344,11 @@ fn push(out: &mut String, line: &Line, color: bool) {
     if !color {
         out.push_str(text);
     } else if matches!(line, Line::Verdicts(_)) {
-        out.push_str(&text.replace("BETTER", "\u{1b}[32mBETTER\u{1b}[0m").replace("WORSE", "\u{1b}[31mWORSE\u{1b}[0m"));
+        out.push_str(
+            &text
+                .replace("BETTER", "\u{1b}[32mBETTER\u{1b}[0m")
+                .replace("WORSE", "\u{1b}[31mWORSE\u{1b}[0m"),
+        );
     } else if code.is_empty() {
         out.push_str(&green_best(text));
     } else {
@@ -341,7 +361,9 @@ fn push(out: &mut String, line: &Line, color: bool) {
 fn green_best(text: &str) -> String {
     text.split(' ')
         .map(|w| match w.strip_suffix('*') {
-            Some(n) if n.starts_with(|c: char| c.is_ascii_digit() || c == '-') => format!("\u{1b}[32m{w}\u{1b}[0m"),
+            Some(n) if n.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
+                format!("\u{1b}[32m{w}\u{1b}[0m")
+            }
             _ => w.to_string(),
         })
         .collect::<Vec<_>>()
@@ -350,8 +372,8 @@ fn green_best(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ctxbench_core::delegation::Delegation;
-    use ctxbench_core::record::{CodeRewind, ResumeFile, ResumeRecord, RewindRecord};
+    use crate::record::Delegation;
+    use crate::record::{CodeRewind, ResumeFile, ResumeRecord, RewindRecord};
 
     use super::*;
     use crate::sample;
@@ -364,7 +386,11 @@ mod tests {
     fn fits_the_width() {
         for width in [100, 120, 140, 160] {
             for line in at(width).lines() {
-                assert!(line.chars().count() <= width, "{} > {width}: {line}", line.chars().count());
+                assert!(
+                    line.chars().count() <= width,
+                    "{} > {width}: {line}",
+                    line.chars().count()
+                );
             }
         }
     }
@@ -373,12 +399,29 @@ mod tests {
     fn sheets_name_the_scenario_once_and_the_strategy_in_full() {
         let mut results = sample::results();
         results.runs.retain(|r| !r.strategy.label.contains(':'));
-        results.runs.push(sample::run("a-scenario-with-a-rather-long-name", "observation-masking", 1));
+        results.runs.push(sample::run(
+            "a-scenario-with-a-rather-long-name",
+            "observation-masking",
+            1,
+        ));
         for r in &mut results.runs {
-            let file =
-                ResumeFile { format: "claude-code-jsonl".into(), bytes_read: 123_456, stored_bytes: 1_234_567, ..ResumeFile::default() };
-            r.resume = vec![ResumeRecord { messages: 128, resume_blocked_ms: 98_765, file: Some(file), ..ResumeRecord::default() }];
-            r.delegation = vec![Delegation { cost_usd: 0.1, peak_context_tokens: 123_456, ..Delegation::default() }];
+            let file = ResumeFile {
+                format: "claude-code-jsonl".into(),
+                bytes_read: 123_456,
+                stored_bytes: 1_234_567,
+                ..ResumeFile::default()
+            };
+            r.resume = vec![ResumeRecord {
+                messages: 128,
+                resume_blocked_ms: 98_765,
+                file: Some(file),
+                ..ResumeRecord::default()
+            }];
+            r.delegation = vec![Delegation {
+                cost_usd: 0.1,
+                peak_context_tokens: 123_456,
+                ..Delegation::default()
+            }];
             let code = CodeRewind {
                 changed: 12,
                 restored: 10,
@@ -401,13 +444,25 @@ mod tests {
             let text = table(&results, TableOptions { color: false, width });
             for title in ["Rewind:", "Resume:", "Delegation:"] {
                 let from = &text[text.find(&format!("\n{title}")).unwrap()..];
-                let part: Vec<&str> = from.trim_start().lines().take_while(|l| !l.is_empty()).collect();
+                let part: Vec<&str> =
+                    from.trim_start().lines().take_while(|l| !l.is_empty()).collect();
                 let wide = part.iter().find(|l| l.chars().count() > width.max(100));
                 assert_eq!(wide, None, "{width}");
-                let at = |begin: &str| part.iter().position(|l| l.starts_with(begin)).unwrap_or_else(|| panic!("{begin}: {part:#?}"));
-                assert!(at("── login-bug") < at("anthropic-sdk ") && at("anthropic-sdk ") < at("── a-scenario-with-a-rather-long-name"));
+                let at = |begin: &str| {
+                    part.iter()
+                        .position(|l| l.starts_with(begin))
+                        .unwrap_or_else(|| panic!("{begin}: {part:#?}"))
+                };
+                assert!(
+                    at("── login-bug") < at("anthropic-sdk ")
+                        && at("anthropic-sdk ") < at("── a-scenario-with-a-rather-long-name")
+                );
                 // In full up to 19 characters, at 100 columns up to 16.
-                let masking = if width < 120 && title != "Delegation:" { "observat" } else { "observation-masking " };
+                let masking = if width < 120 && title != "Delegation:" {
+                    "observat"
+                } else {
+                    "observation-masking "
+                };
                 assert!(at("── a-scenario") < at(masking), "{title} {width}");
             }
         }
@@ -428,12 +483,23 @@ mod tests {
             let block = &text[text.find("Differences from reference, mean per session").unwrap()..];
             assert!(block.lines().all(|l| l.chars().count() <= width), "{block}");
             let codex = block.lines().find(|l| l.starts_with("codex ")).unwrap();
-            assert!(codex.contains(" 12/12 ") && codex.contains("BETTER") && codex.contains("WORSE"), "{codex}");
+            assert!(
+                codex.contains(" 12/12 ") && codex.contains("BETTER") && codex.contains("WORSE"),
+                "{codex}"
+            );
         }
-        assert!(table(&results, TableOptions { color: true, width: 120 }).contains("\u{1b}[31mWORSE\u{1b}[0m"));
+        assert!(
+            table(&results, TableOptions { color: true, width: 120 })
+                .contains("\u{1b}[31mWORSE\u{1b}[0m")
+        );
         results.runs.truncate(one.len() * 3);
         let few = table(&results, TableOptions::default());
-        assert!(few.contains("3 sessions: differences only") && !few.contains("BETTER") && !few.contains("UNRESOLVED"), "{few}");
+        assert!(
+            few.contains("3 sessions: differences only")
+                && !few.contains("BETTER")
+                && !few.contains("UNRESOLVED"),
+            "{few}"
+        );
         results.runs.retain(|r| r.strategy.name != "reference");
         assert!(table(&results, TableOptions::default()).contains("taken from `reference`"));
         assert!(at(100).contains("1 session: nothing to average, no intervals, no verdicts\n"));
@@ -466,7 +532,10 @@ mod tests {
     #[test]
     fn colour_only_when_asked() {
         assert!(!at(120).contains('\u{1b}'));
-        assert!(table(&sample::results(), TableOptions { color: true, width: 120 }).contains("\u{1b}[32m"));
+        assert!(
+            table(&sample::results(), TableOptions { color: true, width: 120 })
+                .contains("\u{1b}[32m")
+        );
         assert_eq!(table(&Results::default(), TableOptions::default()), "no runs\n");
     }
 }

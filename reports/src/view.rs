@@ -3,22 +3,26 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use ctxbench_core::race;
-use ctxbench_core::record::{Results, RunRecord, Status};
+use crate::record::{BackgroundRecord, Fate, Results, RunRecord, Status};
+use ctxbench_core::strategy::Standing;
 
+use crate::metrics::{self, Metric};
 use crate::{fmt, seeds};
 
-/// One scenario with one model, and with one summariser where the results have several: the unit of a table, a section, a set of plots.
+/// One scenario with one model, and with one summariser where the results have several: the unit of
+/// a table, a section, a set of plots.
 pub(crate) struct Block<'a> {
     /// Rows: hypothetical ones, then products, then controls.
     pub(crate) runs: Vec<&'a RunRecord>,
     /// Beginning of file names, unique in the results together with the suffix.
     pub(crate) slug: String,
-    /// End of file names: the model when there are several, the summariser when there are several, else empty.
+    /// End of file names: the model when there are several, the summariser when there are several,
+    /// else empty.
     pub(crate) suffix: String,
     /// Whether the results have several models.
     several_models: bool,
-    /// Who wrote the summaries, when there are several. Rows that asked for none stand in the block of each.
+    /// Who wrote the summaries, when there are several. Rows that asked for none stand in the block
+    /// of each.
     pub(crate) summariser: Option<&'a str>,
 }
 
@@ -32,7 +36,9 @@ impl<'a> Block<'a> {
     pub(crate) fn window(&self) -> Option<u64> {
         self.runs
             .iter()
-            .filter(|r| !r.strategy.hypothetical && r.status != Status::NotApplicable)
+            .filter(|r| {
+                r.strategy.standing != Standing::Hypothetical && r.status != Status::NotApplicable
+            })
             .map(|r| r.window)
             .max()
             .filter(|w| *w > 0)
@@ -42,7 +48,11 @@ impl<'a> Block<'a> {
     pub(crate) fn title(&self) -> String {
         let s = &self.first().scenario;
         let title = fmt::one_line(&s.title);
-        if title.is_empty() || title == s.id { fmt::one_line(&s.id) } else { format!("{}: {title}", fmt::one_line(&s.id)) }
+        if title.is_empty() || title == s.id {
+            fmt::one_line(&s.id)
+        } else {
+            format!("{}: {title}", fmt::one_line(&s.id))
+        }
     }
 
     /// The short name, with model and summariser where there are several.
@@ -58,7 +68,9 @@ impl<'a> Block<'a> {
     /// Model, window and scale in one line.
     pub(crate) fn terms(&self) -> String {
         let r = self.first();
-        let unlimited = self.runs.iter().any(|r| r.strategy.hypothetical && r.status != Status::NotApplicable);
+        let unlimited = self.runs.iter().any(|r| {
+            r.strategy.standing == Standing::Hypothetical && r.status != Status::NotApplicable
+        });
         let window = match self.window() {
             Some(w) => format!("window {} tokens", fmt::tokens(w as f64)),
             None if unlimited => "no window limit".to_string(),
@@ -70,8 +82,33 @@ impl<'a> Block<'a> {
             format!(", all sizes × {}", fmt::exact(r.scenario.scale))
         };
         let origin = if r.scenario.recorded { "recorded" } else { "scripted" };
-        let summaries = self.summariser.map_or(String::new(), |s| format!(", summaries: {}", fmt::one_line(s)));
+        let summaries =
+            self.summariser.map_or(String::new(), |s| format!(", summaries: {}", fmt::one_line(s)));
         format!("{}, {window}{scale}, {origin}{summaries}", fmt::one_line(&r.model))
+    }
+}
+
+/// One figure of a row in a table of strategies.
+pub(crate) struct Scored {
+    pub(crate) metric: &'static Metric,
+    pub(crate) value: Option<f64>,
+    pub(crate) text: String,
+    /// The best of those that can win.
+    pub(crate) best: bool,
+}
+
+impl Block<'_> {
+    /// The figures of every row, in the order of [`metrics::scores`].
+    pub(crate) fn scored(&self) -> Vec<Vec<Scored>> {
+        let columns: Vec<(&'static Metric, Option<String>)> =
+            metrics::scores().into_iter().map(|(m, _)| (m, m.best(&self.runs))).collect();
+        let cell = |r: &RunRecord, metric: &'static Metric, best: &Option<String>| {
+            let text = metric.text(r);
+            let best = r.can_win() && best.as_ref() == Some(&text);
+            Scored { metric, value: metric.value(r), text, best }
+        };
+        let row = |r: &&RunRecord| columns.iter().map(|(m, best)| cell(r, m, best)).collect();
+        self.runs.iter().map(row).collect()
     }
 }
 
@@ -89,17 +126,30 @@ pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
     let mut taken = BTreeSet::new();
     let mut out = Vec::new();
     for (scenario, model) in keys {
-        let all: Vec<&RunRecord> = results.runs.iter().filter(|r| r.scenario.id == scenario && r.model == model).collect();
+        let all: Vec<&RunRecord> =
+            results.runs.iter().filter(|r| r.scenario.id == scenario && r.model == model).collect();
         let here: BTreeSet<&str> = all.iter().filter_map(|r| r.summariser.as_deref()).collect();
         let split = several_summarisers && !here.is_empty();
-        let parts: Vec<Option<&str>> = if split { here.into_iter().map(Some).collect() } else { vec![None] };
+        let parts: Vec<Option<&str>> =
+            if split { here.into_iter().map(Some).collect() } else { vec![None] };
         for summariser in parts {
-            let belongs = |r: &&RunRecord| summariser.is_none() || r.summariser.is_none() || r.summariser.as_deref() == summariser;
+            let belongs = |r: &&RunRecord| {
+                summariser.is_none()
+                    || r.summariser.is_none()
+                    || r.summariser.as_deref() == summariser
+            };
             let mut runs: Vec<&RunRecord> = all.iter().copied().filter(belongs).collect();
             runs.sort_by_key(|r| (rank(r), r.strategy.label.clone()));
-            let mut suffix = if several_models { format!("-{}", fmt::slug(model)) } else { String::new() };
+            let mut suffix =
+                if several_models { format!("-{}", fmt::slug(model)) } else { String::new() };
             suffix.extend(summariser.map(|s| format!("-{}", fmt::slug(s))));
-            out.push(Block { runs, slug: unique(&fmt::slug(scenario), &suffix, &mut taken), suffix, several_models, summariser });
+            out.push(Block {
+                runs,
+                slug: unique(&fmt::slug(scenario), &suffix, &mut taken),
+                suffix,
+                several_models,
+                summariser,
+            });
         }
     }
     out
@@ -110,8 +160,9 @@ pub(crate) fn summarisers(results: &Results) -> BTreeSet<&str> {
     results.runs.iter().filter_map(|r| r.summariser.as_deref()).collect()
 }
 
-/// The results with one row for all seeds and with the summariser in the strategy's label, `codex [ideal]`, where there are several: for formats that know rows by
-/// scenario, strategy and model alone.
+/// The results with one row for all seeds and with the summariser in the strategy's label, `codex
+/// [ideal]`, where there are several: for formats that know rows by scenario, strategy and model
+/// alone.
 pub(crate) fn told_apart(results: &Results) -> Cow<'_, Results> {
     let results = seeds::averaged(results);
     if summarisers(&results).len() < 2 {
@@ -133,14 +184,19 @@ pub(crate) fn models(results: &Results) -> BTreeSet<&str> {
 
 /// `scenario × strategy`, with the model when there are several.
 pub(crate) fn name(scenario: &str, strategy: &str, model: &str, several_models: bool) -> String {
-    if several_models { format!("{scenario} × {strategy} × {model}") } else { format!("{scenario} × {strategy}") }
+    if several_models {
+        format!("{scenario} × {strategy} × {model}")
+    } else {
+        format!("{scenario} × {strategy}")
+    }
 }
 
+/// Rows above the products, the products, rows below.
 fn rank(r: &RunRecord) -> u8 {
-    match (r.strategy.hypothetical, r.strategy.control) {
-        (true, _) => 0,
-        (false, false) => 1,
-        (false, true) => 2,
+    match r.strategy.standing {
+        Standing::Hypothetical => 0,
+        Standing::Contender => 1,
+        Standing::Control => 2,
     }
 }
 
@@ -152,17 +208,6 @@ fn unique(base: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
         n += 1;
     }
     name
-}
-
-/// A product that went through to the end without breaking a rule: only such rows can be best.
-pub(crate) fn in_competition(r: &RunRecord) -> bool {
-    // A row that never forgot anything shows what the others are compared with, and is no winner among them.
-    rank(r) == 1 && r.status == Status::Completed && integrity(r) == 0 && r.summary.compactions > 0
-}
-
-/// Hard failures, by whichever of the two counts is larger.
-pub(crate) fn integrity(r: &RunRecord) -> u64 {
-    r.summary.integrity_failures.max(r.integrity.len() as u64)
 }
 
 /// Steps taken and, if it did not finish, how it ended.
@@ -184,7 +229,9 @@ pub(crate) fn ending(r: &RunRecord) -> Option<String> {
     let s = &r.summary;
     let how = match r.status {
         Status::Completed => return None,
-        Status::NotApplicable => return Some(r.error.as_deref().map_or("cannot exist".into(), fmt::one_line)),
+        Status::NotApplicable => {
+            return Some(r.error.as_deref().map_or("cannot exist".into(), fmt::one_line));
+        }
         Status::Overflow => "window full",
         Status::Failed => "gave up",
         Status::Livelock => "no progress",
@@ -196,26 +243,29 @@ pub(crate) fn ending(r: &RunRecord) -> Option<String> {
 
 /// Integrity failures by rule, in capitals so that nobody reads past them.
 pub(crate) fn integrity_note(r: &RunRecord) -> Option<String> {
-    let n = integrity(r);
+    let n = r.broken_rules();
     if n == 0 {
         return None;
     }
     let rules: BTreeSet<String> = r.integrity.iter().map(|f| fmt::one_line(&f.rule)).collect();
-    let rules = if rules.is_empty() { String::new() } else { format!(": {}", rules.into_iter().collect::<Vec<_>>().join(", ")) };
+    let rules = if rules.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", rules.into_iter().collect::<Vec<_>>().join(", "))
+    };
     Some(format!("INTEGRITY FAILURES {n}{rules}"))
 }
 
 /// Remarks of a row, the gravest first.
 pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
     let mut out: Vec<String> = integrity_note(r).into_iter().chain(ending(r)).collect();
-    if r.strategy.hypothetical {
-        out.push("hypothetical: unlimited window".into());
-    }
-    if r.strategy.control {
-        out.push("control, not a product".into());
+    match r.strategy.standing {
+        Standing::Hypothetical => out.push("hypothetical: unlimited window".into()),
+        Standing::Control => out.push("control, not a product".into()),
+        Standing::Contender => {}
     }
     out.extend(r.note.as_deref().map(fmt::one_line).filter(|n| !n.is_empty()));
-    out.extend(race::remark(&r.background));
+    out.extend(races(&r.background));
     let s = &r.summary;
     if s.provider_overflows > 0 && r.status != Status::Overflow {
         out.push(format!("prompt refused as too long {}×", s.provider_overflows));
@@ -224,6 +274,28 @@ pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
         out.push(format!("a person stepped in {}×", s.user_interventions));
     }
     out
+}
+
+/// How the background summaries ended, unless all were in time.
+fn races(all: &[BackgroundRecord]) -> Option<String> {
+    let phrase = |fate| match fate {
+        Fate::InTime => "in time",
+        Fate::LateWaited => "late and waited for",
+        Fate::LateProceeded => "late, gone on without",
+        Fate::Cancelled => "cancelled",
+        Fate::Stale => "stale",
+        Fate::Failed => "failed",
+    };
+    let count = |f: Fate| all.iter().filter(|b| b.fate == f).count();
+    if count(Fate::InTime) == all.len() {
+        return None;
+    }
+    let parts: Vec<String> = Fate::ALL
+        .into_iter()
+        .filter(|f| count(*f) > 0)
+        .map(|f| format!("{} {}", count(f), phrase(f)))
+        .collect();
+    Some(format!("background summaries: {}", parts.join(", ")))
 }
 
 /// What must be read before any score: broken rules of any row, products that did not finish.
@@ -235,21 +307,42 @@ pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
         for f in &r.integrity {
             match rules.iter_mut().find(|(rule, ..)| *rule == f.rule) {
                 Some((_, n, _)) => *n += 1,
-                None => rules.push((&f.rule, 1, format!("request {}: {}", f.request, fmt::one_line(&f.detail)))),
+                None => rules.push((
+                    &f.rule,
+                    1,
+                    format!("request {}: {}", f.request, fmt::one_line(&f.detail)),
+                )),
             }
         }
         for (rule, n, first) in rules {
             let times = if n == 1 { String::new() } else { format!(" ×{n}, first") };
-            out.push(format!("{}: INTEGRITY FAILURE: {}{times} at {first}", r.strategy.label, fmt::one_line(rule)));
+            out.push(format!(
+                "{}: INTEGRITY FAILURE: {}{times} at {first}",
+                r.strategy.label,
+                fmt::one_line(rule)
+            ));
         }
-        if r.integrity.is_empty() && integrity(r) > 0 {
-            out.push(format!("{}: INTEGRITY FAILURES, {} of them", r.strategy.label, integrity(r)));
+        if r.integrity.is_empty() && r.broken_rules() > 0 {
+            out.push(format!(
+                "{}: INTEGRITY FAILURES, {} of them",
+                r.strategy.label,
+                r.broken_rules()
+            ));
         }
     }
-    for r in block.runs.iter().filter(|r| rank(r) == 1 && r.status != Status::NotApplicable) {
+    for r in block.runs.iter().filter(|r| r.is_contender()) {
         out.extend(ending(r).map(|e| format!("{}: {e}", r.strategy.label)));
     }
     out
+}
+
+/// The failures of all blocks, each with its scenario.
+pub(crate) fn all_failures(blocks: &[Block<'_>]) -> Vec<String> {
+    let told = |b: &Block<'_>| {
+        let scenario = &b.first().scenario.id;
+        failures(b).into_iter().map(|f| format!("{scenario}, {f}")).collect::<Vec<_>>()
+    };
+    blocks.iter().flat_map(told).collect()
 }
 
 /// `modelled: …`: what is a model's word and not a measurement, by name only.
@@ -266,7 +359,11 @@ pub(crate) fn modelled(results: &Results) -> String {
     if results.assumptions.is_empty() {
         return "modelled: not stated in these results".into();
     }
-    let parts: Vec<String> = results.assumptions.iter().map(|(k, v)| format!("{} = {}", fmt::one_line(k), fmt::one_line(v))).collect();
+    let parts: Vec<String> = results
+        .assumptions
+        .iter()
+        .map(|(k, v)| format!("{} = {}", fmt::one_line(k), fmt::one_line(v)))
+        .collect();
     format!("modelled: {}", parts.join("; "))
 }
 
@@ -277,11 +374,38 @@ mod tests {
 
     #[test]
     fn an_unlimited_window_is_not_an_unknown_one() {
-        let mut results = Results { runs: vec![sample::run("s", "reference", 1)], ..Results::default() };
-        assert_eq!(blocks(&results)[0].terms(), "claude-sonnet-4-6, no window limit, all sizes × 0.5, scripted");
+        let mut results =
+            Results { runs: vec![sample::run("s", "reference", 1)], ..Results::default() };
+        assert_eq!(
+            blocks(&results)[0].terms(),
+            "claude-sonnet-4-6, no window limit, all sizes × 0.5, scripted"
+        );
         results.runs.push(sample::run("s", "codex", 1));
-        assert_eq!(blocks(&results)[0].terms(), "claude-sonnet-4-6, window 200k tokens, all sizes × 0.5, scripted");
+        assert_eq!(
+            blocks(&results)[0].terms(),
+            "claude-sonnet-4-6, window 200k tokens, all sizes × 0.5, scripted"
+        );
         results.runs.iter_mut().for_each(|r| r.status = Status::NotApplicable);
-        assert_eq!(blocks(&results)[0].terms(), "claude-sonnet-4-6, window unknown, all sizes × 0.5, scripted");
+        assert_eq!(
+            blocks(&results)[0].terms(),
+            "claude-sonnet-4-6, window unknown, all sizes × 0.5, scripted"
+        );
+    }
+
+    #[test]
+    fn races_are_silent_when_all_is_well() {
+        let of = |fate| BackgroundRecord {
+            request: 0,
+            spawned_ms: 0,
+            requests: 1,
+            before_request: None,
+            delivered_ms: None,
+            waited_ms: 0,
+            fate,
+        };
+        assert_eq!(races(&[]), None);
+        assert_eq!(races(&[of(Fate::InTime)]), None);
+        let some = races(&[of(Fate::Stale), of(Fate::InTime), of(Fate::Stale)]);
+        assert_eq!(some.as_deref(), Some("background summaries: 1 in time, 2 stale"));
     }
 }

@@ -1,17 +1,23 @@
-//! The results folder: written beside its place, then renamed into it. Only a folder that ctxbench made is replaced.
+//! The results folder: written beside its place, then renamed into it. Only a folder that ctxbench
+//! made is replaced.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use ctxbench_core::record::Results;
+use crate::record::Results;
+use ctxbench_core::files::{self, FileError};
 
 use crate::formats::{Artifact, ReportError};
 use crate::{csv, html, json, plots};
 
 /// Name of the file that marks a folder as ours and lists what we put there.
 pub const MARKER: &str = ".ctxbench";
+/// Names in a results folder that no other output may have.
+const OF_RESULTS: [&str; 6] =
+    [MARKER, json::RESULTS_FILE, "index.html", "matrix.md", "timings.json", "team.md"];
 const MARKER_HEAD: &str = "ctxbench results folder 1";
 
 /// Why results could not be written.
@@ -27,7 +33,10 @@ pub enum WriteError {
     #[error("{0} cannot be an output folder; choose another --out")]
     NoName(PathBuf),
     /// The system refused.
-    #[error("{path}: could not {action} ({source}); check that the folder can be written to and has space")]
+    #[error(
+        "{path}: could not {action} ({source}); check that the folder can be written to and has \
+         space"
+    )]
     Io {
         /// Where.
         path: PathBuf,
@@ -36,9 +45,14 @@ pub enum WriteError {
         /// What the system said.
         source: io::Error,
     },
+    /// The path is a link to nothing.
+    #[error("{0} is a link to a folder that does not exist; make that or choose another --out")]
+    DanglingLink(PathBuf),
     /// A report could not be made.
     #[error(transparent)]
     Report(#[from] ReportError),
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> WriteError {
@@ -46,14 +60,16 @@ pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Err
     move |source| WriteError::Io { path, action, source }
 }
 
-/// Writes `results.json`, the CSV files, `plots/*.svg`, `index.html` and, unless empty, `matrix.md` into `dir`.
+/// Writes `results.json`, the CSV files, `plots/*.svg`, `index.html` and, unless empty, `matrix.md`
+/// into `dir`.
 ///
-/// Everything is written to a folder beside `dir` first, so that a reader finds the old results or the new ones, never a mixture.
-/// Files in a folder of ours that we did not write are kept.
+/// Everything is written to a folder beside `dir` first, so that a reader finds the old results or
+/// the new ones, never a mixture. Files in a folder of ours that we did not write are kept.
 pub fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
     check_out(dir)?;
     let files = artifacts(results, matrix_md)?;
     let place = Place::of(dir)?;
+    let _alone = Alone::in_folder_of(&place.dir);
     place.clear_leftovers()?;
     let written = place.fill(&files);
     if written.is_err() {
@@ -66,7 +82,10 @@ pub fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(
 /// Refuses a folder that is neither ours nor empty nor absent; good to call before a long run.
 pub fn check_out(dir: &Path) -> Result<(), WriteError> {
     let meta = match fs::metadata(dir) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            let dangling = fs::symlink_metadata(dir).is_ok();
+            return if dangling { Err(WriteError::DanglingLink(dir.into())) } else { Ok(()) };
+        }
         other => other.map_err(io_error(dir, "look at it"))?,
     };
     if !meta.is_dir() {
@@ -80,19 +99,114 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
 fn manifest(dir: &Path) -> Option<BTreeSet<String>> {
     let text = fs::read_to_string(dir.join(MARKER)).ok()?;
     let mut lines = text.lines();
-    (lines.next() == Some(MARKER_HEAD)).then(|| lines.map(str::to_string).chain([MARKER.to_string()]).collect())
+    (lines.next() == Some(MARKER_HEAD))
+        .then(|| lines.map(str::to_string).chain([MARKER.to_string()]).collect())
+}
+
+/// Whether a path leads to what [`write_results`] or a run puts into `dir`.
+pub fn is_of_results(dir: &Path, path: &Path) -> bool {
+    let (Ok(dir), Ok(path)) = (files::real(dir), files::real(path)) else { return false };
+    let Ok(below) = path.strip_prefix(&dir) else { return false };
+    let name = below.to_string_lossy().replace('\\', "/");
+    let listed = manifest(&dir).is_some_and(|ours| ours.contains(&name));
+    listed || name.starts_with("plots/") || OF_RESULTS.contains(&name.as_str())
 }
 
 fn artifacts(results: &Results, matrix_md: &str) -> Result<Vec<Artifact>, ReportError> {
     let mut files = (json::FORMAT.render)(results)?;
     files.extend((csv::FORMAT.render)(results)?);
     let drawn = plots::plots(results)?;
-    files.push(Artifact { file: "index.html".into(), text: html::page(results, &drawn, matrix_md) });
+    files
+        .push(Artifact { file: "index.html".into(), text: html::page(results, &drawn, matrix_md) });
     files.extend(drawn.into_iter().map(|p| Artifact { file: p.file, text: p.svg }));
     if !matrix_md.is_empty() {
         files.push(Artifact { file: "matrix.md".into(), text: matrix_md.into() });
     }
     Ok(files)
+}
+
+/// Brings back what a run that was killed while it replaced the results in `dir` left beside them:
+/// former results whose place is empty, and files of other people that had not been moved yet. Says
+/// so in a line each.
+pub fn restore(dir: &Path) -> Result<Vec<String>, WriteError> {
+    let mut notes = Vec::new();
+    // A link may lead to the folder that is gone.
+    let behind = fs::read_link(dir).map(|to| parent_of(dir).join(to));
+    let dir = behind.as_deref().unwrap_or(dir);
+    let Ok(place) = Place::of(dir) else { return Ok(notes) };
+    // Nobody else is at it, so whatever is there is of a run that broke off.
+    let Some(_alone) = Alone::in_folder_of(&place.dir) else { return Ok(notes) };
+    let dir = &place.dir;
+    for fresh in neighbours(&place.dir, "new")? {
+        // Never whole in its place; its rows are stored apart.
+        fs::remove_dir_all(&fresh).map_err(io_error(&fresh, "remove what an earlier run left"))?;
+    }
+    for old in neighbours(&place.dir, "old")? {
+        let Some(ours) = manifest(&old) else {
+            notes.push(format!("{} was left by an earlier run; look into it", old.display()));
+            continue;
+        };
+        if dir.exists() {
+            keep_others(&old, dir, "", &ours)?;
+            fs::remove_dir_all(&old).map_err(io_error(&old, "remove the former results"))?;
+            notes.push(format!(
+                "an earlier run was killed when its results were in {}; files there that are not \
+                 of ctxbench were kept",
+                dir.display()
+            ));
+        } else {
+            fs::rename(&old, dir).map_err(io_error(&old, "move the former results back"))?;
+            notes.push(format!(
+                "an earlier run was killed while it replaced the results in {0}; the former \
+                 results are in {0} again",
+                dir.display()
+            ));
+        }
+    }
+    Ok(notes)
+}
+
+/// The hidden folders of the exchange beside `dir`, of whatever process.
+fn neighbours(dir: &Path, kind: &str) -> Result<Vec<PathBuf>, WriteError> {
+    let folder = parent_of(dir);
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let begin = format!(".{name}.{kind}-");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(io_error(folder, "list it"))? {
+        let entry = entry.map_err(io_error(folder, "list it"))?;
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|n| n.strip_prefix(&begin));
+        if process.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit())) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn parent_of(dir: &Path) -> &Path {
+    dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The right to exchange folders in a folder. The system takes it back however the process ends.
+struct Alone {
+    _folder: File,
+}
+
+impl Alone {
+    /// Waits for others, who need it for a moment only. `None` where there is no such thing, or
+    /// somebody holds it for a purpose of their own.
+    fn in_folder_of(dir: &Path) -> Option<Alone> {
+        let folder = File::open(parent_of(dir)).ok()?;
+        for _ in 0..100 {
+            match folder.try_lock() {
+                Ok(()) => return Some(Alone { _folder: folder }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(50)),
+                Err(TryLockError::Error(_)) => return None,
+            }
+        }
+        None
+    }
 }
 
 /// The folder and its two neighbours for the time of the exchange.
@@ -105,22 +219,35 @@ struct Place {
 impl Place {
     fn of(dir: &Path) -> Result<Place, WriteError> {
         // A link to a folder stays a link: the folder behind it is exchanged.
-        let dir = if dir.exists() { dir.canonicalize().map_err(io_error(dir, "resolve it"))? } else { dir.to_path_buf() };
-        let name = dir.file_name().ok_or_else(|| WriteError::NoName(dir.clone()))?.to_string_lossy().into_owned();
+        let dir = if dir.exists() {
+            dir.canonicalize().map_err(io_error(dir, "resolve it"))?
+        } else {
+            dir.to_path_buf()
+        };
+        let name = dir
+            .file_name()
+            .ok_or_else(|| WriteError::NoName(dir.clone()))?
+            .to_string_lossy()
+            .into_owned();
         let id = std::process::id();
         let fresh = dir.with_file_name(format!(".{name}.new-{id}"));
         let old = dir.with_file_name(format!(".{name}.old-{id}"));
         Ok(Place { dir, fresh, old })
     }
 
-    /// A process with our number died earlier: its unfinished new folder goes, an old one may hold what people put there and stays.
+    /// A process with our number died earlier: its unfinished new folder goes, an old one may hold
+    /// what people put there and stays.
     fn clear_leftovers(&self) -> Result<(), WriteError> {
         if self.fresh.exists() {
-            fs::remove_dir_all(&self.fresh).map_err(io_error(&self.fresh, "remove what an earlier run left"))?;
+            fs::remove_dir_all(&self.fresh)
+                .map_err(io_error(&self.fresh, "remove what an earlier run left"))?;
         }
         if self.old.exists() {
             let at = self.old.clone();
-            let source = io::Error::new(io::ErrorKind::AlreadyExists, "an earlier run was interrupted and left its former results here");
+            let source = io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "an earlier run was interrupted and left its former results here",
+            );
             return Err(WriteError::Io { path: at, action: "use this name; move it away", source });
         }
         Ok(())
@@ -138,13 +265,17 @@ impl Place {
             list.push_str(&f.file);
         }
         list.push('\n');
+        // The rest can be made again from this.
+        let kept = self.fresh.join(json::RESULTS_FILE);
+        File::open(&kept).and_then(|f| f.sync_all()).map_err(io_error(&kept, "write it"))?;
         let marker = self.fresh.join(MARKER);
         fs::write(&marker, list).map_err(io_error(&marker, "write it"))
     }
 
     fn swap(&self) -> Result<(), WriteError> {
         if !self.dir.exists() {
-            return fs::rename(&self.fresh, &self.dir).map_err(io_error(&self.dir, "move the new folder into place"));
+            return fs::rename(&self.fresh, &self.dir)
+                .map_err(io_error(&self.dir, "move the new folder into place"));
         }
         // Looked at again: the folder may have changed while the reports were made.
         if let Err(e) = check_out(&self.dir) {
@@ -152,7 +283,8 @@ impl Place {
             return Err(e);
         }
         let ours = manifest(&self.dir).unwrap_or_default();
-        fs::rename(&self.dir, &self.old).map_err(io_error(&self.dir, "move the former results aside"))?;
+        fs::rename(&self.dir, &self.old)
+            .map_err(io_error(&self.dir, "move the former results aside"))?;
         if let Err(e) = fs::rename(&self.fresh, &self.dir) {
             let _ = fs::rename(&self.old, &self.dir);
             return Err(io_error(&self.dir, "move the new folder into place")(e));
@@ -162,8 +294,23 @@ impl Place {
     }
 }
 
+/// A free name for a file of somebody else whose own name is now one of ours.
+fn former(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    (1..)
+        .map(|n| if n == 1 { format!("{name}.former") } else { format!("{name}.former-{n}") })
+        .map(|name| path.with_file_name(name))
+        .find(|p| fs::symlink_metadata(p).is_err())
+        .expect("some number is free")
+}
+
 /// Moves what is not in `ours` from the old folder to the new one.
-fn keep_others(old: &Path, new: &Path, below: &str, ours: &BTreeSet<String>) -> Result<(), WriteError> {
+fn keep_others(
+    old: &Path,
+    new: &Path,
+    below: &str,
+    ours: &BTreeSet<String>,
+) -> Result<(), WriteError> {
     for entry in fs::read_dir(old).map_err(io_error(old, "list it"))? {
         let entry = entry.map_err(io_error(old, "list it"))?;
         let name = entry.file_name();
@@ -175,11 +322,13 @@ fn keep_others(old: &Path, new: &Path, below: &str, ours: &BTreeSet<String>) -> 
         }
         if is_dir && (target.is_dir() || ours.iter().any(|o| o.starts_with(&format!("{path}/")))) {
             keep_others(&entry.path(), &target, &format!("{path}/"), ours)?;
-        } else if !target.exists() {
+        } else {
+            let target = if target.exists() { former(&target) } else { target };
             if let Some(parent) = target.parent() {
                 fs::create_dir_all(parent).map_err(io_error(parent, "make the folder"))?;
             }
-            fs::rename(entry.path(), &target).map_err(io_error(&target, "keep a file that is not ours"))?;
+            fs::rename(entry.path(), &target)
+                .map_err(io_error(&target, "keep a file that is not ours"))?;
         }
     }
     Ok(())
@@ -191,7 +340,10 @@ mod tests {
     use crate::sample;
 
     fn names(dir: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -232,8 +384,50 @@ mod tests {
         assert!(out.join("plots/zz-second-context.svg").exists());
         write_results(&out, &sample::results(), "").unwrap();
         assert!(out.join("timings.json").exists() && out.join("plots/mine.txt").exists());
-        assert!(!out.join("plots/zz-second-context.svg").exists(), "a plot of the former run stayed");
+        assert!(
+            !out.join("plots/zz-second-context.svg").exists(),
+            "a plot of the former run stayed"
+        );
         assert_eq!(names(tmp.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_file_of_others_whose_name_becomes_ours_is_kept_under_another() {
+        let tmp = tempfile::tempdir().unwrap();
+        let out = tmp.path().join("out");
+        write_results(&out, &sample::results(), "").unwrap();
+        fs::write(out.join("matrix.md"), "my own").unwrap();
+        write_results(&out, &sample::results(), "| a |\n").unwrap();
+        assert_eq!(fs::read_to_string(out.join("matrix.md")).unwrap(), "| a |\n");
+        assert_eq!(fs::read_to_string(out.join("matrix.md.former")).unwrap(), "my own");
+    }
+
+    #[test]
+    fn killed_between_the_renames_the_former_results_come_back() {
+        let tmp = tempfile::tempdir().unwrap();
+        let out = tmp.path().join("out");
+        write_results(&out, &sample::results(), "").unwrap();
+        fs::rename(&out, tmp.path().join(".out.old-123")).unwrap();
+        fs::create_dir(tmp.path().join(".out.new-123")).unwrap();
+        fs::create_dir(tmp.path().join(".out.new-mine")).unwrap();
+        let notes = restore(&out).unwrap();
+        assert!(notes.len() == 1 && notes[0].contains("are in"), "{notes:?}");
+        assert_eq!(names(tmp.path()), [".out.new-mine", "out"]);
+        assert_eq!(json::read_results(&out).unwrap(), sample::results());
+    }
+
+    #[test]
+    fn killed_after_the_renames_what_others_put_there_comes_along() {
+        let tmp = tempfile::tempdir().unwrap();
+        let out = tmp.path().join("out");
+        write_results(&out, &sample::results(), "").unwrap();
+        fs::write(out.join("notes.txt"), "mine").unwrap();
+        fs::rename(&out, tmp.path().join(".out.old-123")).unwrap();
+        write_results(&out, &sample::results(), "").unwrap();
+        assert_eq!(restore(&out).unwrap().len(), 1);
+        assert_eq!(fs::read_to_string(out.join("notes.txt")).unwrap(), "mine");
+        assert_eq!(names(tmp.path()), ["out"]);
+        assert_eq!(restore(&out).unwrap(), Vec::<String>::new());
     }
 
     #[test]
@@ -262,7 +456,12 @@ mod tests {
         write_results(&out, &sample::results(), "").unwrap();
         let file = tmp.path().join("file");
         fs::write(&file, "x").unwrap();
-        assert!(write_results(&file, &sample::results(), "").unwrap_err().to_string().contains("is not a folder"));
+        assert!(
+            write_results(&file, &sample::results(), "")
+                .unwrap_err()
+                .to_string()
+                .contains("is not a folder")
+        );
         assert_eq!(fs::read_to_string(&file).unwrap(), "x");
     }
 

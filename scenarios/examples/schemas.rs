@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use ctxbench_scenarios::schema;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "docs/schemas".to_string()));
+    let folder =
+        PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "docs/schemas".to_string()));
     std::fs::create_dir_all(&folder)?;
     for (name, value) in [("session", schema::session()), ("scenario", schema::scenario())] {
         let path = folder.join(format!("{name}.schema.json"));

@@ -1,14 +1,16 @@
 //! Facts of a recording, found in the recording: needed-token recall.
 //!
-//! A path, number or identifier of eight or more characters that a tool result introduced (it stood in no earlier message) and
-//! that the agent used at least one user turn or [`DISTANCE`] replies later, in its text or the arguments of a call, is a fact;
-//! the replies that used it are its needs. Restatements in between are judged where retention is measured, not here. Every
-//! agent's window is looked at by itself, and a cleared conversation starts anew.
+//! A path, number or identifier of eight or more characters that a tool result introduced (it stood
+//! in no earlier message) and that the agent used at least one user turn or [`DISTANCE`] replies
+//! later, in its text or the arguments of a call, is a fact; the replies that used it are its
+//! needs. Restatements in between are judged where retention is measured, not here. Every agent's
+//! window is looked at by itself, and a cleared conversation starts anew.
 
 use std::collections::HashMap;
 
+use ctxbench_core::content::Part;
 use ctxbench_core::fact::{Fact, FactKind};
-use ctxbench_core::session::{AssistantEntry, Entry, Session, SessionPart};
+use ctxbench_core::session::{AssistantEntry, Entry, Session};
 use serde_json::Value;
 
 use crate::words;
@@ -22,7 +24,8 @@ pub const DISTANCE: usize = 5;
 /// Most needs of a fact.
 const NEEDS: usize = 3;
 
-/// Gives a session without facts those that it shows itself to have needed. Deterministic and linear in the session's size.
+/// Gives a session without facts those that it shows itself to have needed. Deterministic and
+/// linear in the session's size.
 pub fn add(session: &mut Session) {
     if session.facts.is_empty() {
         session.facts = find(session);
@@ -59,7 +62,10 @@ fn find(session: &Session) -> Vec<Fact> {
     let main = None;
     for entry in &session.entries {
         match entry {
-            Entry::System { text, .. } | Entry::RepoMap { text, .. } | Entry::Memory { text, .. } | Entry::File { text, .. } => {
+            Entry::System { text, .. }
+            | Entry::RepoMap { text, .. }
+            | Entry::Memory { text, .. }
+            | Entry::File { text, .. } => {
                 windows.entry(main).or_default().see(text);
             }
             Entry::User(m) => {
@@ -67,7 +73,9 @@ fn find(session: &Session) -> Vec<Fact> {
                 window.turn += 1;
                 texts(&m.content(), |t| window.see(t));
             }
-            Entry::Assistant(m) => windows.entry(m.agent.as_deref()).or_default().reply(m, &mut candidates),
+            Entry::Assistant(m) => {
+                windows.entry(m.agent.as_deref()).or_default().reply(m, &mut candidates)
+            }
             Entry::Tool(m) => {
                 let window = windows.entry(m.agent.as_deref()).or_default();
                 texts(&m.content(), |t| window.introduce(t, &m.call_id, &mut candidates));
@@ -134,7 +142,10 @@ impl Window {
         let parts = message.content();
         said(&parts, |text| {
             words::each(text, |word| {
-                let Some(First::Tool(i)) = words::forms(word).find_map(|form| self.seen.get(form)) else { return };
+                let Some(First::Tool(i)) = words::forms(word).find_map(|form| self.seen.get(form))
+                else {
+                    return;
+                };
                 let c = &mut candidates[*i];
                 let far = self.turn > c.turn || self.reply - c.reply >= DISTANCE;
                 if far && c.needs.len() < NEEDS && c.needs.last() != Some(&message.id) {
@@ -148,20 +159,20 @@ impl Window {
 }
 
 /// Texts and reasoning.
-fn texts(parts: &[SessionPart], mut found: impl FnMut(&str)) {
+fn texts(parts: &[Part], mut found: impl FnMut(&str)) {
     for part in parts {
-        if let SessionPart::Text { text } | SessionPart::Reasoning { text, .. } = part {
+        if let Part::Text(text) | Part::Reasoning { text, .. } = part {
             found(text);
         }
     }
 }
 
 /// What a reply says and does: its texts and the strings and numbers in its calls' arguments.
-fn said(parts: &[SessionPart], mut found: impl FnMut(&str)) {
+fn said(parts: &[Part], mut found: impl FnMut(&str)) {
     for part in parts {
         match part {
-            SessionPart::Text { text } => found(text),
-            SessionPart::Call(call) => match serde_json::from_str(&call.arguments) {
+            Part::Text(text) => found(text),
+            Part::Call(call) => match serde_json::from_str(&call.arguments) {
                 Ok(value) => leaves(&value, &mut found),
                 Err(_) => found(&call.arguments),
             },

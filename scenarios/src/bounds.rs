@@ -1,7 +1,8 @@
-//! The largest numbers that a session may hold. They lie far beyond any real session, and far below where a sum over a session would
-//! overflow or a filler text would not fit into memory.
+//! The largest numbers that a session may hold. They lie far beyond any real session, and far below
+//! where a sum over a session would overflow or a filler text would not fit into memory.
 //!
-//! A number of a file that somebody wrote is refused beyond them; one of a recording becomes the largest there is, with a warning.
+//! A number of a file that somebody wrote is refused beyond them; one of a recording becomes the
+//! largest there is, with a warning.
 
 use ctxbench_core::session::{Entry, Header, Millis};
 
@@ -11,8 +12,8 @@ use crate::error::Fault;
 /// Most tokens of any counter or limit, tokens.
 pub const TOKENS: u64 = 1_000_000_000;
 
-/// Most tokens of a text that replay makes up (`prefix_tokens`, the `tokens` of a fault), tokens: 20 MB of text, and ten times the
-/// largest window there is.
+/// Most tokens of a text that replay makes up (`prefix_tokens`, the `tokens` of a fault), tokens:
+/// 20 MB of text, and ten times the largest window there is.
 pub const FILLER_TOKENS: u64 = 10_000_000;
 
 /// Longest time, ms: a century of 36,525 days.
@@ -41,7 +42,9 @@ pub(crate) fn of_header(h: &mut Header) -> Vec<Number<'_>> {
         ("max_output", &mut h.max_output, TOKENS),
         ("prefix_tokens", &mut h.prefix_tokens, FILLER_TOKENS),
     ];
-    all.into_iter().filter_map(|(field, value, most)| Some(Number::new(field, value.as_mut()?, most))).collect()
+    all.into_iter()
+        .filter_map(|(field, value, most)| Some(Number::new(field, value.as_mut()?, most)))
+        .collect()
 }
 
 /// The numbers of an entry.
@@ -84,9 +87,12 @@ pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
 pub(crate) fn check(numbers: Vec<Number<'_>>, line: usize) -> Result<(), Fault> {
     match numbers.into_iter().find(|n| *n.value > n.most) {
         None => Ok(()),
-        Some(Number { field, value, most }) => {
-            Err(Fault::new(line, format!("{field:?} is {value}"), format!("at most {most}{}", meaning(most)), "correct the number"))
-        }
+        Some(Number { field, value, most }) => Err(Fault::new(
+            line,
+            format!("{field:?} is {value}"),
+            format!("at most {most}{}", meaning(most)),
+            "correct the number",
+        )),
     }
 }
 
@@ -101,13 +107,21 @@ fn meaning(most: u64) -> &'static str {
 /// Makes numbers that are too large the largest ones, and says so.
 pub(crate) fn clamp(numbers: Vec<Number<'_>>, file: &str, line: usize, warnings: &mut Vec<String>) {
     for n in numbers.into_iter().filter(|n| *n.value > n.most) {
-        warnings.push(format!("{file}:{line}: {:?} is {}; taken as {}, the largest there is", n.field, n.value, n.most));
+        warnings.push(format!(
+            "{file}:{line}: {:?} is {}; taken as {}, the largest there is",
+            n.field, n.value, n.most
+        ));
         *n.value = n.most;
     }
 }
 
 /// The same for all that a recording holds.
-pub(crate) fn clamp_all(header: &mut Header, items: &mut [Located], file: &str, warnings: &mut Vec<String>) {
+pub(crate) fn clamp_all(
+    header: &mut Header,
+    items: &mut [Located],
+    file: &str,
+    warnings: &mut Vec<String>,
+) {
     clamp(of_header(header), file, 1, warnings);
     for i in items {
         clamp(of_entry(&mut i.entry), file, i.line, warnings);

@@ -1,11 +1,12 @@
 use super::*;
-use crate::{import, parse};
+use crate::{formats, parse};
 
 const MOST: u64 = u64::MAX;
 
 fn jsonl(header: &str, line: &str) -> Result<crate::Scenario, String> {
-    let text =
-        format!("{{\"type\":\"session\",\"version\":1,\"id\":\"x\"{header}}}\n{{\"type\":\"user\",\"id\":\"u\",\"text\":\"t\"}}\n{line}\n");
+    let text = format!(
+        "{{\"type\":\"session\",\"version\":1,\"id\":\"x\"{header}}}\n{{\"type\":\"user\",\"id\":\"u\",\"text\":\"t\"}}\n{line}\n"
+    );
     parse(text.as_bytes(), "x.jsonl").map_err(|e| e.to_string())
 }
 
@@ -15,7 +16,13 @@ fn toml(head: &str, rest: &str) -> Result<crate::Scenario, String> {
 }
 
 /// Says file, line, field, what was found and what is allowed.
-fn tells<T: std::fmt::Debug>(got: Result<T, String>, place: &str, field: &str, found: u64, most: u64) {
+fn tells<T: std::fmt::Debug>(
+    got: Result<T, String>,
+    place: &str,
+    field: &str,
+    found: u64,
+    most: u64,
+) {
     let e = got.unwrap_err();
     for part in [place, &format!("{field:?}"), &found.to_string(), &format!("at most {most}")] {
         assert!(e.contains(part), "{part}: {e}");
@@ -24,13 +31,22 @@ fn tells<T: std::fmt::Debug>(got: Result<T, String>, place: &str, field: &str, f
 
 #[test]
 fn numbers_of_a_header_are_bounded() {
-    tells(jsonl(",\"prefix_tokens\":100000000000", ""), "x.jsonl:1:", "prefix_tokens", 100_000_000_000, FILLER_TOKENS);
+    tells(
+        jsonl(",\"prefix_tokens\":100000000000", ""),
+        "x.jsonl:1:",
+        "prefix_tokens",
+        100_000_000_000,
+        FILLER_TOKENS,
+    );
     for field in ["context_window", "max_output"] {
         tells(jsonl(&format!(",\"{field}\":{MOST}"), ""), "x.jsonl:1:", field, MOST, TOKENS);
         let big = i64::MAX;
         tells(toml(&format!("{field} = {big}"), ""), "x.toml:2:", field, big as u64, TOKENS);
     }
-    assert!(jsonl(&format!(",\"prefix_tokens\":{FILLER_TOKENS},\"context_window\":{TOKENS}"), "").is_ok());
+    assert!(
+        jsonl(&format!(",\"prefix_tokens\":{FILLER_TOKENS},\"context_window\":{TOKENS}"), "")
+            .is_ok()
+    );
 }
 
 #[test]
@@ -42,17 +58,38 @@ fn numbers_of_lines_are_bounded() {
         (format!(r#"{{"type":"assistant","id":"a","at":{MOST}}}"#), "at", MS),
         (format!(r#"{{"type":"recorded_compaction","at":{MOST}}}"#), "at", MS),
         (format!(r#"{{"type":"recorded_compaction","pre_tokens":{MOST}}}"#), "pre_tokens", TOKENS),
-        (format!(r#"{{"type":"recorded_compaction","post_tokens":{MOST}}}"#), "post_tokens", TOKENS),
-        (format!(r#"{{"type":"assistant","id":"a","usage":{{"input":{MOST}}}}}"#), "usage.input", TOKENS),
-        (format!(r#"{{"type":"assistant","id":"a","usage":{{"output":{MOST}}}}}"#), "usage.output", TOKENS),
-        (format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_read":{MOST}}}}}"#), "usage.cache_read", TOKENS),
-        (format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_write":{MOST}}}}}"#), "usage.cache_write", TOKENS),
+        (
+            format!(r#"{{"type":"recorded_compaction","post_tokens":{MOST}}}"#),
+            "post_tokens",
+            TOKENS,
+        ),
+        (
+            format!(r#"{{"type":"assistant","id":"a","usage":{{"input":{MOST}}}}}"#),
+            "usage.input",
+            TOKENS,
+        ),
+        (
+            format!(r#"{{"type":"assistant","id":"a","usage":{{"output":{MOST}}}}}"#),
+            "usage.output",
+            TOKENS,
+        ),
+        (
+            format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_read":{MOST}}}}}"#),
+            "usage.cache_read",
+            TOKENS,
+        ),
+        (
+            format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_write":{MOST}}}}}"#),
+            "usage.cache_write",
+            TOKENS,
+        ),
     ];
     for (line, field, most) in lines {
         tells(jsonl("", &line), "x.jsonl:3:", field, MOST, most);
     }
     let call = r#"{"type":"assistant","id":"a","calls":[{"id":"c","name":"n","arguments":"{}"}]}"#;
-    let result = format!("{call}\n{{\"type\":\"tool\",\"call_id\":\"c\",\"output\":\"o\",\"at\":{MOST}}}");
+    let result =
+        format!("{call}\n{{\"type\":\"tool\",\"call_id\":\"c\",\"output\":\"o\",\"at\":{MOST}}}");
     tells(jsonl("", &result), "x.jsonl:4:", "at", MOST, MS);
     assert!(jsonl("", &format!(r#"{{"type":"idle","ms":{MS}}}"#)).is_ok(), "a century is fine");
 }
@@ -91,17 +128,31 @@ fn importers_go_on_with_the_largest_number_and_say_so() {
 "#
     );
     for (format, text) in [("codex", codex), ("claude-code", claude), ("pi", pi)] {
-        let loaded = import::import(import::by_name(format).unwrap(), &text, "r.jsonl").unwrap();
-        let usage = loaded.session.entries.iter().find_map(|e| if let Entry::Assistant(a) = e { a.usage } else { None }).unwrap();
+        let loaded = formats::by_name(format).unwrap().import(&text, "r.jsonl").unwrap();
+        let usage = loaded
+            .session
+            .entries
+            .iter()
+            .find_map(|e| if let Entry::Assistant(a) = e { a.usage } else { None })
+            .unwrap();
         assert!(usage.input <= TOKENS && usage.output == TOKENS, "{format}: {usage:?}");
         assert_eq!(loaded.session.header.prefix_tokens, Some(FILLER_TOKENS), "{format}");
         let said = loaded.warnings.join("\n");
-        assert!(said.contains("r.jsonl:") && said.contains("\"usage.output\"") && said.contains("\"prefix_tokens\""), "{format}: {said}");
+        assert!(
+            said.contains("r.jsonl:")
+                && said.contains("\"usage.output\"")
+                && said.contains("\"prefix_tokens\""),
+            "{format}: {said}"
+        );
         if format == "codex" {
             assert_eq!(loaded.session.header.context_window, Some(TOKENS));
         }
         if format == "pi" {
-            let at = loaded.session.entries.iter().find_map(|e| if let Entry::Assistant(a) = e { a.at } else { None });
+            let at = loaded
+                .session
+                .entries
+                .iter()
+                .find_map(|e| if let Entry::Assistant(a) = e { a.at } else { None });
             assert_eq!(at, Some(MS), "two centuries later");
         }
         let again = parse(loaded.session.to_jsonl().as_bytes(), "r.jsonl");

@@ -86,28 +86,43 @@ pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     }
     let beside = Embedded { folder: id };
     let file = format!("{id}/scenario.toml");
-    let text = beside.text("scenario.toml").map_err(|e| LoadError::Io { path: PathBuf::from(&file), source: std::io::Error::other(e) })?;
+    let text = beside.text("scenario.toml").map_err(|e| LoadError::Io {
+        path: PathBuf::from(&file),
+        source: std::io::Error::other(e),
+    })?;
     Ok(scenario::read(&text, &file, &beside)?)
 }
 
-/// A session made by rule, for scenarios that extend it as `generated:NAME`; `None` if `name` is no such name.
+/// A session made by rule, for scenarios that extend it as `generated:NAME`; `None` if `name` is no
+/// such name.
 pub(crate) fn generated(name: &str) -> Option<Result<Scenario, LoadError>> {
     let id = name.strip_prefix("generated:")?;
     Some(match marathon::generated_jsonl(id) {
-        Some(text) => jsonl::read(text.as_bytes(), name).map(Scenario::of_session).map_err(LoadError::from),
-        None => Err(LoadError::NoSuchName { name: name.to_string(), hint: nearest::hint(id, &marathon::generated_ids()) }),
+        Some(text) => {
+            jsonl::read(text.as_bytes(), name).map(Scenario::of_session).map_err(LoadError::from)
+        }
+        None => Err(LoadError::NoSuchName {
+            name: name.to_string(),
+            hint: nearest::hint(id, &marathon::generated_ids()),
+        }),
     })
 }
 
 fn marathon_scenario() -> Result<Scenario, LoadError> {
-    let mut out = Scenario::of_session(jsonl::read(marathon::session_jsonl().as_bytes(), MARATHON)?);
+    let mut out =
+        Scenario::of_session(jsonl::read(marathon::session_jsonl().as_bytes(), MARATHON)?);
     out.tags = vec!["default".to_string()];
-    out.why = "A whole working day in one session, several windows long. What the user said in the morning is needed in the \
-               evening, values are replaced on the way, and between them lie tool results that nobody will ask for again. Every \
-               strategy has to compact more than once, so that losses can add up. A good strategy still knows the first goal, the \
+    out.why =
+        "A whole working day in one session, several windows long. What the user said in the \
+        morning is needed in the \
+               evening, values are replaced on the way, and between them lie tool results that \
+               nobody will ask for again. Every \
+               strategy has to compact more than once, so that losses can add up. A good strategy \
+               still knows the first goal, the \
                rules and the latest version of each value after its last compaction."
-        .to_string();
-    out.pitfall = "Summaries of summaries: each one drops or blurs a little, a replaced value comes back, and what was said \
+            .to_string();
+    out.pitfall = "Summaries of summaries: each one drops or blurs a little, a replaced value \
+        comes back, and what was said \
                    first is gone though nothing ever replaced it."
         .to_string();
     Ok(out)
@@ -126,11 +141,19 @@ impl Beside for Embedded<'_> {
 
     fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
         if name == self.folder {
-            return Err((format!("{name:?} extends itself"), "extend another scenario".to_string()));
+            return Err((
+                format!("{name:?} extends itself"),
+                "extend another scenario".to_string(),
+            ));
         }
         generated(name).unwrap_or_else(|| by_id(name)).map_err(|e| match e {
-            LoadError::NoSuchName { hint, .. } => (format!("no built-in scenario is called {name:?}"), hint),
-            other => (format!("cannot extend {name:?}: {other}"), "correct that scenario first".to_string()),
+            LoadError::NoSuchName { hint, .. } => {
+                (format!("no built-in scenario is called {name:?}"), hint)
+            }
+            other => (
+                format!("cannot extend {name:?}: {other}"),
+                "correct that scenario first".to_string(),
+            ),
         })
     }
 }
@@ -151,7 +174,9 @@ mod tests {
             assert!(!s.session.facts.is_empty(), "{}", s.id);
             let tools = s.session.entries.iter().any(|e| matches!(e, Entry::Tool(_)));
             assert_eq!(tools, s.id != "design-talk", "{}: all but one are about tools", s.id);
-            let checked = s.expect.steps.is_some() && s.expect.requests.is_some() && s.expect.strategies.len() >= 3;
+            let checked = s.expect.steps.is_some()
+                && s.expect.requests.is_some()
+                && s.expect.strategies.len() >= 3;
             assert!(checked || s.id == MARATHON, "{} expects too little", s.id);
         }
         let ids: Vec<String> = defaults().unwrap().into_iter().map(|s| s.id).collect();

@@ -1,10 +1,12 @@
-//! What must hold between the entries of a session: unique ids, results with their calls, facts and rewinds that name messages.
+//! What must hold between the entries of a session: unique ids, results with their calls, facts and
+//! rewinds that name messages.
 
 use std::collections::{HashMap, HashSet};
 
+use ctxbench_core::content::Part;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::nearest;
-use ctxbench_core::session::{Entry, Header, Session, SessionPart};
+use ctxbench_core::session::{Entry, Header, Session};
 
 use crate::error::{Fault, Loaded};
 
@@ -15,9 +17,16 @@ pub(crate) struct Located {
     pub(crate) entry: Entry,
 }
 
-/// Puts a session together. `cut` says that the input ended too early: facts that name lost messages are then left out.
-pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: bool) -> Result<Loaded, Fault> {
-    let mut out = Loaded { session: Session { header, ..Session::default() }, warnings: Vec::new() };
+/// Puts a session together. `cut` says that the input ended too early: facts that name lost
+/// messages are then left out.
+pub(crate) fn assemble(
+    header: Header,
+    items: Vec<Located>,
+    file: &str,
+    cut: bool,
+) -> Result<Loaded, Fault> {
+    let mut out =
+        Loaded { session: Session { header, ..Session::default() }, warnings: Vec::new() };
     let mut messages: HashMap<String, usize> = HashMap::new();
     let mut calls: Vec<(String, usize)> = Vec::new();
     let mut known_calls: HashMap<String, usize> = HashMap::new();
@@ -32,23 +41,37 @@ pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: boo
                 unique("message", &mut messages, &m.id, line)?;
                 for call in m.all_calls() {
                     unique("call", &mut known_calls, &call.id, line)?;
-                    calls.push((call.id, line));
+                    calls.push((call.id.to_string(), line));
                 }
             }
             Entry::Tool(m) => {
                 if !known_calls.contains_key(&m.call_id) {
-                    out.warnings.push(format!("{file}:{line}: result for {:?}, which no earlier reply called; left out", m.call_id));
+                    out.warnings.push(format!(
+                        "{file}:{line}: result for {:?}, which no earlier reply called; left out",
+                        m.call_id
+                    ));
                     continue;
                 }
                 for e in &m.effects {
                     inside(&e.path, line)?;
                     if e.text.is_some() == e.removed {
-                        let what = format!("the effect on {:?} has both or neither of \"text\" and \"removed\"", e.path);
-                        return Err(Fault::new(line, what, "text = \"…\" or removed = true", "write one of the two"));
+                        let what = format!(
+                            "the effect on {:?} has both or neither of \"text\" and \"removed\"",
+                            e.path
+                        );
+                        return Err(Fault::new(
+                            line,
+                            what,
+                            "text = \"…\" or removed = true",
+                            "write one of the two",
+                        ));
                     }
                 }
                 if !answered.insert(m.call_id.clone()) {
-                    out.warnings.push(format!("{file}:{line}: second result for call {:?}; left out", m.call_id));
+                    out.warnings.push(format!(
+                        "{file}:{line}: second result for call {:?}; left out",
+                        m.call_id
+                    ));
                     continue;
                 }
             }
@@ -77,7 +100,12 @@ pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: boo
     for (line, mut fact) in facts {
         unique("fact", &mut seen, &fact.id, line)?;
         if fact.tokens.is_empty() || fact.tokens.iter().any(|t| t.trim().is_empty()) {
-            return Err(Fault::new(line, format!("fact {:?} has an empty token", fact.id), "the literals that carry it", "write them"));
+            return Err(Fault::new(
+                line,
+                format!("fact {:?} has an empty token", fact.id),
+                "the literals that carry it",
+                "write them",
+            ));
         }
         if fact.distractor {
             never_said(&out.session, &fact, line)?;
@@ -86,20 +114,31 @@ pub(crate) fn assemble(header: Header, items: Vec<Located>, file: &str, cut: boo
         }
         let there = |id: &String| messages.contains_key(id) || known_calls.contains_key(id);
         if cut && (!there(&fact.arises) || fact.needs.iter().any(|n| !there(n))) {
-            out.warnings.push(format!("{file}:{line}: fact {:?} names messages that the cut-off file lacks; left out there", fact.id));
+            out.warnings.push(format!(
+                "{file}:{line}: fact {:?} names messages that the cut-off \
+                file lacks; left out there",
+                fact.id
+            ));
             fact.needs.retain(there);
             if !there(&fact.arises) {
                 continue;
             }
         }
-        for (field, id) in std::iter::once(("arises", &fact.arises)).chain(fact.needs.iter().map(|n| ("needs", n))) {
+        for (field, id) in
+            std::iter::once(("arises", &fact.arises)).chain(fact.needs.iter().map(|n| ("needs", n)))
+        {
             if !there(id) {
                 return Err(unknown(&format!("fact {:?}", fact.id), field, id, &messages, line));
             }
         }
         if let Some(by) = fact.superseded_by.as_ref().filter(|by| !cut && !fact_ids.contains(*by)) {
             let what = format!("fact {:?} is superseded by unknown fact {by:?}", fact.id);
-            return Err(Fault::new(line, what, "the id of a fact of this session", "correct the id or add that fact"));
+            return Err(Fault::new(
+                line,
+                what,
+                "the id of a fact of this session",
+                "correct the id or add that fact",
+            ));
         }
         out.session.facts.push(fact);
     }
@@ -113,49 +152,100 @@ fn inside(path: &str, line: usize) -> Result<(), Fault> {
         return Ok(());
     }
     let expected = "a path below the session's folder, without `..`";
-    Err(Fault::new(line, format!("{path:?} is not a file of the session"), expected, "write it as src/main.rs"))
+    Err(Fault::new(
+        line,
+        format!("{path:?} is not a file of the session"),
+        expected,
+        "write it as src/main.rs",
+    ))
 }
 
 /// A distractor is in no message, so nothing can need it.
 fn never_said(session: &Session, fact: &Fact, line: usize) -> Result<(), Fault> {
     if !fact.arises.is_empty() || !fact.needs.is_empty() || fact.superseded_by.is_some() {
-        let what = format!("distractor {:?} has \"arises\", \"needs\" or \"superseded_by\"", fact.id);
-        return Err(Fault::new(line, what, "a distractor is never said, so nothing needs it", "leave these fields out"));
+        let what =
+            format!("distractor {:?} has \"arises\", \"needs\" or \"superseded_by\"", fact.id);
+        return Err(Fault::new(
+            line,
+            what,
+            "a distractor is never said, so nothing needs it",
+            "leave these fields out",
+        ));
     }
     let said = |text: &str| fact.tokens.iter().all(|t| text.contains(t.as_str()));
-    let any = |parts: &[SessionPart]| {
-        parts.iter().any(|p| matches!(p, SessionPart::Text { text } | SessionPart::Reasoning { text, .. } if said(text)))
+    let any = |parts: &[Part]| {
+        parts
+            .iter()
+            .any(|p| matches!(p, Part::Text(text) | Part::Reasoning { text, .. } if said(text)))
     };
     let held = session.entries.iter().any(|e| match e {
-        Entry::System { text, .. } | Entry::RepoMap { text, .. } | Entry::Memory { text, .. } | Entry::File { text, .. } => said(text),
+        Entry::System { text, .. }
+        | Entry::RepoMap { text, .. }
+        | Entry::Memory { text, .. }
+        | Entry::File { text, .. } => said(text),
         Entry::User(m) => any(&m.content()),
-        Entry::Assistant(m) => any(&m.content()) || m.all_calls().iter().any(|c| said(&c.arguments)),
+        Entry::Assistant(m) => {
+            any(&m.content()) || m.all_calls().iter().any(|c| said(&c.arguments))
+        }
         Entry::Tool(m) => any(&m.content()),
         _ => false,
     });
     if held {
         let what = format!("the session says the literals of distractor {:?}", fact.id);
-        return Err(Fault::new(line, what, "literals that stand nowhere in the session", "choose others"));
+        return Err(Fault::new(
+            line,
+            what,
+            "literals that stand nowhere in the session",
+            "choose others",
+        ));
     }
     Ok(())
 }
 
-fn unique(what: &str, seen: &mut HashMap<String, usize>, id: &str, line: usize) -> Result<(), Fault> {
+fn unique(
+    what: &str,
+    seen: &mut HashMap<String, usize>,
+    id: &str,
+    line: usize,
+) -> Result<(), Fault> {
     match seen.insert(id.to_string(), line) {
         None => Ok(()),
         Some(first) => {
-            let place = if first == 0 { "in the scenario that this one extends".to_string() } else { format!("on line {first}") };
+            let place = if first == 0 {
+                "in the scenario that this one extends".to_string()
+            } else {
+                format!("on line {first}")
+            };
             let fault = format!("{what} id {id:?} was used before, {place}");
-            Err(Fault::new(line, fault, format!("a {what} id that is unique in the session"), "rename one of the two"))
+            Err(Fault::new(
+                line,
+                fault,
+                format!("a {what} id that is unique in the session"),
+                "rename one of the two",
+            ))
         }
     }
 }
 
-fn unknown(who: &str, field: &str, id: &str, messages: &HashMap<String, usize>, line: usize) -> Fault {
+fn unknown(
+    who: &str,
+    field: &str,
+    id: &str,
+    messages: &HashMap<String, usize>,
+    line: usize,
+) -> Fault {
     let mut known: Vec<&str> = messages.keys().map(String::as_str).collect();
     known.sort_unstable();
     let near = nearest::nearest(id, &known);
-    let fix =
-        if near.is_empty() { "correct the id or add that message".to_string() } else { format!("did you mean {}?", near.join(" or ")) };
-    Fault::new(line, format!("{who} names unknown message {id:?} in {field:?}"), "the id of a message or call of this session", fix)
+    let fix = if near.is_empty() {
+        "correct the id or add that message".to_string()
+    } else {
+        format!("did you mean {}?", near.join(" or "))
+    };
+    Fault::new(
+        line,
+        format!("{who} names unknown message {id:?} in {field:?}"),
+        "the id of a message or call of this session",
+        fix,
+    )
 }

@@ -72,7 +72,8 @@ pub enum LoadError {
     },
 }
 
-/// A fault whose file is not known yet: readers of one line or one step raise it, their caller adds the file.
+/// A fault whose file is not known yet: readers of one line or one step raise it, their caller adds
+/// the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// Line, counted from 1.
@@ -86,11 +87,22 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(line: usize, what: impl Into<String>, expected: impl Into<String>, fix: impl Into<String>) -> Fault {
+    pub(crate) fn new(
+        line: usize,
+        what: impl Into<String>,
+        expected: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Fault {
         Fault { line, what: what.into(), expected: expected.into(), fix: fix.into() }
     }
 
     pub(crate) fn at(self, file: &str) -> InputError {
-        InputError { file: file.to_string(), line: self.line, what: self.what, expected: self.expected, fix: self.fix }
+        InputError {
+            file: file.to_string(),
+            line: self.line,
+            what: self.what,
+            expected: self.expected,
+            fix: self.fix,
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The kinds of session lines with their fields, and the reading of one line or step into an [`Entry`].
+//! The kinds of session lines with their fields, and the reading of one line or step into an
+//! [`Entry`].
 
 use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, RewindMode};
@@ -7,7 +8,8 @@ use serde_json::{Map, Value};
 use crate::bounds;
 use crate::error::Fault;
 
-/// One kind of line: its `type`, groups of fields of which one each must be there, and all further fields.
+/// One kind of line: its `type`, groups of fields of which one each must be there, and all further
+/// fields.
 pub(crate) struct KindFields {
     pub(crate) tag: &'static str,
     pub(crate) required: &'static [&'static [&'static str]],
@@ -22,19 +24,31 @@ pub(crate) const KINDS: &[KindFields] = &[
     KindFields { tag: "repo_map", required: &[&["text"]], optional: &[] },
     KindFields { tag: "file", required: &[&["path"], &["text"]], optional: &["mode"] },
     KindFields { tag: "disk_file", required: &[&["path"], &["text"]], optional: &[] },
-    KindFields { tag: "user", required: &[&["id"], &["text", "parts"]], optional: &["at", "agent"] },
+    KindFields {
+        tag: "user",
+        required: &[&["id"], &["text", "parts"]],
+        optional: &["at", "agent"],
+    },
     KindFields {
         tag: "assistant",
         required: &[&["id"]],
         optional: &["text", "parts", "reasoning", "calls", "usage", "model", "at", "agent"],
     },
-    KindFields { tag: "tool", required: &[&["call_id"], &["output", "parts"]], optional: &["name", "is_error", "effects", "at", "agent"] },
+    KindFields {
+        tag: "tool",
+        required: &[&["call_id"], &["output", "parts"]],
+        optional: &["name", "is_error", "effects", "at", "agent"],
+    },
     KindFields { tag: "compact", required: &[], optional: &["instructions", "at"] },
     KindFields { tag: "rewind", required: &[&["to"]], optional: &["mode", "instructions"] },
     KindFields { tag: "clear", required: &[], optional: &[] },
     KindFields { tag: "restart", required: &[], optional: &[] },
     KindFields { tag: "idle", required: &[&["ms"]], optional: &[] },
-    KindFields { tag: "recorded_compaction", required: &[], optional: &["pre_tokens", "post_tokens", "summary", "at"] },
+    KindFields {
+        tag: "recorded_compaction",
+        required: &[],
+        optional: &["pre_tokens", "post_tokens", "summary", "at"],
+    },
     KindFields {
         tag: "fact",
         required: &[&["id"], &["kind"], &["tokens"], &["arises", "distractor"]],
@@ -54,7 +68,12 @@ impl KindFields {
 pub(crate) fn kind(tag: &str, line: usize) -> Result<&'static KindFields, Fault> {
     KINDS.iter().find(|k| k.tag == tag).ok_or_else(|| {
         let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
-        Fault::new(line, format!("unknown type {tag:?}"), "one of the entry types", nearest::hint(tag, &known))
+        Fault::new(
+            line,
+            format!("unknown type {tag:?}"),
+            "one of the entry types",
+            nearest::hint(tag, &known),
+        )
     })
 }
 
@@ -63,10 +82,20 @@ pub(crate) fn entry(object: Map<String, Value>, line: usize) -> Result<Entry, Fa
     let tag = match object.get("type") {
         Some(Value::String(t)) => t.clone(),
         Some(other) => {
-            return Err(Fault::new(line, format!("field \"type\" is {other}"), "a string", "name the kind of entry there"));
+            return Err(Fault::new(
+                line,
+                format!("field \"type\" is {other}"),
+                "a string",
+                "name the kind of entry there",
+            ));
         }
         None => {
-            return Err(Fault::new(line, "missing field \"type\"", "the kind of entry, such as \"user\"", "add it"));
+            return Err(Fault::new(
+                line,
+                "missing field \"type\"",
+                "the kind of entry, such as \"user\"",
+                "add it",
+            ));
         }
     };
     let kind = kind(&tag, line)?;
@@ -74,7 +103,12 @@ pub(crate) fn entry(object: Map<String, Value>, line: usize) -> Result<Entry, Fa
         if !group.iter().any(|f| object.get(*f).is_some_and(|v| !v.is_null())) {
             let names = group.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(" or ");
             let all = kind.names().join(", ");
-            return Err(Fault::new(line, format!("missing field {names} of a {tag:?} entry"), format!("the fields {all}"), "add it"));
+            return Err(Fault::new(
+                line,
+                format!("missing field {names} of a {tag:?} entry"),
+                format!("the fields {all}"),
+                "add it",
+            ));
         }
     }
     if tag == "rewind" {
@@ -82,7 +116,12 @@ pub(crate) fn entry(object: Map<String, Value>, line: usize) -> Result<Entry, Fa
     }
     let mut entry = serde_json::from_value(Value::Object(object)).map_err(|e| {
         let all = kind.names().join(", ");
-        Fault::new(line, format!("a {tag:?} entry that does not fit: {e}"), format!("the fields {all}"), "correct the field")
+        Fault::new(
+            line,
+            format!("a {tag:?} entry that does not fit: {e}"),
+            format!("the fields {all}"),
+            "correct the field",
+        )
     })?;
     bounds::check(bounds::of_entry(&mut entry), line)?;
     Ok(entry)
@@ -94,11 +133,21 @@ fn rewind(object: &Map<String, Value>, line: usize) -> Result<(), Fault> {
     let known = RewindMode::ALL.map(RewindMode::word);
     let Some(found) = RewindMode::of(mode) else {
         let hint = nearest::hint(mode, &known);
-        return Err(Fault::new(line, format!("unknown rewind mode {mode:?}"), format!("one of {}", known.join(", ")), hint));
+        return Err(Fault::new(
+            line,
+            format!("unknown rewind mode {mode:?}"),
+            format!("one of {}", known.join(", ")),
+            hint,
+        ));
     };
     if !found.summarises() && object.contains_key("instructions") {
         let what = format!("\"instructions\" in a rewind of mode {:?}", found.word());
-        return Err(Fault::new(line, what, "mode summarize_from or summarize_to", "no summary is written here; leave them out"));
+        return Err(Fault::new(
+            line,
+            what,
+            "mode summarize_from or summarize_to",
+            "no summary is written here; leave them out",
+        ));
     }
     Ok(())
 }
@@ -124,7 +173,10 @@ mod tests {
         let f = read(r#"{"type":"rewind","to":"m1","mode":"summarise_from"}"#).unwrap_err();
         assert!(f.fix.contains("summarize_from"), "{}", f.fix);
         for mode in RewindMode::ALL {
-            let text = format!(r#"{{"type":"rewind","to":"m1","mode":"{}","instructions":"keep x"}}"#, mode.word());
+            let text = format!(
+                r#"{{"type":"rewind","to":"m1","mode":"{}","instructions":"keep x"}}"#,
+                mode.word()
+            );
             assert_eq!(read(&text).is_ok(), mode.summarises(), "{text}");
         }
         assert!(read(r#"{"type":"rewind","to":"m1","instructions":"keep x"}"#).is_err());
@@ -132,7 +184,10 @@ mod tests {
 
     #[test]
     fn unknown_fields_of_messages_are_kept() {
-        let Entry::User(u) = read(r#"{"type":"user","id":"a","text":"x","mood":"good"}"#).unwrap() else { panic!("not a user entry") };
+        let Entry::User(u) = read(r#"{"type":"user","id":"a","text":"x","mood":"good"}"#).unwrap()
+        else {
+            panic!("not a user entry")
+        };
         assert_eq!(u.extra["mood"], "good");
         assert!(!u.extra.contains_key("type"));
     }

@@ -14,8 +14,8 @@ pub const VERSION: u32 = 1;
 
 /// Reads a session file. `file` is only used in messages.
 ///
-/// A last line that breaks off is left out with a warning; a broken line elsewhere is an error. Calls without a result are
-/// kept with a warning, results without a call are left out with one.
+/// A last line that breaks off is left out with a warning; a broken line elsewhere is an error.
+/// Calls without a result are kept with a warning, results without a call are left out with one.
 pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
     read_lines(bytes, file).map_err(|f| f.at(file))
 }
@@ -36,12 +36,19 @@ fn read_lines(bytes: &[u8], file: &str) -> Result<Loaded, Fault> {
             Ok(object) => items.push(Located { line, entry: fields::entry(object, line)? }),
             Err(e) if lines.peek().is_none() && e.is_eof() => cut = true,
             Err(e) => {
-                return Err(Fault::new(line, format!("not a JSON object: {e}"), "one JSON object per line", "repair or remove the line"));
+                return Err(Fault::new(
+                    line,
+                    format!("not a JSON object: {e}"),
+                    "one JSON object per line",
+                    "repair or remove the line",
+                ));
             }
         }
     }
     if cut {
-        warnings.push(format!("{file}:{last}: the last line breaks off; what stands before it is used"));
+        warnings.push(format!(
+            "{file}:{last}: the last line breaks off; what stands before it is used"
+        ));
     }
     let mut loaded = assemble(header, items, file, cut)?;
     warnings.append(&mut loaded.warnings);
@@ -51,16 +58,30 @@ fn read_lines(bytes: &[u8], file: &str) -> Result<Loaded, Fault> {
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
 
 fn header(content: &str, line: usize) -> Result<Header, Fault> {
-    let mut object: Map<String, Value> = serde_json::from_str(content)
-        .map_err(|e| Fault::new(line, format!("the first line is not a JSON object: {e}"), HEADER, "check that this is a session file"))?;
+    let mut object: Map<String, Value> = serde_json::from_str(content).map_err(|e| {
+        Fault::new(
+            line,
+            format!("the first line is not a JSON object: {e}"),
+            HEADER,
+            "check that this is a session file",
+        )
+    })?;
     match object.remove("type") {
         Some(Value::String(t)) if t == "session" => {}
         Some(Value::String(t)) => {
             let near = nearest::nearest(&t, &["session"]);
-            let fix = if near.is_empty() { "put the header first" } else { "did you mean session?" };
+            let fix =
+                if near.is_empty() { "put the header first" } else { "did you mean session?" };
             return Err(Fault::new(line, format!("the first line has type {t:?}"), HEADER, fix));
         }
-        _ => return Err(Fault::new(line, "the first line has no \"type\"", HEADER, "put the header first")),
+        _ => {
+            return Err(Fault::new(
+                line,
+                "the first line has no \"type\"",
+                HEADER,
+                "put the header first",
+            ));
+        }
     }
     match object.get("version").and_then(Value::as_u64) {
         Some(v) if v == u64::from(VERSION) => {}
@@ -68,13 +89,26 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
             let fix = "this build reads version 1; use the build that wrote the file";
             return Err(Fault::new(line, format!("session version {v}"), "version 1", fix));
         }
-        None => return Err(Fault::new(line, "missing field \"version\"", HEADER, "add \"version\":1; this build reads version 1")),
+        None => {
+            return Err(Fault::new(
+                line,
+                "missing field \"version\"",
+                HEADER,
+                "add \"version\":1; this build reads version 1",
+            ));
+        }
     }
     if object.get("id").and_then(Value::as_str).is_none_or(|id| id.trim().is_empty()) {
-        return Err(Fault::new(line, "missing field \"id\"", HEADER, "give the session a short name"));
+        return Err(Fault::new(
+            line,
+            "missing field \"id\"",
+            HEADER,
+            "give the session a short name",
+        ));
     }
-    let mut header = serde_json::from_value(Value::Object(object))
-        .map_err(|e| Fault::new(line, format!("a header that does not fit: {e}"), HEADER, "correct the field"))?;
+    let mut header = serde_json::from_value(Value::Object(object)).map_err(|e| {
+        Fault::new(line, format!("a header that does not fit: {e}"), HEADER, "correct the field")
+    })?;
     bounds::check(bounds::of_header(&mut header), line)?;
     Ok(header)
 }
@@ -91,7 +125,12 @@ fn as_text(bytes: &[u8]) -> Result<(&str, bool), Fault> {
                 return Ok((good, true));
             }
             let line = good.matches('\n').count() + 1;
-            Err(Fault::new(line, "bytes that are not UTF-8", "UTF-8 text", "save the file as UTF-8"))
+            Err(Fault::new(
+                line,
+                "bytes that are not UTF-8",
+                "UTF-8 text",
+                "save the file as UTF-8",
+            ))
         }
     }
 }

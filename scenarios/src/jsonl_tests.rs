@@ -1,3 +1,4 @@
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::fact::{Fact, FactKind};
 use ctxbench_core::session::*;
 use proptest::prelude::*;
@@ -24,20 +25,42 @@ fn one_message_is_a_session() {
 
 #[test]
 fn errors_name_place_fault_and_remedy() {
-    let after = |line: &str| bad(&format!("{HEAD}\n{{\"type\":\"user\",\"id\":\"a\",\"text\":\"x\"}}\n{line}\n{{\"type\":\"clear\"}}\n"));
-    assert_eq!(bad(""), format!("s.jsonl:1: the file is empty; expected {HEADER}; record or write a session first"));
-    assert!(bad(r#"{"type":"user","id":"a","text":"x"}"#).contains("the first line has type \"user\""));
-    assert!(bad(r#"{"type":"session","version":2,"id":"s"}"#).contains("this build reads version 1"));
+    let after = |line: &str| {
+        bad(&format!(
+            "{HEAD}\n{{\"type\":\"user\",\"id\":\"a\",\"text\":\"x\"}}\n{line}\n{{\"type\":\"clear\"}}\n"
+        ))
+    };
+    assert_eq!(
+        bad(""),
+        format!("s.jsonl:1: the file is empty; expected {HEADER}; record or write a session first")
+    );
+    assert!(
+        bad(r#"{"type":"user","id":"a","text":"x"}"#).contains("the first line has type \"user\"")
+    );
+    assert!(
+        bad(r#"{"type":"session","version":2,"id":"s"}"#).contains("this build reads version 1")
+    );
     assert!(bad(r#"{"type":"session","id":"s"}"#).contains("missing field \"version\""));
     assert!(bad(r#"{"type":"session","version":1}"#).contains("missing field \"id\""));
     assert!(bad("noise").contains("s.jsonl:1: the first line is not a JSON object"));
-    assert!(after(r#"{"type":"usr"}"#).contains("s.jsonl:3: unknown type \"usr\"; expected one of the entry types; did you mean user?"));
-    assert!(after(r#"{"type":"user","id":"b"}"#).contains("s.jsonl:3: missing field \"text\" or \"parts\""));
+    assert!(after(r#"{"type":"usr"}"#).contains(
+        "s.jsonl:3: unknown type \"usr\"; expected one of the entry types; did you mean user?"
+    ));
+    assert!(
+        after(r#"{"type":"user","id":"b"}"#)
+            .contains("s.jsonl:3: missing field \"text\" or \"parts\"")
+    );
     assert!(after(r#"{"type":"user","id"#).contains("s.jsonl:3: not a JSON object"));
-    assert!(after(r#"{"type":"user","id":"a","text":"y"}"#).contains("message id \"a\" was used before, on line 2"));
+    assert!(
+        after(r#"{"type":"user","id":"a","text":"y"}"#)
+            .contains("message id \"a\" was used before, on line 2")
+    );
     assert!(after(r#"{"type":"rewind","to":"zz"}"#).contains("unknown message \"zz\""));
     let fact = after(r#"{"type":"fact","id":"f","kind":"goal","tokens":["x"],"arises":"b"}"#);
-    assert!(fact.contains("s.jsonl:3: fact \"f\" names unknown message \"b\" in \"arises\""), "{fact}");
+    assert!(
+        fact.contains("s.jsonl:3: fact \"f\" names unknown message \"b\" in \"arises\""),
+        "{fact}"
+    );
     assert!(read(b"{\"type\":\"session\",\xff\n", "s").unwrap_err().what.contains("UTF-8"));
 }
 
@@ -60,8 +83,10 @@ fn calls_without_results_stay_and_results_without_calls_go() {
 
 #[test]
 fn a_last_line_that_breaks_off_is_left_out() {
-    let fact = r#"{"type":"fact","id":"f","kind":"goal","tokens":["x"],"arises":"a","needs":["b"]}"#;
-    let l = good(&[r#"{"type":"user","id":"a","text":"x"}"#, fact, r#"{"type":"user","id":"b","te"#]);
+    let fact =
+        r#"{"type":"fact","id":"f","kind":"goal","tokens":["x"],"arises":"a","needs":["b"]}"#;
+    let l =
+        good(&[r#"{"type":"user","id":"a","text":"x"}"#, fact, r#"{"type":"user","id":"b","te"#]);
     assert_eq!(l.session.entries.len(), 1);
     assert_eq!(l.session.facts[0].needs, Vec::<String>::new());
     assert_eq!(l.warnings[0], "s.jsonl:4: the last line breaks off; what stands before it is used");
@@ -80,16 +105,28 @@ fn unknown() -> impl Strategy<Value = Map<String, Value>> {
         word().prop_map(Value::from),
         word().prop_map(|w| serde_json::json!({ "deep": [w, { "type": "user", "extra": 1.5 }] })),
     ];
-    proptest::collection::btree_map("x_[a-z]{1,4}", value, 0..3).prop_map(|m| m.into_iter().collect())
+    proptest::collection::btree_map("x_[a-z]{1,4}", value, 0..3)
+        .prop_map(|m| m.into_iter().collect())
 }
 
 fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
     let at = proptest::option::of(0..=crate::bounds::TOKENS);
     prop_oneof![
-        (word(), unknown()).prop_map(|(text, extra)| vec![Entry::System { text, agent: None, extra }]),
-        unknown().prop_map(|extra| vec![Entry::Tools { definitions: vec![serde_json::json!({ "name": "run" })], agent: None, extra }]),
+        (word(), unknown()).prop_map(|(text, extra)| vec![Entry::System {
+            text,
+            agent: None,
+            extra
+        }]),
+        unknown().prop_map(|extra| vec![Entry::Tools {
+            definitions: vec![serde_json::json!({ "name": "run" })],
+            agent: None,
+            extra
+        }]),
         (word(), word(), unknown()).prop_map(|(path, text, extra)| {
-            let (map, memory) = (Entry::RepoMap { text: text.clone(), extra: extra.clone() }, (path.clone(), text.clone(), extra.clone()));
+            let (map, memory) = (
+                Entry::RepoMap { text: text.clone(), extra: extra.clone() },
+                (path.clone(), text.clone(), extra.clone()),
+            );
             vec![
                 map,
                 Entry::Memory { path: memory.0, text: memory.1, extra: memory.2 },
@@ -97,28 +134,51 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
             ]
         }),
         (word(), at.clone(), unknown()).prop_map(move |(t, at, extra)| {
-            vec![Entry::User(UserEntry { id: format!("m{i}"), text: Some(t), at, extra, ..UserEntry::default() })]
+            vec![Entry::User(UserEntry {
+                id: format!("m{i}"),
+                text: Some(t),
+                at,
+                extra,
+                ..UserEntry::default()
+            })]
         }),
-        (word(), word(), word(), any::<bool>(), unknown()).prop_map(move |(text, reasoning, arguments, inner, extra)| {
-            let call = SessionCall { id: format!("c{i}"), name: "run".into(), arguments };
-            let mut a = AssistantEntry { id: format!("m{i}"), extra: extra.clone(), ..AssistantEntry::default() };
-            if inner {
-                let thought = SessionPart::Reasoning { text: reasoning, encrypted: Some("e".into()) };
-                a.parts = Some(vec![thought, SessionPart::Text { text: text.clone() }, SessionPart::Call(call)]);
-            } else {
-                (a.text, a.reasoning, a.calls) = (Some(text.clone()), Some(reasoning), vec![call]);
+        (word(), word(), word(), any::<bool>(), unknown()).prop_map(
+            move |(text, reasoning, arguments, inner, extra)| {
+                let call = ToolCall::new(format!("c{i}"), "run", arguments);
+                let mut a = AssistantEntry {
+                    id: format!("m{i}"),
+                    extra: extra.clone(),
+                    ..AssistantEntry::default()
+                };
+                if inner {
+                    let thought =
+                        Part::Reasoning { text: reasoning.into(), encrypted: Some("e".into()) };
+                    a.parts =
+                        Some(vec![thought, Part::Text(text.as_str().into()), Part::Call(call)]);
+                } else {
+                    (a.text, a.reasoning, a.calls) =
+                        (Some(text.clone()), Some(reasoning), vec![call]);
+                }
+                a.usage =
+                    Some(RecordedUsage { input: 1, output: 2, cache_read: 3, cache_write: 4 });
+                let result = ToolEntry {
+                    call_id: format!("c{i}"),
+                    output: Some(text),
+                    extra,
+                    ..ToolEntry::default()
+                };
+                vec![Entry::Assistant(a), Entry::Tool(result)]
             }
-            a.usage = Some(RecordedUsage { input: 1, output: 2, cache_read: 3, cache_write: 4 });
-            let result = ToolEntry { call_id: format!("c{i}"), output: Some(text), extra, ..ToolEntry::default() };
-            vec![Entry::Assistant(a), Entry::Tool(result)]
-        }),
-        (word(), at.clone(), unknown()).prop_map(|(s, at, extra)| vec![Entry::RecordedCompaction {
-            pre_tokens: at,
-            post_tokens: None,
-            summary: Some(s),
-            at,
-            extra
-        }]),
+        ),
+        (word(), at.clone(), unknown()).prop_map(|(s, at, extra)| vec![
+            Entry::RecordedCompaction {
+                pre_tokens: at,
+                post_tokens: None,
+                summary: Some(s),
+                at,
+                extra
+            }
+        ]),
         (at, unknown()).prop_map(|(at, extra)| {
             vec![
                 Entry::Clear { extra: extra.clone() },
@@ -133,25 +193,43 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
 fn session() -> impl Strategy<Value = Session> {
     (0usize..8).prop_flat_map(|n| {
         let entries: Vec<_> = (0..n).map(|i| entry(i).boxed()).collect();
-        (entries, word(), proptest::option::of(0..=crate::bounds::TOKENS), unknown()).prop_map(|(groups, title, context_window, extra)| {
-            let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
-            entries.push(Entry::Rewind { to: "last".into(), mode: "both".into(), instructions: None, extra: extra.clone() });
-            entries.push(Entry::User(UserEntry { id: "last".into(), text: Some("bye".into()), ..UserEntry::default() }));
-            let header = Header { version: 1, id: "s".into(), title, context_window, extra: extra.clone(), ..Header::default() };
-            let (id, arises, needs) = ("f".into(), "last".into(), vec!["last".into()]);
-            let fact = Fact {
-                id,
-                kind: FactKind::Todo,
-                tokens: vec!["x".into()],
-                arises,
-                needs,
-                superseded_by: None,
-                forbids: vec![],
-                distractor: false,
-                extra,
-            };
-            Session { header, entries, facts: vec![fact] }
-        })
+        (entries, word(), proptest::option::of(0..=crate::bounds::TOKENS), unknown()).prop_map(
+            |(groups, title, context_window, extra)| {
+                let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
+                entries.push(Entry::Rewind {
+                    to: "last".into(),
+                    mode: "both".into(),
+                    instructions: None,
+                    extra: extra.clone(),
+                });
+                entries.push(Entry::User(UserEntry {
+                    id: "last".into(),
+                    text: Some("bye".into()),
+                    ..UserEntry::default()
+                }));
+                let header = Header {
+                    version: 1,
+                    id: "s".into(),
+                    title,
+                    context_window,
+                    extra: extra.clone(),
+                    ..Header::default()
+                };
+                let (id, arises, needs) = ("f".into(), "last".into(), vec!["last".into()]);
+                let fact = Fact {
+                    id,
+                    kind: FactKind::Todo,
+                    tokens: vec!["x".into()],
+                    arises,
+                    needs,
+                    superseded_by: None,
+                    forbids: vec![],
+                    distractor: false,
+                    extra,
+                };
+                Session { header, entries, facts: vec![fact] }
+            },
+        )
     })
 }
 

@@ -1,9 +1,11 @@
-//! Where sessions come from: session files, scenarios written by people, the built-in ones, and recordings of real programs.
+//! Where sessions come from: session files, scenarios written by people, the built-in ones, and
+//! recordings of real programs.
 //!
-//! Everything ends as a [`ctxbench_core::session::Session`] inside a [`Scenario`]. [`load`] takes what a user typed on the
-//! command line, [`load_path`] a file or folder, [`builtin`] lists what is embedded in the binary, [`import`] holds one file
-//! per recording format, and [`autofacts`] finds in a recording what its agent needed again later. Errors name file, line,
-//! what is wrong, what was expected and what to do.
+//! Everything ends as a [`ctxbench_core::session::Session`] inside a [`Scenario`]. [`load`] takes
+//! what a user typed on the command line, [`load_path`] a file or folder, [`builtin`] lists what is
+//! embedded in the binary, [`formats`] holds one folder per recording format, and [`autofacts`] finds
+//! in a recording what its agent needed again later. Errors name file, line, what is wrong, what
+//! was expected and what to do.
 
 pub mod autofacts;
 pub mod bounds;
@@ -11,7 +13,7 @@ pub mod builtin;
 mod check;
 mod error;
 mod fields;
-pub mod import;
+pub mod formats;
 pub mod jsonl;
 mod load;
 pub mod marathon;

@@ -1,11 +1,12 @@
-//! What a user names on the command line, turned into scenarios: a file of any known format, a folder, a built-in name.
+//! What a user names on the command line, turned into scenarios: a file of any known format, a
+//! folder, a built-in name.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::error::{LoadError, Loaded};
 use crate::scenario::{self, Beside, Scenario};
-use crate::{autofacts, builtin, import, jsonl};
+use crate::{autofacts, builtin, formats, jsonl};
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +15,7 @@ pub enum Kind {
     Session,
     /// Scenario TOML.
     Scenario,
-    /// A recording; the importer's name.
+    /// A recording; the format's name.
     Recording(&'static str),
 }
 
@@ -27,10 +28,14 @@ const DEEPEST: usize = 8;
 /// What stands for every built-in scenario.
 pub const ALL: &str = "all";
 
-/// The scenarios that `name` stands for: a path, or else a built-in scenario's id, or `all` of these.
+/// The scenarios that `name` stands for: a path, or else a built-in scenario's id, or `all` of
+/// these.
 pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
     let path = Path::new(name);
-    if path.exists() || name.contains(['/', '\\']) || has_extension(path, &["toml", "jsonl", "json"]) {
+    if path.exists()
+        || name.contains(['/', '\\'])
+        || has_extension(path, &["toml", "jsonl", "json"])
+    {
         return load_path(path);
     }
     if name == ALL {
@@ -39,8 +44,9 @@ pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
     Ok(vec![builtin::by_id(name)?])
 }
 
-/// The scenarios in a session file, scenario file or recording, or in a folder: its files that end in `.toml`, `.jsonl` or
-/// `.json`, and the folders in it that hold a `scenario.toml`, by name. Sessions without facts get those of [`autofacts`].
+/// The scenarios in a session file, scenario file or recording, or in a folder: its files that end
+/// in `.toml`, `.jsonl` or `.json`, and the folders in it that hold a `scenario.toml`, by name.
+/// Sessions without facts get those of [`autofacts`].
 pub fn load_path(path: &Path) -> Result<Vec<Scenario>, LoadError> {
     if !path.is_dir() {
         return Ok(vec![load_file(path, 0)?]);
@@ -65,7 +71,11 @@ pub fn load_path(path: &Path) -> Result<Vec<Scenario>, LoadError> {
     }
     // Subagents' files that a session took in are no sessions of their own.
     let taken: HashSet<PathBuf> = loaded.iter().flat_map(|(_, _, with)| with.clone()).collect();
-    Ok(loaded.into_iter().filter(|(file, _, _)| !taken.contains(*file)).map(|(_, scenario, _)| scenario).collect())
+    Ok(loaded
+        .into_iter()
+        .filter(|(file, _, _)| !taken.contains(*file))
+        .map(|(_, scenario, _)| scenario)
+        .collect())
 }
 
 /// What the content of a file is; `name` is its name, which only decides for scenarios.
@@ -75,14 +85,15 @@ pub fn sniff(bytes: &[u8], name: &str) -> Option<Kind> {
     }
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}');
-    if let Some(importer) = import::detect(text) {
-        return Some(Kind::Recording(importer.name()));
+    if let Some(format) = formats::detect(text) {
+        return Some(Kind::Recording(format.name));
     }
     let (_, first) = jsonl::numbered(text).next()?;
-    let about_session = match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(first) {
-        Ok(object) => object.get("type").is_some_and(|t| t == "session"),
-        Err(_) => first.starts_with('{') && first.contains("\"session\""),
-    };
+    let about_session =
+        match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(first) {
+            Ok(object) => object.get("type").is_some_and(|t| t == "session"),
+            Err(_) => first.starts_with('{') && first.contains("\"session\""),
+        };
     (about_session || has_extension(Path::new(name), &["jsonl"])).then_some(Kind::Session)
 }
 
@@ -90,24 +101,28 @@ fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
     load_with(path, depth).map(|(scenario, _)| scenario)
 }
 
-/// A file, and the files beside it that belong to the same session: subagents of a Claude Code session.
+/// A file, and the files beside it that belong to the same session, such as those of subagents.
 fn load_with(path: &Path, depth: usize) -> Result<(Scenario, Vec<PathBuf>), LoadError> {
     let mut bytes = std::fs::read(path).map_err(|e| io(path, e))?;
     let mut with = Vec::new();
-    if sniff(&bytes, &path.to_string_lossy()) == Some(Kind::Recording(import::claude_code::NAME)) {
+    if let Some(Kind::Recording(format)) = sniff(&bytes, &path.to_string_lossy()) {
         let text = String::from_utf8_lossy(&bytes);
-        with = import::companions::beside(path, &text);
-        let agents: Vec<String> =
-            with.iter().map(|p| std::fs::read_to_string(p).map_err(|e| io(p, e))).collect::<Result<_, LoadError>>()?;
-        if !agents.is_empty() {
-            bytes = import::companions::merged(&text, &agents).into_bytes();
+        with = (formats::by_name(format)?.companions)(path, &text);
+        let others: Vec<String> = with
+            .iter()
+            .map(|p| std::fs::read_to_string(p).map_err(|e| io(p, e)))
+            .collect::<Result<_, LoadError>>()?;
+        if !others.is_empty() {
+            bytes = formats::companions::merged(&text, &others).into_bytes();
         }
     }
-    let mut scenario = of_bytes(&bytes, path, &OnDisk { folder: path.parent().unwrap_or(Path::new(".")), depth })?;
+    let mut scenario =
+        of_bytes(&bytes, path, &OnDisk { folder: path.parent().unwrap_or(Path::new(".")), depth })?;
     if !with.is_empty() {
         let names: Vec<String> = with.iter().map(|p| p.display().to_string()).collect();
         scenario.warnings.push(format!(
-            "its subagents stand in {} files beside it and are part of it; line numbers are those of all together: {}",
+            "its subagents stand in {} files beside it and are part of it; line numbers are those \
+             of all together: {}",
             names.len(),
             names.join(", ")
         ));
@@ -115,7 +130,8 @@ fn load_with(path: &Path, depth: usize) -> Result<(Scenario, Vec<PathBuf>), Load
     Ok((scenario, with))
 }
 
-/// Reads what a file holds that has no others beside it: a session, a scenario or a recording. `name` decides for scenarios, and messages show it.
+/// Reads what a file holds that has no others beside it: a session, a scenario or a recording.
+/// `name` decides for scenarios, and messages show it.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
     of_bytes(bytes, Path::new(name), &Alone)
 }
@@ -124,7 +140,8 @@ fn of_bytes(bytes: &[u8], path: &Path, beside: &dyn Beside) -> Result<Scenario, 
     let shown = path.display().to_string();
     let loaded: Loaded = match sniff(bytes, &shown) {
         Some(Kind::Scenario) => {
-            let text = std::str::from_utf8(bytes).map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
+            let text = std::str::from_utf8(bytes)
+                .map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
             return Ok(scenario::read(text, &shown, beside)?);
         }
         Some(Kind::Session) => {
@@ -133,12 +150,20 @@ fn of_bytes(bytes: &[u8], path: &Path, beside: &dyn Beside) -> Result<Scenario, 
             loaded
         }
         Some(Kind::Recording(name)) => {
-            let file = path.file_name().map_or_else(|| shown.clone(), |f| f.to_string_lossy().into_owned());
-            import::import(import::by_name(name)?, String::from_utf8_lossy(bytes).trim_start_matches('\u{feff}'), &file)?
+            let file = path
+                .file_name()
+                .map_or_else(|| shown.clone(), |f| f.to_string_lossy().into_owned());
+            let text = String::from_utf8_lossy(bytes);
+            formats::by_name(name)?.import(text.trim_start_matches('\u{feff}'), &file)?
         }
         None => {
-            let formats: Vec<&str> = import::ALL.iter().map(|i| i.name()).collect();
-            return Err(unknown(path, &format!("Session JSONL, a scenario .toml, or a recording of {}", formats.join(", "))));
+            return Err(unknown(
+                path,
+                &format!(
+                    "Session JSONL, a scenario .toml, or a recording of {}",
+                    formats::names().join(", ")
+                ),
+            ));
         }
     };
     Ok(Scenario::of_session(loaded))
@@ -153,9 +178,13 @@ impl Beside for Alone {
 
     fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
         if builtin::IDS.contains(&name) {
-            return builtin::by_id(name).map_err(|e| (e.to_string(), "use another scenario".to_string()));
+            return builtin::by_id(name)
+                .map_err(|e| (e.to_string(), "use another scenario".to_string()));
         }
-        Err((format!("there is no {name:?} beside it"), format!("name one of {}", builtin::IDS.join(", "))))
+        Err((
+            format!("there is no {name:?} beside it"),
+            format!("name one of {}", builtin::IDS.join(", ")),
+        ))
     }
 }
 
@@ -167,7 +196,9 @@ struct OnDisk<'a> {
 impl Beside for OnDisk<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         // A scenario from elsewhere must not be able to show files of this machine.
-        let inside = std::path::Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)));
+        let inside = std::path::Path::new(name)
+            .components()
+            .all(|c| matches!(c, std::path::Component::Normal(_)));
         if !inside {
             return Err("it lies outside the scenario's folder".into());
         }
@@ -179,10 +210,14 @@ impl Beside for OnDisk<'_> {
             return made.map_err(|e| (e.to_string(), "extend another scenario".to_string()));
         }
         if builtin::IDS.contains(&name) {
-            return builtin::by_id(name).map_err(|e| (e.to_string(), "use another scenario".to_string()));
+            return builtin::by_id(name)
+                .map_err(|e| (e.to_string(), "use another scenario".to_string()));
         }
         if self.depth >= DEEPEST {
-            return Err((format!("{name:?} is the {DEEPEST}th scenario in a row that extends another"), "break the circle".to_string()));
+            return Err((
+                format!("{name:?} is the {DEEPEST}th scenario in a row that extends another"),
+                "break the circle".to_string(),
+            ));
         }
         let path = self.folder.join(name);
         let path = if path.is_dir() { path.join(SCENARIO_FILE) } else { path };
@@ -192,7 +227,9 @@ impl Beside for OnDisk<'_> {
 }
 
 fn has_extension(path: &Path, known: &[&str]) -> bool {
-    path.extension().and_then(|e| e.to_str()).is_some_and(|e| known.contains(&e.to_ascii_lowercase().as_str()))
+    path.extension()
+        .and_then(|e| e.to_str())
+        .is_some_and(|e| known.contains(&e.to_ascii_lowercase().as_str()))
 }
 
 fn io(path: &Path, source: std::io::Error) -> LoadError {

@@ -35,8 +35,13 @@ fn the_tests_that_stand_for_a_pitfall_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     for p in ALL {
         for (file, function) in p.tests {
-            let text = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{}: {file}: {e}", p.code));
-            assert!(text.contains(&format!("fn {function}(")), "{}: {file} has no {function}", p.code);
+            let text = std::fs::read_to_string(root.join(file))
+                .unwrap_or_else(|e| panic!("{}: {file}: {e}", p.code));
+            assert!(
+                text.contains(&format!("fn {function}(")),
+                "{}: {file} has no {function}",
+                p.code
+            );
         }
     }
 }
@@ -44,10 +49,21 @@ fn the_tests_that_stand_for_a_pitfall_exist() {
 #[test]
 fn there_are_as_many_codes_as_the_sources_have() {
     let count = |start: &str| ALL.iter().filter(|p| p.code.starts_with(start)).count();
-    // 11 in seeds/000, 14 in seeds/003, 15 in facts/claude-code-and-apis.md §6.
-    assert_eq!([count("seeds/000 pitfall "), count("seeds/003 pitfall "), count("failure mode ")], [11, 14, 15]);
-    // seeds/001: points 6 to 8 of what is to be looked into, and the five figures at its end.
-    assert_eq!([count("seeds/001 edge case "), count("seeds/001 success figure ")], [3, 5]);
+    // 11 in docs/sources/chat-history.md, 14 in docs/sources/token-budgeting.md, 15 in
+    // docs/sources/failure-modes.md §6.
+    assert_eq!(
+        [count("chat-history pitfall "), count("token-budgeting pitfall "), count("failure mode ")],
+        [11, 14, 15]
+    );
+    // docs/sources/opencode-vs-claude-code.md §11: points 6 to 8 of what is to be looked into, and
+    // the five figures at its end.
+    assert_eq!(
+        [
+            count("opencode-vs-claude-code edge case "),
+            count("opencode-vs-claude-code success figure ")
+        ],
+        [3, 5]
+    );
     assert_eq!(ALL.iter().map(|p| p.code).collect::<BTreeSet<_>>().len(), ALL.len());
     // Numbers run without a gap.
     for (i, p) in ALL.iter().filter(|p| p.code.starts_with("failure mode ")).enumerate() {

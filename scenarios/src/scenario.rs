@@ -30,7 +30,8 @@ pub struct Scenario {
     pub cites: Vec<String>,
     /// `default` means: part of a run without arguments.
     pub tags: Vec<String>,
-    /// Factor on the window and on every absolute token constant of every strategy; 1 = as they are.
+    /// Factor on the window and on every absolute token constant of every strategy; 1 = as they
+    /// are.
     pub scale: f64,
     /// What must come out.
     pub expect: Expect,
@@ -91,8 +92,9 @@ pub(crate) const KEYS: &[&str] = &[
 /// Keys of `[expect]` beside the tables named after strategies.
 pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
 
-/// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come first, its limits
-/// hold where this one gives none, its `[expect]` does not carry over. A tool step may call its output `text`, as the other steps do.
+/// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come
+/// first, its limits hold where this one gives none, its `[expect]` does not carry over. A tool
+/// step may call its output `text`, as the other steps do.
 pub(crate) fn read(text: &str, file: &str, beside: &dyn Beside) -> Result<Scenario, InputError> {
     Reader { lines: Lines::new(text), file, beside }.read(text).map_err(|f| f.at(file))
 }
@@ -115,7 +117,12 @@ impl Reader<'_> {
             None => Scenario { scale: 1.0, ..Scenario::default() },
         };
         let Some(id) = self.string(&tree, "id")?.filter(|s| !s.trim().is_empty()) else {
-            return Err(Fault::new(1, "missing field \"id\"", "id = \"a-short-name\"", "give the scenario a name"));
+            return Err(Fault::new(
+                1,
+                "missing field \"id\"",
+                "id = \"a-short-name\"",
+                "give the scenario a name",
+            ));
         };
         let title = self.string(&tree, "title")?.unwrap_or_default();
         let inherited = base.session.header;
@@ -130,12 +137,21 @@ impl Reader<'_> {
             source: inherited.source,
             extra: inherited.extra,
         };
-        let mut items: Vec<Located> = base.session.entries.into_iter().map(|entry| Located { line: 0, entry }).collect();
-        items.extend(base.session.facts.into_iter().map(|f| Located { line: 0, entry: Entry::Fact(f) }));
+        let mut items: Vec<Located> =
+            base.session.entries.into_iter().map(|entry| Located { line: 0, entry }).collect();
+        items.extend(
+            base.session.facts.into_iter().map(|f| Located { line: 0, entry: Entry::Fact(f) }),
+        );
         self.steps(&tree, &mut items)?;
         let loaded = assemble(header, items, self.file, false)?;
-        if !loaded.session.entries.iter().any(|e| matches!(e, Entry::User(_) | Entry::Assistant(_))) {
-            return Err(Fault::new(1, "no messages", "[[step]] tables, or extends = \"…\"", "write at least one user step"));
+        if !loaded.session.entries.iter().any(|e| matches!(e, Entry::User(_) | Entry::Assistant(_)))
+        {
+            return Err(Fault::new(
+                1,
+                "no messages",
+                "[[step]] tables, or extends = \"…\"",
+                "write at least one user step",
+            ));
         }
         Ok(Scenario {
             id,
@@ -147,7 +163,8 @@ impl Reader<'_> {
             scale: self.scale(&tree)?.unwrap_or(base.scale),
             expect: self.expect(text, &tree, Expect::default())?,
             session: loaded.session,
-            // The first fault that hits decides, so that a scenario can change what its base disturbs.
+            // The first fault that hits decides, so that a scenario can change what its base
+            // disturbs.
             faults: self.faults(&tree)?.into_iter().chain(base.faults).collect(),
             warnings: loaded.warnings,
         })
@@ -156,15 +173,22 @@ impl Reader<'_> {
     fn strings(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<String>, Fault> {
         let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
         let line = self.lines.of(value.span().start);
-        serde_json::from_value(toml_tree::json(value.get_ref(), line)?)
-            .map_err(|e| Fault::new(line, format!("{key:?} does not fit: {e}"), "a list of strings", format!("write {key} = [\"…\"]")))
+        serde_json::from_value(toml_tree::json(value.get_ref(), line)?).map_err(|e| {
+            Fault::new(
+                line,
+                format!("{key:?} does not fit: {e}"),
+                "a list of strings",
+                format!("write {key} = [\"…\"]"),
+            )
+        })
     }
 
     fn cites(&self, tree: &DeTable<'_>) -> Result<Vec<String>, Fault> {
         let cites = self.strings(tree, "cites")?;
         match cites.iter().find_map(|c| pitfalls::wrong(c)) {
             Some((what, fix)) => {
-                let expected = "a code such as \"seeds/003 pitfall 7\" or \"failure mode 6\", or words of your own";
+                let expected = "a code such as \"token-budgeting pitfall 7\" or \"failure mode \
+                    6\", or words of your own";
                 Err(Fault::new(self.line_of(tree, "cites"), what, expected, fix))
             }
             None => Ok(cites),
@@ -174,11 +198,18 @@ impl Reader<'_> {
     fn scale(&self, tree: &DeTable<'_>) -> Result<Option<f64>, Fault> {
         let Some(value) = tree.get("scale") else { return Ok(None) };
         let line = self.lines.of(value.span().start);
-        match toml_tree::json(value.get_ref(), line)?.as_f64().filter(|s| bounds::SCALE.contains(s)) {
+        match toml_tree::json(value.get_ref(), line)?.as_f64().filter(|s| bounds::SCALE.contains(s))
+        {
             Some(scale) => Ok(Some(scale)),
             None => {
-                let expected = format!("a number from {} to {}", bounds::SCALE.start(), bounds::SCALE.end());
-                Err(Fault::new(line, "\"scale\" does not fit", expected, "write 1.0 for no scaling"))
+                let expected =
+                    format!("a number from {} to {}", bounds::SCALE.start(), bounds::SCALE.end());
+                Err(Fault::new(
+                    line,
+                    "\"scale\" does not fit",
+                    expected,
+                    "write 1.0 for no scaling",
+                ))
             }
         }
     }
@@ -186,9 +217,17 @@ impl Reader<'_> {
     fn expect(&self, text: &str, tree: &DeTable<'_>, mut out: Expect) -> Result<Expect, Fault> {
         let Some(value) = tree.get("expect") else { return Ok(out) };
         let line = self.lines.of(value.span().start);
-        let whole: toml::Table = toml::from_str(text).map_err(|e| Fault::new(line, e.message(), "TOML", "correct the syntax"))?;
-        let (Some(toml::Value::Table(checks)), DeValue::Table(places)) = (whole.get("expect"), value.get_ref()) else {
-            return Err(Fault::new(line, "\"expect\" is not a table", "[expect]", "write it as a table"));
+        let whole: toml::Table = toml::from_str(text)
+            .map_err(|e| Fault::new(line, e.message(), "TOML", "correct the syntax"))?;
+        let (Some(toml::Value::Table(checks)), DeValue::Table(places)) =
+            (whole.get("expect"), value.get_ref())
+        else {
+            return Err(Fault::new(
+                line,
+                "\"expect\" is not a table",
+                "[expect]",
+                "write it as a table",
+            ));
         };
         for (key, check) in checks {
             let line = self.line_of(places, key);
@@ -210,7 +249,14 @@ impl Reader<'_> {
                 }
             };
             let n = check.as_integer().and_then(|n| u64::try_from(n).ok());
-            *slot = Some(n.ok_or_else(|| Fault::new(line, format!("{key:?} does not fit"), "a number from 0", "write a whole number"))?);
+            *slot = Some(n.ok_or_else(|| {
+                Fault::new(
+                    line,
+                    format!("{key:?} does not fit"),
+                    "a number from 0",
+                    "write a whole number",
+                )
+            })?);
         }
         Ok(out)
     }
@@ -220,7 +266,12 @@ impl Reader<'_> {
             None => Ok(None),
             Some(v) => match v.get_ref().as_str() {
                 Some(s) => Ok(Some(s.to_string())),
-                None => Err(Fault::new(self.line_of(tree, key), format!("{key:?} is not a string"), "a string", "put it in quotes")),
+                None => Err(Fault::new(
+                    self.line_of(tree, key),
+                    format!("{key:?} is not a string"),
+                    "a string",
+                    "put it in quotes",
+                )),
             },
         }
     }
@@ -229,8 +280,14 @@ impl Reader<'_> {
         let Some(value) = tree.get(key) else { return Ok(None) };
         let line = self.lines.of(value.span().start);
         match toml_tree::json(value.get_ref(), line)?.as_u64() {
-            Some(mut n) => bounds::check(vec![Number::new(key, &mut n, bounds::TOKENS)], line).map(|()| Some(n)),
-            None => Err(Fault::new(line, format!("{key:?} does not fit"), "a number of tokens", "write a whole number")),
+            Some(mut n) => bounds::check(vec![Number::new(key, &mut n, bounds::TOKENS)], line)
+                .map(|()| Some(n)),
+            None => Err(Fault::new(
+                line,
+                format!("{key:?} does not fit"),
+                "a number of tokens",
+                "write a whole number",
+            )),
         }
     }
 
@@ -238,7 +295,8 @@ impl Reader<'_> {
         for key in table.keys() {
             if !known.contains(&key.get_ref().as_ref()) {
                 let line = self.lines.of(key.span().start);
-                let (what, expected) = (format!("unknown key {:?}", key.get_ref()), format!("a key of {whose}"));
+                let (what, expected) =
+                    (format!("unknown key {:?}", key.get_ref()), format!("a key of {whose}"));
                 return Err(Fault::new(line, what, expected, nearest::hint(key.get_ref(), known)));
             }
         }

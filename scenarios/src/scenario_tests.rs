@@ -54,7 +54,11 @@ compactions = 1
 "#;
 
 fn memory() -> Memory {
-    Memory(HashMap::from([("tools.json", r#"[{"name":"read"}]"#), ("out.txt", "it is 42\n"), ("small.toml", SMALL)]))
+    Memory(HashMap::from([
+        ("tools.json", r#"[{"name":"read"}]"#),
+        ("out.txt", "it is 42\n"),
+        ("small.toml", SMALL),
+    ]))
 }
 
 fn good(text: &str) -> Scenario {
@@ -71,15 +75,24 @@ fn a_scenario_is_a_session_with_a_story() {
     assert_eq!((s.id.as_str(), s.scale, s.expect.requests), ("small", 0.5, Some(2)));
     assert_eq!(s.expect.strategies["codex"]["compactions"].as_integer(), Some(1));
     assert_eq!(s.session.header.context_window, Some(1000));
-    let [Entry::Tools { definitions, .. }, Entry::User(user), Entry::Assistant(a), Entry::Tool(tool)] = s.session.entries.as_slice() else {
+    let [
+        Entry::Tools { definitions, .. },
+        Entry::User(user),
+        Entry::Assistant(a),
+        Entry::Tool(tool),
+    ] = s.session.entries.as_slice()
+    else {
         panic!("{:?}", s.session.entries)
     };
     assert_eq!(definitions.len(), 1);
     assert_eq!(user.id, "m2");
-    assert_eq!(a.calls[0].arguments, r#"{"path":"x"}"#);
+    assert_eq!(&*a.calls[0].arguments, r#"{"path":"x"}"#);
     assert_eq!(tool.output.as_deref(), Some("it is 42\n"));
     assert_eq!(s.session.facts.len(), 1);
-    assert_eq!(crate::jsonl::read(s.session.to_jsonl().as_bytes(), "x").unwrap().session, s.session);
+    assert_eq!(
+        crate::jsonl::read(s.session.to_jsonl().as_bytes(), "x").unwrap().session,
+        s.session
+    );
 }
 
 #[test]
@@ -93,33 +106,53 @@ fn a_tool_step_may_call_its_output_text() {
 
 #[test]
 fn an_extension_takes_what_it_does_not_say() {
-    let s = good("id = \"more\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\ntext = \"go on\"\n[expect]\nsteps = 3\n");
+    let s = good(
+        "id = \"more\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\ntext = \"go \
+         on\"\n[expect]\nsteps = 3\n",
+    );
     let base = good(SMALL);
     assert_eq!(s.session.entries[..4], base.session.entries[..]);
     assert_eq!(s.session.entries.len(), 5);
-    assert_eq!((s.session.facts, s.session.header.context_window), (base.session.facts, Some(1000)));
+    assert_eq!(
+        (s.session.facts, s.session.header.context_window),
+        (base.session.facts, Some(1000))
+    );
     assert_eq!((s.expect.requests, s.expect.steps, s.scale, s.tags.len()), (None, Some(3), 0.5, 0));
 }
 
 #[test]
 fn errors_name_place_fault_and_remedy() {
     let step = |s: &str| bad(&format!("id = \"x\"\n\n[[step]]\n{s}\n"));
-    assert!(bad("idd = \"x\"\n").contains("s.toml:1: unknown key \"idd\"; expected a key of a scenario; did you mean id?"));
-    assert!(bad("id = \"x\"\n[[steps]]\ntype = \"user\"\n").contains("s.toml:2: unknown key \"steps\""));
+    assert!(
+        bad("idd = \"x\"\n").contains(
+            "s.toml:1: unknown key \"idd\"; expected a key of a scenario; did you mean id?"
+        )
+    );
+    assert!(
+        bad("id = \"x\"\n[[steps]]\ntype = \"user\"\n").contains("s.toml:2: unknown key \"steps\"")
+    );
     assert!(bad("id = \"x\"\nid = = 3\n").contains("s.toml:2: not TOML"));
     assert!(bad("title = \"x\"\n").contains("missing field \"id\""));
     assert!(bad("id = \"x\"\n").contains("no messages"));
-    assert!(bad("id = \"x\"\nscale = 0\n[[step]]\ntype=\"user\"\ntext=\"\"").contains("s.toml:2: \"scale\" does not fit"));
+    assert!(
+        bad("id = \"x\"\nscale = 0\n[[step]]\ntype=\"user\"\ntext=\"\"")
+            .contains("s.toml:2: \"scale\" does not fit")
+    );
     assert!(bad("id = \"x\"\nextends = \"nothing\"\n").contains("s.toml:2: no such file"));
     assert!(step("text = \"x\"").contains("s.toml:3: a step without \"type\""));
     assert!(step("type = \"usr\"").contains("s.toml:4: unknown type \"usr\""));
-    assert!(
-        step("type = \"user\"\ntxt = \"x\"")
-            .contains("s.toml:5: unknown key \"txt\"; expected a key of a \"user\" entry; did you mean text?")
-    );
+    assert!(step("type = \"user\"\ntxt = \"x\"").contains(
+        "s.toml:5: unknown key \"txt\"; expected a key of a \"user\" entry; did you mean text?"
+    ));
     assert!(step("type = \"user\"").contains("s.toml:3: missing field \"text\" or \"parts\""));
-    assert!(step("type = \"user\"\nfile = \"gone.txt\"").contains("s.toml:3: cannot read \"gone.txt\": no such file"));
-    assert!(step("type = \"user\"\nfile = \"out.txt\"\ntext = \"x\"").contains("both \"file\" and \"text\""));
+    assert!(
+        step("type = \"user\"\nfile = \"gone.txt\"")
+            .contains("s.toml:3: cannot read \"gone.txt\": no such file")
+    );
+    assert!(
+        step("type = \"user\"\nfile = \"out.txt\"\ntext = \"x\"")
+            .contains("both \"file\" and \"text\"")
+    );
     assert!(
         step("type = \"assistant\"\ncalls = [{ idd = \"c\" }]")
             .contains("s.toml:5: unknown key \"idd\"; expected a key of one of \"calls\"")
@@ -127,9 +160,20 @@ fn errors_name_place_fault_and_remedy() {
     let fact = bad(&SMALL.replace("arises = \"c\"", "arises = \"cc\""));
     assert!(fact.contains("s.toml:25: fact \"f\" names unknown message \"cc\""), "{fact}");
     let check = bad(&SMALL.replace("requests = 2", "request = 2"));
-    assert!(check.contains("s.toml:33: unknown check \"request\"") && check.contains("did you mean requests?"), "{check}");
-    let twice = bad("id = \"y\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\nid = \"a\"\ntext = \"\"\n");
-    assert!(twice.contains("s.toml:3: message id \"a\" was used before, in the scenario that this one extends"), "{twice}");
+    assert!(
+        check.contains("s.toml:33: unknown check \"request\"")
+            && check.contains("did you mean requests?"),
+        "{check}"
+    );
+    let twice =
+        bad("id = \"y\"\nextends = \"small.toml\"\n[[step]]\ntype = \"user\"\nid = \"a\"\ntext = \
+         \"\"\n");
+    assert!(
+        twice.contains(
+            "s.toml:3: message id \"a\" was used before, in the scenario that this one extends"
+        ),
+        "{twice}"
+    );
 }
 
 proptest::proptest! {
@@ -142,10 +186,20 @@ proptest::proptest! {
 
 #[test]
 fn citations_are_codes_or_free_words() {
-    let with = |cites: &str| good_or_error(&SMALL.replace("scale = 0.5", &format!("scale = 0.5\ncites = {cites}")));
-    assert_eq!(with("[\"failure mode 6\", \"cc#24179\"]").unwrap().cites, ["failure mode 6", "cc#24179"]);
+    let with = |cites: &str| {
+        good_or_error(&SMALL.replace("scale = 0.5", &format!("scale = 0.5\ncites = {cites}")))
+    };
+    assert_eq!(
+        with("[\"failure mode 6\", \"cc#24179\"]").unwrap().cites,
+        ["failure mode 6", "cc#24179"]
+    );
     let e = with("[\"failure mode 61\"]").unwrap_err();
-    assert!(e.contains(":5") && e.contains("unknown citation \"failure mode 61\"") && e.contains("did you mean failure mode 6"), "{e}");
+    assert!(
+        e.contains(":5")
+            && e.contains("unknown citation \"failure mode 61\"")
+            && e.contains("did you mean failure mode 6"),
+        "{e}"
+    );
     assert!(with("\"failure mode 6\"").unwrap_err().contains("write cites = ["));
     assert!(with("[\" \"]").unwrap_err().contains("empty citation"));
 }

@@ -1,7 +1,8 @@
 //! JSON Schemas of the two files that others write: session lines and scenarios.
 //!
-//! The session schema comes from the types of [`ctxbench_core::session`]. A scenario is read by hand for the sake of its error
-//! messages; the schema of its steps is put together from the tables that this reader goes by and from the session schema.
+//! The session schema comes from the types of [`ctxbench_core::session`]. A scenario is read by
+//! hand for the sake of its error messages; the schema of its steps is put together from the tables
+//! that this reader goes by and from the session schema.
 
 use ctxbench_core::schema::session_line;
 use schemars::{JsonSchema, Schema};
@@ -27,7 +28,8 @@ struct ScenarioFile {
     /// The mistake it stands for.
     #[schemars(default)]
     pitfall: String,
-    /// What it stands for in the sources: codes such as `seeds/003 pitfall 7` and `failure mode 6`, or words of your own.
+    /// What it stands for in the sources: codes such as `token-budgeting pitfall 7` and `failure
+    /// mode 6`, or words of your own.
     #[schemars(default)]
     cites: Vec<String>,
     /// `default` means: part of a run without arguments.
@@ -39,7 +41,8 @@ struct ScenarioFile {
     context_window: Option<u64>,
     /// Largest reply in tokens, when it differs from the model's.
     max_output: Option<u64>,
-    /// Factor on the window and on every absolute token constant of every strategy; 1 or the extended scenario's when absent.
+    /// Factor on the window and on every absolute token constant of every strategy; 1 or the
+    /// extended scenario's when absent.
     #[schemars(extend("exclusiveMinimum" = 0))]
     scale: Option<f64>,
     /// A built-in scenario's id or the path of a scenario file whose steps and facts come first.
@@ -48,7 +51,8 @@ struct ScenarioFile {
     step: Option<Vec<Value>>,
     /// What the session establishes, for retention.
     fact: Option<Vec<Value>>,
-    /// Requests that the provider does not answer as usual; those of an extended scenario come first.
+    /// Requests that the provider does not answer as usual; those of an extended scenario come
+    /// first.
     fault: Option<Vec<crate::scenario::ProviderFault>>,
     /// What must come out.
     expect: Option<ExpectTable>,
@@ -75,9 +79,11 @@ pub fn scenario() -> Schema {
     let lines = session().to_value();
     let mut out = schemars::schema_for!(ScenarioFile).to_value();
     let steps: Vec<Value> = KINDS.iter().map(|k| step(k, &lines, true)).collect();
-    let fact = KINDS.iter().find(|k| k.tag == "fact").map(|k| step(k, &lines, false)).unwrap_or_default();
+    let fact =
+        KINDS.iter().find(|k| k.tag == "fact").map(|k| step(k, &lines, false)).unwrap_or_default();
     out["title"] = json!("ctxbench scenario");
-    out["description"] = json!("A scenario file (TOML): a session written by people, with the reason for it.");
+    out["description"] =
+        json!("A scenario file (TOML): a session written by people, with the reason for it.");
     out["properties"]["step"]["items"] = json!({ "oneOf": steps });
     out["properties"]["fact"]["items"] = fact;
     out["anyOf"] = json!([{ "required": ["step"] }, { "required": ["extends"] }]);
@@ -91,7 +97,8 @@ pub fn scenario() -> Schema {
     Schema::try_from(out).expect("an object is a schema")
 }
 
-/// One kind of step: the fields of the session line, and `file` where a text can stand beside the scenario.
+/// One kind of step: the fields of the session line, and `file` where a text can stand beside the
+/// scenario.
 fn step(kind: &KindFields, lines: &Value, tagged: bool) -> Value {
     let mut all = Map::new();
     let mut description = Value::Null;
@@ -102,10 +109,17 @@ fn step(kind: &KindFields, lines: &Value, tagged: bool) -> Value {
         }
     }
     if let Some(field) = text_field(kind.tag) {
-        all.insert("file".into(), json!({ "description": format!("A file beside the scenario that holds `{field}`."), "type": "string" }));
+        all.insert(
+            "file".into(),
+            json!({ "description": format!("A file beside the scenario that \
+            holds `{field}`."), "type": "string" }),
+        );
     }
     if kind.tag == "tool" {
-        all.insert("text".into(), json!({ "description": "Another name of `output`.", "type": "string" }));
+        all.insert(
+            "text".into(),
+            json!({ "description": "Another name of `output`.", "type": "string" }),
+        );
     }
     all.retain(|name, _| step_keys(kind).contains(&name.as_str()));
     // Messages without an id get one by their place.
@@ -149,8 +163,8 @@ fn properties(variant: &Value, lines: &Value) -> Map<String, Value> {
 /// A call whose arguments may be written as a table.
 fn call(of_session: &Value) -> Value {
     let mut out = of_session.clone();
-    out["properties"]["arguments"] =
-        json!({ "description": "Argument text, normally JSON; a table becomes its JSON text.", "type": ["string", "object"] });
+    out["properties"]["arguments"] = json!({ "description": "Argument text, normally JSON; a table \
+        becomes its JSON text.", "type": ["string", "object"] });
     out["additionalProperties"] = json!(false);
     out
 }

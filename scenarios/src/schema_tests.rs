@@ -24,7 +24,8 @@ fn resolve<'a>(root: &'a Value, at: &'a Value) -> Option<&'a Value> {
 
 /// Every property that a subschema names itself, by reference or in one of its alternatives.
 fn names(root: &Value, at: &Value) -> BTreeSet<String> {
-    let mut out: BTreeSet<String> = at["properties"].as_object().into_iter().flat_map(|p| p.keys().cloned()).collect();
+    let mut out: BTreeSet<String> =
+        at["properties"].as_object().into_iter().flat_map(|p| p.keys().cloned()).collect();
     if let Some(there) = resolve(root, at) {
         out.extend(names(root, there));
     }
@@ -38,11 +39,13 @@ fn names(root: &Value, at: &Value) -> BTreeSet<String> {
 }
 
 fn kind<'a>(variants: &'a Value, tag: &str) -> &'a Value {
-    let found = variants.as_array().unwrap().iter().find(|v| v["properties"]["type"]["const"] == tag);
+    let found =
+        variants.as_array().unwrap().iter().find(|v| v["properties"]["type"]["const"] == tag);
     found.unwrap_or_else(|| panic!("no schema for {tag}"))
 }
 
-/// Whether a value fits a subschema as far as types, constants, enumerations, required and known properties go.
+/// Whether a value fits a subschema as far as types, constants, enumerations, required and known
+/// properties go.
 fn fits(root: &Value, at: &Value, value: &Value) -> bool {
     let of_type = |t: &Value| match t.as_str() {
         Some("object") => value.is_object(),
@@ -58,32 +61,51 @@ fn fits(root: &Value, at: &Value, value: &Value) -> bool {
     let empty = Map::new();
     let object = value.as_object().unwrap_or(&empty);
     let all = |key: &str| at.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
-    at.get("type").is_none_or(|t| t.as_array().map_or_else(|| of_type(t), |list| list.iter().any(of_type)))
+    at.get("type")
+        .is_none_or(|t| t.as_array().map_or_else(|| of_type(t), |list| list.iter().any(of_type)))
         && at.get("const").is_none_or(|c| c == value)
         && at.get("enum").is_none_or(|e| e.as_array().unwrap().contains(value))
         && all("required").iter().all(|r| object.contains_key(r.as_str().unwrap()))
-        && at.get("$ref").is_none_or(|_| fits(root, resolve(root, &Value::Object(at.clone())).unwrap(), value))
+        && at
+            .get("$ref")
+            .is_none_or(|_| fits(root, resolve(root, &Value::Object(at.clone())).unwrap(), value))
         && object.iter().all(|(k, v)| match at.get("properties").and_then(|p| p.get(k)) {
             Some(p) => fits(root, p, v),
             None => at.get("additionalProperties").is_none_or(|a| fits(root, a, v)),
         })
-        && value.as_array().into_iter().flatten().all(|v| at.get("items").is_none_or(|i| fits(root, i, v)))
-        && at.get("oneOf").is_none_or(|o| o.as_array().unwrap().iter().filter(|s| fits(root, s, value)).count() == 1)
-        && at.get("anyOf").is_none_or(|o| o.as_array().unwrap().iter().any(|s| fits(root, s, value)))
+        && value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .all(|v| at.get("items").is_none_or(|i| fits(root, i, v)))
+        && at.get("oneOf").is_none_or(|o| {
+            o.as_array().unwrap().iter().filter(|s| fits(root, s, value)).count() == 1
+        })
+        && at
+            .get("anyOf")
+            .is_none_or(|o| o.as_array().unwrap().iter().any(|s| fits(root, s, value)))
 }
 
 #[test]
 fn every_key_that_a_scenario_may_have_is_in_its_schema_and_no_other() {
     let s = schema("scenario");
     assert_eq!(s["additionalProperties"], false);
-    assert_eq!(set(s["properties"].as_object().unwrap().keys().map(String::as_str)), set(KEYS.iter().copied()));
+    assert_eq!(
+        set(s["properties"].as_object().unwrap().keys().map(String::as_str)),
+        set(KEYS.iter().copied())
+    );
     assert_eq!(names(&s, &s["properties"]["expect"]), set(CHECKS.iter().copied()));
     let steps = &s["properties"]["step"]["items"]["oneOf"];
     assert_eq!(steps.as_array().unwrap().len(), KINDS.len());
     for k in KINDS {
         let step = kind(steps, k.tag);
         assert_eq!(step["additionalProperties"], false, "{}", k.tag);
-        assert_eq!(set(step["properties"].as_object().unwrap().keys().map(String::as_str)), set(step_keys(k)), "{}", k.tag);
+        assert_eq!(
+            set(step["properties"].as_object().unwrap().keys().map(String::as_str)),
+            set(step_keys(k)),
+            "{}",
+            k.tag
+        );
         for (key, known) in NESTED {
             if let Some(nested) = step["properties"].get(*key) {
                 assert_eq!(names(&s, nested), set(known.iter().copied()), "{key} of {}", k.tag);
@@ -114,7 +136,11 @@ fn the_built_in_session_has_only_known_fields_and_fits() {
     for (i, line) in text.lines().enumerate() {
         let value: Value = serde_json::from_str(line).unwrap();
         let tag = value["type"].as_str().unwrap();
-        let at = if i == 0 { &s["$defs"]["First"]["oneOf"][0] } else { kind(&s["$defs"]["Entry"]["oneOf"], tag) };
+        let at = if i == 0 {
+            &s["$defs"]["First"]["oneOf"][0]
+        } else {
+            kind(&s["$defs"]["Entry"]["oneOf"], tag)
+        };
         let known = names(&s, at);
         for field in value.as_object().unwrap().keys() {
             assert!(known.contains(field), "line {}: {field} of {tag} is not in the schema", i + 1);
@@ -122,7 +148,10 @@ fn the_built_in_session_has_only_known_fields_and_fits() {
         assert!(fits(&s, &s, &value), "line {}: {line}", i + 1);
     }
     let fits = |json: &str| fits(&s, &s, &serde_json::from_str(json).unwrap());
-    assert!(fits(r#"{"type":"user","id":"a","text":"x","mood":"good"}"#), "unknown fields are kept");
+    assert!(
+        fits(r#"{"type":"user","id":"a","text":"x","mood":"good"}"#),
+        "unknown fields are kept"
+    );
     assert!(!fits(r#"{"type":"user","id":"a"}"#));
     assert!(!fits(r#"{"type":"usr","id":"a","text":"x"}"#));
     assert!(!fits(r#"{"type":"session","version":2,"id":"a"}"#));
@@ -155,8 +184,11 @@ fn the_built_in_scenarios_fit_their_schema() {
 #[cfg(feature = "schema")]
 #[test]
 fn the_checked_in_schemas_are_the_generated_ones() {
-    let write = "run `cargo run -p ctxbench-scenarios --features schema --example schemas -- docs/schemas`";
-    for (name, value) in [("session", crate::schema::session()), ("scenario", crate::schema::scenario())] {
+    let write =
+        "run `cargo run -p ctxbench-scenarios --features schema --example schemas -- docs/schemas`";
+    for (name, value) in
+        [("session", crate::schema::session()), ("scenario", crate::schema::scenario())]
+    {
         assert!(schema(name) == value.to_value(), "{name}: {write}");
     }
 }

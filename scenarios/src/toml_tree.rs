@@ -34,12 +34,16 @@ pub(crate) fn json(value: &DeValue<'_>, line: usize) -> Result<Value, Fault> {
         DeValue::String(s) => Value::String(s.to_string()),
         DeValue::Boolean(b) => Value::Bool(*b),
         DeValue::Datetime(d) => Value::String(d.to_string()),
-        DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).map(Value::from).map_err(|_| number(i.as_str(), line))?,
+        DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix())
+            .map(Value::from)
+            .map_err(|_| number(i.as_str(), line))?,
         DeValue::Float(f) => {
             let n = f.as_str().parse::<f64>().ok().and_then(Number::from_f64);
             Value::Number(n.ok_or_else(|| number(f.as_str(), line))?)
         }
-        DeValue::Array(a) => Value::Array(a.iter().map(|v| json(v.get_ref(), line)).collect::<Result<_, _>>()?),
+        DeValue::Array(a) => {
+            Value::Array(a.iter().map(|v| json(v.get_ref(), line)).collect::<Result<_, _>>()?)
+        }
         DeValue::Table(t) => Value::Object(object(t, line)?),
     })
 }
@@ -50,7 +54,12 @@ pub(crate) fn object(table: &DeTable<'_>, line: usize) -> Result<Map<String, Val
 }
 
 fn number(text: &str, line: usize) -> Fault {
-    Fault::new(line, format!("number {text} is out of range"), "a number of 64 bits", "use a smaller one")
+    Fault::new(
+        line,
+        format!("number {text} is out of range"),
+        "a number of 64 bits",
+        "use a smaller one",
+    )
 }
 
 #[cfg(test)]
@@ -67,7 +76,10 @@ mod tests {
     fn values_become_json() {
         let text = "a = 0x10\nb = [1.5, true, \"x\"]\nc = { d = 1979-05-27 }\n";
         let tree = parse(text, &Lines::new(text)).unwrap();
-        assert_eq!(Value::Object(object(&tree, 1).unwrap()), serde_json::json!({"a": 16, "b": [1.5, true, "x"], "c": {"d": "1979-05-27"}}));
+        assert_eq!(
+            Value::Object(object(&tree, 1).unwrap()),
+            serde_json::json!({"a": 16, "b": [1.5, true, "x"], "c": {"d": "1979-05-27"}})
+        );
         let broken = "a = 1\nb = = 2\n";
         assert_eq!(parse(broken, &Lines::new(broken)).unwrap_err().line, 2);
         assert!(json(&DeValue::parse("inf").unwrap().into_inner(), 1).is_err());

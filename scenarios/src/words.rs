@@ -17,7 +17,9 @@ pub(crate) fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
         }
         if i > start {
             let word = trimmed(&text[start..i]);
-            if (SHORTEST..=LONGEST).contains(&word.len()) && (is_path(word) || is_number(word) || is_identifier(word)) {
+            if (SHORTEST..=LONGEST).contains(&word.len())
+                && (is_path(word) || is_number(word) || is_identifier(word))
+            {
                 found(word);
             }
         }
@@ -25,7 +27,8 @@ pub(crate) fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
     }
 }
 
-/// Whether the byte at `i` belongs to a word; all of them are ASCII, so words end at character boundaries.
+/// Whether the byte at `i` belongs to a word; all of them are ASCII, so words end at character
+/// boundaries.
 fn in_word(bytes: &[u8], i: usize) -> bool {
     match bytes[i] {
         b'.' | b'/' | b'_' | b'-' | b'~' | b'@' => true,
@@ -35,28 +38,34 @@ fn in_word(bytes: &[u8], i: usize) -> bool {
 }
 
 fn trimmed(word: &str) -> &str {
-    let word = word.trim_end_matches(['.', '-', '/', '@', '~', ':']).trim_start_matches(['-', ':', '@']);
+    let word =
+        word.trim_end_matches(['.', '-', '/', '@', '~', ':']).trim_start_matches(['-', ':', '@']);
     let word = word.strip_prefix("./").unwrap_or(word);
     if word.starts_with("../") { word } else { word.trim_start_matches('.') }
 }
 
 /// Extensions by which a bare file name is told from `object.member`.
 const EXTENSIONS: &[&str] = &[
-    "bash", "bat", "c", "cc", "cfg", "cjs", "conf", "cpp", "cs", "css", "csv", "cts", "diff", "eex", "env", "erl", "ex", "exs", "go",
-    "gradle", "graphql", "h", "hcl", "heex", "hpp", "hs", "htm", "html", "ini", "ipynb", "java", "js", "json", "jsonl", "jsx", "kt",
-    "less", "lock", "log", "lua", "md", "mdx", "mjs", "ml", "mts", "patch", "pdf", "php", "pl", "png", "proto", "ps1", "py", "pyi", "r",
-    "rb", "rs", "rst", "scala", "scss", "sh", "snap", "sql", "sqlite", "svelte", "svg", "swift", "tf", "toml", "ts", "tsx", "txt", "vue",
-    "xml", "yaml", "yml", "zig", "zip",
+    "bash", "bat", "c", "cc", "cfg", "cjs", "conf", "cpp", "cs", "css", "csv", "cts", "diff",
+    "eex", "env", "erl", "ex", "exs", "go", "gradle", "graphql", "h", "hcl", "heex", "hpp", "hs",
+    "htm", "html", "ini", "ipynb", "java", "js", "json", "jsonl", "jsx", "kt", "less", "lock",
+    "log", "lua", "md", "mdx", "mjs", "ml", "mts", "patch", "pdf", "php", "pl", "png", "proto",
+    "ps1", "py", "pyi", "r", "rb", "rs", "rst", "scala", "scss", "sh", "snap", "sql", "sqlite",
+    "svelte", "svg", "swift", "tf", "toml", "ts", "tsx", "txt", "vue", "xml", "yaml", "yml", "zig",
+    "zip",
 ];
 
-/// A file name with a known extension, with folders or without; or a word with folders that begins at a root (`/`, `~`, `..`)
-/// or has three parts or more, so that `and/or` is none.
+/// A file name with a known extension, with folders or without; or a word with folders that begins
+/// at a root (`/`, `~`, `..`) or has three parts or more, so that `and/or` is none.
 pub(crate) fn is_path(word: &str) -> bool {
     if word.contains("//") || word.contains("::") {
         return false;
     }
     let name = word.rsplit('/').next().unwrap_or(word);
-    if name.rsplit_once('.').is_some_and(|(stem, ext)| !stem.is_empty() && EXTENSIONS.binary_search(&ext).is_ok()) {
+    if name
+        .rsplit_once('.')
+        .is_some_and(|(stem, ext)| !stem.is_empty() && EXTENSIONS.binary_search(&ext).is_ok())
+    {
         return true;
     }
     let parts = word.split('/').filter(|p| p.bytes().any(|b| b.is_ascii_alphanumeric())).count();
@@ -64,10 +73,12 @@ pub(crate) fn is_path(word: &str) -> bool {
 }
 
 fn is_number(word: &str) -> bool {
-    word.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-')) && word.bytes().any(|b| b.is_ascii_digit())
+    word.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-'))
+        && word.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// A word that no one would write in prose: with an underscore, a digit, `::` or a capital after a small letter.
+/// A word that no one would write in prose: with an underscore, a digit, `::` or a capital after a
+/// small letter.
 fn is_identifier(word: &str) -> bool {
     let b = word.as_bytes();
     if word.contains('/') || !b.iter().any(u8::is_ascii_alphabetic) {
@@ -78,11 +89,16 @@ fn is_identifier(word: &str) -> bool {
         || b.iter().any(|c| *c == b'_' || c.is_ascii_digit())
 }
 
-/// A word and, if it is a path, its ends after each slash, longest first: what an agent writes may name the file from another
-/// folder than the tool did.
+/// A word and, if it is a path, its ends after each slash, longest first: what an agent writes may
+/// name the file from another folder than the tool did.
 pub(crate) fn forms(word: &str) -> impl Iterator<Item = &str> {
-    let ends = if is_path(word) { word.match_indices('/').map(|(i, _)| i + 1).collect() } else { Vec::new() };
-    std::iter::once(word).chain(ends.into_iter().map(|i| &word[i..]).filter(|w| w.len() >= SHORTEST && is_path(w)))
+    let ends = if is_path(word) {
+        word.match_indices('/').map(|(i, _)| i + 1).collect()
+    } else {
+        Vec::new()
+    };
+    std::iter::once(word)
+        .chain(ends.into_iter().map(|i| &word[i..]).filter(|w| w.len() >= SHORTEST && is_path(w)))
 }
 
 #[cfg(test)]
@@ -97,8 +113,19 @@ mod tests {
 
     #[test]
     fn paths_numbers_and_identifiers_are_words() {
-        let text = "In ./src/auth/login.ts:42, parse_token::run failed; userSession 20260108 and 1_234_567 (see `README.md`).";
-        assert_eq!(words(text), ["src/auth/login.ts", "parse_token::run", "userSession", "20260108", "1_234_567", "README.md"]);
+        let text = "In ./src/auth/login.ts:42, parse_token::run failed; userSession 20260108 and \
+            1_234_567 (see `README.md`).";
+        assert_eq!(
+            words(text),
+            [
+                "src/auth/login.ts",
+                "parse_token::run",
+                "userSession",
+                "20260108",
+                "1_234_567",
+                "README.md"
+            ]
+        );
         assert_eq!(words("/etc/app/config.yaml."), ["/etc/app/config.yaml"]);
         assert_eq!(words("naïve→fn_with_name→x"), ["fn_with_name"]);
     }
@@ -106,7 +133,10 @@ mod tests {
     #[test]
     fn prose_and_rulers_are_no_words() {
         assert_eq!(
-            words("Something important, well-known and/or before/after understood, this.value... https://example.org ======== --------"),
+            words(
+                "Something important, well-known and/or before/after understood, this.value... \
+                 https://example.org ======== --------"
+            ),
             [] as [&str; 0]
         );
     }

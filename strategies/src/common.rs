@@ -11,6 +11,9 @@ pub fn is_fixed(b: &Block) -> bool {
 
 /// Positions at which a model reply begins.
 pub fn step_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
-    let made = |b: &Block| matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call);
-    (0..blocks.len()).filter(|&i| made(&blocks[i]) && (i == 0 || blocks[i - 1].message != blocks[i].message)).collect()
+    let made =
+        |b: &Block| matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call);
+    (0..blocks.len())
+        .filter(|&i| made(&blocks[i]) && (i == 0 || blocks[i - 1].message != blocks[i].message))
+        .collect()
 }

@@ -1,10 +1,14 @@
-//! Yardsticks: no compaction at all, in an unlimited and in the real window, and nothing kept at all.
+//! Yardsticks: no compaction at all, in an unlimited and in the real window, and nothing kept at
+//! all.
 
+use crate::descriptor::{
+    Build, Descriptor, Factory, Look, Matrix, Need, Product, Recovery, Rewind, Standing,
+};
+use crate::persist::OURS;
 use async_trait::async_trait;
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Recovery, Standing, fits_any};
+use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::Engine;
-use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::Phase;
 use ctxbench_core::strategy::{Flow, Strategy};
 
@@ -29,16 +33,18 @@ const NOTHING: Matrix = Matrix {
 pub const REFERENCE: Descriptor = Descriptor {
     name: "reference",
     summary: "no compaction in an unlimited window (hypothetical): the 100 % row",
-    versions: &["1"],
-    sources: &["definition: DESIGN.md §6"],
-    settings: &[],
+    sources: &["definition: docs/method.md"],
     matrix: Matrix { overflow_response: "cannot overflow", ..NOTHING },
     wording: &[],
     standing: Standing::Hypothetical,
     manual: false,
     recovery: Recovery::Log,
-    unfit: fits_any,
-    build: |_: &Build<'_>| Box::new(Nothing),
+    rewind: Rewind::NONE,
+    formats: OURS,
+    functions: &[],
+    look: Look::Grey { dashed: true },
+    page: "docs/systems/techniques.md",
+    factory: Factory::of::<Nothing>(),
 };
 
 /// No compaction in the real window.
@@ -47,10 +53,24 @@ pub const NONE: Descriptor = Descriptor {
     summary: "no compaction in the real window: dies when it is full",
     standing: Standing::Control,
     matrix: NOTHING,
+    look: Look::Grey { dashed: false },
     ..REFERENCE
 };
 
 struct Nothing;
+
+impl Product for Nothing {
+    type Version = ();
+    type Settings = ();
+
+    fn needs(_version: Self::Version, _settings: &()) -> Option<Need> {
+        None
+    }
+
+    fn build(_b: &Build<'_, Self>) -> Box<dyn Strategy> {
+        Box::new(Nothing)
+    }
+}
 
 #[async_trait]
 impl Strategy for Nothing {}
@@ -69,11 +89,24 @@ pub const KEEP_NOTHING: Descriptor = Descriptor {
         ..NOTHING
     },
     recovery: Recovery::Nothing,
-    build: |_: &Build<'_>| Box::new(KeepNothing),
+    factory: Factory::of::<KeepNothing>(),
     ..REFERENCE
 };
 
 struct KeepNothing;
+
+impl Product for KeepNothing {
+    type Version = ();
+    type Settings = ();
+
+    fn needs(_version: Self::Version, _settings: &()) -> Option<Need> {
+        None
+    }
+
+    fn build(_b: &Build<'_, Self>) -> Box<dyn Strategy> {
+        Box::new(KeepNothing)
+    }
+}
 
 #[async_trait]
 impl Strategy for KeepNothing {
@@ -81,7 +114,11 @@ impl Strategy for KeepNothing {
         let blocks = s.context.blocks();
         let last_user = blocks.iter().rposition(|b| b.kind == BlockKind::User);
         let last_message = last_user.map(|i| blocks[i].message);
-        let step = step_starts(blocks).last().copied().filter(|i| Some(*i) > last_user).unwrap_or(blocks.len());
+        let step = step_starts(blocks)
+            .last()
+            .copied()
+            .filter(|i| Some(*i) > last_user)
+            .unwrap_or(blocks.len());
         let kept: Vec<_> = blocks
             .iter()
             .enumerate()

@@ -1,40 +1,25 @@
 //! Observation masking: every tool result but the newest M shows a placeholder.
 //!
-//! The baseline of "The Complexity Trap" (arXiv 2508.21433, M = 10), which cost half and solved as much as no compaction there
-//! (facts/peers-and-metrics.md §1b). Results are masked in batches, because masking one at each step would break the prompt cache each time.
+//! The baseline of "The Complexity Trap" (arXiv 2508.21433, M = 10), which cost half and solved as
+//! much as no compaction there (docs/sources/peers-and-metrics.md §1b). Results are masked in
+//! batches, because masking one at each step would break the prompt cache each time.
 
+use crate::descriptor::{
+    Build, Descriptor, Factory, Look, Matrix, Need, Product, Recovery, Rewind, Standing,
+};
+use crate::persist::OURS;
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Form};
-use ctxbench_core::compaction::clear_outputs;
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Recovery, Standing, fits_any};
+use ctxbench_core::compaction::{CompactionKind, clear_outputs};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::Phase;
-use ctxbench_core::settings::{Default, Kind, Setting};
 use ctxbench_core::strategy::{Flow, Strategy};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "observation-masking",
     summary: "all tool results but the newest M show a placeholder",
-    versions: &["1"],
-    sources: &["facts/peers-and-metrics.md §1b: arXiv 2508.21433, masking with M = 10"],
-    settings: &[
-        Setting {
-            name: "keep",
-            kind: Kind::Count,
-            default: Default::Int(10),
-            help: "newest tool results that stay",
-            source: "facts/peers-and-metrics.md §1b: M = 10",
-        },
-        Setting {
-            name: "batch",
-            kind: Kind::Count,
-            default: Default::Int(1),
-            help: "results masked at a time",
-            source: "arXiv 2508.21433 masks at every step",
-        },
-    ],
+    sources: &["docs/sources/peers-and-metrics.md §1b: arXiv 2508.21433, masking with M = 10"],
     matrix: Matrix {
         layers: "1: mask old tool results",
         llm_calls: "none",
@@ -53,15 +38,40 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     standing: Standing::Contender,
     manual: false,
     recovery: Recovery::Log,
-    unfit: fits_any,
-    build: |b: &Build<'_>| {
+    rewind: Rewind::NONE,
+    formats: OURS,
+    functions: &[],
+    look: Look::Hue(7),
+    page: "docs/systems/techniques.md",
+    factory: Factory::of::<ObservationMasking>(),
+};
+
+ctxbench_core::settings! {
+    /// What can be set, with where each default comes from.
+    struct ObservationMaskingSettings {
+        /// newest tool results that stay
+        keep: count = 10, "docs/sources/peers-and-metrics.md §1b: M = 10";
+        /// results masked at a time
+        batch: count = 1, "arXiv 2508.21433 masks at every step";
+    }
+}
+
+impl Product for ObservationMasking {
+    type Version = ();
+    type Settings = ObservationMaskingSettings;
+
+    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Need> {
+        None
+    }
+
+    fn build(b: &Build<'_, Self>) -> Box<dyn Strategy> {
         Box::new(ObservationMasking {
-            keep: b.settings.num("keep") as usize,
-            batch: (b.settings.num("batch") as usize).max(1),
+            keep: b.settings.keep as usize,
+            batch: (b.settings.batch as usize).max(1),
             placeholder: b.wording.get("observation-masking.placeholder"),
         })
-    },
-};
+    }
+}
 
 struct ObservationMasking {
     keep: usize,
@@ -73,8 +83,9 @@ struct ObservationMasking {
 impl Strategy for ObservationMasking {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let blocks = s.context.blocks();
-        let live: Vec<usize> =
-            (0..blocks.len()).filter(|&i| blocks[i].kind == BlockKind::Output && blocks[i].form != Form::Cleared).collect();
+        let live: Vec<usize> = (0..blocks.len())
+            .filter(|&i| blocks[i].kind == BlockKind::Output && blocks[i].form != Form::Cleared)
+            .collect();
         if live.len() >= self.keep + self.batch {
             let old = &live[..live.len() - self.keep];
             let masked = clear_outputs(blocks, old, &self.placeholder);

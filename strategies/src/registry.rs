@@ -1,8 +1,8 @@
 //! The list of strategies. A new one is a file and a line in [`ALL`].
 
-use ctxbench_core::descriptor::{Build, Descriptor};
+use crate::descriptor::{Descriptor, Order, Version};
+use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
-use ctxbench_core::provider::Model;
 use ctxbench_core::settings::{SettingError, Settings};
 use ctxbench_core::strategy::Strategy;
 use ctxbench_core::wording::Wording;
@@ -15,12 +15,12 @@ pub const ALL: &[Descriptor] = &[
     crate::controls::KEEP_NOTHING,
     crate::sliding_window::DESCRIPTOR,
     crate::observation_masking::DESCRIPTOR,
-    crate::aider_about::DESCRIPTOR,
-    crate::codex_about::DESCRIPTOR,
-    crate::opencode_about::DESCRIPTOR,
-    crate::claude_code_about::DESCRIPTOR,
+    crate::aider::descriptor::DESCRIPTOR,
+    crate::codex::descriptor::DESCRIPTOR,
+    crate::opencode::descriptor::DESCRIPTOR,
+    crate::claude_code::descriptor::DESCRIPTOR,
     crate::anthropic_sdk::DESCRIPTOR,
-    crate::claude_code_api_about::DESCRIPTOR,
+    crate::claude_code_api::descriptor::DESCRIPTOR,
     crate::openoxide::DESCRIPTOR,
 ];
 
@@ -45,6 +45,18 @@ pub enum SpecError {
         /// All versions.
         known: String,
     },
+    /// A setting that means nothing to the version.
+    #[error("`{name}@{version}` does not read the setting `{setting}`; it belongs to {known}")]
+    OtherVersion {
+        /// Strategy.
+        name: String,
+        /// What was asked for.
+        version: &'static str,
+        /// What was given.
+        setting: &'static str,
+        /// Versions that read it.
+        known: String,
+    },
     /// A setting that does not fit.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -56,7 +68,7 @@ pub struct Spec {
     /// The strategy.
     pub descriptor: &'static Descriptor,
     /// Version that it follows.
-    pub version: &'static str,
+    pub version: Version,
     /// Settings, unscaled.
     pub settings: Settings,
 }
@@ -68,30 +80,54 @@ impl Spec {
         let (name, version) = head.split_once('@').map_or((head, None), |(n, v)| (n, Some(v)));
         let Some(descriptor) = ALL.iter().find(|d| d.name == name) else {
             let names: Vec<&str> = ALL.iter().map(|d| d.name).collect();
-            return Err(SpecError::Unknown { name: name.into(), hint: nearest::hint(name, &names) });
+            return Err(SpecError::Unknown {
+                name: name.into(),
+                hint: nearest::hint(name, &names),
+            });
+        };
+        let versions = descriptor.factory.versions();
+        let named = |known: &dyn Fn(&Version) -> bool| {
+            let names: Vec<&str> = versions.iter().filter(|v| known(v)).map(|v| v.name).collect();
+            names.join(", ")
         };
         let version = match version {
-            None => descriptor.versions[0],
-            Some(v) => descriptor.versions.iter().find(|k| **k == v).ok_or_else(|| SpecError::UnknownVersion {
-                name: name.into(),
-                version: v.into(),
-                known: descriptor.versions.join(", "),
-            })?,
+            None => versions[0],
+            Some(v) => {
+                *versions.iter().find(|k| k.name == v).ok_or_else(|| SpecError::UnknownVersion {
+                    name: name.into(),
+                    version: v.into(),
+                    known: named(&|_| true),
+                })?
+            }
         };
-        let settings = Settings::parse(name, descriptor.settings, settings)?;
+        let settings = Settings::parse(name, descriptor.factory.settings, settings)?;
+        if let Some(setting) = settings.given().find(|s| !version.knows(s)) {
+            return Err(SpecError::OtherVersion {
+                name: name.into(),
+                version: version.name,
+                setting,
+                known: named(&|v| v.knows(setting)),
+            });
+        }
         Ok(Spec { descriptor, version, settings })
     }
 
     /// Every strategy with its defaults.
     pub fn defaults() -> Vec<Spec> {
-        ALL.iter().map(|d| Spec { descriptor: d, version: d.versions[0], settings: Settings::defaults(d.settings) }).collect()
+        ALL.iter()
+            .map(|d| Spec {
+                descriptor: d,
+                version: d.factory.versions()[0],
+                settings: Settings::defaults(d.factory.settings),
+            })
+            .collect()
     }
 
     /// Name with version and settings where they are not the defaults; the row's label.
     pub fn label(&self) -> String {
         let mut out = self.descriptor.name.to_string();
-        if self.version != self.descriptor.versions[0] {
-            out = format!("{out}@{}", self.version);
+        if self.version != self.descriptor.factory.versions()[0] {
+            out = format!("{out}@{}", self.version.name);
         }
         let given = self.settings.given_text();
         if given.is_empty() { out } else { format!("{out}:{given}") }
@@ -99,12 +135,12 @@ impl Spec {
 
     /// Settings with a scenario's scale applied.
     pub fn scaled(&self, scale: f64) -> Settings {
-        self.settings.scaled(self.descriptor.settings, scale)
+        self.settings.scaled(scale)
     }
 
     /// Why this cannot exist with a model; `None` = it can.
     pub fn unfit(&self, model: &Model) -> Option<&'static str> {
-        (self.descriptor.unfit)(self.version, &self.settings, model)
+        self.descriptor.factory.unfit(self.version, &self.settings, model)
     }
 
     /// Builds the strategy with our own prompt texts.
@@ -115,13 +151,20 @@ impl Spec {
     /// Builds the strategy with given prompt texts.
     pub fn build_with(&self, scale: f64, wording: &Wording) -> Box<dyn Strategy> {
         let settings = self.scaled(scale);
-        (self.descriptor.build)(&Build { version: self.version, settings: &settings, wording, scale })
+        self.descriptor.factory.build(&Order {
+            version: self.version,
+            settings: &settings,
+            wording,
+            scale,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptor::{Look, Rewind, Standing};
+    use ctxbench_core::session::RewindMode;
     use std::collections::HashSet;
 
     #[test]
@@ -129,9 +172,64 @@ mod tests {
         let names: HashSet<&str> = ALL.iter().map(|d| d.name).collect();
         assert_eq!(names.len(), ALL.len());
         for d in ALL {
-            assert!(!d.versions.is_empty() && !d.sources.is_empty(), "{}", d.name);
-            for s in d.settings {
+            assert!(!d.factory.versions().is_empty() && !d.sources.is_empty(), "{}", d.name);
+            for s in d.factory.settings {
                 assert!(!s.source.is_empty() && !s.help.is_empty(), "{}:{}", d.name, s.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_back_by_a_rewind_is_what_the_product_offers() {
+        let rewind = |name: &str| Spec::parse(name).unwrap().descriptor.rewind;
+        let with: Vec<&str> =
+            ALL.iter().filter(|d| d.rewind != Rewind::NONE).map(|d| d.name).collect();
+        assert_eq!(with, ["codex", "opencode", "claude-code", "openoxide"]);
+        assert!(
+            rewind("codex").offers(RewindMode::Both) && !rewind("codex").offers(RewindMode::Code)
+        );
+        assert!(!rewind("opencode").offers(RewindMode::SummarizeFrom));
+        let all = RewindMode::ALL.iter();
+        assert!(all.clone().all(|m| rewind("claude-code").offers(*m)));
+        assert!(all.clone().all(|m| !rewind("aider").offers(*m)));
+    }
+
+    #[test]
+    fn hues_are_in_the_palette_and_shared_by_rows_of_one_product_only() {
+        let hues: Vec<(&str, u8)> = ALL
+            .iter()
+            .filter_map(|d| match d.look {
+                Look::Hue(hue) => Some((d.name, hue)),
+                Look::Grey { .. } => None,
+            })
+            .collect();
+        assert!(hues.iter().all(|(_, hue)| *hue < 10), "the palette has ten hues: {hues:?}");
+        for (i, (a, hue)) in hues.iter().enumerate() {
+            for (b, other) in &hues[i + 1..] {
+                assert!(hue != other || b.starts_with(a), "{a} and {b} are drawn in one hue");
+            }
+        }
+        let grey = |d: &Descriptor| matches!(d.look, Look::Grey { .. });
+        assert!(ALL.iter().all(|d| grey(d) == (d.standing != Standing::Contender)));
+    }
+
+    #[test]
+    fn rules_of_conformance_are_named_once_and_for_versions_that_exist() {
+        for d in ALL {
+            for (i, f) in d.functions.iter().enumerate() {
+                assert!(
+                    f.versions.iter().all(|v| d.factory.versions().iter().any(|k| k.name == *v)),
+                    "{}: {} is for a version that is not listed",
+                    d.name,
+                    f.name
+                );
+                let twice = d.functions[..i].iter().any(|g| {
+                    g.name == f.name
+                        && (g.versions.is_empty()
+                            || f.versions.is_empty()
+                            || g.versions.iter().any(|v| f.versions.contains(v)))
+                });
+                assert!(!twice, "{} names {} twice", d.name, f.name);
             }
         }
     }
@@ -139,9 +237,42 @@ mod tests {
     #[test]
     fn reads_names_versions_and_settings() {
         let s = Spec::parse("codex@0.104:auto_compact_limit=90k").unwrap();
-        assert_eq!((s.descriptor.name, s.version, s.settings.int("auto_compact_limit")), ("codex", "0.104", Some(90_000)));
+        assert_eq!((s.descriptor.name, s.version.name), ("codex", "0.104"));
         assert_eq!(s.label(), "codex@0.104:auto_compact_limit=90000");
         assert_eq!(Spec::parse("codex").unwrap().label(), "codex");
+    }
+
+    #[test]
+    fn versions_read_settings_that_exist_and_refuse_others() {
+        for d in ALL {
+            for v in d.factory.versions() {
+                for name in v.reads.into_iter().flatten() {
+                    assert!(
+                        d.factory.settings.iter().any(|s| s.name == *name),
+                        "{}@{} reads {name}, which is no setting",
+                        d.name,
+                        v.name
+                    );
+                }
+            }
+        }
+        let e = Spec::parse("codex@described-000:remote=true").unwrap_err().to_string();
+        assert_eq!(
+            e,
+            "`codex@described-000` does not read the setting `remote`; \
+             it belongs to 0.169, 0.104, 0.63"
+        );
+        assert!(Spec::parse("codex@described-000:stream_retries=1").is_ok());
+    }
+
+    #[test]
+    fn a_version_says_which_program_it_follows() {
+        let program = |name: &str| Spec::parse(name).unwrap().version.program;
+        assert_eq!(program("aider"), "0.86");
+        assert_eq!(program("aider@0.86"), "0.86");
+        assert_eq!(program("codex@described-000"), "described-000");
+        assert_eq!(Spec::parse("aider@intended").unwrap().label(), "aider");
+        assert_eq!(Spec::parse("aider@0.86").unwrap().label(), "aider@0.86");
     }
 
     #[test]

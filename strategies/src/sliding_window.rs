@@ -1,16 +1,18 @@
 //! Sliding window: when the window is nearly full, the oldest turns go.
 //!
-//! The plain technique that most write-ups begin with. Oldest whole turns (or, in the newest turn, oldest whole steps) are
-//! dropped until a share of the window is free again; calls and results always go together.
+//! The plain technique that most write-ups begin with. Oldest whole turns (or, in the newest turn,
+//! oldest whole steps) are dropped until a share of the window is free again; calls and results
+//! always go together.
 
+use crate::descriptor::{
+    Build, Descriptor, Factory, Look, Matrix, Need, Product, Recovery, Rewind, Standing,
+};
+use crate::persist::OURS;
 use async_trait::async_trait;
 use ctxbench_core::block::total_tokens;
-use ctxbench_core::compaction::turn_starts;
-use ctxbench_core::descriptor::{Build, Descriptor, Matrix, Recovery, Standing, fits_any};
+use ctxbench_core::compaction::{CompactionKind, turn_starts};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::record::CompactionKind;
 use ctxbench_core::request::{ModelError, Phase};
-use ctxbench_core::settings::{Default, Kind, Setting};
 use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing};
 
 use crate::common::{is_fixed, step_starts};
@@ -19,24 +21,7 @@ use crate::common::{is_fixed, step_starts};
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "sliding-window",
     summary: "drops the oldest turns when the window is nearly full",
-    versions: &["1"],
     sources: &["the plain technique; figures are ours"],
-    settings: &[
-        Setting {
-            name: "high",
-            kind: Kind::Share,
-            default: Default::Real(0.9),
-            help: "share of the window from which turns are dropped",
-            source: "ours: Codex's 90 % (facts/codex.md §1.2)",
-        },
-        Setting {
-            name: "low",
-            kind: Kind::Share,
-            default: Default::Real(0.7),
-            help: "share of the window to come down to",
-            source: "ours: dropping one turn at a time would break the prompt cache at every request",
-        },
-    ],
     matrix: Matrix {
         layers: "1: drop oldest turns",
         llm_calls: "none",
@@ -55,11 +40,37 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     standing: Standing::Contender,
     manual: false,
     recovery: Recovery::Nothing,
-    unfit: fits_any,
-    build: |b: &Build<'_>| {
-        Box::new(SlidingWindow { high: b.settings.real("high").unwrap_or(0.9), low: b.settings.real("low").unwrap_or(0.7) })
-    },
+    rewind: Rewind::NONE,
+    formats: OURS,
+    functions: &[],
+    look: Look::Hue(6),
+    page: "docs/systems/techniques.md",
+    factory: Factory::of::<SlidingWindow>(),
 };
+
+ctxbench_core::settings! {
+    /// What can be set, with where each default comes from.
+    struct SlidingWindowSettings {
+        /// share of the window from which turns are dropped
+        high: share = 0.9, "ours: Codex's 90 % (docs/sources/codex.md §1.2)";
+        /// share of the window to come down to
+        low: share = 0.7,
+            "ours: dropping one turn at a time would break the prompt cache at every request";
+    }
+}
+
+impl Product for SlidingWindow {
+    type Version = ();
+    type Settings = SlidingWindowSettings;
+
+    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Need> {
+        None
+    }
+
+    fn build(b: &Build<'_, Self>) -> Box<dyn Strategy> {
+        Box::new(SlidingWindow { high: b.settings.high, low: b.settings.low })
+    }
+}
 
 struct SlidingWindow {
     high: f64,
@@ -67,15 +78,18 @@ struct SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// Drops oldest turns, then oldest steps of the newest turn, until `target` tokens are left or nothing more can go.
+    /// Drops oldest turns, then oldest steps of the newest turn, until `target` tokens are left or
+    /// nothing more can go.
     fn slide(s: &mut Engine, target: u64) -> bool {
         let blocks = s.context.blocks();
         let tools = s.billed_tokens() - s.context.tokens();
         let turns = turn_starts(blocks);
         let Some(&newest) = turns.last() else { return false };
-        let user_end = newest + blocks[newest..].iter().take_while(|b| b.message == blocks[newest].message).count();
+        let user_end = newest
+            + blocks[newest..].iter().take_while(|b| b.message == blocks[newest].message).count();
         let steps: Vec<usize> = step_starts(blocks).into_iter().filter(|&i| i > newest).collect();
-        // Cut points: before each later turn; then, the user message of the newest turn kept, before each later step.
+        // Cut points: before each later turn; then, the user message of the newest turn kept,
+        // before each later step.
         let by_turn = turns.iter().skip(1).map(|&t| (t, t));
         let by_step = steps.iter().skip(1).map(|&p| (newest, p));
         let mut best = None;
@@ -83,7 +97,9 @@ impl SlidingWindow {
             let kept: Vec<_> = blocks
                 .iter()
                 .enumerate()
-                .filter(|(i, b)| is_fixed(b) || *i >= step || (*i >= turn && *i < user_end && turn == newest))
+                .filter(|(i, b)| {
+                    is_fixed(b) || *i >= step || (*i >= turn && *i < user_end && turn == newest)
+                })
                 .map(|(_, b)| b.clone())
                 .collect();
             let fits = total_tokens(&kept) + tools <= target;
@@ -93,7 +109,9 @@ impl SlidingWindow {
             }
         }
         match best {
-            Some(kept) if kept.len() < blocks.len() => s.compacted(CompactionKind::Drop, "slide", Phase::MidTurn, kept).is_ok(),
+            Some(kept) if kept.len() < blocks.len() => {
+                s.compacted(CompactionKind::Drop, "slide", Phase::MidTurn, kept).is_ok()
+            }
             _ => false,
         }
     }
@@ -114,6 +132,10 @@ impl Strategy for SlidingWindow {
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         let target = (s.model.window as f64 * self.low / f64::from(attempt + 1)) as u64;
-        if e.is_overflow() && attempt <= 4 && Self::slide(s, target) { Flow::Again } else { again_if_passing(e, attempt, PASSING_RETRIES) }
+        if e.is_overflow() && attempt <= 4 && Self::slide(s, target) {
+            Flow::Again
+        } else {
+            again_if_passing(e, attempt, PASSING_RETRIES)
+        }
     }
 }

@@ -7,10 +7,12 @@ use std::task::{Context, Poll, Waker};
 use async_trait::async_trait;
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::engine::{Action, Engine, Event, Incoming, Task, ToolCall, ToolOutcome, World};
-use ctxbench_core::history::Part;
-use ctxbench_core::provider::find;
-use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason, Tools, Usage};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::{Action, Engine, Event, Incoming, Task, World};
+use ctxbench_core::model::find;
+use ctxbench_core::request::{
+    ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Tools, Usage,
+};
 use ctxbench_core::session::Millis;
 
 use crate::Spec;
@@ -30,13 +32,18 @@ pub fn block_on<F: Future>(f: F) -> F::Output {
 
 /// A text reply.
 pub fn says(text: &str) -> Answer {
-    Ok(Reply { parts: vec![ReplyPart::Text(text.into())], ..Reply::default() })
+    Ok(Reply { parts: vec![Part::Text(text.into())], ..Reply::default() })
 }
 
 /// A reply with a text and one call; the tool returns what `output` says.
 pub fn calls(text: &str, id: &str, name: &str, arguments: &str) -> Answer {
-    let call = ReplyPart::Call { id: id.into(), name: name.into(), arguments: arguments.into() };
-    Ok(Reply { parts: vec![ReplyPart::Text(text.into()), call], stop: StopReason::ToolUse, ..Reply::default() })
+    let call =
+        Part::Call(ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() });
+    Ok(Reply {
+        parts: vec![Part::Text(text.into()), call],
+        stop: StopReason::ToolUse,
+        ..Reply::default()
+    })
 }
 
 /// The provider refuses a prompt of `size` tokens.
@@ -88,7 +95,10 @@ impl Played {
     /// Blocks of a request as `kind:text`, the text cut to its first 24 characters.
     pub fn outline(r: &Request) -> Vec<String> {
         let name = |b: &Block| format!("{:?}", b.kind);
-        r.blocks.iter().map(|b| format!("{}:{}", name(b), b.text.chars().take(24).collect::<String>())).collect()
+        r.blocks
+            .iter()
+            .map(|b| format!("{}:{}", name(b), b.text.chars().take(24).collect::<String>()))
+            .collect()
     }
 
     /// Mechanisms of the compactions in order.
@@ -169,11 +179,11 @@ impl World for Fake {
         self.answer(request)
     }
 
-    async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome> {
+    async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming> {
         let mut out = Vec::new();
         for c in calls {
             let text = self.outputs.pop_front().unwrap_or_else(|| "out".into());
-            out.push(ToolOutcome { id: c.id.clone(), name: c.name.clone(), output: Some(text.into()), is_error: false, media: Vec::new() });
+            out.push(Incoming::result(c, false, text));
         }
         out
     }
@@ -215,9 +225,12 @@ pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
     let block = |kind, role, text: &str| Draft::text(kind, role, text).build(MessageId(0), vec![]);
     engine.fixed.base = vec![block(BlockKind::Base, Role::System, "base")];
-    engine.fixed.context = script.memory.iter().map(|t| block(BlockKind::Context, Role::User, t)).collect();
-    engine.fixed.repo_map = script.repo_map.iter().map(|t| block(BlockKind::RepoMap, Role::User, t)).collect();
-    engine.fixed.files = script.files.iter().map(|t| block(BlockKind::File, Role::User, t)).collect();
+    engine.fixed.context =
+        script.memory.iter().map(|t| block(BlockKind::Context, Role::User, t)).collect();
+    engine.fixed.repo_map =
+        script.repo_map.iter().map(|t| block(BlockKind::RepoMap, Role::User, t)).collect();
+    engine.fixed.files =
+        script.files.iter().map(|t| block(BlockKind::File, Role::User, t)).collect();
     engine.fixed.tools = Tools::new(&[]);
     let mut strategy = Spec::parse(spec).unwrap().build(scale);
     block_on(agent::run(&mut engine, &mut *strategy));

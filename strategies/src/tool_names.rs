@@ -1,4 +1,5 @@
-//! Names of tools across products and scenarios, folded to their letters: `read_file`, `ReadFile` and `readFile` are one tool.
+//! Names of tools across products and scenarios, folded to their letters: `read_file`, `ReadFile`
+//! and `readFile` are one tool.
 
 /// The letters of a name in lower case.
 pub fn folded(name: &str) -> String {
@@ -7,7 +8,10 @@ pub fn folded(name: &str) -> String {
 
 /// Whether a tool changes files.
 pub fn is_edit(name: &str) -> bool {
-    matches!(folded(name).as_str(), "edit" | "editfile" | "write" | "writefile" | "multiedit" | "applypatch" | "strreplace")
+    matches!(
+        folded(name).as_str(),
+        "edit" | "editfile" | "write" | "writefile" | "multiedit" | "applypatch" | "strreplace"
+    )
 }
 
 #[cfg(test)]
@@ -16,7 +20,12 @@ mod tests {
 
     #[test]
     fn spelling_does_not_matter() {
-        assert!(is_edit("edit_file") && is_edit("Write") && is_edit("apply_patch") && is_edit("MultiEdit"));
+        assert!(
+            is_edit("edit_file")
+                && is_edit("Write")
+                && is_edit("apply_patch")
+                && is_edit("MultiEdit")
+        );
         assert!(!is_edit("read_file") && !is_edit("bash"));
     }
 }

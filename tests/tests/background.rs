@@ -1,6 +1,7 @@
-//! Background compaction in every order in which the conversation and the task can meet. The shipped file is compiled against loom.
+//! Background compaction in every order in which the conversation and the task can meet. The
+//! shipped file is compiled against loom.
 
-#[path = "../../core/src/background/pending.rs"]
+#[path = "../../core/kit/src/background/pending.rs"]
 mod pending;
 
 /// Loom's lock and shared ownership in the place of the standard library's.
@@ -17,7 +18,10 @@ type Answer = &'static str;
 /// Runs both sides in all orders and returns what the conversation saw, without repetitions.
 fn all_orders(
     task: impl Fn(pending::Job<Answer, Answer>) + Clone + Send + Sync + 'static,
-    conversation: impl Fn(&mut Pending<u32, Answer, Answer>) -> Vec<Outcome<Answer, Answer>> + Send + Sync + 'static,
+    conversation: impl Fn(&mut Pending<u32, Answer, Answer>) -> Vec<Outcome<Answer, Answer>>
+    + Send
+    + Sync
+    + 'static,
 ) -> Vec<Vec<Outcome<Answer, Answer>>> {
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let noted = seen.clone();
@@ -44,7 +48,8 @@ fn an_answer_is_seen_once_or_not_yet_and_what_arrived_is_no_obstacle() {
         |job| assert!(job.finish(Ok("summary"))),
         |p| {
             // Messages are sent between the attempts.
-            let mut out: Vec<_> = [vec![1, 2], vec![1, 2, 3]].iter().map(|now| p.take(now)).collect();
+            let mut out: Vec<_> =
+                [vec![1, 2], vec![1, 2, 3]].iter().map(|now| p.take(now)).collect();
             block_on(p.done());
             out.push(p.take(&[1, 2, 3, 4]));
             out
@@ -87,7 +92,11 @@ fn cancelling_wins_or_loses_as_a_whole() {
         |p| {
             let took = p.take(&[1, 2]);
             let gave_up = p.cancel();
-            assert_eq!(gave_up, took == Outcome::Running, "what was taken cannot be given up, all else can");
+            assert_eq!(
+                gave_up,
+                took == Outcome::Running,
+                "what was taken cannot be given up, all else can"
+            );
             assert!(p.is_done());
             vec![took, p.take(&[1, 2])]
         },
@@ -148,6 +157,9 @@ fn a_failure_arrives_and_a_task_that_vanishes_is_noticed() {
         vec![p.take(&[7]), p.take(&[7])]
     };
     use Outcome::{Cancelled, Failed, Lost};
-    assert_eq!(all_orders(|job| assert!(job.finish(Err("refused"))), waits), [vec![Failed("refused"), Cancelled]]);
+    assert_eq!(
+        all_orders(|job| assert!(job.finish(Err("refused"))), waits),
+        [vec![Failed("refused"), Cancelled]]
+    );
     assert_eq!(all_orders(drop, waits), [vec![Lost, Lost]]);
 }

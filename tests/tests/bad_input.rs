@@ -1,7 +1,7 @@
 //! What people get wrong: a clear message, the right exit code, and nothing written.
 
 #[allow(dead_code, reason = "each test file uses a part")]
-mod common;
+use crate::common;
 
 use common::{Folder, Output, jsonl};
 use serde_json::{Value, json};
@@ -19,7 +19,8 @@ fn reply(id: &str, text: &str) -> Value {
 }
 
 fn call(id: &str, call: &str) -> Value {
-    json!({"type": "assistant", "id": id, "text": "a look", "calls": [{"id": call, "name": "read", "arguments": "{\"path\":\"a.ts\"}"}]})
+    json!({"type": "assistant", "id": id, "text": "a \
+        look", "calls": [{"id": call, "name": "read", "arguments": "{\"path\":\"a.ts\"}"}]})
 }
 
 fn result(call: &str, output: &str) -> Value {
@@ -28,10 +29,17 @@ fn result(call: &str, output: &str) -> Value {
 
 /// A small session that is as it should be.
 fn good() -> String {
-    jsonl(&[header(), user("u1", "read it"), call("a1", "c1"), result("c1", "const a = 1;"), reply("a2", "read")])
+    jsonl(&[
+        header(),
+        user("u1", "read it"),
+        call("a1", "c1"),
+        result("c1", "const a = 1;"),
+        reply("a2", "read"),
+    ])
 }
 
-/// The command ends with code 2, says these words, prints no results and leaves the folder as it was.
+/// The command ends with code 2, says these words, prints no results and leaves the folder as it
+/// was.
 #[track_caller]
 fn refuses(here: &Folder, line: &str, words: &[&str]) -> Output {
     let before = here.files("");
@@ -46,8 +54,16 @@ fn refuses(here: &Folder, line: &str, words: &[&str]) -> Output {
 #[track_caller]
 fn accepts(here: &Folder, file: &str, content: &str) -> Output {
     here.write(file, content);
-    let out = here.run(&format!("run {file} --strategy reference --strategy codex --transport direct --out out")).ok();
-    assert!(here.csv("out/summary.csv").iter().all(|r| r["status"] == "completed"), "{}", here.read("out/summary.csv"));
+    let out = here
+        .run(&format!(
+            "run {file} --strategy reference --strategy codex --transport direct --out out"
+        ))
+        .ok();
+    assert!(
+        here.csv("out/summary.csv").iter().all(|r| r["status"] == "completed"),
+        "{}",
+        here.read("out/summary.csv")
+    );
     out
 }
 
@@ -55,12 +71,24 @@ fn accepts(here: &Folder, file: &str, content: &str) -> Output {
 fn a_name_that_does_not_exist_is_answered_with_the_nearest() {
     let here = Folder::new();
     refuses(&here, "run login-bug --strategy codx", &["codx", "did you mean codex?"]);
-    refuses(&here, "run login-bug --strategy codex:auto_compact_limt=9", &["auto_compact_limt", "did you mean auto_compact_limit"]);
+    refuses(
+        &here,
+        "run login-bug --strategy codex:auto_compact_limt=9",
+        &["auto_compact_limt", "did you mean auto_compact_limit"],
+    );
     refuses(&here, "run login-bug --strategy codex@9.9", &["9.9", "0.169"]);
     refuses(&here, "run login-bgu", &["login-bgu", "did you mean login-bug"]);
-    refuses(&here, "run login-bug --model claude-sonet-4-6", &["claude-sonet-4-6", "claude-sonnet-4-6"]);
+    refuses(
+        &here,
+        "run login-bug --model claude-sonet-4-6",
+        &["claude-sonet-4-6", "claude-sonnet-4-6"],
+    );
     refuses(&here, "run login-bug --summarizer ideel", &["ideel", "ideal"]);
-    refuses(&here, "run login-bug --transport carrier-pigeon", &["carrier-pigeon", "http", "direct"]);
+    refuses(
+        &here,
+        "run login-bug --transport carrier-pigeon",
+        &["carrier-pigeon", "http", "direct"],
+    );
     refuses(&here, "show codx", &["did you mean codex?"]);
     refuses(&here, "compact login-bug --strategy codx", &["did you mean codex?"]);
     refuses(&here, "rnu login-bug", &["rnu"]);
@@ -69,7 +97,11 @@ fn a_name_that_does_not_exist_is_answered_with_the_nearest() {
 #[test]
 fn a_setting_of_the_wrong_kind_is_refused() {
     let here = Folder::new();
-    refuses(&here, "run login-bug --strategy codex:auto_compact_limit=many", &["auto_compact_limit", "many"]);
+    refuses(
+        &here,
+        "run login-bug --strategy codex:auto_compact_limit=many",
+        &["auto_compact_limit", "many"],
+    );
     refuses(&here, "run login-bug --strategy codex:auto_compact_limit", &["auto_compact_limit"]);
     refuses(&here, "run login-bug --strategy opencode:prune=perhaps", &["prune", "perhaps"]);
 }
@@ -79,7 +111,11 @@ fn the_same_row_twice_is_refused() {
     let here = Folder::new();
     refuses(&here, "run login-bug --strategy codex --strategy codex", &["codex", "twice"]);
     refuses(&here, "run login-bug login-bug --strategy codex", &["login-bug"]);
-    refuses(&here, "run login-bug --model claude-sonnet-4-6 --model claude-sonnet-4-6", &["claude-sonnet-4-6", "twice"]);
+    refuses(
+        &here,
+        "run login-bug --model claude-sonnet-4-6 --model claude-sonnet-4-6",
+        &["claude-sonnet-4-6", "twice"],
+    );
 }
 
 #[test]
@@ -103,14 +139,26 @@ fn a_broken_line_of_a_session_is_named_by_file_and_line() {
         lines.join("\n")
     };
     here.write("broken.jsonl", with(2, "{\"type\":\"assistant\" \"id\":\"a1\"}"));
-    refuses(&here, "run broken.jsonl --out out", &["broken.jsonl:3", "expected one JSON object per line"]);
+    refuses(
+        &here,
+        "run broken.jsonl --out out",
+        &["broken.jsonl:3", "expected one JSON object per line"],
+    );
     refuses(&here, "compact broken.jsonl --strategy codex", &["broken.jsonl:3"]);
     here.write("unknown.jsonl", with(1, "{\"type\":\"usr\",\"id\":\"u1\",\"text\":\"x\"}"));
-    refuses(&here, "run unknown.jsonl --out out", &["unknown.jsonl:2", "usr", "did you mean user?"]);
+    refuses(
+        &here,
+        "run unknown.jsonl --out out",
+        &["unknown.jsonl:2", "usr", "did you mean user?"],
+    );
     here.write("untyped.jsonl", with(1, "{\"id\":\"u1\"}"));
     refuses(&here, "run untyped.jsonl --out out", &["untyped.jsonl:2", "type"]);
     here.write("later.jsonl", with(0, "{\"type\":\"session\",\"version\":9,\"id\":\"small\"}"));
-    refuses(&here, "run later.jsonl --out out", &["later.jsonl:1", "version 9", "expected version 1"]);
+    refuses(
+        &here,
+        "run later.jsonl --out out",
+        &["later.jsonl:1", "version 9", "expected version 1"],
+    );
     here.write("twice.jsonl", with(4, "{\"type\":\"user\",\"id\":\"u1\",\"text\":\"again\"}"));
     refuses(&here, "run twice.jsonl --out out", &["twice.jsonl:5", "u1", "line 2"]);
 }
@@ -122,7 +170,10 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
     refuses(&here, "run broken.toml --out out", &["broken.toml:5", "TOML"]);
     here.write("unknown.toml", "id = \"x\"\n[[step]]\ntype = \"usr\"\ntext = \"hello\"\n");
     refuses(&here, "run unknown.toml --out out", &["unknown.toml:", "usr", "user"]);
-    here.write("key.toml", "id = \"x\"\nscael = 0.5\n[[step]]\ntype = \"user\"\ntext = \"hello\"\n");
+    here.write(
+        "key.toml",
+        "id = \"x\"\nscael = 0.5\n[[step]]\ntype = \"user\"\ntext = \"hello\"\n",
+    );
     refuses(&here, "run key.toml --out out", &["key.toml:2", "scael", "did you mean scale?"]);
     here.write("lost.toml", "id = \"x\"\n[[step]]\ntype = \"user\"\nfile = \"lost.txt\"\n");
     refuses(&here, "run lost.toml --out out", &["lost.toml:", "lost.txt"]);
@@ -155,7 +206,8 @@ fn what_holds_no_session_is_refused_and_says_what_was_expected() {
 #[test]
 fn bytes_that_are_no_text_are_refused() {
     let here = Folder::new();
-    // A fixed generator (x·5 + 3 modulo 256 runs through every byte) behind the head of an ELF file.
+    // A fixed generator (x·5 + 3 modulo 256 runs through every byte) behind the head of an ELF
+    // file.
     let mut garbage = vec![0x7f, b'E', b'L', b'F'];
     let mut x: u8 = 7;
     for _ in 0..4_000 {
@@ -179,10 +231,16 @@ fn bytes_that_are_no_text_are_refused() {
 #[test]
 fn a_recording_whose_last_line_breaks_off_is_used_as_far_as_it_is_whole() {
     let here = Folder::new();
-    let whole = jsonl(&[header(), user("u1", "read it"), call("a1", "c1"), result("c1", "const a = 1;")]);
-    let out = accepts(&here, "cut.jsonl", &format!("{whole}{{\"type\":\"assistant\",\"id\":\"a2\",\"te"));
+    let whole =
+        jsonl(&[header(), user("u1", "read it"), call("a1", "c1"), result("c1", "const a = 1;")]);
+    let out =
+        accepts(&here, "cut.jsonl", &format!("{whole}{{\"type\":\"assistant\",\"id\":\"a2\",\"te"));
     out.says(&["cut.jsonl:5", "breaks off"]);
-    assert!(here.csv("out/summary.csv").iter().all(|r| r["steps_total"] == "1"), "{}", here.read("out/summary.csv"));
+    assert!(
+        here.csv("out/summary.csv").iter().all(|r| r["steps_total"] == "1"),
+        "{}",
+        here.read("out/summary.csv")
+    );
     let transcript = concat!(
         r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"find it"}}"#,
         "\n",
@@ -196,9 +254,16 @@ fn a_recording_whose_last_line_breaks_off_is_used_as_far_as_it_is_whole() {
 #[test]
 fn a_call_without_a_result_and_a_result_without_a_call_are_told_and_survived() {
     let here = Folder::new();
-    let lines = [header(), user("u1", "read it"), call("a1", "c1"), user("u2", "never mind"), reply("a2", "as you wish")];
+    let lines = [
+        header(),
+        user("u1", "read it"),
+        call("a1", "c1"),
+        user("u2", "never mind"),
+        reply("a2", "as you wish"),
+    ];
     accepts(&here, "call.jsonl", &jsonl(&lines)).says(&["call.jsonl:3", "c1", "no result"]);
-    let lines = [header(), user("u1", "read it"), result("ghost", "boo"), reply("a1", "what was that?")];
+    let lines =
+        [header(), user("u1", "read it"), result("ghost", "boo"), reply("a1", "what was that?")];
     accepts(&here, "result.jsonl", &jsonl(&lines)).says(&["result.jsonl:3", "ghost", "left out"]);
 }
 
@@ -208,7 +273,10 @@ fn a_session_of_one_user_message_works_with_every_strategy() {
     here.write("one.jsonl", jsonl(&[header(), user("u1", "hello")]));
     here.run("run one.jsonl --out out").ok();
     let rows = here.csv("out/summary.csv");
-    assert!(rows.len() >= 11 && rows.iter().all(|r| r["status"] == "completed" && r["steps_total"] == "0"));
+    assert!(
+        rows.len() >= 11
+            && rows.iter().all(|r| r["status"] == "completed" && r["steps_total"] == "0")
+    );
     // "hello" is one token in o200k, a block costs 4 more.
     assert!(rows.iter().any(|r| r["strategy"] == "reference" && r["peak_context_tokens"] == "5"));
 }
@@ -218,13 +286,26 @@ fn a_tool_result_of_ten_megabytes_gives_a_row_for_every_strategy() {
     let here = Folder::new();
     let line = "  at login (/srv/shop/src/auth.ts:41:17) expected 200, received 401\n";
     let output = line.repeat((10 << 20) / line.len() + 1);
-    let lines = [header(), user("u1", "read it"), call("a1", "c1"), result("c1", &output), reply("a2", "read"), user("u2", "thanks")];
+    let lines = [
+        header(),
+        user("u1", "read it"),
+        call("a1", "c1"),
+        result("c1", &output),
+        reply("a2", "read"),
+        user("u2", "thanks"),
+    ];
     here.write("big.jsonl", jsonl(&lines));
     here.run("run big.jsonl --out out --transport direct").ok();
     let rows = here.csv("out/summary.csv");
-    assert!(rows.len() >= 11 && rows.iter().all(|r| r["status"] != "error"), "{}", here.read("out/summary.csv"));
-    let status = |strategy: &str| rows.iter().find(|r| r["strategy"] == strategy).unwrap()["status"].clone();
-    // More than a token for every ten bytes is more than a million tokens: no limit for the reference, five windows for `none`.
+    assert!(
+        rows.len() >= 11 && rows.iter().all(|r| r["status"] != "error"),
+        "{}",
+        here.read("out/summary.csv")
+    );
+    let status =
+        |strategy: &str| rows.iter().find(|r| r["strategy"] == strategy).unwrap()["status"].clone();
+    // More than a token for every ten bytes is more than a million tokens: no limit for the
+    // reference, five windows for `none`.
     assert_eq!((status("reference").as_str(), status("none").as_str()), ("completed", "overflow"));
 }
 
@@ -232,10 +313,23 @@ fn a_tool_result_of_ten_megabytes_gives_a_row_for_every_strategy() {
 fn a_long_run_of_blanks_or_of_one_letter_is_counted_too() {
     let here = Folder::new();
     for (name, letter) in [("blanks.jsonl", " "), ("letters.jsonl", "x")] {
-        let lines = [header(), user("u1", "read it"), call("a1", "c1"), result("c1", &letter.repeat(1 << 20)), reply("a2", "read")];
+        let lines = [
+            header(),
+            user("u1", "read it"),
+            call("a1", "c1"),
+            result("c1", &letter.repeat(1 << 20)),
+            reply("a2", "read"),
+        ];
         here.write(name, jsonl(&lines));
-        here.run(&format!("run {name} --strategy reference --strategy codex --transport direct --out out")).ok();
-        assert!(here.csv("out/summary.csv").iter().all(|r| r["status"] != "error"), "{name}: {}", here.read("out/summary.csv"));
+        here.run(&format!(
+            "run {name} --strategy reference --strategy codex --transport direct --out out"
+        ))
+        .ok();
+        assert!(
+            here.csv("out/summary.csv").iter().all(|r| r["status"] != "error"),
+            "{name}: {}",
+            here.read("out/summary.csv")
+        );
     }
 }
 
@@ -252,7 +346,8 @@ fn a_foreign_folder_is_refused_before_the_run_and_stays_as_it_is() {
 #[test]
 fn a_trace_that_cannot_be_written_is_refused_before_the_run() {
     let here = Folder::new();
-    let line = "run login-bug --strategy reference --transport direct --out out --trace no/such/folder/trace.jsonl";
+    let line = "run login-bug --strategy reference --transport direct --out out --trace \
+        no/such/folder/trace.jsonl";
     refuses(&here, line, &["no/such/folder/trace.jsonl"]);
 }
 
@@ -260,7 +355,10 @@ fn a_trace_that_cannot_be_written_is_refused_before_the_run() {
 fn bad_input_leaves_the_results_of_an_earlier_run_alone() {
     let here = Folder::new();
     here.write("good.jsonl", good());
-    here.run("run good.jsonl --strategy reference --transport direct --out out --trace trace.jsonl").ok();
+    here.run(
+        "run good.jsonl --strategy reference --transport direct --out out --trace trace.jsonl",
+    )
+    .ok();
     here.write("bad.jsonl", "{\"type\":\"session\",\"version\":1,\"id\":\"bad\"}\n{]\n{}\n");
     refuses(&here, "run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:2"]);
     refuses(&here, "run good.jsonl --strategy codx --out out --trace trace.jsonl", &["codx"]);
@@ -273,7 +371,9 @@ fn bad_input_leaves_the_results_of_an_earlier_run_alone() {
 fn results_of_another_version_or_none_at_all_are_refused() {
     let here = Folder::new();
     here.write("new.json", "{\"version\": 7, \"shape\": \"unknown\"}");
-    for line in ["report new.json", "compare new.json new.json", "gate new.json --baseline new.json"] {
+    for line in
+        ["report new.json", "compare new.json new.json", "gate new.json --baseline new.json"]
+    {
         refuses(&here, line, &["new.json", "version 7", "expected version 1", "newer ctxbench"]);
     }
     here.write("broken.json", "{\n  \"version\": 1,\n  \"runs\": nope\n}");
@@ -288,13 +388,23 @@ fn a_scenario_cannot_show_files_outside_its_folder() {
     std::fs::create_dir(dir.path().join("inner")).unwrap();
     let toml = "id = \"x\"\n[[step]]\ntype = \"user\"\nfile = \"../secret.txt\"\n";
     std::fs::write(dir.path().join("inner/scenario.toml"), toml).unwrap();
-    let error = ctxbench_scenarios::load(&dir.path().join("inner/scenario.toml").to_string_lossy()).unwrap_err().to_string();
+    let error = ctxbench_scenarios::load(&dir.path().join("inner/scenario.toml").to_string_lossy())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("outside the scenario's folder"), "{error}");
 }
 
 #[test]
 fn a_setting_that_names_a_model_needs_one_that_exists_at_the_same_provider() {
     let here = Folder::new();
-    refuses(&here, "run login-bug --strategy opencode:model=claude-haiku-4-6", &["opencode", "claude-haiku-4-6", "claude-haiku-4-5"]);
-    refuses(&here, "run login-bug --strategy aider:weak_model=gpt-5.4", &["gpt-5.4", "is not of the provider of claude-sonnet-4-6"]);
+    refuses(
+        &here,
+        "run login-bug --strategy opencode:model=claude-haiku-4-6",
+        &["opencode", "claude-haiku-4-6", "claude-haiku-4-5"],
+    );
+    refuses(
+        &here,
+        "run login-bug --strategy aider:weak_model=gpt-5.4",
+        &["gpt-5.4", "is not of the provider of claude-sonnet-4-6"],
+    );
 }

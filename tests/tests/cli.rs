@@ -1,7 +1,8 @@
-//! The command from outside: what it prints, what it writes, and that every way to the same figures gives the same figures.
+//! The command from outside: what it prints, what it writes, and that every way to the same figures
+//! gives the same figures.
 
 #[allow(dead_code, reason = "each test file uses a part")]
-mod common;
+use crate::common;
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -11,12 +12,16 @@ use ctxbench_reports::FORMATS;
 use ctxbench_scenarios::builtin;
 use serde_json::{Value, json};
 
-const FAST: &str = "run login-bug --strategy reference --strategy codex --strategy opencode --transport direct";
+const FAST: &str =
+    "run login-bug --strategy reference --strategy codex --strategy opencode --transport direct";
 
 /// First words of the lines of `list …`; what is set in tells more about the line before.
 fn names(here: &Folder, what: &str) -> Vec<String> {
     let out = here.run(&format!("list {what}")).ok().stdout;
-    out.lines().filter(|l| !l.starts_with(' ')).map(|l| l.split_whitespace().next().unwrap().to_string()).collect()
+    out.lines()
+        .filter(|l| !l.starts_with(' '))
+        .map(|l| l.split_whitespace().next().unwrap().to_string())
+        .collect()
 }
 
 #[test]
@@ -25,17 +30,36 @@ fn without_arguments_every_strategy_meets_every_default_scenario() {
     let out = here.run("").ok();
     let strategies = names(&here, "strategies");
     for name in &strategies {
-        assert!(out.stdout.lines().any(|l| l.starts_with(name.as_str())), "the table lacks {name}:\n{}", out.stdout);
+        assert!(
+            out.stdout.lines().any(|l| l.starts_with(name.as_str())),
+            "the table lacks {name}:\n{}",
+            out.stdout
+        );
     }
     let rows = here.csv("ctxbench-out/summary.csv");
     let scenarios = ["login-bug", "login-bug-marathon", "login-bug-tight"];
     for scenario in scenarios {
         assert!(out.stdout.contains(&format!("{scenario}: ")), "no table of {scenario}");
-        let of: BTreeSet<&str> = rows.iter().filter(|r| r["scenario"] == scenario).map(|r| r["strategy"].as_str()).collect();
+        let of: BTreeSet<&str> = rows
+            .iter()
+            .filter(|r| r["scenario"] == scenario)
+            .map(|r| r["strategy"].as_str())
+            .collect();
         assert_eq!(of, strategies.iter().map(String::as_str).collect(), "{scenario}");
-        let reference = rows.iter().find(|r| r["scenario"] == scenario && r["strategy"] == "reference").unwrap();
-        assert_eq!((reference["status"].as_str(), reference["prefix_stability"].parse()), ("completed", Ok(1.0)), "{scenario}");
-        assert_eq!((reference["saved_pct"].parse(), reference["retention_pct"].parse()), (Ok(0.0), Ok(100.0)), "{scenario}");
+        let reference = rows
+            .iter()
+            .find(|r| r["scenario"] == scenario && r["strategy"] == "reference")
+            .unwrap();
+        assert_eq!(
+            (reference["status"].as_str(), reference["prefix_stability"].parse()),
+            ("completed", Ok(1.0)),
+            "{scenario}"
+        );
+        assert_eq!(
+            (reference["saved_pct"].parse(), reference["retention_pct"].parse()),
+            (Ok(0.0), Ok(100.0)),
+            "{scenario}"
+        );
     }
     out.says(&["ctxbench-out/"]);
 }
@@ -44,45 +68,75 @@ fn without_arguments_every_strategy_meets_every_default_scenario() {
 fn every_built_in_scenario_answers_as_expected() {
     let here = Folder::new();
     let all = builtin::IDS.join(" ");
-    here.run(&format!("run {all} --transport direct --verify")).ok().says(&["all expected answers were met"]);
+    here.run(&format!("run {all} --transport direct --verify"))
+        .ok()
+        .says(&["all expected answers were met"]);
     // What it stands for shows with another window than the model's.
     let narrow = "--strategy claude-code:auto_compact_window=200000";
     here.run(&format!("run wrong-window {narrow} --transport direct --verify --out narrow")).ok();
     let row = here.csv("narrow/summary.csv").remove(0);
-    assert_eq!((row["strategy"].as_str(), row["compactions"] != "0"), ("claude-code:auto_compact_window=200000", true));
+    assert_eq!(
+        (row["strategy"].as_str(), row["compactions"] != "0"),
+        ("claude-code:auto_compact_window=200000", true)
+    );
 }
 
 #[test]
 fn every_file_of_the_contract_is_written_with_its_columns() {
     let here = Folder::new();
-    here.run("run login-bug login-bug-tight --strategy reference --strategy codex --transport direct").ok();
+    here.run(
+        "run login-bug login-bug-tight --strategy reference --strategy codex --transport direct",
+    )
+    .ok();
     let files = here.files("ctxbench-out");
-    for name in
-        ["results.json", "summary.csv", "requests.csv", "compactions.csv", "facts.csv", "delegation.csv", "index.html", "timings.json"]
-    {
+    for name in [
+        "results.json",
+        "summary.csv",
+        "requests.csv",
+        "compactions.csv",
+        "facts.csv",
+        "delegation.csv",
+        "index.html",
+        "timings.json",
+    ] {
         assert!(files.get(name).is_some_and(|f| !f.is_empty()), "{name} is missing");
     }
     for scenario in ["login-bug", "login-bug-tight"] {
-        let plots = files.iter().filter(|(f, _)| f.starts_with(&format!("plots/{scenario}-")) && f.ends_with(".svg"));
-        let plots: Vec<_> = plots.filter(|(f, _)| scenario != "login-bug" || !f.contains("tight")).collect();
+        let plots = files
+            .iter()
+            .filter(|(f, _)| f.starts_with(&format!("plots/{scenario}-")) && f.ends_with(".svg"));
+        let plots: Vec<_> =
+            plots.filter(|(f, _)| scenario != "login-bug" || !f.contains("tight")).collect();
         assert!(plots.len() >= 4, "few plots of {scenario}: {:?}", files.keys());
         assert!(plots.iter().all(|(_, b)| b.starts_with(b"<svg") || b.starts_with(b"<?xml")));
     }
-    let kinds = ["goal", "constraint", "artifact", "decision", "error", "value", "todo", "superseded"];
-    let mut columns: Vec<String> = "scenario strategy model status steps_completed steps_total requests compactions summary_calls \
-        input_tokens cache_read_tokens cache_write_tokens output_tokens task_tokens peak_context_tokens saved_pct cost_usd cost_saved_pct \
-        prefix_stability invalidated_tokens cache_read_ratio blocked_ms total_ms step_p50_ms step_p95_ms compaction_p50_ms \
+    let kinds =
+        ["goal", "constraint", "artifact", "decision", "error", "value", "todo", "superseded"];
+    let mut columns: Vec<String> = "scenario strategy model status steps_completed steps_total \
+        requests compactions summary_calls \
+        input_tokens cache_read_tokens cache_write_tokens output_tokens task_tokens \
+        peak_context_tokens saved_pct cost_usd cost_saved_pct \
+        prefix_stability invalidated_tokens cache_read_ratio blocked_ms total_ms step_p50_ms \
+        step_p95_ms compaction_p50_ms \
         compaction_p95_ms retention_pct summary_retention_pct"
         .split_whitespace()
         .map(str::to_string)
         .collect();
-    let head = here.read("ctxbench-out/summary.csv").lines().next().unwrap().split(',').map(str::to_string).collect::<Vec<_>>();
+    let head = here
+        .read("ctxbench-out/summary.csv")
+        .lines()
+        .next()
+        .unwrap()
+        .split(',')
+        .map(str::to_string)
+        .collect::<Vec<_>>();
     assert_eq!(head[..columns.len()], columns);
     let by_kind: BTreeSet<String> = head[columns.len()..][..kinds.len()].iter().cloned().collect();
     assert_eq!(by_kind, kinds.iter().map(|k| format!("retention_{k}_pct")).collect());
     columns.clear();
     columns.extend(
-        "reread_tokens extra_requests provider_overflows user_interventions trigger_error_tokens integrity_failures"
+        "reread_tokens extra_requests provider_overflows user_interventions trigger_error_tokens \
+         integrity_failures"
             .split_whitespace()
             .map(str::to_string),
     );
@@ -93,14 +147,25 @@ fn every_file_of_the_contract_is_written_with_its_columns() {
 fn requests_and_compactions_add_up_to_the_summary() {
     let here = Folder::new();
     here.run("run login-bug-tight --transport direct").ok();
-    let (requests, compactions) = (here.csv("ctxbench-out/requests.csv"), here.csv("ctxbench-out/compactions.csv"));
+    let (requests, compactions) =
+        (here.csv("ctxbench-out/requests.csv"), here.csv("ctxbench-out/compactions.csv"));
     for row in here.csv("ctxbench-out/summary.csv") {
         let mine: Vec<_> = requests.iter().filter(|r| r["strategy"] == row["strategy"]).collect();
         let number = |text: &str| text.parse::<f64>().unwrap();
         assert_eq!(mine.len() as f64, number(&row["requests"]), "{}", row["strategy"]);
-        assert_eq!(mine.iter().map(|r| number(&r["input_tokens"])).sum::<f64>(), number(&row["input_tokens"]), "{}", row["strategy"]);
+        assert_eq!(
+            mine.iter().map(|r| number(&r["input_tokens"])).sum::<f64>(),
+            number(&row["input_tokens"]),
+            "{}",
+            row["strategy"]
+        );
         let cost: f64 = mine.iter().map(|r| number(&r["cost_usd"])).sum();
-        assert!((cost - number(&row["cost_usd"])).abs() < 1e-4, "{}: {cost} and {}", row["strategy"], row["cost_usd"]);
+        assert!(
+            (cost - number(&row["cost_usd"])).abs() < 1e-4,
+            "{}: {cost} and {}",
+            row["strategy"],
+            row["cost_usd"]
+        );
         let count = compactions.iter().filter(|r| r["strategy"] == row["strategy"]).count();
         assert_eq!(count as f64, number(&row["compactions"]), "{}", row["strategy"]);
     }
@@ -110,18 +175,31 @@ fn requests_and_compactions_add_up_to_the_summary() {
 fn lists_name_what_there_is_and_show_tells_all_about_one() {
     let here = Folder::new();
     let strategies = names(&here, "strategies");
-    for name in "reference none keep-nothing sliding-window observation-masking aider codex opencode claude-code anthropic-sdk openoxide"
+    for name in "reference none keep-nothing sliding-window observation-masking aider codex \
+        opencode claude-code anthropic-sdk openoxide"
         .split_whitespace()
     {
         assert!(strategies.iter().any(|s| s == name), "{name} is not listed");
     }
     assert_eq!(names(&here, "scenarios"), builtin::IDS);
-    here.run("list scenarios").ok().prints(&["stands for: failure mode 1 (compaction loop)", "stands for: seeds/003 pitfall 8 ("]);
+    here.run("list scenarios").ok().prints(&[
+        "stands for: failure mode 1 (compaction loop)",
+        "stands for: token-budgeting pitfall 8 (",
+    ]);
     assert!(names(&here, "models").contains(&"claude-sonnet-4-6".to_string()));
     for name in strategies {
-        here.run(&format!("show {name}")).ok().prints(&[&name, "sources", "what it does", "Overflow response"]);
+        here.run(&format!("show {name}")).ok().prints(&[
+            &name,
+            "sources",
+            "what it does",
+            "Overflow response",
+        ]);
     }
-    here.run("show codex").ok().prints(&["settings", "auto_compact_limit", "manual compaction: yes"]);
+    here.run("show codex").ok().prints(&[
+        "settings",
+        "auto_compact_limit",
+        "manual compaction: yes",
+    ]);
     here.run("--help").ok().prints(&["run", "gate", "compare"]);
     here.run("--version").ok().prints(&["ctxbench "]);
 }
@@ -133,7 +211,11 @@ fn the_matrix_has_twelve_dimensions_and_a_column_per_product() {
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines.len(), 2 + 12, "{out}");
     for product in ["aider", "codex", "opencode", "claude-code", "anthropic-sdk", "openoxide"] {
-        assert!(lines[0].contains(&format!("| {product} ")), "no column of {product}: {}", lines[0]);
+        assert!(
+            lines[0].contains(&format!("| {product} ")),
+            "no column of {product}: {}",
+            lines[0]
+        );
     }
     let cells = |line: &str| line.replace("\\|", "").matches('|').count();
     assert!(lines.iter().all(|l| cells(l) == cells(lines[0])), "ragged:\n{out}");
@@ -153,12 +235,16 @@ fn the_matrix_has_twelve_dimensions_and_a_column_per_product() {
     ];
     for (line, name) in lines[2..].iter().zip(dimensions) {
         assert!(line.to_lowercase().split('|').nth(1).unwrap().contains(name), "{name}: {line}");
-        assert!(line.split('|').skip(2).take(cells(line) - 2).all(|c| c.trim().len() > 1), "an empty answer: {line}");
+        assert!(
+            line.split('|').skip(2).take(cells(line) - 2).all(|c| c.trim().len() > 1),
+            "an empty answer: {line}"
+        );
     }
     here.run("list models --matrix").fails_with(2);
 }
 
-/// A Claude Code transcript: a question, a look at a file, an answer, another question that needs the file's port.
+/// A Claude Code transcript: a question, a look at a file, an answer, another question that needs
+/// the file's port.
 fn claude_transcript() -> String {
     let usage = json!({"input_tokens": 10, "cache_creation_input_tokens": 2_000, "cache_read_input_tokens": 0, "output_tokens": 20});
     let line = |id: u32, kind: &str, message: Value| {
@@ -172,21 +258,36 @@ fn claude_transcript() -> String {
         line(
             2,
             "assistant",
-            said("m1", json!([{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "shop/config.toml"}}])),
+            said(
+                "m1",
+                json!([{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "shop/config.toml"}}]),
+            ),
         ),
         line(
             3,
             "user",
             json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "listen = 'shop-backend-48731'"}]}),
         ),
-        line(4, "assistant", said("m2", json!([{"type": "text", "text": "It is shop-backend-48731."}]))),
+        line(
+            4,
+            "assistant",
+            said("m2", json!([{"type": "text", "text": "It is shop-backend-48731."}])),
+        ),
         line(5, "user", json!({"role": "user", "content": "and call it"})),
         line(
             6,
             "assistant",
-            said("m3", json!([{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "curl shop-backend-48731"}}])),
+            said(
+                "m3",
+                json!([{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "curl \
+                    shop-backend-48731"}}]),
+            ),
         ),
-        line(7, "user", json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": "200"}]})),
+        line(
+            7,
+            "user",
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": "200"}]}),
+        ),
         line(8, "assistant", said("m4", json!([{"type": "text", "text": "It answers."}]))),
     ])
 }
@@ -194,12 +295,24 @@ fn claude_transcript() -> String {
 /// The same as a Codex rollout.
 fn codex_rollout() -> String {
     let item = |payload: Value| json!({"timestamp": "2026-01-01T00:00:01.000Z", "type": "response_item", "payload": payload});
-    let user = |text: &str| item(json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}));
-    let said = |text: &str| item(json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}));
-    let call = |id: &str, cmd: &str| {
-        item(json!({"type": "function_call", "name": "exec", "arguments": json!({"cmd": cmd}).to_string(), "call_id": id}))
+    let user = |text: &str| {
+        item(
+            json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}),
+        )
     };
-    let output = |id: &str, text: &str| item(json!({"type": "function_call_output", "call_id": id, "output": text}));
+    let said = |text: &str| {
+        item(
+            json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}),
+        )
+    };
+    let call = |id: &str, cmd: &str| {
+        item(
+            json!({"type": "function_call", "name": "exec", "arguments": json!({"cmd": cmd}).to_string(), "call_id": id}),
+        )
+    };
+    let output = |id: &str, text: &str| {
+        item(json!({"type": "function_call_output", "call_id": id, "output": text}))
+    };
     jsonl(&[
         json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "session_meta", "payload": {"id": "x", "base_instructions": {"text": "You help."}}}),
         json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "turn_context", "payload": {"model": "gpt-5-codex"}}),
@@ -224,18 +337,33 @@ fn a_recording_and_its_import_give_the_same_figures() {
         let session = here.read("session.jsonl");
         assert_eq!(printed, session, "{format}");
         let header: Value = serde_json::from_str(printed.lines().next().unwrap()).unwrap();
-        assert_eq!((&header["type"], &header["version"], &header["source"]["format"]), (&json!("session"), &json!(1), &json!(format)));
+        assert_eq!(
+            (&header["type"], &header["version"], &header["source"]["format"]),
+            (&json!("session"), &json!(1), &json!(format))
+        );
         here.run("run rec.jsonl --transport direct --out direct --trace direct.jsonl").ok();
         here.run("run session.jsonl --transport direct --out imported --trace imported.jsonl").ok();
         for file in ["summary.csv", "requests.csv", "compactions.csv", "facts.csv"] {
-            assert_eq!(here.read(&format!("direct/{file}")), here.read(&format!("imported/{file}")), "{format}: {file}");
+            assert_eq!(
+                here.read(&format!("direct/{file}")),
+                here.read(&format!("imported/{file}")),
+                "{format}: {file}"
+            );
         }
         assert_eq!(here.read("direct.jsonl"), here.read("imported.jsonl"), "{format}: the traces");
-        // Four replies: Claude Code's are four messages; in the rollout a call and the words behind its result are two.
+        // Four replies: Claude Code's are four messages; in the rollout a call and the words behind
+        // its result are two.
         let rows = here.csv("direct/summary.csv");
-        assert!(rows.iter().all(|r| r["steps_total"] == "4" && r["status"] == "completed"), "{}", here.read("direct/summary.csv"));
+        assert!(
+            rows.iter().all(|r| r["steps_total"] == "4" && r["status"] == "completed"),
+            "{}",
+            here.read("direct/summary.csv")
+        );
         // The agent used the name of the host again, which only a tool result had told it.
-        assert!(session.contains("\"type\":\"fact\"") && !here.csv("direct/facts.csv").is_empty(), "{format}: {session}");
+        assert!(
+            session.contains("\"type\":\"fact\"") && !here.csv("direct/facts.csv").is_empty(),
+            "{format}: {session}"
+        );
     }
 }
 
@@ -246,7 +374,11 @@ fn a_folder_of_sessions_runs_them_all() {
     here.write("all/two.jsonl", codex_rollout());
     here.write("all/notes.txt", "not a session");
     here.run("run all --strategy reference --transport direct --out out").ok();
-    let ids: Vec<String> = here.csv("out/summary.csv").into_iter().map(|mut r| r.remove("scenario").unwrap()).collect();
+    let ids: Vec<String> = here
+        .csv("out/summary.csv")
+        .into_iter()
+        .map(|mut r| r.remove("scenario").unwrap())
+        .collect();
     assert_eq!(ids, ["one", "two"]);
 }
 
@@ -259,10 +391,19 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
         here.run(&format!("report out --format {} -o {folder}", format.name)).ok();
         let files = here.files(&folder);
         let written: Vec<_> = files.iter().filter(|(f, _)| !f.ends_with('/')).collect();
-        assert!(!written.is_empty() && written.iter().all(|(_, b)| !b.is_empty()), "{}", format.name);
+        assert!(
+            !written.is_empty() && written.iter().all(|(_, b)| !b.is_empty()),
+            "{}",
+            format.name
+        );
         if let [(_, bytes)] = written[..] {
             let printed = here.run(&format!("report out --format {}", format.name)).ok().stdout;
-            assert_eq!(printed.trim_end(), String::from_utf8_lossy(bytes).trim_end(), "{}", format.name);
+            assert_eq!(
+                printed.trim_end(),
+                String::from_utf8_lossy(bytes).trim_end(),
+                "{}",
+                format.name
+            );
         }
     }
     let report = |format: &str| here.run(&format!("report out --format {format}")).ok();
@@ -272,10 +413,18 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
     report("html").prints(&["<html", "codex"]);
     report("junit").prints(&["<testsuites", "codex"]);
     let bmf: Value = serde_json::from_str(&report("bmf").stdout).unwrap();
-    assert!(bmf.as_object().unwrap().values().all(|b| b.as_object().unwrap().values().all(|m| m["value"].is_number())));
+    assert!(
+        bmf.as_object().unwrap().values().all(|b| b
+            .as_object()
+            .unwrap()
+            .values()
+            .all(|m| m["value"].is_number()))
+    );
     assert_eq!(here.files("as-csv")["summary.csv"], here.files("out")["summary.csv"]);
     // A wrong name among right ones is noticed before anything is written.
-    here.run("report out --format md --format jnuit -o none").fails_with(2).says(&["jnuit", "did you mean junit?"]);
+    here.run("report out --format md --format jnuit -o none")
+        .fails_with(2)
+        .says(&["jnuit", "did you mean junit?"]);
     assert!(!here.path("none").exists());
 }
 
@@ -283,7 +432,11 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
 fn compare_tells_what_changed_and_what_did_not() {
     let here = Folder::new();
     let run = |limit: u32, out: &str| {
-        here.run(&format!("run login-bug --strategy reference --strategy codex --transport direct --window {limit} --out {out}")).ok();
+        here.run(&format!(
+            "run login-bug --strategy reference --strategy codex --transport direct \
+            --window {limit} --out {out}"
+        ))
+        .ok();
     };
     run(200_000, "a");
     run(12_000, "b");
@@ -297,11 +450,23 @@ fn compact_shows_the_context_before_and_after() {
     let here = Folder::new();
     let out = here.run("compact login-bug --strategy codex").ok();
     out.prints(&["before", "after", " → ", " tokens", "summary"]);
-    // codex keeps the user's messages: the first one stands on both sides, and no output of a tool does.
-    assert!(out.stdout.lines().any(|l| l.matches("Our login page is broken").count() == 2), "{}", out.stdout);
+    // codex keeps the user's messages: the first one stands on both sides, and no output of a tool
+    // does.
+    assert!(
+        out.stdout.lines().any(|l| l.matches("Our login page is broken").count() == 2),
+        "{}",
+        out.stdout
+    );
     let (before, after) = (|l: &&str| l.starts_with("output "), |l: &&str| l.contains("| output "));
-    assert_eq!((out.stdout.lines().filter(before).count(), out.stdout.lines().filter(after).count()), (8, 0), "{}", out.stdout);
-    here.run("compact login-bug --strategy none").ok().prints(&["none compacts nothing in login-bug"]);
+    assert_eq!(
+        (out.stdout.lines().filter(before).count(), out.stdout.lines().filter(after).count()),
+        (8, 0),
+        "{}",
+        out.stdout
+    );
+    here.run("compact login-bug --strategy none")
+        .ok()
+        .prints(&["none compacts nothing in login-bug"]);
 }
 
 #[test]
@@ -320,16 +485,24 @@ fn two_shards_are_the_whole() {
     here.run(&format!("{sessions} --out whole")).ok();
     here.run(&format!("{sessions} --shard 1/2 --out one")).ok();
     here.run(&format!("{sessions} --shard 2/2 --out two")).ok();
-    let (whole, one, two) = (here.csv("whole/summary.csv"), here.csv("one/summary.csv"), here.csv("two/summary.csv"));
+    let (whole, one, two) =
+        (here.csv("whole/summary.csv"), here.csv("one/summary.csv"), here.csv("two/summary.csv"));
     assert!(one.len().abs_diff(two.len()) <= 1, "{} and {} rows", one.len(), two.len());
     let mut both = [one, two].concat();
     both.sort_by_key(|r| (r["scenario"].clone(), r["strategy"].clone()));
     assert_eq!(both.len(), whole.len());
     for (part, all) in both.iter().zip(&whole) {
         for (column, value) in all {
-            // A share of the reference's figures is unknown where the reference stands in the other shard; never something else.
-            let unknown = ["saved_pct", "cost_saved_pct"].contains(&column.as_str()) && ["", "n/a"].contains(&part[column].as_str());
-            assert!(unknown || part[column] == *value, "{} × {}: {column}", all["scenario"], all["strategy"]);
+            // A share of the reference's figures is unknown where the reference stands in the other
+            // shard; never something else.
+            let unknown = ["saved_pct", "cost_saved_pct"].contains(&column.as_str())
+                && ["", "n/a"].contains(&part[column].as_str());
+            assert!(
+                unknown || part[column] == *value,
+                "{} × {}: {column}",
+                all["scenario"],
+                all["strategy"]
+            );
         }
     }
 }
@@ -338,20 +511,33 @@ fn two_shards_are_the_whole() {
 fn a_reader_that_goes_away_is_no_fault() {
     let here = Folder::new();
     here.run(&format!("{FAST} --out out")).ok();
-    for line in ["list strategies --matrix", "show codex", "report out --format html", "--help", &format!("{FAST} --json --out again")] {
+    for line in [
+        "list strategies --matrix",
+        "show codex",
+        "report out --format html",
+        "--help",
+        &format!("{FAST} --json --out again"),
+    ] {
         let mut command = here.run(line).command();
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let out = child.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&out.stderr);
-        assert!(out.status.success() && !said.contains("panicked"), "{line}: {:?}\n{said}", out.status);
+        assert!(
+            out.status.success() && !said.contains("panicked"),
+            "{line}: {:?}\n{said}",
+            out.status
+        );
     }
 }
 
 #[test]
 fn what_is_no_terminal_gets_no_colours() {
     let here = Folder::new();
-    for out in [here.run(&format!("{FAST} --out out")).ok(), here.run(&format!("{FAST} --out out")).env("NO_COLOR", "1").ok()] {
+    for out in [
+        here.run(&format!("{FAST} --out out")).ok(),
+        here.run(&format!("{FAST} --out out")).env("NO_COLOR", "1").ok(),
+    ] {
         assert!(!out.stdout.contains('\u{1b}') && !out.stderr.contains('\u{1b}'));
     }
 }
@@ -364,7 +550,9 @@ fn a_terminal_gets_colours_unless_no_color_is_set() {
     let program = run.get_program().to_string_lossy().into_owned();
     let on_a_terminal = |no_color: Option<&str>| {
         let mut script = std::process::Command::new("script");
-        script.args(["-qec", &format!("{program} {FAST} --out out 2>/dev/null"), "/dev/null"]).current_dir(here.path(""));
+        script
+            .args(["-qec", &format!("{program} {FAST} --out out 2>/dev/null"), "/dev/null"])
+            .current_dir(here.path(""));
         script.env_remove("NO_COLOR").env("TERM", "xterm").stdin(Stdio::null());
         no_color.map(|v| script.env("NO_COLOR", v));
         script.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned())

@@ -49,8 +49,12 @@ fn every_recorded_session_is_replayed_request_for_request() {
     let mut all = Vec::new();
     files(&data(""), &mut all);
     all.sort();
-    let wrong: Vec<String> =
-        all.iter().filter_map(|f| run(f).1.map(|d| format!("{}: {d}", f.strip_prefix(data("")).unwrap().display()))).collect();
+    let wrong: Vec<String> = all
+        .iter()
+        .filter_map(|f| {
+            run(f).1.map(|d| format!("{}: {d}", f.strip_prefix(data("")).unwrap().display()))
+        })
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(all.len(), 74);
 }
@@ -73,7 +77,9 @@ fn load(name: &str) -> Value {
 
 fn verdict(v: &Value) -> Result<Option<Difference>, CaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    Case::parse(&v.to_string(), "corrupted").and_then(|case| runtime.block_on(replay(&case))).map(|v| v.difference)
+    Case::parse(&v.to_string(), "corrupted")
+        .and_then(|case| runtime.block_on(replay(&case)))
+        .map(|v| v.difference)
 }
 
 /// What differs, or what cannot be read and why.
@@ -109,31 +115,64 @@ fn put(v: &mut Value, at: &str, value: Value) {
 #[test]
 fn a_wrong_outcome_is_refused() {
     assert_eq!(corrupted_case(SDK, |v| v["outcome"]["requests"] = 3.into()), "outcome: requests");
-    assert_eq!(corrupted_case(SDK, |v| v["outcome"]["tool_calls_executed"] = json!(["f2.txt"])), "outcome: tool_calls_executed");
-    assert_eq!(corrupted_case(SDK, |v| v["outcome"]["final"] = json!(["Other words."])), "outcome: final");
-    assert_eq!(corrupted_case(SDK, |v| (remove(v, "/outcome/final"), put(v, "/outcome/error", json!("http_400"))).1), "outcome: error");
+    assert_eq!(
+        corrupted_case(SDK, |v| v["outcome"]["tool_calls_executed"] = json!(["f2.txt"])),
+        "outcome: tool_calls_executed"
+    );
+    assert_eq!(
+        corrupted_case(SDK, |v| v["outcome"]["final"] = json!(["Other words."])),
+        "outcome: final"
+    );
+    assert_eq!(
+        corrupted_case(SDK, |v| (
+            remove(v, "/outcome/final"),
+            put(v, "/outcome/error", json!("http_400"))
+        )
+            .1),
+        "outcome: error"
+    );
     for (case, names) in [
         (SDK_ERROR, ["http_500", "zork", "unexpected_summary_content", "ValueError"]),
         (SDK_RAISED, ["http_400", "zork", "IndexError", "stream_ended_early"]),
     ] {
         for name in names {
-            assert_eq!(corrupted_case(case, |v| v["outcome"]["error"] = name.into()), "outcome: error", "{name}");
+            assert_eq!(
+                corrupted_case(case, |v| v["outcome"]["error"] = name.into()),
+                "outcome: error",
+                "{name}"
+            );
         }
         // Neither last words nor an error; the words of the reply before the error in its place.
-        assert!(corrupted_case(case, |v| remove(v, "/outcome/error")).starts_with("outcome: expected exactly one of final, error"));
-        let words = |v: &mut Value| (remove(v, "/outcome/error"), put(v, "/outcome/final", json!([]))).1;
+        assert!(
+            corrupted_case(case, |v| remove(v, "/outcome/error"))
+                .starts_with("outcome: expected exactly one of final, error")
+        );
+        let words =
+            |v: &mut Value| (remove(v, "/outcome/error"), put(v, "/outcome/final", json!([]))).1;
         assert!(corrupted_case(case, words).starts_with("outcome: "));
     }
     for case in [SDK, SDK_ERROR, SDK_NEW] {
-        assert!(corrupted_case(case, |v| remove(v, "/outcome")).contains("outcome: expected an object"));
-        assert!(corrupted_case(case, |v| put(v, "/outcome/zork", json!(1))).contains("unknown member `zork`"));
-        assert!(corrupted_case(case, |v| put(v, "/outcome/requests", json!(-1))).contains("outcome.requests"));
-        assert!(corrupted_case(case, |v| remove(v, "/outcome/tool_calls_executed")).contains("outcome.tool_calls_executed"));
+        assert!(
+            corrupted_case(case, |v| remove(v, "/outcome")).contains("outcome: expected an object")
+        );
+        assert!(
+            corrupted_case(case, |v| put(v, "/outcome/zork", json!(1)))
+                .contains("unknown member `zork`")
+        );
+        assert!(
+            corrupted_case(case, |v| put(v, "/outcome/requests", json!(-1)))
+                .contains("outcome.requests")
+        );
+        assert!(
+            corrupted_case(case, |v| remove(v, "/outcome/tool_calls_executed"))
+                .contains("outcome.tool_calls_executed")
+        );
     }
 }
 
-/// The classes follow from the way a run ends: HTTP errors of either request by their status, a broken connection by its code, what the
-/// library raises itself by what is wrong or by the exception (facts/aider-and-anthropic-sdk.md §2.2).
+/// The classes follow from the way a run ends: HTTP errors of either request by their status, a
+/// broken connection by its code, what the library raises itself by what is wrong or by the
+/// exception (docs/sources/anthropic-sdk.md §2.2).
 #[test]
 fn error_classes_that_no_case_has_are_told_apart() {
     let with = |case: &str, change: &dyn Fn(&mut Value), class: &str| {
@@ -145,7 +184,14 @@ fn error_classes_that_no_case_has_are_told_apart() {
     type Change<'a> = &'a dyn Fn(&mut Value);
     let cases: &[(&str, Change<'_>, &str)] = &[
         (SDK_ERROR, &|v| v["events"][2]["status"] = 529.into(), "http_529"),
-        (SDK_ERROR, &|v| v["events"][2] = json!({"type": "error", "on": "summary", "code": "stream_ended_early"}), "stream_ended_early"),
+        (
+            SDK_ERROR,
+            &|v| {
+                v["events"][2] =
+                    json!({"type": "error", "on": "summary", "code": "stream_ended_early"})
+            },
+            "stream_ended_early",
+        ),
         (SDK_RAISED, &|_| {}, "ValueError"),
         (SDK_RAISED, &|v| v["events"][2]["blocks"] = json!([]), "IndexError"),
         // The request fails that the model itself was asked with: there is no second one.
@@ -163,7 +209,11 @@ fn error_classes_that_no_case_has_are_told_apart() {
     for (case, change, class) in cases {
         assert_eq!(with(case, change, class), None, "{class}");
         for (_, _, other) in cases.iter().filter(|c| c.2 != *class) {
-            assert_eq!(with(case, change, other).as_deref(), Some("outcome: error"), "{class} taken for {other}");
+            assert_eq!(
+                with(case, change, other).as_deref(),
+                Some("outcome: error"),
+                "{class} taken for {other}"
+            );
         }
     }
 }
@@ -175,20 +225,37 @@ fn a_corrupted_case_is_refused() {
     assert_eq!(corrupted(|v| v["requests"][0]["items"][3]["kind"] = "surprise".into()), "kind");
     assert_eq!(corrupted(|v| v["requests"][2]["phase"] = "pre_turn".into()), "phase");
     assert_eq!(corrupted(|v| v["requests"][2]["tokens_after"] = 1.into()), "tokens_after");
-    assert_eq!(corrupted(|v| drop(v["requests"].as_array_mut().unwrap().pop())), "number of requests");
+    assert_eq!(
+        corrupted(|v| drop(v["requests"].as_array_mut().unwrap().pop())),
+        "number of requests"
+    );
     let more = json!({"purpose": "sample", "tools": true, "items": []});
     assert_eq!(corrupted(|v| v["requests"].as_array_mut().unwrap().push(more)), "request");
-    assert_eq!(corrupted(|v| drop(v["requests"][0]["items"].as_array_mut().unwrap().pop())), "item");
+    assert_eq!(
+        corrupted(|v| drop(v["requests"][0]["items"].as_array_mut().unwrap().pop())),
+        "item"
+    );
     let reply = json!({"type": "reply", "text": "x", "usage": {"input_tokens": 1}});
     assert_eq!(corrupted(|v| v["events"].as_array_mut().unwrap().push(reply)), "events");
     for list in ["events", "requests"] {
-        assert!(corrupted(|v| v[list] = json!([])).starts_with(&format!("{list}: expected at least one")));
+        assert!(
+            corrupted(|v| v[list] = json!([]))
+                .starts_with(&format!("{list}: expected at least one"))
+        );
     }
 }
 
 #[test]
 fn a_request_without_an_answer_is_refused() {
-    let all = ["codex/0.63.0/probe.json", "codex/0.104.0/probe.json", CODEX, OPENCODE, "opencode/1.3.2/s1_toolloop.json", SDK, SDK_NEW];
+    let all = [
+        "codex/0.63.0/probe.json",
+        "codex/0.104.0/probe.json",
+        CODEX,
+        OPENCODE,
+        "opencode/1.3.2/s1_toolloop.json",
+        SDK,
+        SDK_NEW,
+    ];
     for case in all {
         let last = |v: &mut Value| {
             let events = v["events"].as_array_mut().unwrap();
@@ -201,14 +268,58 @@ fn a_request_without_an_answer_is_refused() {
 
 /// Of these members each stands in the named place of its case.
 const OBJECTS: &[(&str, &[&str])] = &[
-    (CODEX, &["", "/settings", "/settings/tool_output_policy", "/constants", "/fixed/0", "/fixed/1", "/events/0", "/events/1"]),
-    (CODEX, &["/events/1/usage", "/events/1/calls/0", "/requests/0", "/requests/2", "/requests/0/items/0", "/requests/0/items/3"]),
-    (OPENCODE, &["/settings/model", "/settings/compaction", "/constants/marker", "/events/1/usage", "/events/1/calls/0", "/requests/0"]),
-    (SDK, &["/settings/compaction_control", "/constants", "/events/1/usage", "/outcome", "/requests/0/items/0"]),
+    (
+        CODEX,
+        &[
+            "",
+            "/settings",
+            "/settings/tool_output_policy",
+            "/constants",
+            "/fixed/0",
+            "/fixed/1",
+            "/events/0",
+            "/events/1",
+        ],
+    ),
+    (
+        CODEX,
+        &[
+            "/events/1/usage",
+            "/events/1/calls/0",
+            "/requests/0",
+            "/requests/2",
+            "/requests/0/items/0",
+            "/requests/0/items/3",
+        ],
+    ),
+    (
+        OPENCODE,
+        &[
+            "/settings/model",
+            "/settings/compaction",
+            "/constants/marker",
+            "/events/1/usage",
+            "/events/1/calls/0",
+            "/requests/0",
+        ],
+    ),
+    (
+        SDK,
+        &[
+            "/settings/compaction_control",
+            "/constants",
+            "/events/1/usage",
+            "/outcome",
+            "/requests/0/items/0",
+        ],
+    ),
     (SDK_NEW, &["/events/0", "/events/1", "/requests/0"]),
     (SDK_RAISED, &["/events/2/blocks/0", "/events/2/blocks/1"]),
     (SDK_ERROR, &["/events/2"]),
-    ("opencode/1.18.33/s15_image_overflow.json", &["/events/1", "/events/3/parts/0", "/events/3/parts/2"]),
+    (
+        "opencode/1.18.33/s15_image_overflow.json",
+        &["/events/1", "/events/3/parts/0", "/events/3/parts/2"],
+    ),
 ];
 
 #[test]
@@ -222,8 +333,14 @@ fn members_that_are_not_known_are_refused_everywhere() {
             assert!(said.contains("zork") && (said.contains("unknown")), "{case} {at}: {said}");
         }
     }
-    assert!(corrupted(|v| v["events"].as_array_mut().unwrap().push(json!({"type": "surprise"}))).contains("surprise"));
-    assert!(corrupted(|v| v["fixed"].as_array_mut().unwrap().push(json!({"kind": "surprise"}))).contains("surprise"));
+    assert!(
+        corrupted(|v| v["events"].as_array_mut().unwrap().push(json!({"type": "surprise"})))
+            .contains("surprise")
+    );
+    assert!(
+        corrupted(|v| v["fixed"].as_array_mut().unwrap().push(json!({"kind": "surprise"})))
+            .contains("surprise")
+    );
     assert!(corrupted(|v| v["not_compared"] = json!(["items"])).contains("not_compared"));
 }
 
@@ -257,11 +374,19 @@ fn numbers_of_the_wrong_type_are_refused_with_their_place() {
     ];
     for (case, at) in places {
         assert!(load(case).pointer(at).is_some(), "{case} {at}");
-        for wrong in [json!(-1), json!("abc"), json!("12"), json!(1.5), json!(true), json!(u64::MAX)] {
+        for wrong in
+            [json!(-1), json!("abc"), json!("12"), json!(1.5), json!(true), json!(u64::MAX)]
+        {
             let said = corrupted_case(case, |v| put(v, at, wrong.clone()));
             let name = at.rsplit('/').next().unwrap();
-            assert!(said.contains(name) && said.contains("expected"), "{case} {at} = {wrong}: {said}");
-            assert!(said.contains(wrong.to_string().trim_matches('"')), "{case} {at} = {wrong}: {said}");
+            assert!(
+                said.contains(name) && said.contains("expected"),
+                "{case} {at} = {wrong}: {said}"
+            );
+            assert!(
+                said.contains(wrong.to_string().trim_matches('"')),
+                "{case} {at} = {wrong}: {said}"
+            );
         }
     }
     for (case, at, wrong) in [
@@ -280,7 +405,10 @@ fn numbers_of_the_wrong_type_are_refused_with_their_place() {
 /// Facts that stand beside a text must fit it, and only texts of the program may be left out.
 #[test]
 fn facts_that_contradict_each_other_are_refused() {
-    assert!(corrupted(|v| v["events"][1]["calls"][0]["output_bytes"] = 1.into()).contains("output_bytes"));
+    assert!(
+        corrupted(|v| v["events"][1]["calls"][0]["output_bytes"] = 1.into())
+            .contains("output_bytes")
+    );
     let left_out = |v: &mut Value| {
         remove(v, "/requests/0/items/3/text");
         put(v, "/requests/0/items/3/constant", json!(true));
@@ -288,17 +416,33 @@ fn facts_that_contradict_each_other_are_refused() {
     assert!(corrupted(left_out).contains("constant"), "the user's words are compared");
     let (i, k) = summary_prompt(&load(OPENCODE));
     let item = format!("/requests/{i}/items/{k}");
-    for (at, value) in [("constant_bytes", 1), ("transcript/bytes", 1), ("transcript/parts/0/bytes", 1)] {
-        assert!(corrupted_case(OPENCODE, |v| put(v, &format!("{item}/{at}"), json!(value))).contains("bytes"), "{at}");
+    for (at, value) in
+        [("constant_bytes", 1), ("transcript/bytes", 1), ("transcript/parts/0/bytes", 1)]
+    {
+        assert!(
+            corrupted_case(OPENCODE, |v| put(v, &format!("{item}/{at}"), json!(value)))
+                .contains("bytes"),
+            "{at}"
+        );
     }
-    assert_eq!(corrupted_case(OPENCODE, |v| put(v, &format!("{item}/transcript/parts/1/sha256"), json!("00"))), "sha256");
+    assert_eq!(
+        corrupted_case(OPENCODE, |v| put(
+            v,
+            &format!("{item}/transcript/parts/1/sha256"),
+            json!("00")
+        )),
+        "sha256"
+    );
     let image = "opencode/1.18.33/s15_image_overflow.json";
     let mut media = None;
     for (i, r) in load(image)["requests"].as_array().unwrap().iter().enumerate() {
         for (k, item) in r["items"].as_array().unwrap().iter().enumerate() {
             let parts = item["parts"].as_array().into_iter().flatten();
             media = media.or_else(|| {
-                parts.clone().position(|p| p.get("media").is_some()).map(|p| format!("/requests/{i}/items/{k}/parts/{p}/media"))
+                parts
+                    .clone()
+                    .position(|p| p.get("media").is_some())
+                    .map(|p| format!("/requests/{i}/items/{k}/parts/{p}/media"))
             });
         }
     }
@@ -309,7 +453,11 @@ fn facts_that_contradict_each_other_are_refused() {
 fn summary_prompt(v: &Value) -> (usize, usize) {
     let requests = v["requests"].as_array().unwrap();
     let found = requests.iter().enumerate().find_map(|(i, r)| {
-        let k = r["items"].as_array().unwrap().iter().position(|item| item.get("transcript").is_some())?;
+        let k = r["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .position(|item| item.get("transcript").is_some())?;
         Some((i, k))
     });
     found.unwrap()
@@ -329,32 +477,49 @@ fn texts_beyond_every_bound_are_refused_and_not_made() {
         assert!(said.contains("events[0].text") && said.contains("at most"), "{text}: {said}");
     }
     for at in ["/constants/summary_prompt_bytes", "/fixed/0/bytes", "/fixed/2/count"] {
-        let tools = load(CODEX)["fixed"].as_array().unwrap().iter().position(|f| f["kind"] == "tools").unwrap();
+        let tools = load(CODEX)["fixed"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .position(|f| f["kind"] == "tools")
+            .unwrap();
         let at = at.replace("/fixed/2/count", &format!("/fixed/{tools}/count"));
         assert!(corrupted(|v| put(v, &at, json!(huge))).contains("expected"), "{at}");
     }
     // Each of them is within the bound, all together are not.
     let half = json!({"type": "user", "text": {"repeat": "a", "times": 40 << 20}});
-    assert!(corrupted(|v| v["events"].as_array_mut().unwrap().extend([half.clone(), half])).contains("at most"));
+    assert!(
+        corrupted(|v| v["events"].as_array_mut().unwrap().extend([half.clone(), half]))
+            .contains("at most")
+    );
 }
 
 #[test]
 fn a_control_that_is_switched_off_compacts_nothing() {
-    assert_eq!(corrupted_case(SDK, |v| v["settings"]["compaction_control"]["enabled"] = false.into()), "purpose");
+    assert_eq!(
+        corrupted_case(SDK, |v| v["settings"]["compaction_control"]["enabled"] = false.into()),
+        "purpose"
+    );
 }
 
 fn function(name: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut v = load(name);
     change(&mut v);
     match function_file(&v.to_string(), "corrupted") {
-        Ok(v) => v.difference.map(|d| format!("{}: {} expected {}, got {}", d.case, d.at, d.expected, d.got)).expect("must not pass"),
+        Ok(v) => v
+            .difference
+            .map(|d| format!("{}: {} expected {}, got {}", d.case, d.at, d.expected, d.got))
+            .expect("must not pass"),
         Err(e) => e.to_string(),
     }
 }
 
 #[test]
 fn function_files_without_cases_or_with_wrong_numbers_are_refused() {
-    assert!(function("codex/0.169.0/fn_trigger.json", |v| v["cases"] = json!([])).contains("at least one case"));
+    assert!(
+        function("codex/0.169.0/fn_trigger.json", |v| v["cases"] = json!([]))
+            .contains("at least one case")
+    );
     let numbers = [
         ("codex/0.169.0/fn_trigger.json", "last_total"),
         ("codex/0.169.0/fn_effective_limit.json", "context_window"),
@@ -369,17 +534,34 @@ fn function_files_without_cases_or_with_wrong_numbers_are_refused() {
     for (file, at) in numbers {
         for wrong in [json!(-5), json!("5"), json!(u64::MAX)] {
             let said = function(file, |v| put(v, &format!("/cases/0/input/{at}"), wrong.clone()));
-            assert!(said.contains("input") && said.contains("expected"), "{file} {at} = {wrong}: {said}");
+            assert!(
+                said.contains("input") && said.contains("expected"),
+                "{file} {at} = {wrong}: {said}"
+            );
         }
     }
     let huge = json!(1_000_000_000_000_u64);
     let tool = json!({"chars": huge});
     assert!(
-        function("opencode/1.18.33/fn_prune.json", |v| v["cases"][0]["input"]["messages"][0]["tools"] = json!([tool])).contains("chars")
+        function(
+            "opencode/1.18.33/fn_prune.json",
+            |v| v["cases"][0]["input"]["messages"][0]["tools"] = json!([tool])
+        )
+        .contains("chars")
     );
     let padded = json!([{"pad": huge}]);
-    assert!(function("aider/0.86.2/summarize.json", |v| v["cases"][0]["input"]["models"] = padded).contains("pad"));
+    assert!(
+        function("aider/0.86.2/summarize.json", |v| v["cases"][0]["input"]["models"] = padded)
+            .contains("pad")
+    );
     let text = json!({"repeat": "a", "times": huge});
-    assert!(function("codex/0.169.0/fn_middle_cut.json", |v| v["cases"][0]["input"]["text"] = text.clone()).contains("at most"));
-    assert!(function("codex/0.169.0/fn_middle_cut.json", |v| v["cases"][0]["expected"] = json!([text])).contains("at most"));
+    assert!(
+        function("codex/0.169.0/fn_middle_cut.json", |v| v["cases"][0]["input"]["text"] =
+            text.clone())
+        .contains("at most")
+    );
+    assert!(
+        function("codex/0.169.0/fn_middle_cut.json", |v| v["cases"][0]["expected"] = json!([text]))
+            .contains("at most")
+    );
 }

@@ -1,8 +1,10 @@
-//! Sessions on disk when things go wrong: programs killed at random points, last lines cut at every byte, two writers, no room, no
-//! permission. The writer is this test binary itself, started again as a child that says on its standard output what it has
-//! stored; nothing sleeps, the points of death are seeded.
+//! Sessions on disk when things go wrong: programs killed at random points, last lines cut at every
+//! byte, two writers, no room, no permission. The writer is this test binary itself, started again
+//! as a child that says on its standard output what it has stored; nothing sleeps, the points of
+//! death are seeded.
 //!
-//! `CTXBENCH_KILLS=500 cargo test -p ctxbench-tests --test crash -- --nocapture` prints the figures of docs/method.md.
+//! `CTXBENCH_KILLS=500 cargo test -p ctxbench-tests --test crash -- --nocapture` prints the figures
+//! of docs/method.md.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ctxbench_core::block::Role;
-use ctxbench_core::history::Part;
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::rng::SplitMix64;
-use ctxbench_strategies::persist::{Entry, FORMATS, Format, Journal, Said, losses};
+use ctxbench_strategies::persist::{Entry, Format, Journal, Said, formats, losses};
 
 /// What a child is told: format, folder, seed, most entries, kind of entries.
 const JOB: &str = "CTXBENCH_CRASH_JOB";
@@ -23,13 +25,15 @@ const KILLS: u64 = 25;
 const MOST: u64 = 24;
 
 /// Nothing that was acknowledged may be lost in these.
-const STRICT: [&str; 4] = ["ctxbench-store", "codex-rollout", "opencode-tables", "claude-code-jsonl"];
+const STRICT: [&str; 4] =
+    ["ctxbench-store", "codex-rollout", "opencode-tables", "claude-code-jsonl"];
 
 fn format(name: &str) -> &'static Format {
-    FORMATS.iter().find(|f| f.name == name).unwrap()
+    formats().into_iter().find(|f| f.name == name).unwrap()
 }
 
-/// The entries of a session, each a function of seed and place, so that parent and child agree without a word.
+/// The entries of a session, each a function of seed and place, so that parent and child agree
+/// without a word.
 struct Script {
     seed: u64,
     journal: Journal,
@@ -48,7 +52,15 @@ impl Script {
         let mut random = SplitMix64::new(self.seed << 20 | i);
         let mut out = format!("message {i} of {}", self.seed);
         for _ in 0..random.bits() % 80 {
-            let words = ["eins", "zwei und drei", "vier\nfünf", "\"sechs\"", "sieben \\ acht", "neun\n# zehn", "日本"];
+            let words = [
+                "eins",
+                "zwei und drei",
+                "vier\nfünf",
+                "\"sechs\"",
+                "sieben \\ acht",
+                "neun\n# zehn",
+                "日本",
+            ];
             out.push(' ');
             out.push_str(words[random.below(words.len() as u64) as usize]);
         }
@@ -65,19 +77,36 @@ impl Script {
             // A compaction that keeps what came last: with its result where it is a call.
             8 if !self.plain => {
                 let tail = self.context.split_off(self.context.len().saturating_sub(1));
-                let summary = Said { role: Role::Assistant, parts: vec![Part::Summary(text.into())] };
-                self.context = [vec![Said::text(Role::User, "What was it about?"), summary], tail].concat();
+                let summary =
+                    Said { role: Role::Assistant, parts: vec![Part::Summary(text.into())] };
+                self.context =
+                    [vec![Said::text(Role::User, "What was it about?"), summary], tail].concat();
                 self.journal.became(self.context.clone());
             }
             3 if !self.plain => {
-                let call = Part::Call { id: call(i), name: "read".into(), arguments: "{\"path\":\"a\"}".into() };
-                self.context.push(Said { role: Role::Assistant, parts: vec![Part::Text(text.into()), call] });
+                let call = Part::Call(ToolCall {
+                    id: call(i),
+                    name: "read".into(),
+                    arguments: "{\"path\":\"a\"}".into(),
+                });
+                self.context.push(Said {
+                    role: Role::Assistant,
+                    parts: vec![Part::Text(text.into()), call],
+                });
             }
             4 if !self.plain => {
-                let result = Part::Result { id: call(i - 1), name: "read".into(), output: text.into(), is_error: false };
+                let result = Part::Result {
+                    id: call(i - 1),
+                    name: "read".into(),
+                    output: text.into(),
+                    is_error: false,
+                };
                 self.context.push(Said { role: Role::Tool, parts: vec![result] });
             }
-            _ => self.context.push(Said::text(if i.is_multiple_of(2) { Role::User } else { Role::Assistant }, &text)),
+            _ => self.context.push(Said::text(
+                if i.is_multiple_of(2) { Role::User } else { Role::Assistant },
+                &text,
+            )),
         }
         self.journal.grew(self.context.clone());
         self.journal.entries.last().cloned().unwrap()
@@ -93,7 +122,8 @@ fn child() {
     let mut script = Script::new(seed.parse().unwrap(), plain == "plain");
     let mut out = std::io::stdout();
     let mut work = || -> Result<(), String> {
-        let mut p = (format(name).open)(Path::new(dir), seed.parse().unwrap()).map_err(|e| e.to_string())?;
+        let mut p = (format(name).open)(Path::new(dir), seed.parse().unwrap())
+            .map_err(|e| e.to_string())?;
         for i in 0..most.parse::<u64>().unwrap() {
             p.append(&script.next()).map_err(|e| e.to_string())?;
             // Durable, so it may be said.
@@ -113,7 +143,14 @@ struct Writer {
     failed: Option<String>,
 }
 
-fn command(shell: Option<&str>, name: &str, dir: &Path, seed: u64, most: u64, plain: bool) -> Command {
+fn command(
+    shell: Option<&str>,
+    name: &str,
+    dir: &Path,
+    seed: u64,
+    most: u64,
+    plain: bool,
+) -> Command {
     let this = std::env::current_exe().unwrap();
     let mut c = match shell {
         Some(before) => {
@@ -123,8 +160,11 @@ fn command(shell: Option<&str>, name: &str, dir: &Path, seed: u64, most: u64, pl
         }
         None => Command::new(&this),
     };
-    c.args(["child", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
-    c.env(JOB, format!("{name}|{}|{seed}|{most}|{}", dir.display(), if plain { "plain" } else { "all" }));
+    c.args(["crash::child", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+    c.env(
+        JOB,
+        format!("{name}|{}|{seed}|{most}|{}", dir.display(), if plain { "plain" } else { "all" }),
+    );
     c.stdout(Stdio::piped()).stderr(Stdio::null());
     c
 }
@@ -149,7 +189,8 @@ impl Writer {
         true
     }
 
-    /// Lets it acknowledge this many, then kills it some instructions later. Returns how many were acknowledged in the end.
+    /// Lets it acknowledge this many, then kills it some instructions later. Returns how many were
+    /// acknowledged in the end.
     fn kill_after(mut self, acks: u64, spins: u64) -> u64 {
         while self.acknowledged < acks && self.step() {}
         assert_eq!(self.failed, None);
@@ -181,17 +222,21 @@ struct Figures {
 }
 
 fn kills() -> u64 {
-    std::env::var("CTXBENCH_KILLS").ok().map_or(KILLS, |n| n.parse().expect("CTXBENCH_KILLS is a number"))
+    std::env::var("CTXBENCH_KILLS")
+        .ok()
+        .map_or(KILLS, |n| n.parse().expect("CTXBENCH_KILLS is a number"))
 }
 
-/// Kills a writer again and again, each time in a fresh folder, and counts what of the acknowledged is gone.
+/// Kills a writer again and again, each time in a fresh folder, and counts what of the acknowledged
+/// is gone.
 fn kill_often(name: &str, plain: bool) -> Figures {
     let mut random = SplitMix64::new(name.bytes().map(u64::from).sum());
     let mut out = Figures::default();
     for seed in 1..=kills() {
         let dir = tempfile::tempdir().unwrap();
         let (acks, spins) = (random.bits() % MOST, random.bits() % 300_000);
-        let acknowledged = Writer::start(command(None, name, dir.path(), seed, 1_000, plain)).kill_after(acks, spins);
+        let acknowledged = Writer::start(command(None, name, dir.path(), seed, 1_000, plain))
+            .kill_after(acks, spins);
         let mut script = Script::new(seed, plain);
         for _ in 0..acknowledged {
             script.next();
@@ -203,7 +248,11 @@ fn kill_often(name: &str, plain: bool) -> Figures {
         // What was being written when it died may be there too, and may have been a compaction.
         script.next();
         let is = losses(&script.context, &loaded.context);
-        let (now, shown) = if is.equal || (is.lost, is.garbled) < (was.lost, was.garbled) { (is, &script.context) } else { (was, &whole) };
+        let (now, shown) = if is.equal || (is.lost, is.garbled) < (was.lost, was.garbled) {
+            (is, &script.context)
+        } else {
+            (was, &whole)
+        };
         if STRICT.contains(&name) {
             assert_eq!(
                 (now.lost, now.garbled),
@@ -224,10 +273,15 @@ fn kill_often(name: &str, plain: bool) -> Figures {
         drop(p);
         let last = (format(name).open)(dir.path(), 7).unwrap().load().unwrap().context;
         let after = last.last().cloned();
-        assert!(losses(&[more], &after.into_iter().collect::<Vec<_>>()).lost == 0, "{name}, seed {seed}: {:?}", last.last());
+        assert!(
+            losses(&[more], &after.into_iter().collect::<Vec<_>>()).lost == 0,
+            "{name}, seed {seed}: {:?}",
+            last.last()
+        );
     }
     println!(
-        "{name}: {} kills, {} entries acknowledged, {} messages lost, {} garbled, {} nobody said, {} torn entries passed over with a note",
+        "{name}: {} kills, {} entries acknowledged, {} messages lost, {} garbled, {} nobody said, \
+         {} torn entries passed over with a note",
         out.kills, out.acknowledged, out.lost, out.garbled, out.surplus, out.torn
     );
     out
@@ -254,7 +308,8 @@ fn killed_at_any_point_a_tree_of_files_goes_on() {
 
 #[test]
 fn what_markdown_loses_it_loses_without_a_crash() {
-    // facts/aider-and-anthropic-sdk.md §1.5: a reply's line `# neun` vanishes; the crash itself loses nothing that was written.
+    // docs/sources/aider.md §1.5: a reply's line `# neun` vanishes; the crash itself
+    // loses nothing that was written.
     let figures = kill_often("aider-markdown", true);
     assert_eq!(figures.lost, 0);
     assert!(figures.garbled > 0, "replies with headings come back garbled");
@@ -269,7 +324,9 @@ fn lines_file(dir: &Path) -> PathBuf {
             let path = e.path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|x| x == "jsonl") && !path.ends_with("history.jsonl") {
+            } else if path.extension().is_some_and(|x| x == "jsonl")
+                && !path.ends_with("history.jsonl")
+            {
                 return path;
             }
         }
@@ -281,7 +338,8 @@ fn lines_file(dir: &Path) -> PathBuf {
 fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
     for name in ["codex-rollout", "claude-code-jsonl"] {
         let dir = tempfile::tempdir().unwrap();
-        let said = [Said::text(Role::User, "first"), Said::text(Role::Assistant, "zweite «ü» 日本")];
+        let said =
+            [Said::text(Role::User, "first"), Said::text(Role::Assistant, "zweite «ü» 日本")];
         let mut p = (format(name).open)(dir.path(), 1).unwrap();
         said.iter().for_each(|s| p.append(&Entry::Said(s.clone())).unwrap());
         drop(p);
@@ -296,7 +354,12 @@ fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
             let kept = if cut == bytes.len() - 1 { 2 } else { 1 };
             assert_eq!(loaded.context, said[..kept], "{name} at {cut}");
             let torn = cut > start && kept == 1;
-            assert_eq!(loaded.notes.len(), usize::from(torn), "{name} at {cut}: {:?}", loaded.notes);
+            assert_eq!(
+                loaded.notes.len(),
+                usize::from(torn),
+                "{name} at {cut}: {:?}",
+                loaded.notes
+            );
             if torn {
                 assert!(loaded.notes[0].contains("was passed over"), "{:?}", loaded.notes);
             }
@@ -311,10 +374,12 @@ fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
 #[test]
 fn two_writers_corrupt_nothing() {
     const EACH: u64 = 40;
-    for f in FORMATS {
+    for f in formats() {
         let dir = tempfile::tempdir().unwrap();
         drop((f.open)(dir.path(), 9).unwrap());
-        let writers: Vec<Writer> = [1, 2].map(|seed| Writer::start(command(None, f.name, dir.path(), seed, EACH, true))).into();
+        let writers: Vec<Writer> = [1, 2]
+            .map(|seed| Writer::start(command(None, f.name, dir.path(), seed, EACH, true)))
+            .into();
         for w in writers {
             assert_eq!(w.finish(), (EACH, None), "{}", f.name);
         }
@@ -328,9 +393,17 @@ fn two_writers_corrupt_nothing() {
             let own: Vec<Said> = log.iter().filter(of).cloned().collect();
             let now = losses(&script.context, &own);
             if f.name == "aider-markdown" {
-                // Messages are whole on disk; the format cannot tell whose replies follow each other.
-                let text = std::fs::read_to_string(dir.path().join(".aider.chat.history.md")).unwrap();
-                (0..EACH).for_each(|i| assert_eq!(text.matches(&format!("message {i} of {seed}")).count(), 1, "{i} of {seed}"));
+                // Messages are whole on disk; the format cannot tell whose replies follow each
+                // other.
+                let text =
+                    std::fs::read_to_string(dir.path().join(".aider.chat.history.md")).unwrap();
+                (0..EACH).for_each(|i| {
+                    assert_eq!(
+                        text.matches(&format!("message {i} of {seed}")).count(),
+                        1,
+                        "{i} of {seed}"
+                    )
+                });
             } else {
                 assert!(now.equal, "{}: {now:?}", f.name);
             }
@@ -338,8 +411,9 @@ fn two_writers_corrupt_nothing() {
     }
 }
 
-/// Formats, and the size of a file, in blocks of 512 bytes, at which there is no room left: what grows in one file meets it late, in a
-/// tree of files every message of some length meets the smallest.
+/// Formats, and the size of a file, in blocks of 512 bytes, at which there is no room left: what
+/// grows in one file meets it late, in a tree of files every message of some length meets the
+/// smallest.
 const ROOM: [(&str, u32); 6] = [
     ("ctxbench-store", 300),
     ("aider-markdown", 300),
@@ -358,12 +432,16 @@ fn without_room_the_error_says_so_and_what_was_there_stays() {
     for (name, blocks) in ROOM {
         let dir = tempfile::tempdir().unwrap();
         let shell = no_room(blocks);
-        let (acknowledged, failed) = Writer::start(command(Some(&shell), name, dir.path(), 5, 3_000, true)).finish();
+        let (acknowledged, failed) =
+            Writer::start(command(Some(&shell), name, dir.path(), 5, 3_000, true)).finish();
         assert!(acknowledged > 0, "{name}");
         let failed = failed.unwrap_or_else(|| panic!("{name}: {acknowledged} entries fitted"));
         assert!(failed.contains(&dir.path().display().to_string()), "{failed}");
         assert_eq!(failed.contains("may be cut off"), name == "opencode-files", "{failed}");
-        assert!(["free some", "nothing was changed", "still there"].iter().any(|w| failed.contains(w)), "{failed}");
+        assert!(
+            ["free some", "nothing was changed", "still there"].iter().any(|w| failed.contains(w)),
+            "{failed}"
+        );
         let mut script = Script::new(5, true);
         (0..acknowledged).for_each(|_| drop(script.next()));
         let mut p = (format(name).open)(dir.path(), 6).unwrap();
@@ -374,18 +452,28 @@ fn without_room_the_error_says_so_and_what_was_there_stays() {
         }
         // There is room again.
         p.append(&Entry::Said(Said::text(Role::User, "goes on"))).unwrap();
-        assert!(p.load().unwrap().context.last().is_some_and(|s| *s != script.context[script.context.len() - 1]), "{name}");
+        assert!(
+            p.load()
+                .unwrap()
+                .context
+                .last()
+                .is_some_and(|s| *s != script.context[script.context.len() - 1]),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn without_room_a_tree_of_files_loses_the_part_that_was_being_written_and_says_so() {
-    // A result is written into the file that holds its call. Seeds whose first message without room is such a result are few.
+    // A result is written into the file that holds its call. Seeds whose first message without room
+    // is such a result are few.
     let name = "opencode-files";
     let mut cut = 0;
     for seed in 1..=40 {
         let dir = tempfile::tempdir().unwrap();
-        let (acknowledged, failed) = Writer::start(command(Some(&no_room(1)), name, dir.path(), seed, 3_000, false)).finish();
+        let (acknowledged, failed) =
+            Writer::start(command(Some(&no_room(1)), name, dir.path(), seed, 3_000, false))
+                .finish();
         let mut script = Script::new(seed, false);
         (0..acknowledged).for_each(|_| drop(script.next()));
         let mut p = (format(name).open)(dir.path(), seed).unwrap();
@@ -395,12 +483,21 @@ fn without_room_a_tree_of_files_loses_the_part_that_was_being_written_and_says_s
         if matches!(script.next(), Entry::Said(Said { role: Role::Tool, .. })) {
             cut += 1;
             assert!(failed.contains("what this one held may be cut off"), "{failed}");
-            assert_eq!((now.lost + now.garbled, loaded.notes.len()), (1, 1), "seed {seed}: {now:?}, {:?}", loaded.notes);
+            assert_eq!(
+                (now.lost + now.garbled, loaded.notes.len()),
+                (1, 1),
+                "seed {seed}: {now:?}, {:?}",
+                loaded.notes
+            );
         } else {
             assert_eq!((now.lost, now.garbled), (0, 0), "seed {seed}: {now:?}");
         }
         p.append(&Entry::Said(Said::text(Role::User, "goes on"))).unwrap();
-        assert_eq!(p.load().unwrap().context.last(), Some(&Said::text(Role::User, "goes on")), "seed {seed}");
+        assert_eq!(
+            p.load().unwrap().context.last(),
+            Some(&Said::text(Role::User, "goes on")),
+            "seed {seed}"
+        );
     }
     assert!(cut > 0);
 }

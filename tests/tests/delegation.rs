@@ -1,20 +1,23 @@
 //! Subagents by hand calculation, and what must hold of every run that has some.
 
 use ctxbench_core::fact::Match;
-use ctxbench_core::provider;
-use ctxbench_core::record::{RequestRecord, RunRecord, Status};
+use ctxbench_core::model;
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::{Options, replay};
+use ctxbench_reports::record::{RequestRecord, RunRecord, Status};
 use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_strategies::Spec;
 
 fn session(lines: &str) -> Scenario {
     let head = r#"{"type":"session","version":1,"id":"d","title":"d"}"#;
-    Scenario::of_session(ctxbench_scenarios::jsonl::read(format!("{head}\n{lines}\n").as_bytes(), "d.jsonl").unwrap())
+    Scenario::of_session(
+        ctxbench_scenarios::jsonl::read(format!("{head}\n{lines}\n").as_bytes(), "d.jsonl")
+            .unwrap(),
+    )
 }
 
 fn run_in(scenario: &Scenario, spec: &str, options: &Options) -> RunRecord {
-    let model = provider::find("claude-sonnet-4-6").unwrap();
+    let model = model::find("claude-sonnet-4-6").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(replay(scenario, &Spec::parse(spec).unwrap(), model, options)).record
 }
@@ -23,7 +26,8 @@ fn run(scenario: &Scenario, spec: &str) -> RunRecord {
     run_in(scenario, spec, &Options::default())
 }
 
-/// Two subagents side by side: `x` answers at once, `y` reads a file first. Every text has as many tokens as words.
+/// Two subagents side by side: `x` answers at once, `y` reads a file first. Every text has as many
+/// tokens as words.
 const TWO: &str = r#"{"type":"system","text":"one two three four five six"}
 {"type":"user","id":"u1","text":"one two three"}
 {"type":"assistant","id":"a1","calls":[{"id":"c1","name":"task","arguments":"{}"},{"id":"c2","name":"task","arguments":"{}"}]}
@@ -43,7 +47,8 @@ const TWO: &str = r#"{"type":"system","text":"one two three four five six"}
 {"type":"fact","id":"secret","kind":"value","tokens":["secret word"],"arises":"c3","needs":["u2"]}
 {"type":"fact","id":"rule","kind":"constraint","tokens":["one two three"],"arises":"u1","needs":["y2"]}"#;
 
-/// Latency of Sonnet 4.6 where nothing is cached: 0.8 s, 0.03 ms for each token in, 5.5 ms for each token out.
+/// Latency of Sonnet 4.6 where nothing is cached: 0.8 s, 0.03 ms for each token in, 5.5 ms for each
+/// token out.
 fn ms(r: &RequestRecord) -> u64 {
     (800.0 + 0.03 * r.input_tokens as f64 + 5.5 * r.output_tokens as f64).round() as u64
 }
@@ -55,42 +60,82 @@ fn two_subagents_by_hand() {
     for text in ["one", "one two three four five six", "port open now", "one secret word two"] {
         assert_eq!(o200k(text), text.split(' ').count() as u64, "{text}");
     }
-    // Every block has 4 tokens besides its text; a call is 1 for `{}`, 1 for its name and 4. Prompts and replies:
-    // main: 10 + 7 = 17 → two calls 12; + results 3 + 4 and 4 + 4 = 44 → 5; + u2 6 = 55 → 5.
-    // x, under the session's prompt: 10 + 6 = 16 → 3 + 4. y, under its own: 6 + 5 = 11 → 6; + 8 = 25 → 8.
-    let rows: Vec<(u64, Option<&str>, u64, u64)> =
-        r.requests.iter().map(|q| (q.seq, q.agent.as_deref(), q.input_tokens, q.output_tokens)).collect();
+    // Every block has 4 tokens besides its text; a call is 1 for `{}`, 1 for its name and 4.
+    // Prompts and replies: main: 10 + 7 = 17 → two calls 12; + results 3 + 4 and 4 + 4 = 44 → 5; +
+    // u2 6 = 55 → 5. x, under the session's prompt: 10 + 6 = 16 → 3 + 4. y, under its own: 6 + 5 =
+    // 11 → 6; + 8 = 25 → 8.
+    let rows: Vec<(u64, Option<&str>, u64, u64)> = r
+        .requests
+        .iter()
+        .map(|q| (q.seq, q.agent.as_deref(), q.input_tokens, q.output_tokens))
+        .collect();
     let (x, y) = (Some("x"), Some("y"));
     assert_eq!(
         rows,
-        [(0, None, 17, 12), (1, None, 44, 5), (2, None, 55, 5), (3, x, 16, 7), (4, y, 11, 6), (5, y, 25, 8)],
+        [
+            (0, None, 17, 12),
+            (1, None, 44, 5),
+            (2, None, 55, 5),
+            (3, x, 16, 7),
+            (4, y, 11, 6),
+            (5, y, 25, 8)
+        ],
         "of every window"
     );
     // Nothing is cached below 1,024 tokens: 168 in at 3 USD a million, 43 out at 15.
     assert_eq!((r.summary.input_tokens, r.summary.output_tokens, r.summary.requests), (168, 43, 6));
-    assert!((r.summary.cost_usd - (168.0 * 3.0 + 43.0 * 15.0) / 1e6).abs() < 1e-12, "{}", r.summary.cost_usd);
+    assert!(
+        (r.summary.cost_usd - (168.0 * 3.0 + 43.0 * 15.0) / 1e6).abs() < 1e-12,
+        "{}",
+        r.summary.cost_usd
+    );
     // What describes a window is that of the main conversation.
-    assert_eq!((r.summary.steps_completed, r.summary.steps_total, r.summary.peak_context_tokens), (3, 3, 55));
+    assert_eq!(
+        (r.summary.steps_completed, r.summary.steps_total, r.summary.peak_context_tokens),
+        (3, 3, 55)
+    );
     let [dx, dy] = r.delegation.as_slice() else { panic!("{:?}", r.delegation) };
-    assert_eq!((dx.agent.as_str(), dx.call.as_deref(), dx.request, dx.waited, dx.steps), ("x", Some("c1"), Some(0), true, 1));
-    assert_eq!((dy.agent.as_str(), dy.call.as_deref(), dy.request, dy.waited, dy.steps), ("y", Some("c2"), Some(0), true, 2));
-    assert_eq!((dx.input_tokens, dx.output_tokens, dx.peak_context_tokens, dx.result_tokens), (16, 7, 16, Some(3)));
-    assert_eq!((dy.input_tokens, dy.output_tokens, dy.peak_context_tokens, dy.result_tokens), (36, 14, 25, Some(4)));
-    // Both begin when the first reply is there; y's file takes the stated 2 s; the main conversation waits for the slower one.
+    assert_eq!(
+        (dx.agent.as_str(), dx.call.as_deref(), dx.request, dx.waited, dx.steps),
+        ("x", Some("c1"), Some(0), true, 1)
+    );
+    assert_eq!(
+        (dy.agent.as_str(), dy.call.as_deref(), dy.request, dy.waited, dy.steps),
+        ("y", Some("c2"), Some(0), true, 2)
+    );
+    assert_eq!(
+        (dx.input_tokens, dx.output_tokens, dx.peak_context_tokens, dx.result_tokens),
+        (16, 7, 16, Some(3))
+    );
+    assert_eq!(
+        (dy.input_tokens, dy.output_tokens, dy.peak_context_tokens, dy.result_tokens),
+        (36, 14, 25, Some(4))
+    );
+    // Both begin when the first reply is there; y's file takes the stated 2 s; the main
+    // conversation waits for the slower one.
     let q = &r.requests;
     let called = ms(&q[0]);
     assert_eq!((dx.started_ms, q[3].at_ms, q[4].at_ms), (called, called, called));
     assert_eq!((dx.duration_ms, dy.duration_ms), (ms(&q[3]), ms(&q[4]) + 2_000 + ms(&q[5])));
     assert_eq!(q[1].at_ms, called + dy.duration_ms);
-    // The port came back and is there; the secret did not; the rule of the main conversation is not in y's window.
-    assert_eq!((dx.delegated_facts, dx.returned_facts, dx.needed_outside, dx.kept_outside), (1, 1, 1, 1));
-    assert_eq!((dy.delegated_facts, dy.returned_facts, dy.needed_outside, dy.kept_outside), (1, 0, 1, 0));
-    let pair = |id: &str| r.facts.iter().find(|f| f.fact == id).map(|f| (f.found, f.request)).unwrap();
+    // The port came back and is there; the secret did not; the rule of the main conversation is not
+    // in y's window.
+    assert_eq!(
+        (dx.delegated_facts, dx.returned_facts, dx.needed_outside, dx.kept_outside),
+        (1, 1, 1, 1)
+    );
+    assert_eq!(
+        (dy.delegated_facts, dy.returned_facts, dy.needed_outside, dy.kept_outside),
+        (1, 0, 1, 0)
+    );
+    let pair =
+        |id: &str| r.facts.iter().find(|f| f.fact == id).map(|f| (f.found, f.request)).unwrap();
     assert_eq!(pair("port"), (Match::Verbatim, Some(2)));
     assert_eq!(pair("secret"), (Match::Absent, Some(2)));
     assert_eq!(pair("rule"), (Match::Absent, Some(5)), "looked for where it is needed");
     // Neither the secret nor the rule was told to whom it concerned: no strategy forgot them.
-    let undelivered: Vec<&str> = r.facts.iter().filter(|f| f.undelivered).map(|f| f.fact.as_str()).collect();
+    let undelivered: Vec<&str> =
+        r.facts.iter().filter(|f| f.undelivered).map(|f| f.fact.as_str()).collect();
     assert_eq!((undelivered, r.summary.retention_pct), (vec!["rule", "secret"], Some(100.0)));
 }
 
@@ -101,8 +146,10 @@ fn who_goes_on_at_once_waits_for_the_tool_only() {
         "{\"type\":\"tool\",\"call_id\":\"c2\",\"output\":\"started\"}\n{\"type\":\"user\",\"id\":\"y0\"",
     );
     // Behind its result a call is found by what it asks for.
-    let lines =
-        lines.replace(r#""id":"c2","name":"task","arguments":"{}""#, r#""id":"c2","name":"task","arguments":"{\"prompt\":\"one\"}""#);
+    let lines = lines.replace(
+        r#""id":"c2","name":"task","arguments":"{}""#,
+        r#""id":"c2","name":"task","arguments":"{\"prompt\":\"one\"}""#,
+    );
     let r = run(&session(&lines), "reference");
     let [x, y] = r.delegation.as_slice() else { panic!("{:?}", r.delegation) };
     assert_eq!((x.waited, y.waited), (true, false));
@@ -117,7 +164,13 @@ fn a_subagent_that_nobody_came_to_call_costs_nothing_and_has_lost_its_needs() {
     // The first prompt has 17 tokens.
     let r = run_in(&session(TWO), "none", &Options { window: Some(15), ..Options::default() });
     assert_eq!(r.status, Status::Overflow);
-    assert!(r.delegation.iter().all(|d| d.status == Status::NotApplicable && d.cost_usd == 0.0 && d.requests == 0), "{:?}", r.delegation);
+    assert!(
+        r.delegation
+            .iter()
+            .all(|d| d.status == Status::NotApplicable && d.cost_usd == 0.0 && d.requests == 0),
+        "{:?}",
+        r.delegation
+    );
     assert!(r.requests.iter().all(|q| q.agent.is_none()));
     let rule = r.facts.iter().find(|f| f.fact == "rule").unwrap();
     assert_eq!((rule.request, rule.found), (None, Match::Absent));
@@ -127,37 +180,94 @@ fn a_subagent_that_nobody_came_to_call_costs_nothing_and_has_lost_its_needs() {
 fn a_session_whose_subagent_did_not_come_back_was_not_finished() {
     // The main conversation needs 60 tokens at most, x 16; a result of 90 is too much for y.
     let words = "word".to_string() + &" word".repeat(89);
-    let r = run_in(&session(&TWO.replace("one secret word two", &words)), "none", &Options { window: Some(80), ..Options::default() });
-    assert_eq!((r.summary.steps_completed, r.status, r.summary.task_tokens), (3, Status::Overflow, None));
+    let r = run_in(
+        &session(&TWO.replace("one secret word two", &words)),
+        "none",
+        &Options { window: Some(80), ..Options::default() },
+    );
+    assert_eq!(
+        (r.summary.steps_completed, r.status, r.summary.task_tokens),
+        (3, Status::Overflow, None)
+    );
     assert!(r.error.as_deref().is_some_and(|e| e.starts_with("subagent y: ")), "{:?}", r.error);
-    assert_eq!(r.delegation.iter().map(|d| d.status).collect::<Vec<_>>(), [Status::Completed, Status::Overflow]);
+    assert_eq!(
+        r.delegation.iter().map(|d| d.status).collect::<Vec<_>>(),
+        [Status::Completed, Status::Overflow]
+    );
 }
 
 #[test]
 fn what_the_windows_paid_adds_up() {
     let scenario = builtin::by_id("delegated-search").unwrap();
-    for spec in ["reference", "codex", "opencode", "claude-code", "aider", "openoxide", "anthropic-sdk", "sliding-window", "none"] {
+    for spec in [
+        "reference",
+        "codex",
+        "opencode",
+        "claude-code",
+        "aider",
+        "openoxide",
+        "anthropic-sdk",
+        "sliding-window",
+        "none",
+    ] {
         let r = run(&scenario, spec);
-        let of = |agent: Option<&str>| r.requests.iter().filter(|q| q.agent.as_deref() == agent).collect::<Vec<_>>();
-        let sum = |rows: &[&RequestRecord], f: fn(&RequestRecord) -> u64| rows.iter().map(|q| f(q)).sum::<u64>();
+        let of = |agent: Option<&str>| {
+            r.requests.iter().filter(|q| q.agent.as_deref() == agent).collect::<Vec<_>>()
+        };
+        let sum = |rows: &[&RequestRecord], f: fn(&RequestRecord) -> u64| {
+            rows.iter().map(|q| f(q)).sum::<u64>()
+        };
         let all: Vec<&RequestRecord> = r.requests.iter().collect();
-        assert_eq!(all.iter().map(|q| q.seq).collect::<Vec<_>>(), (0..all.len() as u64).collect::<Vec<_>>(), "{spec}");
+        assert_eq!(
+            all.iter().map(|q| q.seq).collect::<Vec<_>>(),
+            (0..all.len() as u64).collect::<Vec<_>>(),
+            "{spec}"
+        );
         let cost = |rows: &[&RequestRecord]| rows.iter().map(|q| q.cost_usd).sum::<f64>();
         let s = &r.summary;
-        assert_eq!((s.input_tokens, s.output_tokens), (sum(&all, |q| q.input_tokens), sum(&all, |q| q.output_tokens)), "{spec}");
-        assert_eq!((s.cache_read_tokens, s.cache_write_tokens), (sum(&all, |q| q.cache_read), sum(&all, |q| q.cache_write)), "{spec}");
-        assert_eq!((s.requests, s.extra_requests), (all.len() as u64, all.iter().filter(|q| q.extra).count() as u64), "{spec}");
-        assert!((s.cost_usd - cost(&all)).abs() < 1e-12, "{spec}: {} and {}", s.cost_usd, cost(&all));
+        assert_eq!(
+            (s.input_tokens, s.output_tokens),
+            (sum(&all, |q| q.input_tokens), sum(&all, |q| q.output_tokens)),
+            "{spec}"
+        );
+        assert_eq!(
+            (s.cache_read_tokens, s.cache_write_tokens),
+            (sum(&all, |q| q.cache_read), sum(&all, |q| q.cache_write)),
+            "{spec}"
+        );
+        assert_eq!(
+            (s.requests, s.extra_requests),
+            (all.len() as u64, all.iter().filter(|q| q.extra).count() as u64),
+            "{spec}"
+        );
+        assert!(
+            (s.cost_usd - cost(&all)).abs() < 1e-12,
+            "{spec}: {} and {}",
+            s.cost_usd,
+            cost(&all)
+        );
         let main = of(None);
         let agents: u64 = r.delegation.iter().map(|d| d.input_tokens).sum();
         assert_eq!(s.input_tokens, sum(&main, |q| q.input_tokens) + agents, "{spec}");
         for d in &r.delegation {
             let own = of(Some(&d.agent));
             assert!(!own.is_empty(), "{spec}: {}", d.agent);
-            assert_eq!((d.requests, d.input_tokens), (own.len() as u64, sum(&own, |q| q.input_tokens)), "{spec}");
-            assert_eq!((d.output_tokens, d.cache_read_tokens), (sum(&own, |q| q.output_tokens), sum(&own, |q| q.cache_read)), "{spec}");
+            assert_eq!(
+                (d.requests, d.input_tokens),
+                (own.len() as u64, sum(&own, |q| q.input_tokens)),
+                "{spec}"
+            );
+            assert_eq!(
+                (d.output_tokens, d.cache_read_tokens),
+                (sum(&own, |q| q.output_tokens), sum(&own, |q| q.cache_read)),
+                "{spec}"
+            );
             assert!((d.cost_usd - cost(&own)).abs() < 1e-12, "{spec}");
-            assert!(own.iter().all(|q| q.at_ms >= d.started_ms && q.at_ms + q.latency_ms <= d.started_ms + d.duration_ms), "{spec}");
+            assert!(
+                own.iter().all(|q| q.at_ms >= d.started_ms
+                    && q.at_ms + q.latency_ms <= d.started_ms + d.duration_ms),
+                "{spec}"
+            );
         }
         assert_eq!(s.integrity_failures, r.integrity.len() as u64, "{spec}");
     }

@@ -1,7 +1,7 @@
 //! The same sessions make the same bytes, whatever the door and however many threads.
 
 #[allow(dead_code, reason = "each test file uses a part")]
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,11 @@ fn results(here: &Folder, name: &str) -> BTreeMap<String, Vec<u8>> {
 /// Both runs left the same files with the same bytes, and the same trace.
 fn assert_same(here: &Folder, a: &str, b: &str) {
     let (left, right) = (results(here, a), results(here, b));
-    assert_eq!(left.keys().collect::<Vec<_>>(), right.keys().collect::<Vec<_>>(), "{a} and {b} hold different files");
+    assert_eq!(
+        left.keys().collect::<Vec<_>>(),
+        right.keys().collect::<Vec<_>>(),
+        "{a} and {b} hold different files"
+    );
     for (file, bytes) in &left {
         assert!(bytes == &right[file], "{file} differs between {a} and {b}");
     }
@@ -51,15 +55,24 @@ fn over_http_and_in_process_with_one_thread_or_three_every_byte_is_the_same() {
 #[test]
 fn the_order_of_the_arguments_does_not_matter() {
     let here = Folder::new();
-    run(&here, "a", "login-bug login-bug-tight --strategy codex --strategy reference --transport direct");
-    run(&here, "b", "login-bug-tight login-bug --strategy reference --strategy codex --transport direct");
+    run(
+        &here,
+        "a",
+        "login-bug login-bug-tight --strategy codex --strategy reference --transport direct",
+    );
+    run(
+        &here,
+        "b",
+        "login-bug-tight login-bug --strategy reference --strategy codex --transport direct",
+    );
     assert_same(&here, "a", "b");
 }
 
 #[test]
 fn a_long_session_is_the_same_with_one_thread_and_two() {
     let here = Folder::new();
-    let what = "login-bug-marathon --strategy reference --strategy codex --strategy claude-code --transport direct";
+    let what = "login-bug-marathon --strategy reference --strategy codex --strategy claude-code \
+        --transport direct";
     run(&here, "one", &format!("{what} --jobs 1"));
     run(&here, "two", &format!("{what} --jobs 2"));
     assert_same(&here, "one", "two");
@@ -68,14 +81,17 @@ fn a_long_session_is_the_same_with_one_thread_and_two() {
 #[test]
 fn many_scenarios_with_all_strategies_and_two_summarisers_are_the_same_with_one_thread_and_four() {
     let here = Folder::new();
-    let what =
-        "login-bug-tight compact-focus mind-changed window-8k summary-fails --summarizer extractive --summarizer lossy --transport direct";
+    let what = "login-bug-tight compact-focus mind-changed window-8k summary-fails --summarizer \
+        extractive --summarizer lossy --transport direct";
     run(&here, "one", &format!("{what} --jobs 1"));
     run(&here, "four", &format!("{what} --jobs 4"));
     assert_same(&here, "one", "four");
     let rows = here.csv("one/summary.csv");
     let with = |s: &str| rows.iter().filter(|r| r["summariser"] == s).count();
-    assert!(with("extractive") > 20 && with("extractive") == with("lossy") && with("n/a") > 20, "too little was run to say anything");
+    assert!(
+        with("extractive") > 20 && with("extractive") == with("lossy") && with("n/a") > 20,
+        "too little was run to say anything"
+    );
 }
 
 #[test]
@@ -86,7 +102,10 @@ fn a_second_run_into_the_same_folder_leaves_the_same_files() {
     let first = results(&here, "out");
     run(&here, "out", what);
     assert_eq!(first, results(&here, "out"));
-    assert!(here.files("").keys().all(|f| f.starts_with("out")), "something was left beside the results");
+    assert!(
+        here.files("").keys().all(|f| f.starts_with("out")),
+        "something was left beside the results"
+    );
 }
 
 #[test]
@@ -96,7 +115,10 @@ fn what_is_seeded_follows_its_seed() {
         run(
             &here,
             name,
-            &format!("login-bug-tight --strategy codex --strategy reference --summarizer lossy --transport direct --seed {seed}"),
+            &format!(
+                "login-bug-tight --strategy codex --strategy reference --summarizer lossy \
+                 --transport direct --seed {seed}"
+            ),
         );
     }
     assert_same(&here, "a", "b");

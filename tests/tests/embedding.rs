@@ -1,21 +1,27 @@
-//! The example of an embedded engine, against the model server: its store, its checkpoints and its background compaction.
+//! The example of an embedded engine, against the model server: its store, its checkpoints and its
+//! background compaction.
 
-#[path = "../../core/examples/agent/main.rs"]
+#[path = "../../core/kit/examples/agent/main.rs"]
 #[allow(dead_code)]
 mod agent;
 
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::checkpoint::{EditCheckpoints, Keep, Snapshots};
-use ctxbench_core::store::{PartKind, Store};
 use ctxbench_harness::serve::{Options, Server};
+use ctxbench_kit::checkpoint::{EditCheckpoints, Keep, Snapshots};
+use ctxbench_kit::store::{PartKind, Store};
 
 #[test]
 fn the_example_writes_compacts_stores_and_can_go_back() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "before").unwrap();
     let long = format!("Remember this: {}", "the port is 8443; ".repeat(30));
-    let prompts =
-        vec![long.clone(), "call write {\"path\":\"a.txt\",\"text\":\"after\"}".into(), "two".into(), "three".into(), "four".into()];
+    let prompts = vec![
+        long.clone(),
+        "call write {\"path\":\"a.txt\",\"text\":\"after\"}".into(),
+        "two".into(),
+        "three".into(),
+        "four".into(),
+    ];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let shown = runtime.block_on(async {
         let server = Server::bind(Options::default()).await.unwrap();
@@ -30,17 +36,27 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
     let store = Store::open(folder.path().join(".agent/sessions.db")).unwrap();
     let (session, _) = store.sessions().unwrap().remove(0);
     let log = store.log(session).unwrap();
-    let texts: Vec<&str> =
-        log.iter().flat_map(|m| &m.parts).filter(|p| p.kind == PartKind::Text).filter_map(|p| p.data["text"].as_str()).collect();
+    let texts: Vec<&str> = log
+        .iter()
+        .flat_map(|m| &m.parts)
+        .filter(|p| p.kind == PartKind::Text)
+        .filter_map(|p| p.data["text"].as_str())
+        .collect();
     assert!(texts.contains(&long.as_str()) && texts.contains(&"four"));
     // Opened again, the session begins with the summary and has what was said since.
     let context = store.load_context(session).unwrap();
     let first = &context[0].parts;
-    assert!(first.iter().any(|p| p.kind == PartKind::Summary) && !format!("{context:?}").contains(long.as_str()), "{first:?}");
+    assert!(
+        first.iter().any(|p| p.kind == PartKind::Summary)
+            && !format!("{context:?}").contains(long.as_str()),
+        "{first:?}"
+    );
     assert!(format!("{:?}", context.last().unwrap().parts).contains("four"));
     // Back to before the second prompt.
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "after");
-    let mut files = EditCheckpoints::open(folder.path(), &folder.path().join(".agent"), Keep::default()).unwrap();
+    let mut files =
+        EditCheckpoints::open(folder.path(), &folder.path().join(".agent"), Keep::default())
+            .unwrap();
     files.restore(2, 0).unwrap();
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "before");
 }

@@ -1,19 +1,22 @@
 //! A provider that refuses, says nothing or says too much, through the command.
 
 #[allow(dead_code, reason = "the other test files use the rest")]
-mod common;
+use crate::common;
 
 use common::Folder;
 
-/// Two turns that fill 8k tokens with results, under limits of a twenty-fifth of 200k, with a fault at the summary.
+/// Two turns that fill 8k tokens with results, under limits of a twenty-fifth of 200k, with a fault
+/// at the summary.
 fn scenario(fault: &str) -> String {
-    let mut out = String::from("id = \"f\"\ncontext_window = 200000\nmax_output = 32000\nscale = 0.04\n");
+    let mut out =
+        String::from("id = \"f\"\ncontext_window = 200000\nmax_output = 32000\nscale = 0.04\n");
     for turn in 0..2 {
         out += &format!("[[step]]\ntype = \"user\"\ntext = \"look at part {turn}\"\n");
         for i in 0..5 {
             let words = format!("result {turn} {i} ").repeat(150);
             out += &format!(
-                "[[step]]\ntype = \"assistant\"\ncalls = [{{ id = \"c{turn}{i}\", name = \"read_file\", arguments = \"{{}}\" }}]\n\
+                "[[step]]\ntype = \"assistant\"\ncalls = [{{ id = \"c{turn}{i}\", name = \
+                 \"read_file\", arguments = \"{{}}\" }}]\n\
                  [[step]]\ntype = \"tool\"\ncall_id = \"c{turn}{i}\"\noutput = \"{words}\"\n"
             );
         }
@@ -31,42 +34,63 @@ fn row(fault: &str, strategy: &str, transport: &str) -> std::collections::BTreeM
 
 #[test]
 fn codex_tries_again_and_compacts() {
-    // facts/codex.md §1.5: other errors are tried again, up to five times.
+    // docs/sources/codex.md §1.5: other errors are tried again, up to five times.
     let fault = "[[fault]]\non = \"summary\"\ntimes = 2\nstatus = 500\nmessage = \"oops\"\n";
     for transport in ["http", "direct"] {
         let row = row(fault, "codex", transport);
-        assert_eq!((row["status"].as_str(), row["compactions"].as_str()), ("completed", "1"), "{transport}: {row:?}");
-        assert_eq!(row["summary_calls"], "3", "{transport}: two that failed and the one that did not");
+        assert_eq!(
+            (row["status"].as_str(), row["compactions"].as_str()),
+            ("completed", "1"),
+            "{transport}: {row:?}"
+        );
+        assert_eq!(
+            row["summary_calls"], "3",
+            "{transport}: two that failed and the one that did not"
+        );
     }
 }
 
 #[test]
 fn an_overflow_in_unknown_words_is_not_recognised() {
-    let known = "[[fault]]\non = \"sample\"\nnth = 4\nstatus = 400\nmessage = \"prompt is too long: 9 tokens > 8 maximum\"\n";
+    let known = "[[fault]]\non = \"sample\"\nnth = 4\nstatus = 400\nmessage = \"prompt is too \
+        long: 9 tokens > 8 maximum\"\n";
     assert_eq!(row(known, "none", "http")["provider_overflows"], "1");
-    let unknown = known.replace("prompt is too long: 9 tokens > 8 maximum", "that is more than fits");
+    let unknown =
+        known.replace("prompt is too long: 9 tokens > 8 maximum", "that is more than fits");
     assert_eq!(row(&unknown, "none", "http")["provider_overflows"], "0");
 }
 
 #[test]
 fn a_late_refusal_takes_its_time() {
-    let fault = |after: u64| format!("[[fault]]\non = \"sample\"\nnth = 2\nstatus = 500\nafter_ms = {after}\n");
-    let total = |after: u64| row(&fault(after), "none", "direct")["total_ms"].parse::<u64>().unwrap();
+    let fault = |after: u64| {
+        format!("[[fault]]\non = \"sample\"\nnth = 2\nstatus = 500\nafter_ms = {after}\n")
+    };
+    let total =
+        |after: u64| row(&fault(after), "none", "direct")["total_ms"].parse::<u64>().unwrap();
     assert_eq!(total(600_000) - total(0), 600_000);
 }
 
 #[test]
 fn a_refusal_put_into_the_providers_mouth_breaks_no_rule_of_the_strategy() {
-    let fault = "[[fault]]\non = \"sample\"\nnth = 3\nstatus = 400\nmessage = \"prompt is too long: 9 tokens > 8 maximum\"\n";
+    let fault = "[[fault]]\non = \"sample\"\nnth = 3\nstatus = 400\nmessage = \"prompt is too \
+        long: 9 tokens > 8 maximum\"\n";
     let row = row(fault, "none", "direct");
-    assert_eq!((row["provider_overflows"].as_str(), row["integrity_failures"].as_str()), ("1", "0"), "{row:?}");
+    assert_eq!(
+        (row["provider_overflows"].as_str(), row["integrity_failures"].as_str()),
+        ("1", "0"),
+        "{row:?}"
+    );
 }
 
 #[test]
 fn after_an_empty_reply_the_user_asks_to_go_on() {
     let row = row("[[fault]]\non = \"sample\"\nnth = 3\ntext = \"\"\n", "none", "direct");
     assert_eq!(
-        (row["status"].as_str(), row["user_interventions"].as_str(), row["extra_requests"].as_str()),
+        (
+            row["status"].as_str(),
+            row["user_interventions"].as_str(),
+            row["extra_requests"].as_str()
+        ),
         ("completed", "1", "1"),
         "{row:?}"
     );

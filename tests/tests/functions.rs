@@ -52,12 +52,20 @@ fn every_recorded_result_is_reached() {
         let row = totals.entry(format!("{} {}", v.agent, v.version)).or_default();
         *row = (row.0 + v.passed, row.1 + v.cases);
     }
-    let totals: Vec<(&str, (usize, usize))> = totals.iter().map(|(k, v)| (k.as_str(), *v)).collect();
-    let expected = [("aider 0.86.2", 87), ("codex 0.104.0", 30), ("codex 0.169.0", 74), ("codex 0.63.0", 31), ("opencode 1.18.33", 74)];
+    let totals: Vec<(&str, (usize, usize))> =
+        totals.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+    let expected = [
+        ("aider 0.86.2", 87),
+        ("codex 0.104.0", 30),
+        ("codex 0.169.0", 74),
+        ("codex 0.63.0", 31),
+        ("opencode 1.18.33", 74),
+    ];
     assert_eq!(totals, expected.map(|(k, n)| (k, (n, n))));
 }
 
-/// A history within its limit starts no worker, so nothing changes, not even by an answer at its end (facts §1.2, `summarize_start`).
+/// A history within its limit starts no worker, so nothing changes, not even by an answer at its
+/// end (docs/sources/aider.md §1.2, `summarize_start`).
 #[test]
 fn a_history_within_its_limit_stays_as_it_is() {
     let mut f = load("aider/0.86.2/turn_thread.json");
@@ -116,7 +124,8 @@ fn unknown_and_missing_members_are_refused() {
         let mut f = whole.clone();
         f["cases"][0]["input"]["unheard_of"] = json!(1);
         assert_eq!(refused(&f).0, "input", "{name}");
-        let members: Vec<String> = whole["cases"][0]["input"].as_object().unwrap().keys().cloned().collect();
+        let members: Vec<String> =
+            whole["cases"][0]["input"].as_object().unwrap().keys().cloned().collect();
         for m in members.iter().filter(|m| *m != "models") {
             let mut f = whole.clone();
             f["cases"][0]["input"].as_object_mut().unwrap().remove(m);
@@ -137,9 +146,14 @@ fn unknown_and_missing_members_are_refused() {
 #[test]
 fn unknown_functions_versions_and_facts_are_refused() {
     let whole = load("opencode/1.18.33/fn_estimate.json");
-    for (member, value) in
-        [("function", "guess"), ("agent", "nobody"), ("version", "9.9.9"), ("version", "1.3.2"), ("kind", "replay"), ("stranger", "x")]
-    {
+    for (member, value) in [
+        ("function", "guess"),
+        ("agent", "nobody"),
+        ("version", "9.9.9"),
+        ("version", "1.3.2"),
+        ("kind", "replay"),
+        ("stranger", "x"),
+    ] {
         let mut f = whole.clone();
         f[member] = json!(value);
         assert!(run(&f).is_err(), "{member} = {value}");

@@ -1,7 +1,8 @@
-//! The gate end to end: a stored baseline, one number made worse at a time, and the exit code with its reason.
+//! The gate end to end: a stored baseline, one number made worse at a time, and the exit code with
+//! its reason.
 
 #[allow(dead_code, reason = "each test file uses a part")]
-mod common;
+use crate::common;
 
 use common::Folder;
 use serde_json::{Value, json};
@@ -10,7 +11,10 @@ use serde_json::{Value, json};
 fn measured() -> Folder {
     let here = Folder::new();
     let strategies = "--strategy reference --strategy codex --strategy observation-masking";
-    here.run(&format!("run login-bug login-bug-tight {strategies} --transport direct")).arg("--out").arg("out").ok();
+    here.run(&format!("run login-bug login-bug-tight {strategies} --transport direct"))
+        .arg("--out")
+        .arg("out")
+        .ok();
     here.run("gate out --baseline base.json --store").ok().says(&["base.json"]);
     here
 }
@@ -18,12 +22,16 @@ fn measured() -> Folder {
 /// The record of one scenario × strategy.
 fn record<'a>(results: &'a mut Value, scenario: &str, strategy: &str) -> &'a mut Value {
     let runs = results["runs"].as_array_mut().unwrap();
-    runs.iter_mut().find(|r| r["scenario"]["id"] == scenario && r["strategy"]["label"] == strategy).unwrap()
+    runs.iter_mut()
+        .find(|r| r["scenario"]["id"] == scenario && r["strategy"]["label"] == strategy)
+        .unwrap()
 }
 
 /// Adds to a figure of a summary.
 fn add(record: &mut Value, metric: &str, by: f64) {
-    let old = record["summary"][metric].as_f64().unwrap_or_else(|| panic!("{metric} is no number in {}", record["summary"]));
+    let old = record["summary"][metric]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{metric} is no number in {}", record["summary"]));
     record["summary"][metric] = json!(old + by);
 }
 
@@ -44,7 +52,8 @@ fn the_same_results_pass() {
 #[test]
 fn each_gated_metric_turns_the_gate_red_and_is_named_with_its_row() {
     let here = measured();
-    // Worse by clearly more than the tolerances: half a point, one per cent, half a point, 0.005, none, none.
+    // Worse by clearly more than the tolerances: half a point, one per cent, half a point, 0.005,
+    // none, none.
     type Change = (&'static str, &'static str, fn(&mut Value));
     let changes: [Change; 6] = [
         ("saved_pct", "tokens saved", |r| add(r, "saved_pct", -1.0)),
@@ -100,39 +109,64 @@ fn a_change_within_the_tolerance_passes() {
 fn a_figure_that_becomes_unknown_fails() {
     let here = measured();
     changed(&here, |r| r["summary"]["retention_pct"] = Value::Null);
-    here.run("gate new.json --baseline base.json").fails_with(1).prints(&["login-bug-tight × codex: retention", "n/a"]);
+    here.run("gate new.json --baseline base.json")
+        .fails_with(1)
+        .prints(&["login-bug-tight × codex: retention", "n/a"]);
 }
 
 #[test]
 fn a_row_that_is_missing_fails_and_a_new_one_is_only_noted() {
     let here = measured();
     let mut fewer = here.json("out/results.json");
-    fewer["runs"].as_array_mut().unwrap().retain(|r| r["scenario"]["id"] == "login-bug" || r["strategy"]["label"] != "codex");
+    fewer["runs"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|r| r["scenario"]["id"] == "login-bug" || r["strategy"]["label"] != "codex");
     here.write("fewer.json", fewer.to_string());
-    here.run("gate fewer.json --baseline base.json").fails_with(1).prints(&["login-bug-tight × codex: stands in the baseline"]);
+    here.run("gate fewer.json --baseline base.json")
+        .fails_with(1)
+        .prints(&["login-bug-tight × codex: stands in the baseline"]);
     here.run("gate fewer.json --baseline fewer-base.json --store").ok();
-    here.run("gate out --baseline fewer-base.json").ok().prints(&["note", "login-bug-tight × codex: is new"]);
+    here.run("gate out --baseline fewer-base.json")
+        .ok()
+        .prints(&["note", "login-bug-tight × codex: is new"]);
 }
 
 #[test]
 fn absolute_limits_hold_for_products() {
     let here = measured();
-    let row = here.csv("out/summary.csv").into_iter().find(|r| r["scenario"] == "login-bug" && r["strategy"] == "codex").unwrap();
+    let row = here
+        .csv("out/summary.csv")
+        .into_iter()
+        .find(|r| r["scenario"] == "login-bug" && r["strategy"] == "codex")
+        .unwrap();
     let cost: f64 = row["cost_usd"].parse().unwrap();
     here.run("gate out --baseline base.json --max cost_usd=1000 --min steps_completed=1").ok();
-    let out = here.run(&format!("gate out --baseline base.json --max cost_usd={}", cost / 2.0)).fails_with(1);
+    let out = here
+        .run(&format!("gate out --baseline base.json --max cost_usd={}", cost / 2.0))
+        .fails_with(1);
     out.prints(&["login-bug × codex: cost_usd is", "ceiling"]);
     let out = here.run("gate out --baseline base.json --min saved_pct=99.9").fails_with(1);
     out.prints(&["login-bug × codex: saved_pct is", "floor"]);
-    assert!(!out.stdout.contains("× reference: saved_pct is"), "the reference is no product:\n{}", out.stdout);
+    assert!(
+        !out.stdout.contains("× reference: saved_pct is"),
+        "the reference is no product:\n{}",
+        out.stdout
+    );
 }
 
 #[test]
 fn a_limit_that_cannot_be_read_is_bad_usage() {
     let here = measured();
-    here.run("gate out --baseline base.json --max cost_us=1").fails_with(2).says(&["no metric `cost_us`", "did you mean cost_usd"]);
-    here.run("gate out --baseline base.json --min retention=80").fails_with(2).says(&["no metric `retention`", "retention_pct"]);
-    here.run("gate out --baseline base.json --max cost_usd=cheap").fails_with(2).says(&["`cheap`", "METRIC=NUMBER"]);
+    here.run("gate out --baseline base.json --max cost_us=1")
+        .fails_with(2)
+        .says(&["no metric `cost_us`", "did you mean cost_usd"]);
+    here.run("gate out --baseline base.json --min retention=80")
+        .fails_with(2)
+        .says(&["no metric `retention`", "retention_pct"]);
+    here.run("gate out --baseline base.json --max cost_usd=cheap")
+        .fails_with(2)
+        .says(&["`cheap`", "METRIC=NUMBER"]);
     here.run("gate out --baseline base.json --max cost_usd").fails_with(2).says(&["METRIC=NUMBER"]);
 }
 
@@ -142,11 +176,19 @@ fn another_version_or_a_broken_file_is_bad_input_not_a_failed_check() {
     let mut other = here.json("base.json");
     other["version"] = json!(other["version"].as_u64().unwrap() + 1);
     here.write("other.json", other.to_string());
-    here.run("gate out --baseline other.json").fails_with(2).says(&["other.json", "version", "expected"]);
+    here.run("gate out --baseline other.json").fails_with(2).says(&[
+        "other.json",
+        "version",
+        "expected",
+    ]);
     let mut other = here.json("out/results.json");
     other["version"] = json!(0);
     here.write("old.json", other.to_string());
-    here.run("gate old.json --baseline base.json").fails_with(2).says(&["old.json", "version 0", "run again"]);
+    here.run("gate old.json --baseline base.json").fails_with(2).says(&[
+        "old.json",
+        "version 0",
+        "run again",
+    ]);
     here.write("half.json", &here.read("base.json")[..40]);
     here.run("gate out --baseline half.json").fails_with(2).says(&["half.json, line"]);
     here.run("gate out --baseline nowhere.json").fails_with(2).says(&["nowhere.json"]);

@@ -1,10 +1,11 @@
-//! Keep-alive requests against the simulated cache: what a pause costs with and without them, by hand calculation.
+//! Keep-alive requests against the simulated cache: what a pause costs with and without them, by
+//! hand calculation.
 
-use ctxbench_core::provider;
-use ctxbench_core::record::{RequestRecord, RunRecord};
+use ctxbench_core::model;
 use ctxbench_core::request::Purpose;
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::{Options, replay};
+use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
@@ -44,7 +45,7 @@ fn session(ms: u64, idle: bool) -> Scenario {
 }
 
 fn run(scenario: &Scenario, settings: &str) -> RunRecord {
-    let model = provider::find("claude-sonnet-4-6").unwrap();
+    let model = model::find("claude-sonnet-4-6").unwrap();
     let spec = Spec::parse(&format!("aider:cache_prompts=true{settings}")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(replay(scenario, &spec, model, &Options::default())).record
@@ -62,13 +63,25 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
         let cold = run(&scenario, "");
         let samples = of(&cold, Purpose::Sample);
         assert_eq!((samples.len(), of(&cold, Purpose::Ping).len()), (2, 0));
-        assert_eq!((samples[1].cache_read, samples[1].cache_write), (0, prefix), "after five minutes it is gone");
+        assert_eq!(
+            (samples[1].cache_read, samples[1].cache_write),
+            (0, prefix),
+            "after five minutes it is gone"
+        );
 
         let warm = run(&scenario, ",keepalive_pings=4");
         let (samples, pings) = (of(&warm, Purpose::Sample), of(&warm, Purpose::Ping));
         // The first request goes out at 0; every next one 295 s after the one before.
-        assert_eq!(pings.iter().map(|p| p.at_ms).collect::<Vec<_>>(), [295_000, 590_000, 885_000, 1_180_000], "idle {idle}");
-        assert!(pings.iter().all(|p| (p.cache_read, p.cache_write, p.input_tokens) == (prefix, 0, prefix)));
+        assert_eq!(
+            pings.iter().map(|p| p.at_ms).collect::<Vec<_>>(),
+            [295_000, 590_000, 885_000, 1_180_000],
+            "idle {idle}"
+        );
+        assert!(
+            pings
+                .iter()
+                .all(|p| (p.cache_read, p.cache_write, p.input_tokens) == (prefix, 0, prefix))
+        );
         assert_eq!((samples[1].cache_read, samples[1].cache_write), (prefix, 0));
         // Nobody waits for them: the second turn begins when it did.
         assert_eq!(samples[1].at_ms, of(&cold, Purpose::Sample)[1].at_ms);
@@ -89,7 +102,10 @@ fn too_few_pings_only_cost() {
     let (_, prefix) = system();
     let r = run(&session(1_200_000, true), ",keepalive_pings=2");
     let samples = of(&r, Purpose::Sample);
-    assert_eq!((of(&r, Purpose::Ping).len(), samples[1].cache_read, samples[1].cache_write), (2, 0, prefix));
+    assert_eq!(
+        (of(&r, Purpose::Ping).len(), samples[1].cache_read, samples[1].cache_write),
+        (2, 0, prefix)
+    );
     // A pause that the cache survives by itself needs none, and none is due.
     assert!(of(&run(&session(200_000, true), ",keepalive_pings=4"), Purpose::Ping).is_empty());
 }

@@ -2,10 +2,10 @@
 
 use ctxbench_core::block::{Block, BlockKind, Form};
 use ctxbench_core::engine::Event;
-use ctxbench_core::provider;
+use ctxbench_core::model;
 use ctxbench_core::session::Entry;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{Options, replay_whole};
+use ctxbench_harness::replay::{Options, replay_in_full};
 use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_strategies::Spec;
 use std::sync::Arc;
@@ -28,13 +28,18 @@ impl Compaction {
 
 fn compactions(scenario: &Scenario, strategy: &str) -> Vec<Compaction> {
     let options = Options::default();
-    let model = provider::find("claude-sonnet-4-6").unwrap();
+    let model = model::find("claude-sonnet-4-6").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let events = runtime.block_on(replay_whole(scenario, &Spec::parse(strategy).unwrap(), model, &options)).events;
+    let events = runtime
+        .block_on(replay_in_full(scenario, &Spec::parse(strategy).unwrap(), model, &options))
+        .events;
     events
-        .into_iter()
-        .filter_map(|e| match e.event {
-            Event::Compaction { mechanism, before, after, .. } => Some(Compaction { mechanism, before, after }),
+        .iter()
+        .filter_map(|e| match &e.event {
+            Event::Compaction { mechanism, before, after, .. } => {
+                let (before, after) = (before.clone(), after.clone());
+                Some(Compaction { mechanism, before, after })
+            }
             _ => None,
         })
         .collect()
@@ -45,7 +50,11 @@ fn of(scenario: &str, strategy: &str) -> Vec<Compaction> {
 }
 
 fn user_texts(s: &Scenario) -> Vec<String> {
-    s.session.entries.iter().filter_map(|e| if let Entry::User(u) = e { u.text.clone() } else { None }).collect()
+    s.session
+        .entries
+        .iter()
+        .filter_map(|e| if let Entry::User(u) = e { u.text.clone() } else { None })
+        .collect()
 }
 
 #[test]
@@ -61,11 +70,16 @@ fn codex_keeps_both_user_messages_and_one_summary() {
 
 #[test]
 fn opencode_prunes_nothing_and_summarises_all_since_everything_fits_its_tail() {
-    // facts/opencode.md §3.2: when the tail would begin at the first message, no tail is kept.
+    // docs/sources/opencode.md §3.2: when the tail would begin at the first message, no tail is
+    // kept.
     use BlockKind::{Base, Marker, Summary};
     let found = of("login-bug", "opencode");
     assert_eq!(found.iter().map(|c| c.mechanism).collect::<Vec<_>>(), ["summary"]);
-    assert_eq!(found[0].kinds(), [Base, Marker, Summary], "a manual compaction adds no message that asks to go on");
+    assert_eq!(
+        found[0].kinds(),
+        [Base, Marker, Summary],
+        "a manual compaction adds no message that asks to go on"
+    );
     // Switched on, pruning still finds less than it protects: 12,500 tokens against 40,000.
     assert!(of("login-bug", "opencode:prune=true").iter().all(|c| c.mechanism != "prune"));
 }
@@ -73,16 +87,30 @@ fn opencode_prunes_nothing_and_summarises_all_since_everything_fits_its_tail() {
 #[test]
 fn claude_code_clears_nothing_writes_nine_sections_and_restores_files_within_its_caps() {
     let found = of("login-bug", "claude-code");
-    assert_eq!(found.len(), 1, "no clearing: {:?}", found.iter().map(|c| c.mechanism).collect::<Vec<_>>());
+    assert_eq!(
+        found.len(),
+        1,
+        "no clearing: {:?}",
+        found.iter().map(|c| c.mechanism).collect::<Vec<_>>()
+    );
     let after = &found[0];
-    assert!(after.after.iter().all(|b| !matches!(b.kind, BlockKind::User | BlockKind::Assistant | BlockKind::Call | BlockKind::Output)));
+    assert!(after.after.iter().all(|b| !matches!(
+        b.kind,
+        BlockKind::User | BlockKind::Assistant | BlockKind::Call | BlockKind::Output
+    )));
     let summary = &after.of_kind(BlockKind::Summary)[0].text;
     for n in 1..=9 {
-        assert!(summary.lines().any(|l| l.trim_start_matches(['#', ' ', '*']).starts_with(&format!("{n}."))), "section {n} in:\n{summary}");
+        assert!(
+            summary
+                .lines()
+                .any(|l| l.trim_start_matches(['#', ' ', '*']).starts_with(&format!("{n}."))),
+            "section {n} in:\n{summary}"
+        );
     }
     let files = after.of_kind(BlockKind::File);
     assert!((1..=5).contains(&files.len()));
-    // Caps of 5,000 tokens a file and 50,000 in all (facts/claude-code-and-apis.md §1.4), counted as the product does, bytes / 4.
+    // Caps of 5,000 tokens a file and 50,000 in all (docs/sources/claude-code.md §1.4), counted
+    // as the product does, bytes / 4.
     assert!(files.iter().all(|f| f.bytes() / 4 <= 5_100));
     assert!(files.iter().map(|f| f.bytes() / 4).sum::<usize>() <= 50_000);
     for path in ["src/auth.ts", "src/middleware.ts"] {
@@ -100,19 +128,32 @@ fn every_automatic_trigger_can_fire_in_the_tight_window() {
         ("sliding-window", "slide"),
     ] {
         let found = of("login-bug-tight", strategy);
-        assert!(found.iter().any(|c| c.mechanism == mechanism), "{strategy}: {:?}", found.iter().map(|c| c.mechanism).collect::<Vec<_>>());
+        assert!(
+            found.iter().any(|c| c.mechanism == mechanism),
+            "{strategy}: {:?}",
+            found.iter().map(|c| c.mechanism).collect::<Vec<_>>()
+        );
     }
 }
 
 #[test]
 fn the_lighter_tiers_fire_on_the_marathon() {
     let cleared = |c: &Compaction| c.after.iter().filter(|b| b.form == Form::Cleared).count();
-    for (strategy, mechanism) in [("opencode:prune=true", "prune"), ("openoxide", "clear_tool_uses"), ("observation-masking", "mask")] {
+    for (strategy, mechanism) in [
+        ("opencode:prune=true", "prune"),
+        ("openoxide", "clear_tool_uses"),
+        ("observation-masking", "mask"),
+    ] {
         let found = of("login-bug-marathon", strategy);
-        let first = found.iter().find(|c| c.mechanism == mechanism).unwrap_or_else(|| panic!("{strategy} never did {mechanism}"));
+        let first = found
+            .iter()
+            .find(|c| c.mechanism == mechanism)
+            .unwrap_or_else(|| panic!("{strategy} never did {mechanism}"));
         assert!(cleared(first) > 0);
         // Clearing takes no message away: same blocks, same order.
-        let shape = |blocks: &[Arc<Block>]| blocks.iter().map(|b| (b.kind, b.call.clone())).collect::<Vec<_>>();
+        let shape = |blocks: &[Arc<Block>]| {
+            blocks.iter().map(|b| (b.kind, b.call.clone())).collect::<Vec<_>>()
+        };
         assert_eq!(shape(&first.before), shape(&first.after), "{strategy}");
     }
 }
@@ -122,16 +163,24 @@ fn opencode_prunes_beyond_forty_thousand_tokens_and_leaves_two_turns() {
     let found = of("login-bug-marathon", "opencode:prune=true");
     let prune = found.iter().find(|c| c.mechanism == "prune").unwrap();
     let tokens = |b: &Arc<Block>| (b.text.encode_utf16().count() as u64 + 2) / 4;
-    let gone: u64 = prune.before.iter().zip(&prune.after).filter(|(b, a)| b.hash != a.hash).map(|(b, _)| tokens(b)).sum();
+    let gone: u64 = prune
+        .before
+        .iter()
+        .zip(&prune.after)
+        .filter(|(b, a)| b.hash != a.hash)
+        .map(|(b, _)| tokens(b))
+        .sum();
     assert!(gone > 20_000, "{gone}");
-    let users: Vec<usize> = (0..prune.after.len()).filter(|&i| prune.after[i].kind == BlockKind::User).collect();
+    let users: Vec<usize> =
+        (0..prune.after.len()).filter(|&i| prune.after[i].kind == BlockKind::User).collect();
     let protected = users[users.len() - 2];
     assert!(prune.after[protected..].iter().all(|b| b.form != Form::Cleared));
 }
 
 #[test]
 fn login_bug_has_the_sizes_it_is_described_with() {
-    // The table of the scenario: each message within 10 % or 10 tokens, the whole within 2 % of 15,420, five results 81 % ± 1.
+    // The table of the scenario: each message within 10 % or 10 tokens, the whole within 2 % of
+    // 15,420, five results 81 % ± 1.
     let s = builtin::by_id("login-bug").unwrap().session;
     let mut rows: Vec<u64> = Vec::new();
     let mut system = 0;
@@ -153,8 +202,10 @@ fn login_bug_has_the_sizes_it_is_described_with() {
             _ => {}
         }
     }
-    let wanted =
-        [800, 100, 150, 50, 2_000, 150, 50, 3_500, 300, 80, 150, 50, 2_500, 200, 100, 30, 100, 30, 100, 50, 3_000, 200, 150, 30, 50, 1_500];
+    let wanted = [
+        800, 100, 150, 50, 2_000, 150, 50, 3_500, 300, 80, 150, 50, 2_500, 200, 100, 30, 100, 30,
+        100, 50, 3_000, 200, 150, 30, 50, 1_500,
+    ];
     assert_eq!(rows.len(), wanted.len());
     for (i, (got, want)) in rows.iter().zip(wanted).enumerate() {
         let off = got.abs_diff(want);
@@ -171,7 +222,16 @@ fn login_bug_has_the_sizes_it_is_described_with() {
 fn the_marathon_is_a_day_of_work_in_which_every_strategy_compacts_several_times() {
     let scenario = builtin::by_id("login-bug-marathon").unwrap();
     assert!(user_texts(&scenario).len() >= 40);
-    for strategy in ["sliding-window", "observation-masking", "aider", "codex", "opencode", "claude-code", "anthropic-sdk", "openoxide"] {
+    for strategy in [
+        "sliding-window",
+        "observation-masking",
+        "aider",
+        "codex",
+        "opencode",
+        "claude-code",
+        "anthropic-sdk",
+        "openoxide",
+    ] {
         let n = compactions(&scenario, strategy).len();
         assert!(n >= 3, "{strategy}: {n}");
     }
@@ -179,18 +239,26 @@ fn the_marathon_is_a_day_of_work_in_which_every_strategy_compacts_several_times(
 
 #[test]
 fn codex_lets_the_provider_compact_and_keeps_user_messages_beside_its_item() {
-    // facts/codex.md §2: a trigger item instead of a prompt, one opaque item instead of the summary, user messages stay.
+    // docs/sources/codex.md §2: a trigger item instead of a prompt, one opaque item instead of the
+    // summary, user messages stay.
     for model in ["claude-sonnet-4-6", "gpt-5.4"] {
         let scenario = builtin::by_id("login-bug").unwrap();
-        let model = provider::find(model).unwrap();
+        let model = model::find(model).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let spec = Spec::parse("codex:remote=true").unwrap();
-        let events = runtime.block_on(replay_whole(&scenario, &spec, model, &Options::default())).events;
+        let events =
+            runtime.block_on(replay_in_full(&scenario, &spec, model, &Options::default())).events;
         let after = events.iter().find_map(|e| match &e.event {
             Event::Compaction { mechanism: "remote", after, .. } => Some(after),
             _ => None,
         });
-        let kinds: Vec<BlockKind> = after.expect("the provider compacted").iter().map(|b| b.kind).collect();
-        assert_eq!(kinds, [BlockKind::Base, BlockKind::User, BlockKind::User, BlockKind::Compaction], "{}", model.name);
+        let kinds: Vec<BlockKind> =
+            after.expect("the provider compacted").iter().map(|b| b.kind).collect();
+        assert_eq!(
+            kinds,
+            [BlockKind::Base, BlockKind::User, BlockKind::User, BlockKind::Compaction],
+            "{}",
+            model.name
+        );
     }
 }

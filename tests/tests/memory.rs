@@ -1,16 +1,19 @@
-//! What of memory files is left after a compaction, per product; docs/memory.md gives the same table in words.
+//! What of memory files is left after a compaction, per product; docs/memory.md gives the same
+//! table in words.
 
-use ctxbench_core::provider;
-use ctxbench_core::record::{RunRecord, Status};
+use ctxbench_core::model;
 use ctxbench_harness::replay::{Options, replay};
+use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_strategies::Spec;
 
 fn run(spec: &str) -> RunRecord {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/memory/scenario.toml");
     let [scenario] = <[_; 1]>::try_from(ctxbench_scenarios::load(path).unwrap()).unwrap();
-    let model = provider::find("claude-sonnet-4-6").unwrap();
+    let model = model::find("claude-sonnet-4-6").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(replay(&scenario, &Spec::parse(spec).unwrap(), model, &Options::default())).record
+    runtime
+        .block_on(replay(&scenario, &Spec::parse(spec).unwrap(), model, &Options::default()))
+        .record
 }
 
 /// Where each fact stands at each of its needs, `fact@need=place`.
@@ -23,10 +26,17 @@ fn places(spec: &str) -> Vec<String> {
 
 #[test]
 fn claude_code_shows_the_project_file_again_and_forgets_what_a_read_file_brought() {
-    // facts/claude-code-and-apis.md §1.4: the project's file and the notes come from disk again; rules with paths and files of folders
-    // are lost until a matching file is read (`c12` reads one, before `u5`). §1.5: 200 lines of the index are shown.
-    let expected =
-        ["folder@u3=summary", "index-cut@u3=nowhere", "index-shown@u3=memory", "project@u2=memory", "rule@u2=summary", "rule@u5=memory"];
+    // docs/sources/claude-code.md §1.4: the project's file and the notes come from disk again;
+    // rules with paths and files of folders are lost until a matching file is read (`c12` reads
+    // one, before `u5`). §1.5: 200 lines of the index are shown.
+    let expected = [
+        "folder@u3=summary",
+        "index-cut@u3=nowhere",
+        "index-shown@u3=memory",
+        "project@u2=memory",
+        "rule@u2=summary",
+        "rule@u5=memory",
+    ];
     assert_eq!(places("claude-code"), expected);
     // All of them are like any memory file where a user turns that off.
     let all = places("claude-code:scoped_rules=false");
@@ -42,6 +52,7 @@ fn the_others_show_all_of_it_in_every_request() {
 
 #[test]
 fn the_sdk_runner_summarises_memory_like_anything_else() {
-    // facts/aider-and-anthropic-sdk.md §2.2, step 6: the whole list of messages becomes the summary.
+    // docs/sources/anthropic-sdk.md §2.2, step 6: the whole list of messages becomes the
+    // summary.
     assert!(places("anthropic-sdk").iter().all(|p| !p.ends_with("=memory")));
 }

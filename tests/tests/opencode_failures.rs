@@ -1,12 +1,14 @@
-//! A run that shows one of OpenCode's recorded failures says so (facts/opencode.md §3.4; cases s17 and s4).
+//! A run that shows one of OpenCode's recorded failures says so (docs/sources/opencode.md §3.4;
+//! cases s17 and s4).
 
 #[allow(dead_code, reason = "each test file uses a part")]
-mod common;
+use crate::common;
 
 use common::Folder;
 use serde_json::{Value, json};
 
-/// Two short turns behind a system prompt of `system` tokens and a first message of `words` words, in a window of 20,000 tokens.
+/// Two short turns behind a system prompt of `system` tokens and a first message of `words` words,
+/// in a window of 20,000 tokens.
 fn session(system: u64, words: usize) -> String {
     let lines: Vec<Value> = vec![
         json!({"type": "session", "version": 1, "id": "s", "title": "s", "context_window": 20_000, "max_output": 2_000, "prefix_tokens": system}),
@@ -23,7 +25,10 @@ fn broken(session: &str) -> Vec<String> {
     let here = Folder::new();
     here.write("s.jsonl", session);
     // Whether the run counts as failed is not the question here.
-    here.run("run s.jsonl --strategy opencode --transport direct --out out").command().output().unwrap();
+    here.run("run s.jsonl --strategy opencode --transport direct --out out")
+        .command()
+        .output()
+        .unwrap();
     let results = here.json("out/results.json");
     let list = results["runs"][0]["integrity"].as_array().unwrap().clone();
     list.iter().map(|f| f["rule"].as_str().unwrap().to_string()).collect()

@@ -1,4 +1,5 @@
-//! No bytes make a parser panic: noise, and files of each format with bytes changed, lines moved and ends cut off.
+//! No bytes make a parser panic: noise, and files of each format with bytes changed, lines moved
+//! and ends cut off.
 
 #[path = "../doors.rs"]
 mod doors;
@@ -6,13 +7,13 @@ mod doors;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::Role;
-use ctxbench_core::provider::{DEFAULT_MODEL, find};
-use ctxbench_core::record::Status;
+use ctxbench_core::model::{DEFAULT_MODEL, find};
 use ctxbench_core::session::Entry as SessionEntry;
 use ctxbench_harness::replay::{Options, replay};
+use ctxbench_reports::record::Status;
 use ctxbench_scenarios::parse;
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::persist::{Entry, FORMATS, Format, Said};
+use ctxbench_strategies::persist::{Entry, Format, Said, formats};
 use doors::DOORS;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -24,11 +25,14 @@ fn good(door: &str) -> Vec<Vec<u8>> {
     let found = match door {
         "session" => files(&data, ".jsonl"),
         "scenario" => built_in(".toml"),
-        "claude-code" | "codex" | "pi" | "validate" | "rollout" => files(&data.join("validate"), ".jsonl"),
+        "claude-code" | "codex" | "pi" | "validate" | "rollout" => {
+            files(&data.join("validate"), ".jsonl")
+        }
         "case" | "functions" => files(&data.join("conformance"), ".json"),
         _ => Vec::new(),
     };
-    let mut out: Vec<Vec<u8>> = found.iter().map(|p| std::fs::read(p).unwrap()).filter(|b| b.len() < 60_000).collect();
+    let mut out: Vec<Vec<u8>> =
+        found.iter().map(|p| std::fs::read(p).unwrap()).filter(|b| b.len() < 60_000).collect();
     // Formats without files of their own.
     out.extend(match door {
         "request" => vec![
@@ -42,8 +46,10 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         ],
         "strategy" => vec![b"codex@0.63:auto_compact_limit=90k,x=\"y\"".to_vec()],
         "results" => vec![br#"{"version":1,"generator":"g","runs":[{"scenario":{"id":"a"},"strategy":{"name":"codex"}}]}"#.to_vec()],
-        "memory" => vec![b"---\npaths:\n  - \"src/{a,b}/**\"\n---\n# Notes\n- one\n\n## More\n* two @x/y.md `@z`\n".to_vec()],
-        "markdown" => vec![b"# aider chat started at 2026-01-01 00:00:00\n\n#### do it\n\nDone.\n> Tokens: 1k sent\n\n#### again  \n#### and more\n".to_vec()],
+        "memory" => vec![b"---\npaths:\n  - \"src/{a,b}/**\"\n---\n# Notes\n- one\n\n## More\n* \
+         two @x/y.md `@z`\n".to_vec()],
+        "markdown" => vec![b"# aider chat started at 2026-01-01 00:00:00\n\n#### do it\n\nDone.\n> \
+         Tokens: 1k sent\n\n#### again  \n#### and more\n".to_vec()],
         "edits" => vec![
             br#"{"path":"a.rs","edits":[{"old":"a\nb","new":"c"}]}"#.to_vec(),
             br#"{"file_path":"a","content":"x\ny"}"#.to_vec(),
@@ -56,7 +62,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         ],
         "script" => vec![b"\"plain\"\n{\"text\":\"x\",\"strategy\":\"codex\"}\n".to_vec()],
         "history" => vec![b"{\"session_id\":\"s\",\"ts\":1,\"text\":\"x\"}\n".repeat(9)],
-        "stored" => (0_u8..).zip(FORMATS).flat_map(|(i, f)| stored(i, f)).collect(),
+        "stored" => (0_u8..).zip(formats()).flat_map(|(i, f)| stored(i, f)).collect(),
         "serve" => (0..5).flat_map(|i| good("request").into_iter().map(move |b| [vec![i], b].concat())).collect(),
         _ => Vec::new(),
     });
@@ -65,7 +71,9 @@ fn good(door: &str) -> Vec<Vec<u8>> {
 
 /// A session that holds these numbers wherever it can.
 fn hostile(prefix: u64, ms: u64, tokens: u64) -> Vec<u8> {
-    let usage = format!(r#""usage":{{"input":{tokens},"output":{tokens},"cache_read":{tokens},"cache_write":{tokens}}}"#);
+    let usage = format!(
+        r#""usage":{{"input":{tokens},"output":{tokens},"cache_read":{tokens},"cache_write":{tokens}}}"#
+    );
     format!(
         r#"{{"type":"session","version":1,"id":"s","prefix_tokens":{prefix}}}
 {{"type":"user","id":"u1","text":"go","at":0}}
@@ -92,7 +100,10 @@ fn stored(number: u8, format: &Format) -> Vec<Vec<u8>> {
     said.iter().for_each(|s| p.append(&Entry::Said(s.clone())).unwrap());
     p.append(&Entry::Compacted(said[1..].to_vec())).unwrap();
     drop(p);
-    files(dir.path(), "").iter().map(|f| [vec![number], std::fs::read(f).unwrap()].concat()).collect()
+    files(dir.path(), "")
+        .iter()
+        .map(|f| [vec![number], std::fs::read(f).unwrap()].concat())
+        .collect()
 }
 
 fn files(dir: &Path, ends: &str) -> Vec<PathBuf> {
@@ -156,7 +167,9 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
         return;
     }
     let len = bytes.len();
-    let from = |at: usize, yes: fn(&u8) -> bool, bytes: &[u8]| bytes.iter().skip(at % len).position(yes).map(|p| at % len + p);
+    let from = |at: usize, yes: fn(&u8) -> bool, bytes: &[u8]| {
+        bytes.iter().skip(at % len).position(yes).map(|p| at % len + p)
+    };
     match *damage {
         Damage::Byte(at, to) => bytes[at % len] = to,
         Damage::Cut(at) => bytes.truncate(at % len),
@@ -166,7 +179,10 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
         }
         Damage::Number(at, to) => {
             if let Some(start) = from(at, u8::is_ascii_digit, bytes) {
-                let end = bytes[start..].iter().position(|b| !b.is_ascii_digit()).map_or(len, |n| start + n);
+                let end = bytes[start..]
+                    .iter()
+                    .position(|b| !b.is_ascii_digit())
+                    .map_or(len, |n| start + n);
                 bytes.splice(start..end, to.bytes());
             }
         }
@@ -193,7 +209,9 @@ fn a_hostile_session_is_refused_or_replayed() {
         let scenario = parse(bytes, "x.jsonl").map_err(|e| e.to_string())?;
         let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let spec = Spec::parse("sliding-window").unwrap();
-        let record = one.block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default())).record;
+        let record = one
+            .block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default()))
+            .record;
         Ok::<_, String>(record)
     };
     let century = 3_155_760_000_000;
@@ -202,11 +220,16 @@ fn a_hostile_session_is_refused_or_replayed() {
     // Three pauses of a century.
     let last = done.requests.last().unwrap().at_ms;
     assert!((3 * century..3 * century + 600_000).contains(&last), "{last}");
-    for (bytes, field) in
-        [(hostile(100_000_000_000, 0, 0), "prefix_tokens"), (hostile(0, u64::MAX, 0), "at"), (hostile(0, 0, u64::MAX), "usage.input")]
-    {
+    for (bytes, field) in [
+        (hostile(100_000_000_000, 0, 0), "prefix_tokens"),
+        (hostile(0, u64::MAX, 0), "at"),
+        (hostile(0, 0, u64::MAX), "usage.input"),
+    ] {
         let e = replayed(&bytes).unwrap_err();
-        assert!(e.contains("x.jsonl:") && e.contains(&format!("{field:?}")) && e.contains("at most"), "{e}");
+        assert!(
+            e.contains("x.jsonl:") && e.contains(&format!("{field:?}")) && e.contains("at most"),
+            "{e}"
+        );
     }
     // A program that builds a session by itself is not checked; time stands still at its end.
     let mut scenario = parse(&hostile(0, 5, 7), "x.jsonl").unwrap();
@@ -217,14 +240,17 @@ fn a_hostile_session_is_refused_or_replayed() {
     }
     let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let spec = Spec::parse("sliding-window").unwrap();
-    let record = one.block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default())).record;
+    let record = one
+        .block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default()))
+        .record;
     assert_eq!(record.status, Status::Completed, "{:?}", record.error);
 }
 
 #[test]
 #[ignore = "writes files: `fuzz/run` starts from them"]
 fn write_the_corpus() {
-    let dir = PathBuf::from(std::env::var_os("CTXBENCH_CORPUS").expect("CTXBENCH_CORPUS names a folder"));
+    let dir =
+        PathBuf::from(std::env::var_os("CTXBENCH_CORPUS").expect("CTXBENCH_CORPUS names a folder"));
     for (name, _) in DOORS {
         std::fs::create_dir_all(dir.join(name)).unwrap();
         for (i, bytes) in good(name).iter().enumerate() {

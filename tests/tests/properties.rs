@@ -1,15 +1,16 @@
 //! What holds for every strategy in every session, whatever happens in it.
 
-mod random;
+use crate::random;
 
-use ctxbench_core::history::Part;
-use ctxbench_core::provider::{self, Model};
-use ctxbench_core::record::Status;
+use ctxbench_core::content::Part;
+use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::Entry;
 use ctxbench_core::settings::Kind;
-use ctxbench_harness::replay::{Options, Whole, replay_whole};
+use ctxbench_harness::replay::{FullReplay, Options, replay_in_full};
 use ctxbench_harness::summarise::Summariser;
+use ctxbench_provider as provider;
+use ctxbench_reports::record::Status;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::{ALL, Spec};
 use proptest::prelude::*;
@@ -20,8 +21,8 @@ use serde_json::Value;
 fn specs() -> Vec<Spec> {
     let mut names: Vec<String> = Vec::new();
     for d in ALL {
-        names.extend(d.versions.iter().map(|v| format!("{}@{v}", d.name)));
-        for s in d.settings {
+        names.extend(d.factory.versions().iter().map(|v| format!("{}@{}", d.name, v.name)));
+        for s in d.factory.settings {
             let words: &[&str] = match s.kind {
                 Kind::Choice(words) => words,
                 Kind::Flag => &["true", "false"],
@@ -33,45 +34,60 @@ fn specs() -> Vec<Spec> {
     names.iter().map(|n| Spec::parse(n).unwrap()).collect()
 }
 
-fn run(scenario: &Scenario, spec: &Spec, model: &Model) -> Whole {
+fn run(scenario: &Scenario, spec: &Spec, model: &Model) -> FullReplay {
     let options = Options { trace: true, ..Options::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(replay_whole(scenario, spec, model, &options))
+    runtime.block_on(replay_in_full(scenario, spec, model, &options))
 }
 
-/// Integrity rules that a product breaks by what it is, with the reason; every other break is a fault of ours.
+/// Integrity rules that a product breaks by what it is, with the reason; every other break is a
+/// fault of ours.
 const BREAKS: &[(&str, &str, &str)] = &[
     (
         "openoxide",
         "the user's last request dropped",
-        "the blueprint's window keeps a number of turns and of tokens, whatever is in them (seeds/003)",
+        "the blueprint's window keeps a number of turns and of tokens, whatever is in them \
+         (docs/sources/token-budgeting.md §3.4)",
     ),
     (
-        "codex:as_described=handoff",
+        "codex@described-002",
         "roles the provider rejects",
-        "the note is a message of the model (seeds/002), and where no user message is left it comes first",
+        "the note is a message of the model (docs/sources/login-bug.md §2), and where no user \
+         message is left it comes first",
     ),
     (
-        "codex:as_described=trim95",
+        "codex@described-000",
         "reasoning of an unfinished tool cycle removed",
-        "the oldest items go one by one, reasoning before the calls it led to (seeds/003)",
+        "the oldest items go one by one, reasoning before the calls it led to \
+         (docs/sources/token-budgeting.md §3.4)",
     ),
-    ("opencode", "dangling compaction marker", "a summary that fails leaves its marker behind (facts/opencode.md §3.4)"),
-    ("opencode", "history uncut after a failed compaction", "nothing shrinks the request after a failure (facts/opencode.md §3.4)"),
+    (
+        "opencode",
+        "dangling compaction marker",
+        "a summary that fails leaves its marker behind (docs/sources/opencode.md §3.4)",
+    ),
+    (
+        "opencode",
+        "history uncut after a failed compaction",
+        "nothing shrinks the request after a failure (docs/sources/opencode.md §3.4)",
+    ),
 ];
 
 /// What a small window does to a product; that it happens is a result, not a fault.
-const RESULTS: [&str; 3] = ["prompt over the window", "compaction loop", "summary larger than what it replaced"];
+const RESULTS: [&str; 3] =
+    ["prompt over the window", "compaction loop", "summary larger than what it replaced"];
 
-/// Strategies that let the provider edit the prompt or compact it, so that it bills another amount than was sent.
-const EDITED_BY_PROVIDER: [&str; 3] = ["openoxide", "claude-code-api", "claude-code:microcompact=cache-edits"];
+/// Strategies that let the provider edit the prompt or compact it, so that it bills another amount
+/// than was sent.
+const EDITED_BY_PROVIDER: [&str; 3] =
+    ["openoxide", "claude-code-api", "claude-code:microcompact=cache-edits"];
 
 /// Strategies that offer a tool of their own.
 const OWN_TOOL: [&str; 1] = ["claude-code-api:memory=true"];
 
 const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-5.1", "gpt-4.1"];
 
-fn texts(whole: &Whole) -> String {
+fn texts(whole: &FullReplay) -> String {
     let part = |p: &Part| match p {
         Part::Text(t) => t.to_string(),
         Part::Result { output, .. } => output.to_string(),
@@ -81,10 +97,15 @@ fn texts(whole: &Whole) -> String {
 }
 
 /// Requests answered, as (billed input tokens, tokens of the items shown, tools offered).
-fn billed(whole: &Whole) -> Vec<(u64, u64, bool)> {
+fn billed(whole: &FullReplay) -> Vec<(u64, u64, bool)> {
     let lines = whole.replayed.trace.iter().map(|l| serde_json::from_str::<Value>(l).unwrap());
-    let shown = |v: &Value| v["items"].as_array().unwrap().iter().map(|i| i["tokens"].as_u64().unwrap()).sum();
-    lines.filter(|v| v["status"] == "ok").map(|v| (v["input_tokens"].as_u64().unwrap(), shown(&v), v["tools"] == true)).collect()
+    let shown = |v: &Value| {
+        v["items"].as_array().unwrap().iter().map(|i| i["tokens"].as_u64().unwrap()).sum()
+    };
+    lines
+        .filter(|v| v["status"] == "ok")
+        .map(|v| (v["input_tokens"].as_u64().unwrap(), shown(&v), v["tools"] == true))
+        .collect()
 }
 
 fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCaseError> {
@@ -96,14 +117,20 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
     let record = &whole.replayed.record;
     prop_assert!(record.status != Status::Error, "{label}: {:?}", record.error);
     for f in &record.integrity {
-        let known = BREAKS.iter().any(|(who, rule, _)| *rule == f.rule && (label == *who || spec.descriptor.name == *who));
+        let known = BREAKS.iter().any(|(who, rule, _)| {
+            *rule == f.rule && (label == *who || spec.descriptor.name == *who)
+        });
         prop_assert!(known || RESULTS.contains(&&*f.rule), "{label} on {}: {f:?}", model.name);
     }
     // Nothing that was said is lost, whatever is shown.
     if record.status == Status::Completed {
         let said = texts(&whole);
         for f in &scenario.session.facts {
-            prop_assert!(f.tokens.iter().all(|t| said.contains(t)), "{label}: {} is not in the history", f.id);
+            prop_assert!(
+                f.tokens.iter().all(|t| said.contains(t)),
+                "{label}: {} is not in the history",
+                f.id
+            );
         }
     }
     // What is billed is what was shown.
@@ -111,7 +138,8 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
         Entry::Tools { definitions, .. } => Some(definitions),
         _ => None,
     });
-    let tools = Tools::new(&provider::tool_definitions(model.wire, definitions.unwrap())).unwrap().tokens;
+    let tools =
+        Tools::new(&provider::tool_definitions(model.wire, definitions.unwrap())).unwrap().tokens;
     let edited = EDITED_BY_PROVIDER.iter().any(|who| label == *who || spec.descriptor.name == *who);
     for (at, (input, items, offers)) in billed(&whole).into_iter().enumerate() {
         let sent = items + if offers { tools } else { 0 };
@@ -128,7 +156,7 @@ proptest! {
     #[test]
     fn every_strategy_keeps_pairs_roles_history_and_accounts(plan in random::plan(9), model in 0..MODELS.len()) {
         let scenario = plan.scenario();
-        let model = provider::find(MODELS[model]).unwrap();
+        let model = model::find(MODELS[model]).unwrap();
         for spec in specs() {
             holds(&scenario, &spec, model)?;
         }
@@ -137,33 +165,37 @@ proptest! {
     #[test]
     fn a_restated_fact_that_was_not_visible_never_counts(plan in random::plan(6), ideal in any::<bool>()) {
         let scenario = plan.scenario_of_ghosts();
-        let model = provider::find(MODELS[0]).unwrap();
+        let model = model::find(MODELS[0]).unwrap();
         let summariser = if ideal { Summariser::Ideal } else { Summariser::Extractive };
         for d in ALL {
             let options = Options { summariser: summariser.clone(), ..Options::default() };
             let spec = Spec::parse(d.name).unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let record = runtime.block_on(replay_whole(&scenario, &spec, model, &options)).replayed.record;
+            let record = runtime.block_on(replay_in_full(&scenario, &spec, model, &options)).replayed.record;
             for f in &record.facts {
-                prop_assert!(f.place == "nowhere", "{}: {f:?} was never visible and counts", d.name);
+                prop_assert!(f.place == "nowhere", "{}: {f:?} was never visible and \
+                    counts", d.name);
             }
-            prop_assert!(record.summary.specificity_pct.is_none_or(|p| p == 100.0), "{}: {:?}", d.name, record.summary.specificity_pct);
+            prop_assert!(record.summary.specificity_pct.is_none_or(|p| p == 100.0), "{}: \
+                {:?}", d.name, record.summary.specificity_pct);
         }
     }
 
-    /// After whatever was said, pruned, compacted, cleared and taken back, and however often it was reopened: our store gives the
-    /// context that the engine shows.
+    /// After whatever was said, pruned, compacted, cleared and taken back, and however often it was
+    /// reopened: our store gives the context that the engine shows.
     #[test]
     fn a_reopened_store_shows_what_the_engine_shows(plan in random::plan(9)) {
         let mut scenario = plan.scenario();
         scenario.session.entries.push(Entry::Restart { extra: Default::default() });
-        let model = provider::find(MODELS[0]).unwrap();
+        let model = model::find(MODELS[0]).unwrap();
         for name in ["reference", "none", "keep-nothing", "sliding-window", "observation-masking", "openoxide"] {
             let record = run(&scenario, &Spec::parse(name).unwrap(), model).replayed.record;
             let stored: Vec<_> = record.resume.iter().filter_map(|r| r.file.as_ref()).filter(|f| f.format == "ctxbench-store").collect();
-            prop_assert_eq!(!stored.is_empty(), record.status == Status::Completed, "{}: {:?}", name, record.resume);
+            prop_assert_eq!(!stored.is_empty(), record.status == Status::Completed, "{}: \
+                {:?}", name, record.resume);
             for f in stored {
-                prop_assert!(f.context_equal && f.lost + f.garbled + f.surplus == 0, "{name}: {f:?}");
+                prop_assert!(f.context_equal && f.lost + f.garbled + f.surplus == 0, "{name}: \
+                    {f:?}");
             }
         }
     }
@@ -173,7 +205,7 @@ proptest! {
         let scenario = plan.scenario();
         let specs = specs();
         let spec = which.get(&specs);
-        let model = provider::find(MODELS[0]).unwrap();
+        let model = model::find(MODELS[0]).unwrap();
         let (a, b) = (run(&scenario, spec, model), run(&scenario, spec, model));
         prop_assert_eq!(a.replayed.trace, b.replayed.trace);
         prop_assert_eq!(serde_json::to_string(&a.replayed.record).unwrap(), serde_json::to_string(&b.replayed.record).unwrap());

@@ -1,30 +1,39 @@
 //! The 100 % row by hand calculation: an append-only session has a closed formula.
 
-use ctxbench_core::provider;
-use ctxbench_core::record::{RunRecord, Status};
+use ctxbench_core::block::total_tokens;
+use ctxbench_core::engine::Event;
+use ctxbench_core::model;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{Options, fill_savings, replay};
+use ctxbench_harness::replay::{FullReplay, Options, replay_in_full, with_savings};
+use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::{FaultOn, builtin};
 use ctxbench_strategies::Spec;
 
 fn run(scenario: &str, strategy: &str) -> RunRecord {
-    let options = Options::default();
-    let scenario = builtin::by_id(scenario).unwrap();
-    let model = provider::find("claude-sonnet-4-6").unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(replay(&scenario, &Spec::parse(strategy).unwrap(), model, &options)).record
+    run_in_full(scenario, strategy).replayed.record
 }
 
-/// Size of the prompt and of the reply of every recorded reply, straight from the session: o200k of each text, of a call's name
-/// and arguments, and 4 for every block.
+fn run_in_full(scenario: &str, strategy: &str) -> FullReplay {
+    let options = Options::default();
+    let scenario = builtin::by_id(scenario).unwrap();
+    let model = model::find("claude-sonnet-4-6").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let spec = Spec::parse(strategy).unwrap();
+    runtime.block_on(replay_in_full(&scenario, &spec, model, &options))
+}
+
+/// Size of the prompt and of the reply of every recorded reply, straight from the session: o200k of
+/// each text, of a call's name and arguments, and 4 for every block.
 fn sizes(session: &Session) -> Vec<(u64, u64)> {
     let block = |text: &str| o200k(text) + 4;
     let (mut prompt, mut out) = (0, Vec::new());
     for e in &session.entries {
         match e {
             Entry::System { text, .. } => prompt += block(text),
-            Entry::Tools { definitions, .. } => prompt += o200k(&serde_json::to_string(definitions).unwrap()),
+            Entry::Tools { definitions, .. } => {
+                prompt += o200k(&serde_json::to_string(definitions).unwrap())
+            }
             Entry::User(u) => prompt += block(u.text.as_deref().unwrap()),
             Entry::Tool(t) => prompt += block(t.output.as_deref().unwrap()),
             Entry::Assistant(a) => {
@@ -43,8 +52,9 @@ fn sizes(session: &Session) -> Vec<(u64, u64)> {
 fn the_reference_costs_what_the_closed_formula_says() {
     let session = builtin::by_id("login-bug").unwrap().session;
     let sizes = sizes(&session);
-    // Breakpoints stand at the end of every request, so each reads what the one before ended with and writes the rest.
-    // Below 1,024 tokens nothing is cached (claude-sonnet-4-6). USD per million: 3 in, 3.75 write, 0.30 read, 15 out.
+    // Breakpoints stand at the end of every request, so each reads what the one before ended with
+    // and writes the rest. Below 1,024 tokens nothing is cached (claude-sonnet-4-6). USD per
+    // million: 3 in, 3.75 write, 0.30 read, 15 out.
     let cached = |n: u64| if n >= 1_024 { n } else { 0 };
     let mut usd = 0.0;
     let mut before = 0;
@@ -52,7 +62,9 @@ fn the_reference_costs_what_the_closed_formula_says() {
         let read = cached(before);
         let write = cached(prompt) - read;
         let input = prompt - read - write;
-        usd += (input as f64 * 3.0 + write as f64 * 3.75 + read as f64 * 0.30 + reply as f64 * 15.0) / 1e6;
+        usd +=
+            (input as f64 * 3.0 + write as f64 * 3.75 + read as f64 * 0.30 + reply as f64 * 15.0)
+                / 1e6;
         before = prompt;
     }
     let record = run("login-bug", "reference");
@@ -60,25 +72,41 @@ fn the_reference_costs_what_the_closed_formula_says() {
     assert_eq!(record.summary.input_tokens, input);
     assert_eq!(record.summary.output_tokens, sizes.iter().map(|(_, r)| r).sum::<u64>());
     assert_eq!(record.summary.peak_context_tokens, sizes.last().unwrap().0);
-    assert!((record.summary.cost_usd - usd).abs() < 1e-9, "{} and by hand {usd}", record.summary.cost_usd);
+    assert!(
+        (record.summary.cost_usd - usd).abs() < 1e-9,
+        "{} and by hand {usd}",
+        record.summary.cost_usd
+    );
 }
 
 #[test]
 fn the_reference_is_the_hundred_per_cent_row() {
     for scenario in builtin::all().unwrap() {
         let id = scenario.id.as_str();
-        let mut runs = [run(id, "reference")];
-        fill_savings(&mut runs);
-        let [r] = &runs;
+        let FullReplay { replayed, events, .. } = run_in_full(id, "reference");
+        let runs = with_savings(vec![replayed.record]);
+        let r = &runs[0];
         assert_eq!(r.status, Status::Completed, "{id}");
         // Where the user goes back, what was said since leaves the context of anybody.
-        let back = r.rewinds.iter().any(|w| w.context_after < w.context_before);
-        assert_eq!(r.summary.prefix_stability == Some(1.0), !back, "{id}: {:?}", r.summary.prefix_stability);
+        let back = events.iter().any(|e| match &e.event {
+            Event::Rewound { before, after, .. } => total_tokens(after) < total_tokens(before),
+            _ => false,
+        });
+        assert_eq!(
+            r.summary.prefix_stability == Some(1.0),
+            !back,
+            "{id}: {:?}",
+            r.summary.prefix_stability
+        );
         assert_eq!(r.summary.saved_pct, Some(0.0), "{id}");
         assert_eq!(r.summary.retention_pct, Some(100.0), "{id}");
         // What a subagent's result leaves out does not come back to anybody.
         let undelivered = r.facts.iter().filter(|f| f.undelivered).count() as u64;
-        assert_eq!(undelivered, r.delegation.iter().map(|d| d.needed_outside - d.kept_outside).sum::<u64>(), "{id}");
+        assert_eq!(
+            undelivered,
+            r.delegation.iter().map(|d| d.needed_outside - d.kept_outside).sum::<u64>(),
+            "{id}"
+        );
         assert_eq!(undelivered > 0, id == "delegated-search", "{id}");
         assert_eq!(r.summary.compactions, 0, "{id}");
         if !scenario.faults.iter().any(|f| f.on == FaultOn::Sample) {
@@ -99,8 +127,8 @@ fn keeping_nothing_retains_next_to_nothing() {
 fn costs_and_tokens_add_up_over_requests() {
     for strategy in ["codex", "opencode", "claude-code", "aider", "openoxide", "anthropic-sdk"] {
         let r = run("login-bug-tight", strategy);
-        let p = provider::find("claude-sonnet-4-6").unwrap().prices;
-        let weak = provider::find("claude-haiku-4-5").unwrap().prices;
+        let p = model::find("claude-sonnet-4-6").unwrap().prices;
+        let weak = model::find("claude-haiku-4-5").unwrap().prices;
         let mut usd = 0.0;
         for q in &r.requests {
             let p = if q.model == "claude-haiku-4-5" { weak } else { p };
@@ -111,7 +139,11 @@ fn costs_and_tokens_add_up_over_requests() {
                 + q.output_tokens as f64 * p.output)
                 / 1e6;
         }
-        assert!((r.summary.cost_usd - usd).abs() < 1e-9, "{strategy}: {} and summed {usd}", r.summary.cost_usd);
+        assert!(
+            (r.summary.cost_usd - usd).abs() < 1e-9,
+            "{strategy}: {} and summed {usd}",
+            r.summary.cost_usd
+        );
         assert_eq!(r.summary.input_tokens, r.requests.iter().map(|q| q.input_tokens).sum::<u64>());
     }
 }

@@ -1,18 +1,22 @@
-//! Sessions that are closed and opened again, in the formats of each product: what the files give back and what the products do.
+//! Sessions that are closed and opened again, in the formats of each product: what the files give
+//! back and what the products do.
 
-use ctxbench_core::provider::{self, DEFAULT_MODEL};
-use ctxbench_core::record::{ResumeFile, ResumeRecord};
+use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_harness::replay::{Options, replay};
+use ctxbench_reports::record::{ResumeFile, ResumeRecord};
 use ctxbench_scenarios::builtin;
 use ctxbench_strategies::{ALL, Spec};
 
-/// The restarts of a scenario, in the model's window or another one, and how many compactions the whole run had.
+/// The restarts of a scenario, in the model's window or another one, and how many compactions the
+/// whole run had.
 fn run(scenario: &str, strategy: &str, window: Option<u64>) -> (Vec<ResumeRecord>, usize) {
     let scenario = builtin::by_id(scenario).unwrap();
     let spec = Spec::parse(strategy).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let options = Options { window, ..Options::default() };
-    let record = runtime.block_on(replay(&scenario, &spec, provider::find(DEFAULT_MODEL).unwrap(), &options)).record;
+    let record = runtime
+        .block_on(replay(&scenario, &spec, model::find(DEFAULT_MODEL).unwrap(), &options))
+        .record;
     (record.resume, record.compactions.len())
 }
 
@@ -42,10 +46,18 @@ fn formats_with_boundaries_give_the_very_context_back() {
     ] {
         let (all, compactions) = run("resume-overnight", strategy, SMALL);
         assert!(compactions > 0, "{strategy}: nothing to get wrong");
-        assert_eq!(all.iter().map(|r| file(r).format.as_str()).collect::<Vec<_>>(), formats, "{strategy}");
+        assert_eq!(
+            all.iter().map(|r| file(r).format.as_str()).collect::<Vec<_>>(),
+            formats,
+            "{strategy}"
+        );
         for r in &all {
             let f = file(r);
-            assert_eq!((f.lost, f.garbled, f.surplus, f.context_equal), (0, 0, 0, true), "{strategy}");
+            assert_eq!(
+                (f.lost, f.garbled, f.surplus, f.context_equal),
+                (0, 0, 0, true),
+                "{strategy}"
+            );
             assert!(f.bytes_read > 0 && f.bytes_read <= f.stored_bytes, "{strategy}: {f:?}");
             // A log forgets nothing, whatever the context forgot.
             assert_eq!(f.recoverable_pct, Some(100.0), "{strategy}");
@@ -64,13 +76,17 @@ fn cleared_results_come_back_whole_where_no_line_says_that_they_were_cleared() {
 
 #[test]
 fn aider_begins_empty_or_with_what_markdown_left() {
-    // facts/aider-and-anthropic-sdk.md §1.2, §1.5: nothing is restored unless asked for.
+    // docs/sources/aider.md §1.2, §1.5: nothing is restored unless asked for.
     let plain = &resumed("markdown-breaking-replies", "aider:max_chat_history_tokens=10000000")[0];
     assert!(!plain.shown_equal && !file(plain).context_equal);
-    assert!(file(plain).garbled > 0, "the scenario's replies have headings at the beginning of lines");
+    assert!(
+        file(plain).garbled > 0,
+        "the scenario's replies have headings at the beginning of lines"
+    );
     assert!(file(plain).recoverable_pct < Some(100.0), "and facts in them");
-    // With it, the whole afternoon is read, found too large and summarised (seeds/000, "Session Resume Semantics"); the summaries are
-    // ready before the user has typed, so nobody waits.
+    // With it, the whole afternoon is read, found too large and summarised
+    // (docs/sources/chat-history.md §7.6); the summaries are ready before the user has typed, so
+    // nobody waits.
     let restored = &resumed("resume-overnight", "aider:restore=true")[0];
     assert!(restored.resume_summary_calls > 0 && restored.resume_blocked_ms == 0, "{restored:?}");
     // The whole file is read.

@@ -1,5 +1,5 @@
-//! The tool runner of anthropic 2.12.0 in situations beyond the recorded ones, as cases written by hand from
-//! facts/aider-and-anthropic-sdk.md §2.4.
+//! The tool runner of anthropic 2.12.0 in situations beyond the recorded ones, as cases written by
+//! hand from docs/sources/anthropic-sdk.md §2.4.
 
 use ctxbench_harness::conform::{Case, replay};
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 /// Runs a case and says where it differs, if it does.
 fn run(settings: Value, events: Value, requests: Value, outcome: Value) -> Option<String> {
     let case = json!({
-        "kind": "replay", "agent": "anthropic-sdk", "version": "python-2.12.0", "name": "by hand", "settings": settings,
+        "kind": "replay", "agent": "anthropic-sdk", "version": "python-2.12.0", "name": "by \
+         hand", "settings": settings,
         "fixed": [{"kind": "base", "role": "system", "msg": 0, "bytes": 4, "text": "base"}, {"kind": "tools", "count": 1}],
         "events": events, "requests": requests, "outcome": outcome,
     });
@@ -40,7 +41,8 @@ fn block(id: &str) -> Value {
 
 /// A request that begins a thread: system prompt, then these items.
 fn create(purpose: &str, params: Value, items: &[Value]) -> Value {
-    let mut all = vec![json!({"kind": "base", "role": "system", "msg": 0, "bytes": 4, "text": "base"})];
+    let mut all =
+        vec![json!({"kind": "base", "role": "system", "msg": 0, "bytes": 4, "text": "base"})];
     all.extend(items.iter().cloned());
     let mut params = params;
     params["thread"] = json!({"type": "create"});
@@ -74,8 +76,12 @@ fn compaction() -> Value {
 
 #[test]
 fn a_second_turn_sends_only_its_message() {
-    let events = json!([user("a"), reply("m0", "end_turn", "x"), user("b"), reply("m1", "end_turn", "y")]);
-    let requests = json!([create("sample", json!({}), &[said("user", 1, "a")]), go_on("m0", &[said("user", 1, "b")])]);
+    let events =
+        json!([user("a"), reply("m0", "end_turn", "x"), user("b"), reply("m1", "end_turn", "y")]);
+    let requests = json!([
+        create("sample", json!({}), &[said("user", 1, "a")]),
+        go_on("m0", &[said("user", 1, "b")])
+    ]);
     let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": ["y"]});
     assert_eq!(run(plain(), events, requests, outcome), None);
 }
@@ -83,7 +89,14 @@ fn a_second_turn_sends_only_its_message() {
 #[test]
 fn behind_the_final_turn_the_compaction_replaces_it_too() {
     let compact = json!({"type": "compact"});
-    let events = json!([user("a"), reply("m0", "end_turn", "x"), compact, block("c"), user("b"), reply("m1", "end_turn", "y")]);
+    let events = json!([
+        user("a"),
+        reply("m0", "end_turn", "x"),
+        compact,
+        block("c"),
+        user("b"),
+        reply("m1", "end_turn", "y")
+    ]);
     let requests = json!([
         create("sample", json!({}), &[said("user", 1, "a")]),
         create("summary", compaction(), &[said("user", 1, "a"), said("assistant", 2, "x")]),
@@ -111,7 +124,14 @@ fn a_paused_turn_goes_on_first() {
         with_call(reply("m1", "tool_use", "y")), block("c"), reply("m2", "end_turn", "z"),
     ]);
     let asked = json!({"compaction": {"type": "summarize", "instructions": "names"}});
-    let history = [said("user", 1, "a"), said("assistant", 2, "x"), called(2), said("assistant", 3, "y"), called(3), output(4)];
+    let history = [
+        said("user", 1, "a"),
+        said("assistant", 2, "x"),
+        called(2),
+        said("assistant", 3, "y"),
+        called(3),
+        output(4),
+    ];
     let requests = json!([
         create("sample", json!({}), &[said("user", 1, "a")]),
         go_on("m0", &[]),
@@ -124,9 +144,20 @@ fn a_paused_turn_goes_on_first() {
 
 #[test]
 fn a_refused_reply_leaves_history_and_thread() {
-    let events =
-        json!([user("a"), reply("m0", "end_turn", "x"), user("b"), reply("m1", "refusal", "no"), user("c"), reply("m2", "end_turn", "y")]);
-    let history = [said("user", 1, "a"), said("assistant", 2, "x"), said("user", 3, "b"), said("user", 4, "c")];
+    let events = json!([
+        user("a"),
+        reply("m0", "end_turn", "x"),
+        user("b"),
+        reply("m1", "refusal", "no"),
+        user("c"),
+        reply("m2", "end_turn", "y")
+    ]);
+    let history = [
+        said("user", 1, "a"),
+        said("assistant", 2, "x"),
+        said("user", 3, "b"),
+        said("user", 4, "c"),
+    ];
     let requests = json!([
         create("sample", json!({}), &[said("user", 1, "a")]),
         go_on("m0", &[said("user", 1, "b")]),
@@ -151,7 +182,15 @@ fn only_parameters_that_shape_an_answer_are_left_out_of_a_compaction() {
         create("sample", given, &[said("user", 1, "a")]),
         create("summary", kept, &[said("user", 1, "a"), said("assistant", 2, "x")]),
     ]);
-    assert_eq!(run(settings, events, requests, json!({"requests": 2, "tool_calls_executed": [], "final": []})), None);
+    assert_eq!(
+        run(
+            settings,
+            events,
+            requests,
+            json!({"requests": 2, "tool_calls_executed": [], "final": []})
+        ),
+        None
+    );
 }
 
 #[test]
@@ -160,7 +199,15 @@ fn a_compaction_cannot_be_asked_for_beside_a_compaction_edit() {
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
     let params = json!({"context_management": {"edits": [{"type": "compact_20260112"}]}});
     let requests = json!([create("sample", params, &[said("user", 1, "a")])]);
-    assert_eq!(run(settings, events, requests, json!({"requests": 1, "tool_calls_executed": [], "error": "value_error"})), None);
+    assert_eq!(
+        run(
+            settings,
+            events,
+            requests,
+            json!({"requests": 1, "tool_calls_executed": [], "error": "value_error"})
+        ),
+        None
+    );
 }
 
 #[test]
@@ -168,7 +215,15 @@ fn max_iterations_comes_before_a_compaction() {
     let settings = json!({"model": "m", "max_tokens": 9, "max_iterations": 1});
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
     let requests = json!([create("sample", json!({}), &[said("user", 1, "a")])]);
-    assert_eq!(run(settings, events, requests, json!({"requests": 1, "tool_calls_executed": ["f"], "final": ["x"]})), None);
+    assert_eq!(
+        run(
+            settings,
+            events,
+            requests,
+            json!({"requests": 1, "tool_calls_executed": ["f"], "final": ["x"]})
+        ),
+        None
+    );
 }
 
 #[test]
@@ -187,8 +242,20 @@ fn two_compactions_and_a_caller_without_threads() {
         whole("sample", json!({}), &[said("user", 1, "a")]),
         whole("summary", compaction(), &[said("user", 1, "a"), said("assistant", 2, "x")]),
         whole("sample", json!({}), &[summary(1), said("user", 2, "b")]),
-        whole("summary", compaction(), &[summary(1), said("user", 2, "b"), said("assistant", 3, "y")]),
+        whole(
+            "summary",
+            compaction(),
+            &[summary(1), said("user", 2, "b"), said("assistant", 3, "y")]
+        ),
         whole("sample", json!({}), &[summary(1), said("user", 2, "c")]),
     ]);
-    assert_eq!(run(settings, events, requests, json!({"requests": 5, "tool_calls_executed": [], "final": ["z"]})), None);
+    assert_eq!(
+        run(
+            settings,
+            events,
+            requests,
+            json!({"requests": 5, "tool_calls_executed": [], "final": ["z"]})
+        ),
+        None
+    );
 }

@@ -1,9 +1,10 @@
-//! The official SDKs of Anthropic and OpenAI, unmodified, against `ctxbench serve`: the scripts of `tests/sdk`, each with a server of its
-//! own. `.ci/sdks` installs the SDKs into `target/sdk`; `CTXBENCH_SDK_DIR` names another folder. Where there are none the tests are
-//! skipped, unless `CTXBENCH_REQUIRE_SDKS=1` asks for them.
+//! The official SDKs of Anthropic and OpenAI, unmodified, against `ctxbench serve`: the scripts of
+//! `tests/sdk`, each with a server of its own. `.ci/sdks` installs the SDKs into `target/sdk`;
+//! `CTXBENCH_SDK_DIR` names another folder. Where there are none the tests are skipped, unless
+//! `CTXBENCH_REQUIRE_SDKS=1` asks for them.
 
 #[allow(dead_code, reason = "each test file uses a part")]
-mod common;
+use crate::common;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -25,7 +26,11 @@ impl Serving {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
-        let url = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("the first line is {line:?}")).to_string();
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .unwrap_or_else(|| panic!("the first line is {line:?}"))
+            .to_string();
         assert!(url.starts_with("http://127.0.0.1:"), "{url}");
         Serving { child, out, url }
     }
@@ -41,7 +46,8 @@ impl Drop for Serving {
 /// Where the SDKs are; `None` = nowhere, and nobody insists.
 fn sdks() -> Option<PathBuf> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    let dir = root.join(std::env::var_os("CTXBENCH_SDK_DIR").unwrap_or_else(|| "target/sdk".into()));
+    let dir =
+        root.join(std::env::var_os("CTXBENCH_SDK_DIR").unwrap_or_else(|| "target/sdk".into()));
     // Written last by `.ci/sdks`.
     if dir.join("installed").is_file() {
         return Some(dir.canonicalize().unwrap());
@@ -58,19 +64,36 @@ fn passes(script: &str, checks: usize) {
     let here = Folder::new();
     let server = Serving::start(&here, "--log log.jsonl");
     let path = format!("{}/sdk/{script}", env!("CARGO_MANIFEST_DIR"));
-    let python = dir.join(if cfg!(windows) { "venv/Scripts/python.exe" } else { "venv/bin/python" });
+    let python =
+        dir.join(if cfg!(windows) { "venv/Scripts/python.exe" } else { "venv/bin/python" });
     let program = if script.ends_with(".py") { python } else { PathBuf::from("node") };
     let mut command = Command::new(&program);
     command.arg(&path).arg(&server.url).arg(&dir).env("PYTHONDONTWRITEBYTECODE", "1");
     // A proxy or a key of whoever runs the tests has no part in this.
-    for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"] {
+    for name in [
+        "http_proxy",
+        "HTTP_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "OPENAI_BASE_URL",
+    ] {
         command.env_remove(name);
     }
     let out = command.output().unwrap_or_else(|e| panic!("{}: {e}", program.display()));
-    let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success() && text.contains(&format!("{checks} passed, 0 failed")), "{script}:\n{text}");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(
+        out.status.success() && text.contains(&format!("{checks} passed, 0 failed")),
+        "{script}:\n{text}"
+    );
     let log = here.read("log.jsonl");
-    assert!(log.lines().count() > checks && !log.contains("api_key"), "{script}: {} lines", log.lines().count());
+    assert!(
+        log.lines().count() > checks && !log.contains("api_key"),
+        "{script}: {} lines",
+        log.lines().count()
+    );
 }
 
 #[test]
@@ -99,7 +122,10 @@ fn the_command_ends_in_peace_when_it_is_told_to() {
     for signal in ["TERM", "INT"] {
         let here = Folder::new();
         let mut server = Serving::start(&here, "--provider openai --script login-bug");
-        let told = Command::new("kill").args([format!("-{signal}"), server.child.id().to_string()]).status().unwrap();
+        let told = Command::new("kill")
+            .args([format!("-{signal}"), server.child.id().to_string()])
+            .status()
+            .unwrap();
         assert!(told.success());
         assert_eq!(server.child.wait().unwrap().code(), Some(0), "SIG{signal}");
         let mut rest = String::new();

@@ -1,20 +1,27 @@
-//! The model server through a client of its own: every route, whole and streamed, under a clock that the test moves.
+//! The model server through a client of its own: every route, whole and streamed, under a clock
+//! that the test moves.
 
 mod serving;
 
 use std::sync::atomic::Ordering;
 
-use ctxbench_core::provider::{Wire, decode_error, decode_reply};
-use ctxbench_core::request::{ErrorKind, ReplyPart, StopReason};
-use ctxbench_core::session::{AssistantEntry, Entry, Session, SessionCall, ToolEntry, UserEntry};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::model::Wire;
+use ctxbench_core::request::{ErrorKind, StopReason};
+use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use ctxbench_harness::serve::{FAULT_HEADER, Family, Options, Script};
+use ctxbench_provider::{decode_error, decode_reply};
 use serde_json::{Value, json};
 use serving::{Here, assembled};
 
 const MESSAGES: &str = "/v1/messages";
 const RESPONSES: &str = "/v1/responses";
 const CHAT: &str = "/v1/chat/completions";
-const ROUTES: [(Wire, &str); 3] = [(Wire::AnthropicMessages, MESSAGES), (Wire::OpenaiResponses, RESPONSES), (Wire::OpenaiChat, CHAT)];
+const ROUTES: [(Wire, &str); 3] = [
+    (Wire::AnthropicMessages, MESSAGES),
+    (Wire::OpenaiResponses, RESPONSES),
+    (Wire::OpenaiChat, CHAT),
+];
 
 fn block_on(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
@@ -39,7 +46,8 @@ fn asking(wire: Wire, words: &str) -> Value {
     }
 }
 
-const CALLS: &str = "Read both.\ncall read {\"path\": \"a\", \"n\": 1e5}\ncall read {\"path\": \"ä \\\"b\\\"\"}";
+const CALLS: &str =
+    "Read both.\ncall read {\"path\": \"a\", \"n\": 1e5}\ncall read {\"path\": \"ä \\\"b\\\"\"}";
 
 fn streamed(mut body: Value) -> Value {
     body["stream"] = true.into();
@@ -56,7 +64,9 @@ fn a_stream_put_together_is_the_whole_reply() {
             body["stream_options"] = json!({"include_usage": true});
             let stream = Here::new(Options::default()).await.post(path, &streamed(body)).await;
             assert_eq!((whole.status, stream.status, stream.broken), (200, 200, false), "{path}");
-            assert!(stream.headers["content-type"].to_str().unwrap().starts_with("text/event-stream"));
+            assert!(
+                stream.headers["content-type"].to_str().unwrap().starts_with("text/event-stream")
+            );
             let events = stream.events();
             assert!(events.len() > 8, "{path}: {} events", events.len());
             assert_eq!(assembled(wire, &events), whole.json(), "{path}");
@@ -65,11 +75,25 @@ fn a_stream_put_together_is_the_whole_reply() {
             let calls: Vec<&str> = reply
                 .parts
                 .iter()
-                .filter_map(|p| if let ReplyPart::Call { arguments, .. } = p { Some(&**arguments) } else { None })
+                .filter_map(|p| {
+                    if let Part::Call(ToolCall { arguments, .. }) = p {
+                        Some(&**arguments)
+                    } else {
+                        None
+                    }
+                })
                 .collect();
-            assert_eq!(calls, [r#"{"path": "a", "n": 1e5}"#, r#"{"path": "ä \"b\""}"#], "{path}: byte for byte");
+            assert_eq!(
+                calls,
+                [r#"{"path": "a", "n": 1e5}"#, r#"{"path": "ä \"b\""}"#],
+                "{path}: byte for byte"
+            );
             assert_eq!(reply.stop, StopReason::ToolUse);
-            assert_eq!(matches!(reply.parts[0], ReplyPart::Reasoning { .. }), wire != Wire::OpenaiChat, "{path}");
+            assert_eq!(
+                matches!(reply.parts[0], Part::Reasoning { .. }),
+                wire != Wire::OpenaiChat,
+                "{path}"
+            );
         }
     });
 }
@@ -85,14 +109,22 @@ fn the_cache_lives_as_long_as_the_clock_says() {
         let mut read = Vec::new();
         for at in [0, 1, 299_999, 599_998, 899_998] {
             here.now.store(at, Ordering::SeqCst);
-            read.push(here.post(MESSAGES, &body).await.json()["usage"]["cache_read_input_tokens"].as_u64().unwrap());
+            read.push(
+                here.post(MESSAGES, &body).await.json()["usage"]["cache_read_input_tokens"]
+                    .as_u64()
+                    .unwrap(),
+            );
         }
-        // Each use keeps it for five minutes more; the last request comes exactly five minutes after the one before, which is too late.
+        // Each use keeps it for five minutes more; the last request comes exactly five minutes
+        // after the one before, which is too late.
         assert_eq!(read[0], 0);
         assert!(read[1] >= 3_000 && read[1] == read[2] && read[2] == read[3], "{read:?}");
         assert_eq!(read[4], 0);
         let log = here.lines();
-        assert_eq!(log.iter().map(|l| l["at_ms"].as_u64().unwrap()).collect::<Vec<_>>(), [0, 1, 299_999, 599_998, 899_998]);
+        assert_eq!(
+            log.iter().map(|l| l["at_ms"].as_u64().unwrap()).collect::<Vec<_>>(),
+            [0, 1, 299_999, 599_998, 899_998]
+        );
         assert_eq!(log[1]["cache_read"], read[1]);
     });
 }
@@ -103,17 +135,41 @@ fn counting_and_compaction_have_their_routes() {
         let here = Here::new(Options::default()).await;
         let said = json!([{"role": "user", "content": "Hello there"}]);
         // Two tokens of o200k and the four of any block.
-        let count = here.post("/v1/messages/count_tokens", &json!({"model": "claude-sonnet-4-6", "messages": said})).await;
+        let count = here
+            .post(
+                "/v1/messages/count_tokens",
+                &json!({"model": "claude-sonnet-4-6", "messages": said}),
+            )
+            .await;
         assert_eq!(count.json(), json!({"input_tokens": 6}));
-        let compacted = here.post("/v1/responses/compact", &json!({"model": "gpt-5.5", "input": said})).await.json();
+        let compacted = here
+            .post("/v1/responses/compact", &json!({"model": "gpt-5.5", "input": said}))
+            .await
+            .json();
         assert_eq!(compacted["object"], "response.compaction");
-        assert_eq!(compacted["output"][0]["content"], json!([{"type": "input_text", "text": "Hello there"}]));
+        assert_eq!(
+            compacted["output"][0]["content"],
+            json!([{"type": "input_text", "text": "Hello there"}])
+        );
         assert_eq!(compacted["output"][1]["type"], "compaction");
         assert_eq!(compacted["output"].as_array().unwrap().len(), 2);
-        let listed = here.ask("GET", "/v1/models", &[("anthropic-version", "2023-06-01")], "").await.json();
-        assert!(listed["data"].as_array().unwrap().iter().any(|m| m["id"] == "claude-sonnet-4-6" && m["type"] == "model"));
+        let listed =
+            here.ask("GET", "/v1/models", &[("anthropic-version", "2023-06-01")], "").await.json();
+        assert!(
+            listed["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|m| m["id"] == "claude-sonnet-4-6" && m["type"] == "model")
+        );
         let listed = here.ask("GET", "/v1/models", &[], "").await.json();
-        assert!(listed["data"].as_array().unwrap().iter().any(|m| m["id"] == "gpt-5.5" && m["object"] == "model"));
+        assert!(
+            listed["data"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|m| m["id"] == "gpt-5.5" && m["object"] == "model")
+        );
         assert_eq!(here.ask("GET", "/v1/models/gpt-5.5", &[], "").await.json()["id"], "gpt-5.5");
         assert_eq!(here.ask("GET", "/v1/models/gpt-none", &[], "").await.status, 404);
     });
@@ -127,7 +183,8 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
             let good = asking(wire, CALLS).to_string();
             assert_eq!(here.ask("POST", path, &[], good.clone()).await.status, 200);
             // Every body that ends too early, and some that are no JSON of this wire.
-            let mut bad: Vec<Vec<u8>> = (0..good.len()).map(|n| good.as_bytes()[..n].to_vec()).collect();
+            let mut bad: Vec<Vec<u8>> =
+                (0..good.len()).map(|n| good.as_bytes()[..n].to_vec()).collect();
             bad.extend([
                 b"null".to_vec(),
                 b"[]".to_vec(),
@@ -139,26 +196,52 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
                 let shown = String::from_utf8_lossy(&body).into_owned();
                 let answer = here.ask("POST", path, &[], body).await;
                 let error = decode_error(wire, answer.status, &answer.body);
-                assert_eq!((answer.status, error.kind), (400, ErrorKind::Invalid), "{path}: {shown}");
+                assert_eq!(
+                    (answer.status, error.kind),
+                    (400, ErrorKind::Invalid),
+                    "{path}: {shown}"
+                );
                 assert_eq!(error.code.as_deref(), Some("invalid_request_error"), "{path}: {shown}");
             }
             let large = here.ask("POST", path, &[], " ".repeat(4_001)).await;
-            assert_eq!((large.status, decode_error(wire, 413, &large.body).code.as_deref()), (413, Some("request_too_large")), "{path}");
+            assert_eq!(
+                (large.status, decode_error(wire, 413, &large.body).code.as_deref()),
+                (413, Some("request_too_large")),
+                "{path}"
+            );
             let mut unknown = asking(wire, "x");
             unknown["model"] = "none".into();
             let unknown = here.post(path, &unknown).await;
             let code = decode_error(wire, unknown.status, &unknown.body).code.unwrap();
             assert_eq!(
                 (unknown.status, &*code),
-                (404, if wire == Wire::AnthropicMessages { "not_found_error" } else { "model_not_found" })
+                (
+                    404,
+                    if wire == Wire::AnthropicMessages {
+                        "not_found_error"
+                    } else {
+                        "model_not_found"
+                    }
+                )
             );
             let fault = here.with_fault(path, "nonsense", &asking(wire, "x")).await;
-            assert!(decode_error(wire, fault.status, &fault.body).message.contains("`nonsense` is none"), "{path}");
+            assert!(
+                decode_error(wire, fault.status, &fault.body)
+                    .message
+                    .contains("`nonsense` is none"),
+                "{path}"
+            );
             assert_eq!(here.ask("GET", path, &[], "").await.status, 405);
         }
-        for (path, anthropic) in [("/v1/messages/batches", true), ("/v1/embeddings", false), ("/", false)] {
+        for (path, anthropic) in
+            [("/v1/messages/batches", true), ("/v1/embeddings", false), ("/", false)]
+        {
             let answer = here.ask("POST", path, &[], "{}").await;
-            assert_eq!((answer.status, answer.json()["type"] == "error"), (404, anthropic), "{path}");
+            assert_eq!(
+                (answer.status, answer.json()["type"] == "error"),
+                (404, anthropic),
+                "{path}"
+            );
         }
         // A model of another provider is unknown to this one.
         let mut foreign = asking(Wire::AnthropicMessages, "x");
@@ -189,12 +272,26 @@ fn faults_come_by_number_and_by_header() {
         let mut seen = Vec::new();
         for _ in 0..5 {
             let a = here.post(MESSAGES, &body).await;
-            let kind = if a.status == 200 { Value::Null } else { a.json()["error"]["type"].clone() };
-            seen.push((a.status, kind, a.headers.get("retry-after").map(|v| v.to_str().unwrap().to_string())));
+            let kind =
+                if a.status == 200 { Value::Null } else { a.json()["error"]["type"].clone() };
+            seen.push((
+                a.status,
+                kind,
+                a.headers.get("retry-after").map(|v| v.to_str().unwrap().to_string()),
+            ));
         }
         let overloaded = || (529, json!("overloaded_error"), None);
         let limited = (429, json!("rate_limit_error"), Some("3".to_string()));
-        assert_eq!(seen, [(200, Value::Null, None), limited, overloaded(), overloaded(), (200, Value::Null, None)]);
+        assert_eq!(
+            seen,
+            [
+                (200, Value::Null, None),
+                limited,
+                overloaded(),
+                overloaded(),
+                (200, Value::Null, None)
+            ]
+        );
         for (wire, path) in ROUTES {
             let body = asking(wire, "x");
             let over = here.with_fault(path, "overflow", &body).await;
@@ -204,7 +301,10 @@ fn faults_come_by_number_and_by_header() {
             let half = here.with_fault(path, "cut=1", &body).await;
             assert!(half.broken && serde_json::from_slice::<Value>(&half.body).is_err(), "{path}");
             let once = "500;times=1;id=".to_string() + path;
-            let statuses = [here.with_fault(path, &once, &body).await.status, here.with_fault(path, &once, &body).await.status];
+            let statuses = [
+                here.with_fault(path, &once, &body).await.status,
+                here.with_fault(path, &once, &body).await.status,
+            ];
             assert_eq!(statuses, [500, 200], "{path}");
         }
     });
@@ -232,7 +332,13 @@ fn a_thread_survives_a_connection_that_breaks() {
         assert!(input(1) > input(2), "the whole conversation is billed");
         // It has gone on, so that is no retry any more.
         let old = here.post(MESSAGES, &second).await;
-        assert_eq!((old.status, old.json()["error"]["message"].as_str().unwrap().contains("no thread ends")), (404, true));
+        assert_eq!(
+            (
+                old.status,
+                old.json()["error"]["message"].as_str().unwrap().contains("no thread ends")
+            ),
+            (404, true)
+        );
     });
 }
 
@@ -240,7 +346,10 @@ fn a_thread_survives_a_connection_that_breaks() {
 fn a_narrow_window_overflows_in_the_providers_words() {
     block_on(async {
         let here = Here::new(Options { window: Some(1_000), ..Options::default() }).await;
-        let model = here.ask("GET", "/v1/models/claude-sonnet-4-6", &[("anthropic-version", "2023-06-01")], "").await.json();
+        let model = here
+            .ask("GET", "/v1/models/claude-sonnet-4-6", &[("anthropic-version", "2023-06-01")], "")
+            .await
+            .json();
         assert_eq!(model["max_input_tokens"], 1_000);
         for (wire, path) in ROUTES {
             let fits = here.post(path, &asking(wire, &"word ".repeat(900))).await;
@@ -254,13 +363,29 @@ fn a_narrow_window_overflows_in_the_providers_words() {
 }
 
 fn session() -> Session {
-    let user = |id: &str, text: &str| Entry::User(UserEntry { id: id.into(), text: Some(text.into()), ..Default::default() });
-    let call = SessionCall { id: "c1".into(), name: "read".into(), arguments: r#"{"path":"a"}"#.into() };
+    let user = |id: &str, text: &str| {
+        Entry::User(UserEntry { id: id.into(), text: Some(text.into()), ..Default::default() })
+    };
+    let call =
+        ToolCall { id: "c1".into(), name: "read".into(), arguments: r#"{"path":"a"}"#.into() };
     let entries = vec![
         user("u1", "Read a"),
-        Entry::Assistant(AssistantEntry { id: "a1".into(), reasoning: Some("hm".into()), calls: vec![call], ..Default::default() }),
-        Entry::Tool(ToolEntry { call_id: "c1".into(), output: Some("out".into()), ..Default::default() }),
-        Entry::Assistant(AssistantEntry { id: "a2".into(), text: Some("It says out.".into()), ..Default::default() }),
+        Entry::Assistant(AssistantEntry {
+            id: "a1".into(),
+            reasoning: Some("hm".into()),
+            calls: vec![call],
+            ..Default::default()
+        }),
+        Entry::Tool(ToolEntry {
+            call_id: "c1".into(),
+            output: Some("out".into()),
+            ..Default::default()
+        }),
+        Entry::Assistant(AssistantEntry {
+            id: "a2".into(),
+            text: Some("It says out.".into()),
+            ..Default::default()
+        }),
     ];
     Session { entries, ..Default::default() }
 }
@@ -269,12 +394,21 @@ fn session() -> Session {
 fn a_session_speaks_on_every_wire_until_it_is_over() {
     block_on(async {
         for (wire, path) in ROUTES {
-            let here = Here::new(Options { script: Some(Script::of(&session())), ..Options::default() }).await;
+            let here =
+                Here::new(Options { script: Some(Script::of(&session())), ..Options::default() })
+                    .await;
             let mut body = asking(wire, "Read a");
             let first = here.post(path, &body).await;
             let reply = decode_reply(wire, &first.body).unwrap();
-            assert!(matches!(&reply.parts[0], ReplyPart::Reasoning { text, .. } if &**text == "hm"), "{path}: {:?}", reply.parts);
-            assert!(matches!(&reply.parts[1], ReplyPart::Call { id, .. } if &**id == "c1"), "{path}");
+            assert!(
+                matches!(&reply.parts[0], Part::Reasoning { text, .. } if &**text == "hm"),
+                "{path}: {:?}",
+                reply.parts
+            );
+            assert!(
+                matches!(&reply.parts[1], Part::Call(ToolCall { id, .. }) if &**id == "c1"),
+                "{path}"
+            );
             // Asked again, as a client does whose connection broke.
             let again = here.post(path, &body).await;
             assert_eq!(decode_reply(wire, &again.body).unwrap().parts, reply.parts, "{path}");
@@ -297,10 +431,17 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
             body[talk].as_array_mut().unwrap().extend(more);
             let second = decode_reply(wire, &here.post(path, &body).await.body).unwrap();
             assert_eq!(second.text().as_deref(), Some("It says out."), "{path}");
-            let last = [json!({"role": "assistant", "content": "It says out."}), json!({"role": "user", "content": "And now?"})];
+            let last = [
+                json!({"role": "assistant", "content": "It says out."}),
+                json!({"role": "user", "content": "And now?"}),
+            ];
             body[talk].as_array_mut().unwrap().extend(last);
             let over = here.post(path, &body).await;
-            assert_eq!(decode_error(wire, over.status, &over.body).kind, ErrorKind::Ended, "{path}");
+            assert_eq!(
+                decode_error(wire, over.status, &over.body).kind,
+                ErrorKind::Ended,
+                "{path}"
+            );
         }
     });
 }
@@ -310,8 +451,13 @@ fn the_log_tells_requests_and_no_key() {
     block_on(async {
         let here = Here::new(Options::default()).await;
         let key = "sk-very-secret";
-        let headers = [("x-api-key", key), ("authorization", "Bearer sk-very-secret"), (FAULT_HEADER, "slow=1")];
-        here.ask("POST", MESSAGES, &headers, asking(Wire::AnthropicMessages, CALLS).to_string()).await;
+        let headers = [
+            ("x-api-key", key),
+            ("authorization", "Bearer sk-very-secret"),
+            (FAULT_HEADER, "slow=1"),
+        ];
+        here.ask("POST", MESSAGES, &headers, asking(Wire::AnthropicMessages, CALLS).to_string())
+            .await;
         here.ask("POST", RESPONSES, &[], "{").await;
         let lines = here.lines();
         let l = &lines[0];
@@ -324,8 +470,15 @@ fn the_log_tells_requests_and_no_key() {
             (&json!("ok"), &json!(true), &json!("slow=1"), &json!(2_000))
         );
         let items = l["items"].as_array().unwrap();
-        assert_eq!((items.len(), &items[0]["kind"], &items[0]["text"]), (1, &json!("user"), &json!(CALLS)));
-        assert!(l["input_tokens"].as_u64() > Some(10) && l["output_tokens"].as_u64() > Some(10) && l["cost_usd"].as_f64() > Some(0.0));
+        assert_eq!(
+            (items.len(), &items[0]["kind"], &items[0]["text"]),
+            (1, &json!("user"), &json!(CALLS))
+        );
+        assert!(
+            l["input_tokens"].as_u64() > Some(10)
+                && l["output_tokens"].as_u64() > Some(10)
+                && l["cost_usd"].as_f64() > Some(0.0)
+        );
         assert_eq!((&lines[1]["status"], &lines[1]["http"]), (&json!("invalid"), &json!(400)));
         assert!(!String::from_utf8(here.log.lock().unwrap().clone()).unwrap().contains("secret"));
     });

@@ -1,20 +1,22 @@
-//! A setting that changes nothing is a defect: each changes some request of some session, or stands in a list with the reason.
+//! A setting that changes nothing is a defect: each changes some request of some session, or stands
+//! in a list with the reason.
 
-mod random;
+use crate::random;
 
 use std::collections::{BTreeMap, HashMap};
 
-use ctxbench_core::descriptor::Descriptor;
-use ctxbench_core::provider::{self, Model};
-use ctxbench_core::settings::{Default as Given, Kind, Setting};
+use ctxbench_core::model::{self, Model};
+use ctxbench_core::settings::{DefaultValue, Kind, Setting};
 use ctxbench_harness::replay::{Options, replay};
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario, builtin};
+use ctxbench_strategies::descriptor::Descriptor;
 use ctxbench_strategies::{ALL, Spec};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 
-/// Settings that only mean something in a version or together with another one: what they are tried with.
+/// Settings that only mean something in a version or together with another one: what they are tried
+/// with.
 const WITH: &[(&str, &str, &str)] = &[
     ("aider", "keepalive_pings", "aider:cache_prompts=true"),
     ("anthropic-sdk", "compact_at", "anthropic-sdk@2.12"),
@@ -51,10 +53,16 @@ const INERT: &[(&str, &str, &str)] = &[];
 
 /// Sessions in which anything can happen, and a built-in one.
 fn sessions() -> Vec<Scenario> {
-    let config = ProptestConfig { rng_seed: RngSeed::Fixed(4), failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        rng_seed: RngSeed::Fixed(4),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let mut runner = TestRunner::new(config);
     let mut out = vec![builtin::by_id("login-bug-tight").unwrap()];
-    out.extend((0..40).map(|_| random::plan(14).new_tree(&mut runner).unwrap().current().scenario()));
+    out.extend(
+        (0..40).map(|_| random::plan(14).new_tree(&mut runner).unwrap().current().scenario()),
+    );
     // Some with a provider that fails now and then.
     for (n, s) in out.iter_mut().enumerate().filter(|(n, _)| n % 3 == 2) {
         let on = if n % 2 == 0 { FaultOn::Sample } else { FaultOn::Summary };
@@ -89,14 +97,16 @@ fn course(scenario: &Scenario, spec: &Spec, model: &Model) -> Vec<String> {
 
 /// Values worth trying: around the default, and the ends.
 fn values(s: &Setting) -> Vec<String> {
-    let numbers = |n: u64| [0, 1, n / 16, n / 4, n / 2, n * 2, n * 8, 300, 5_000].map(|n| n.to_string()).to_vec();
+    let numbers = |n: u64| {
+        [0, 1, n / 16, n / 4, n / 2, n * 2, n * 8, 300, 5_000].map(|n| n.to_string()).to_vec()
+    };
     match (s.kind, s.default) {
         (Kind::Choice(words), _) => words.iter().map(|w| w.to_string()).collect(),
         (Kind::Flag, _) => vec!["true".into(), "false".into()],
         (Kind::Percent, _) => ["5", "20", "50", "90", "100"].map(String::from).to_vec(),
         (Kind::Share, _) => ["0.05", "0.3", "0.6", "0.9", "1"].map(String::from).to_vec(),
         (Kind::Text, _) => vec!["claude-haiku-4-5".into(), "bash".into()],
-        (_, Given::Int(n)) => numbers(n),
+        (_, DefaultValue::Int(n)) => numbers(n),
         _ => ["0", "1", "300", "4000", "60000", "200000"].map(String::from).to_vec(),
     }
 }
@@ -113,12 +123,15 @@ impl Shower {
 
     /// Whether some value changes some request of some session.
     fn shows(&mut self, d: &Descriptor, s: &Setting) -> bool {
-        let with = WITH.iter().find(|(n, k, _)| *n == d.name && *k == s.name).map_or(d.name, |(_, _, w)| w);
+        let with = WITH
+            .iter()
+            .find(|(n, k, _)| *n == d.name && *k == s.name)
+            .map_or(d.name, |(_, _, w)| w);
         let base = Spec::parse(with).unwrap();
         let joint = if with.contains(':') { "," } else { ":" };
         for at in 0..self.sessions.len() {
             for (m, name) in MODELS.iter().enumerate() {
-                let model = provider::find(name).unwrap();
+                let model = model::find(name).unwrap();
                 if base.unfit(model).is_some() {
                     continue;
                 }
@@ -128,8 +141,12 @@ impl Shower {
                     self.plain.insert(key.clone(), course);
                 }
                 for v in values(s) {
-                    let Ok(spec) = Spec::parse(&format!("{with}{joint}{}={v}", s.name)) else { continue };
-                    if spec.unfit(model).is_none() && course(&self.sessions[at], &spec, model) != self.plain[&key] {
+                    let Ok(spec) = Spec::parse(&format!("{with}{joint}{}={v}", s.name)) else {
+                        continue;
+                    };
+                    if spec.unfit(model).is_none()
+                        && course(&self.sessions[at], &spec, model) != self.plain[&key]
+                    {
                         return true;
                     }
                 }
@@ -143,7 +160,7 @@ fn check(part: usize, of: usize) {
     let mut shower = Shower::new();
     let mut silent: BTreeMap<(&str, &str), ()> = BTreeMap::new();
     for d in ALL.iter().enumerate().filter(|(i, _)| i % of == part).map(|(_, d)| d) {
-        for s in d.settings {
+        for s in d.factory.settings {
             if !shower.shows(d, s) {
                 silent.insert((d.name, s.name), ());
             }
@@ -173,8 +190,12 @@ fn every_setting_changes_some_request_2() {
 #[test]
 fn lists_name_what_exists() {
     for (name, setting, _) in WITH.iter().chain(INERT) {
-        let d = ALL.iter().find(|d| d.name == *name).unwrap_or_else(|| panic!("no strategy {name}"));
-        assert!(d.settings.iter().any(|s| s.name == *setting), "{name} has no setting {setting}");
+        let d =
+            ALL.iter().find(|d| d.name == *name).unwrap_or_else(|| panic!("no strategy {name}"));
+        assert!(
+            d.factory.settings.iter().any(|s| s.name == *setting),
+            "{name} has no setting {setting}"
+        );
     }
     for (_, _, with) in WITH {
         assert!(Spec::parse(with).is_ok(), "{with}");

@@ -1,11 +1,12 @@
 //! `--summarizer` on the command line.
 
 #[allow(dead_code, reason = "each test file uses a part")]
-mod common;
+use crate::common;
 
 use common::Folder;
 
-const RUN: &str = "run login-bug-tight --transport direct --strategy codex --strategy sliding-window --strategy reference";
+const RUN: &str = "run login-bug-tight --transport direct --strategy codex --strategy \
+    sliding-window --strategy reference";
 
 #[test]
 fn words_that_cannot_be_followed_are_bad_usage() {
@@ -22,8 +23,14 @@ fn words_that_cannot_be_followed_are_bad_usage() {
         ("--cassette c.jsonl", "--cassette goes with a --summarizer that is a URL"),
         ("--offline", "--cassette"),
         ("--summarizer openai+http://localhost:1/v1", "needs --cassette FILE"),
-        ("--cassette c.jsonl --offline --summarizer openai+http://localhost:1/v1", "there is no cassette c.jsonl"),
-        ("--cassette broken.jsonl --summarizer openai+http://localhost:1/v1", "broken.jsonl, line 1"),
+        (
+            "--cassette c.jsonl --offline --summarizer openai+http://localhost:1/v1",
+            "there is no cassette c.jsonl",
+        ),
+        (
+            "--cassette broken.jsonl --summarizer openai+http://localhost:1/v1",
+            "broken.jsonl, line 1",
+        ),
         ("--cassette c.jsonl --summarizer http://localhost:1/v1", "does not say how to ask"),
         ("--cassette c.jsonl --summarizer openai+http://", "not a usable URL"),
         ("--cassette c.jsonl --summarizer openai+ftp://host/v1", "only http and https"),
@@ -31,7 +38,8 @@ fn words_that_cannot_be_followed_are_bad_usage() {
         here.run(&format!("{RUN} {arguments}")).fails_with(2).says(&[words]);
     }
     // A password in an address is refused without being repeated.
-    let told = here.run(&format!("{RUN} --cassette c.jsonl --summarizer openai+https://me:hunter2@host/v1"));
+    let told = here
+        .run(&format!("{RUN} --cassette c.jsonl --summarizer openai+https://me:hunter2@host/v1"));
     assert!(!told.fails_with(2).stderr.contains("hunter2"));
     assert!(!here.path("c.jsonl").exists());
 }
@@ -42,8 +50,14 @@ fn a_server_that_nobody_reaches_is_an_error_of_the_row_alone() {
     here.run(&format!("{RUN} --cassette c.jsonl --summarizer openai+http://127.0.0.1:1/v1#m")).ok();
     let rows = here.csv("ctxbench-out/summary.csv");
     let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
-    assert_eq!((of("codex")["status"].as_str(), of("codex")["summariser"].as_str()), ("error", "endpoint:m"));
-    assert_eq!((of("sliding-window")["status"].as_str(), of("sliding-window")["summariser"].as_str()), ("completed", "n/a"));
+    assert_eq!(
+        (of("codex")["status"].as_str(), of("codex")["summariser"].as_str()),
+        ("error", "endpoint:m")
+    );
+    assert_eq!(
+        (of("sliding-window")["status"].as_str(), of("sliding-window")["summariser"].as_str()),
+        ("completed", "n/a")
+    );
     assert!(here.read("ctxbench-out/results.json").contains("codex: no summary for request "));
 }
 
@@ -51,11 +65,18 @@ fn a_server_that_nobody_reaches_is_an_error_of_the_row_alone() {
 fn a_key_stays_in_its_variable() {
     let here = Folder::new();
     let key = "the-secret-key-0815";
-    let with = |arguments: &str| here.run(&format!("{RUN} --cassette c.jsonl {arguments}")).env("CTXBENCH_SUMMARIZER_KEY", key);
+    let with = |arguments: &str| {
+        here.run(&format!("{RUN} --cassette c.jsonl {arguments}"))
+            .env("CTXBENCH_SUMMARIZER_KEY", key)
+    };
     let refused = with("--summarizer openai+http://example.org/v1").fails_with(2);
     refused.says(&["a key travels over https only"]);
     let run = with("--summarizer openai+http://127.0.0.1:1/v1 --trace t.jsonl").ok();
-    assert!(![&refused.stdout, &refused.stderr, &run.stdout, &run.stderr].iter().any(|t| t.contains(key)));
+    assert!(
+        ![&refused.stdout, &refused.stderr, &run.stdout, &run.stderr]
+            .iter()
+            .any(|t| t.contains(key))
+    );
     for (name, bytes) in here.files("") {
         assert!(!String::from_utf8_lossy(&bytes).contains(key), "{name} holds the key");
     }
@@ -64,14 +85,26 @@ fn a_key_stays_in_its_variable() {
 #[test]
 fn several_summarisers_are_ranked() {
     let here = Folder::new();
-    here.write("texts.jsonl", "{\"strategy\":\"codex\",\"text\":\"Nothing of note.\"}\n".repeat(99));
-    let told = here.run(&format!("{RUN} --summarizer extractive --summarizer ideal --summarizer scripted:texts.jsonl"));
+    here.write(
+        "texts.jsonl",
+        "{\"strategy\":\"codex\",\"text\":\"Nothing of note.\"}\n".repeat(99),
+    );
+    let told = here.run(&format!(
+        "{RUN} --summarizer extractive --summarizer ideal --summarizer scripted:texts.jsonl"
+    ));
     let told = told.ok().stdout.clone();
     assert!(told.contains("Ranking by summariser (claude-sonnet-4-6, 1 scenario)"), "{told}");
     assert!(told.contains("kept %: extractive") && told.contains("cost $: scripted"), "{told}");
     let rows = here.csv("ctxbench-out/summary.csv");
-    let of: Vec<(&str, &str)> = rows.iter().map(|r| (r["strategy"].as_str(), r["summariser"].as_str())).collect();
-    let want = [("codex", "extractive"), ("codex", "ideal"), ("codex", "scripted"), ("reference", "n/a"), ("sliding-window", "n/a")];
+    let of: Vec<(&str, &str)> =
+        rows.iter().map(|r| (r["strategy"].as_str(), r["summariser"].as_str())).collect();
+    let want = [
+        ("codex", "extractive"),
+        ("codex", "ideal"),
+        ("codex", "scripted"),
+        ("reference", "n/a"),
+        ("sliding-window", "n/a"),
+    ];
     assert_eq!(of, want);
     // Every format still tells the rows apart, and a baseline of several summarisers holds.
     here.run("report ctxbench-out --format bmf").ok();

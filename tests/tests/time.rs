@@ -1,11 +1,11 @@
-//! Time by hand calculation: background summaries against fast and slow users, pauses longer than the cache lives, refusals that come late.
+//! Time by hand calculation: background summaries against fast and slow users, pauses longer than
+//! the cache lives, refusals that come late.
 
-use ctxbench_core::provider;
-use ctxbench_core::race::{BackgroundRecord, Fate};
-use ctxbench_core::record::{RequestRecord, RunRecord, Status};
+use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::{Options, replay};
+use ctxbench_reports::record::{BackgroundRecord, Fate, RequestRecord, RunRecord, Status};
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 
@@ -13,7 +13,9 @@ use ctxbench_strategies::Spec;
 fn session(scale: f64, lines: &[String]) -> Scenario {
     let head = r#"{"type":"session","version":1,"id":"time","title":"time"}"#;
     let text = format!("{head}\n{}\n", lines.join("\n"));
-    let mut scenario = Scenario::of_session(ctxbench_scenarios::jsonl::read(text.as_bytes(), "time.jsonl").unwrap());
+    let mut scenario = Scenario::of_session(
+        ctxbench_scenarios::jsonl::read(text.as_bytes(), "time.jsonl").unwrap(),
+    );
     scenario.scale = scale;
     scenario
 }
@@ -42,18 +44,32 @@ fn edit_turn(n: u64, at: u64) -> Vec<String> {
             r#"{{"type":"assistant","id":"e{n}","text":"I do.","at":{},"calls":[{{"id":"c{n}","name":"edit_file","arguments":"{{}}"}}]}}"#,
             at - 3_000
         ),
-        format!(r#"{{"type":"tool","call_id":"c{n}","output":"{}","at":{}}}"#, words(200), at - 1_000),
+        format!(
+            r#"{{"type":"tool","call_id":"c{n}","output":"{}","at":{}}}"#,
+            words(200),
+            at - 1_000
+        ),
         says(&format!("d{n}"), "Done.", at),
     ]
 }
 
 fn fault(on: FaultOn, nth: u64, times: u64, status: u16, after_ms: u64) -> ProviderFault {
     let status = Some(status);
-    ProviderFault { on, nth, times, status, code: None, message: None, text: None, tokens: None, after_ms }
+    ProviderFault {
+        on,
+        nth,
+        times,
+        status,
+        code: None,
+        message: None,
+        text: None,
+        tokens: None,
+        after_ms,
+    }
 }
 
 fn run_on(model: &str, scenario: &Scenario, spec: &str) -> RunRecord {
-    let (model, spec) = (provider::find(model).unwrap(), Spec::parse(spec).unwrap());
+    let (model, spec) = (model::find(model).unwrap(), Spec::parse(spec).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(replay(scenario, &spec, model, &Options::default())).record
 }
@@ -103,7 +119,10 @@ fn a_slow_user_finds_the_summary_in_time() {
         fate: Fate::InTime,
     };
     assert_eq!(only(&r), want);
-    assert_eq!((r.summary.blocked_ms, r.summary.compactions, r.compactions[0].blocked_ms), (0, 1, 0));
+    assert_eq!(
+        (r.summary.blocked_ms, r.summary.compactions, r.compactions[0].blocked_ms),
+        (0, 1, 0)
+    );
     // The turn ended when its last reply did; the user came twenty seconds later.
     let samples = of(&r, Purpose::Sample);
     assert_eq!(asked.at_ms, samples[1].at_ms + samples[1].latency_ms);
@@ -116,18 +135,25 @@ fn a_fast_user_waits_for_aider() {
     let asked = of(&r, Purpose::Summary)[0];
     let took = haiku_ms(asked);
     let b = only(&r);
-    assert_eq!((b.fate, b.waited_ms, b.delivered_ms), (Fate::LateWaited, took - 100, Some(asked.at_ms + took)));
+    assert_eq!(
+        (b.fate, b.waited_ms, b.delivered_ms),
+        (Fate::LateWaited, took - 100, Some(asked.at_ms + took))
+    );
     assert_eq!((r.summary.blocked_ms, r.compactions[0].blocked_ms), (took - 100, took - 100));
     assert_eq!(r.summary.compaction_p50_ms, Some(took - 100));
     assert_eq!(of(&r, Purpose::Sample)[2].at_ms, asked.at_ms + took);
 }
 
 #[test]
-fn as_shipped_aider_waits_and_throws_away() {
-    // Two messages are appended behind the worker's back (facts/aider-and-anthropic-sdk.md §1.2, surprise 1).
-    let r = run(&then_a_message(100), &format!("{AIDER},as_shipped=true"));
+fn released_aider_waits_and_throws_away() {
+    // Two messages are appended behind the worker's back (docs/sources/aider.md §1.2,
+    // surprise 1).
+    let r = run(&then_a_message(100), &AIDER.replacen('r', "r@0.86", 1));
     let b = only(&r);
-    assert_eq!((b.fate, b.waited_ms, r.summary.compactions), (Fate::Stale, haiku_ms(of(&r, Purpose::Summary)[0]) - 100, 0));
+    assert_eq!(
+        (b.fate, b.waited_ms, r.summary.compactions),
+        (Fate::Stale, haiku_ms(of(&r, Purpose::Summary)[0]) - 100, 0)
+    );
     assert_eq!(r.summary.blocked_ms, b.waited_ms, "waiting for nothing is waiting");
 }
 
@@ -136,7 +162,11 @@ fn what_ends_a_race_before_its_time() {
     let end = |line: &str| {
         let mut lines = edit_turn(1, 10_000);
         if !line.is_empty() {
-            lines.extend([line.to_string(), user("u2", "thanks", 10_100), says("a2", "Welcome.", 12_000)]);
+            lines.extend([
+                line.to_string(),
+                user("u2", "thanks", 10_100),
+                says("a2", "Welcome.", 12_000),
+            ]);
         }
         session(1.0, &lines)
     };
@@ -145,7 +175,8 @@ fn what_ends_a_race_before_its_time() {
     assert_eq!((b.fate, b.before_request, b.delivered_ms), (Fate::Cancelled, None, None));
     // The program ends.
     assert_eq!(only(&run(&end(r#"{"type":"restart"}"#), AIDER)).fate, Fate::Cancelled);
-    // A fresh conversation and a step back do not stop Aider's worker: the next request waits for it, and it fits no more.
+    // A fresh conversation and a step back do not stop Aider's worker: the next request waits for
+    // it, and it fits no more.
     for line in [r#"{"type":"clear"}"#, r#"{"type":"rewind","to":"u1","mode":"conversation"}"#] {
         let r = run(&end(line), AIDER);
         let b = only(&r);
@@ -161,8 +192,14 @@ fn a_refused_summary_is_a_race_that_failed() {
     let r = run(&s, AIDER);
     let b = only(&r);
     // The weak model and the main one each refuse after three seconds; the user came after 0.1 s.
-    assert_eq!((b.fate, b.requests, b.waited_ms, r.summary.blocked_ms), (Fate::Failed, 2, 5_900, 5_900));
-    assert_eq!(of(&r, Purpose::Summary).iter().map(|q| q.latency_ms).collect::<Vec<_>>(), [3_000, 3_000]);
+    assert_eq!(
+        (b.fate, b.requests, b.waited_ms, r.summary.blocked_ms),
+        (Fate::Failed, 2, 5_900, 5_900)
+    );
+    assert_eq!(
+        of(&r, Purpose::Summary).iter().map(|q| q.latency_ms).collect::<Vec<_>>(),
+        [3_000, 3_000]
+    );
 }
 
 /// Three short turns after one of 300 words, in a window of 2,000 tokens.
@@ -192,7 +229,10 @@ fn a_fast_user_overtakes_openoxide() {
     // The summary is there as soon as its request is answered: the user came later than that.
     assert!(samples[2].at_ms > b.spawned_ms + haiku_ms(of(&r, Purpose::Summary)[0]));
     let slow = run(&for_openoxide(30_000, 30_000), "openoxide:management=client");
-    assert_eq!((slow.background[0].fate, slow.background[0].before_request), (Fate::InTime, Some(2)));
+    assert_eq!(
+        (slow.background[0].fate, slow.background[0].before_request),
+        (Fate::InTime, Some(2))
+    );
 }
 
 #[test]
@@ -207,7 +247,8 @@ fn going_back_cancels_the_summary_of_openoxide() {
 
 #[test]
 fn claude_code_does_not_wait_for_a_precomputed_summary() {
-    // Window 2,000: the warning level is at 1,470 tokens, the threshold at 1,670 (facts/claude-code-and-apis.md §1.1, scaled).
+    // Window 2,000: the warning level is at 1,470 tokens, the threshold at 1,670
+    // (docs/sources/claude-code.md §1.1, scaled).
     let with = |think: u64| {
         let lines = [
             system(20),
@@ -220,13 +261,19 @@ fn claude_code_does_not_wait_for_a_precomputed_summary() {
     };
     let slow = with(60_000);
     assert_eq!(only(&slow).fate, Fate::InTime);
-    assert_eq!((slow.summary.blocked_ms, slow.summary.compactions, of(&slow, Purpose::Summary).len()), (0, 1, 1));
+    assert_eq!(
+        (slow.summary.blocked_ms, slow.summary.compactions, of(&slow, Purpose::Summary).len()),
+        (0, 1, 1)
+    );
     let fast = with(100);
     let b = only(&fast);
     assert_eq!((b.fate, b.delivered_ms, b.waited_ms), (Fate::LateProceeded, None, 0));
     // A second summary is asked for, and that one is waited for.
     let asked = of(&fast, Purpose::Summary);
-    assert_eq!(asked.iter().map(|q| q.phase).collect::<Vec<_>>(), [Some(Phase::Background), Some(Phase::MidTurn)]);
+    assert_eq!(
+        asked.iter().map(|q| q.phase).collect::<Vec<_>>(),
+        [Some(Phase::Background), Some(Phase::MidTurn)]
+    );
     assert_eq!(fast.summary.blocked_ms, asked[1].latency_ms);
 }
 
@@ -251,20 +298,36 @@ fn block(text: &str) -> u64 {
 fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
     let first = block(&words(2_000)) + block(&words(3_000));
     let second = first + block(&words(1_000)) + block("again");
-    for (spec, lifetime) in [("reference", 300_000), ("claude-code:cache_ttl=1h,idle_compaction=false", 3_600_000)] {
+    for (spec, lifetime) in
+        [("reference", 300_000), ("claude-code:cache_ttl=1h,idle_compaction=false", 3_600_000)]
+    {
         let cold = run(&with_a_pause(lifetime + 60_000), spec);
         let q = of(&cold, Purpose::Sample)[1].clone();
         assert_eq!((q.cache_read, q.cache_write, q.input_tokens), (0, second, second), "{spec}");
-        assert_eq!((q.invalidated_tokens, q.invalidated_expired_tokens, q.invalidated_changed_tokens), (first, first, 0), "{spec}");
+        assert_eq!(
+            (q.invalidated_tokens, q.invalidated_expired_tokens, q.invalidated_changed_tokens),
+            (first, first, 0),
+            "{spec}"
+        );
         let s = &cold.summary;
-        assert_eq!((s.invalidated_tokens, s.invalidated_expired_tokens, s.invalidated_changed_tokens), (first, first, 0), "{spec}");
+        assert_eq!(
+            (s.invalidated_tokens, s.invalidated_expired_tokens, s.invalidated_changed_tokens),
+            (first, first, 0),
+            "{spec}"
+        );
         let warm = run(&with_a_pause(lifetime - 60_000), spec);
         let q = of(&warm, Purpose::Sample)[1].clone();
-        assert_eq!((q.cache_read, q.cache_write, q.invalidated_tokens), (first, second - first, 0), "{spec}");
+        assert_eq!(
+            (q.cache_read, q.cache_write, q.invalidated_tokens),
+            (first, second - first, 0),
+            "{spec}"
+        );
     }
     // Both doors tell it.
-    let (model, spec) = (provider::find("claude-sonnet-4-6").unwrap(), Spec::parse("reference").unwrap());
-    let options = Options { transport: ctxbench_harness::mock::Transport::Http, ..Options::default() };
+    let (model, spec) =
+        (model::find("claude-sonnet-4-6").unwrap(), Spec::parse("reference").unwrap());
+    let options =
+        Options { transport: ctxbench_harness::mock::Transport::Http, ..Options::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let http = runtime.block_on(replay(&with_a_pause(3_600_000), &spec, model, &options)).record;
     assert_eq!(http.summary.invalidated_expired_tokens, first);
@@ -278,7 +341,10 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
         lines.push(format!(
             r#"{{"type":"assistant","id":"a{n}","text":"Part {n}.","at":{at},"calls":[{{"id":"c{n}","name":"read_file","arguments":"{{}}"}}]}}"#
         ));
-        lines.push(format!(r#"{{"type":"tool","call_id":"c{n}","output":"{n} {}","at":{at}}}"#, words(500)));
+        lines.push(format!(
+            r#"{{"type":"tool","call_id":"c{n}","output":"{n} {}","at":{at}}}"#,
+            words(500)
+        ));
     }
     lines.push(says("end", "Done.", 5_000));
     let r = run(&session(1.0, &lines), "observation-masking:keep=2");
@@ -287,15 +353,18 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
     let masked = block("(this output was left out to save space)");
     let causes = |n: usize| {
         let q = of(&r, Purpose::Sample)[n].clone();
-        let other = q.invalidated_tokens - q.invalidated_expired_tokens - q.invalidated_changed_tokens;
+        let other =
+            q.invalidated_tokens - q.invalidated_expired_tokens - q.invalidated_changed_tokens;
         (q.invalidated_expired_tokens, q.invalidated_changed_tokens, other)
     };
     assert_eq!([causes(0), causes(1), causes(2)], [(0, 0, 0); 3]);
-    // The fourth request masks the first result: the second step behind it is written again. Breakpoints stand after the last two
-    // messages, so that the cache still has everything up to the first call.
+    // The fourth request masks the first result: the second step behind it is written again.
+    // Breakpoints stand after the last two messages, so that the cache still has everything up to
+    // the first call.
     assert_eq!(causes(3), (0, asks(1) + result(1), 0));
-    // The fifth masks the second result as well. What stands before it is as it was, but no breakpoint of the fourth ended there: from the
-    // first result on it is written again, without a change before it.
+    // The fifth masks the second result as well. What stands before it is as it was, but no
+    // breakpoint of the fourth ended there: from the first result on it is written again, without a
+    // change before it.
     assert_eq!(causes(4), (0, asks(2) + result(2), masked + asks(1)));
 }
 
@@ -304,7 +373,8 @@ const IDLE: &str = "claude-code:cache_ttl=1h,idle_min_tokens=4000";
 #[test]
 fn claude_code_compacts_while_the_hour_lasts() {
     let (fixed, first) = (block(&words(2_000)), block(&words(2_000)) + block(&words(3_000)));
-    // Back after 59 minutes: 54 minutes after the turn a summary was asked for on the warm prefix (facts §1.5: 90 % of the lifetime).
+    // Back after 59 minutes: 54 minutes after the turn a summary was asked for on the warm prefix
+    // (docs/sources/claude-code.md §1.5: 90 % of the lifetime).
     let r = run(&with_a_pause(59 * 60_000), IDLE);
     let (samples, asked) = (of(&r, Purpose::Sample), of(&r, Purpose::Summary));
     assert_eq!(asked.len(), 1);
@@ -319,10 +389,16 @@ fn claude_code_compacts_while_the_hour_lasts() {
     assert_eq!(samples[1].invalidated_expired_tokens, 0);
 
     // Back after ten hours: everything is cold, and there is less of it.
-    let (night, without) = (run(&with_a_pause(36_000_000), IDLE), run(&with_a_pause(36_000_000), &format!("{IDLE},idle_compaction=false")));
+    let (night, without) = (
+        run(&with_a_pause(36_000_000), IDLE),
+        run(&with_a_pause(36_000_000), &format!("{IDLE},idle_compaction=false")),
+    );
     let [small, large] = [&night, &without].map(|r| of(r, Purpose::Sample)[1].clone());
     assert_eq!((small.cache_read, large.cache_read), (0, 0));
-    assert_eq!((small.invalidated_expired_tokens, large.invalidated_expired_tokens), (fixed, first));
+    assert_eq!(
+        (small.invalidated_expired_tokens, large.invalidated_expired_tokens),
+        (fixed, first)
+    );
     assert!(small.cache_write < large.cache_write);
 }
 
@@ -331,7 +407,11 @@ fn nothing_is_compacted_that_is_small_short_lived_or_not_idle() {
     let asked = |ms: u64, spec: &str| of(&run(&with_a_pause(ms), spec), Purpose::Summary).len();
     assert_eq!(asked(53 * 60_000, IDLE), 0, "the user is back before");
     assert_eq!(asked(36_000_000, "claude-code:cache_ttl=1h"), 0, "below 200,000 tokens");
-    assert_eq!(asked(36_000_000, "claude-code:idle_min_tokens=4000"), 0, "five minutes of lifetime");
+    assert_eq!(
+        asked(36_000_000, "claude-code:idle_min_tokens=4000"),
+        0,
+        "five minutes of lifetime"
+    );
     assert_eq!(asked(36_000_000, IDLE), 1);
 }
 
@@ -356,7 +436,10 @@ fn failed_attempts_at_a_summary_are_waited_for() {
     s.faults.push(fault(FaultOn::Summary, 1, 2, 504, 300_000));
     let r = run(&s, "codex");
     let asked = of(&r, Purpose::Summary);
-    assert_eq!(asked.iter().take(3).map(|q| q.status.as_str()).collect::<Vec<_>>(), ["server", "server", "ok"]);
+    assert_eq!(
+        asked.iter().take(3).map(|q| q.status.as_str()).collect::<Vec<_>>(),
+        ["server", "server", "ok"]
+    );
     let all: u64 = asked.iter().map(|q| q.latency_ms).sum();
     let answered: u64 = asked[2..].iter().map(|q| q.latency_ms).sum();
     assert_eq!((r.summary.blocked_ms, all), (600_000 + answered, 600_000 + answered));
@@ -368,13 +451,28 @@ fn no_yardstick_dies_of_a_rate_limit() {
     let mut s = then_a_message(1_000);
     let plain = s.clone();
     s.faults.push(fault(FaultOn::Sample, 2, 2, 429, 20_000));
-    for spec in ["reference", "none", "keep-nothing", "sliding-window", "observation-masking", "anthropic-sdk", "claude-code-api"] {
+    for spec in [
+        "reference",
+        "none",
+        "keep-nothing",
+        "sliding-window",
+        "observation-masking",
+        "anthropic-sdk",
+        "claude-code-api",
+    ] {
         let (with, without) = (run(&s, spec), run(&plain, spec));
-        assert_eq!((with.status, with.summary.user_interventions), (Status::Completed, 0), "{spec}");
+        assert_eq!(
+            (with.status, with.summary.user_interventions),
+            (Status::Completed, 0),
+            "{spec}"
+        );
         assert_eq!(with.summary.requests, without.summary.requests + 2, "{spec}");
         // Two refusals of 20 s; nothing else takes longer.
         assert_eq!(with.summary.total_ms, without.summary.total_ms + 40_000, "{spec}");
-        assert_eq!(with.summary.cost_usd, without.summary.cost_usd, "{spec}: a refusal costs nothing");
+        assert_eq!(
+            with.summary.cost_usd, without.summary.cost_usd,
+            "{spec}: a refusal costs nothing"
+        );
     }
     // Patience ends: five more attempts, then the user has to ask.
     s.faults = vec![fault(FaultOn::Sample, 1, 6, 429, 0)];

@@ -1,4 +1,4 @@
-//! Sharing out the window in the blueprint's seven steps (seeds/003, "Budget allocation order").
+//! Sharing out the window in the blueprint's seven steps (docs/sources/openoxide.md §2.2).
 
 use super::error::{BudgetError, Part};
 
@@ -23,7 +23,7 @@ pub struct BudgetConfig {
     pub output_reserve: u64,
 }
 
-/// The blueprint's figures (seeds/003, `BudgetConfig`).
+/// The blueprint's figures (docs/sources/openoxide.md §2.2).
 impl Default for BudgetConfig {
     fn default() -> Self {
         BudgetConfig {
@@ -86,27 +86,30 @@ fn share(of: u64, fraction: f64) -> u64 {
 }
 
 impl BudgetConfig {
-    /// Tokens that a prompt may have at most: window − output reserve − safety margin; 0 when the reserve takes it all.
+    /// Tokens that a prompt may have at most: window − output reserve − safety margin; 0 when the
+    /// reserve takes it all.
     pub fn limit(&self, window: u64) -> u64 {
         let effective = window.saturating_sub(self.output_reserve);
         effective - share(effective, self.safety_margin_fraction)
     }
 
-    /// Budget of the repository map in a remaining space, tokens: its share within its bounds, and never more than there is.
-    /// A lower bound above the upper one counts as the upper one.
+    /// Budget of the repository map in a remaining space, tokens: its share within its bounds, and
+    /// never more than there is. A lower bound above the upper one counts as the upper one.
     pub fn repo_map_budget(&self, remaining: u64) -> u64 {
         let least = self.repo_map_min.min(self.repo_map_max);
         share(remaining, self.repo_map_fraction).clamp(least, self.repo_map_max).min(remaining)
     }
 
-    /// Tokens that finished turns may take before they are summarised: a share of the whole window, as in Aider, up to a cap.
+    /// Tokens that finished turns may take before they are summarised: a share of the whole window,
+    /// as in Aider, up to a cap.
     pub fn history_cap(&self, window: u64) -> u64 {
         share(window, self.chat_history_fraction).min(self.chat_history_max)
     }
 
-    /// Shares a window out: output reserve, safety margin, system prompt, repository map, files, history, then the current
-    /// turn and the reminder. These two are always included, so their room is held back before the optional parts are
-    /// served, and only when they do not fit beside the system prompt is it an error.
+    /// Shares a window out: output reserve, safety margin, system prompt, repository map, files,
+    /// history, then the current turn and the reminder. These two are always included, so their
+    /// room is held back before the optional parts are served, and only when they do not fit beside
+    /// the system prompt is it an error.
     pub fn allocate(&self, window: u64, demand: &Demand) -> Result<Allocation, BudgetError> {
         let Some(effective) = window.checked_sub(self.output_reserve).filter(|n| *n > 0) else {
             return Err(BudgetError::NoRoom { window, reserve: self.output_reserve });
@@ -114,7 +117,11 @@ impl BudgetConfig {
         let limit = self.limit(window);
         let required = self.system_prompt_reserve + demand.current + demand.reminder;
         let Some(mut left) = limit.checked_sub(required) else {
-            let parts = [(Part::System, self.system_prompt_reserve), (Part::Current, demand.current), (Part::Reminder, demand.reminder)];
+            let parts = [
+                (Part::System, self.system_prompt_reserve),
+                (Part::Current, demand.current),
+                (Part::Reminder, demand.reminder),
+            ];
             return Err(BudgetError::overflow(required, limit, parts));
         };
         let mut take = |wanted: u64| {
@@ -144,8 +151,14 @@ impl BudgetConfig {
 impl Allocation {
     /// All fields together; equals the window.
     pub fn sum(&self) -> u64 {
-        let fixed = self.output_reserve + self.safety_margin + self.system + self.current + self.reminder;
-        fixed + self.repo_map + self.read_only_files + self.chat_files + self.chat_history + self.left
+        let fixed =
+            self.output_reserve + self.safety_margin + self.system + self.current + self.reminder;
+        fixed
+            + self.repo_map
+            + self.read_only_files
+            + self.chat_files
+            + self.chat_history
+            + self.left
     }
 
     /// Parts that got less than they asked for, with what they lack in tokens.
@@ -170,31 +183,47 @@ mod tests {
     #[test]
     fn the_blueprint_on_200k() {
         let c = BudgetConfig { system_prompt_reserve: 9_600, ..BudgetConfig::default() };
-        let d = Demand { repo_map: 50_000, chat_files: 20_000, chat_history: 30_000, current: 1_000, ..Demand::default() };
+        let d = Demand {
+            repo_map: 50_000,
+            chat_files: 20_000,
+            chat_history: 30_000,
+            current: 1_000,
+            ..Demand::default()
+        };
         let a = c.allocate(200_000, &d).unwrap();
         assert_eq!((a.output_reserve, a.safety_margin, a.system), (32_000, 8_400, 9_600));
-        assert_eq!((a.repo_map, a.chat_files, a.chat_history, a.current), (8_192, 20_000, 8_192, 1_000));
+        assert_eq!(
+            (a.repo_map, a.chat_files, a.chat_history, a.current),
+            (8_192, 20_000, 8_192, 1_000)
+        );
         assert_eq!(a.left, 159_600 - 9_600 - 8_192 - 20_000 - 8_192 - 1_000);
         assert_eq!(a.shortfall(&d), [(Part::RepoMap, 41_808), (Part::ChatHistory, 21_808)]);
         assert_eq!(c.history_cap(64_000), 4_000);
-        assert_eq!([c.repo_map_budget(4_000), c.repo_map_budget(40_000), c.repo_map_budget(500)], [1_024, 5_000, 500]);
+        assert_eq!(
+            [c.repo_map_budget(4_000), c.repo_map_budget(40_000), c.repo_map_budget(500)],
+            [1_024, 5_000, 500]
+        );
     }
 
     #[test]
     fn the_current_turn_comes_before_all_optional_parts() {
         let c = BudgetConfig { system_prompt_reserve: 1_000, ..BudgetConfig::default() };
-        let d = Demand { repo_map: 9_000, chat_files: 90_000, current: 26_000, ..Demand::default() };
+        let d =
+            Demand { repo_map: 9_000, chat_files: 90_000, current: 26_000, ..Demand::default() };
         let a = c.allocate(62_000, &d).unwrap();
         assert_eq!((a.current, a.repo_map, a.chat_files, a.left), (26_000, 1_024, 476, 0));
         let e = c.allocate(62_000, &Demand { current: 28_000, ..d }).unwrap_err();
         assert_eq!(e.over(), 500);
-        assert_eq!(c.allocate(32_000, &d), Err(BudgetError::NoRoom { window: 32_000, reserve: 32_000 }));
+        assert_eq!(
+            c.allocate(32_000, &d),
+            Err(BudgetError::NoRoom { window: 32_000, reserve: 32_000 })
+        );
     }
 
     fn config() -> impl Strategy<Value = BudgetConfig> {
         let shares = (0.0f64..=1.0, 0.0f64..=1.0, 0.0f64..=1.0);
-        (shares, 0u64..9_000, 0u64..9_000, 0u64..9_000, 0u64..40_000, 0u64..20_000).prop_map(|((r, h, m), min, max, hist, out, sys)| {
-            BudgetConfig {
+        (shares, 0u64..9_000, 0u64..9_000, 0u64..9_000, 0u64..40_000, 0u64..20_000).prop_map(
+            |((r, h, m), min, max, hist, out, sys)| BudgetConfig {
                 system_prompt_reserve: sys,
                 repo_map_fraction: r,
                 repo_map_min: min,
@@ -203,8 +232,8 @@ mod tests {
                 chat_history_max: hist,
                 safety_margin_fraction: m,
                 output_reserve: out,
-            }
-        })
+            },
+        )
     }
 
     fn demand() -> impl Strategy<Value = Demand> {

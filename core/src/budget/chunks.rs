@@ -8,7 +8,8 @@ use crate::block::{Block, BlockKind, total_tokens};
 use crate::strategy::is_system;
 use crate::tokens::bytes_div4_down;
 
-/// The parts of a prompt (seeds/003, "Message Assembly"). Stable parts come first, so that a prompt cache can keep them.
+/// The parts of a prompt (docs/sources/openoxide.md §2.3). Stable parts come first, so that a
+/// prompt cache can keep them.
 #[derive(Clone, Debug, Default)]
 pub struct PromptChunks {
     /// System prompt and what belongs to it.
@@ -28,8 +29,8 @@ pub struct PromptChunks {
 }
 
 impl PromptChunks {
-    /// Sorts a view into parts; the conversation keeps its order. `current_from` is the position at which the turn under way
-    /// begins; the length of the view says that there is none.
+    /// Sorts a view into parts; the conversation keeps its order. `current_from` is the position at
+    /// which the turn under way begins; the length of the view says that there is none.
     pub fn of(blocks: &[Arc<Block>], current_from: usize) -> Self {
         let mut out = PromptChunks::default();
         for (i, b) in blocks.iter().enumerate() {
@@ -78,18 +79,21 @@ impl PromptChunks {
     }
 }
 
-/// The first tier of counting: `bytes / 4` of every text (seeds/003, `estimate_fast`), tokens.
+/// The first tier of counting: `bytes / 4` of every text (docs/sources/openoxide.md §2.1,
+/// `estimate_fast`), tokens.
 pub fn estimate(blocks: &[Arc<Block>]) -> u64 {
     blocks.iter().map(|b| bytes_div4_down(&b.text)).sum()
 }
 
-/// The last gate: a prompt counted as `total` tokens against `limit`. Sizes in the error are exact; what the parts do not
-/// explain of the total (tool definitions, the provider's own additions) counts as system.
+/// The last gate: a prompt counted as `total` tokens against `limit`. Sizes in the error are exact;
+/// what the parts do not explain of the total (tool definitions, the provider's own additions)
+/// counts as system.
 pub fn validate(chunks: &PromptChunks, total: u64, limit: u64) -> Result<(), BudgetError> {
     if total <= limit {
         return Ok(());
     }
-    let mut parts: Vec<(Part, u64)> = chunks.parts().into_iter().map(|(p, b)| (p, total_tokens(b))).collect();
+    let mut parts: Vec<(Part, u64)> =
+        chunks.parts().into_iter().map(|(p, b)| (p, total_tokens(b))).collect();
     let known: u64 = parts.iter().map(|(_, n)| n).sum();
     parts[0].1 += total.saturating_sub(known);
     Err(BudgetError::overflow(total, limit, parts))
@@ -118,7 +122,11 @@ mod tests {
 
     #[test]
     fn assembly_order() {
-        let texts: Vec<String> = PromptChunks::of(&view(), 6).all_messages().iter().map(|b| b.text.to_string()).collect();
+        let texts: Vec<String> = PromptChunks::of(&view(), 6)
+            .all_messages()
+            .iter()
+            .map(|b| b.text.to_string())
+            .collect();
         assert_eq!(texts, ["base", "map", "memory", "old", "file", "new", "remember"]);
         assert_eq!(PromptChunks::of(&view(), 7).chat_history.len(), 2);
     }
@@ -130,7 +138,9 @@ mod tests {
         let chunks = PromptChunks::of(&v, 6);
         let total = total_tokens(&v) + 50;
         assert_eq!(validate(&chunks, total, total), Ok(()));
-        let Err(BudgetError::Overflow { parts, .. }) = validate(&chunks, total, 100) else { panic!("must overflow") };
+        let Err(BudgetError::Overflow { parts, .. }) = validate(&chunks, total, 100) else {
+            panic!("must overflow")
+        };
         assert_eq!(parts[0].0, Part::Current);
         assert_eq!(parts.iter().map(|(_, n)| n).sum::<u64>(), total);
         assert_eq!(parts[1], (Part::System, 50 + v[0].tokens()));
@@ -138,7 +148,13 @@ mod tests {
 
     #[test]
     fn the_estimate_is_bytes_by_four() {
-        assert_eq!(estimate(&[block(BlockKind::User, Role::User, "abcdefg"), block(BlockKind::User, Role::User, "abc")]), 1);
+        assert_eq!(
+            estimate(&[
+                block(BlockKind::User, Role::User, "abcdefg"),
+                block(BlockKind::User, Role::User, "abc")
+            ]),
+            1
+        );
         assert_eq!(PromptChunks::of(&view(), 6).demand().reminder, 2);
     }
 }

@@ -64,7 +64,8 @@ pub enum BudgetError {
     },
     /// Nothing is left of the window once the reply has its room.
     #[error(
-        "the window of {window} tokens has no room beside an output reserve of {reserve}; take a smaller reserve or a model with a larger window"
+        "the window of {window} tokens has no room beside an output reserve of {reserve}; take a \
+         smaller reserve or a model with a larger window"
     )]
     NoRoom {
         /// Context window, tokens.
@@ -97,7 +98,8 @@ const NAMED: usize = 3;
 fn overflow(total: u64, limit: u64, parts: &[(Part, u64)]) -> String {
     let over = total.saturating_sub(limit);
     let mut out = format!("the prompt of {total} tokens is {over} over its limit of {limit}");
-    let named: Vec<String> = parts.iter().take(NAMED).map(|(p, n)| format!("{} {n}", p.name())).collect();
+    let named: Vec<String> =
+        parts.iter().take(NAMED).map(|(p, n)| format!("{} {n}", p.name())).collect();
     if !named.is_empty() {
         out.push_str(&format!("; its largest parts: {}", named.join(", ")));
     }
@@ -116,12 +118,23 @@ mod tests {
         let e = BudgetError::overflow(
             170_000,
             159_600,
-            [(Part::System, 9_000), (Part::ChatHistory, 8_000), (Part::ChatFiles, 120_000), (Part::Current, 33_000), (Part::Reminder, 0)],
+            [
+                (Part::System, 9_000),
+                (Part::ChatHistory, 8_000),
+                (Part::ChatFiles, 120_000),
+                (Part::Current, 33_000),
+                (Part::Reminder, 0),
+            ],
         );
         assert_eq!(e.over(), 10_400);
         let text = e.to_string();
         assert!(text.contains("10400 over its limit of 159600"), "{text}");
-        assert!(text.contains("files in the chat 120000, current turn 33000, system prompt and tools 9000"), "{text}");
+        assert!(
+            text.contains(
+                "files in the chat 120000, current turn 33000, system prompt and tools 9000"
+            ),
+            "{text}"
+        );
         assert!(text.ends_with("drop files from the chat"), "{text}");
     }
 

@@ -1,4 +1,5 @@
-//! The state of the budget after a reply: what a status line shows (seeds/003, "Real-Time Budget Monitoring").
+//! The state of the budget after a reply: what a status line shows (docs/sources/openoxide.md
+//! §2.8).
 
 use crate::engine::Engine;
 use crate::request::Usage;
@@ -30,7 +31,10 @@ pub struct BudgetSnapshot {
 impl BudgetSnapshot {
     /// The state of an engine.
     pub fn take(s: &Engine) -> Self {
-        let (input, output) = s.ledger.models().fold((0, 0), |(i, o), (_, t)| (i + t.usage.prompt(), o + t.usage.output));
+        let (input, output) = s
+            .ledger
+            .models()
+            .fold((0, 0), |(i, o), (_, t)| (i + t.usage.prompt(), o + t.usage.output));
         BudgetSnapshot {
             cost_usd: s.ledger.cost_usd(),
             duration_ms: s.now(),
@@ -41,10 +45,17 @@ impl BudgetSnapshot {
     }
 
     /// The state of a window after a reply.
-    pub(crate) fn of(window: u64, last_call: Option<Usage>) -> Self {
+    pub fn of(window: u64, last_call: Option<Usage>) -> Self {
         let used = last_call.map_or(0, |u| u.prompt());
         let percentage = if window == 0 { 0.0 } else { 100.0 * used as f64 / window as f64 };
-        BudgetSnapshot { window, used, remaining: window.saturating_sub(used), percentage, last_call, ..Self::default() }
+        BudgetSnapshot {
+            window,
+            used,
+            remaining: window.saturating_sub(used),
+            percentage,
+            last_call,
+            ..Self::default()
+        }
     }
 }
 
@@ -54,7 +65,13 @@ mod tests {
 
     #[test]
     fn used_is_the_input_of_the_last_call() {
-        let usage = Usage { input: 1_000, output: 500, cache_read: 40_000, cache_write: 9_000, ..Usage::default() };
+        let usage = Usage {
+            input: 1_000,
+            output: 500,
+            cache_read: 40_000,
+            cache_write: 9_000,
+            ..Usage::default()
+        };
         let s = BudgetSnapshot::of(200_000, Some(usage));
         assert_eq!((s.used, s.remaining, s.percentage), (50_000, 150_000, 25.0));
         assert_eq!(BudgetSnapshot::of(0, None).percentage, 0.0);

@@ -13,8 +13,8 @@ pub struct MiddleCut<'a> {
     pub removed_chars: usize,
 }
 
-/// Takes the middle out so that at most `budget` bytes stay, half at each end, never inside a character.
-/// `None` when the text fits.
+/// Takes the middle out so that at most `budget` bytes stay, half at each end, never inside a
+/// character. `None` when the text fits.
 pub fn middle_cut(text: &str, budget: usize) -> Option<MiddleCut<'_>> {
     if text.len() <= budget {
         return None;
@@ -24,7 +24,12 @@ pub fn middle_cut(text: &str, budget: usize) -> Option<MiddleCut<'_>> {
     let head = &text[..text.floor_char_boundary(left)];
     let tail = &text[text.ceil_char_boundary(text.len() - right)..];
     let removed = &text[head.len()..text.len() - tail.len()];
-    Some(MiddleCut { head, tail, removed_bytes: removed.len(), removed_chars: removed.chars().count() })
+    Some(MiddleCut {
+        head,
+        tail,
+        removed_bytes: removed.len(),
+        removed_chars: removed.chars().count(),
+    })
 }
 
 /// The first `max` UTF-16 units of a text, never half a character; `None` when it fits.
@@ -46,7 +51,7 @@ mod tests {
 
     #[test]
     fn cuts_as_recorded() {
-        // facts/codex.md §1.4: 66,004 bytes to 4 × 5,147 leaves 10,294 at each end.
+        // docs/sources/codex.md §1.4: 66,004 bytes to 4 × 5,147 leaves 10,294 at each end.
         let text = "x".repeat(66_004);
         let cut = middle_cut(&text, 4 * 5_147).unwrap();
         assert_eq!((cut.head.len(), cut.tail.len(), cut.removed_bytes), (10_294, 10_294, 45_416));

@@ -11,8 +11,8 @@ pub enum Kept {
     Cut(u64),
 }
 
-/// Walks from the newest item (the last) back; whole items are kept while they fit. The first that does not fit gets what is
-/// left, if anything is left, and everything older vanishes.
+/// Walks from the newest item (the last) back; whole items are kept while they fit. The first that
+/// does not fit gets what is left, if anything is left, and everything older vanishes.
 pub fn newest_first(sizes: &[u64], budget: u64) -> Vec<Kept> {
     let mut out = vec![Kept::No; sizes.len()];
     let mut left = budget;
@@ -38,8 +38,11 @@ mod tests {
 
     #[test]
     fn recorded_examples() {
-        // facts/codex.md §1.4 d_usercap: 16,501 + 14,851 + 2 tokens in 20,000.
-        assert_eq!(newest_first(&[16_501, 14_851, 2], 20_000), [Kept::Cut(5_147), Kept::Whole, Kept::Whole]);
+        // docs/sources/codex.md §1.4 d_usercap: 16,501 + 14,851 + 2 tokens in 20,000.
+        assert_eq!(
+            newest_first(&[16_501, 14_851, 2], 20_000),
+            [Kept::Cut(5_147), Kept::Whole, Kept::Whole]
+        );
         // x_exact_cap: the newest takes all, the older vanishes.
         assert_eq!(newest_first(&[5, 20_000], 20_000), [Kept::No, Kept::Whole]);
     }

@@ -1,13 +1,16 @@
-//! Mechanisms that several products share, parameterised. A strategy file holds only what makes that system itself.
+//! Mechanisms that several products share, parameterised. A strategy file holds only what makes
+//! that system itself.
 
 mod cut;
 mod fill;
+mod kind;
 mod prune;
 mod restore;
 mod split;
 
 pub use cut::{MiddleCut, head_cut, middle_cut};
 pub use fill::{Kept, newest_first};
+pub use kind::CompactionKind;
 pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
 pub use restore::{RecentFile, file_path, recent_files, text_argument};
 pub use split::{group_starts, suffix_within, turn_starts};

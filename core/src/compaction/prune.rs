@@ -27,7 +27,8 @@ pub enum PruneStep {
     Stop,
 }
 
-/// Walks from the newest step (the first) back and says which may go. Empty when it is not worth it.
+/// Walks from the newest step (the first) back and says which may go. Empty when it is not worth
+/// it.
 pub fn prune_walk(steps: impl IntoIterator<Item = PruneStep>, rule: PruneRule) -> Vec<usize> {
     let (mut total, mut gone, mut out) = (0, 0, Vec::new());
     for (i, step) in steps.into_iter().enumerate() {
@@ -47,8 +48,13 @@ pub fn prune_walk(steps: impl IntoIterator<Item = PruneStep>, rule: PruneRule) -
     if worth && !out.is_empty() { out } else { Vec::new() }
 }
 
-/// A view with the results of these calls replaced by a placeholder. `calls` are positions in `blocks`.
-pub fn clear_outputs(blocks: &[Arc<Block>], at: &[usize], placeholder: &Arc<str>) -> Vec<Arc<Block>> {
+/// A view with the results of these calls replaced by a placeholder. `calls` are positions in
+/// `blocks`.
+pub fn clear_outputs(
+    blocks: &[Arc<Block>],
+    at: &[usize],
+    placeholder: &Arc<str>,
+) -> Vec<Arc<Block>> {
     let chosen: HashSet<usize> = at.iter().copied().collect();
     blocks
         .iter()
@@ -76,16 +82,25 @@ mod tests {
 
     #[test]
     fn observed_walk() {
-        // facts/opencode.md §1: six reads of 13,677 tokens: the newest two stay, the oldest four go.
+        // docs/sources/opencode.md §1: six reads of 13,677 tokens: the newest two stay, the oldest
+        // four go.
         assert_eq!(prune_walk(results(&[13_677; 6]), RULE), [2, 3, 4, 5]);
         // Exactly the minimum is not enough.
         assert!(prune_walk(results(&[40_000, 20_000]), RULE).is_empty());
-        assert_eq!(prune_walk(results(&[40_000, 20_000]), PruneRule { minimum_suffices: true, ..RULE }), [1]);
+        assert_eq!(
+            prune_walk(results(&[40_000, 20_000]), PruneRule { minimum_suffices: true, ..RULE }),
+            [1]
+        );
     }
 
     #[test]
     fn stops_and_exempts() {
-        let steps = [PruneStep::Result(40_001), PruneStep::Exempt, PruneStep::Stop, PruneStep::Result(90_000)];
+        let steps = [
+            PruneStep::Result(40_001),
+            PruneStep::Exempt,
+            PruneStep::Stop,
+            PruneStep::Result(90_000),
+        ];
         assert_eq!(prune_walk(steps, RULE), [0]);
     }
 

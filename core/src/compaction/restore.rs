@@ -1,9 +1,11 @@
-//! Which files an agent worked on last, read from the history: what some products show again after a compaction.
+//! Which files an agent worked on last, read from the history: what some products show again after
+//! a compaction.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::history::{History, Part};
+use crate::content::{Part, ToolCall};
+use crate::history::History;
 
 /// A file that the agent read or changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +16,8 @@ pub struct RecentFile {
     pub text: Option<Arc<str>>,
 }
 
-/// The files of the newest calls that name one, newest first, each once. Contents are what the newest read of it returned:
-/// a replay has no disk.
+/// The files of the newest calls that name one, newest first, each once. Contents are what the
+/// newest read of it returned: a replay has no disk.
 pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
     let mut out: Vec<RecentFile> = Vec::new();
     if most == 0 {
@@ -24,7 +26,7 @@ pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
     let mut seen = HashSet::new();
     for m in history.messages().iter().rev() {
         for p in m.parts.iter().rev() {
-            let Part::Call { name, arguments, .. } = p else { continue };
+            let Part::Call(ToolCall { name, arguments, .. }) = p else { continue };
             let Some(path) = file_path(name, arguments) else { continue };
             if seen.insert(path.clone()) {
                 let text = newest_read(history, &path);
@@ -45,8 +47,13 @@ pub fn file_path(tool: &str, arguments: &str) -> Option<String> {
 
 /// Names of reading and editing tools of the products and scenarios, folded to letters.
 fn is_file_tool(name: &str) -> bool {
-    let folded: String = name.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
-    is_read(&folded) || matches!(folded.as_str(), "edit" | "editfile" | "write" | "writefile" | "multiedit" | "applypatch" | "strreplace")
+    let folded: String =
+        name.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
+    is_read(&folded)
+        || matches!(
+            folded.as_str(),
+            "edit" | "editfile" | "write" | "writefile" | "multiedit" | "applypatch" | "strreplace"
+        )
 }
 
 fn is_read(folded: &str) -> bool {
@@ -65,8 +72,12 @@ pub fn text_argument(arguments: &str, names: &[&str]) -> Option<String> {
 
 fn newest_read(history: &History, path: &str) -> Option<Arc<str>> {
     history.messages().iter().rev().flat_map(|m| m.parts.iter().rev()).find_map(|p| match p {
-        Part::Call { id, name, arguments } => {
-            let folded: String = name.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
+        Part::Call(ToolCall { id, name, arguments }) => {
+            let folded: String = name
+                .chars()
+                .filter(char::is_ascii_alphabetic)
+                .map(|c| c.to_ascii_lowercase())
+                .collect();
             let same = is_read(&folded) && path_of(arguments).as_deref() == Some(path);
             same.then(|| history.result(id).cloned()).flatten()
         }

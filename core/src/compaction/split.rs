@@ -9,12 +9,14 @@ pub fn turn_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
     (0..blocks.len())
         .filter(|&i| {
             let user = |b: &Block| b.kind == BlockKind::User;
-            user(&blocks[i]) && (i == 0 || !user(&blocks[i - 1]) || blocks[i - 1].message != blocks[i].message)
+            user(&blocks[i])
+                && (i == 0 || !user(&blocks[i - 1]) || blocks[i - 1].message != blocks[i].message)
         })
         .collect()
 }
 
-/// Positions before which a cut separates nothing: the beginning of a message, unless it holds results of calls further up.
+/// Positions before which a cut separates nothing: the beginning of a message, unless it holds
+/// results of calls further up.
 pub fn group_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
     (0..blocks.len())
         .filter(|&i| {
@@ -25,7 +27,12 @@ pub fn group_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
 }
 
 /// The earliest of `starts` whose suffix is at most `budget` tokens; `None` when none fits.
-pub fn suffix_within(blocks: &[Arc<Block>], starts: &[usize], budget: u64, size: impl Fn(&Block) -> u64) -> Option<usize> {
+pub fn suffix_within(
+    blocks: &[Arc<Block>],
+    starts: &[usize],
+    budget: u64,
+    size: impl Fn(&Block) -> u64,
+) -> Option<usize> {
     let mut total = 0;
     let mut end = blocks.len();
     let mut best = None;

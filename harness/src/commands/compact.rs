@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::bail;
-use ctxbench_core::provider::{self, DEFAULT_MODEL};
+use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_harness::inspect::{Layout, layouts};
 use ctxbench_harness::summarise::Summariser;
 use ctxbench_strategies::Spec;
@@ -25,14 +25,15 @@ pub(crate) struct Args {
 
 pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
     let spec = Spec::parse(&args.strategy)?;
-    let model = provider::find(&args.model)?;
+    let model = model::find(&args.model)?;
     let mut loaded = super::load(&args.session)?;
     if loaded.len() != 1 {
         bail!("compact takes one session, and {} are in {}", loaded.len(), args.session);
     }
     let scenario = loaded.remove(0);
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let found = runtime.block_on(layouts(&scenario, &spec, model, args.window, &Summariser::Extractive));
+    let found =
+        runtime.block_on(layouts(&scenario, &spec, model, args.window, &Summariser::Extractive));
     let mut out = String::new();
     if found.is_empty() {
         let _ = writeln!(out, "{} compacts nothing in {}", spec.label(), scenario.id);
@@ -40,8 +41,7 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
     for l in &found {
         side_by_side(&mut out, l);
     }
-    super::print(&out);
-    Ok(())
+    super::print(&out)
 }
 
 fn side_by_side(out: &mut String, l: &Layout) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use ctxbench_core::files;
 use ctxbench_harness::conform::{Case, CaseError, function_file, replay, shorten};
 use serde::Serialize;
 use serde_json::Value;
@@ -67,9 +68,7 @@ struct Results {
 }
 
 pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
-    let mut files = Vec::new();
-    collect(&args.dir, &mut files)?;
-    files.sort();
+    let files = case_files(&args.dir)?;
     if files.is_empty() {
         bail!("{}: no case files (*.json) in it", args.dir.display());
     }
@@ -78,16 +77,21 @@ pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
     for f in &files {
         let name = f.display().to_string();
         let text = std::fs::read_to_string(f).with_context(|| format!("reading {name}"))?;
-        let head: Value = serde_json::from_str(&text).with_context(|| format!("{name}: not JSON"))?;
+        let head: Value =
+            serde_json::from_str(&text).with_context(|| format!("{name}: not JSON"))?;
         match head["kind"].as_str() {
             Some("replay") => results.replay(&head, &text, name, &runtime),
             Some("function") => results.function(&head, &text, name),
             _ => return Err(anyhow!("{name}: neither a replay nor a function case")),
         }
     }
-    super::print(&if args.json { results.json()? } else { results.table() });
+    super::print(&if args.json { results.json()? } else { results.table() })?;
     let (passed, all) = results.cases();
-    if results.failures.is_empty() { Ok(()) } else { Err(CheckFailed(format!("{} of {all} cases differ", all - passed)).into()) }
+    if results.failures.is_empty() {
+        Ok(())
+    } else {
+        Err(CheckFailed(format!("{} of {all} cases differ", all - passed)).into())
+    }
 }
 
 impl Results {
@@ -105,11 +109,18 @@ impl Results {
             CaseError::Member { at, expected, found } => (at, expected, found),
             other => ("file".into(), "a case that can be run".into(), other.to_string()),
         };
-        self.failures.push(Failure { file, case: head["name"].as_str().unwrap_or("all cases").into(), at, expected, got });
+        self.failures.push(Failure {
+            file,
+            case: head["name"].as_str().unwrap_or("all cases").into(),
+            at,
+            expected,
+            got,
+        });
     }
 
     fn replay(&mut self, head: &Value, text: &str, file: String, runtime: &Runtime) {
-        let run = Case::parse(text, &file).and_then(|case| Ok((runtime.block_on(replay(&case))?, case.name)));
+        let run = Case::parse(text, &file)
+            .and_then(|case| Ok((runtime.block_on(replay(&case))?, case.name)));
         let row = self.row_of(head);
         match run {
             Ok((v, case)) => {
@@ -137,7 +148,13 @@ impl Results {
                 row.function_cases.add(v.passed, v.cases);
                 for d in v.difference.into_iter().chain(v.further) {
                     let at = format!("{}: {}", v.function, d.at);
-                    self.failures.push(Failure { file: file.clone(), case: d.case, at, expected: d.expected, got: d.got });
+                    self.failures.push(Failure {
+                        file: file.clone(),
+                        case: d.case,
+                        at,
+                        expected: d.expected,
+                        got: d.got,
+                    });
                 }
             }
             Err(e) => {
@@ -159,9 +176,15 @@ impl Results {
             let (expected, got) = shorten(&f.expected, &f.got);
             out += &format!("{}: {}: {}\n  - {expected}\n  + {got}\n", f.file, f.case, f.at);
         }
-        out += &format!("{:<15} {:<18} {:>9} {:>10} {:>12}\n", "agent", "version", "replays", "functions", "requests");
+        out += &format!(
+            "{:<15} {:<18} {:>9} {:>10} {:>12}\n",
+            "agent", "version", "replays", "functions", "requests"
+        );
         for r in self.rows.values() {
-            out += &format!("{:<15} {:<18} {:>9} {:>10} {:>12}\n", r.agent, r.version, r.replay_cases, r.function_cases, r.requests);
+            out += &format!(
+                "{:<15} {:<18} {:>9} {:>10} {:>12}\n",
+                r.agent, r.version, r.replay_cases, r.function_cases, r.requests
+            );
         }
         let mut sums = [Score::default(); 3];
         for r in self.rows.values() {
@@ -180,18 +203,12 @@ impl Results {
     }
 }
 
-fn collect(dir: &Path, out: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+/// A file itself, or the `.json` files in a folder and below.
+fn case_files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if dir.is_file() {
-        out.push(dir.to_path_buf());
-        return Ok(());
+        return Ok(vec![dir.to_path_buf()]);
     }
-    for entry in std::fs::read_dir(dir).with_context(|| format!("reading {}", dir.display()))? {
-        let path = entry?.path();
-        if path.is_dir() {
-            collect(&path, out)?;
-        } else if path.extension().is_some_and(|e| e == "json") {
-            out.push(path);
-        }
-    }
-    Ok(())
+    let mut cases = files::walk(dir)?;
+    cases.retain(|path| path.extension().is_some_and(|e| e == "json"));
+    Ok(cases)
 }

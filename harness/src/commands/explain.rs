@@ -26,8 +26,11 @@ pub(crate) struct Args {
 
 pub(crate) fn explain(args: &Args) -> anyhow::Result<()> {
     let results = reports::read_results(&args.results)?;
-    let filter = reports::Filter { scenario: args.scenario.as_deref(), strategy: args.strategy.as_deref(), model: args.model.as_deref() };
+    let filter = reports::Filter {
+        scenario: args.scenario.as_deref(),
+        strategy: args.strategy.as_deref(),
+        model: args.model.as_deref(),
+    };
     let found = reports::explain(&results, &args.fact, filter)?;
-    super::print(&if args.json { found.to_json() } else { found.to_text() });
-    Ok(())
+    super::print(&if args.json { found.to_json() } else { found.to_text() })
 }

@@ -1,8 +1,9 @@
 //! `ctxbench gate` and `ctxbench compare`: did this change cost tokens?
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use anyhow::Context;
+use ctxbench_core::files;
 use ctxbench_reports as reports;
 
 use super::CheckFailed;
@@ -39,10 +40,7 @@ pub(crate) struct CompareArgs {
 pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
     let results = reports::read_results(&args.results)?;
     if args.store {
-        let text = reports::Baseline::from_results(&results).to_text();
-        std::fs::write(&args.baseline, text).with_context(|| format!("writing {}", args.baseline.display()))?;
-        eprintln!("stored {}", args.baseline.display());
-        return Ok(());
+        return store(args, &results);
     }
     if !args.baseline.exists() {
         anyhow::bail!("there is no baseline {}; make one with --store", args.baseline.display());
@@ -50,12 +48,31 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
     let baseline = reports::read_baseline(&args.baseline)?;
     let options = reports::GateOptions::parse(&args.max, &args.min)?;
     let report = reports::gate(&results, &baseline, &options);
-    super::print(&report.to_text());
+    super::print(&report.to_text())?;
     if report.passed() { Ok(()) } else { Err(CheckFailed(report.verdict()).into()) }
 }
 
-pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
-    let c = reports::compare(&reports::read_results(&args.base)?, &reports::read_results(&args.new)?);
-    super::print(&if args.markdown { c.to_markdown() } else { c.to_text() });
+/// Makes the results the new baseline. Only a baseline is replaced, of whatever version.
+fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> {
+    let path = &args.baseline;
+    files::check_output(path, &[reports::results_file(&args.results)])?;
+    match reports::read_baseline(path) {
+        Ok(_) | Err(reports::ReadError::Version { .. }) => {}
+        Err(reports::ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+        Err(_) if std::fs::read(path).is_ok_and(|text| text.is_empty()) => {}
+        Err(e) => {
+            let advice = "--store replaces nothing else; choose another file, or remove that one";
+            return Err(anyhow::Error::new(e)
+                .context(format!("{} is there and is not a baseline; {advice}", path.display())));
+        }
+    }
+    files::write(path, reports::Baseline::from_results(results).to_text())?;
+    eprintln!("stored {}", path.display());
     Ok(())
+}
+
+pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
+    let c =
+        reports::compare(&reports::read_results(&args.base)?, &reports::read_results(&args.new)?);
+    super::print(&if args.markdown { c.to_markdown() } else { c.to_text() })
 }

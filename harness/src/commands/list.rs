@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use anyhow::bail;
-use ctxbench_core::descriptor::Standing;
-use ctxbench_core::provider;
-use ctxbench_core::settings::{Default, Kind};
+use ctxbench_core::model;
+use ctxbench_core::settings::{DefaultValue, Kind};
+use ctxbench_core::strategy::Standing;
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::{ALL, Spec};
 
@@ -41,21 +41,32 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
         What::Strategies if args.matrix => out = matrix(),
         What::Strategies => {
             for d in ALL {
-                let _ = writeln!(out, "{:<20} {:<10} {}", d.name, d.versions[0], d.summary);
+                let versions = d.factory.versions();
+                let _ = writeln!(out, "{:<20} {:<10} {}", d.name, versions[0].program, d.summary);
+                for v in &versions[1..] {
+                    let about = v.about.split([':', '(']).next().unwrap_or_default().trim();
+                    let _ = writeln!(out, "  {}@{:<24} {about}", d.name, v.name);
+                }
             }
         }
         What::Scenarios => {
             for s in scenarios::builtin::all()? {
                 let _ = writeln!(out, "{:<28} {:<10} {}", s.id, s.tags.join(","), s.title);
                 for code in &s.cites {
-                    let name = scenarios::pitfalls::find(code).map(|p| format!(" ({})", p.name)).unwrap_or_default();
+                    let name = scenarios::pitfalls::find(code)
+                        .map(|p| format!(" ({})", p.name))
+                        .unwrap_or_default();
                     let _ = writeln!(out, "{:<39} stands for: {code}{name}", "");
                 }
             }
         }
         What::Models => {
-            let _ = writeln!(out, "{:<22} {:>9} {:>9}   USD per MTok: in / read / write / out", "model", "window", "output");
-            for m in provider::catalogue() {
+            let _ = writeln!(
+                out,
+                "{:<22} {:>9} {:>9}   USD per MTok: in / read / write / out",
+                "model", "window", "output"
+            );
+            for m in model::catalogue() {
                 let p = &m.prices;
                 let _ = writeln!(
                     out,
@@ -65,8 +76,7 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
             }
         }
     }
-    super::print(&out);
-    Ok(())
+    super::print(&out)
 }
 
 /// The comparison matrix as a Markdown table: a row per dimension, a column per product.
@@ -74,7 +84,8 @@ pub(crate) fn matrix() -> String {
     let shown: Vec<_> = ALL.iter().filter(|d| d.standing == Standing::Contender).collect();
     let mut out = String::from("| |");
     for d in &shown {
-        let _ = write!(out, " {} {} |", d.name, if d.versions[0] == "1" { "" } else { d.versions[0] });
+        let program = d.factory.versions()[0].program;
+        let _ = write!(out, " {} {} |", d.name, if program == "1" { "" } else { program });
     }
     out.push_str("\n|---|");
     out.push_str(&"---|".repeat(shown.len()));
@@ -93,25 +104,29 @@ pub(crate) fn matrix() -> String {
 pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
     let spec = Spec::parse(&args.strategy)?;
     let d = spec.descriptor;
-    let mut out = format!("{} {}\n{}\n", d.name, spec.version, d.summary);
-    if d.versions.len() > 1 {
-        let _ = writeln!(out, "versions: {} (select with {}@VERSION)", d.versions.join(", "), d.name);
-    }
+    let mut out = format!("{} {}\n{}\n", d.name, spec.version.name, d.summary);
     let _ = writeln!(out, "manual compaction: {}", if d.manual { "yes" } else { "no" });
+    let versions = d.factory.versions();
+    if versions.len() > 1 {
+        let _ = writeln!(out, "\nversions (select with {}@VERSION)", d.name);
+        for v in &versions {
+            let _ = writeln!(out, "  {:<16}{}", v.name, v.about);
+        }
+    }
     out.push_str("\nsources\n");
     for s in d.sources {
         let _ = writeln!(out, "  {s}");
     }
-    if !d.settings.is_empty() {
+    if !d.factory.settings.is_empty() {
         out.push_str("\nsettings\n");
     }
-    for s in d.settings {
+    for s in d.factory.settings.iter().filter(|s| spec.version.knows(s.name)) {
         let default = match s.default {
-            Default::Int(n) => n.to_string(),
-            Default::Real(x) => x.to_string(),
-            Default::Flag(b) => b.to_string(),
-            Default::Word(w) => w.to_string(),
-            Default::Auto => "auto".to_string(),
+            DefaultValue::Int(n) => n.to_string(),
+            DefaultValue::Real(x) => x.to_string(),
+            DefaultValue::Flag(b) => b.to_string(),
+            DefaultValue::Word(w) => w.to_string(),
+            DefaultValue::Auto => "auto".to_string(),
         };
         let unit = match s.kind {
             Kind::Tokens => "tokens".to_string(),
@@ -126,12 +141,15 @@ pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
             Kind::Text => "text".to_string(),
             Kind::Model => "model".to_string(),
         };
-        let _ = writeln!(out, "  {}={default}  ({unit})\n      {}\n      from: {}", s.name, s.help, s.source);
+        let _ = writeln!(
+            out,
+            "  {}={default}  ({unit})\n      {}\n      from: {}",
+            s.name, s.help, s.source
+        );
     }
     out.push_str("\nwhat it does\n");
     for (name, answer) in d.matrix.rows() {
         let _ = writeln!(out, "  {name:<22}{answer}");
     }
-    super::print(&out);
-    Ok(())
+    super::print(&out)
 }

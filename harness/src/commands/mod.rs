@@ -1,4 +1,5 @@
-//! One file per command; the exit codes are a contract: 0 fine, 1 a check failed, 2 bad usage or input, 3 internal.
+//! One file per command; the exit codes are a contract: 0 fine, 1 a check failed, 2 bad usage or
+//! input, 3 internal.
 
 mod compact;
 mod conform;
@@ -16,7 +17,7 @@ mod validate;
 
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use ctxbench_core::session::Entry;
 use ctxbench_scenarios::Scenario;
@@ -25,9 +26,11 @@ use ctxbench_scenarios::Scenario;
 #[command(
     name = "ctxbench",
     version,
-    about = "What does a coding agent gain and lose when it forgets? Compares context compaction on the same sessions.",
+    about = "What does a coding agent gain and lose when it forgets? Compares context compaction \
+        on the same sessions.",
     long_about = None,
-    after_help = "Exit codes: 0 fine, 1 a check failed, 2 bad usage or input, 3 a fault of ctxbench itself.",
+    after_help = "Exit codes: 0 fine, 1 a check failed, 2 bad usage or input, 3 a fault of \
+        ctxbench itself.",
     args_conflicts_with_subcommands = true
 )]
 struct Cli {
@@ -75,9 +78,11 @@ pub(crate) fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => {
             // --help and --version are fine; everything else is bad usage.
-            let code = if e.use_stderr() { 2 } else { 0 };
-            let _ = e.print();
-            return ExitCode::from(code);
+            if e.use_stderr() {
+                let _ = e.print();
+                return ExitCode::from(2);
+            }
+            return exit_code(printed_whole(e.print()));
         }
     };
     match std::panic::catch_unwind(|| dispatch(cli)) {
@@ -103,6 +108,10 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Gate(a)) => gate::gate(&a),
         Some(Command::Report(a)) => report::report(&a),
     };
+    exit_code(outcome)
+}
+
+fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) if e.is::<CheckFailed>() => {
@@ -132,18 +141,31 @@ pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
     let loaded = ctxbench_scenarios::load(name)?;
     for s in &loaded {
         if !s.session.entries.iter().any(|e| matches!(e, Entry::User(_) | Entry::Assistant(_))) {
-            bail!("{name}: no messages in session {:?}; expected at least one user message or reply", s.id);
+            bail!(
+                "{name}: no messages in session {:?}; expected at least one user message or reply",
+                s.id
+            );
         }
     }
     Ok(loaded)
 }
 
-/// Prints to standard output; a closed pipe is no error.
-pub(crate) fn print(text: &str) {
+/// Prints to standard output. Whoever closed the pipe wants no more, which is no error; anything
+/// else that keeps the text from its reader is.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = out.write_all(b"\n");
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let printed = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(end.as_bytes()))
+        .and_then(|()| out.flush());
+    printed_whole(printed)
+}
+
+fn printed_whole(printed: std::io::Result<()>) -> anyhow::Result<()> {
+    match printed {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("standard output is not whole; is there space where it goes?"),
     }
 }

@@ -18,7 +18,8 @@ fn now_ms() -> u64 {
 impl Export {
     /// Without a sink nothing is counted.
     pub(super) fn new(sinks: &[Sink]) -> Self {
-        let state = (!sinks.is_empty()).then(|| Mutex::new((Metrics::default(), Exporter::new(sinks.to_vec(), now_ms()))));
+        let state = (!sinks.is_empty())
+            .then(|| Mutex::new((Metrics::default(), Exporter::new(sinks.to_vec(), now_ms()))));
         Export { state }
     }
 
@@ -36,7 +37,9 @@ impl Export {
 
     /// The run is over: everything goes out.
     pub(super) fn finish(self) -> Result<(), ExportError> {
-        let Some((metrics, mut exporter)) = self.state.and_then(|s| s.into_inner().ok()) else { return Ok(()) };
+        let Some((metrics, mut exporter)) = self.state.and_then(|s| s.into_inner().ok()) else {
+            return Ok(());
+        };
         exporter.flush(&metrics, now_ms())
     }
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use ctxbench_core::files;
+use ctxbench_harness::run::looks;
 use ctxbench_reports as reports;
 
 #[derive(clap::Args)]
@@ -18,20 +20,27 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
-    let results = reports::read_results(&args.results)?;
-    let formats = args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut results = reports::read_results(&args.results)?;
+    looks(&mut results.runs);
+    let source = reports::results_file(&args.results);
+    let formats =
+        args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
     for format in formats {
         let files = (format.render)(&results)?;
         match (&args.output, files.as_slice()) {
-            (None, [one]) => super::print(&one.text),
-            (None, many) => bail!("format {} has {} files; name a folder with -o", format.name, many.len()),
+            (None, [one]) => super::print(&one.text)?,
+            (None, many) => {
+                bail!("format {} has {} files; name a folder with -o", format.name, many.len())
+            }
             (Some(dir), files) => {
                 for f in files {
                     let path = dir.join(&f.file);
                     if let Some(parent) = path.parent() {
-                        std::fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
+                        std::fs::create_dir_all(parent)
+                            .with_context(|| format!("making {}", parent.display()))?;
                     }
-                    std::fs::write(&path, &f.text).with_context(|| format!("writing {}", path.display()))?;
+                    files::check_output(&path, std::slice::from_ref(&source))?;
+                    files::write(&path, &f.text)?;
                     eprintln!("wrote {}", path.display());
                 }
             }

@@ -1,28 +1,30 @@
 //! `ctxbench run`: strategies × sessions, a table, and files.
 
-use std::io::{ErrorKind, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+mod outputs;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use ctxbench_core::monitor::SpendLimit;
-use ctxbench_core::provider::{self, DEFAULT_MODEL, Model};
-use ctxbench_core::record::RunRecord;
+use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::session::Entry;
-use ctxbench_core::settings::Kind;
 use ctxbench_harness::mock::Transport;
 use ctxbench_harness::replay::{Loading, Options};
 use ctxbench_harness::run::{Finished, Plan, results};
 use ctxbench_harness::summarise::Summariser;
 use ctxbench_harness::verify::verify;
 use ctxbench_harness::watch::{Team, Watch, team_section};
+use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
+use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Session JSONL, scenario TOML, recordings (Claude Code, Codex, pi), folders of these, names of built-in scenarios, or `all` of these
+    /// Session JSONL, scenario TOML, recordings (Claude Code, Codex, pi), folders of these, names
+    /// of built-in scenarios, or `all` of these
     #[arg(value_name = "SESSION|SCENARIO|DIR")]
     inputs: Vec<String>,
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all)
@@ -37,8 +39,9 @@ pub(crate) struct Args {
     /// Model of every summary, instead of each strategy's own rule; of the same provider
     #[arg(long, value_name = "M")]
     summary_model: Option<String>,
-    /// Who writes summaries (repeat to compare): extractive, ideal, lossy, scripted (the recording's summaries), scripted:FILE, or a
-    /// server, such as openai+http://localhost:8080/v1#MODEL or an anthropic+ address (with --cassette)
+    /// Who writes summaries (repeat to compare): extractive, ideal, lossy, scripted (the
+    /// recording's summaries), scripted:FILE, or a server, such as
+    /// openai+http://localhost:8080/v1#MODEL or an anthropic+ address (with --cassette)
     #[arg(long, value_name = "KIND", default_value = "extractive")]
     summarizer: Vec<String>,
     /// File in which answers of a server are recorded once and found again
@@ -50,10 +53,12 @@ pub(crate) struct Args {
     /// How requests reach the mock server
     #[arg(long, value_enum, default_value_t = Door::Http)]
     transport: Door,
-    /// Seed of what is seeded: the losses of the lossy summariser (default: 1; with --seeds the first of them, default 0)
+    /// Seed of what is seeded: the losses of the lossy summariser (default: 1; with --seeds the
+    /// first of them, default 0)
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
-    /// Run what is seeded with N seeds, 0 to N-1 or from --seed on; the table shows the mean and the range. What is not seeded is run once
+    /// Run what is seeded with N seeds, 0 to N-1 or from --seed on; the table shows the mean and
+    /// the range. What is not seeded is run once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
     seeds: u64,
     /// Do not model the agent fetching again what it lost and needs
@@ -65,17 +70,20 @@ pub(crate) struct Args {
     /// Write the JSON that a status line reads to this file, one line per reply
     #[arg(long, value_name = "FILE")]
     status: Option<PathBuf>,
-    /// Stop a run before a request that would go over so many USD: 2.50 (per session), 20/day, 400/month (repeat)
+    /// Stop a run before a request that would go over so many USD: 2.50 (per session), 20/day,
+    /// 400/month (repeat)
     #[arg(long, value_name = "USD[/PERIOD]")]
     spend_limit: Vec<SpendLimit>,
-    /// Show what a team of N users, each with one of the sessions, needs of a shared limit of tokens per minute
+    /// Show what a team of N users, each with one of the sessions, needs of a shared limit of
+    /// tokens per minute
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     team: Option<u64>,
-    /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team of that size), and for the
-    /// head-room in --status
+    /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team
+    /// of that size), and for the head-room in --status
     #[arg(long, value_name = "M", value_parser = tokens)]
     tpm: Option<u64>,
-    /// Export metrics to OpenTelemetry every 60 s and at the end: otlp, otlp=URL, prometheus=FILE, console (repeat)
+    /// Export metrics to OpenTelemetry every 60 s and at the end: otlp, otlp=URL, prometheus=FILE,
+    /// console (repeat)
     #[cfg(feature = "otel")]
     #[arg(long, value_name = "SINK")]
     otel: Vec<ctxbench_harness::watch::otel::Sink>,
@@ -110,19 +118,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         bail!("--tpm is the limit for --team or --status; give one of them, too");
     }
     let plan = plan(&args)?;
+    outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
-    if let (Some(trace), true) = (&args.trace, args.trace == args.status) {
-        bail!("--trace and --status both name {}, and one would overwrite the other; name two files", trace.display());
-    }
-    let mut trace = args.trace.as_deref().map(|p| Lines::create("trace", p)).transpose()?;
-    let mut status = args.status.as_deref().map(|p| Lines::create("status", p)).transpose()?;
+    outputs::check(&args)?;
+    outputs::recover(&args.out)?;
     for s in &plan.scenarios {
         for w in s.warnings.iter().chain(&remarks(s)) {
             eprintln!("note: {}: {w}", s.id);
         }
     }
     let begin = std::time::Instant::now();
-    let pairs_dir = reports::progress_dir(&args.out);
+    let head = results(&plan, Vec::new());
+    let stored = reports::Progress::begin(&args.out, &head.generator, &head.assumptions)?;
     let bar = progress(plan.pairs(), args.json);
     let trouble = std::sync::Mutex::new(None);
     #[cfg(feature = "otel")]
@@ -130,60 +137,71 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let done = |f: &Finished| {
         #[cfg(feature = "otel")]
         export.add(f);
-        if let (Err(e), Ok(mut t)) = (reports::write_pair(&pairs_dir, &f.replayed.record), trouble.lock()) {
+        if let (Err(e), Ok(mut t)) = (stored.store(&f.replayed.record), trouble.lock()) {
             *t = Some(e);
         }
         bar.inc(1);
     };
-    let finished = plan.run(&|name| bar.set_message(name.to_string()), &done);
+    let mut finished = plan.run(&|name| bar.set_message(name.to_string()), &done);
     bar.finish_and_clear();
     for s in &plan.scenarios {
-        let of_run = finished.iter().map(|f| &f.replayed.record.scenario).find(|r| r.id == s.id && r.warnings.len() > s.warnings.len());
-        of_run.iter().flat_map(|r| &r.warnings[s.warnings.len()..]).for_each(|w| eprintln!("note: {}: {w}", s.id));
+        let of_run = finished
+            .iter()
+            .map(|f| &f.replayed.record.scenario)
+            .find(|r| r.id == s.id && r.warnings.len() > s.warnings.len());
+        of_run
+            .iter()
+            .flat_map(|r| &r.warnings[s.warnings.len()..])
+            .for_each(|w| eprintln!("note: {}: {w}", s.id));
     }
     if let Some(e) = trouble.into_inner().ok().flatten() {
-        return Err(e).context("storing a finished pair");
-    }
-    if let Some(trace) = &mut trace {
-        trace.write(finished.iter().flat_map(|f| &f.replayed.trace))?;
-    }
-    if let Some(status) = &mut status {
-        status.write(finished.iter().flat_map(|f| &f.replayed.seen.status))?;
+        eprintln!("note: while the run went on, a finished row could not be stored: {e}");
     }
     #[cfg(feature = "otel")]
     let exported = export.finish();
     let timings = timings(&finished, begin.elapsed());
+    let (mut trace, mut status) = (Vec::new(), Vec::new());
+    for f in &mut finished {
+        trace.append(&mut f.replayed.trace);
+        status.append(&mut f.replayed.seen.status);
+    }
     let records = finished.into_iter().map(|f| f.replayed.record).collect();
     let all = results(&plan, records);
-    reports::write_results(&args.out, &all, &super::list::matrix())?;
-    std::fs::write(args.out.join("timings.json"), timings)
-        .with_context(|| format!("writing {}", args.out.join("timings.json").display()))?;
     let team = args.team.map(|users| team_section(&all.runs, Team { users, tpm: args.tpm }));
-    let team_file = args.out.join("team.md");
-    match &team {
-        Some(text) => std::fs::write(&team_file, text),
-        // What an earlier run said of a team does not stay beside other figures.
-        None => std::fs::remove_file(&team_file).or_else(|e| if e.kind() == ErrorKind::NotFound { Ok(()) } else { Err(e) }),
+    // What was measured is worth more than what was asked for beside it: nothing that fails keeps
+    // the rest from being written and shown.
+    let mut failures = Vec::new();
+    match outputs::write(&args.out, &all, &timings, team.as_deref()) {
+        Ok(()) => failures.extend(stored.discard().err().map(anyhow::Error::new)),
+        Err(e) => failures.push(e.context(format!(
+            "the finished rows are in {}, where the next run into this folder finds them",
+            reports::progress_dir(&args.out).display()
+        ))),
     }
-    .with_context(|| format!("writing {}", team_file.display()))?;
-    reports::discard_pairs(&pairs_dir)?;
-    if args.json {
-        super::print(&reports::results_text(&all)?);
-    } else {
-        let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        super::print(&reports::table(&all, reports::TableOptions { color, width: width() }));
-        if let Some(text) = &team {
-            super::print(&format!("\n{text}"));
-        }
+    let lines = [("--trace", &args.trace, trace), ("--status", &args.status, status)];
+    for (option, path, lines) in lines {
+        let Some(path) = path else { continue };
+        failures.extend(outputs::write_lines(path, &lines).context(option).err());
+    }
+    let written = failures.is_empty();
+    failures.extend(show(&args, &all, team.as_deref()).err());
+    if written && !args.json {
         eprintln!("files in {}/ (index.html to look at)", args.out.display());
+    }
+    let mut failures = failures.into_iter();
+    if let Some(first) = failures.next() {
+        failures.for_each(|e| eprintln!("error: {}", super::told(&e)));
+        return Err(first);
     }
     #[cfg(feature = "otel")]
     exported?;
     if args.verify {
-        // Expected answers are those of the default summariser; beside it, others are not held to them.
+        // Expected answers are those of the default summariser; beside it, others are not held to
+        // them.
         let default = Summariser::default();
         let beside = plan.summarisers.len() > 1 && plan.summarisers.contains(&default);
-        let held = |r: &RunRecord| !beside || r.summariser.as_ref().is_none_or(|s| *s == default.name());
+        let held =
+            |r: &RunRecord| !beside || r.summariser.as_ref().is_none_or(|s| *s == default.name());
         let rows: Vec<RunRecord> = all.runs.iter().filter(|r| held(r)).cloned().collect();
         let wrong: Vec<String> = plan.scenarios.iter().flat_map(|s| verify(s, &rows)).collect();
         if !wrong.is_empty() {
@@ -191,7 +209,33 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         }
         eprintln!("all expected answers were met");
     }
-    Ok(())
+    nothing_ran(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
+}
+
+/// Prints the results as was asked for.
+fn show(args: &Args, all: &Results, team: Option<&str>) -> anyhow::Result<()> {
+    if args.json {
+        return super::print(&reports::results_text(all)?);
+    }
+    let color = std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    super::print(&reports::table(all, reports::TableOptions { color, width: width() }))?;
+    team.map_or(Ok(()), |text| super::print(&format!("\n{text}")))
+}
+
+/// What to say when every row that could be run is an error.
+fn nothing_ran(rows: &[RunRecord]) -> Option<String> {
+    let tried: Vec<_> = rows.iter().filter(|r| r.status != Status::NotApplicable).collect();
+    let first = tried.first()?;
+    tried.iter().all(|r| r.status == Status::Error).then(|| {
+        format!(
+            "nothing was measured: all {} rows ended with an error; the first, {} × {}: {}",
+            tried.len(),
+            first.scenario.id,
+            first.strategy.label,
+            first.error.as_deref().unwrap_or("no reason was given")
+        )
+    })
 }
 
 /// A prefix from which a recording's own content is no longer what its figures are about, tokens.
@@ -201,11 +245,15 @@ const LARGE_PREFIX: u64 = 60_000;
 fn remarks(s: &scenarios::Scenario) -> Vec<String> {
     let mut out = Vec::new();
     if !s.session.entries.iter().any(|e| matches!(e, Entry::Assistant(_))) {
-        out.push("it holds no reply of a model, so there is nothing to replay but one neutral answer".to_string());
+        out.push(
+            "it holds no reply of a model, so there is nothing to replay but one neutral answer"
+                .to_string(),
+        );
     }
     if let Some(n) = s.session.header.prefix_tokens.filter(|n| *n > LARGE_PREFIX) {
         out.push(format!(
-            "{n} tokens of its first request are not in the recording, more than a system prompt needs: it probably goes on from a \
+            "{n} tokens of its first request are not in the recording, more than a system prompt \
+             needs: it probably goes on from a \
              conversation that was recorded elsewhere, and its figures say little"
         ));
     }
@@ -215,11 +263,15 @@ fn remarks(s: &scenarios::Scenario) -> Vec<String> {
 
 /// A setting that names a model must name one of the same provider.
 fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
-    for s in spec.descriptor.settings.iter().filter(|s| matches!(s.kind, Kind::Model)) {
-        let Some(name) = spec.settings.word(s.name) else { continue };
-        let found = provider::find(name).map_err(|e| anyhow::anyhow!("{}: {}: {e}", spec.label(), s.name))?;
+    for (setting, name) in spec.settings.models() {
+        let found =
+            model::find(name).map_err(|e| anyhow::anyhow!("{}: {setting}: {e}", spec.label()))?;
         if found.provider != model.provider {
-            bail!("{}: {name} is not of the provider of {}; a session speaks to one provider", spec.label(), model.name);
+            bail!(
+                "{}: {name} is not of the provider of {}; a session speaks to one provider",
+                spec.label(),
+                model.name
+            );
         }
     }
     Ok(())
@@ -234,20 +286,30 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     let mut labels: Vec<String> = specs.iter().map(Spec::label).collect();
     labels.sort();
     if let Some(twice) = labels.windows(2).find(|w| w[0] == w[1]) {
-        bail!("strategy `{}` is given twice; give it different settings or leave one out", twice[0]);
+        bail!(
+            "strategy `{}` is given twice; give it different settings or leave one out",
+            twice[0]
+        );
     }
     let mut names = args.model.clone();
     names.sort();
     if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
         bail!("model `{}` is given twice; leave one out", twice[0]);
     }
-    let models = args.model.iter().map(|m| provider::find(m)).collect::<Result<Vec<_>, _>>()?;
+    let models = args.model.iter().map(|m| model::find(m)).collect::<Result<Vec<_>, _>>()?;
     for (spec, model) in specs.iter().flat_map(|s| models.iter().map(move |m| (s, m))) {
         own_models(spec, model)?;
     }
-    let summary_model = args.summary_model.as_deref().map(provider::find).transpose()?;
-    if let (Some(s), Some(m)) = (summary_model, models.iter().find(|m| summary_model.is_some_and(|s| s.provider != m.provider))) {
-        bail!("--summary-model {} is not of the provider of {}; a session speaks to one provider", s.name, m.name);
+    let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
+    if let (Some(s), Some(m)) = (
+        summary_model,
+        models.iter().find(|m| summary_model.is_some_and(|s| s.provider != m.provider)),
+    ) {
+        bail!(
+            "--summary-model {} is not of the provider of {}; a session speaks to one provider",
+            s.name,
+            m.name
+        );
     }
     let mut sessions = Vec::new();
     if args.inputs.is_empty() {
@@ -264,7 +326,8 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     if args.jobs == Some(0) {
         bail!("--jobs takes a number of threads above 0");
     }
-    let summarisers = super::summarizer::summarisers(&args.summarizer, args.cassette.as_deref(), args.offline)?;
+    let summarisers =
+        super::summarizer::summarisers(&args.summarizer, args.cassette.as_deref(), args.offline)?;
     let transport = match args.transport {
         Door::Http => Transport::Http,
         Door::Direct => Transport::Direct,
@@ -281,11 +344,17 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             trace: args.trace.is_some(),
             window: args.window,
             summary_model,
-            watch: watched(args).then(|| Watch { status: args.status.is_some(), spend: args.spend_limit.clone(), tpm: args.tpm }),
+            watch: watched(args).then(|| Watch {
+                status: args.status.is_some(),
+                spend: args.spend_limit.clone(),
+                tpm: args.tpm,
+            }),
         },
         summarisers,
         seeds: args.seeds,
-        jobs: args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        jobs: args
+            .jobs
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         shard: args.shard.as_deref().map(shard).transpose()?,
     })
 }
@@ -314,10 +383,13 @@ const LARGEST_WINDOW: u64 = 1_000_000_000;
 /// A number of tokens: 200000, 200_000 or 200k.
 pub(super) fn tokens(text: &str) -> Result<u64, String> {
     let plain: String = text.chars().filter(|c| *c != '_').collect();
-    let (digits, factor) = plain.strip_suffix(['k', 'K']).map_or((plain.as_str(), 1), |d| (d, 1_000));
+    let (digits, factor) =
+        plain.strip_suffix(['k', 'K']).map_or((plain.as_str(), 1), |d| (d, 1_000));
     match digits.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)) {
         Some(n) if (1..=LARGEST_WINDOW).contains(&n) => Ok(n),
-        _ => Err(format!("a number of tokens above 0 and at most {LARGEST_WINDOW}, such as 200000 or 200k")),
+        _ => Err(format!(
+            "a number of tokens above 0 and at most {LARGEST_WINDOW}, such as 200000 or 200k"
+        )),
     }
 }
 
@@ -338,33 +410,6 @@ fn progress(pairs: usize, quiet: bool) -> ProgressBar {
         bar.set_style(style);
     }
     bar
-}
-
-/// A file of `--trace` or `--status`, opened before the run, so that a path that cannot be written costs nobody a long run.
-struct Lines<'a> {
-    what: &'static str,
-    path: &'a Path,
-    file: std::fs::File,
-}
-
-impl Lines<'_> {
-    fn create<'a>(what: &'static str, path: &'a Path) -> anyhow::Result<Lines<'a>> {
-        // Opened without cutting: what an earlier run left stays until there is something to put in its place.
-        let file = std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        Ok(Lines { what, path, file: file.with_context(|| format!("writing the {what} {}", path.display()))? })
-    }
-
-    fn write<'l>(&mut self, lines: impl Iterator<Item = &'l String>) -> anyhow::Result<()> {
-        let name = || format!("writing the {} {}", self.what, self.path.display());
-        if self.file.metadata().with_context(name)?.is_file() {
-            self.file.set_len(0).with_context(name)?;
-        }
-        let mut out = std::io::BufWriter::new(&self.file);
-        for line in lines {
-            writeln!(out, "{line}").with_context(name)?;
-        }
-        out.flush().with_context(name)
-    }
 }
 
 /// Wall-clock times of our own code; kept apart from results, which do not depend on the machine.

@@ -9,8 +9,11 @@ use clap::ValueEnum;
 use ctxbench_harness::serve::{Family, FaultPlan, Options, Script, Server};
 
 #[derive(clap::Args)]
-#[command(after_help = "The first line on standard output is `listening on http://127.0.0.1:PORT`.\n\
-    Keys are taken and not looked at. A request's header `x-ctxbench-fault` asks for a fault of that request; see docs/serve.md.")]
+#[command(
+    after_help = "The first line on standard output is `listening on http://127.0.0.1:PORT`.\n\
+    Keys are taken and not looked at. A request's header `x-ctxbench-fault` asks for a fault of \
+    that request; see docs/serve.md."
+)]
 pub(crate) struct Args {
     /// Whose API to serve [default: both]
     #[arg(long)]
@@ -27,7 +30,8 @@ pub(crate) struct Args {
     /// Append a JSON line per request to this file
     #[arg(long)]
     log: Option<PathBuf>,
-    /// What goes wrong with a request, by its number: `3:500`, `2-4:429;retry-after=1`, `5:cut=3`, `6:slow=2000`, `7:overflow`
+    /// What goes wrong with a request, by its number: `3:500`, `2-4:429;retry-after=1`, `5:cut=3`,
+    /// `6:slow=2000`, `7:overflow`
     #[arg(long, value_name = "N:FAULT")]
     fault: Vec<FaultPlan>,
 }
@@ -42,7 +46,11 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
     let log = match &args.log {
         None => None,
         Some(path) => {
-            let file = File::options().create(true).append(true).open(path).with_context(|| format!("--log {}", path.display()))?;
+            let file = File::options()
+                .create(true)
+                .append(true)
+                .open(path)
+                .with_context(|| format!("--log {}", path.display()))?;
             Some(Box::new(file) as Box<dyn Write + Send>)
         }
     };
@@ -60,11 +68,12 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let server = Server::bind(options).await.with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
+        let server = Server::bind(options)
+            .await
+            .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
         // Before the address is told: whoever reads it may stop the server at once.
         let stop = told_to_stop().context("cannot listen for signals")?;
-        super::print(&format!("listening on http://{}", server.address()));
-        std::io::stdout().flush()?;
+        super::print(&format!("listening on http://{}", server.address()))?;
         server.run(stop).await.context("the server ended")
     })
 }
@@ -81,11 +90,13 @@ fn script(name: &str) -> anyhow::Result<Script> {
     Ok(script)
 }
 
-/// Ready on Ctrl-C or on what a process manager sends. Listened for from this call on, not from the first wait.
+/// Ready on Ctrl-C or on what a process manager sends. Listened for from this call on, not from the
+/// first wait.
 #[cfg(unix)]
 fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}

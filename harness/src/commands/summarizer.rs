@@ -8,21 +8,30 @@ use ctxbench_harness::summarise::endpoint::{Address, Cassette, Endpoint, Key};
 use ctxbench_harness::summarise::{Script, Summariser};
 
 /// The summarisers of a run, each once.
-pub(super) fn summarisers(names: &[String], cassette: Option<&Path>, offline: bool) -> anyhow::Result<Vec<Summariser>> {
+pub(super) fn summarisers(
+    names: &[String],
+    cassette: Option<&Path>,
+    offline: bool,
+) -> anyhow::Result<Vec<Summariser>> {
     let endpoints = names.iter().any(|n| n.contains("://"));
     let cassette = match cassette {
         Some(_) if !endpoints => bail!("--cassette goes with a --summarizer that is a URL"),
-        None if endpoints => bail!("--summarizer with a URL needs --cassette FILE, in which every answer is recorded once"),
+        None if endpoints => bail!(
+            "--summarizer with a URL needs --cassette FILE, in which every answer is recorded once"
+        ),
         Some(path) => Some(Arc::new(Cassette::open(path, offline)?)),
         None => None,
     };
     let mut out: Vec<Summariser> = Vec::new();
     for name in names {
         let one = match (&cassette, name.strip_prefix("scripted:")) {
-            (_, Some(file)) => Summariser::Scripted(Script::open(Path::new(file)).context("--summarizer scripted")?),
+            (_, Some(file)) => Summariser::Scripted(
+                Script::open(Path::new(file)).context("--summarizer scripted")?,
+            ),
             (Some(cassette), None) if name.contains("://") => {
                 let address = Address::parse(name).context("--summarizer")?;
-                let endpoint = Endpoint::new(address, Key::from_environment(), cassette.clone(), offline);
+                let endpoint =
+                    Endpoint::new(address, Key::from_environment(), cassette.clone(), offline);
                 Summariser::Endpoint(Arc::new(endpoint.context("--summarizer")?))
             }
             _ => name.parse().map_err(|e| anyhow::anyhow!("--summarizer: {e}"))?,

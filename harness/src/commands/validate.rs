@@ -1,18 +1,22 @@
-//! `ctxbench validate`: our cache model and token counts against the provider's counters in a recording.
+//! `ctxbench validate`: our cache model and token counts against the provider's counters in a
+//! recording.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::request::Ttl;
-use ctxbench_harness::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
+use ctxbench_harness::validate::{
+    Calibration, Options, Validated, compaction, read, validate as compare,
+};
+use ctxbench_scenarios::formats;
 
 use super::CheckFailed;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Recordings of Claude Code, Codex or pi, or folders of them
     #[arg(required = true, value_name = "FILE")]
+    #[arg(help = format!("Recordings of {}, or folders of them", formats::titles()))]
     files: Vec<PathBuf>,
     /// Fail when fewer per cent of the compared calls are exactly right; gateways do not count
     #[arg(long, value_name = "SHARE")]
@@ -47,7 +51,9 @@ fn calibration(text: &str) -> Result<Calibration, String> {
         return Ok(Calibration::Auto);
     }
     let factor = text.parse::<f64>().ok().filter(|f| f.is_finite() && *f > 0.0);
-    factor.map(Calibration::Factor).ok_or_else(|| "expected auto or a factor above 0, such as 1.15".into())
+    factor
+        .map(Calibration::Factor)
+        .ok_or_else(|| "expected auto or a factor above 0, such as 1.15".into())
 }
 
 pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
@@ -81,7 +87,11 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
                 }
             }
             if all.len() == before {
-                bad.push(anyhow::anyhow!("{}: no recording among {} .jsonl files in it", path.display(), inside.len()));
+                bad.push(anyhow::anyhow!(
+                    "{}: no recording among {} .jsonl files in it",
+                    path.display(),
+                    inside.len()
+                ));
             }
         } else {
             match one(path) {
@@ -91,7 +101,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
         }
     }
     if !all.is_empty() {
-        super::print(&if args.json { json(&all)? } else { table(&all, args) });
+        super::print(&if args.json { json(&all)? } else { table(&all, args) })?;
     }
     // The good ones are told before the first bad one ends it.
     let mut bad = bad.into_iter();
@@ -101,7 +111,9 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     }
     let (exact, compared) = counted(&all);
     match args.min {
-        Some(min) if compared == 0 => Err(CheckFailed(format!("--min {min}: no calls to compare outside gateways")).into()),
+        Some(min) if compared == 0 => {
+            Err(CheckFailed(format!("--min {min}: no calls to compare outside gateways")).into())
+        }
         Some(min) if 100.0 * (exact as f64) < min * compared as f64 => Err(CheckFailed(format!(
             "{exact} of {compared} compared calls are exactly right ({}); --min asks for {min} %",
             share(exact, compared)
@@ -115,10 +127,13 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
 fn recordings(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let (mut out, mut open) = (Vec::new(), vec![dir.to_path_buf()]);
     while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).with_context(|| format!("reading {}", dir.display()))? {
+        for entry in
+            std::fs::read_dir(&dir).with_context(|| format!("reading {}", dir.display()))?
+        {
             let entry = entry.with_context(|| format!("reading {}", dir.display()))?;
             // Links are not followed: they can lead back.
-            let kind = entry.file_type().with_context(|| format!("reading {}", entry.path().display()))?;
+            let kind =
+                entry.file_type().with_context(|| format!("reading {}", entry.path().display()))?;
             if kind.is_dir() {
                 open.push(entry.path());
             } else if kind.is_file() && entry.path().extension().is_some_and(|e| e == "jsonl") {
@@ -141,7 +156,8 @@ fn share(part: usize, whole: usize) -> String {
 
 fn json(all: &[Validated]) -> anyhow::Result<String> {
     let (exact, compared) = counted(all);
-    let gateways = all.iter().filter(|v| !v.counts()).fold((0, 0), |(e, c), v| (e + v.exact, c + v.compared));
+    let gateways =
+        all.iter().filter(|v| !v.counts()).fold((0, 0), |(e, c), v| (e + v.exact, c + v.compared));
     let sum = |(exact, compared): (usize, usize)| {
         let pct = (compared > 0).then(|| 100.0 * exact as f64 / compared as f64);
         serde_json::json!({"exact": exact, "compared": compared, "exact_pct": pct})
@@ -158,7 +174,11 @@ fn table(all: &[Validated], args: &Args) -> String {
     let group = |name: &str, yes: fn(&Validated) -> bool| {
         let of: Vec<&Validated> = all.iter().filter(|v| yes(v)).collect();
         let (e, c) = of.iter().fold((0, 0), |(e, c), v| (e + v.exact, c + v.compared));
-        format!("{name:<22} {:>3} recordings   {e:>5} of {c:>5} calls exactly right   {}\n", of.len(), share(e, c))
+        format!(
+            "{name:<22} {:>3} recordings   {e:>5} of {c:>5} calls exactly right   {}\n",
+            of.len(),
+            share(e, c)
+        )
     };
     out += &group("direct API", |v| v.route == "direct");
     out += &group("route not recorded", |v| v.route == "unknown");
@@ -166,7 +186,8 @@ fn table(all: &[Validated], args: &Args) -> String {
     if args.no_lifetimes {
         out += "Cache entries lived for ever (--no-lifetimes).\n";
     }
-    out += "Predicted: how each prompt divides into read and written. Taken from the counters: the sizes of prompts, and the lifetime asked for.\n";
+    out += "Predicted: how each prompt divides into read and written. Taken from the counters: the \
+        sizes of prompts, and the lifetime asked for.\n";
     out
 }
 
@@ -175,7 +196,8 @@ fn file(out: &mut String, v: &Validated) {
     let _ = writeln!(out, "  route         {}: {}", v.route, v.route_evidence);
     let _ = writeln!(
         out,
-        "  calls         {}, compared {}, exactly right {} = {} (the bare law read = read + write before: {})",
+        "  calls         {}, compared {}, exactly right {} = {} (the bare law read = read + write \
+         before: {})",
         v.calls,
         v.compared,
         v.exact,
@@ -183,12 +205,18 @@ fn file(out: &mut String, v: &Validated) {
         share(v.law, v.compared)
     );
     if v.near > v.exact {
-        let _ = writeln!(out, "                {} hit within four steps of the prediction = {}", v.near, share(v.near, v.compared));
+        let _ = writeln!(
+            out,
+            "                {} hit within four steps of the prediction = {}",
+            v.near,
+            share(v.near, v.compared)
+        );
     }
     if v.size_unknown > 0 {
         let _ = writeln!(
             out,
-            "                {} more right but for the size of the system part, which shows there for the first time",
+            "                {} more right but for the size of the system part, which shows there \
+             for the first time",
             v.size_unknown
         );
     }
@@ -200,15 +228,20 @@ fn file(out: &mut String, v: &Validated) {
         ratio(v.read_predicted, v.read_actual)
     );
     if let (Some(p), Some(a)) = (v.write_predicted, v.write_actual) {
-        let _ = writeln!(out, "  written       predicted {p:>12}   counters {a:>12}   {}", ratio(p, a));
+        let _ =
+            writeln!(out, "  written       predicted {p:>12}   counters {a:>12}   {}", ratio(p, a));
     }
     let c = &v.cost;
     if v.compared > c.unpriced_calls {
-        let unpriced =
-            if c.unpriced_calls > 0 { format!("; {} calls without a price list left out", c.unpriced_calls) } else { String::new() };
+        let unpriced = if c.unpriced_calls > 0 {
+            format!("; {} calls without a price list left out", c.unpriced_calls)
+        } else {
+            String::new()
+        };
         let _ = writeln!(
             out,
-            "  input cost    predicted {:.4} USD   counters {:.4} USD   {:+.2} %; at token counts ±2 %: {:.4} to {:.4} USD{unpriced}",
+            "  input cost    predicted {:.4} USD   counters {:.4} USD   {:+.2} %; at token counts \
+             ±2 %: {:.4} to {:.4} USD{unpriced}",
             c.predicted_usd,
             c.counters_usd,
             100.0 * (c.predicted_usd / c.counters_usd.max(f64::MIN_POSITIVE) - 1.0),
@@ -221,7 +254,8 @@ fn file(out: &mut String, v: &Validated) {
     if !v.compactions.is_empty() {
         let _ = writeln!(
             out,
-            "  compactions   tokens before → after: recorded (prompts by the counters), ours ({}, o200k)",
+            "  compactions   tokens before → after: recorded (prompts by the counters), ours ({}, \
+             o200k)",
             compaction::STRATEGY
         );
     }
@@ -257,7 +291,8 @@ fn misses(out: &mut String, v: &Validated) {
         let right = if m.predicted { "predicted" } else { "NOT predicted" };
         let _ = writeln!(
             out,
-            "    line {:<6} after {gap:<8} left {:>8} read {:>8} predicted {:>8}   {right}   {}: {}",
+            "    line {:<6} after {gap:<8} left {:>8} read {:>8} predicted {:>8}   {right}   {}: \
+             {}",
             m.line,
             m.left,
             m.read,
@@ -282,13 +317,15 @@ fn counts(out: &mut String, v: &Validated) {
         b.provider,
         b.ours
     );
-    let per_block =
-        b.fit.map_or("n/a".to_string(), |f| format!("provider = {:.3} · ours + {:.1} per content block", f.factor, f.per_block));
+    let per_block = b.fit.map_or("n/a".to_string(), |f| {
+        format!("provider = {:.3} · ours + {:.1} per content block", f.factor, f.per_block)
+    });
     let _ = writeln!(out, "    least squares: {per_block}");
     for k in b.kinds.iter().filter(|k| k.calls > 0) {
         let _ = writeln!(
             out,
-            "    {:<12} {:>4} calls   {:>8} ÷ {:>8}   ratio {}   median {}   without the per-block part {}",
+            "    {:<12} {:>4} calls   {:>8} ÷ {:>8}   ratio {}   median {}   without the per-block \
+             part {}",
             k.kind.name(),
             k.calls,
             k.provider,
@@ -301,7 +338,8 @@ fn counts(out: &mut String, v: &Validated) {
     let p = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.1} %"));
     let _ = writeln!(
         out,
-        "    median error of a call's growth: {} as counted, {} with our counts × {:.3} + {:.1} per block",
+        "    median error of a call's growth: {} as counted, {} with our counts × {:.3} + {:.1} \
+         per block",
         p(b.error_before_pct),
         p(b.error_after_pct),
         b.factor,

@@ -94,19 +94,22 @@ impl Case {
     /// Reads a case.
     pub fn read(path: &Path) -> Result<Case, CaseError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|source| CaseError::Read { path: name.clone(), source })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| CaseError::Read { path: name.clone(), source })?;
         Case::parse(&text, &name)
     }
 
     /// Reads a case from its text; `name` stands in errors.
     pub fn parse(text: &str, name: &str) -> Result<Case, CaseError> {
-        serde_json::from_str(text).map_err(|source| CaseError::Json { path: name.to_string(), source })
+        serde_json::from_str(text)
+            .map_err(|source| CaseError::Json { path: name.to_string(), source })
     }
 
     /// Size of a constant in bytes.
     pub(super) fn constant(&self, name: &str) -> usize {
         let v = self.constants.get(name);
-        v.and_then(|v| v.as_u64().or_else(|| v.get("bytes").and_then(Value::as_u64))).unwrap_or(0) as usize
+        v.and_then(|v| v.as_u64().or_else(|| v.get("bytes").and_then(Value::as_u64))).unwrap_or(0)
+            as usize
     }
 
     /// A whole-number setting.

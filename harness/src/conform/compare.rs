@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::provider::{self, Wire};
+use ctxbench_core::model::Wire;
 use ctxbench_core::request::{Request, Thread};
-use ctxbench_strategies::anthropic_sdk_errors::Raised;
+use ctxbench_provider as provider;
+use ctxbench_strategies::anthropic_sdk::errors::Raised;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -30,7 +31,12 @@ pub struct Difference {
     pub got: String,
 }
 
-pub(super) fn compare(case: &Case, script: &Script, view: &View, estimates: &HashMap<usize, u64>) -> Verdict {
+pub(super) fn compare(
+    case: &Case,
+    script: &Script,
+    view: &View,
+    estimates: &HashMap<usize, u64>,
+) -> Verdict {
     let expected = case.requests.len();
     for (i, want) in case.requests.iter().enumerate() {
         let found = match script.requests.get(i) {
@@ -45,20 +51,37 @@ pub(super) fn compare(case: &Case, script: &Script, view: &View, estimates: &Has
         }
     }
     let rest = if script.requests.len() > expected {
-        Some(difference(expected, None, "number of requests", &expected.to_string(), &script.requests.len().to_string()))
+        Some(difference(
+            expected,
+            None,
+            "number of requests",
+            &expected.to_string(),
+            &script.requests.len().to_string(),
+        ))
     } else if let Some(f) = &script.fault {
         Some(difference(expected, None, "events", "all events used in order", f))
     } else if script.left > 0 {
-        Some(difference(expected, None, "events", "no event left over", &format!("{} left over", script.left)))
+        Some(difference(
+            expected,
+            None,
+            "events",
+            "no event left over",
+            &format!("{} left over", script.left),
+        ))
     } else {
         None
     };
     Verdict { expected, matched: expected, difference: rest }
 }
 
-/// How the run ended, against the case: number of requests, calls that ran, and last words or the class of the error that ended it,
-/// whose reason is `failed`.
-pub(super) fn outcome(want: &Value, script: &Script, failed: Option<&str>, last: Option<Vec<String>>) -> Option<Difference> {
+/// How the run ended, against the case: number of requests, calls that ran, and last words or the
+/// class of the error that ended it, whose reason is `failed`.
+pub(super) fn outcome(
+    want: &Value,
+    script: &Script,
+    failed: Option<&str>,
+    last: Option<Vec<String>>,
+) -> Option<Difference> {
     let names = failed.map(|reason| error_names(reason, script)).unwrap_or_default();
     let wanted_error = want.get("error").and_then(Value::as_str);
     // Of several names of one class the case uses one.
@@ -71,29 +94,56 @@ pub(super) fn outcome(want: &Value, script: &Script, failed: Option<&str>, last:
     });
     let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
     // Without last words in the case there is nothing to hold ours against.
-    let fields = ["requests", "tool_calls_executed", "error", "final"].into_iter().filter(|k| *k != "final" || want.get(*k).is_some());
+    let fields = ["requests", "tool_calls_executed", "error", "final"]
+        .into_iter()
+        .filter(|k| *k != "final" || want.get(*k).is_some());
     fields
         .filter(|k| wanted(k) != ours[*k])
-        .map(|k| difference(script.requests.len(), None, &format!("outcome: {k}"), &wanted(k).to_string(), &ours[k].to_string()))
+        .map(|k| {
+            difference(
+                script.requests.len(),
+                None,
+                &format!("outcome: {k}"),
+                &wanted(k).to_string(),
+                &ours[k].to_string(),
+            )
+        })
         .next()
 }
 
-fn difference(request: usize, item: Option<usize>, what: &str, expected: &str, got: &str) -> Difference {
-    Difference { request, item, what: what.to_string(), expected: expected.to_string(), got: got.to_string() }
+fn difference(
+    request: usize,
+    item: Option<usize>,
+    what: &str,
+    expected: &str,
+    got: &str,
+) -> Difference {
+    Difference {
+        request,
+        item,
+        what: what.to_string(),
+        expected: expected.to_string(),
+        got: got.to_string(),
+    }
 }
 
 fn summary_of(want: &Value) -> String {
-    let kinds: Vec<&str> = want["items"].as_array().into_iter().flatten().filter_map(|i| i["kind"].as_str()).collect();
+    let kinds: Vec<&str> =
+        want["items"].as_array().into_iter().flatten().filter_map(|i| i["kind"].as_str()).collect();
     format!("{} [{}]", want["purpose"].as_str().unwrap_or("?"), kinds.join(" "))
 }
 
-/// Request parameters as they go over the wire: those of the caller, the thread, and a compaction asked of Anthropic.
+/// Request parameters as they go over the wire: those of the caller, the thread, and a compaction
+/// asked of Anthropic.
 fn params(request: &Request, view: &View) -> Value {
     let mut params = request.params.clone();
     match &request.thread {
         Some(Thread::Create) => drop(params.insert("thread".into(), json!({"type": "create"}))),
         Some(Thread::Continue { after, .. }) => {
-            params.insert("thread".into(), json!({"type": "continue", "previous_message_id": &**after}));
+            params.insert(
+                "thread".into(),
+                json!({"type": "continue", "previous_message_id": &**after}),
+            );
         }
         None => {}
     }
@@ -113,7 +163,14 @@ fn asks_compaction<'a>(request: &'a Request, view: &View) -> Option<&'a Block> {
     (last.kind == BlockKind::CompactionTrigger).then_some(last)
 }
 
-fn request_difference(case: &Case, i: usize, want: &Value, got: &Request, view: &View, estimate: Option<&u64>) -> Option<Difference> {
+fn request_difference(
+    case: &Case,
+    i: usize,
+    want: &Value,
+    got: &Request,
+    view: &View,
+    estimate: Option<&u64>,
+) -> Option<Difference> {
     let got = &*got.sent();
     let compared = |name: &str| !case.not_compared.iter().any(|n| n == name);
     let ours = json!({
@@ -124,7 +181,8 @@ fn request_difference(case: &Case, i: usize, want: &Value, got: &Request, view: 
         "max_tokens": got.max_tokens,
         "tokens_after": estimate,
     });
-    let (wanted, ours_params) = (want.get("params").cloned().unwrap_or_else(|| json!({})), params(got, view));
+    let (wanted, ours_params) =
+        (want.get("params").cloned().unwrap_or_else(|| json!({})), params(got, view));
     if wanted != ours_params {
         return Some(difference(i, None, "params", &wanted.to_string(), &ours_params.to_string()));
     }
@@ -152,8 +210,9 @@ fn request_difference(case: &Case, i: usize, want: &Value, got: &Request, view: 
     })
 }
 
-/// Names of the class of error that a reason belongs to: an error of the API by its status, or by its code where the connection gave
-/// none, an error of the library by what is wrong or by its exception.
+/// Names of the class of error that a reason belongs to: an error of the API by its status, or by
+/// its code where the connection gave none, an error of the library by what is wrong or by its
+/// exception.
 fn error_names(reason: &str, script: &Script) -> Vec<String> {
     if let Some(e) = script.errors.iter().rev().find(|e| e.to_string() == reason) {
         return vec![match (e.status, &e.code) {
@@ -178,12 +237,16 @@ struct Written {
 }
 
 fn written(request: &Request, view: &View) -> Vec<Written> {
-    let messages = if view.messages { provider::encode(view.wire, request).messages } else { Vec::new() };
+    let messages =
+        if view.messages { provider::encode(view.wire, request).messages } else { Vec::new() };
     let mut out: Vec<Written> = Vec::new();
     let items = request.blocks.len() - usize::from(asks_compaction(request, view).is_some());
     for (i, b) in request.blocks[..items].iter().enumerate() {
         // Texts and files of one user message are one item with several parts.
-        let joins = i > 0 && b.role == Role::User && request.blocks[i - 1].message == b.message && b.message != MessageId(u32::MAX);
+        let joins = i > 0
+            && b.role == Role::User
+            && request.blocks[i - 1].message == b.message
+            && b.message != MessageId(u32::MAX);
         let own = |k: BlockKind| matches!(k, BlockKind::User | BlockKind::Image);
         if joins
             && own(b.kind)
@@ -192,14 +255,18 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
         {
             last.parts.push(part_text(b));
             last.media.push(b.media.as_ref().map(|m| m.media_type.clone()));
-            last.shown.insert("bytes".into(), json!(last.parts.iter().map(String::len).collect::<Vec<_>>()));
+            last.shown.insert(
+                "bytes".into(),
+                json!(last.parts.iter().map(String::len).collect::<Vec<_>>()),
+            );
             continue;
         }
         out.push({
             let mut o = Map::new();
             o.insert("kind".into(), json!(b.kind));
             // Provider-made compaction items have no role on the Responses wire.
-            let roleless = view.wire == Wire::OpenaiResponses && matches!(b.kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
+            let roleless = view.wire == Wire::OpenaiResponses
+                && matches!(b.kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
             o.insert("role".into(), if roleless { Value::Null } else { json!(b.role) });
             if let Some(c) = &b.call {
                 o.insert("id".into(), json!(c.id));
@@ -208,7 +275,8 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
                 }
             }
             // Cases count a system message among the others where the wire has one.
-            if let Some(m) = messages.get(i).map(|m| m - usize::from(view.wire == Wire::OpenaiChat)) {
+            if let Some(m) = messages.get(i).map(|m| m - usize::from(view.wire == Wire::OpenaiChat))
+            {
                 o.insert("msg".into(), json!(m));
             }
             if request.breakpoints.contains(&i) {
@@ -218,10 +286,18 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
                 o.insert("encrypted_bytes".into(), json!(e.len()));
             }
             o.insert("form".into(), json!(if b.listed { "blocks" } else { "string" }));
-            let parts: Vec<String> = if b.splits.is_empty() { vec![part_text(b)] } else { b.parts().map(str::to_string).collect() };
+            let parts: Vec<String> = if b.splits.is_empty() {
+                vec![part_text(b)]
+            } else {
+                b.parts().map(str::to_string).collect()
+            };
             o.insert(
                 "bytes".into(),
-                if parts.len() > 1 { json!(parts.iter().map(String::len).collect::<Vec<_>>()) } else { json!(parts[0].len()) },
+                if parts.len() > 1 {
+                    json!(parts.iter().map(String::len).collect::<Vec<_>>())
+                } else {
+                    json!(parts[0].len())
+                },
             );
             let media = vec![b.media.as_ref().map(|m| m.media_type.clone()); parts.len()];
             Written { shown: o, text: part_text(b), parts, media }
@@ -242,7 +318,8 @@ fn part_text(b: &Block) -> String {
 type Mismatch = (String, String, String);
 
 fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
-    let differs = |what: &str, e: &Value, o: &Value| Some((what.to_string(), e.to_string(), o.to_string()));
+    let differs =
+        |what: &str, e: &Value, o: &Value| Some((what.to_string(), e.to_string(), o.to_string()));
     let ours = |k: &str| g.shown.get(k).cloned().unwrap_or(Value::Null);
     for field in ["kind", "role"] {
         if w[field] != ours(field) {
@@ -284,7 +361,11 @@ fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
         let inner = w.get("text").and_then(|t| expand(t).ok()).unwrap_or_default();
         return (!g.text.contains(&inner)).then(|| ("text".into(), inner, g.text.clone()));
     }
-    let body = if w["kind"] == "summary" { g.text.strip_prefix(&view.summary_prefix).unwrap_or(&g.text) } else { &g.text };
+    let body = if w["kind"] == "summary" {
+        g.text.strip_prefix(&view.summary_prefix).unwrap_or(&g.text)
+    } else {
+        &g.text
+    };
     text_difference(w, body)
 }
 
@@ -303,14 +384,24 @@ fn text_difference(w: &Value, got: &str) -> Option<Mismatch> {
     match w.get("sha256").and_then(Value::as_str) {
         Some(h) if h == hash => None,
         Some(h) => Some(("sha256".into(), h.into(), format!("{hash} of {}", shorten(got)))),
-        None => Some(("item".into(), "one of text, sha256, parts, transcript, constant".into(), w.to_string())),
+        None => Some((
+            "item".into(),
+            "one of text, sha256, parts, transcript, constant".into(),
+            w.to_string(),
+        )),
     }
 }
 
 fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option<Mismatch> {
-    let odd = |e: &str| Some(("summary_prompt".to_string(), e.to_string(), got.chars().take(160).collect()));
-    let Some([intro, first, open, close, template]) = &view.prompt else { return odd("a prompt with known constant parts") };
-    let Some(body) = got.strip_prefix(intro.as_str()).and_then(|r| r.strip_suffix(template.as_str())) else {
+    let odd = |e: &str| {
+        Some(("summary_prompt".to_string(), e.to_string(), got.chars().take(160).collect()))
+    };
+    let Some([intro, first, open, close, template]) = &view.prompt else {
+        return odd("a prompt with known constant parts");
+    };
+    let Some(body) =
+        got.strip_prefix(intro.as_str()).and_then(|r| r.strip_suffix(template.as_str()))
+    else {
         return odd("constant beginning and end");
     };
     let (transcript, prior) = match body.strip_suffix(first.as_str()) {
@@ -321,7 +412,11 @@ fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option
         },
     };
     if t["bytes"] != transcript.len() {
-        return Some(("transcript bytes".into(), t["bytes"].to_string(), transcript.len().to_string()));
+        return Some((
+            "transcript bytes".into(),
+            t["bytes"].to_string(),
+            transcript.len().to_string(),
+        ));
     }
     if let Some(m) = text_difference(t, transcript) {
         return Some(m);
@@ -330,7 +425,9 @@ fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option
     let mut at = 0;
     for p in t["parts"].as_array().into_iter().flatten() {
         let end = at + p["bytes"].as_u64().unwrap_or(0) as usize;
-        let Some(part) = transcript.get(at..end) else { return odd("parts at character boundaries of the transcript") };
+        let Some(part) = transcript.get(at..end) else {
+            return odd("parts at character boundaries of the transcript");
+        };
         if let Some(m) = text_difference(p, part) {
             return Some(m);
         }
@@ -340,10 +437,13 @@ fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option
         None | Some(Value::Null) => None,
         Some(p) => match expand(p) {
             Ok(text) => Some(text),
-            Err(e) => return Some(("prior_summary".into(), "a readable text".into(), e.to_string())),
+            Err(e) => {
+                return Some(("prior_summary".into(), "a readable text".into(), e.to_string()));
+            }
         },
     };
-    (want_prior.as_deref() != prior).then(|| ("prior_summary".into(), format!("{want_prior:?}"), format!("{prior:?}")))
+    (want_prior.as_deref() != prior)
+        .then(|| ("prior_summary".into(), format!("{want_prior:?}"), format!("{prior:?}")))
 }
 
 pub(super) fn sha256(text: &str) -> String {

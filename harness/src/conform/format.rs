@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::case::{Case, CaseError};
-use super::shape::Kind::{Any, Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words};
+use super::shape::Kind::{
+    Any, Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words,
+};
 use super::shape::{Checker, Shape, exactly_one, may, must, must_or_null, null, odd};
 use super::text::expand;
 
@@ -37,7 +39,8 @@ const CALL: Shape = &[
     may("is_error", Flag),
 ];
 
-const REASONING: Shape = &[may("text", Text), may("encrypted", Text), may("encrypted_bytes", Bytes)];
+const REASONING: Shape =
+    &[may("text", Text), may("encrypted", Text), may("encrypted_bytes", Bytes)];
 
 const USER: Shape = &[must("type", Word), may("text", Text), may("parts", Many(USER_PART))];
 
@@ -113,8 +116,11 @@ const EVENTS: &[(&str, Shape)] = &[
 
 const PURPOSE: &[&str] = &["sample", "summary"];
 
-const FIXED: &[(&str, Shape)] =
-    &[("base", PIECE), ("context", PIECE), ("tools", &[must("kind", Word), must("count", Tools), may("for", OneOf(PURPOSE))])];
+const FIXED: &[(&str, Shape)] = &[
+    ("base", PIECE),
+    ("context", PIECE),
+    ("tools", &[must("kind", Word), must("count", Tools), may("for", OneOf(PURPOSE))]),
+];
 
 const PIECE: Shape = &[
     must("kind", Word),
@@ -162,11 +168,21 @@ const ITEM: Shape = &[
 
 const ITEM_PART: Shape = &[may("text", Text), may("sha256", Word), may("media", Word)];
 
-const TRANSCRIPT: Shape = &[must("bytes", Bytes), may("text", Text), may("sha256", Word), may("parts", Many(TRANSCRIPT_PART))];
+const TRANSCRIPT: Shape = &[
+    must("bytes", Bytes),
+    may("text", Text),
+    may("sha256", Word),
+    may("parts", Many(TRANSCRIPT_PART)),
+];
 
 const TRANSCRIPT_PART: Shape = &[must("bytes", Bytes), may("text", Text), may("sha256", Word)];
 
-const OUTCOME: Shape = &[must("requests", Count), must("tool_calls_executed", Words), may("final", Words), may("error", Word)];
+const OUTCOME: Shape = &[
+    must("requests", Count),
+    must("tool_calls_executed", Words),
+    may("final", Words),
+    may("error", Word),
+];
 
 const CODEX_SETTINGS: Shape = &[
     must("context_window", Count),
@@ -182,9 +198,11 @@ const CODEX_SETTINGS: Shape = &[
     may("provider_name", Word),
 ];
 
-const CODEX_CONSTANTS: Shape = &[may("summary_prompt_bytes", Filler), may("summary_prefix_bytes", Filler)];
+const CODEX_CONSTANTS: Shape =
+    &[may("summary_prompt_bytes", Filler), may("summary_prefix_bytes", Filler)];
 
-const OPENCODE_MODEL: Shape = &[may("name", Word), must("context", Count), must("output", Count), null("input", Count)];
+const OPENCODE_MODEL: Shape =
+    &[may("name", Word), must("context", Count), must("output", Count), null("input", Count)];
 
 const OPENCODE_SETTINGS: Shape = &[
     must("model", One(OPENCODE_MODEL)),
@@ -193,8 +211,13 @@ const OPENCODE_SETTINGS: Shape = &[
     must("wire", OneOf(&["openai-chat", "anthropic"])),
 ];
 
-const OPENCODE_COMPACTION: Shape =
-    &[null("auto", Flag), null("prune", Flag), null("tail_turns", Count), null("preserve_recent_tokens", Count), null("reserved", Count)];
+const OPENCODE_COMPACTION: Shape = &[
+    null("auto", Flag),
+    null("prune", Flag),
+    null("tail_turns", Count),
+    null("preserve_recent_tokens", Count),
+    null("reserved", Count),
+];
 
 const OPENCODE_CONSTANTS: Shape = &[
     may("marker", One(CONSTANT)),
@@ -204,7 +227,12 @@ const OPENCODE_CONSTANTS: Shape = &[
     may("summary_prompt_with_prior", One(CONSTANT)),
 ];
 
-const CONSTANT: Shape = &[must("bytes", Filler), may("utf16", Bytes), may("json_utf16", Bytes), may("placeholder", Word)];
+const CONSTANT: Shape = &[
+    must("bytes", Filler),
+    may("utf16", Bytes),
+    may("json_utf16", Bytes),
+    may("placeholder", Word),
+];
 
 /// Beside these any request parameter may stand.
 const SDK_SETTINGS: Shape = &[
@@ -229,12 +257,14 @@ const SDK_CONTROL: Shape = &[
 const SDK_CONSTANTS: Shape = &[may("summary_prompt_bytes", Filler)];
 
 /// Items whose wording is the implementation's; of all others the text is compared.
-const CONSTANT_KINDS: &[&str] = &["base", "context", "summary_prompt", "marker", "continue", "compaction_trigger"];
+const CONSTANT_KINDS: &[&str] =
+    &["base", "context", "summary_prompt", "marker", "continue", "compaction_trigger"];
 
 /// Fields that a case may leave out of its comparison.
 const LEAVABLE: &[&str] = &["phase", "model", "max_tokens", "tokens_after"];
 
-/// Refuses a case with members that are unknown, missing, of the wrong type or contrary to each other.
+/// Refuses a case with members that are unknown, missing, of the wrong type or contrary to each
+/// other.
 pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     let mut c = Checker::default();
     let (settings, constants) = match case.agent.as_str() {
@@ -285,7 +315,9 @@ pub(super) fn check(case: &Case) -> Result<(), CaseError> {
         return Err(odd("not_compared", format!("some of {}", LEAVABLE.join(", ")), name));
     }
     match &case.outcome {
-        None if case.agent == "anthropic-sdk" => Err(odd("outcome", "an object, required for anthropic-sdk", "nothing")),
+        None if case.agent == "anthropic-sdk" => {
+            Err(odd("outcome", "an object, required for anthropic-sdk", "nothing"))
+        }
         None => Ok(()),
         Some(o) => {
             c.closed("outcome", o, OUTCOME)?;
@@ -295,10 +327,17 @@ pub(super) fn check(case: &Case) -> Result<(), CaseError> {
 }
 
 /// The shape that a member names.
-fn by_name(at: &str, v: &Value, member: &str, shapes: &'static [(&str, Shape)]) -> Result<Shape, CaseError> {
+fn by_name(
+    at: &str,
+    v: &Value,
+    member: &str,
+    shapes: &'static [(&str, Shape)],
+) -> Result<Shape, CaseError> {
     let found = shapes.iter().find(|(name, _)| v[member] == *name);
     let known = || shapes.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    found.map(|(_, s)| *s).ok_or_else(|| odd(&format!("{at}.{member}"), format!("one of {}", known()), &v[member]))
+    found
+        .map(|(_, s)| *s)
+        .ok_or_else(|| odd(&format!("{at}.{member}"), format!("one of {}", known()), &v[member]))
 }
 
 fn event(c: &mut Checker, at: &str, e: &Value) -> Result<(), CaseError> {
@@ -327,11 +366,15 @@ fn event(c: &mut Checker, at: &str, e: &Value) -> Result<(), CaseError> {
         exactly_one(&at, b, &[own])?;
     }
     for (i, call) in list(e, "calls") {
-        if let (Some(output), Some(bytes)) = (call.get("output").filter(|o| !o.is_null()), call.get("output_bytes")) {
+        if let (Some(output), Some(bytes)) =
+            (call.get("output").filter(|o| !o.is_null()), call.get("output_bytes"))
+        {
             same_size(&format!("{at}.calls[{i}].output_bytes"), bytes, expand(output)?.len())?;
         }
     }
-    if let Some((encrypted, bytes)) = e.get("reasoning").and_then(|r| Some((r.get("encrypted")?, r.get("encrypted_bytes")?))) {
+    if let Some((encrypted, bytes)) =
+        e.get("reasoning").and_then(|r| Some((r.get("encrypted")?, r.get("encrypted_bytes")?)))
+    {
         same_size(&format!("{at}.reasoning.encrypted_bytes"), bytes, expand(encrypted)?.len())?;
     }
     Ok(())
@@ -341,12 +384,20 @@ fn item(at: &str, item: &Value) -> Result<(), CaseError> {
     exactly_one(at, item, &["text", "sha256", "parts", "transcript", "constant"])?;
     let kind = item["kind"].as_str().unwrap_or("");
     if item.get("constant").is_some() && !CONSTANT_KINDS.contains(&kind) {
-        return Err(odd(&format!("{at}.constant"), format!("only items of the kinds {}", CONSTANT_KINDS.join(", ")), kind));
+        return Err(odd(
+            &format!("{at}.constant"),
+            format!("only items of the kinds {}", CONSTANT_KINDS.join(", ")),
+            kind,
+        ));
     }
     if let Some(sizes) = item["parts"].as_array() {
         let bytes = item["bytes"].as_array().map_or(1, Vec::len);
         if sizes.len() != bytes {
-            return Err(odd(&format!("{at}.parts"), format!("{bytes} parts, as `bytes` has sizes"), sizes.len()));
+            return Err(odd(
+                &format!("{at}.parts"),
+                format!("{bytes} parts, as `bytes` has sizes"),
+                sizes.len(),
+            ));
         }
     }
     for (i, p) in list(item, "parts") {
@@ -368,7 +419,12 @@ fn item(at: &str, item: &Value) -> Result<(), CaseError> {
         same_size(&format!("{at_t}.bytes"), &t["bytes"], joined)?;
     }
     if let Some(constant) = item.get("constant_bytes").and_then(Value::as_u64) {
-        let prior = item.get("prior_summary").filter(|p| !p.is_null()).map(expand).transpose()?.map_or(0, |p| p.len());
+        let prior = item
+            .get("prior_summary")
+            .filter(|p| !p.is_null())
+            .map(expand)
+            .transpose()?
+            .map_or(0, |p| p.len());
         let sum = constant as usize + t["bytes"].as_u64().unwrap_or(0) as usize + prior;
         same_size(&format!("{at}.bytes"), &item["bytes"], sum)?;
     }
@@ -386,5 +442,9 @@ fn sized(at: &str, v: &Value) -> Result<(), CaseError> {
 }
 
 fn same_size(at: &str, given: &Value, bytes: usize) -> Result<(), CaseError> {
-    if given.as_u64() == Some(bytes as u64) { Ok(()) } else { Err(odd(at, format!("{bytes} bytes, the size of the text"), given)) }
+    if given.as_u64() == Some(bytes as u64) {
+        Ok(())
+    } else {
+        Err(odd(at, format!("{bytes} bytes, the size of the text"), given))
+    }
 }

@@ -1,18 +1,13 @@
-//! Function cases: an input goes to the rule that a strategy itself uses, and its result must be the recorded one.
+//! Function cases: an input goes to the rule that a strategy itself uses, and its result must be
+//! the recorded one.
 //!
-//! The adapters deserialise the input, call the rule, and write the result down. Members that are not known, or missing, fail the case.
+//! Each product lists its rules on its descriptor.
 
-mod aider;
-mod aider_texts;
-mod codex;
 mod diff;
-mod opencode;
-mod opencode_texts;
 
-use ctxbench_core::settings::Settings;
-use ctxbench_strategies::Spec;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
+use ctxbench_strategies::conform::{Context, Function};
+use ctxbench_strategies::{ALL, Spec};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::case::CaseError;
@@ -53,29 +48,6 @@ pub struct FunctionDifference {
     pub got: String,
 }
 
-/// What a rule may need beside its input.
-struct Context {
-    /// Version as strategies name it.
-    version: &'static str,
-    /// The strategy's settings with their defaults.
-    settings: Settings,
-    /// Facts common to all cases of the file.
-    facts: Map<String, Value>,
-}
-
-/// Why an input could not be used.
-#[derive(Debug, thiserror::Error)]
-enum Fault {
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    #[error(transparent)]
-    Case(#[from] CaseError),
-    #[error("{0}")]
-    Input(String),
-}
-
-type Function = fn(&Context, Value) -> Result<Value, Fault>;
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct One {
@@ -109,7 +81,8 @@ fn is_prose(name: &str) -> bool {
 
 /// Runs all cases of a file of kind `function`; `name` stands in errors.
 pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseError> {
-    let file: File = serde_json::from_str(text).map_err(|source| CaseError::Json { path: name.to_string(), source })?;
+    let file: File = serde_json::from_str(text)
+        .map_err(|source| CaseError::Json { path: name.to_string(), source })?;
     if file.kind != "function" {
         return Err(CaseError::Unknown { what: "kind", name: file.kind });
     }
@@ -117,7 +90,11 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
         return Err(CaseError::Unknown { what: "member", name: odd.clone() });
     }
     if file.cases.is_empty() {
-        return Err(CaseError::Member { at: "cases".into(), expected: "at least one case".into(), found: "none".into() });
+        return Err(CaseError::Member {
+            at: "cases".into(),
+            expected: "at least one case".into(),
+            found: "none".into(),
+        });
     }
     let (function, context) = find(&file)?;
     let mut verdict = FunctionVerdict {
@@ -139,41 +116,64 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
     Ok(verdict)
 }
 
-fn find(file: &File) -> Result<(Function, Context), CaseError> {
-    let table = match file.agent.as_str() {
-        "aider" => aider::FUNCTIONS,
-        "codex" => codex::FUNCTIONS,
-        "opencode" => opencode::FUNCTIONS,
-        other => return Err(CaseError::Unknown { what: "agent", name: other.to_string() }),
-    };
+fn find(file: &File) -> Result<(&'static Function, Context), CaseError> {
+    let table = ALL.iter().find(|d| d.name == file.agent).map_or(&[][..], |d| d.functions);
+    if table.is_empty() {
+        return Err(CaseError::Unknown { what: "agent", name: file.agent.clone() });
+    }
     let wanted = file.version.rsplit_once('.').map_or("", |(v, _)| v);
-    let spec = Spec::parse(&format!("{}@{wanted}", file.agent))
-        .map_err(|e| CaseError::Format { what: "a version that is known here".into(), found: e.to_string() })?;
-    let known =
-        table.iter().find(|(name, versions, _)| *name == file.function && (versions.is_empty() || versions.contains(&spec.version)));
-    let (_, _, function) =
-        known.ok_or_else(|| CaseError::Unknown { what: "function", name: format!("{} of {} {wanted}", file.function, file.agent) })?;
-    Ok((*function, Context { version: spec.version, settings: spec.settings, facts: file.facts.clone() }))
+    let spec = Spec::parse(&format!("{}@{wanted}", file.agent)).map_err(|e| CaseError::Format {
+        what: "a version that is known here".into(),
+        found: e.to_string(),
+    })?;
+    let known = table.iter().find(|f| {
+        f.name == file.function
+            && (f.versions.is_empty() || f.versions.contains(&spec.version.name))
+    });
+    let function = known.ok_or_else(|| CaseError::Unknown {
+        what: "function",
+        name: format!("{} of {} {wanted}", file.function, file.agent),
+    })?;
+    Ok((
+        function,
+        Context { version: spec.version.name, settings: spec.settings, facts: file.facts.clone() },
+    ))
 }
 
-fn difference(function: Function, context: &Context, case: One) -> Option<FunctionDifference> {
+fn difference(function: &Function, context: &Context, case: One) -> Option<FunctionDifference> {
     let name = case.name;
-    let fault =
-        |at: &str, what: &str, e: &str| FunctionDifference { case: name.clone(), at: at.into(), expected: what.into(), got: e.into() };
+    let fault = |at: &str, what: &str, e: &str| FunctionDifference {
+        case: name.clone(),
+        at: at.into(),
+        expected: what.into(),
+        got: e.into(),
+    };
     let expected = match expand_all(&case.expected) {
         Ok(v) => v,
         Err(e) => return Some(fault("expected", "a value that can be read", &e.to_string())),
     };
     let input = numbers("input", &case.input, &mut 0).and_then(|()| expand_all(&case.input));
-    match input.map_err(Fault::from).and_then(|input| function(context, input)) {
-        Err(Fault::Case(CaseError::Member { at, expected, found })) => Some(fault(&at, &expected, &found)),
+    let input = match input {
+        Ok(input) => input,
+        Err(CaseError::Member { at, expected, found }) => {
+            return Some(fault(&at, &expected, &found));
+        }
+        Err(e) => return Some(fault("input", "an input that the function knows", &e.to_string())),
+    };
+    match (function.call)(context, input) {
         Err(e) => Some(fault("input", "an input that the function knows", &e.to_string())),
-        Ok(got) => diff::first(&expected, &got).map(|(at, expected, got)| FunctionDifference { case: name, at, expected, got }),
+        Ok(got) => diff::first(&expected, &got).map(|(at, expected, got)| FunctionDifference {
+            case: name,
+            at,
+            expected,
+            got,
+        }),
     }
 }
 
 /// Members of each recipe, in order.
-const RECIPES: &[&[&str]] = &[&["concat"], &["end", "slice", "start"], &["lines_from"], &["repeat", "times"]];
+const RECIPES: &[&[&str]] =
+    &[&["concat"], &["end", "slice", "start"], &["lines_from"], &["repeat", "times"]];
 
 /// A value with every recipe in it replaced by its text.
 fn expand_all(v: &Value) -> Result<Value, CaseError> {
@@ -189,23 +189,25 @@ fn expand_within(v: &Value, made: &mut u64) -> Result<Value, CaseError> {
                 let text = expand(v)?;
                 *made += text.len() as u64;
                 if *made > MOST_BYTES {
-                    return Err(odd("recipes", format!("texts of at most {MOST_BYTES} bytes together"), format!("{made} bytes")));
+                    return Err(odd(
+                        "recipes",
+                        format!("texts of at most {MOST_BYTES} bytes together"),
+                        format!("{made} bytes"),
+                    ));
                 }
                 return Ok(Value::String(text));
             }
-            Value::Object(o.iter().map(|(k, v)| Ok((k.clone(), expand_within(v, made)?))).collect::<Result<_, CaseError>>()?)
+            Value::Object(
+                o.iter().map(|(k, v)| Ok((k.clone(), expand_within(v, made)?))).collect::<Result<
+                    _,
+                    CaseError,
+                >>(
+                )?,
+            )
         }
-        Value::Array(list) => Value::Array(list.iter().map(|v| expand_within(v, made)).collect::<Result<_, _>>()?),
+        Value::Array(list) => {
+            Value::Array(list.iter().map(|v| expand_within(v, made)).collect::<Result<_, _>>()?)
+        }
         _ => v.clone(),
     })
-}
-
-/// An input as the type that a function expects.
-fn read<T: DeserializeOwned>(input: Value) -> Result<T, Fault> {
-    Ok(serde_json::from_value(input)?)
-}
-
-/// A member that may be null but must be there.
-fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(d: D) -> Result<Option<T>, D::Error> {
-    Option::deserialize(d)
 }

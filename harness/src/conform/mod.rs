@@ -1,7 +1,8 @@
 //! Recorded behaviour of the real programs against ours, request for request.
 //!
-//! A case gives settings, fixed pieces and events; the same engine and strategies that the benchmark runs must make the same
-//! requests. The adapters here only read, call what a strategy itself calls, and write down what it showed.
+//! A case gives settings, fixed pieces and events; the same engine and strategies that the
+//! benchmark runs must make the same requests. The adapters here only read, call what a strategy
+//! itself calls, and write down what it showed.
 
 mod case;
 mod compare;
@@ -18,8 +19,9 @@ pub use functions::{FunctionDifference, FunctionVerdict, function_file, shorten}
 
 use ctxbench_core::agent;
 use ctxbench_core::block::Role;
+use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event};
-use ctxbench_core::history::{History, Part};
+use ctxbench_core::history::History;
 
 /// Result of one replay case.
 #[derive(Clone, Debug)]
@@ -62,10 +64,15 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     Ok(verdict)
 }
 
-/// The newest reply of the model that stands in the history, as its texts; a compaction that the provider made has none.
+/// The newest reply of the model that stands in the history, as its texts; a compaction that the
+/// provider made has none.
 fn final_text(history: &History) -> Option<Vec<String>> {
-    let made = |p: &Part| matches!(p, Part::ProviderCompaction(_));
-    let reply = history.messages().iter().rev().find(|m| m.role == Role::Assistant && (!m.synthetic || m.parts.iter().any(made)))?;
+    let made = |p: &Part| matches!(p, Part::Compaction(_));
+    let reply = history
+        .messages()
+        .iter()
+        .rev()
+        .find(|m| m.role == Role::Assistant && (!m.synthetic || m.parts.iter().any(made)))?;
     let texts = reply.parts.iter().filter_map(|p| match p {
         Part::Text(t) => Some(t.to_string()),
         _ => None,

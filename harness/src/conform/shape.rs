@@ -1,14 +1,15 @@
 //! What the members of a case may be: names, types and bounds, checked before anything runs.
 //!
-//! A member that is misspelled or of the wrong type would otherwise be taken for one that is absent, and the case would pass
-//! without what it says. The shapes themselves are in `format.rs`.
+//! A member that is misspelled or of the wrong type would otherwise be taken for one that is
+//! absent, and the case would pass without what it says. The shapes themselves are in `format.rs`.
 
 use serde_json::{Map, Value};
 
 use super::case::CaseError;
 use super::text::{MOST_BYTES, expand};
 
-/// Largest count of tokens, calls or retries in a case: far above every real one, far below where sums overflow.
+/// Largest count of tokens, calls or retries in a case: far above every real one, far below where
+/// sums overflow.
 pub(super) const MOST_COUNT: u64 = 1_000_000_000_000;
 /// Most tools that a case offers.
 const MOST_TOOLS: u64 = 10_000;
@@ -77,10 +78,18 @@ pub(super) const fn must_or_null(name: &'static str, kind: Kind) -> Member {
 }
 
 /// A place in a case that is not what it should be.
-pub(super) fn odd(at: &str, expected: impl Into<String>, found: impl std::fmt::Display) -> CaseError {
+pub(super) fn odd(
+    at: &str,
+    expected: impl Into<String>,
+    found: impl std::fmt::Display,
+) -> CaseError {
     let found = found.to_string();
     let cut: String = found.chars().take(120).collect();
-    CaseError::Member { at: at.to_string(), expected: expected.into(), found: if cut.len() < found.len() { cut + "…" } else { cut } }
+    CaseError::Member {
+        at: at.to_string(),
+        expected: expected.into(),
+        found: if cut.len() < found.len() { cut + "…" } else { cut },
+    }
 }
 
 /// Checks a case from its top down and adds up the texts that it makes.
@@ -105,11 +114,18 @@ impl Checker {
     }
 
     /// The members of a shape in an object that may have others.
-    pub(super) fn open(&mut self, at: &str, o: &Map<String, Value>, shape: Shape) -> Result<(), CaseError> {
+    pub(super) fn open(
+        &mut self,
+        at: &str,
+        o: &Map<String, Value>,
+        shape: Shape,
+    ) -> Result<(), CaseError> {
         for m in shape {
             let at = format!("{at}.{}", m.name);
             match o.get(m.name) {
-                None if m.required => return Err(odd(&at, format!("{}, required", name_of(m.kind)), "nothing")),
+                None if m.required => {
+                    return Err(odd(&at, format!("{}, required", name_of(m.kind)), "nothing"));
+                }
                 None => {}
                 Some(Value::Null) if m.nullable => {}
                 Some(v) => self.value(&at, v, m.kind)?,
@@ -148,7 +164,9 @@ impl Checker {
             Kind::One(shape) => self.closed(at, v, shape),
             Kind::Many(shape) => {
                 let list = v.as_array().ok_or_else(wrong)?;
-                list.iter().enumerate().try_for_each(|(i, one)| self.closed(&format!("{at}[{i}]"), one, shape))
+                list.iter()
+                    .enumerate()
+                    .try_for_each(|(i, one)| self.closed(&format!("{at}[{i}]"), one, shape))
             }
         }
     }
@@ -174,7 +192,9 @@ fn name_of(kind: Kind) -> String {
         Kind::Words => "a list of strings".into(),
         Kind::Count => format!("a whole number from 0 to {MOST_COUNT}"),
         Kind::Tools => format!("a whole number from 0 to {MOST_TOOLS}"),
-        Kind::Bytes | Kind::Filler => format!("a size in bytes from 0 to {MOST_BYTES}, or a list of such sizes"),
+        Kind::Bytes | Kind::Filler => {
+            format!("a size in bytes from 0 to {MOST_BYTES}, or a list of such sizes")
+        }
         Kind::Flag => "true or false".into(),
         Kind::True => "true".into(),
         Kind::Object | Kind::One(_) => "an object".into(),
@@ -189,11 +209,16 @@ pub(super) fn exactly_one(at: &str, v: &Value, names: &[&str]) -> Result<(), Cas
     if found.len() == 1 {
         return Ok(());
     }
-    Err(odd(at, format!("exactly one of {}", names.join(", ")), if found.is_empty() { "none".into() } else { found.join(", ") }))
+    Err(odd(
+        at,
+        format!("exactly one of {}", names.join(", ")),
+        if found.is_empty() { "none".into() } else { found.join(", ") },
+    ))
 }
 
-/// Numbers in the input of a function: whole or broken, not negative, and no larger than texts and counts may be. What a message
-/// says (`content`, and the `input` of a call) is the program's and may hold any number.
+/// Numbers in the input of a function: whole or broken, not negative, and no larger than texts and
+/// counts may be. What a message says (`content`, and the `input` of a call) is the program's and
+/// may hold any number.
 pub(super) fn numbers(at: &str, v: &Value, made: &mut u64) -> Result<(), CaseError> {
     match v {
         Value::Number(n) => {
@@ -205,15 +230,24 @@ pub(super) fn numbers(at: &str, v: &Value, made: &mut u64) -> Result<(), CaseErr
             if is_size(at) {
                 *made += n.as_u64().unwrap_or(0);
                 if *made > MOST_BYTES {
-                    return Err(odd(at, format!("sizes of at most {MOST_BYTES} bytes together"), format!("{made} bytes")));
+                    return Err(odd(
+                        at,
+                        format!("sizes of at most {MOST_BYTES} bytes together"),
+                        format!("{made} bytes"),
+                    ));
                 }
             }
             Ok(())
         }
-        Value::Array(list) => list.iter().enumerate().try_for_each(|(i, one)| numbers(&format!("{at}[{i}]"), one, made)),
+        Value::Array(list) => list
+            .iter()
+            .enumerate()
+            .try_for_each(|(i, one)| numbers(&format!("{at}[{i}]"), one, made)),
         Value::Object(o) => {
             let ours = |k: &str| k != "content" && k != "input";
-            o.iter().filter(|(k, _)| ours(k)).try_for_each(|(k, one)| numbers(&format!("{at}.{k}"), one, made))
+            o.iter()
+                .filter(|(k, _)| ours(k))
+                .try_for_each(|(k, one)| numbers(&format!("{at}.{k}"), one, made))
         }
         _ => Ok(()),
     }

@@ -21,12 +21,18 @@ pub(super) fn expand(v: &Value) -> Result<String, CaseError> {
 
 /// Appends a text to what a recipe has made so far; nothing is made that would be too large.
 fn push(v: &Value, out: &mut String) -> Result<(), CaseError> {
-    let bad = |what: &str| CaseError::Format { what: what.to_string(), found: v.to_string().chars().take(120).collect() };
+    let bad = |what: &str| CaseError::Format {
+        what: what.to_string(),
+        found: v.to_string().chars().take(120).collect(),
+    };
     let fits = |len: usize, more: u64| {
         let sum = more.checked_add(len as u64).filter(|n| *n <= MOST_BYTES);
         sum.map(drop).ok_or_else(|| bad(&format!("a recipe that makes at most {MOST_BYTES} bytes")))
     };
-    let only = |o: &Map<String, Value>, known: &[&str]| match o.keys().find(|k| !known.contains(&k.as_str())) {
+    let only = |o: &Map<String, Value>, known: &[&str]| match o
+        .keys()
+        .find(|k| !known.contains(&k.as_str()))
+    {
         Some(k) => Err(bad(&format!("a recipe of {} without `{k}`", known.join(", ")))),
         None => Ok(()),
     };
@@ -40,8 +46,10 @@ fn push(v: &Value, out: &mut String) -> Result<(), CaseError> {
             if let Some(s) = o.get("repeat") {
                 only(o, &["repeat", "times"])?;
                 let s = s.as_str().ok_or_else(|| bad("a string in `repeat`"))?;
-                let times =
-                    o.get("times").and_then(Value::as_u64).ok_or_else(|| bad("`times` of a repeat recipe, a whole number from 0"))?;
+                let times = o
+                    .get("times")
+                    .and_then(Value::as_u64)
+                    .ok_or_else(|| bad("`times` of a repeat recipe, a whole number from 0"))?;
                 fits(out.len(), times.saturating_mul(s.len() as u64))?;
                 // An empty string makes nothing, however often.
                 out.push_str(&s.repeat(if s.is_empty() { 0 } else { times as usize }));
@@ -49,18 +57,31 @@ fn push(v: &Value, out: &mut String) -> Result<(), CaseError> {
             }
             if let Some(l) = o.get("lines_from") {
                 only(o, &["lines_from"])?;
-                only(l.as_object().ok_or_else(|| bad("an object in `lines_from`"))?, &["format", "from", "to", "sep"])?;
-                let format = l["format"].as_str().ok_or_else(|| bad("`format` of a lines_from recipe"))?;
+                only(
+                    l.as_object().ok_or_else(|| bad("an object in `lines_from`"))?,
+                    &["format", "from", "to", "sep"],
+                )?;
+                let format =
+                    l["format"].as_str().ok_or_else(|| bad("`format` of a lines_from recipe"))?;
                 let (from, to) = (l["from"].as_u64(), l["to"].as_u64());
                 let (Some(from), Some(to)) = (from, to) else {
-                    return Err(bad("`from` and `to` of a lines_from recipe, whole numbers from 0"));
+                    return Err(bad(
+                        "`from` and `to` of a lines_from recipe, whole numbers from 0",
+                    ));
                 };
                 if to.saturating_sub(from) >= MOST_LINES {
                     return Err(bad(&format!("a lines_from recipe of at most {MOST_LINES} lines")));
                 }
-                let sep = l.get("sep").map_or(Some(""), Value::as_str).ok_or_else(|| bad("a string in `sep`"))?;
-                let line =
-                    |n: u64| format.replace("{n4}", &format!("{n:04}")).replace("{n5}", &format!("{n:05}")).replace("{n}", &n.to_string());
+                let sep = l
+                    .get("sep")
+                    .map_or(Some(""), Value::as_str)
+                    .ok_or_else(|| bad("a string in `sep`"))?;
+                let line = |n: u64| {
+                    format
+                        .replace("{n4}", &format!("{n:04}"))
+                        .replace("{n5}", &format!("{n:05}"))
+                        .replace("{n}", &n.to_string())
+                };
                 for n in from..=to {
                     let line = line(n);
                     let sep = if n > from { sep } else { "" };
@@ -78,11 +99,14 @@ fn push(v: &Value, out: &mut String) -> Result<(), CaseError> {
             if let Some(inner) = o.get("slice") {
                 only(o, &["slice", "start", "end"])?;
                 let text = expand(inner)?;
-                let (Some(start), Some(end)) = (o.get("start").and_then(Value::as_u64), o.get("end").and_then(Value::as_u64)) else {
+                let (Some(start), Some(end)) =
+                    (o.get("start").and_then(Value::as_u64), o.get("end").and_then(Value::as_u64))
+                else {
                     return Err(bad("`start` and `end` of a slice recipe"));
                 };
                 let cut = text.get(start as usize..end as usize);
-                let cut = cut.ok_or_else(|| bad("a slice inside the text, at character boundaries"))?;
+                let cut =
+                    cut.ok_or_else(|| bad("a slice inside the text, at character boundaries"))?;
                 fits(out.len(), cut.len() as u64)?;
                 out.push_str(cut);
                 return Ok(());
@@ -114,8 +138,15 @@ mod tests {
 
     #[test]
     fn recipes_expand() {
-        assert_eq!(expand(&json!({"concat": ["a", {"repeat": "xy", "times": 2}]})).unwrap(), "axyxy");
-        assert_eq!(expand(&json!({"lines_from": {"format": "f{n4} ", "from": 9, "to": 10, "sep": "|"}})).unwrap(), "f0009 |f0010 ");
+        assert_eq!(
+            expand(&json!({"concat": ["a", {"repeat": "xy", "times": 2}]})).unwrap(),
+            "axyxy"
+        );
+        assert_eq!(
+            expand(&json!({"lines_from": {"format": "f{n4} ", "from": 9, "to": 10, "sep": "|"}}))
+                .unwrap(),
+            "f0009 |f0010 "
+        );
         assert_eq!(expand(&json!({"slice": "abcdef", "start": 1, "end": 3})).unwrap(), "bc");
         assert!(expand(&json!({"slice": "é", "start": 1, "end": 2})).is_err());
         assert!(expand(&json!({"unknown": 1})).is_err());
@@ -127,7 +158,10 @@ mod tests {
         assert!(expand(&json!({"repeat": "a", "times": huge})).is_err());
         assert!(expand(&json!({"repeat": "abc", "times": u64::MAX})).is_err());
         assert_eq!(expand(&json!({"repeat": "", "times": u64::MAX})).unwrap(), "");
-        assert_eq!(expand(&json!({"repeat": "ab", "times": MOST_BYTES / 2})).unwrap().len() as u64, MOST_BYTES);
+        assert_eq!(
+            expand(&json!({"repeat": "ab", "times": MOST_BYTES / 2})).unwrap().len() as u64,
+            MOST_BYTES
+        );
         let half = json!({"repeat": "a", "times": MOST_BYTES / 2});
         assert!(expand(&json!({"concat": [half, half, "b"]})).is_err());
         assert!(expand(&json!({"lines_from": {"format": "{n}", "from": 0, "to": huge}})).is_err());
@@ -135,7 +169,10 @@ mod tests {
         assert!(expand(&json!({"lines_from": {"format": "{n}", "from": -1, "to": 1}})).is_err());
         assert!(expand(&json!({"repeat": "a", "times": -1})).is_err());
         assert!(expand(&json!({"repeat": "a", "times": 1, "more": 1})).is_err());
-        assert!(expand(&json!({"lines_from": {"format": "{n}", "from": 0, "to": 1, "step": 2}})).is_err());
+        assert!(
+            expand(&json!({"lines_from": {"format": "{n}", "from": 0, "to": 1, "step": 2}}))
+                .is_err()
+        );
         assert!(expand(&json!({"slice": "abc", "start": 2, "end": 1})).is_err());
     }
 

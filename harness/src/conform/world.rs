@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ctxbench_core::block::Media;
-use ctxbench_core::engine::{Action, CallerAct, Incoming, Task, ToolCall, ToolOutcome, World};
-use ctxbench_core::history::Part;
-use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason, Usage};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::{Action, CallerAct, Incoming, Task, World};
+use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use serde_json::Value;
 
@@ -47,7 +47,8 @@ impl ScriptWorld {
             calls: Vec::new(),
             users: 0,
             caller_compacts: case.agent == "anthropic-sdk" && case.version.starts_with("python-2"),
-            messages_wire: case.agent == "anthropic-sdk" || case.settings.get("wire").and_then(Value::as_str) == Some("anthropic"),
+            messages_wire: case.agent == "anthropic-sdk"
+                || case.settings.get("wire").and_then(Value::as_str) == Some("anthropic"),
         };
         Ok((world, script))
     }
@@ -76,14 +77,17 @@ impl ScriptWorld {
                 for p in list {
                     parts.push(match p.get("url") {
                         None => Part::Text(expand(&p["text"])?.into()),
-                        Some(url) => Part::File(Media {
+                        Some(url) => Part::Image(Media {
                             media_type: ["media", "mime", "media_type"]
                                 .iter()
                                 .find_map(|k| p.get(*k)?.as_str())
                                 .unwrap_or("image/png")
                                 .to_string(),
                             url: expand(url)?,
-                            name: ["filename", "name"].iter().find_map(|k| p.get(*k)?.as_str()).map(str::to_string),
+                            name: ["filename", "name"]
+                                .iter()
+                                .find_map(|k| p.get(*k)?.as_str())
+                                .map(str::to_string),
                         }),
                     });
                 }
@@ -97,30 +101,43 @@ impl ScriptWorld {
         if let Some(r) = e.get("reasoning") {
             let text = r.get("text").map(expand).transpose()?.unwrap_or_default();
             let encrypted = r.get("encrypted").map(expand).transpose()?.map(Arc::from);
-            parts.push(ReplyPart::Reasoning { text: text.into(), encrypted });
+            parts.push(Part::Reasoning { text: text.into(), encrypted });
         }
         for c in [e.get("compaction"), e.get("opaque")].into_iter().flatten() {
             let text = if c.is_null() { None } else { Some(expand(c)?.into()) };
-            parts.push(ReplyPart::Compaction(text));
+            parts.push(Part::Compaction(text));
         }
         for b in e.get("blocks").and_then(Value::as_array).into_iter().flatten() {
             match b["type"].as_str() {
-                Some("text") => parts.push(ReplyPart::Text(expand(&b["text"])?.into())),
+                Some("text") => parts.push(Part::Text(expand(&b["text"])?.into())),
                 Some("compaction") => {
-                    let content = b.get("content").filter(|c| !c.is_null()).map(expand).transpose()?;
-                    parts.push(ReplyPart::Compaction(content.map(Arc::from)));
+                    let content =
+                        b.get("content").filter(|c| !c.is_null()).map(expand).transpose()?;
+                    parts.push(Part::Compaction(content.map(Arc::from)));
                 }
-                Some("thinking") => parts.push(ReplyPart::Reasoning { text: expand(&b["thinking"])?.into(), encrypted: None }),
-                other => return Err(CaseError::Unknown { what: "block type", name: other.unwrap_or("").to_string() }),
+                Some("thinking") => parts.push(Part::Reasoning {
+                    text: expand(&b["thinking"])?.into(),
+                    encrypted: None,
+                }),
+                other => {
+                    return Err(CaseError::Unknown {
+                        what: "block type",
+                        name: other.unwrap_or("").to_string(),
+                    });
+                }
             }
         }
         if let Some(t) = e.get("text").filter(|t| !t.is_null()) {
-            parts.push(ReplyPart::Text(expand(t)?.into()));
+            parts.push(Part::Text(expand(t)?.into()));
         }
         let calls = e.get("calls").and_then(Value::as_array).cloned().unwrap_or_default();
         for c in &calls {
             let text = |k: &str| c.get(k).map(expand).transpose().map(Option::unwrap_or_default);
-            parts.push(ReplyPart::Call { id: text("id")?.into(), name: text("name")?.into(), arguments: text("arguments")?.into() });
+            parts.push(Part::Call(ToolCall {
+                id: text("id")?.into(),
+                name: text("name")?.into(),
+                arguments: text("arguments")?.into(),
+            }));
         }
         let stop = match e.get("stop_reason").and_then(Value::as_str) {
             Some("refusal") => StopReason::Refusal,
@@ -159,7 +176,8 @@ impl ScriptWorld {
 fn model_error(e: &Value) -> ModelError {
     let status = e.get("status").and_then(Value::as_u64).unwrap_or(0) as u16;
     let code = e.get("code").and_then(Value::as_str).map(str::to_string);
-    let message = e.get("message").or(e.get("text")).and_then(Value::as_str).unwrap_or_default().to_string();
+    let message =
+        e.get("message").or(e.get("text")).and_then(Value::as_str).unwrap_or_default().to_string();
     let kind = match code.as_deref() {
         Some("context_length_exceeded") => ErrorKind::Overflow,
         Some("stream_ended_early") => ErrorKind::Stream,
@@ -190,7 +208,9 @@ impl World for ScriptWorld {
             "restart" => Some(Action::Restart),
             "kill" => Some(Action::Idle { ms: 0 }),
             other => {
-                self.fault(format!("event `{other}` is left over: no request was made that it answers"));
+                self.fault(format!(
+                    "event `{other}` is left over: no request was made that it answers"
+                ));
                 None
             }
         }
@@ -235,7 +255,9 @@ impl World for ScriptWorld {
         if e["type"] == "compact" {
             let instructions = e.get("instructions").filter(|i| !i.is_null()).map(expand);
             return match instructions.transpose() {
-                Ok(instructions) => Some(CallerAct::Compact { instructions: instructions.map(Arc::from) }),
+                Ok(instructions) => {
+                    Some(CallerAct::Compact { instructions: instructions.map(Arc::from) })
+                }
                 Err(err) => {
                     self.fault(err.to_string());
                     None
@@ -245,23 +267,24 @@ impl World for ScriptWorld {
         Some(CallerAct::Append { plain: e["form"] == "blocks" })
     }
 
-    async fn run(&mut self, calls: &[ToolCall]) -> Vec<ToolOutcome> {
+    async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming> {
         let mut out = Vec::new();
         for c in calls {
             let given = self.calls.iter().find(|g| g["id"] == *c.id);
             let output = given.and_then(|g| g.get("output")).filter(|o| !o.is_null()).map(expand);
-            let output = match output {
-                Some(Ok(t)) => Some(Arc::from(t)),
-                Some(Err(e)) => {
-                    self.fault(e.to_string());
-                    None
-                }
-                None => None,
-            };
-            let path = serde_json::from_str::<Value>(&c.arguments).ok().and_then(|a| a["path"].as_str().map(str::to_string));
+            let output = output.transpose().unwrap_or_else(|e| {
+                self.fault(e.to_string());
+                None
+            });
+            let path = serde_json::from_str::<Value>(&c.arguments)
+                .ok()
+                .and_then(|a| a["path"].as_str().map(str::to_string));
             self.with(|s| s.tools_run.push(path.unwrap_or_default()));
             let is_error = given.is_some_and(|g| g["is_error"] == true);
-            out.push(ToolOutcome { id: c.id.clone(), name: c.name.clone(), output, is_error, media: vec![] });
+            out.push(match output {
+                Some(output) => Incoming::result(c, is_error, output),
+                None => Incoming { key: c.id.clone(), parts: vec![] },
+            });
         }
         out
     }

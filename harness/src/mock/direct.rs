@@ -1,9 +1,9 @@
 //! The door without a wire: the same decoded request, in process.
 
 use async_trait::async_trait;
-use ctxbench_core::provider::Prompt;
 use ctxbench_core::request::{ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
+use ctxbench_provider::Prompt;
 
 use super::{Door, Plan, ProviderModel};
 
@@ -22,7 +22,12 @@ impl DirectDoor {
 
 #[async_trait]
 impl Door for DirectDoor {
-    async fn send(&mut self, request: &Request, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
+    async fn send(
+        &mut self,
+        request: &Request,
+        plan: Plan,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
         let prompt = Prompt::of(self.provider.wire(), request);
         self.provider.answer(prompt, plan, now)
     }

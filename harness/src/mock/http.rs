@@ -1,11 +1,15 @@
-//! The door over HTTP: requests in the provider's wire format to wiremock on loopback, replies back.
+//! The door over HTTP: requests in the provider's wire format to wiremock on loopback, replies
+//! back.
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ctxbench_core::provider::{self, COUNT_TOKENS_PATH, Encoded, Wire};
+use ctxbench_core::model::Wire;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
+use ctxbench_provider as provider;
+use ctxbench_provider::wire::Endpoint;
+use ctxbench_provider::{Encoded, format};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
@@ -16,8 +20,9 @@ use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
 
 use super::{Door, Plan, ProviderModel};
 
-/// wiremock keeps every matched request for as long as its mock is mounted (facts/dependencies.md §c), so the mock is
-/// mounted anew whenever this many bytes have gone through, at a moment when no request is in flight.
+/// wiremock keeps every matched request for as long as its mock is mounted
+/// (docs/sources/dependencies.md §c), so the mock is mounted anew whenever this many bytes have
+/// gone through, at a moment when no request is in flight.
 const REMOUNT_AFTER_BYTES: usize = 16 << 20;
 
 /// Virtual latency is on no provider's wire; it travels in a header of our own.
@@ -35,15 +40,17 @@ struct Responder(Arc<Mutex<Desk>>);
 
 impl Respond for Responder {
     fn respond(&self, request: &wiremock::Request) -> ResponseTemplate {
-        let Ok(mut desk) = self.0.lock() else { return ResponseTemplate::new(500).set_body_string("the provider model panicked") };
+        let Ok(mut desk) = self.0.lock() else {
+            return ResponseTemplate::new(500).set_body_string("the provider model panicked");
+        };
         let wire = desk.provider.wire();
-        let prompt = match provider::decode(wire, &request.body) {
+        let prompt = match provider::decode(wire, request.url.path(), &request.body) {
             Ok(p) => p,
             Err(e) => return ResponseTemplate::new(400).set_body_string(e.to_string()),
         };
-        if request.url.path() == COUNT_TOKENS_PATH {
+        if format(wire).endpoint(request.url.path()) == Some(Endpoint::Count) {
             let (tokens, original) = desk.provider.count(&prompt);
-            return json(200, provider::encode_count_reply(tokens, original));
+            return json(200, format(wire).encode_count_reply(tokens, original));
         }
         let Some((plan, now)) = desk.next.take() else {
             return ResponseTemplate::new(500).set_body_string("a request that nobody announced");
@@ -101,14 +108,22 @@ impl HttpDoor {
             self.sent = 0;
         }
         self.sent += encoded.body.len();
-        let mut builder = hyper::Request::post(format!("{}{}", self.server.uri(), encoded.path)).header("content-type", "application/json");
+        let mut builder = hyper::Request::post(format!("{}{}", self.server.uri(), encoded.path))
+            .header("content-type", "application/json");
         for (name, value) in &encoded.headers {
             builder = builder.header(*name, value);
         }
         let request = builder.body(Full::new(Bytes::from(encoded.body))).map_err(|e| broken(&e))?;
         let response = self.client.request(request).await.map_err(|e| broken(&e))?;
         let status = response.status().as_u16();
-        let number = |name| response.headers().get(name).and_then(|v| v.to_str().ok()).and_then(|v| v.parse().ok()).unwrap_or(0);
+        let number = |name| {
+            response
+                .headers()
+                .get(name)
+                .and_then(|v| v.to_str().ok())
+                .and_then(|v| v.parse().ok())
+                .unwrap_or(0)
+        };
         let beside = Beside { latency_ms: number(LATENCY), expired: number(EXPIRED) };
         let body = response.into_body().collect().await.map_err(|e| broken(&e))?.to_bytes();
         Ok((status, beside, body))
@@ -122,17 +137,28 @@ struct Beside {
 }
 
 fn broken(e: &dyn std::fmt::Display) -> ModelError {
-    ModelError { kind: ErrorKind::Stream, status: 0, code: None, message: format!("the mock server could not be reached: {e}") }
+    ModelError {
+        kind: ErrorKind::Stream,
+        status: 0,
+        code: None,
+        message: format!("the mock server could not be reached: {e}"),
+    }
 }
 
 #[async_trait]
 impl Door for HttpDoor {
-    async fn send(&mut self, request: &Request, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
+    async fn send(
+        &mut self,
+        request: &Request,
+        plan: Plan,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
         match self.desk.lock() {
             Ok(mut d) => d.next = Some((plan, now)),
             Err(_) => return Err(broken(&"the provider model panicked")),
         }
-        let (status, Beside { latency_ms, expired }, body) = self.post(provider::encode(self.wire, request)).await?;
+        let (status, Beside { latency_ms, expired }, body) =
+            self.post(provider::encode(self.wire, request)).await?;
         if status != 200 {
             return Err(provider::decode_error(self.wire, status, &body));
         }
@@ -144,7 +170,8 @@ impl Door for HttpDoor {
         if !self.counting {
             return None;
         }
-        let (status, _, body) = self.post(provider::encode_count(request)).await.ok()?;
-        (status == 200).then(|| provider::decode_count_reply(&body).ok()).flatten()
+        let wire = format(self.wire);
+        let (status, _, body) = self.post(wire.encode_count(request)?).await.ok()?;
+        (status == 200).then(|| wire.decode_count_reply(&body).ok()).flatten()
     }
 }

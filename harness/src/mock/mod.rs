@@ -12,11 +12,13 @@ mod tests;
 mod threads;
 
 use async_trait::async_trait;
-use ctxbench_core::request::{ModelError, Reply, ReplyPart, Request, StopReason};
+use ctxbench_core::content::Part;
+use ctxbench_core::request::{ModelError, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
 pub use direct::DirectDoor;
 pub use http::HttpDoor;
+pub(crate) use provider::part_tokens;
 pub use provider::{Live, ProviderModel, ProviderOptions};
 pub use shared::SharedDoor;
 
@@ -26,7 +28,7 @@ pub enum Plan {
     /// These contents.
     Say {
         /// In order.
-        parts: Vec<ReplyPart>,
+        parts: Vec<Part>,
         /// Why the reply ends.
         stop: StopReason,
     },
@@ -47,7 +49,12 @@ pub enum Plan {
 #[async_trait]
 pub trait Door: Send {
     /// Sends a request at a virtual time.
-    async fn send(&mut self, request: &Request, plan: Plan, now: Millis) -> Result<Reply, ModelError>;
+    async fn send(
+        &mut self,
+        request: &Request,
+        plan: Plan,
+        now: Millis,
+    ) -> Result<Reply, ModelError>;
     /// Asks the provider to count a request; `None` where it has no such endpoint.
     async fn count(&mut self, request: &Request) -> Option<u64>;
 }

@@ -1,58 +1,69 @@
-//! Calls and results that a provider refuses because their partner is missing (facts/claude-code-and-apis.md §6, failure 7).
+//! Calls and results that a provider refuses because their partner is missing
+//! (docs/sources/failure-modes.md §6, failure 7).
 
 use ctxbench_core::block::Role;
-use ctxbench_core::provider::{Content, Item, Prompt, Wire};
+use ctxbench_core::model::Wire;
 use ctxbench_core::request::{ErrorKind, ModelError};
+use ctxbench_provider::wire::ResultsDue;
+use ctxbench_provider::{Content, Item, Prompt, WireFormat, format};
 
 use super::rules;
 
-/// Refuses a conversation in which a call or a result stands alone. Anthropic wants the results in the next message, OpenAI anywhere
-/// behind the call; what lies before Anthropic's last compaction block is not looked at, and a request for a compaction has codes of
-/// its own.
+/// Refuses a conversation in which a call or a result stands alone. Anthropic wants the results in
+/// the next message, OpenAI anywhere behind the call; what lies before Anthropic's last compaction
+/// block is not looked at, and a request for a compaction has codes of its own.
 pub(super) fn check(wire: Wire, prompt: &Prompt) -> Result<(), ModelError> {
     if rules::on_demand(prompt) {
         return Ok(());
     }
-    let anthropic = wire == Wire::AnthropicMessages;
+    let wire = format(wire);
+    let due = wire.results_due();
     let talk: Vec<&Item> = prompt.items.iter().filter(|i| i.message > 0).collect();
-    let from = if anthropic { talk.iter().rposition(|i| matches!(i.content, Content::Compaction { .. })).unwrap_or(0) } else { 0 };
+    let from = if wire.edits_context() {
+        talk.iter().rposition(|i| matches!(i.content, Content::Compaction { .. })).unwrap_or(0)
+    } else {
+        0
+    };
     let mut open: Vec<(&str, usize)> = Vec::new();
     for item in &talk[from..] {
-        if anthropic && let Some((id, _)) = open.iter().find(|(_, at)| item.message > at + 1) {
-            return refused(anthropic, true, id);
+        if due == ResultsDue::NextMessage
+            && let Some((id, _)) = open.iter().find(|(_, at)| item.message > at + 1)
+        {
+            return refused(wire, true, id);
         }
         match &item.content {
             Content::Call { id, .. } => open.push((id, item.message)),
             Content::Output { id, .. } => match open.iter().position(|(o, _)| **o == **id) {
                 Some(at) => drop(open.remove(at)),
-                None => return refused(anthropic, false, id),
+                None => return refused(wire, false, id),
             },
             // Chat wants the results at once, too: a user message between them is refused.
-            _ if wire == Wire::OpenaiChat && item.role == Role::User && !open.is_empty() => return refused(anthropic, true, open[0].0),
+            _ if due == ResultsDue::BeforeUser && item.role == Role::User && !open.is_empty() => {
+                return refused(wire, true, open[0].0);
+            }
             _ => {}
         }
     }
     match open.first() {
-        Some((id, _)) => refused(anthropic, true, id),
+        Some((id, _)) => refused(wire, true, id),
         None => Ok(()),
     }
 }
 
-fn refused(anthropic: bool, call: bool, id: &str) -> Result<(), ModelError> {
-    let message = match (anthropic, call) {
-        (true, true) => format!("messages: tool_use `{id}` is not followed by its tool_result in the next message"),
-        (true, false) => format!("messages: tool_result `{id}` has no tool_use before it"),
-        (false, true) => format!("No tool output was found for the function call {id}."),
-        (false, false) => format!("No tool call was found for the function call output {id}."),
-    };
-    Err(ModelError { kind: ErrorKind::Invalid, status: 400, code: Some("invalid_request_error".into()), message })
+fn refused(wire: &dyn WireFormat, call: bool, id: &str) -> Result<(), ModelError> {
+    Err(ModelError {
+        kind: ErrorKind::Invalid,
+        status: 400,
+        code: Some("invalid_request_error".into()),
+        message: wire.unpaired(call, id),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const WIRES: [Wire; 3] = [Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::OpenaiChat];
+    const WIRES: [Wire; 3] = ctxbench_provider::ALL;
 
     fn refuses(wire: Wire, talk: &[(usize, Content)]) -> bool {
         let role = |c: &Content| match c {
@@ -61,15 +72,23 @@ mod tests {
             _ => Role::Assistant,
         };
         let items = talk.iter().map(|(m, c)| Item::new(role(c), c.clone(), *m, None)).collect();
-        let prompt =
-            Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits: vec![], thread: None };
+        let prompt = Prompt {
+            model: "m".into(),
+            max_tokens: None,
+            tools: None,
+            tools_cache: None,
+            items,
+            server_edits: vec![],
+            thread: None,
+        };
         check(wire, &prompt).is_err()
     }
 
     #[test]
     fn a_call_or_a_result_that_stands_alone_is_refused_on_every_wire() {
         let call = || Content::Call { id: "a".into(), name: "t".into(), arguments: "{}".into() };
-        let result = || Content::Output { id: "a".into(), text: "r".into(), is_error: false, image: None };
+        let result =
+            || Content::Output { id: "a".into(), text: "r".into(), is_error: false, image: None };
         let said = || Content::Text("u".into());
         let block = || Content::Compaction { text: "S".into(), opaque: None };
         for wire in WIRES {
@@ -80,8 +99,16 @@ mod tests {
             assert!(refuses(wire, &[(1, said()), (2, call()), (3, said())]), "{wire:?}");
         }
         let late = [(1, call()), (2, said()), (3, result())];
-        assert_eq!(WIRES.map(|w| refuses(w, &late)), [true, false, true], "Responses takes a result anywhere behind its call");
+        assert_eq!(
+            WIRES.map(|w| refuses(w, &late)),
+            [true, false, true],
+            "Responses takes a result anywhere behind its call"
+        );
         let cut = [(1, call()), (2, block()), (3, said())];
-        assert_eq!(WIRES.map(|w| refuses(w, &cut)), [false, true, true], "only Anthropic ignores what lies before a compaction");
+        assert_eq!(
+            WIRES.map(|w| refuses(w, &cut)),
+            [false, true, true],
+            "only Anthropic ignores what lies before a compaction"
+        );
     }
 }

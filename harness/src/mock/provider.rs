@@ -1,15 +1,21 @@
-//! The provider model: usage, prompt cache, overflow, context editing and summaries, as the provider would.
+//! The provider model: usage, prompt cache, overflow, context editing and summaries, as the
+//! provider would.
 //!
-//! It sees decoded prompts only; everything it knows of a request came over the wire. What the model says comes from a plan.
+//! It sees decoded prompts only; everything it knows of a request came over the wire. What the
+//! model says comes from a plan.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ctxbench_core::content::Part;
 use ctxbench_core::fact::Fact;
-use ctxbench_core::provider::{self, CacheUse, Content, Item, Latency, Model, Prompt, PromptCache, Wire, billed_tokens};
+use ctxbench_core::model::{self, Latency, Model, Wire};
 use ctxbench_core::recent::Recent;
-use ctxbench_core::request::{Applied, ModelError, Reply, ReplyPart, ServerEdit, StopReason, Usage};
+use ctxbench_core::request::{Applied, ModelError, Reply, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
+use ctxbench_core::tokens::billed_tokens;
+use ctxbench_provider as provider;
+use ctxbench_provider::{CacheUse, Content, Item, Prompt, PromptCache, format};
 
 use super::Plan;
 use super::edits::apply;
@@ -44,13 +50,14 @@ pub struct ProviderModel {
     threads: Threads,
     /// Of the last prompt, tokens that the cache had held and let go when their time was over.
     expired: u64,
-    /// Compactions made on demand, by the hash of their content: the signature by which the provider knows its own block.
+    /// Compactions made on demand, by the hash of their content: the signature by which the
+    /// provider knows its own block.
     signed: Recent<u64, ()>,
     live: Option<Live>,
 }
 
-/// How a provider is met by a client of its own: its replies begin at once, and it refuses broken conversations. In a run these are
-/// measured instead.
+/// How a provider is met by a client of its own: its replies begin at once, and it refuses broken
+/// conversations. In a run these are measured instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Live {
     /// Window of every model in tokens, instead of its own.
@@ -60,7 +67,10 @@ pub struct Live {
 impl Live {
     /// A model as a client meets it.
     pub fn model(&self, model: &Model) -> Model {
-        let mut m = Model { latency: Latency { a_ms: 0.0, b_ms: 0.0, c_ms: 0.0, d_ms: 0.0 }, ..model.clone() };
+        let mut m = Model {
+            latency: Latency { a_ms: 0.0, b_ms: 0.0, c_ms: 0.0, d_ms: 0.0 },
+            ..model.clone()
+        };
         if let Some(window) = self.window {
             m.window = window;
             m.input_limit = None;
@@ -72,20 +82,32 @@ impl Live {
 /// Most tokens of a summary made by the provider; assumed.
 const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 
-/// Most compactions on demand that an account knows for its own, far more than any run makes; a block that was forgotten may stand
-/// anywhere.
+/// Most compactions on demand that an account knows for its own, far more than any run makes; a
+/// block that was forgotten may stand anywhere.
 const MOST_SIGNED: usize = 100_000;
 
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
         let (caches, signed) = (HashMap::new(), Recent::new(MOST_SIGNED));
-        ProviderModel { options, caches, replies: 0, threads: Threads::default(), expired: 0, signed, live: None }
+        ProviderModel {
+            options,
+            caches,
+            replies: 0,
+            threads: Threads::default(),
+            expired: 0,
+            signed,
+            live: None,
+        }
     }
 
     /// A fresh account for clients.
     pub fn live(options: ProviderOptions, live: Live) -> Self {
-        ProviderModel { live: Some(live), threads: Threads::within(LIVE), ..ProviderModel::new(options) }
+        ProviderModel {
+            live: Some(live),
+            threads: Threads::within(LIVE),
+            ..ProviderModel::new(options)
+        }
     }
 
     /// The wire format of the run's model.
@@ -105,13 +127,14 @@ impl ProviderModel {
         if *self.options.model.name == *name {
             return self.options.model.clone();
         }
-        match provider::find(name) {
+        match model::find(name) {
             Ok(m) => Arc::new(m.scaled(self.options.scale)),
             Err(_) => self.options.model.clone(),
         }
     }
 
-    /// Tokens of a prompt after the edits that its request asks for, and before them where it asks for any.
+    /// Tokens of a prompt after the edits that its request asks for, and before them where it asks
+    /// for any.
     pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
         let original = prompt.tokens();
         let asked = !prompt.server_edits.is_empty();
@@ -128,8 +151,8 @@ impl ProviderModel {
         let kept = whole.thread.is_some().then(|| whole.clone());
         let mut reply = self.answer_whole(whole, plan, now)?;
         reply.expired = self.expired;
-        if self.wire() == Wire::AnthropicMessages {
-            let id: Arc<str> = format!("msg_{:04}", self.replies).into();
+        if format(self.wire()).keeps_threads() {
+            let id: Arc<str> = format(self.wire()).reply_id(self.replies).into();
             self.replies += 1;
             if let Some(whole) = kept {
                 self.threads.keep(whole, &id, &reply);
@@ -139,12 +162,17 @@ impl ProviderModel {
         Ok(reply)
     }
 
-    fn answer_whole(&mut self, prompt: Prompt, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
+    fn answer_whole(
+        &mut self,
+        prompt: Prompt,
+        plan: Plan,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
         let model = self.model(&prompt.model);
         if self.live.is_some() {
             pairs::check(self.wire(), &prompt)?;
         }
-        if self.wire() == Wire::AnthropicMessages {
+        if format(self.wire()).edits_context() {
             rules::check(&prompt, &self.signed, self.options.scale)?;
         }
         let (prompt, applied) = apply(self.wire(), prompt);
@@ -159,25 +187,42 @@ impl ProviderModel {
         let (usage, first_token) = self.bill(&prompt, &model, now)?;
         let (parts, stop) = match plan {
             Plan::Say { parts, stop } => (parts, stop),
-            _ if rules::on_demand(&prompt) => return self.compact_on_demand(prompt, usage, first_token, &model),
+            _ if rules::on_demand(&prompt) => {
+                return self.compact_on_demand(prompt, usage, first_token, &model);
+            }
             _ => {
                 let Written { text, stop } = self.write_summary(&prompt)?;
                 // A reply without words has no parts on any wire.
-                let parts = if text.is_empty() { vec![] } else { vec![ReplyPart::Text(text.into())] };
+                let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
                 (parts, stop)
             }
         };
         Ok(finish(parts, stop, usage, None, applied, first_token, &model))
     }
 
-    /// On demand the provider answers with an item of its own. Its encryption is not imitated: the payload is the text. Anthropic
-    /// reports the work as an iteration, with top-level tokens of 0 (facts/aider-and-anthropic-sdk.md §3).
-    fn compact_on_demand(&mut self, prompt: Prompt, mut usage: Usage, first_token: Millis, model: &Model) -> Result<Reply, ModelError> {
+    /// On demand the provider answers with an item of its own. Its encryption is not imitated: the
+    /// payload is the text. Anthropic reports the work as an iteration, with top-level tokens of 0
+    /// (docs/sources/anthropic-sdk.md §3).
+    fn compact_on_demand(
+        &mut self,
+        prompt: Prompt,
+        mut usage: Usage,
+        first_token: Millis,
+        model: &Model,
+    ) -> Result<Reply, ModelError> {
         let summary: Arc<str> = self.write_summary(&prompt)?.text.into();
         self.signed.insert(rules::signature(&summary), ());
-        let parts = vec![ReplyPart::Compaction(Some(summary.clone()))];
-        if self.wire() != Wire::AnthropicMessages {
-            return Ok(finish(parts, StopReason::Compaction, usage, None, Applied::default(), first_token, model));
+        let parts = vec![Part::Compaction(Some(summary.clone()))];
+        if !format(self.wire()).edits_context() {
+            return Ok(finish(
+                parts,
+                StopReason::Compaction,
+                usage,
+                None,
+                Applied::default(),
+                first_token,
+                model,
+            ));
         }
         usage.output = billed_tokens(&summary, None, None, false);
         Ok(paused(parts, usage, Applied::default(), first_token, model))
@@ -195,14 +240,28 @@ impl ProviderModel {
     ) -> Result<Reply, ModelError> {
         let (mut compaction, first) = self.bill(&prompt, model, now)?;
         let mut asked = prompt.clone();
-        let words =
-            due.instructions.unwrap_or_else(|| Arc::from("Summarise the conversation so that the work can go on from the summary alone."));
-        asked.items.push(Item::new(ctxbench_core::block::Role::User, Content::Text(words), usize::MAX, None));
+        let words = due.instructions.unwrap_or_else(|| {
+            Arc::from(
+                "Summarise the conversation so that the work can go on from the summary alone.",
+            )
+        });
+        asked.items.push(Item::new(
+            ctxbench_core::block::Role::User,
+            Content::Text(words),
+            usize::MAX,
+            None,
+        ));
         asked.max_tokens = Some(SERVER_SUMMARY_TOKENS);
         let summary: Arc<str> = self.write_summary(&asked)?.text.into();
         compaction.output = billed_tokens(&summary, None, None, false);
         if due.pause {
-            return Ok(paused(vec![ReplyPart::Compaction(Some(summary))], compaction, applied, first, model));
+            return Ok(paused(
+                vec![Part::Compaction(Some(summary))],
+                compaction,
+                applied,
+                first,
+                model,
+            ));
         }
         let mut rest = prompt;
         rest.items.retain(|i| i.message == 0);
@@ -210,7 +269,7 @@ impl ProviderModel {
         rest.items.push(Item::new(ctxbench_core::block::Role::Assistant, block, 1, None));
         let later = now.saturating_add(latency(model, &compaction, first));
         let (usage, second) = self.bill(&rest, model, later)?;
-        let mut parts = vec![ReplyPart::Compaction(Some(summary))];
+        let mut parts = vec![Part::Compaction(Some(summary))];
         let stop = match plan {
             Plan::Say { parts: said, stop } => {
                 parts.extend(said);
@@ -225,7 +284,8 @@ impl ProviderModel {
 
     fn write_summary(&mut self, prompt: &Prompt) -> Result<Written, ModelError> {
         let (facts, index) = (&self.options.facts, self.options.desk.next());
-        let job = Job { prompt, max_tokens: prompt.max_tokens, facts, seed: self.options.seed, index };
+        let job =
+            Job { prompt, max_tokens: prompt.max_tokens, facts, seed: self.options.seed, index };
         summarise(&self.options.summariser, &job).map_err(|e| {
             self.options.desk.fail(&e.0);
             ModelError { message: e.0, ..ModelError::ended() }
@@ -233,14 +293,25 @@ impl ProviderModel {
     }
 
     /// Input tokens of a prompt by kind, and the time to the first token.
-    fn bill(&mut self, prompt: &Prompt, model: &Model, now: Millis) -> Result<(Usage, Millis), ModelError> {
-        let cache = self.caches.entry(model.name.clone()).or_insert_with(|| PromptCache::new(model.cache));
+    fn bill(
+        &mut self,
+        prompt: &Prompt,
+        model: &Model,
+        now: Millis,
+    ) -> Result<(Usage, Millis), ModelError> {
+        let cache =
+            self.caches.entry(model.name.clone()).or_insert_with(|| PromptCache::new(model.cache));
         cache.validate(prompt)?;
         if self.live.is_some() {
             cache.forget_expired(now);
         }
-        // An entry is usable when the reply begins, which is never before the fixed part of the latency has passed.
-        let used: CacheUse = cache.lookup_and_write(prompt, now, now.saturating_add(model.latency.a_ms.round() as Millis));
+        // An entry is usable when the reply begins, which is never before the fixed part of the
+        // latency has passed.
+        let used: CacheUse = cache.lookup_and_write(
+            prompt,
+            now,
+            now.saturating_add(model.latency.a_ms.round() as Millis),
+        );
         self.expired = cache.expired();
         let usage = Usage {
             input: used.uncached,
@@ -250,7 +321,9 @@ impl ProviderModel {
             ..Usage::default()
         };
         let fresh = used.uncached + used.write_5m + used.write_1h;
-        let first = model.latency.a_ms + model.latency.b_ms * fresh as f64 + model.latency.c_ms * used.read as f64;
+        let first = model.latency.a_ms
+            + model.latency.b_ms * fresh as f64
+            + model.latency.c_ms * used.read as f64;
         Ok((usage, first.round() as Millis))
     }
 }
@@ -272,30 +345,53 @@ fn compaction_due(prompt: &Prompt, total: u64) -> Option<Due> {
 }
 
 /// A reply that is nothing but a compaction: billed, but no tokens of an answer.
-fn paused(parts: Vec<ReplyPart>, compaction: Usage, applied: Applied, first_token: Millis, model: &Model) -> Reply {
+fn paused(
+    parts: Vec<Part>,
+    compaction: Usage,
+    applied: Applied,
+    first_token: Millis,
+    model: &Model,
+) -> Reply {
     let latency_ms = latency(model, &compaction, first_token);
-    Reply { parts, billed: compaction, stop: StopReason::Compaction, applied, latency_ms, ..Reply::default() }
+    Reply {
+        parts,
+        billed: compaction,
+        stop: StopReason::Compaction,
+        applied,
+        latency_ms,
+        ..Reply::default()
+    }
 }
 
 /// Output tokens of reply contents, by the same yardstick as input.
-fn output_tokens(parts: &[ReplyPart]) -> (u64, u64) {
+fn output_tokens(parts: &[Part]) -> (u64, u64) {
     let mut reasoning = 0;
     let all = parts
         .iter()
         .map(|p| match p {
-            ReplyPart::Text(t) => billed_tokens(t, None, None, false),
-            ReplyPart::Reasoning { text, encrypted } => {
-                let n = billed_tokens(text, None, encrypted.as_ref().map(|e| e.len()), false);
-                reasoning += n;
-                n
+            Part::Reasoning { .. } => {
+                reasoning += part_tokens(p);
+                part_tokens(p)
             }
-            ReplyPart::Call { name, arguments, .. } => billed_tokens(arguments, Some(name), None, false),
-            // A compaction before an answer is billed as an iteration of its own; alone it is the answer.
-            ReplyPart::Compaction(Some(t)) if parts.len() == 1 => billed_tokens(t, None, None, false),
-            ReplyPart::Compaction(_) => 0,
+            // A compaction before an answer is billed as an iteration of its own; alone it is the
+            // answer.
+            Part::Compaction(Some(t)) if parts.len() == 1 => billed_tokens(t, None, None, false),
+            _ => part_tokens(p),
         })
         .sum();
     (all, reasoning)
+}
+
+/// Tokens of one part of a reply; a compaction is counted by the caller.
+pub(crate) fn part_tokens(part: &Part) -> u64 {
+    match part {
+        Part::Reasoning { text, encrypted } => {
+            billed_tokens(text, None, encrypted.as_ref().map(|e| e.len()), false)
+        }
+        Part::Call(call) => billed_tokens(&call.arguments, Some(&call.name), None, false),
+        Part::Compaction(_) => 0,
+        _ => billed_tokens(part.words(), None, None, false),
+    }
 }
 
 fn latency(model: &Model, usage: &Usage, first_token: Millis) -> Millis {
@@ -303,7 +399,7 @@ fn latency(model: &Model, usage: &Usage, first_token: Millis) -> Millis {
 }
 
 fn finish(
-    parts: Vec<ReplyPart>,
+    parts: Vec<Part>,
     stop: StopReason,
     mut usage: Usage,
     compaction: Option<Usage>,

@@ -1,15 +1,18 @@
-//! What Anthropic refuses of requests with context management (facts/aider-and-anthropic-sdk.md §3, claude-code-and-apis.md §2.3 and §2.4).
+//! What Anthropic refuses of requests with context management (docs/sources/anthropic-sdk.md §3,
+//! docs/sources/anthropic-api.md §2.3 and §2.4).
 //!
-//! Not modelled: codes that need the signature itself or changes of tools, since no client here tampers with a block.
+//! Not modelled: codes that need the signature itself or changes of tools, since no client here
+//! tampers with a block.
 
 use std::collections::HashSet;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::provider::{Content, LEAST_COMPACT_TRIGGER, Prompt};
+use ctxbench_core::context_editing::LEAST_COMPACT_TRIGGER;
 use ctxbench_core::recent::Recent;
 use ctxbench_core::request::{ErrorKind, ModelError, ServerEdit};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens;
+use ctxbench_provider::{Content, Prompt};
 
 /// Whether the request asks for a compaction and nothing else.
 pub(super) fn on_demand(prompt: &Prompt) -> bool {
@@ -22,11 +25,21 @@ pub(super) fn signature(summary: &str) -> u64 {
 }
 
 fn invalid(code: &str, message: &str) -> Result<(), ModelError> {
-    Err(ModelError { kind: ErrorKind::Invalid, status: 400, code: Some(code.into()), message: message.into() })
+    Err(ModelError {
+        kind: ErrorKind::Invalid,
+        status: 400,
+        code: Some(code.into()),
+        message: message.into(),
+    })
 }
 
-/// Refuses what the provider would. `signed` = blocks made on demand, `scale` = the scenario's, for the smallest trigger.
-pub(super) fn check(prompt: &Prompt, signed: &Recent<u64, ()>, scale: f64) -> Result<(), ModelError> {
+/// Refuses what the provider would. `signed` = blocks made on demand, `scale` = the scenario's, for
+/// the smallest trigger.
+pub(super) fn check(
+    prompt: &Prompt,
+    signed: &Recent<u64, ()>,
+    scale: f64,
+) -> Result<(), ModelError> {
     const INVALID: &str = "invalid_request_error";
     let least = scale_tokens(LEAST_COMPACT_TRIGGER, scale);
     let mut compacts = false;
@@ -35,15 +48,24 @@ pub(super) fn check(prompt: &Prompt, signed: &Recent<u64, ()>, scale: f64) -> Re
             ServerEdit::Compact { trigger, .. } if *trigger < least => {
                 return invalid(
                     INVALID,
-                    &format!("context_management: the trigger of compact_20260112 must be at least {least} input tokens"),
+                    &format!(
+                        "context_management: the trigger of compact_20260112 must be at least \
+                         {least} input tokens"
+                    ),
                 );
             }
             ServerEdit::Compact { .. } => compacts = true,
             ServerEdit::ClearThinking { .. } if i > 0 => {
-                return invalid(INVALID, "context_management: clear_thinking_20251015 must be the first edit");
+                return invalid(
+                    INVALID,
+                    "context_management: clear_thinking_20251015 must be the first edit",
+                );
             }
             ServerEdit::ClearThinking { keep: Some(0) } => {
-                return invalid(INVALID, "context_management: clear_thinking_20251015 keeps at least one turn");
+                return invalid(
+                    INVALID,
+                    "context_management: clear_thinking_20251015 keeps at least one turn",
+                );
             }
             _ => {}
         }
@@ -55,10 +77,16 @@ pub(super) fn check(prompt: &Prompt, signed: &Recent<u64, ()>, scale: f64) -> Re
         return invalid("compaction_block_ambiguous", "messages may hold one compaction block");
     }
     if blocks.first().is_some_and(|&i| i > 0) {
-        return invalid("compaction_block_misplaced", "the compaction block must come first in messages");
+        return invalid(
+            "compaction_block_misplaced",
+            "the compaction block must come first in messages",
+        );
     }
     if !blocks.is_empty() && compacts {
-        return invalid(INVALID, "a compaction block made on demand cannot be combined with compact_20260112");
+        return invalid(
+            INVALID,
+            "a compaction block made on demand cannot be combined with compact_20260112",
+        );
     }
     if !on_demand(prompt) {
         return Ok(());
@@ -79,7 +107,10 @@ pub(super) fn check(prompt: &Prompt, signed: &Recent<u64, ()>, scale: f64) -> Re
     let open = |c: &Content| matches!(c, Content::Call { id, .. } if !answered.contains(&**id));
     let last = talk.iter().rev().take_while(|i| i.role == Role::Assistant);
     if last.into_iter().any(|i| open(&i.content)) {
-        return invalid("compaction_incomplete_turn", "the last turn has a tool call without a result");
+        return invalid(
+            "compaction_incomplete_turn",
+            "the last turn has a tool call without a result",
+        );
     }
     Ok(())
 }
@@ -87,7 +118,7 @@ pub(super) fn check(prompt: &Prompt, signed: &Recent<u64, ()>, scale: f64) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::provider::Item;
+    use ctxbench_provider::Item;
     use std::sync::Arc;
 
     fn prompt(talk: Vec<Content>, server_edits: Vec<ServerEdit>) -> Prompt {
@@ -104,7 +135,15 @@ mod tests {
                 Item::new(role(&c), c, message, None)
             })
             .collect();
-        Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits, thread: None }
+        Prompt {
+            model: "m".into(),
+            max_tokens: None,
+            tools: None,
+            tools_cache: None,
+            items,
+            server_edits,
+            thread: None,
+        }
     }
 
     fn said(t: &str) -> Content {
@@ -125,7 +164,8 @@ mod tests {
     fn each_refusal_has_its_code() {
         let ask = || Content::CompactionTrigger(Arc::from(""));
         let call = || Content::Call { id: "a".into(), name: "t".into(), arguments: "{}".into() };
-        let result = || Content::Output { id: "a".into(), text: "r".into(), is_error: false, image: None };
+        let result =
+            || Content::Output { id: "a".into(), text: "r".into(), is_error: false, image: None };
         let is = |c: Option<String>, want: &str| assert_eq!(c.as_deref(), Some(want));
         is(code(vec![ask()], vec![]), "compaction_nothing_to_summarize");
         is(code(vec![block("S"), ask()], vec![]), "compaction_nothing_to_summarize");

@@ -1,4 +1,5 @@
-//! One provider for several conversations of an account: its prompt cache serves whatever they have in common.
+//! One provider for several conversations of an account: its prompt cache serves whatever they have
+//! in common.
 
 use std::sync::Arc;
 
@@ -22,7 +23,12 @@ impl SharedDoor {
 
 #[async_trait]
 impl Door for SharedDoor {
-    async fn send(&mut self, request: &Request, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
+    async fn send(
+        &mut self,
+        request: &Request,
+        plan: Plan,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
         self.0.lock().await.send(request, plan, now).await
     }
 

@@ -1,17 +1,22 @@
-//! Threads, server-side compaction and clearing at the provider, by hand calculation from the facts.
+//! Threads, server-side compaction and clearing at the provider, by hand calculation from the
+//! facts.
 
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
-use ctxbench_core::provider::{Prompt, Wire, find};
+use ctxbench_core::content::Part;
+use ctxbench_core::model::{Wire, find};
 use ctxbench_core::request::{
-    ClearInputs, ClearTrigger, ModelError, Purpose, Reply, ReplyPart, Request, ServerEdit, StopReason, Thread, Tools, Ttl, Usage,
+    ClearInputs, ClearTrigger, ModelError, Purpose, Reply, Request, ServerEdit, StopReason, Thread,
+    Tools, Ttl, Usage,
 };
+use ctxbench_provider::Prompt;
 
 use super::{Plan, ProviderModel, ProviderOptions};
 use crate::summarise::Summariser;
 
-/// At this scale the window of claude-sonnet-4-6 is 2,000 tokens and the smallest compaction trigger 500.
+/// At this scale the window of claude-sonnet-4-6 is 2,000 tokens and the smallest compaction
+/// trigger 500.
 const SCALE: f64 = 0.01;
 
 fn provider() -> ProviderModel {
@@ -27,7 +32,8 @@ fn provider() -> ProviderModel {
 }
 
 fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
-    let call = matches!(kind, BlockKind::Call | BlockKind::Output).then(|| Arc::new(CallRef { id: "a".into(), name: "read".into() }));
+    let call = matches!(kind, BlockKind::Call | BlockKind::Output)
+        .then(|| Arc::new(CallRef { id: "a".into(), name: "read".into() }));
     Draft { call, ..Draft::text(kind, role, text) }.build(MessageId(message), vec![])
 }
 
@@ -48,12 +54,12 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
     }
 }
 
-fn say(parts: Vec<ReplyPart>) -> Plan {
+fn say(parts: Vec<Part>) -> Plan {
     Plan::Say { parts, stop: StopReason::EndTurn }
 }
 
-fn text(t: &str) -> ReplyPart {
-    ReplyPart::Text(t.into())
+fn text(t: &str) -> Part {
+    Part::Text(t.into())
 }
 
 fn ask(p: &mut ProviderModel, r: &Request, plan: Plan) -> Result<Reply, ModelError> {
@@ -68,12 +74,16 @@ fn a_continued_thread_is_billed_as_the_whole_conversation() {
     r.thread = Some(Thread::Create);
     let first = ask(&mut p, &r, say(vec![text("done")])).unwrap();
     assert_eq!(first.id.as_deref(), Some("msg_0000"));
-    r.blocks.extend([block(2, BlockKind::Assistant, Role::Assistant, "done"), block(3, BlockKind::User, Role::User, "and now?")]);
+    r.blocks.extend([
+        block(2, BlockKind::Assistant, Role::Assistant, "done"),
+        block(3, BlockKind::User, Role::User, "and now?"),
+    ]);
     r.thread = Some(Thread::Continue { after: "msg_0000".into(), held: 3 });
     let second = ask(&mut p, &r, say(vec![text("that")])).unwrap();
     assert_eq!(second.usage.prompt(), r.tokens());
     assert_eq!(second.id.as_deref(), Some("msg_0001"));
-    // Who never saw the reply sends the same again; it costs what it cost, most of it from the cache by now.
+    // Who never saw the reply sends the same again; it costs what it cost, most of it from the
+    // cache by now.
     let again = ask(&mut p, &r, say(vec![text("that")])).unwrap();
     assert_eq!((again.usage.prompt(), again.id.as_deref()), (r.tokens(), Some("msg_0002")));
     // But a thread goes on from its last reply only.
@@ -89,7 +99,10 @@ fn a_thread_overflows_as_the_whole_conversation_does() {
     r.thread = Some(Thread::Create);
     let mut p = provider();
     ask(&mut p, &r, say(vec![text("done")])).unwrap();
-    r.blocks.extend([block(2, BlockKind::Assistant, Role::Assistant, "done"), block(3, BlockKind::User, Role::User, "more")]);
+    r.blocks.extend([
+        block(2, BlockKind::Assistant, Role::Assistant, "done"),
+        block(3, BlockKind::User, Role::User, "more"),
+    ]);
     r.thread = Some(Thread::Continue { after: "msg_0000".into(), held: 2 });
     assert!(ask(&mut p, &r, say(vec![])).unwrap_err().is_overflow());
 }
@@ -99,14 +112,18 @@ fn a_pause_holds_nothing_but_the_compaction_and_is_billed_as_an_iteration() {
     let mut r = request(vec![block(1, BlockKind::User, Role::User, &"word ".repeat(600))]);
     r.server_edits = vec![ServerEdit::Compact { trigger: 500, instructions: None, pause: true }];
     let reply = ask(&mut provider(), &r, say(vec![text("never said")])).unwrap();
-    assert_eq!((reply.stop, reply.parts.len(), reply.usage), (StopReason::Compaction, 1, Usage::default()));
+    assert_eq!(
+        (reply.stop, reply.parts.len(), reply.usage),
+        (StopReason::Compaction, 1, Usage::default())
+    );
     assert_eq!(reply.billed.prompt(), r.tokens());
     assert!(reply.billed.output > 0 && reply.compaction().is_some());
     r.server_edits = vec![ServerEdit::Compact { trigger: 500, instructions: None, pause: false }];
     let reply = ask(&mut provider(), &r, say(vec![text("said")])).unwrap();
     // The answer was made from tools and summary; the sum of both iterations is billed.
     assert_eq!((reply.stop, reply.parts.len()), (StopReason::EndTurn, 2));
-    let summary = ctxbench_core::provider::billed_tokens(reply.compaction().unwrap(), None, None, false);
+    let summary =
+        ctxbench_core::tokens::billed_tokens(reply.compaction().unwrap(), None, None, false);
     assert_eq!(reply.usage.prompt(), r.tools.as_ref().unwrap().tokens + summary);
     assert_eq!(reply.billed.prompt(), reply.usage.prompt() + r.tokens());
     assert_eq!(reply.billed.output, reply.usage.output + summary);
@@ -114,13 +131,22 @@ fn a_pause_holds_nothing_but_the_compaction_and_is_billed_as_an_iteration() {
 
 #[test]
 fn on_demand_the_top_level_is_zero_and_the_block_is_known_again() {
-    let mut r = request(vec![block(1, BlockKind::User, Role::User, "look at it"), block(2, BlockKind::CompactionTrigger, Role::User, "")]);
+    let mut r = request(vec![
+        block(1, BlockKind::User, Role::User, "look at it"),
+        block(2, BlockKind::CompactionTrigger, Role::User, ""),
+    ]);
     let mut p = provider();
     let reply = ask(&mut p, &r, Plan::Summarise).unwrap();
-    assert_eq!((reply.stop, reply.usage, reply.billed.prompt()), (StopReason::Compaction, Usage::default(), r.tokens()));
+    assert_eq!(
+        (reply.stop, reply.usage, reply.billed.prompt()),
+        (StopReason::Compaction, Usage::default(), r.tokens())
+    );
     let made = block(3, BlockKind::Compaction, Role::Assistant, reply.compaction().unwrap());
     r.blocks = vec![block(4, BlockKind::User, Role::User, "x"), made.clone()];
-    assert_eq!(ask(&mut p, &r, say(vec![])).unwrap_err().code.as_deref(), Some("compaction_block_misplaced"));
+    assert_eq!(
+        ask(&mut p, &r, say(vec![])).unwrap_err().code.as_deref(),
+        Some("compaction_block_misplaced")
+    );
     r.blocks = vec![made, block(4, BlockKind::User, Role::User, "x")];
     assert!(ask(&mut p, &r, say(vec![])).is_ok());
 }
@@ -150,9 +176,12 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
     assert_eq!((applied.cleared_tool_uses, applied.cleared_thinking_turns), (1, 1));
     assert_eq!(applied.thinking_tokens, r.blocks[1].tokens());
     let (after, before) = p.count(&Prompt::of(Wire::AnthropicMessages, &r));
-    assert_eq!((before, after), (Some(r.tokens()), r.tokens() - applied.cleared_tokens - applied.thinking_tokens));
+    assert_eq!(
+        (before, after),
+        (Some(r.tokens()), r.tokens() - applied.cleared_tokens - applied.thinking_tokens)
+    );
     // What measurements look at is what the provider showed.
-    let view = ctxbench_core::provider::edited_view(&r, applied);
+    let view = ctxbench_core::context_editing::edited_view(&r, applied);
     assert_eq!(view.len(), 5);
     assert_eq!(ctxbench_core::block::total_tokens(&view) + r.tools.as_ref().unwrap().tokens, after);
 }

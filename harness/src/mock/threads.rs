@@ -1,16 +1,18 @@
 //! Conversations that the provider keeps: a continued request sends only what is new.
 //!
-//! Cache breakpoints of stored messages are dropped, those of the system prompt stay: a request takes only four, and how the provider
-//! treats stored ones is not published (assumed). A thread goes on from its last reply only; but a client that never saw that reply,
-//! because the connection broke, sends the request before it once more, and is answered (assumed, too).
+//! Cache breakpoints of stored messages are dropped, those of the system prompt stay: a request
+//! takes only four, and how the provider treats stored ones is not published (assumed). A thread
+//! goes on from its last reply only; but a client that never saw that reply, because the connection
+//! broke, sends the request before it once more, and is answered (assumed, too).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::provider::{Content, Item, Prompt, PromptThread};
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, ReplyPart};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::request::{ErrorKind, ModelError, Reply};
 use ctxbench_core::tokens::content_hash;
+use ctxbench_provider::{Content, Item, Prompt, PromptThread};
 
 /// How much is kept for clients that come and go; what was used least recently goes first.
 #[derive(Clone, Copy, Debug)]
@@ -61,9 +63,16 @@ impl Threads {
     pub(super) fn whole(&mut self, prompt: Prompt) -> Result<Prompt, ModelError> {
         let Some(PromptThread::Continue(after)) = &prompt.thread else { return Ok(prompt) };
         let now = said(&prompt);
-        let Some(end) = self.stored.get_mut(after).filter(|end| end.next.is_none_or(|next| next == now)) else {
+        let Some(end) =
+            self.stored.get_mut(after).filter(|end| end.next.is_none_or(|next| next == now))
+        else {
             let message = format!("no thread ends with the message `{after}`");
-            return Err(ModelError { kind: ErrorKind::Invalid, status: 404, code: Some("thread_not_found".into()), message });
+            return Err(ModelError {
+                kind: ErrorKind::Invalid,
+                status: 404,
+                code: Some("thread_not_found".into()),
+                message,
+            });
         };
         self.uses += 1;
         end.used = self.uses;
@@ -92,8 +101,11 @@ impl Threads {
         }
         let message = whole.items.iter().map(|i| i.message).max().unwrap_or(0) + 1;
         whole.items.retain(|i| !matches!(i.content, Content::CompactionTrigger(_)));
-        whole.items.extend(reply.parts.iter().map(|p| Item::new(Role::Assistant, content(p), message, None)));
-        let bytes = whole.items.iter().map(|i| i.text().len()).sum::<usize>() + whole.tools.as_ref().map_or(0, |t| t.get().len());
+        whole.items.extend(
+            reply.parts.iter().map(|p| Item::new(Role::Assistant, content(p), message, None)),
+        );
+        let bytes = whole.items.iter().map(|i| i.text().len()).sum::<usize>()
+            + whole.tools.as_ref().map_or(0, |t| t.get().len());
         self.uses += 1;
         self.drop_end(id);
         self.bytes += bytes;
@@ -121,19 +133,27 @@ impl Threads {
         let Some(room) = self.room else { return };
         while self.stored.len() > room.ends || self.bytes > room.bytes {
             let others = self.stored.iter().filter(|(id, _)| *id != newest);
-            let Some(oldest) = others.min_by_key(|(_, end)| end.used).map(|(id, _)| id.clone()) else { return };
+            let Some(oldest) = others.min_by_key(|(_, end)| end.used).map(|(id, _)| id.clone())
+            else {
+                return;
+            };
             self.drop_end(&oldest);
         }
     }
 }
 
 /// A part of a reply as a client would send it back.
-fn content(part: &ReplyPart) -> Content {
+fn content(part: &Part) -> Content {
     match part.clone() {
-        ReplyPart::Text(t) => Content::Text(t),
-        ReplyPart::Reasoning { text, encrypted } => Content::Reasoning { text, encrypted: encrypted.filter(|e| !e.is_empty()) },
-        ReplyPart::Call { id, name, arguments } => Content::Call { id, name, arguments },
-        ReplyPart::Compaction(summary) => Content::Compaction { text: summary.unwrap_or_default(), opaque: None },
+        Part::Reasoning { text, encrypted } => {
+            Content::Reasoning { text, encrypted: encrypted.filter(|e| !e.is_empty()) }
+        }
+        Part::Call(ToolCall { id, name, arguments }) => Content::Call { id, name, arguments },
+        Part::Compaction(summary) => {
+            Content::Compaction { text: summary.unwrap_or_default(), opaque: None }
+        }
+        Part::Text(t) => Content::Text(t),
+        other => Content::Text(other.words().into()),
     }
 }
 
@@ -143,13 +163,26 @@ mod tests {
 
     fn prompt(words: &str, thread: PromptThread) -> Prompt {
         let items = vec![Item::new(Role::User, Content::Text(words.into()), 1, None)];
-        Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits: vec![], thread: Some(thread) }
+        Prompt {
+            model: "m".into(),
+            max_tokens: None,
+            tools: None,
+            tools_cache: None,
+            items,
+            server_edits: vec![],
+            thread: Some(thread),
+        }
     }
 
     /// Asks and stores a reply of five bytes under this id.
-    fn ask(t: &mut Threads, words: &str, thread: PromptThread, id: &str) -> Result<Vec<String>, u16> {
+    fn ask(
+        t: &mut Threads,
+        words: &str,
+        thread: PromptThread,
+        id: &str,
+    ) -> Result<Vec<String>, u16> {
         let whole = t.whole(prompt(words, thread)).map_err(|e| e.status)?;
-        let reply = Reply { parts: vec![ReplyPart::Text("reply".into())], ..Reply::default() };
+        let reply = Reply { parts: vec![Part::Text("reply".into())], ..Reply::default() };
         let shown = whole.items.iter().map(|i| i.text().to_string()).collect();
         t.keep(whole, &id.into(), &reply);
         Ok(shown)
@@ -168,10 +201,21 @@ mod tests {
         let mut t = Threads::default();
         ask(&mut t, "one", PromptThread::Create, "a").unwrap();
         assert_eq!(ask(&mut t, "two", after("a"), "b"), words(&["one", "reply", "two"]));
-        assert_eq!(ask(&mut t, "other", after("a"), "x"), Err(404), "that is no retry, and the thread has gone on");
+        assert_eq!(
+            ask(&mut t, "other", after("a"), "x"),
+            Err(404),
+            "that is no retry, and the thread has gone on"
+        );
         assert_eq!(ask(&mut t, "two", after("a"), "c"), words(&["one", "reply", "two"]));
-        assert_eq!(ask(&mut t, "two", after("a"), "d"), words(&["one", "reply", "two"]), "and again");
-        assert_eq!(ask(&mut t, "three", after("d"), "e"), words(&["one", "reply", "two", "reply", "three"]));
+        assert_eq!(
+            ask(&mut t, "two", after("a"), "d"),
+            words(&["one", "reply", "two"]),
+            "and again"
+        );
+        assert_eq!(
+            ask(&mut t, "three", after("d"), "e"),
+            words(&["one", "reply", "two", "reply", "three"])
+        );
         assert_eq!(ask(&mut t, "two", after("a"), "x"), Err(404), "who goes on has seen the reply");
         assert_eq!(t.stored.len(), 4, "two ends of the thread, and two replies that went astray");
     }
@@ -196,7 +240,9 @@ mod tests {
         }
         t.whole(prompt("more", after("a"))).unwrap();
         ask(&mut t, "word", PromptThread::Create, "d").unwrap();
-        let there = |t: &mut Threads| ["a", "b", "c", "d"].map(|id| t.whole(prompt("more", after(id))).is_ok());
+        let there = |t: &mut Threads| {
+            ["a", "b", "c", "d"].map(|id| t.whole(prompt("more", after(id))).is_ok())
+        };
         assert_eq!(there(&mut t), [true, false, true, true]);
         // 27 bytes are there, and 88 come: the two oldest have to go.
         ask(&mut t, &"x".repeat(83), PromptThread::Create, "e").unwrap();

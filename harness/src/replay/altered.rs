@@ -1,7 +1,8 @@
 //! Facts that a summary carries wrongly: incomplete, or with something else in their place.
 //!
-//! No judge reads along: a value counts as wrong only if it stands in the frame of a fact's value and was never said in what the
-//! model was shown, and a fact as incomplete if a line of the summary holds half of its pieces or more.
+//! No judge reads along: a value counts as wrong only if it stands in the frame of a fact's value
+//! and was never said in what the model was shown, and a fact as incomplete if a line of the
+//! summary holds half of its pieces or more.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -21,8 +22,8 @@ pub(super) struct Flaw {
     pub(super) forbidden: bool,
 }
 
-/// How facts would be recognised in altered form. All are looked for together: a line of a summary costs its own size, however many
-/// facts there are.
+/// How facts would be recognised in altered form. All are looked for together: a line of a summary
+/// costs its own size, however many facts there are.
 pub(super) struct Frames {
     facts: Vec<Frame>,
     /// Everything that has to stand as a whole word, folded, by the numbers in the frames.
@@ -53,7 +54,8 @@ struct Value {
 
 /// Letters from which the skeleton of a word is its own frame.
 const OWN_FRAME: usize = 3;
-/// Shortest word that is a piece of a literal of several words, and shortest word before a number that frames it, in characters.
+/// Shortest word that is a piece of a literal of several words, and shortest word before a number
+/// that frames it, in characters.
 const PIECE: usize = 4;
 const BEFORE: usize = 3;
 
@@ -68,11 +70,23 @@ impl Frames {
             for (i, token) in folded.iter().enumerate() {
                 let words: Vec<&str> = words(token).collect();
                 for (at, word) in words.iter().enumerate().filter(|(_, w)| digits(w) >= 2) {
-                    let before = if at > 0 { Some(words[at - 1].to_string()) } else { word_before(&f.tokens[i], source) };
-                    let others = all.add(fact, folded.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, t)| t.clone()));
+                    let before = if at > 0 {
+                        Some(words[at - 1].to_string())
+                    } else {
+                        word_before(&f.tokens[i], source)
+                    };
+                    let others = all.add(
+                        fact,
+                        folded.iter().enumerate().filter(|(k, _)| *k != i).map(|(_, t)| t.clone()),
+                    );
                     let word = plain(word);
                     let before = before.filter(|b| letters(b) >= BEFORE);
-                    values.entry(skeleton(&word)).or_default().push(Value { fact, word, before, others });
+                    values.entry(skeleton(&word)).or_default().push(Value {
+                        fact,
+                        word,
+                        before,
+                        others,
+                    });
                 }
             }
             let pieces = all.add(fact, folded.iter().flat_map(|t| pieces(t)));
@@ -82,11 +96,14 @@ impl Frames {
         Frames { facts: frames, literals: Literals::new(&all.literals), owners: all.owners, values }
     }
 
-    /// What is wrong with facts in a summary, by their index; `said` tells whether a word was said in earnest.
+    /// What is wrong with facts in a summary, by their index; `said` tells whether a word was said
+    /// in earnest.
     pub(super) fn flaws(&self, summary: &str, said: impl Fn(&str) -> bool) -> Vec<(usize, Flaw)> {
         let mut out: BTreeMap<usize, Flaw> = BTreeMap::new();
         for line in summary.lines().map(fold).filter(|l| !l.is_empty()) {
-            let stand = self.literals.found(&line, |before, behind| edge(before.chars().next_back()) && edge(behind.chars().next()));
+            let stand = self.literals.found(&line, |before, behind| {
+                edge(before.chars().next_back()) && edge(behind.chars().next())
+            });
             let touched: BTreeSet<usize> = stand.all().map(|l| self.owners[l]).collect();
             for fact in touched {
                 let Frame { pieces, forbids } = &self.facts[fact];
@@ -150,7 +167,9 @@ pub(super) struct Said(HashSet<u64>);
 impl Said {
     /// Notes the words of a folded text.
     pub(super) fn note(&mut self, folded: &str) {
-        self.0.extend(words(folded).filter(|w| digits(w) >= 2).map(|w| content_hash(plain(w).as_bytes())));
+        self.0.extend(
+            words(folded).filter(|w| digits(w) >= 2).map(|w| content_hash(plain(w).as_bytes())),
+        );
     }
 
     /// Whether a word was said.
@@ -165,22 +184,29 @@ fn pieces(token: &str) -> Vec<String> {
         return words(token).filter(long).map(str::to_string).collect();
     }
     match token.rsplit_once('/') {
-        Some((folder, name)) if !folder.is_empty() && !name.is_empty() => vec![folder.to_string(), name.to_string()],
+        Some((folder, name)) if !folder.is_empty() && !name.is_empty() => {
+            vec![folder.to_string(), name.to_string()]
+        }
         _ => vec![token.to_string()],
     }
 }
 
-/// Words of a folded text: letters, digits and the signs that hold names, paths and numbers together.
+/// Words of a folded text: letters, digits and the signs that hold names, paths and numbers
+/// together.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let sign = |c: char| matches!(c, '_' | '-' | '.' | '/' | ',');
-    text.split(move |c: char| !c.is_alphanumeric() && !sign(c)).map(move |w| w.trim_matches(sign)).filter(|w| !w.is_empty())
+    text.split(move |c: char| !c.is_alphanumeric() && !sign(c))
+        .map(move |w| w.trim_matches(sign))
+        .filter(|w| !w.is_empty())
 }
 
 /// `15,420` and `15_420` as `15420`; other words as they are.
 fn plain(word: &str) -> String {
     let bytes = word.as_bytes();
     let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
-    let kept = |&(i, c): &(usize, char)| !(matches!(c, ',' | '_') && i > 0 && digit(i - 1) && digit(i + 1));
+    let kept = |&(i, c): &(usize, char)| {
+        !(matches!(c, ',' | '_') && i > 0 && digit(i - 1) && digit(i + 1))
+    };
     word.char_indices().filter(kept).map(|(_, c)| c).collect()
 }
 
@@ -240,24 +266,49 @@ mod tests {
 
     #[test]
     fn another_number_in_the_frame_of_a_fact_is_a_change() {
-        assert_eq!(flaw(&["JWT_TTL_900"], "JWT_TTL_900", "- JWT_TTL_901"), (false, true), "the word is its own frame");
-        assert_eq!(flaw(&["8443"], "the port 8443 is taken", "uses port 8444"), (false, true), "the word before it is");
-        assert_eq!(flaw(&["session.ts", "900"], "session.ts, 900", "session.ts · 901"), (true, true), "its other literal is");
+        assert_eq!(
+            flaw(&["JWT_TTL_900"], "JWT_TTL_900", "- JWT_TTL_901"),
+            (false, true),
+            "the word is its own frame"
+        );
+        assert_eq!(
+            flaw(&["8443"], "the port 8443 is taken", "uses port 8444"),
+            (false, true),
+            "the word before it is"
+        );
+        assert_eq!(
+            flaw(&["session.ts", "900"], "session.ts, 900", "session.ts · 901"),
+            (true, true),
+            "its other literal is"
+        );
         assert_eq!(flaw(&["wait 15420 ms"], "wait 15420 ms", "wait 15,421 ms"), (true, true));
     }
 
     #[test]
     fn equal_values_values_that_were_said_and_values_elsewhere_are_none() {
         assert!(!flaw(&["wait 15420 ms"], "wait 15420 ms", "WAIT 15_420 seconds").1);
-        assert_eq!(flaw(&["JWT_TTL_900"], "JWT_TTL_900, before it JWT_TTL_600", "JWT_TTL_600"), (false, false));
-        assert_eq!(flaw(&["8443"], "the port 8443 is taken", "1234 lines were read"), (false, false));
+        assert_eq!(
+            flaw(&["JWT_TTL_900"], "JWT_TTL_900, before it JWT_TTL_600", "JWT_TTL_600"),
+            (false, false)
+        );
+        assert_eq!(
+            flaw(&["8443"], "the port 8443 is taken", "1234 lines were read"),
+            (false, false)
+        );
     }
 
     #[test]
     fn half_of_the_pieces_in_one_line_is_an_incomplete_fact() {
         assert_eq!(flaw(&["src/auth/session.ts"], "", "session.ts was changed"), (true, false));
-        assert_eq!(flaw(&["never touch the billing tables"], "", "leave the billing alone; never ask"), (true, false));
-        assert_eq!(flaw(&["never touch the billing tables"], "", "never\ntouch"), (false, false), "in two lines they are nothing");
+        assert_eq!(
+            flaw(&["never touch the billing tables"], "", "leave the billing alone; never ask"),
+            (true, false)
+        );
+        assert_eq!(
+            flaw(&["never touch the billing tables"], "", "never\ntouch"),
+            (false, false),
+            "in two lines they are nothing"
+        );
         assert_eq!(flaw(&["parse_token"], "", "parse the token"), (false, false));
     }
 

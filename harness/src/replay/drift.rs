@@ -1,15 +1,16 @@
-//! What is left after each compaction: of the facts established so far and needed later, and of the first goal.
+//! What is left after each compaction: of the facts established so far and needed later, and of the
+//! first goal.
 
-use ctxbench_core::record::CompactionRecord;
+use ctxbench_reports::record::CompactionRecord;
 
 use super::facts::{FactBook, Sighting};
 
 /// Compactions from which a curve says something about drift.
 const LONG_ENOUGH: usize = 5;
 
-/// What one compaction did to the facts.
+/// What one compaction left of the facts: a point of the curve.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Point {
+pub(super) struct Kept {
     /// Facts that left the verbatim context.
     pub(super) lost: u64,
     /// Of these, how many a summary or restoration carries.
@@ -23,17 +24,16 @@ pub(super) struct Point {
     pub(super) goal: Option<bool>,
 }
 
-/// Which facts of a run were established, and the curve so far.
+/// Which facts of a run were established.
 pub(super) struct Drift {
     established: Vec<bool>,
-    pub(super) points: Vec<Point>,
 }
 
 type Seen<'a> = &'a [Option<Sighting>];
 
 impl Drift {
     pub(super) fn new(facts: usize) -> Self {
-        Drift { established: vec![false; facts], points: Vec::new() }
+        Drift { established: vec![false; facts] }
     }
 
     /// A request showed these facts.
@@ -48,36 +48,51 @@ impl Drift {
         }
     }
 
-    /// A compaction, with the facts in all of the context and in its verbatim part (`old`, `new`), before and after.
-    pub(super) fn compacted(&mut self, book: &FactBook, later: &[bool], old: [Seen<'_>; 2], new: [Seen<'_>; 2]) {
+    /// A compaction, with the facts in all of the context and in its verbatim part (`old`, `new`),
+    /// before and after.
+    pub(super) fn compacted(
+        &mut self,
+        book: &FactBook,
+        later: &[bool],
+        old: [Seen<'_>; 2],
+        new: [Seen<'_>; 2],
+    ) -> Kept {
         self.shown(old[0]);
         let n = book.measured;
-        let lost: Vec<usize> = (0..n).filter(|&i| old[1][i].is_some() && new[1][i].is_none()).collect();
+        let lost: Vec<usize> =
+            (0..n).filter(|&i| old[1][i].is_some() && new[1][i].is_none()).collect();
         let wanted: Vec<usize> = (0..n).filter(|&i| self.established[i] && later[i]).collect();
         let share = |seen: Seen<'_>| {
             let there = wanted.iter().filter(|&&i| seen[i].is_some()).count();
             (!wanted.is_empty()).then(|| 100.0 * there as f64 / wanted.len() as f64)
         };
-        self.points.push(Point {
+        Kept {
             lost: lost.len() as u64,
             carried: lost.iter().filter(|&&i| new[0][i].is_some()).count() as u64,
             needed_later: wanted.len() as u64,
             before_pct: share(old[0]),
             after_pct: share(new[0]),
             goal: book.goal.filter(|&g| self.established[g]).map(|g| new[0][g].is_some()),
-        });
-    }
-
-    /// `clamp(1 + mean(r_k − r_0), 0, 1)` with shares from 0 to 1; r_0 = before the first compaction of the curve.
-    pub(super) fn resistance(&self) -> Option<f64> {
-        let r0 = self.points.iter().find_map(|p| p.before_pct)?;
-        let r: Vec<f64> = self.points.iter().filter_map(|p| p.after_pct).collect();
-        let mean = r.iter().map(|r| (r - r0) / 100.0).sum::<f64>() / r.len() as f64;
-        (r.len() >= LONG_ENOUGH).then(|| (1.0 + mean).clamp(0.0, 1.0))
+        }
     }
 }
 
-/// The first compaction, from 1, after which less than half of what was established and needed was there.
+/// `clamp(1 + mean(r_k − r_0), 0, 1)` with shares from 0 to 1; r_0 = before the first compaction of
+/// the curve.
+pub(super) fn resistance<'a>(curve: impl Iterator<Item = &'a Kept>) -> Option<f64> {
+    let mut r0 = None;
+    let mut r: Vec<f64> = Vec::new();
+    for point in curve {
+        r0 = r0.or(point.before_pct);
+        r.extend(point.after_pct);
+    }
+    let r0 = r0?;
+    let mean = r.iter().map(|r| (r - r0) / 100.0).sum::<f64>() / r.len() as f64;
+    (r.len() >= LONG_ENOUGH).then(|| (1.0 + mean).clamp(0.0, 1.0))
+}
+
+/// The first compaction, from 1, after which less than half of what was established and needed was
+/// there.
 pub(super) fn cliff(compactions: &[CompactionRecord]) -> Option<u64> {
     compactions.iter().find(|c| c.retained_pct.is_some_and(|r| r < 50.0)).map(|c| c.seq + 1)
 }
@@ -86,18 +101,25 @@ pub(super) fn cliff(compactions: &[CompactionRecord]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn curve(points: &[(Option<f64>, Option<f64>)]) -> Drift {
-        let point = |&(before_pct, after_pct): &(Option<f64>, Option<f64>)| Point { before_pct, after_pct, ..Point::default() };
-        Drift { established: vec![], points: points.iter().map(point).collect() }
+    fn curve(points: &[(Option<f64>, Option<f64>)]) -> Option<f64> {
+        let point = |&(before_pct, after_pct): &(Option<f64>, Option<f64>)| Kept {
+            before_pct,
+            after_pct,
+            ..Kept::default()
+        };
+        resistance(points.iter().map(point).collect::<Vec<_>>().iter())
     }
 
     #[test]
     fn resistance_by_hand() {
         // r_0 = 1, r = 1, 0.8, 0.6, 0.4, 0.2: mean(r_k − r_0) = −0.4.
         let rows: Vec<_> = [100.0, 80.0, 60.0, 40.0, 20.0].map(|r| (Some(100.0), Some(r))).to_vec();
-        assert!((curve(&rows).resistance().unwrap() - 0.6).abs() < 1e-12);
-        assert_eq!(curve(&rows[..4]).resistance(), None, "four compactions are no curve");
+        assert!((curve(&rows).unwrap() - 0.6).abs() < 1e-12);
+        assert_eq!(curve(&rows[..4]), None, "four compactions are no curve");
         let gaps: Vec<_> = rows.iter().flat_map(|r| [(None, None), *r]).collect();
-        assert!((curve(&gaps).resistance().unwrap() - 0.6).abs() < 1e-12, "where nothing is needed nothing is measured");
+        assert!(
+            (curve(&gaps).unwrap() - 0.6).abs() < 1e-12,
+            "where nothing is needed nothing is measured"
+        );
     }
 }

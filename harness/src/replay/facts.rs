@@ -1,7 +1,8 @@
 //! Which facts a request shows, and what of it counts.
 //!
-//! Recorded replies would bring forgotten facts back for free: a restatement by the model counts only if the fact was visible
-//! when that reply was made, and a summary of such a restatement no more than the restatement itself.
+//! Recorded replies would bring forgotten facts back for free: a restatement by the model counts
+//! only if the fact was visible when that reply was made, and a summary of such a restatement no
+//! more than the restatement itself.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use ctxbench_core::matcher::Matcher;
 use ctxbench_core::session::Session;
 
 use super::altered::{Flaw, Frames, Said};
-use super::{decoys, said};
+use super::{distractors, texts};
 
 /// A fact seen in a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +45,16 @@ impl Place {
         match b.kind {
             BlockKind::Summary | BlockKind::Compaction => Place::Summary,
             BlockKind::File => Place::Restored,
-            BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => Place::Memory,
+            BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => {
+                Place::Memory
+            }
             _ => Place::Verbatim,
         }
     }
 }
 
-/// What of a block the model knows: the mock's opaque compactions are readable, for what a provider hides from us the model still
-/// knows.
+/// What of a block the model knows: the mock's opaque compactions are readable, for what a provider
+/// hides from us the model still knows.
 pub(super) fn readable(b: &Block) -> &str {
     match &b.opaque {
         Some(o) if b.kind == BlockKind::Compaction => o,
@@ -61,7 +64,8 @@ pub(super) fn readable(b: &Block) -> &str {
 
 /// Facts of a session, matched once per block content.
 pub(super) struct FactBook {
-    /// The session's own, then the words of its first request where it marks no goal, then made-up distractors.
+    /// The session's own, then the words of its first request where it marks no goal, then made-up
+    /// distractors.
     pub(super) facts: Vec<Fact>,
     /// How many are the session's own.
     pub(super) measured: usize,
@@ -86,19 +90,11 @@ impl FactBook {
         let mut facts = session.facts.clone();
         let measured = facts.len();
         let goal = goal(session, &mut facts);
-        facts.extend(decoys::of(session));
-        let mut sources = vec![String::new(); measured];
-        said::each(session, |id, text| {
-            for (source, f) in sources.iter_mut().zip(&session.facts) {
-                if !id.is_empty() && f.arises == id && source.is_empty() && f.tokens.iter().any(|t| text.contains(t.as_str())) {
-                    *source = text.to_string();
-                }
-            }
-        });
+        facts.extend(distractors::made_up(session));
         FactBook {
             older: (0..measured).map(|i| older(&session.facts, i)).collect(),
             matcher: Matcher::new(&facts),
-            frames: Frames::of(&session.facts, &sources),
+            frames: Frames::of(&session.facts, &texts::sources(session)),
             facts,
             measured,
             goal,
@@ -124,12 +120,15 @@ impl FactBook {
             .clone()
     }
 
-    /// Facts that the summaries of a context carry wrongly. The context was shown before, so that what was said is known.
+    /// Facts that the summaries of a context carry wrongly. The context was shown before, so that
+    /// what was said is known.
     pub(super) fn flawed(&mut self, blocks: &[Arc<Block>]) -> HashMap<usize, Flaw> {
         let mut out: HashMap<usize, Flaw> = HashMap::new();
         let FactBook { frames, said, flaws, .. } = self;
         for b in blocks.iter().filter(|b| Place::of(b) == Place::Summary) {
-            let found = flaws.entry(b.hash).or_insert_with(|| frames.flaws(readable(b), |w| said.holds(w)).into());
+            let found = flaws
+                .entry(b.hash)
+                .or_insert_with(|| frames.flaws(readable(b), |w| said.holds(w)).into());
             for (i, flaw) in found.iter() {
                 let all = out.entry(*i).or_default();
                 all.partial |= flaw.partial;
@@ -141,7 +140,11 @@ impl FactBook {
     }
 
     /// The block that carries a fact best.
-    pub(super) fn carrier<'a>(&mut self, blocks: &'a [Arc<Block>], fact: usize) -> Option<&'a Arc<Block>> {
+    pub(super) fn carrier<'a>(
+        &mut self,
+        blocks: &'a [Arc<Block>],
+        fact: usize,
+    ) -> Option<&'a Arc<Block>> {
         let mut best: Option<(Match, Place, &Arc<Block>)> = None;
         for b in blocks {
             let tier = self.carried(b).iter().find(|(i, _)| *i == fact).map(|(_, m)| *m);
@@ -156,7 +159,11 @@ impl FactBook {
     }
 
     /// Best sighting of every fact in a context; `without` = a message that is not looked at.
-    pub(super) fn seen(&mut self, blocks: &[Arc<Block>], without: Option<MessageId>) -> Vec<Option<Sighting>> {
+    pub(super) fn seen(
+        &mut self,
+        blocks: &[Arc<Block>],
+        without: Option<MessageId>,
+    ) -> Vec<Option<Sighting>> {
         let mut out: Vec<Option<Sighting>> = vec![None; self.facts.len()];
         for b in blocks {
             if without.is_some() && Some(b.message) == without {
@@ -176,21 +183,30 @@ impl FactBook {
         out
     }
 
-    /// What the model wrote, replies and summaries alike, brings a fact only if it was visible to it.
+    /// What the model wrote, replies and summaries alike, brings a fact only if it was visible to
+    /// it.
     fn counts(&self, b: &Block, fact: usize) -> bool {
-        let written = matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call) || Place::of(b) == Place::Summary;
+        let written =
+            matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
+                || Place::of(b) == Place::Summary;
         !written || self.may_say(b.message, fact)
     }
 
-    /// A reply was recorded: it may restate what was visible when it was made, and say what arises in it.
+    /// A reply was recorded: it may restate what was visible when it was made, and say what arises
+    /// in it.
     pub(super) fn license(&mut self, message: MessageId, key: &str, visible: &[Option<Sighting>]) {
-        let own = self.facts.iter().enumerate().filter(|(_, f)| f.arises == key && !key.is_empty()).map(|(i, _)| i);
+        let own = self
+            .facts
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| f.arises == key && !key.is_empty())
+            .map(|(i, _)| i);
         let seen = visible.iter().enumerate().filter(|(_, s)| s.is_some()).map(|(i, _)| i);
         self.licensed.insert(message, seen.chain(own).collect());
     }
 
-    /// New summaries among these blocks may say what was visible when they were written. One that is known keeps its licence, so that
-    /// a later restatement does not enter it.
+    /// New summaries among these blocks may say what was visible when they were written. One that
+    /// is known keeps its licence, so that a later restatement does not enter it.
     pub(super) fn license_summaries(&mut self, blocks: &[Arc<Block>], visible: &[bool]) -> bool {
         let mut any = false;
         for b in blocks.iter().filter(|b| Place::of(b) == Place::Summary) {
@@ -202,7 +218,8 @@ impl FactBook {
         any
     }
 
-    /// The provider compacted what a request showed: its summary, not yet in the history, may say what was visible there.
+    /// The provider compacted what a request showed: its summary, not yet in the history, may say
+    /// what was visible there.
     pub(super) fn license_provider(&mut self, message: MessageId, shown: &[Arc<Block>]) {
         let seen = self.seen(shown, None);
         self.licensed.insert(message, (0..seen.len()).filter(|&i| seen[i].is_some()).collect());
@@ -224,14 +241,18 @@ impl FactBook {
     }
 }
 
-/// The first goal: that of the first user message, else the first in the session, else the first line of that message, which is added.
+/// The first goal: that of the first user message, else the first in the session, else the first
+/// line of that message, which is added.
 fn goal(session: &Session, facts: &mut Vec<Fact>) -> Option<usize> {
-    let (id, text) = said::first_request(session)?;
-    let goals: Vec<usize> = (0..facts.len()).filter(|&i| facts[i].kind == FactKind::Goal && !facts[i].distractor).collect();
+    let (id, text) = texts::first_request(session)?;
+    let goals: Vec<usize> = (0..facts.len())
+        .filter(|&i| facts[i].kind == FactKind::Goal && !facts[i].distractor)
+        .collect();
     if let Some(&first) = goals.iter().find(|&&i| facts[i].arises == id).or(goals.first()) {
         return Some(first);
     }
-    let line: String = text.lines().map(str::trim).find(|l| !l.is_empty())?.chars().take(GOAL).collect();
+    let line: String =
+        text.lines().map(str::trim).find(|l| !l.is_empty())?.chars().take(GOAL).collect();
     facts.push(Fact {
         id: "first-request".into(),
         kind: FactKind::Goal,
@@ -311,9 +332,13 @@ mod tests {
 
     #[test]
     fn older_values_are_found_by_way_of_others_and_rings_end() {
-        let replaced = |id: &str, by: &str| Fact { superseded_by: Some(by.into()), ..fact(id, id, "m") };
+        let replaced =
+            |id: &str, by: &str| Fact { superseded_by: Some(by.into()), ..fact(id, id, "m") };
         let facts = [replaced("a", "b"), replaced("b", "c"), fact("c", "c", "m")];
-        assert_eq!((older(&facts, 2), older(&facts, 1), older(&facts, 0)), (vec![1, 0], vec![0], vec![]));
+        assert_eq!(
+            (older(&facts, 2), older(&facts, 1), older(&facts, 0)),
+            (vec![1, 0], vec![0], vec![])
+        );
         let ring = [replaced("a", "b"), replaced("b", "a")];
         assert_eq!(older(&ring, 0), [1]);
     }
@@ -321,10 +346,21 @@ mod tests {
     #[test]
     fn the_first_line_stands_for_a_goal_that_nobody_marked() {
         use ctxbench_core::session::{Entry, UserEntry};
-        let asks = UserEntry { id: "u1".into(), text: Some("\n Mend the login page\nplease".into()), ..Default::default() };
-        let mut session = Session { entries: vec![Entry::User(asks)], facts: vec![fact("f", "x", "u1")], ..Session::default() };
+        let asks = UserEntry {
+            id: "u1".into(),
+            text: Some("\n Mend the login page\nplease".into()),
+            ..Default::default()
+        };
+        let mut session = Session {
+            entries: vec![Entry::User(asks)],
+            facts: vec![fact("f", "x", "u1")],
+            ..Session::default()
+        };
         let book = FactBook::new(&session);
-        assert_eq!((book.goal, book.measured, book.facts[1].tokens[0].as_str()), (Some(1), 1, "Mend the login page"));
+        assert_eq!(
+            (book.goal, book.measured, book.facts[1].tokens[0].as_str()),
+            (Some(1), 1, "Mend the login page")
+        );
         session.facts.push(Fact { kind: FactKind::Goal, ..fact("g", "login", "u9") });
         assert_eq!(FactBook::new(&session).goal, Some(1), "a marked one goes before");
     }

@@ -14,27 +14,49 @@ pub(super) fn check(
     let mut out = Vec::new();
     let lost = orphans(blocks);
     if let Some(id) = lost.results.first() {
-        out.push(("orphaned tool result", format!("the result of call `{id}` is shown without its call")));
+        out.push((
+            "orphaned tool result",
+            format!("the result of call `{id}` is shown without its call"),
+        ));
     }
     if let Some(id) = lost.calls.first() {
         out.push(("orphaned tool call", format!("call `{id}` is shown without its result")));
     }
-    let first = blocks.iter().find(|b| !matches!(b.role, Role::System | Role::Developer | Role::Instructions));
-    if let Some(b) = first.filter(|b| b.role == Role::Assistant && b.kind != BlockKind::Compaction) {
-        out.push(("roles the provider rejects", format!("the conversation begins with a message of the model ({:?})", b.kind)));
+    let first = blocks
+        .iter()
+        .find(|b| !matches!(b.role, Role::System | Role::Developer | Role::Instructions));
+    if let Some(b) = first.filter(|b| b.role == Role::Assistant && b.kind != BlockKind::Compaction)
+    {
+        out.push((
+            "roles the provider rejects",
+            format!("the conversation begins with a message of the model ({:?})", b.kind),
+        ));
     }
     if let Some(user) = newest_user {
-        let stands = |b: &Arc<Block>| b.message == user || b.origin.iter().any(|o| o.message == user);
+        let stands =
+            |b: &Arc<Block>| b.message == user || b.origin.iter().any(|o| o.message == user);
         if !blocks.iter().any(stands) {
-            out.push(("the user's last request dropped", format!("nothing shown stands for message {}", user.0)));
+            out.push((
+                "the user's last request dropped",
+                format!("nothing shown stands for message {}", user.0),
+            ));
         }
     }
-    // A tool cycle is open while results stand at the end; the reasoning that led to the calls must still be there.
-    let open: Vec<&Arc<Block>> = blocks.iter().rev().take_while(|b| matches!(b.kind, BlockKind::Output | BlockKind::Call)).collect();
+    // A tool cycle is open while results stand at the end; the reasoning that led to the calls must
+    // still be there.
+    let open: Vec<&Arc<Block>> = blocks
+        .iter()
+        .rev()
+        .take_while(|b| matches!(b.kind, BlockKind::Output | BlockKind::Call))
+        .collect();
     if let Some(call) = open.iter().find(|b| b.kind == BlockKind::Call) {
-        let kept = blocks.iter().any(|b| b.kind == BlockKind::Reasoning && b.message == call.message);
+        let kept =
+            blocks.iter().any(|b| b.kind == BlockKind::Reasoning && b.message == call.message);
         if reasoning_in(call.message) && !kept {
-            out.push(("reasoning of an unfinished tool cycle removed", format!("message {} called tools after reasoning", call.message.0)));
+            out.push((
+                "reasoning of an unfinished tool cycle removed",
+                format!("message {} called tools after reasoning", call.message.0),
+            ));
         }
     }
     out
@@ -52,7 +74,10 @@ mod tests {
     }
 
     fn rules(blocks: &[Arc<Block>], user: Option<u32>) -> Vec<&'static str> {
-        check(blocks, user.map(MessageId), |m| m == MessageId(1)).into_iter().map(|(r, _)| r).collect()
+        check(blocks, user.map(MessageId), |m| m == MessageId(1))
+            .into_iter()
+            .map(|(r, _)| r)
+            .collect()
     }
 
     #[test]
@@ -62,10 +87,22 @@ mod tests {
         let out = block(BlockKind::Output, Role::Tool, 2, Some("c"));
         let think = block(BlockKind::Reasoning, Role::Assistant, 1, None);
         assert!(rules(&[user.clone(), think, call.clone(), out.clone()], Some(0)).is_empty());
-        assert_eq!(rules(&[user.clone(), call.clone(), out.clone()], Some(0)), ["reasoning of an unfinished tool cycle removed"]);
+        assert_eq!(
+            rules(&[user.clone(), call.clone(), out.clone()], Some(0)),
+            ["reasoning of an unfinished tool cycle removed"]
+        );
         assert_eq!(rules(&[user.clone(), out.clone()], Some(0)), ["orphaned tool result"]);
-        assert_eq!(rules(&[user.clone(), call.clone(), block(BlockKind::User, Role::User, 3, None)], Some(3)), ["orphaned tool call"]);
-        assert_eq!(rules(&[block(BlockKind::Assistant, Role::Assistant, 4, None)], None), ["roles the provider rejects"]);
+        assert_eq!(
+            rules(
+                &[user.clone(), call.clone(), block(BlockKind::User, Role::User, 3, None)],
+                Some(3)
+            ),
+            ["orphaned tool call"]
+        );
+        assert_eq!(
+            rules(&[block(BlockKind::Assistant, Role::Assistant, 4, None)], None),
+            ["roles the provider rejects"]
+        );
         assert_eq!(rules(&[user], Some(9)), ["the user's last request dropped"]);
     }
 }

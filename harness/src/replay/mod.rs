@@ -1,50 +1,67 @@
 //! Replay: a session's recorded path through one strategy, and the record of what was measured.
 
-mod agents;
 mod altered;
-mod crew;
-mod decoys;
+mod background;
+mod compactions;
+mod conversation;
 mod delegation;
+mod distractors;
 mod drift;
+mod events;
 mod facts;
+mod histories;
 mod integrity;
-mod lives;
-mod measure;
 mod needs;
+mod observer;
 mod path;
+mod prefix;
+mod record;
 mod recovery;
 mod rereads;
 mod resume;
 mod retention;
 mod rewinds;
-mod said;
-mod tally;
+mod savings;
+mod subagents;
+mod texts;
 mod trace;
+mod windows;
 mod world;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::descriptor::Standing;
 use ctxbench_core::engine::{Engine, Fixed, Stamped};
 use ctxbench_core::history::History;
-use ctxbench_core::provider::{Model, tool_definitions};
-use ctxbench_core::record::{RunRecord, Status};
+use ctxbench_core::model::Model;
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Millis, Session};
+use ctxbench_core::strategy::Standing;
+use ctxbench_provider::tool_definitions;
+use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_strategies::Spec;
 
-use crate::mock::{DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport};
+use crate::mock::{
+    DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport,
+};
+use crate::rewind::Files;
 use crate::summarise::{Script, Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
-pub use agents::remarks;
-use crew::Crew;
-pub use measure::fill_savings;
+use events::{Event, Log};
+use observer::Observer;
+use record::{Run, Stopped};
+use subagents::Subagents;
+use trace::Tracer;
+
 pub use path::{Defaults, Path};
+pub(crate) use record::not_run;
 pub use resume::Loading;
+pub(crate) use rewinds::Compared;
+pub use savings::with_savings;
+pub use windows::remarks;
 
 /// How sessions are replayed.
 #[derive(Clone, Debug)]
@@ -86,7 +103,7 @@ impl Default for Options {
 /// The record of one pair, with its trace.
 #[derive(Debug)]
 pub struct Replayed {
-    /// What was measured. Savings against the reference are filled in later.
+    /// What was measured; nothing that takes other runs, such as savings.
     pub record: RunRecord,
     /// One JSON line per request.
     pub trace: Vec<String>,
@@ -97,63 +114,94 @@ pub struct Replayed {
 }
 
 /// Everything that a replay leaves behind.
-pub struct Whole {
+pub struct FullReplay {
     /// What was measured.
     pub replayed: Replayed,
-    /// What happened besides requests, contexts before and after compactions among it.
-    pub events: Vec<Stamped>,
+    /// What the engine of the main conversation noted, contexts before and after compactions among
+    /// it.
+    pub events: Vec<Arc<Stamped>>,
     /// The log of the conversation.
     pub history: History,
 }
 
 /// Replays one scenario through one strategy with one model.
-pub async fn replay(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Replayed {
-    replay_whole(scenario, spec, model, options).await.replayed
+pub async fn replay(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+) -> Replayed {
+    replay_in_full(scenario, spec, model, options).await.replayed
 }
 
 /// The same, with the events and the log, which can be large.
-pub async fn replay_whole(scenario: &Scenario, spec: &Spec, model: &Model, options: &Options) -> Whole {
+pub async fn replay_in_full(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+) -> FullReplay {
+    replay_with(scenario, spec, model, options, &Files::of(&scenario.session)).await
+}
+
+/// The same, where the files of the session at its rewinds are known.
+pub(crate) async fn replay_with(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+    files: &Files,
+) -> FullReplay {
     let model = Arc::new(limits(scenario, model, options.window));
     let desk = SummaryDesk::default();
-    let scene = Scene { scenario, session: &scenario.session, agent: None, spec, model: &model, options, desk: &desk };
+    let scene = Scene {
+        scenario,
+        session: &scenario.session,
+        agent: None,
+        spec,
+        model: &model,
+        options,
+        desk: &desk,
+    };
     let provider = SharedDoor::new(open(&scene).await);
     let watcher = options.watch.as_ref().map(|w| {
-        let name = format!("{}/{}/{}/{}/{}", scenario.id, spec.label(), model.name, options.summariser.name(), options.seed);
+        let name = format!(
+            "{}/{}/{}/{}/{}",
+            scenario.id,
+            spec.label(),
+            model.name,
+            options.summariser.name(),
+            options.seed
+        );
         Watcher::new(w, name, &model, scenario.scale)
     });
     let doors = Doors { provider, watcher: watcher.clone() };
-    let agents = agents::of(&scenario.session);
-    let crew = (!agents.is_empty()).then(|| Crew::new(&scene, doors.clone(), agents));
-    let (tally, engine) = play(&scene, doors.of(None), crew.clone(), 0).await;
-    let total_ms = engine.now();
-    if let Some(crew) = &crew {
-        crew.rest(total_ms).await;
+    let (log, events) = Log::open();
+    let agents = windows::subagents(&scenario.session);
+    let subagents = (!agents.is_empty())
+        .then(|| Subagents::new(&scene, doors.clone(), log.clone(), agents.clone()));
+    let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
+    if let Some(subagents) = &subagents {
+        subagents.run_uncalled(engine.now()).await;
     }
-    let background = engine.races.records();
-    let (_, ledger, events, history) = engine.into_parts();
-    let course = measure::Course { events: &events, ledger: &ledger, background, total_ms };
-    let mut replayed = measure::record(scenario, spec, &model, &tally, course);
-    let after = tally.lock().map(|t| t.resumes.clone()).unwrap_or_default();
-    (replayed.record.resume, replayed.loadings) = resume::records(&scenario.session, spec, &events, &after);
-    if let Some(crew) = &crew {
-        delegation::add(&mut replayed, crew, &scenario.session);
-    }
-    replayed.record.summariser = desk.asked().then(|| options.summariser.name().into_owned());
-    if let Some(why) = desk.trouble() {
-        replayed.record.status = Status::Error;
-        replayed.record.error = Some(format!("{}: {why}", spec.label()));
-    }
-    if let Some(w) = watcher {
-        replayed.seen = w.take();
-        if let (Some(why), true) = (&replayed.seen.refused, replayed.record.status != Status::Completed) {
-            replayed.record.status = Status::Failed;
-            replayed.record.error = Some(why.clone());
-        }
-    }
-    Whole { replayed, events, history }
+    let seen = watcher.map(|w| w.take()).unwrap_or_default();
+    let run = Run {
+        scenario,
+        spec,
+        model: &model,
+        files,
+        agents: &agents,
+        summariser: desk.asked().then(|| options.summariser.name().into_owned()),
+        stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
+    };
+    let measured = record::measured(&run, &events);
+    let (_, _, events, history) = engine.into_parts();
+    let record::Measured { record, trace, loadings } = measured;
+    FullReplay { replayed: Replayed { record, trace, loadings, seen }, events, history }
 }
 
-/// The ways of a run's conversations to the one provider that they share, watched if anybody watches.
+/// The ways of a run's conversations to the one provider that they share, watched if anybody
+/// watches.
 #[derive(Clone)]
 struct Doors {
     provider: SharedDoor,
@@ -188,7 +236,11 @@ struct Scene<'a> {
 async fn open(scene: &Scene<'_>) -> Box<dyn Door> {
     let Scene { scenario, spec, model, options, desk, .. } = scene;
     let summariser = match &options.summariser {
-        Summariser::Scripted(s) => Summariser::Scripted(Script::Texts(s.texts(&scenario.session, &spec.label(), spec.descriptor.name))),
+        Summariser::Scripted(s) => Summariser::Scripted(Script::Texts(s.texts(
+            &scenario.session,
+            &spec.label(),
+            spec.descriptor.name,
+        ))),
         other => other.clone(),
     };
     let unlimited = spec.descriptor.standing == Standing::Hypothetical;
@@ -207,24 +259,44 @@ async fn open(scene: &Scene<'_>) -> Box<dyn Door> {
     }
 }
 
-/// Plays one conversation from a virtual time on. The faults of a scenario are the main conversation's.
-async fn play(scene: &Scene<'_>, door: Box<dyn Door>, crew: Option<Arc<Crew>>, from: Millis) -> (Arc<Mutex<tally::Tally>>, Engine) {
+/// Where a conversation begins.
+#[derive(Clone, Copy, Default)]
+struct Start {
+    /// In virtual time.
+    at_ms: Millis,
+    /// By the reply to which request of its caller a subagent was started.
+    by_request: Option<u64>,
+}
+
+/// Plays one conversation; what happens in it goes into the log. The faults of a scenario are the
+/// main conversation's.
+async fn play(
+    scene: &Scene<'_>,
+    door: Box<dyn Door>,
+    subagents: Option<Arc<Subagents>>,
+    start: Start,
+    log: Log,
+) -> Engine {
     let Scene { scenario, session, agent, spec, model, options, desk } = scene;
-    let waited = crew.iter().flat_map(|c| c.agents.iter()).filter(|a| a.waits);
+    let waited = subagents.iter().flat_map(|s| s.all.iter()).filter(|a| a.waits);
     let waited = waited.filter_map(|a| a.call.as_ref()).map(|c| c.id.as_str()).collect();
     let path = Path::without(session, &Defaults::STATED, &waited);
-    let mut tally = tally::Tally::new(session, &path, model, spec.descriptor.recovery, options);
-    tally.set_label(&scenario.id, &spec.label(), *agent);
-    let tally = Arc::new(Mutex::new(tally));
+    let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
+    let observer = Observer::new(session, &path, model, spec.descriptor.recovery, log.clone())
+        .of_agent(*agent)
+        .traced(tracer);
+    observer.begun(&path, start.at_ms, start.by_request);
     let faults = if agent.is_none() { scenario.faults.clone() } else { vec![] };
-    let mut world = world::ReplayWorld::new(path, door, tally.clone(), options.rereads, faults, (*desk).clone());
-    world.enter(crew, from);
+    let world =
+        world::ReplayWorld::new(path, door, observer, options.rereads, faults, (*desk).clone());
+    let world = world.entered(subagents, start.at_ms);
     let mut engine = Engine::new((*model).clone(), Box::new(world));
     engine.fixed = fixed(session, model);
     engine.summary_model = options.summary_model.map(|m| m.name.clone());
     let mut strategy = spec.build(scenario.scale);
     agent::run(&mut engine, &mut *strategy).await;
-    (tally, engine)
+    log.note(Event::Ended { at_ms: engine.now(), usd: engine.ledger.cost_usd() });
+    engine
 }
 
 /// The model as this session meets it: limits of the session or the command line, then the scale.
@@ -244,19 +316,34 @@ fn limits(scenario: &Scenario, model: &Model, window: Option<u64>) -> Model {
 /// What a session always shows.
 fn fixed(session: &Session, model: &Model) -> Fixed {
     let mut out = Fixed::default();
-    let block = |kind, role, text: String| -> Arc<Block> { Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![]) };
+    let block = |kind, role, text: String| -> Arc<Block> {
+        Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![])
+    };
     if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
         // A subagent's is reckoned from its counters and may be larger than what a file may say.
         out.base.push(block(BlockKind::Base, Role::System, text_of(n.min(bounds::FILLER_TOKENS))));
     }
-    // What is marked as a subagent's is not the main conversation's; in the session of a subagent nothing is marked.
-    for e in session.entries.iter().filter(|e| agents::window(e).is_none()) {
+    // What is marked as a subagent's is not the main conversation's; in the session of a subagent
+    // nothing is marked.
+    for e in session.entries.iter().filter(|e| windows::window(e).is_none()) {
         match e {
-            Entry::System { text, .. } => out.base.push(block(BlockKind::Base, Role::System, text.clone())),
-            Entry::Tools { definitions, .. } => out.tools = Tools::new(&tool_definitions(model.wire, definitions)),
-            Entry::Memory { path, text, .. } => out.context.push(block(BlockKind::Context, Role::User, format!("# {path}\n\n{text}"))),
-            Entry::RepoMap { text, .. } => out.repo_map.push(block(BlockKind::RepoMap, Role::User, text.clone())),
-            Entry::File { path, text, .. } => out.files.push(block(BlockKind::File, Role::User, format!("{path}\n\n{text}"))),
+            Entry::System { text, .. } => {
+                out.base.push(block(BlockKind::Base, Role::System, text.clone()))
+            }
+            Entry::Tools { definitions, .. } => {
+                out.tools = Tools::new(&tool_definitions(model.wire, definitions))
+            }
+            Entry::Memory { path, text, .. } => out.context.push(block(
+                BlockKind::Context,
+                Role::User,
+                format!("# {path}\n\n{text}"),
+            )),
+            Entry::RepoMap { text, .. } => {
+                out.repo_map.push(block(BlockKind::RepoMap, Role::User, text.clone()))
+            }
+            Entry::File { path, text, .. } => {
+                out.files.push(block(BlockKind::File, Role::User, format!("{path}\n\n{text}")))
+            }
             _ => {}
         }
     }

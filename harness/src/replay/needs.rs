@@ -3,12 +3,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ctxbench_core::fact::{Fact, Match};
 use ctxbench_core::session::Session;
+use ctxbench_reports::record::FactRecord;
 
 use super::path::Path;
 
 /// Replies within which a need in the same turn asks nothing of a memory.
 const AT_HAND: usize = 5;
+
+/// The session's id of a need, and the place of the fact that it needs.
+pub(super) type Pair = (Arc<str>, usize);
 
 /// Pairs by the session's id of the need.
 pub(super) struct Needs {
@@ -18,12 +23,17 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// The pairs of a session. One whose need lies outside of the path that is replayed, in a subagent's window, is none.
+    /// The pairs of a session. One whose need lies outside of the path that is replayed, in a
+    /// subagent's window, is none.
     pub(super) fn new(session: &Session, path: &Path) -> Self {
         let places = places(path);
         let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
         for (i, f) in session.facts.iter().enumerate().filter(|(_, f)| !f.distractor) {
-            for n in f.needs.iter().filter(|n| places.contains_key(n.as_str()) && !at_hand(&places, &f.arises, n)) {
+            for n in f
+                .needs
+                .iter()
+                .filter(|n| places.contains_key(n.as_str()) && !at_hand(&places, &f.arises, n))
+            {
                 open.entry(n.as_str().into()).or_default().push(i);
             }
         }
@@ -41,7 +51,8 @@ impl Needs {
         (self.pending.iter().flat_map(|k| of(k)).collect(), of(step))
     }
 
-    /// Takes the pairs of the present user messages and of a recorded reply out: (need, facts, whether a user message needs them).
+    /// Takes the pairs of the present user messages and of a recorded reply out: (need, facts,
+    /// whether a user message needs them).
     pub(super) fn take(&mut self, step: &str) -> Vec<(Arc<str>, Vec<usize>, bool)> {
         let mut out = Vec::new();
         for key in std::mem::take(&mut self.pending) {
@@ -58,11 +69,31 @@ impl Needs {
         out
     }
 
-    /// The pairs that nobody looked at, sorted.
-    pub(super) fn rest(&mut self) -> Vec<(Arc<str>, Vec<usize>)> {
-        let mut rest: Vec<_> = self.open.drain().collect();
-        rest.sort();
-        rest
+    /// All pairs that were not looked at yet.
+    pub(super) fn pairs(&self) -> Vec<Pair> {
+        let pairs = |(need, facts): (&Arc<str>, &Vec<usize>)| {
+            facts.iter().map(|f| (need.clone(), *f)).collect::<Vec<_>>()
+        };
+        self.open.iter().flat_map(pairs).collect()
+    }
+}
+
+/// A pair that nobody looked at, after so many compactions.
+pub(super) fn unreached(fact: &Fact, need: &str, compactions_before: u64) -> FactRecord {
+    FactRecord {
+        fact: fact.id.clone(),
+        kind: fact.kind,
+        need: need.to_string(),
+        request: None,
+        found: Match::Absent,
+        place: "nowhere".into(),
+        stale: false,
+        both: false,
+        contradicted: false,
+        drifted: false,
+        undelivered: false,
+        recoverable: None,
+        compactions_before,
     }
 }
 
@@ -74,7 +105,7 @@ fn places(path: &Path) -> HashMap<&str, (usize, usize)> {
         out.extend(m.keys.iter().map(|k| (&**k, (turn, replies))));
         for s in &m.steps {
             out.insert(&*s.key, (turn, replies));
-            out.extend(s.outcomes.iter().map(|o| (&*o.id, (turn, replies))));
+            out.extend(s.results.iter().map(|r| (&*r.key, (turn, replies))));
             replies += 1;
         }
     }

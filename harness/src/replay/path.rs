@@ -1,13 +1,14 @@
-//! The recorded path of a session: actions from outside, and per turn the replies and tool results that followed.
+//! The recorded path of a session: actions from outside, and per turn the replies and tool results
+//! that followed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ctxbench_core::block::Media;
-use ctxbench_core::engine::{Action, Incoming, Side, ToolOutcome};
-use ctxbench_core::history::Part;
-use ctxbench_core::request::ReplyPart;
-use ctxbench_core::session::{AssistantEntry, Entry, Millis, RewindMode, Session, SessionPart, ToolEntry, UserEntry};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::{Action, Incoming, Side};
+use ctxbench_core::session::{
+    AssistantEntry, Entry, Millis, RewindMode, Session, ToolEntry, UserEntry,
+};
 
 /// Times where a session has none.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +30,9 @@ pub struct Step {
     /// The session's id of the reply.
     pub key: Arc<str>,
     /// Its contents.
-    pub parts: Vec<ReplyPart>,
+    pub parts: Vec<Part>,
     /// Results of its calls, in order.
-    pub outcomes: Vec<ToolOutcome>,
+    pub results: Vec<Incoming>,
     /// Time that the tools took, ms.
     pub tools_ms: Millis,
 }
@@ -64,7 +65,8 @@ impl Path {
         Path::without(session, defaults, &HashSet::new())
     }
 
-    /// The same, where the time that these calls took is left out: they wait for subagents, who take their own.
+    /// The same, where the time that these calls took is left out: they wait for subagents, who
+    /// take their own.
     pub fn without(session: &Session, defaults: &Defaults, waited: &HashSet<&str>) -> Path {
         let mut results: HashMap<&str, Vec<&ToolEntry>> = HashMap::new();
         for e in &session.entries {
@@ -72,7 +74,8 @@ impl Path {
                 results.entry(&t.call_id).or_default().push(t);
             }
         }
-        let mut b = Builder { defaults, waited, path: Path::default(), last_at: None, next_at: None };
+        let mut b =
+            Builder { defaults, waited, path: Path::default(), last_at: None, next_at: None };
         let mut next_at: Vec<Option<Millis>> = session.entries.iter().map(recorded_at).collect();
         for i in (1..next_at.len()).rev() {
             next_at[i - 1] = next_at[i - 1].or(next_at[i]);
@@ -82,8 +85,12 @@ impl Path {
             match e {
                 Entry::User(u) if u.agent.is_none() => b.user(u),
                 Entry::Assistant(a) if a.agent.is_none() => b.assistant(a, &results),
-                Entry::Compact { instructions, at, .. } => b.push(Action::Compact { instructions: instructions.clone() }, *at, vec![]),
-                Entry::Rewind { to, mode, instructions, .. } => b.rewind(to, mode, instructions.clone()),
+                Entry::Compact { instructions, at, .. } => {
+                    b.push(Action::Compact { instructions: instructions.clone() }, *at, vec![])
+                }
+                Entry::Rewind { to, mode, instructions, .. } => {
+                    b.rewind(to, mode, instructions.clone())
+                }
                 Entry::Clear { .. } => b.push(Action::Clear, None, vec![]),
                 Entry::Restart { .. } => b.push(Action::Restart, None, vec![]),
                 Entry::Idle { ms, .. } => b.push(Action::Idle { ms: *ms }, None, vec![]),
@@ -99,7 +106,8 @@ struct Builder<'a> {
     /// Calls whose time is not the tools'.
     waited: &'a HashSet<&'a str>,
     path: Path,
-    /// When the newest thing happened, ms since the session began: as recorded, with the times that were put in since.
+    /// When the newest thing happened, ms since the session began: as recorded, with the times that
+    /// were put in since.
     last_at: Option<Millis>,
     /// The next recorded time from the present entry on.
     next_at: Option<Millis>,
@@ -127,11 +135,15 @@ impl Builder<'_> {
             (Some(a), Some(b)) => b.saturating_sub(a),
             _ if idle.is_some() => 0,
             // Not more than lies before the next recorded time.
-            (Some(a), None) => self.next_at.map_or(self.defaults.think_ms, |b| self.defaults.think_ms.min(b.saturating_sub(a))),
+            (Some(a), None) => self.next_at.map_or(self.defaults.think_ms, |b| {
+                self.defaults.think_ms.min(b.saturating_sub(a))
+            }),
             _ => self.defaults.think_ms,
         };
-        // Time that passes here is not counted again in the gap before the next thing that has a time.
-        self.last_at = at.or(self.last_at.map(|a| a.saturating_add(gap_ms).saturating_add(idle.unwrap_or(0))));
+        // Time that passes here is not counted again in the gap before the next thing that has a
+        // time.
+        self.last_at =
+            at.or(self.last_at.map(|a| a.saturating_add(gap_ms).saturating_add(idle.unwrap_or(0))));
         self.path.moves.push(Move { gap_ms, action, keys, steps: vec![] });
     }
 
@@ -142,17 +154,20 @@ impl Builder<'_> {
         let action = match RewindMode::of(mode).unwrap_or(RewindMode::Conversation) {
             RewindMode::Conversation | RewindMode::Both => Action::Rewind { to },
             RewindMode::Code => Action::RestoreCode { to },
-            RewindMode::SummarizeFrom => Action::SummariseAt { to, side: Side::After, instructions },
+            RewindMode::SummarizeFrom => {
+                Action::SummariseAt { to, side: Side::After, instructions }
+            }
             RewindMode::SummarizeTo => Action::SummariseAt { to, side: Side::Before, instructions },
         };
         self.push(action, None, vec![]);
     }
 
     fn user(&mut self, u: &UserEntry) {
-        let parts: Vec<Part> = u.content().iter().filter_map(user_part).collect();
+        let parts: Vec<Part> = u.content().into_iter().filter(is_of_user).collect();
         let key: Arc<str> = u.id.as_str().into();
         // Messages that the recorded agent answered together are one turn.
-        if let Some(Move { action: Action::User(msg), keys, steps, .. }) = self.path.moves.last_mut()
+        if let Some(Move { action: Action::User(msg), keys, steps, .. }) =
+            self.path.moves.last_mut()
             && steps.is_empty()
         {
             msg.parts.extend(parts);
@@ -164,30 +179,25 @@ impl Builder<'_> {
     }
 
     fn assistant(&mut self, a: &AssistantEntry, results: &HashMap<&str, Vec<&ToolEntry>>) {
-        let parts = a.content();
         if !matches!(self.path.moves.last(), Some(Move { action: Action::User(_), .. })) {
-            // A reply that nothing asked for: the recording began, or went on after a command, without its user message.
+            // A reply that nothing asked for: the recording began, or went on after a command,
+            // without its user message.
             let msg = Incoming { key: "".into(), parts: vec![Part::Text("(continue)".into())] };
             self.push(Action::User(msg), a.at, vec![]);
         }
         let calls = a.all_calls();
-        let found: Vec<Option<&&ToolEntry>> = calls.iter().map(|c| results.get(c.id.as_str()).and_then(|r| r.first())).collect();
-        let outcomes: Vec<ToolOutcome> = calls
+        let found: Vec<Option<&&ToolEntry>> =
+            calls.iter().map(|c| results.get(&*c.id).and_then(|r| r.first())).collect();
+        let returned: Vec<Incoming> = calls
             .iter()
             .zip(&found)
             .map(|(c, t)| match t {
-                Some(t) => outcome(&c.id, &c.name, t),
-                None => ToolOutcome {
-                    id: c.id.as_str().into(),
-                    name: c.name.as_str().into(),
-                    output: Some("(no result was recorded)".into()),
-                    is_error: true,
-                    media: vec![],
-                },
+                Some(t) => result(c, t),
+                None => Incoming::result(c, true, "(no result was recorded)"),
             })
             .collect();
         let last = |of: fn(bool) -> bool| {
-            let timed = calls.iter().zip(&found).filter(|(c, _)| of(self.waited.contains(c.id.as_str())));
+            let timed = calls.iter().zip(&found).filter(|(c, _)| of(self.waited.contains(&*c.id)));
             timed.filter_map(|(_, t)| t.as_ref()?.at).max()
         };
         let (ended, tools_ended) = (last(|_| true), last(|waited| !waited));
@@ -196,10 +206,15 @@ impl Builder<'_> {
             (Some(a), Some(b)) => b.saturating_sub(a),
             _ => self.defaults.tools_ms,
         };
-        let tools = calls.iter().filter(|c| !self.waited.contains(c.id.as_str())).count();
+        let tools = calls.iter().filter(|c| !self.waited.contains(&*c.id)).count();
         let (all_ms, tools_ms) = (took(calls.len(), ended), took(tools, tools_ended));
         self.last_at = ended.or(a.at.or(self.last_at).map(|at| at.saturating_add(all_ms)));
-        let step = Step { key: a.id.as_str().into(), parts: parts.iter().filter_map(reply_part).collect(), outcomes, tools_ms };
+        let step = Step {
+            key: a.id.as_str().into(),
+            parts: a.content().into_iter().filter(is_of_reply).collect(),
+            results: returned,
+            tools_ms,
+        };
         if let Some(m) = self.path.moves.last_mut() {
             m.steps.push(step);
             self.path.steps += 1;
@@ -207,106 +222,145 @@ impl Builder<'_> {
     }
 }
 
-fn user_part(p: &SessionPart) -> Option<Part> {
-    match p {
-        SessionPart::Text { text } => Some(Part::Text(text.as_str().into())),
-        SessionPart::Image { media_type, url, name } => {
-            Some(Part::File(Media { media_type: media_type.clone(), url: url.clone(), name: name.clone() }))
-        }
-        _ => None,
+fn is_of_user(part: &Part) -> bool {
+    matches!(part, Part::Text(_) | Part::Image(_))
+}
+
+fn is_of_reply(part: &Part) -> bool {
+    match part {
+        Part::Text(text) => !text.is_empty(),
+        Part::Reasoning { .. } | Part::Call(_) => true,
+        _ => false,
     }
 }
 
-fn reply_part(p: &SessionPart) -> Option<ReplyPart> {
-    match p {
-        SessionPart::Text { text } if text.is_empty() => None,
-        SessionPart::Text { text } => Some(ReplyPart::Text(text.as_str().into())),
-        SessionPart::Reasoning { text, encrypted } => {
-            Some(ReplyPart::Reasoning { text: text.as_str().into(), encrypted: encrypted.as_deref().map(Arc::from) })
-        }
-        SessionPart::Call(c) => {
-            Some(ReplyPart::Call { id: c.id.as_str().into(), name: c.name.as_str().into(), arguments: c.arguments.as_str().into() })
-        }
-        SessionPart::Image { .. } => None,
-    }
-}
-
-fn outcome(id: &str, name: &str, t: &ToolEntry) -> ToolOutcome {
+fn result(call: &ToolCall, t: &ToolEntry) -> Incoming {
+    let content = t.content();
     let mut text = String::new();
-    let mut media = Vec::new();
-    for p in t.content() {
-        match p {
-            SessionPart::Text { text: t } => {
-                if !text.is_empty() {
-                    text.push('\n');
-                }
-                text.push_str(&t);
-            }
-            SessionPart::Image { media_type, url, name } => media.push(Media { media_type, url, name }),
-            _ => {}
+    for words in content.iter().filter_map(Part::as_text) {
+        if !text.is_empty() {
+            text.push('\n');
         }
+        text.push_str(words);
     }
-    ToolOutcome { id: id.into(), name: name.into(), output: Some(text.into()), is_error: t.is_error == Some(true), media }
+    let mut out = Incoming::result(call, t.is_error == Some(true), text);
+    out.parts.extend(content.into_iter().filter(|p| matches!(p, Part::Image(_))));
+    out
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::session::{Header, SessionCall};
+    use ctxbench_core::session::Header;
 
     fn user(id: &str, at: u64) -> Entry {
-        Entry::User(UserEntry { id: id.into(), text: Some(id.into()), at: Some(at), ..Default::default() })
+        Entry::User(UserEntry {
+            id: id.into(),
+            text: Some(id.into()),
+            at: Some(at),
+            ..Default::default()
+        })
     }
 
     #[test]
     fn turns_gaps_and_results() {
-        let call = SessionCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
+        let call = ToolCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
         let entries = vec![
             user("u1", 0),
             user("u2", 10),
-            Entry::Assistant(AssistantEntry { id: "a1".into(), calls: vec![call], at: Some(1_000), ..Default::default() }),
-            Entry::Tool(ToolEntry { call_id: "c1".into(), output: Some("out".into()), at: Some(4_000), ..Default::default() }),
+            Entry::Assistant(AssistantEntry {
+                id: "a1".into(),
+                calls: vec![call],
+                at: Some(1_000),
+                ..Default::default()
+            }),
+            Entry::Tool(ToolEntry {
+                call_id: "c1".into(),
+                output: Some("out".into()),
+                at: Some(4_000),
+                ..Default::default()
+            }),
             Entry::Compact { instructions: None, at: None, extra: Default::default() },
             user("u3", 9_000),
         ];
-        let path = Path::of(&Session { header: Header::default(), entries, facts: vec![] }, &Defaults::STATED);
+        let path = Path::of(
+            &Session { header: Header::default(), entries, facts: vec![] },
+            &Defaults::STATED,
+        );
         assert_eq!(path.steps, 1);
         assert_eq!(path.moves.len(), 3);
         assert_eq!(path.moves[0].keys.len(), 2, "two messages answered together are one turn");
         assert_eq!(path.moves[0].steps[0].tools_ms, 3_000);
-        // Five seconds lie between the result and u3; the command in between has no time of its own.
+        // Five seconds lie between the result and u3; the command in between has no time of its
+        // own.
         assert_eq!(path.moves[1].gap_ms, 5_000);
         assert_eq!(path.moves[2].gap_ms, 0);
     }
 
     fn gaps(entries: Vec<Entry>) -> Vec<u64> {
-        let path = Path::of(&Session { header: Header::default(), entries, facts: vec![] }, &Defaults::STATED);
+        let path = Path::of(
+            &Session { header: Header::default(), entries, facts: vec![] },
+            &Defaults::STATED,
+        );
         path.moves.iter().map(|m| m.gap_ms).collect()
     }
 
     fn said(at: Option<u64>) -> Entry {
-        Entry::Assistant(AssistantEntry { id: "a".into(), text: Some("yes".into()), at, ..Default::default() })
+        Entry::Assistant(AssistantEntry {
+            id: "a".into(),
+            text: Some("yes".into()),
+            at,
+            ..Default::default()
+        })
     }
 
     #[test]
     fn a_pause_that_both_entry_and_times_tell_of_passes_once() {
         let idle = Entry::Idle { ms: 3_600_000, extra: Default::default() };
-        assert_eq!(gaps(vec![user("u1", 0), said(Some(5_000)), idle.clone(), user("u2", 3_625_000)]), [0, 0, 20_000]);
+        assert_eq!(
+            gaps(vec![user("u1", 0), said(Some(5_000)), idle.clone(), user("u2", 3_625_000)]),
+            [0, 0, 20_000]
+        );
         // Times of a clock that stood still meanwhile leave nothing over.
-        assert_eq!(gaps(vec![user("u1", 0), said(Some(5_000)), idle, user("u2", 25_000)]), [0, 0, 0]);
+        assert_eq!(
+            gaps(vec![user("u1", 0), said(Some(5_000)), idle, user("u2", 25_000)]),
+            [0, 0, 0]
+        );
     }
 
     #[test]
     fn times_are_recorded_or_stated() {
-        let silent = |id: &str| Entry::User(UserEntry { id: id.into(), text: Some("hi".into()), ..Default::default() });
-        assert_eq!(gaps(vec![silent("u1"), said(None), silent("u2"), said(None), silent("u3")]), [0, 30_000, 30_000]);
+        let silent = |id: &str| {
+            Entry::User(UserEntry { id: id.into(), text: Some("hi".into()), ..Default::default() })
+        };
+        assert_eq!(
+            gaps(vec![silent("u1"), said(None), silent("u2"), said(None), silent("u3")]),
+            [0, 30_000, 30_000]
+        );
         // A step back takes the stated time out of the recorded gap.
-        let back = Entry::Rewind { to: "a".into(), mode: Default::default(), instructions: None, extra: Default::default() };
-        assert_eq!(gaps(vec![user("u1", 0), said(Some(5_000)), back, user("u2", 60_000)]), [0, 30_000, 25_000]);
+        let back = Entry::Rewind {
+            to: "a".into(),
+            mode: Default::default(),
+            instructions: None,
+            extra: Default::default(),
+        };
+        assert_eq!(
+            gaps(vec![user("u1", 0), said(Some(5_000)), back, user("u2", 60_000)]),
+            [0, 30_000, 25_000]
+        );
         // Tools without a time: two seconds after the reply.
-        let call = SessionCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
-        let asks = Entry::Assistant(AssistantEntry { id: "a".into(), calls: vec![call], at: Some(1_000), ..Default::default() });
-        let result = Entry::Tool(ToolEntry { call_id: "c1".into(), output: Some("out".into()), ..Default::default() });
+        let call = ToolCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
+        let asks = Entry::Assistant(AssistantEntry {
+            id: "a".into(),
+            calls: vec![call],
+            at: Some(1_000),
+            ..Default::default()
+        });
+        let result = Entry::Tool(ToolEntry {
+            call_id: "c1".into(),
+            output: Some("out".into()),
+            ..Default::default()
+        });
         assert_eq!(gaps(vec![user("u1", 0), asks, result, user("u2", 10_000)]), [0, 7_000]);
     }
 }

@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ctxbench_core::descriptor::Recovery;
+use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
 use ctxbench_core::fact::{Fact, Match, fold};
-use ctxbench_core::history::Part;
-use ctxbench_core::request::ReplyPart;
-use ctxbench_strategies::aider_markdown::{Speaker, append, split_chat_history_markdown};
+use ctxbench_strategies::aider::markdown::{Speaker, append, split_chat_history_markdown};
+use ctxbench_strategies::descriptor::Recovery;
 
 use super::path::Path;
 
@@ -50,18 +49,30 @@ impl Store {
 fn written_and_read(who: Speaker, text: &str) -> String {
     let mut file = String::new();
     append(&mut file, who, text);
-    split_chat_history_markdown(&file, false).into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n")
+    split_chat_history_markdown(&file, false)
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn texts(path: &Path) -> HashMap<Arc<str>, (Speaker, String)> {
     let mut out = HashMap::new();
     for m in &path.moves {
         if let Action::User(msg) = &m.action {
-            let text: Vec<&str> = msg.parts.iter().filter_map(|p| if let Part::Text(t) = p { Some(&**t) } else { None }).collect();
+            let text: Vec<&str> = msg
+                .parts
+                .iter()
+                .filter_map(|p| if let Part::Text(t) = p { Some(&**t) } else { None })
+                .collect();
             out.extend(m.keys.iter().map(|k| (k.clone(), (Speaker::User, text.join("\n")))));
         }
         for s in &m.steps {
-            let text: Vec<&str> = s.parts.iter().filter_map(|p| if let ReplyPart::Text(t) = p { Some(&**t) } else { None }).collect();
+            let text: Vec<&str> = s
+                .parts
+                .iter()
+                .filter_map(|p| if let Part::Text(t) = p { Some(&**t) } else { None })
+                .collect();
             out.insert(s.key.clone(), (Speaker::Assistant, text.join("\n")));
         }
     }
@@ -74,7 +85,7 @@ mod tests {
 
     #[test]
     fn markdown_loses_headings_of_replies() {
-        // facts/aider-and-anthropic-sdk.md §1.5: lines that begin with `# ` vanish.
+        // docs/sources/aider.md §1.5: lines that begin with `# ` vanish.
         assert!(!written_and_read(Speaker::Assistant, "# Port 8443\nis taken").contains("8443"));
         assert!(written_and_read(Speaker::Assistant, "Port 8443\nis taken").contains("8443"));
         assert!(written_and_read(Speaker::User, "keep\nport 8443").contains("port 8443"));
@@ -83,6 +94,9 @@ mod tests {
     #[test]
     fn a_log_holds_all_and_nothing_holds_none() {
         let store = |r| Store::new(r, &Path::default(), 1).holds(0);
-        assert_eq!([store(Recovery::Log), store(Recovery::Markdown), store(Recovery::Nothing)], [true, false, false]);
+        assert_eq!(
+            [store(Recovery::Log), store(Recovery::Markdown), store(Recovery::Nothing)],
+            [true, false, false]
+        );
     }
 }

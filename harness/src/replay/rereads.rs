@@ -4,19 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
-use ctxbench_core::engine::ToolOutcome;
-use ctxbench_core::request::ReplyPart;
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::tokens::o200k;
+use ctxbench_core::world::Incoming;
 
 use super::path::Path;
 
 /// A call that the agent would make to see again what it lost.
 #[derive(Clone, Debug)]
-pub(super) struct Again {
-    pub(super) id: Arc<str>,
-    pub(super) name: Arc<str>,
-    pub(super) arguments: Arc<str>,
-    pub(super) outcome: ToolOutcome,
+pub(super) struct Reread {
+    pub(super) call: ToolCall,
+    pub(super) result: Incoming,
 }
 
 /// A call as the model wrote it; two equal ones ask for the same thing.
@@ -26,16 +24,14 @@ pub(super) struct Rereads {
     /// Recorded calls by their id.
     calls: HashMap<Arc<str>, Call>,
     /// Ids of the calls of every recorded reply, with what they returned.
-    steps: HashMap<Arc<str>, Vec<ToolOutcome>>,
+    steps: HashMap<Arc<str>, Vec<Incoming>>,
     /// What a call returned last.
-    latest: HashMap<Call, ToolOutcome>,
+    latest: HashMap<Call, Incoming>,
     /// Calls made again since a fact of theirs was last seen.
     made: HashSet<Call>,
     /// A re-read whose result the next request will show: its id and what the tool returned.
     coming: Option<(Arc<str>, Arc<str>)>,
     count: u64,
-    /// Tokens of re-read results as requests showed them.
-    pub(super) tokens: u64,
 }
 
 impl Rereads {
@@ -44,19 +40,26 @@ impl Rereads {
         let mut steps = HashMap::new();
         for step in path.moves.iter().flat_map(|m| &m.steps) {
             for p in &step.parts {
-                if let ReplyPart::Call { id, name, arguments } = p {
+                if let Part::Call(ToolCall { id, name, arguments }) = p {
                     calls.insert(id.clone(), (name.clone(), arguments.clone()));
                 }
             }
-            steps.insert(step.key.clone(), step.outcomes.clone());
+            steps.insert(step.key.clone(), step.results.clone());
         }
-        Rereads { calls, steps, latest: HashMap::new(), made: HashSet::new(), coming: None, count: 0, tokens: 0 }
+        Rereads {
+            calls,
+            steps,
+            latest: HashMap::new(),
+            made: HashSet::new(),
+            coming: None,
+            count: 0,
+        }
     }
 
     /// The tools of a recorded reply have run.
     pub(super) fn ran(&mut self, step: &str) {
         for o in self.steps.get(step).into_iter().flatten() {
-            if let Some(call) = self.calls.get(&o.id) {
+            if let Some(call) = self.calls.get(&o.key) {
                 self.latest.insert(call.clone(), o.clone());
             }
         }
@@ -64,7 +67,7 @@ impl Rereads {
 
     /// Ids of the results that followed a recorded reply.
     pub(super) fn results(&self, step: &str) -> impl Iterator<Item = Arc<str>> + '_ {
-        self.steps.get(step).into_iter().flatten().map(|o| o.id.clone())
+        self.steps.get(step).into_iter().flatten().map(|o| o.key.clone())
     }
 
     /// The result of this call is in the context: should it leave, that is another loss.
@@ -74,34 +77,40 @@ impl Rereads {
         }
     }
 
-    /// The same call again, with what it returned last; `None` when it was made for this loss already, or never before.
-    pub(super) fn again(&mut self, call: &str) -> Option<Again> {
+    /// The same call again, with what it returned last; `None` when it was made for this loss
+    /// already, or never before.
+    pub(super) fn again(&mut self, call: &str) -> Option<Reread> {
         let call = self.calls.get(call)?;
-        let outcome = self.latest.get(call)?;
+        let mut result = self.latest.get(call)?.clone();
         if !self.made.insert(call.clone()) {
             return None;
         }
         self.count += 1;
         let id: Arc<str> = format!("reread_{}", self.count).into();
-        let outcome = ToolOutcome { id: id.clone(), ..outcome.clone() };
-        Some(Again { id, name: call.0.clone(), arguments: call.1.clone(), outcome })
+        result.key = id.clone();
+        if let Some(Part::Result { id: of, .. }) = result.parts.first_mut() {
+            *of = id.clone();
+        }
+        let call = ToolCall { id, name: call.0.clone(), arguments: call.1.clone() };
+        Some(Reread { call, result })
     }
 
     /// A re-read was asked for; what it costs shows in the next request.
-    pub(super) fn asked(&mut self, outcome: &ToolOutcome) {
-        self.coming = Some((outcome.id.clone(), outcome.output.clone().unwrap_or_default()));
+    pub(super) fn asked(&mut self, result: &Incoming) {
+        let output = result.parts.first().map_or("", Part::words);
+        self.coming = Some((result.key.clone(), output.into()));
     }
 
-    /// A normal request: charges what it shows of the re-read before it. A product without tool messages shows the whole result
-    /// within another text.
-    pub(super) fn shown(&mut self, blocks: &[Arc<Block>]) {
-        let Some((id, output)) = self.coming.take() else { return };
+    /// A normal request: the tokens that it shows of the re-read before it. A product without tool
+    /// messages shows the whole result within another text.
+    pub(super) fn shown(&mut self, blocks: &[Arc<Block>]) -> Option<u64> {
+        let (id, output) = self.coming.take()?;
         let own = |b: &&Arc<Block>| b.kind != BlockKind::Call && b.call_id() == Some(&id);
-        self.tokens += match blocks.iter().rfind(own) {
-            Some(b) => o200k(&b.text),
-            None if blocks.iter().any(|b| b.text.contains(&*output)) => o200k(&output),
-            None => 0,
-        };
+        match blocks.iter().rfind(own) {
+            Some(b) => Some(o200k(&b.text)),
+            None if blocks.iter().any(|b| b.text.contains(&*output)) => Some(o200k(&output)),
+            None => None,
+        }
     }
 }
 
@@ -125,8 +134,8 @@ mod tests {
         Rereads::new(&Path::of(&session, &Defaults::STATED))
     }
 
-    fn returned(again: Option<Again>) -> Option<String> {
-        again.and_then(|a| a.outcome.output).map(|o| o.to_string())
+    fn returned(again: Option<Reread>) -> Option<String> {
+        again.map(|a| a.result.parts[0].words().to_string())
     }
 
     #[test]
@@ -157,19 +166,19 @@ mod tests {
         let mut r = rereads();
         r.ran("a1");
         let again = r.again("c1").unwrap();
-        let whole = ToolOutcome { output: Some("one two three four five six".into()), ..again.outcome };
-        let call = Some(Arc::new(CallRef { id: whole.id.to_string(), name: "read".into() }));
-        let cut = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, "one two") }.build(MessageId(9), vec![]);
+        let whole = Incoming::result(&again.call, false, "one two three four five six");
+        let call = Some(Arc::new(CallRef { id: whole.key.to_string(), name: "read".into() }));
+        let cut = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, "one two") }
+            .build(MessageId(9), vec![]);
         r.asked(&whole);
-        r.shown(std::slice::from_ref(&cut));
-        assert_eq!(r.tokens, o200k("one two"));
-        r.shown(&[cut]);
-        assert_eq!(r.tokens, o200k("one two"), "it is charged once");
+        assert_eq!(r.shown(std::slice::from_ref(&cut)), Some(o200k("one two")));
+        assert_eq!(r.shown(&[cut]), None, "it is charged once");
         r.asked(&whole);
-        r.shown(&[Draft::text(BlockKind::User, Role::User, "read:\none two three four five six").build(MessageId(10), vec![])]);
-        assert_eq!(r.tokens, o200k("one two") + o200k("one two three four five six"), "within another text");
+        let text = "read:\none two three four five six";
+        let within = Draft::text(BlockKind::User, Role::User, text).build(MessageId(10), vec![]);
+        let all = o200k("one two three four five six");
+        assert_eq!(r.shown(&[within]), Some(all), "within another text");
         r.asked(&whole);
-        r.shown(&[]);
-        assert_eq!(r.tokens, o200k("one two") + o200k("one two three four five six"), "what nobody sent costs nothing");
+        assert_eq!(r.shown(&[]), None, "what nobody sent costs nothing");
     }
 }

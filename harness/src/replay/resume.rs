@@ -1,17 +1,23 @@
-//! Opening a session again: what each of the product's formats gives back, and what the product does then.
+//! Opening a session again: what each of the product's formats gives back, and what the product
+//! does then.
 //!
-//! At each restart of a session what happened so far is written in the formats of the strategy's product, read again, and compared
-//! with the context that was shown before. Summary calls and waiting are those between the restart and the first answer behind it.
+//! At each restart of a session what happened so far is written in the formats of the strategy's
+//! product, read again, and compared with the context that was shown before. Summary calls and
+//! waiting are those between the restart and the first answer behind it.
 
 use std::time::{Duration, Instant};
 
-use ctxbench_core::engine::{Event, Stamped, is_server_clear};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::{Event as Noted, Stamped, is_server_clear};
 use ctxbench_core::fact::{Fact, Match, fold};
-use ctxbench_core::history::Part;
-use ctxbench_core::record::{ResumeFile, ResumeRecord};
-use ctxbench_core::session::{Entry as SessionEntry, Session};
+use ctxbench_core::request::Purpose;
+use ctxbench_core::session::{Entry as SessionEntry, Millis, Session};
+use ctxbench_reports::record::{ResumeFile, ResumeRecord};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::persist::{self, Entry, Format, Journal, PersistError, Said, losses};
+
+use super::conversation::{Conversation, blocked_ms};
+use super::events::Event;
 
 /// How long a format took to load, by our own code; the machine's matter, so no part of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,29 +30,59 @@ pub struct Loading {
     pub took: Duration,
 }
 
-/// What the product did after each restart: summary calls until the first answer, and ms that it waited for them.
-pub(super) type Afterwards = [(u64, u64)];
+/// What the product did after each restart: summary calls until the first answer, and ms that it
+/// waited for them.
+fn afterwards(conversation: &Conversation) -> Vec<(u64, Millis)> {
+    let mut out: Vec<(u64, Millis)> = Vec::new();
+    let mut resuming = false;
+    for e in &conversation.0 {
+        match e {
+            Event::Noted(n) if matches!(n.event, Noted::Restart { .. }) => {
+                out.push((0, 0));
+                resuming = true;
+            }
+            Event::Request(s) if s.record.purpose == Purpose::Sample => resuming = false,
+            _ => {}
+        }
+        if let (true, Some((calls, blocked))) = (resuming, out.last_mut()) {
+            let summary =
+                |e: &Event| matches!(e, Event::Request(s) if s.record.purpose == Purpose::Summary);
+            *calls += u64::from(summary(e));
+            *blocked = blocked.saturating_add(blocked_ms(e));
+        }
+    }
+    out
+}
 
 /// The records of every restart, and how long loading took.
-pub(super) fn records(session: &Session, spec: &Spec, events: &[Stamped], after: &Afterwards) -> (Vec<ResumeRecord>, Vec<Loading>) {
+pub(super) fn records(
+    session: &Session,
+    spec: &Spec,
+    conversation: &Conversation,
+) -> (Vec<ResumeRecord>, Vec<Loading>) {
+    let after = afterwards(conversation);
+    let events: Vec<&Stamped> = conversation.noted().collect();
     let (mut out, mut took) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
     let mut restart = 0;
     for (i, e) in events.iter().enumerate() {
         match &e.event {
             // Our view stays as it is when the provider clears something in its own.
-            Event::Compaction { mechanism, .. } if is_server_clear(mechanism) => {}
-            Event::Compaction { before, after, .. } => {
+            Noted::Compaction { mechanism, .. } if is_server_clear(mechanism) => {}
+            Noted::Compaction { before, after, .. } => {
                 journal.grew(persist::conversation(before));
                 journal.became(persist::conversation(after));
             }
-            Event::Restart { shown } => {
+            Noted::Restart { shown } => {
                 restart += 1;
                 let before = persist::conversation(shown);
                 journal.grew(before.clone());
-                let reopened = events[i..].iter().find_map(|e| if let Event::Reopened { shown } = &e.event { Some(shown) } else { None });
+                let reopened = events[i..].iter().find_map(|e| {
+                    if let Noted::Reopened { shown } = &e.event { Some(shown) } else { None }
+                });
                 let shown_now = reopened.map(|b| persist::conversation(b)).unwrap_or_default();
-                let (calls, blocked_ms) = after.get(restart as usize - 1).copied().unwrap_or_default();
+                let (calls, blocked_ms) =
+                    after.get(restart as usize - 1).copied().unwrap_or_default();
                 let base = ResumeRecord {
                     restart,
                     messages: before.len() as u64,
@@ -57,7 +93,7 @@ pub(super) fn records(session: &Session, spec: &Spec, events: &[Stamped], after:
                     error: None,
                 };
                 let facts = established(session, restart as usize);
-                let formats = persist::formats_of(spec.descriptor.name);
+                let formats = spec.descriptor.formats;
                 if formats.is_empty() {
                     out.push(base.clone());
                 }
@@ -67,11 +103,14 @@ pub(super) fn records(session: &Session, spec: &Spec, events: &[Stamped], after:
                             out.push(ResumeRecord { file: Some(file), ..base.clone() });
                             took.push(Loading { restart, format: f.name, took: time });
                         }
-                        Err(e) => out.push(ResumeRecord { error: Some(format!("{}: {e}", f.name)), ..base.clone() }),
+                        Err(e) => out.push(ResumeRecord {
+                            error: Some(format!("{}: {e}", f.name)),
+                            ..base.clone()
+                        }),
                     }
                 }
             }
-            Event::Reopened { shown } => journal.grew(persist::conversation(shown)),
+            Noted::Reopened { shown } => journal.grew(persist::conversation(shown)),
             _ => {}
         }
     }
@@ -81,7 +120,8 @@ pub(super) fn records(session: &Session, spec: &Spec, events: &[Stamped], after:
 /// Facts that are said before a restart (from 1).
 fn established(session: &Session, restart: usize) -> Vec<&Fact> {
     let is = |e: &&SessionEntry| matches!(e, SessionEntry::Restart { .. });
-    let restarts: Vec<usize> = (0..session.entries.len()).filter(|&i| is(&&session.entries[i])).collect();
+    let restarts: Vec<usize> =
+        (0..session.entries.len()).filter(|&i| is(&&session.entries[i])).collect();
     let end = restarts.get(restart - 1).copied().unwrap_or(session.entries.len());
     let ids: std::collections::HashSet<&str> = session.entries[..end]
         .iter()
@@ -95,7 +135,12 @@ fn established(session: &Session, restart: usize) -> Vec<&Fact> {
     session.facts.iter().filter(|f| !f.distractor && ids.contains(f.arises.as_str())).collect()
 }
 
-fn measure(f: &Format, entries: &[Entry], before: &[Said], facts: &[&Fact]) -> Result<(ResumeFile, Duration), PersistError> {
+fn measure(
+    f: &Format,
+    entries: &[Entry],
+    before: &[Said],
+    facts: &[&Fact],
+) -> Result<(ResumeFile, Duration), PersistError> {
     let dir = tempfile::tempdir().map_err(PersistError::scratch)?;
     let mut open = (f.open)(dir.path(), 1)?;
     for e in entries {
@@ -108,8 +153,12 @@ fn measure(f: &Format, entries: &[Entry], before: &[Said], facts: &[&Fact]) -> R
     let took = begin.elapsed();
     let was = losses(before, &loaded.context);
     let log = open.log()?;
-    let texts: Vec<(&str, String)> = log.iter().flat_map(|s| &s.parts).filter_map(text).map(|t| (t, fold(t))).collect();
-    let held = facts.iter().filter(|f| texts.iter().any(|(t, folded)| f.matches(t, folded) > Match::Absent)).count();
+    let texts: Vec<(&str, String)> =
+        log.iter().flat_map(|s| &s.parts).filter_map(text).map(|t| (t, fold(t))).collect();
+    let held = facts
+        .iter()
+        .filter(|f| texts.iter().any(|(t, folded)| f.matches(t, folded) > Match::Absent))
+        .count();
     let file = ResumeFile {
         format: f.name.to_string(),
         stored_bytes: open.size(),
@@ -127,7 +176,10 @@ fn measure(f: &Format, entries: &[Entry], before: &[Said], facts: &[&Fact]) -> R
 /// What of a part a fact can stand in.
 fn text(p: &Part) -> Option<&str> {
     match p {
-        Part::Text(t) | Part::Reasoning { text: t, .. } | Part::Call { arguments: t, .. } | Part::Result { output: t, .. } => Some(t),
+        Part::Text(t)
+        | Part::Reasoning { text: t, .. }
+        | Part::Call(ToolCall { arguments: t, .. })
+        | Part::Result { output: t, .. } => Some(t),
         _ => None,
     }
 }

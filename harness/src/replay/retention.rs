@@ -1,34 +1,35 @@
-//! What the model could know while a replay runs: facts at their needs, through compactions, in the product's own store.
+//! What the model could know while a replay runs: facts at their needs, through compactions, in the
+//! product's own store.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId};
-use ctxbench_core::descriptor::Recovery;
-use ctxbench_core::engine::ToolOutcome;
+use ctxbench_core::context_editing;
 use ctxbench_core::fact::Match;
-use ctxbench_core::provider;
-use ctxbench_core::record::FactRecord;
 use ctxbench_core::request::Request;
 use ctxbench_core::session::Session;
+use ctxbench_core::world::Incoming;
+use ctxbench_reports::record::FactRecord;
+use ctxbench_strategies::descriptor::Recovery;
 
-use super::drift::Drift;
+use super::drift::{Drift, Kept};
+use super::events::{Event, Log};
 use super::facts::{FactBook, Place, Sighting};
-use super::lives::Lives;
-use super::needs::Needs;
+use super::histories::Histories;
+use super::needs::{Needs, Pair, unreached};
 use super::path::Path;
 use super::recovery::Store;
-use super::rereads::{Again, Rereads};
+use super::rereads::{Reread, Rereads};
 
 /// The facts of a session in one replay.
 pub(super) struct Retention {
-    /// Every (fact, need) pair that was looked at.
-    pub(super) facts: Vec<FactRecord>,
+    log: Log,
     book: FactBook,
     needs: Needs,
-    pub(super) rereads: Rereads,
-    pub(super) drift: Drift,
-    pub(super) lives: Lives,
+    rereads: Rereads,
+    drift: Drift,
+    histories: Histories,
     store: Store,
     /// Keys of user messages that no request showed yet.
     arriving: Vec<Arc<str>>,
@@ -41,14 +42,14 @@ pub(super) struct Retention {
 }
 
 impl Retention {
-    pub(super) fn new(session: &Session, path: &Path, recovery: Recovery) -> Self {
+    pub(super) fn new(session: &Session, path: &Path, recovery: Recovery, log: Log) -> Self {
         let book = FactBook::new(session);
         Retention {
-            facts: Vec::new(),
+            log,
             needs: Needs::new(session, path),
             rereads: Rereads::new(path),
             drift: Drift::new(book.facts.len()),
-            lives: Lives::new(session),
+            histories: Histories::new(book.measured),
             store: Store::new(recovery, path, session.facts.len()),
             lately: vec![false; book.facts.len()],
             arriving: Vec::new(),
@@ -57,6 +58,16 @@ impl Retention {
             visible: Vec::new(),
             book,
         }
+    }
+
+    /// Every pair that will be looked at when its need comes up.
+    pub(super) fn pairs(&self) -> Vec<Pair> {
+        self.needs.pairs()
+    }
+
+    /// How many made-up facts there are.
+    pub(super) fn distractors(&self) -> usize {
+        self.book.distractors().count()
     }
 
     /// A turn begins with these user messages.
@@ -70,28 +81,44 @@ impl Retention {
         self.book.license_provider(MessageId(u32::MAX), shown);
     }
 
-    /// A normal request showed this. `answers` = the recorded reply that it was answered with, or that its re-read stands before.
-    pub(super) fn shown(&mut self, seq: u64, logical: &[Arc<Block>], answers: Option<&str>, reread: Option<&ToolOutcome>) {
+    /// A normal request showed this. `answers` = the recorded reply that it was answered with, or
+    /// that its re-read stands before.
+    pub(super) fn shown(
+        &mut self,
+        seq: u64,
+        logical: &[Arc<Block>],
+        answers: Option<&str>,
+        reread: Option<&Incoming>,
+    ) {
         if let Some(step) = answers {
             self.measure_needs(seq, step, logical);
         }
-        self.rereads.shown(logical);
-        if let Some(outcome) = reread {
-            self.rereads.asked(outcome);
+        if let Some(tokens) = self.rereads.shown(logical) {
+            self.log.note(Event::Reread { tokens });
+        }
+        if let Some(result) = reread {
+            self.rereads.asked(result);
         }
         self.visible = self.book.seen(logical, None);
         self.note_shown(seq);
     }
 
-    /// A call that fetches again the first fact that the next recorded reply needs and the context no longer shows.
-    pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Again> {
-        let shown = provider::edited_view(request, provider::will_apply(request));
+    /// A call that fetches again the first fact that the next recorded reply needs and the context
+    /// no longer shows.
+    pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Reread> {
+        let shown = context_editing::edited_view(request, context_editing::will_apply(request));
         let (by_user, by_step) = self.needs.due(step);
         let newest = newest_user(&request.blocks);
-        let wanted: Vec<(usize, Option<MessageId>)> =
-            by_user.into_iter().map(|f| (f, newest)).chain(by_step.into_iter().map(|f| (f, None))).collect();
-        let lost: Vec<usize> =
-            wanted.into_iter().filter(|(f, without)| self.book.seen(&shown, *without)[*f].is_none()).map(|(f, _)| f).collect();
+        let wanted: Vec<(usize, Option<MessageId>)> = by_user
+            .into_iter()
+            .map(|f| (f, newest))
+            .chain(by_step.into_iter().map(|f| (f, None)))
+            .collect();
+        let lost: Vec<usize> = wanted
+            .into_iter()
+            .filter(|(f, without)| self.book.seen(&shown, *without)[*f].is_none())
+            .map(|(f, _)| f)
+            .collect();
         lost.into_iter().find_map(|f| self.rereads.again(&self.book.facts[f].arises))
     }
 
@@ -102,7 +129,14 @@ impl Retention {
         }
     }
 
-    fn look(&mut self, request: u64, need: &str, facts: &[usize], shown: &[Arc<Block>], without: Option<MessageId>) {
+    fn look(
+        &mut self,
+        request: u64,
+        need: &str,
+        facts: &[usize],
+        shown: &[Arc<Block>],
+        without: Option<MessageId>,
+    ) {
         let seen = self.book.seen(shown, without);
         let flaws = self.book.flawed(shown);
         for &f in facts {
@@ -119,39 +153,10 @@ impl Retention {
                 contradicted: flaw.forbidden || flaw.changed,
                 drifted: absent && (flaw.partial || flaw.changed),
                 recoverable: absent.then(|| self.store.holds(f)),
-                ..self.unreached(f, need)
+                ..unreached(&self.book.facts[f], need, self.compactions_seen)
             };
-            self.facts.push(record);
+            self.log.note(Event::Needed(Box::new(record)));
         }
-    }
-
-    /// A pair that nobody looked at.
-    fn unreached(&self, fact: usize, need: &str) -> FactRecord {
-        let fact = &self.book.facts[fact];
-        FactRecord {
-            fact: fact.id.clone(),
-            kind: fact.kind,
-            need: need.to_string(),
-            request: None,
-            found: Match::Absent,
-            place: "nowhere".into(),
-            stale: false,
-            both: false,
-            contradicted: false,
-            drifted: false,
-            undelivered: false,
-            recoverable: None,
-            compactions_before: self.compactions_seen,
-        }
-    }
-
-    /// Pairs whose need was never reached: the run ended before it.
-    pub(super) fn close(&mut self) {
-        for (need, facts) in self.needs.rest() {
-            let records: Vec<FactRecord> = facts.iter().map(|&f| self.unreached(f, &need)).collect();
-            self.facts.extend(records);
-        }
-        self.facts.sort_by(|a, b| (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request)));
     }
 
     /// What follows from what a request showed.
@@ -163,17 +168,15 @@ impl Retention {
         let visible = &self.visible;
         self.lately.iter_mut().zip(visible).for_each(|(l, s)| *l |= s.is_some());
         self.drift.shown(visible);
-        self.lives.shown(seq, visible);
-        self.chance.extend(self.book.distractors().filter(|&i| visible[i].is_some()));
+        self.histories.shown(seq, visible, &self.log);
+        for found in self.book.distractors().filter(|&i| visible[i].is_some()) {
+            if self.chance.insert(found) {
+                self.log.note(Event::FoundByChance);
+            }
+        }
         for (f, _) in self.book.facts.iter().zip(visible).filter(|(_, s)| s.is_some()) {
             self.rereads.seen(&f.arises);
         }
-    }
-
-    /// Of what was never said, the share that no request showed, per cent; `None` where there is nothing.
-    pub(super) fn specificity_pct(&self) -> Option<f64> {
-        let all = self.book.distractors().count();
-        (all > 0).then(|| 100.0 * (all - self.chance.len()) as f64 / all as f64)
     }
 
     /// The reply to the last normal request entered the history.
@@ -189,24 +192,31 @@ impl Retention {
         results.iter().for_each(|r| self.drift.said(&self.book, r));
     }
 
-    /// The context was made smaller.
-    pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) {
-        let verbatim = |blocks: &[Arc<Block>]| blocks.iter().filter(|b| Place::of(b) == Place::Verbatim).cloned().collect::<Vec<_>>();
+    /// The context was made smaller: what that left of the facts.
+    pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> Kept {
+        let verbatim = |blocks: &[Arc<Block>]| {
+            blocks.iter().filter(|b| Place::of(b) == Place::Verbatim).cloned().collect::<Vec<_>>()
+        };
         let old = self.book.seen(before, None);
         self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());
         if self.book.license_summaries(after, &self.lately) {
             self.lately.fill(false);
         }
         let new = self.book.seen(after, None);
-        let [old_verbatim, new_verbatim] = [before, after].map(|b| self.book.seen(&verbatim(b), None));
+        let [old_verbatim, new_verbatim] =
+            [before, after].map(|b| self.book.seen(&verbatim(b), None));
         let later = self.needs.later(self.book.facts.len());
-        self.drift.compacted(&self.book, &later, [&old, &old_verbatim], [&new, &new_verbatim]);
-        self.lives.compacted(self.compactions_seen, &mut self.book, (before, &old), (after, &new));
+        let seen = self.compactions_seen;
+        self.histories.compacted(seen, &mut self.book, (before, &old), (after, &new), &self.log);
         self.compactions_seen += 1;
+        self.drift.compacted(&self.book, &later, [&old, &old_verbatim], [&new, &new_verbatim])
     }
 }
 
 /// The newest user message of a view.
 fn newest_user(blocks: &[Arc<Block>]) -> Option<MessageId> {
-    blocks.iter().rfind(|b| matches!(b.kind, BlockKind::User | BlockKind::ReplayedUser)).map(|b| b.message)
+    blocks
+        .iter()
+        .rfind(|b| matches!(b.kind, BlockKind::User | BlockKind::ReplayedUser))
+        .map(|b| b.message)
 }

@@ -1,17 +1,19 @@
-//! Every retention metric by a hand-computed example: a session of three turns, shown request by request, with one summary.
+//! Every retention metric by a hand-computed example: a session of three turns, shown request by
+//! request, with one summary.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::*;
-use crate::replay::tally::{Asked, Tally};
+use crate::replay::observer::{Asked, Observer};
+use crate::replay::record::{Run, Stopped, measured};
 use ctxbench_core::block::CallRef;
-use ctxbench_core::descriptor::Recovery;
-use ctxbench_core::engine::Event;
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::engine::Event as Noted;
 use ctxbench_core::fact::FactKind;
-use ctxbench_core::ledger::Ledger;
-use ctxbench_core::provider;
-use ctxbench_core::record::{CompactionKind, FactRecord};
+use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Reply, Request};
+use ctxbench_reports::record::FactRecord;
+use ctxbench_strategies::descriptor::Recovery;
 
 const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"user","id":"u1","text":"mend the login page. Never touch billing."}
@@ -33,10 +35,10 @@ const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"fact","id":"never","kind":"value","tokens":["quantum flux"],"distractor":true}
 "#;
 
-/// What the summary says: the goal in full; two of the rule's three words; another port; the old log; both modes and, wrongly, that
-/// the new one is lenient.
-const SUMMARY: &str =
-    "The user wants: mend the login page\nNever touch the tables\nport 8444\nlogs go to app_old.log\nstrict_v2 (lenient) after strict_v1";
+/// What the summary says: the goal in full; two of the rule's three words; another port; the old
+/// log; both modes and, wrongly, that the new one is lenient.
+const SUMMARY: &str = "The user wants: mend the login page\nNever touch the tables\nport \
+    8444\nlogs go to app_old.log\nstrict_v2 (lenient) after strict_v1";
 
 fn session() -> Session {
     ctxbench_scenarios::jsonl::read(LINES.as_bytes(), "s").unwrap().session
@@ -69,49 +71,70 @@ fn request(model: &Model, blocks: &[Arc<Block>]) -> Request {
 
 /// The session with a summary in place of everything before the last user message.
 fn run(recovery: Recovery) -> RunRecord {
-    let model = provider::find("claude-sonnet-4-6").unwrap().clone();
+    let model = model::find("claude-sonnet-4-6").unwrap().clone();
     let session = session();
     let path = Path::of(&session, &Defaults::STATED);
-    let tally = Arc::new(Mutex::new(Tally::new(&session, &path, &Arc::new(model.clone()), recovery, &Options::default())));
-    let mut t = tally.lock().unwrap();
+    let (log, events) = Log::open();
+    let shared = Arc::new(model.clone());
+    let mut o = Observer::new(&session, &path, &shared, recovery, log);
+    o.begun(&path, 0, None);
     let said = |n: usize| match &session.entries[n] {
         Entry::User(u) => u.text.clone().unwrap(),
         Entry::Tool(o) => o.output.clone().unwrap(),
         _ => unreachable!(),
     };
-    let ask = |t: &mut Tally, blocks: &[Arc<Block>], key: &str, message: u32| {
-        t.request(&request(&model, blocks), &Ok(Reply::default()), &Asked::Step(key.into()), (0, 0), true);
-        t.recorded(key, MessageId(message));
+    let ask = |o: &mut Observer, blocks: &[Arc<Block>], key: &str, message: u32| {
+        o.request(
+            &request(&model, blocks),
+            &Ok(Reply::default()),
+            &Asked::Step(key.into()),
+            (0, 0),
+            true,
+        );
+        o.recorded(key, MessageId(message));
     };
     let mut shown = vec![user(&said(0), 1)];
-    t.begin(&path.moves[0]);
-    ask(&mut t, &shown, "a1", 2);
+    o.moved(&path.moves[0]);
+    ask(&mut o, &shown, "a1", 2);
     let call = Some(Arc::new(CallRef { id: "c1".into(), name: "read".into() }));
-    shown.push(Draft { call: call.clone(), ..Draft::text(BlockKind::Call, Role::Assistant, "{}") }.build(MessageId(2), vec![]));
-    shown.push(Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, said(2).as_str()) }.build(MessageId(3), vec![]));
-    ask(&mut t, &shown, "a2", 4);
+    shown.push(
+        Draft { call: call.clone(), ..Draft::text(BlockKind::Call, Role::Assistant, "{}") }
+            .build(MessageId(2), vec![]),
+    );
+    shown.push(
+        Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, said(2).as_str()) }
+            .build(MessageId(3), vec![]),
+    );
+    ask(&mut o, &shown, "a2", 4);
     shown.push(block(BlockKind::Assistant, Role::Assistant, "seen", 4));
-    t.begin(&path.moves[1]);
+    o.moved(&path.moves[1]);
     shown.push(user(&said(4), 5));
-    ask(&mut t, &shown, "a3", 6);
+    ask(&mut o, &shown, "a3", 6);
     shown.push(block(BlockKind::Assistant, Role::Assistant, "noted", 6));
-    let after = vec![Draft::synthetic(BlockKind::Summary, Role::User, SUMMARY).build(MessageId(7), vec![])];
-    t.retention.compacted(&shown, &after);
-    let event = Event::Compaction {
+    let after =
+        vec![Draft::synthetic(BlockKind::Summary, Role::User, SUMMARY).build(MessageId(7), vec![])];
+    let event = Noted::Compaction {
         kind: CompactionKind::Summarise,
         mechanism: "summary",
         phase: Phase::PreTurn,
         before: shown,
         after: after.clone(),
     };
-    let events = [Stamped { before_request: 3, at_ms: 0, event }];
-    t.begin(&path.moves[2]);
-    ask(&mut t, &[after[0].clone(), user("go on", 8)], "a4", 9);
-    drop(t);
+    o.noted(&Arc::new(Stamped { before_request: 3, at_ms: 0, event }));
+    o.moved(&path.moves[2]);
+    ask(&mut o, &[after[0].clone(), user("go on", 8)], "a4", 9);
     let scenario = Scenario { id: "s".into(), scale: 1.0, session, ..Default::default() };
     let spec = Spec::parse("none").unwrap();
-    let course = measure::Course { events: &events, ledger: &Ledger::default(), background: vec![], total_ms: 0 };
-    measure::record(&scenario, &spec, &model, &tally, course).record
+    let run = Run {
+        scenario: &scenario,
+        spec: &spec,
+        model: &model,
+        files: &Files::default(),
+        agents: &[],
+        summariser: None,
+        stopped: Stopped::default(),
+    };
+    measured(&run, &events).record
 }
 
 fn pair<'a>(r: &'a RunRecord, fact: &str) -> &'a FactRecord {
@@ -126,10 +149,22 @@ fn tiers_places_and_marks_by_hand() {
         (f.place.as_str(), f.stale, f.both, f.contradicted, f.drifted)
     };
     assert_eq!(told("goal"), ("summary", false, false, false, false));
-    assert_eq!(told("rule"), ("nowhere", false, false, false, true), "never, touch, but not billing");
+    assert_eq!(
+        told("rule"),
+        ("nowhere", false, false, false, true),
+        "never, touch, but not billing"
+    );
     assert_eq!(told("port"), ("nowhere", false, false, true, true), "8444 was never said");
-    assert_eq!(told("log-new"), ("nowhere", true, false, false, false), "only the old one is there");
-    assert_eq!(told("mode-new"), ("summary", false, true, true, false), "both are there, and what it forbids");
+    assert_eq!(
+        told("log-new"),
+        ("nowhere", true, false, false, false),
+        "only the old one is there"
+    );
+    assert_eq!(
+        told("mode-new"),
+        ("summary", false, true, true, false),
+        "both are there, and what it forbids"
+    );
     assert_eq!(told("from-tool"), ("nowhere", false, false, false, false));
 }
 
@@ -137,26 +172,40 @@ fn tiers_places_and_marks_by_hand() {
 fn shares_by_hand() {
     let s = run(Recovery::Log).summary;
     let third = 100.0 / 3.0;
-    let near = |a: Option<f64>, b: f64, what: &str| assert!(a.is_some_and(|a| (a - b).abs() < 1e-9), "{what}: {a:?} and by hand {b}");
+    let near = |a: Option<f64>, b: f64, what: &str| {
+        assert!(a.is_some_and(|a| (a - b).abs() < 1e-9), "{what}: {a:?} and by hand {b}")
+    };
     near(s.retention_pct, third, "goal and mode-new of six pairs");
     near(s.retention_by_kind.get(&FactKind::Goal).copied(), 100.0, "one goal");
     near(s.retention_by_kind.get(&FactKind::Constraint).copied(), 0.0, "one rule");
-    near(s.retention_by_kind.get(&FactKind::Value).copied(), 25.0, "mode-new of port, log-new, mode-new, from-tool");
+    near(
+        s.retention_by_kind.get(&FactKind::Value).copied(),
+        25.0,
+        "mode-new of port, log-new, mode-new, from-tool",
+    );
     near(s.stale_pct, third / 2.0, "log-new of six");
     near(s.contradicted_pct, third, "port and mode-new of six");
     near(s.drifted_pct, third, "rule and port of six");
-    // Eight facts stood in the verbatim context; the summary carries goal, log-old, mode-old, mode-new.
+    // Eight facts stood in the verbatim context; the summary carries goal, log-old, mode-old,
+    // mode-new.
     near(s.summary_retention_pct, 50.0, "four of eight");
     near(s.specificity_pct, 100.0, "nothing was found that was never said");
     near(s.goal_kept_pct, 100.0, "the goal is in the summary");
-    assert_eq!((s.drift_resistance, s.drift_cliff), (None, Some(1)), "two of six needed later after the first compaction");
+    assert_eq!(
+        (s.drift_resistance, s.drift_cliff),
+        (None, Some(1)),
+        "two of six needed later after the first compaction"
+    );
 }
 
 #[test]
 fn the_curve_and_the_lives_by_hand() {
     let r = run(Recovery::Log);
     let c = &r.compactions[0];
-    assert_eq!((c.facts_lost_verbatim, c.facts_carried, c.facts_needed_later, c.goal_kept), (8, 4, 6, Some(true)));
+    assert_eq!(
+        (c.facts_lost_verbatim, c.facts_carried, c.facts_needed_later, c.goal_kept),
+        (8, 4, 6, Some(true))
+    );
     assert!((c.retained_pct.unwrap() - 100.0 / 3.0).abs() < 1e-9);
     let life = |fact: &str| r.lives.iter().find(|l| l.fact == fact).unwrap();
     let port = life("port");
@@ -164,15 +213,26 @@ fn the_curve_and_the_lives_by_hand() {
     let moved = &port.moves[0];
     assert_eq!((moved.from.as_str(), moved.to.as_str()), ("verbatim", "nowhere"));
     assert!(moved.before.contains("from now on port 8443, and log"), "{}", moved.before);
-    assert_eq!(moved.after, "port 8444", "the line with a word of its own, before lines with words around it");
+    assert_eq!(
+        moved.after, "port 8444",
+        "the line with a word of its own, before lines with words around it"
+    );
     let goal = &life("goal").moves[0];
-    assert!(goal.to == "summary" && goal.after.starts_with("The user wants: mend the login page Never"), "{}", goal.after);
+    assert!(
+        goal.to == "summary" && goal.after.starts_with("The user wants: mend the login page Never"),
+        "{}",
+        goal.after
+    );
     assert_eq!(life("never").first_shown, None);
 }
 
 #[test]
 fn what_a_store_can_bring_back_by_hand() {
     let share = |recovery| run(recovery).summary.recoverable_pct.unwrap();
-    // Lost are rule, port, log-new and from-tool; the chat history holds what the user typed and not what tools returned.
-    assert_eq!([share(Recovery::Log), share(Recovery::Markdown), share(Recovery::Nothing)], [100.0, 75.0, 0.0]);
+    // Lost are rule, port, log-new and from-tool; the chat history holds what the user typed and
+    // not what tools returned.
+    assert_eq!(
+        [share(Recovery::Log), share(Recovery::Markdown), share(Recovery::Nothing)],
+        [100.0, 75.0, 0.0]
+    );
 }

@@ -1,38 +1,53 @@
-use ctxbench_core::provider::find;
-use ctxbench_core::record::RunRecord;
+use ctxbench_core::model::find;
 use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
+use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Loaded, Scenario};
 use ctxbench_strategies::Spec;
 
 use crate::replay::{Options, replay};
-use crate::rewind::{Files, complete};
 
-/// Five turns, a manual compaction behind the third where asked for, and at the end a rewind to a message and one more turn.
+/// Five turns, a manual compaction behind the third where asked for, and at the end a rewind to a
+/// message and one more turn.
 fn run(strategy: &str, to: &str, compacted: bool) -> RunRecord {
     let mut entries = Vec::new();
     let turn = |n: usize| {
         let said = |who: &str| format!("{who} {n}: {}", "words of this turn ".repeat(20));
         [
-            Entry::User(UserEntry { id: format!("u{n}"), text: Some(said("user")), ..Default::default() }),
-            Entry::Assistant(AssistantEntry { id: format!("a{n}"), text: Some(said("model")), ..Default::default() }),
+            Entry::User(UserEntry {
+                id: format!("u{n}"),
+                text: Some(said("user")),
+                ..Default::default()
+            }),
+            Entry::Assistant(AssistantEntry {
+                id: format!("a{n}"),
+                text: Some(said("model")),
+                ..Default::default()
+            }),
         ]
     };
     for n in 1..=5 {
         entries.extend(turn(n));
         if n == 3 && compacted {
-            entries.push(Entry::Compact { instructions: None, at: None, extra: Default::default() });
+            entries.push(Entry::Compact {
+                instructions: None,
+                at: None,
+                extra: Default::default(),
+            });
         }
     }
-    entries.push(Entry::Rewind { to: to.into(), mode: String::new(), instructions: None, extra: Default::default() });
+    entries.push(Entry::Rewind {
+        to: to.into(),
+        mode: String::new(),
+        instructions: None,
+        extra: Default::default(),
+    });
     entries.extend(turn(6));
     let session = Session { entries, ..Session::default() };
-    let scenario = Scenario::of_session(Loaded { session: session.clone(), warnings: vec![] });
+    let scenario = Scenario::of_session(Loaded { session, warnings: vec![] });
     let spec = Spec::parse(strategy).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let model = find("claude-sonnet-4-6").unwrap();
-    let mut record = runtime.block_on(replay(&scenario, &spec, model, &Options::default())).record;
-    complete(&mut record, &session, &Files::of(&session));
-    record
+    runtime.block_on(replay(&scenario, &spec, model, &Options::default())).record
 }
 
 const MESSAGES: [&str; 10] = ["u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4", "u5", "a5"];
@@ -42,23 +57,35 @@ fn products_show_what_they_showed_at_any_message() {
     for strategy in ["claude-code", "codex", "opencode", "openoxide"] {
         for to in MESSAGES {
             let record = run(strategy, to, false);
-            assert_eq!(record.summary.rewind_equal_pct, Some(100.0), "{strategy} to {to}: {:?}", record.rewinds);
+            assert_eq!(
+                record.summary.rewind_equal_pct,
+                Some(100.0),
+                "{strategy} to {to}: {:?}",
+                record.rewinds
+            );
         }
     }
 }
 
-/// facts/claude-code-and-apis.md §1.5, facts/opencode.md §7, facts/codex.md §4: going back behind a compaction brings the history back.
+/// docs/sources/claude-code.md §1.5, docs/sources/opencode.md §7, docs/sources/codex.md §4: going
+/// back behind a compaction brings the history back.
 #[test]
 fn a_rewind_behind_a_compaction_undoes_it() {
     for strategy in ["claude-code", "codex", "opencode", "openoxide"] {
         for to in MESSAGES {
             let record = run(strategy, to, true);
             assert!(record.summary.compactions >= 1, "{strategy}");
-            // The compaction came right behind the third turn. Codex takes back whole turns, so it stays unless that turn goes too;
-            // in OpenOxide it stays unless a message that it stands for goes.
+            // The compaction came right behind the third turn. Codex takes back whole turns, so it
+            // stays unless that turn goes too; in OpenOxide it stays unless a message that it
+            // stands for goes.
             let stays = matches!((strategy, to), ("codex", "u3" | "a3") | ("openoxide", "a3"));
             let want = if stays { 0.0 } else { 100.0 };
-            assert_eq!(record.summary.rewind_equal_pct, Some(want), "{strategy} to {to}: {:?}", record.rewinds);
+            assert_eq!(
+                record.summary.rewind_equal_pct,
+                Some(want),
+                "{strategy} to {to}: {:?}",
+                record.rewinds
+            );
         }
     }
 }

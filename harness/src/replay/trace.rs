@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
-use ctxbench_core::record::RequestRecord;
 use ctxbench_core::request::{Request, Thread};
+use ctxbench_reports::record::RequestRecord;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -68,15 +68,23 @@ fn is_false(b: &bool) -> bool {
 const SHORT: usize = 200;
 
 /// Writes trace lines; hashes each content once.
-#[derive(Default)]
 pub(super) struct Tracer {
+    scenario: String,
+    strategy: String,
     hashes: HashMap<u64, Arc<str>>,
 }
 
 impl Tracer {
-    pub(super) fn line(&mut self, scenario: &str, strategy: &str, request: &Request, r: &RequestRecord) -> String {
+    pub(super) fn new(scenario: &str, strategy: &str) -> Self {
+        let (scenario, strategy) = (scenario.to_string(), strategy.to_string());
+        Tracer { scenario, strategy, hashes: HashMap::new() }
+    }
+
+    pub(super) fn line(&mut self, request: &Request, r: &RequestRecord) -> String {
+        let Tracer { scenario, strategy, hashes } = self;
         let marked = |at| request.breakpoints.contains(&at);
-        let items = request.blocks.iter().enumerate().map(|(at, b)| self.item(b, marked(at))).collect();
+        let items =
+            request.blocks.iter().enumerate().map(|(at, b)| item(hashes, b, marked(at))).collect();
         let line = Line {
             seq: r.seq,
             scenario,
@@ -106,23 +114,24 @@ impl Tracer {
         };
         serde_json::to_string(&line).expect("plain data always serialises")
     }
+}
 
-    fn item<'a>(&mut self, b: &'a Block, cache: bool) -> Item<'a> {
-        let hash = self.hashes.entry(b.hash).or_insert_with(|| {
-            let hex: String = Sha256::digest(b.text.as_bytes()).iter().map(|x| format!("{x:02x}")).collect();
-            hex.into()
-        });
-        Item {
-            kind: b.kind,
-            role: b.role,
-            bytes: b.bytes(),
-            tokens: b.tokens(),
-            sha256: hash.clone(),
-            id: b.call_id(),
-            name: b.call.as_ref().filter(|_| b.kind == BlockKind::Call).map(|c| c.name.as_str()),
-            form: b.listed.then_some("blocks"),
-            cache,
-            text: (b.bytes() < SHORT).then_some(&*b.text),
-        }
+fn item<'a>(hashes: &mut HashMap<u64, Arc<str>>, b: &'a Block, cache: bool) -> Item<'a> {
+    let hash = hashes.entry(b.hash).or_insert_with(|| {
+        let hex: String =
+            Sha256::digest(b.text.as_bytes()).iter().map(|x| format!("{x:02x}")).collect();
+        hex.into()
+    });
+    Item {
+        kind: b.kind,
+        role: b.role,
+        bytes: b.bytes(),
+        tokens: b.tokens(),
+        sha256: hash.clone(),
+        id: b.call_id(),
+        name: b.call.as_ref().filter(|_| b.kind == BlockKind::Call).map(|c| c.name.as_str()),
+        form: b.listed.then_some("blocks"),
+        cache,
+        text: (b.bytes() < SHORT).then_some(&*b.text),
     }
 }

@@ -1,18 +1,19 @@
-//! The world of a replay: replies and tool results come from the session, whatever the context shows; time is virtual.
+//! The world of a replay: replies and tool results come from the session, whatever the context
+//! shows; time is virtual.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
-use ctxbench_core::engine::{Action, Event, Incoming, Task, ToolCall, ToolOutcome, World};
-use ctxbench_core::history::Part;
-use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, ReplyPart, Request, StopReason};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::{Action, Incoming, Stamped, Task, World};
+use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
-use super::crew::Crew;
-use super::path::{Move, Path, Step};
-use super::tally::{Asked, Tally};
+use super::observer::{Asked, Observer};
+use super::path::{Defaults, Move, Path, Step};
+use super::subagents::Subagents;
 use super::text_of;
 use crate::mock::{Door, Plan};
 use crate::summarise::SummaryDesk;
@@ -31,7 +32,7 @@ pub(super) struct ReplayWorld {
     /// Replies of the present turn that are still to come, the next one last.
     steps: Vec<Step>,
     door: Box<dyn Door>,
-    tally: Arc<Mutex<Tally>>,
+    observer: Observer,
     now: Millis,
     /// When the next thing happens, once somebody asked.
     due: Option<Millis>,
@@ -47,7 +48,7 @@ pub(super) struct ReplayWorld {
     asked: Option<Asked>,
     tasks: HashMap<u64, Background>,
     /// Results of the calls in flight.
-    outcomes: Vec<ToolOutcome>,
+    results: Vec<Incoming>,
     tools_ms: Millis,
     interventions: u32,
     over: bool,
@@ -55,14 +56,14 @@ pub(super) struct ReplayWorld {
     replies: HashMap<Arc<str>, MessageId>,
     newest_reply: Arc<str>,
     /// The subagents that calls may start.
-    crew: Option<Arc<Crew>>,
+    subagents: Option<Arc<Subagents>>,
 }
 
 impl ReplayWorld {
     pub(super) fn new(
         path: Path,
         door: Box<dyn Door>,
-        tally: Arc<Mutex<Tally>>,
+        observer: Observer,
         rereads: bool,
         faults: Vec<ProviderFault>,
         desk: SummaryDesk,
@@ -71,7 +72,7 @@ impl ReplayWorld {
             moves: path.moves.into_iter(),
             steps: Vec::new(),
             door,
-            tally,
+            observer,
             now: 0,
             due: None,
             failed: false,
@@ -82,32 +83,31 @@ impl ReplayWorld {
             counted: HashMap::new(),
             asked: None,
             tasks: HashMap::new(),
-            outcomes: Vec::new(),
+            results: Vec::new(),
             tools_ms: 0,
             interventions: 0,
             over: false,
             replies: HashMap::new(),
             newest_reply: "".into(),
-            crew: None,
+            subagents: None,
         }
     }
 
     /// The session has subagents, or is one that began at this time.
-    pub(super) fn enter(&mut self, crew: Option<Arc<Crew>>, now: Millis) {
-        (self.crew, self.now) = (crew, now);
+    pub(super) fn entered(self, subagents: Option<Arc<Subagents>>, now: Millis) -> Self {
+        ReplayWorld { subagents, now, ..self }
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut Tally) -> T) -> Option<T> {
-        self.tally.lock().ok().map(|mut t| f(&mut t))
-    }
-
-    /// When the next thing happens. Decided once, so that what is done while waiting does not put it off.
+    /// When the next thing happens. Decided once, so that what is done while waiting does not put
+    /// it off.
     fn due(&mut self) -> Option<Millis> {
         if self.due.is_none() {
             let gap = match self.moves.as_slice().first() {
                 _ if self.over => None,
-                _ if self.failed && !self.steps.is_empty() => Some(super::path::Defaults::STATED.think_ms),
-                Some(Move { gap_ms, action: Action::Idle { ms }, .. }) => Some(gap_ms.saturating_add(*ms)),
+                _ if self.failed && !self.steps.is_empty() => Some(Defaults::STATED.think_ms),
+                Some(Move { gap_ms, action: Action::Idle { ms }, .. }) => {
+                    Some(gap_ms.saturating_add(*ms))
+                }
                 Some(m) => Some(m.gap_ms),
                 None => None,
             };
@@ -116,22 +116,25 @@ impl ReplayWorld {
         self.due
     }
 
-    /// What a normal request is answered with: the next recorded reply, a re-read before it, or a neutral word after the last.
+    /// What a normal request is answered with: the next recorded reply, a re-read before it, or a
+    /// neutral word after the last.
     fn plan(&mut self, request: &Request) -> (Plan, Asked) {
         let Some(step) = self.steps.last() else {
-            let parts = vec![ReplyPart::Text("Understood; nothing is left to do in this turn.".into())];
+            let parts = vec![Part::Text("Understood; nothing is left to do in this turn.".into())];
             return (Plan::Say { parts, stop: StopReason::EndTurn }, Asked::Neutral);
         };
         let step = step.clone();
-        let lost = if self.rereads { self.with(|t| t.retention.lost_at(&step.key, request)).flatten() } else { None };
+        let lost = match self.rereads {
+            true => self.observer.retention.lost_at(&step.key, request),
+            false => None,
+        };
         if let Some(again) = lost {
-            let call = ReplyPart::Call { id: again.id.clone(), name: again.name.clone(), arguments: again.arguments.clone() };
             return (
-                Plan::Say { parts: vec![call], stop: StopReason::ToolUse },
-                Asked::Reread { before: step.key, outcome: Box::new(again.outcome) },
+                Plan::Say { parts: vec![Part::Call(again.call)], stop: StopReason::ToolUse },
+                Asked::Reread { before: step.key, result: Box::new(again.result) },
             );
         }
-        let calls = step.parts.iter().any(|p| matches!(p, ReplyPart::Call { .. }));
+        let calls = step.parts.iter().any(|p| matches!(p, Part::Call(_)));
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
         (Plan::Say { parts: step.parts, stop }, Asked::Step(step.key))
     }
@@ -157,12 +160,13 @@ impl ReplayWorld {
         *n += 1;
         let fault = self.faults.iter().find(|f| f.hits(on, *n))?;
         let say = |text: &str| {
-            let parts = if text.is_empty() { vec![] } else { vec![ReplyPart::Text(text.into())] };
+            let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
             Plan::Say { parts, stop: StopReason::EndTurn }
         };
         let plan = match (fault.status, fault.tokens) {
             (Some(status), _) => {
-                let message = fault.message.clone().unwrap_or_else(|| "the provider failed".to_string());
+                let message =
+                    fault.message.clone().unwrap_or_else(|| "the provider failed".to_string());
                 Plan::Refuse { status, code: fault.code.clone(), message }
             }
             (None, Some(tokens)) => say(&text_of(tokens)),
@@ -171,17 +175,20 @@ impl ReplayWorld {
         Some((plan, fault.after_ms))
     }
 
-    /// The answer to a request of a kind: as planned, or as a fault has it. What a fault says in the place of a recorded reply is
-    /// beyond the recorded path.
+    /// The answer to a request of a kind: as planned, or as a fault has it. What a fault says in
+    /// the place of a recorded reply is beyond the recorded path.
     fn answer(&mut self, purpose: Purpose, plan: Plan, asked: Asked) -> (Plan, Asked, Millis) {
         match self.disturbed(purpose) {
             None => (plan, asked, 0),
-            Some((plan @ Plan::Say { .. }, late_ms)) if purpose == Purpose::Sample => (plan, Asked::Neutral, late_ms),
+            Some((plan @ Plan::Say { .. }, late_ms)) if purpose == Purpose::Sample => {
+                (plan, Asked::Neutral, late_ms)
+            }
             Some((plan, late_ms)) => (plan, asked, late_ms),
         }
     }
 
-    /// Sends a request. A summary that nobody could write is not the provider's failure to deal with; the run ends with it.
+    /// Sends a request. A summary that nobody could write is not the provider's failure to deal
+    /// with; the run ends with it.
     async fn ask(&mut self, request: &Request, plan: Plan) -> Result<Reply, ModelError> {
         let result = self.door.send(request, plan, self.now).await;
         match self.desk.trouble() {
@@ -212,14 +219,17 @@ impl World for ReplayWorld {
                 return None;
             }
             self.interventions += 1;
-            self.with(|t| t.interventions += 1);
+            self.observer.asked_to_go_on();
             self.now = arrives;
             let key = format!("intervention-{}", self.interventions);
-            return Some(Action::User(Incoming { key: key.into(), parts: vec![Part::Text("Please go on.".into())] }));
+            return Some(Action::User(Incoming {
+                key: key.into(),
+                parts: vec![Part::Text("Please go on.".into())],
+            }));
         }
         let m = self.moves.next()?;
         self.now = arrives;
-        self.with(|t| t.begin(&m));
+        self.observer.moved(&m);
         self.steps = m.steps;
         self.steps.reverse();
         Some(m.action)
@@ -237,9 +247,14 @@ impl World for ReplayWorld {
         if let Some(why) = self.desk.trouble() {
             return Err(ModelError { message: why, ..ModelError::ended() });
         }
-        if self.with(|t| t.livelocked()) != Some(false) {
+        if self.observer.livelocked() {
             self.over = true;
-            return Err(ModelError { kind: ErrorKind::Ended, status: 0, code: None, message: "no progress".into() });
+            return Err(ModelError {
+                kind: ErrorKind::Ended,
+                status: 0,
+                code: None,
+                message: "no progress".into(),
+            });
         }
         let (plan, asked) = match request.purpose {
             Purpose::Sample => self.plan(request),
@@ -248,16 +263,18 @@ impl World for ReplayWorld {
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
         if result.as_ref().is_err_and(|e| e.kind == ErrorKind::Ended) {
-            // Not sent: a spend limit, or nobody to write a summary. Nothing of it happened, and nobody asks to go on.
+            // Not sent: a spend limit, or nobody to write a summary. Nothing of it happened, and
+            // nobody asks to go on.
             self.over = true;
             return result;
         }
         // A provider that stopped after its compaction has not said what was recorded.
-        let paused = request.purpose == Purpose::Sample && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
+        let paused = request.purpose == Purpose::Sample
+            && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
         let asked = if paused { Asked::Paused } else { asked };
         let (started, took) = (self.now, result.as_ref().map_or(late_ms, |r| r.latency_ms));
         self.now = self.now.saturating_add(took);
-        self.with(|t| t.request(request, &result, &asked, (started, took), true));
+        self.observer.request(request, &result, &asked, (started, took), true);
         if request.purpose == Purpose::Sample && result.is_ok() {
             self.asked = Some(asked);
         }
@@ -268,19 +285,19 @@ impl World for ReplayWorld {
         self.door.count(request).await
     }
 
-    async fn run(&mut self, _calls: &[ToolCall]) -> Vec<ToolOutcome> {
+    async fn run(&mut self, _calls: &[ToolCall]) -> Vec<Incoming> {
         let tools_ms = std::mem::take(&mut self.tools_ms);
-        let outcomes = std::mem::take(&mut self.outcomes);
-        let waited = match &self.crew {
-            Some(crew) => {
-                let calls: Vec<Arc<str>> = outcomes.iter().map(|o| o.id.clone()).collect();
-                crew.called(&calls, self.now, self.with(|t| t.newest_sample()).flatten()).await
+        let results = std::mem::take(&mut self.results);
+        let waited = match &self.subagents {
+            Some(subagents) => {
+                let calls: Vec<Arc<str>> = results.iter().map(|r| r.key.clone()).collect();
+                subagents.called(&calls, self.now, self.observer.newest_sample()).await
             }
             None => 0,
         };
         // The calls of a reply run side by side.
         self.now = self.now.saturating_add(tools_ms.max(waited));
-        outcomes
+        results
     }
 
     fn recorded(&mut self, message: MessageId) {
@@ -291,24 +308,22 @@ impl World for ReplayWorld {
                 self.newest_reply = key.clone();
                 if let Some(step) = self.steps.pop() {
                     self.tools_ms = step.tools_ms;
-                    self.outcomes = step.outcomes;
+                    self.results = step.results;
                 }
-                self.with(|t| t.recorded(&key, message));
+                self.observer.recorded(&key, message);
             }
-            Some(Asked::Reread { outcome, .. }) => {
-                self.tools_ms = super::path::Defaults::STATED.tools_ms;
-                self.outcomes = vec![*outcome];
-                self.with(|t| t.recorded("", message));
+            Some(Asked::Reread { result, .. }) => {
+                self.tools_ms = Defaults::STATED.tools_ms;
+                self.results = vec![*result];
+                self.observer.recorded("", message);
             }
-            _ => {
-                self.with(|t| t.recorded("", message));
-            }
+            _ => self.observer.recorded("", message),
         }
     }
 
     fn shown(&mut self, key: &str, blocks: &[Arc<Block>]) {
         let key = if key.is_empty() { &*self.newest_reply } else { key };
-        self.with(|t| t.rewinds.shown(key, blocks));
+        self.observer.rewinds.shown(key, blocks);
     }
 
     fn message(&self, key: &str) -> Option<MessageId> {
@@ -322,7 +337,7 @@ impl World for ReplayWorld {
     fn turn_failed(&mut self, reason: &str) {
         self.failed = true;
         self.failures += 1;
-        self.with(|t| t.failure = Some(reason.to_string()));
+        self.observer.turn_failed(reason);
     }
 
     async fn spawn(&mut self, request: &Request) -> Task {
@@ -331,7 +346,7 @@ impl World for ReplayWorld {
         let result = self.ask(request, plan).await;
         let took = result.as_ref().map_or(late_ms, |r| r.latency_ms);
         let done_at = self.now.saturating_add(took);
-        self.with(|t| t.request(request, &result, &asked, (self.now, took), false));
+        self.observer.request(request, &result, &asked, (self.now, took), false);
         let id = self.tasks.len() as u64;
         self.tasks.insert(id, Background { done_at, result });
         Task(id)
@@ -345,21 +360,15 @@ impl World for ReplayWorld {
             }
             let waited = done_at - self.now;
             self.now = done_at;
-            self.with(|t| t.blocked_ms = t.blocked_ms.saturating_add(waited));
+            self.observer.waited(waited);
         }
         // The slot stays, so that numbers are not given twice.
         let slot = self.tasks.get_mut(&task.0)?;
         Some(std::mem::replace(&mut slot.result, Err(ModelError::ended())))
     }
 
-    fn noted(&mut self, event: &Event) {
-        match event {
-            Event::Compaction { before, after, .. } => self.with(|t| t.retention.compacted(before, after)),
-            Event::Rewound { to, after, .. } => self.with(|t| t.rewinds.went_back(to, after)),
-            Event::Restart { .. } => self.with(Tally::restarted),
-            Event::Intervention(_) => self.with(|t| t.interventions += 1),
-            _ => None,
-        };
+    fn noted(&mut self, event: &Arc<Stamped>) {
+        self.observer.noted(event);
     }
 
     fn now(&self) -> Millis {

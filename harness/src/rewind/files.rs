@@ -1,19 +1,22 @@
 //! The files of a session, played in a folder of their own with the real checkpoints of either way.
 //!
-//! A session that says what is on disk (`disk_file`) has its edit calls carried out on real files, and what its commands changed
-//! (`effects`) with them; at each rewind of files the checkpoints restore, and the tree is held against the one at the prompt.
-//! Without a `disk_file` nothing is known of the files, and nothing is measured. Only results that came count: a call that failed, or
-//! whose result never came, changed nothing but its `effects`.
+//! A session that says what is on disk (`disk_file`) has its edit calls carried out on real files,
+//! and what its commands changed (`effects`) with them; at each rewind of files the checkpoints
+//! restore, and the tree is held against the one at the prompt. Without a `disk_file` nothing is
+//! known of the files, and nothing is measured. Only results that came count: a call that failed,
+//! or whose result never came, changed nothing but its `effects`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use ctxbench_core::checkpoint::{
-    CheckpointError, Content, Durability, EditCheckpoints, Keep, Outcome, Root, ShadowGit, Snapshots, Success, Tree, git_version,
+use ctxbench_core::content::ToolCall;
+use ctxbench_core::session::{Entry, RewindMode, Session, ToolEntry};
+use ctxbench_kit::checkpoint::{
+    CheckpointError, Content, Durability, EditCheckpoints, Keep, Outcome, Root, ShadowGit,
+    Snapshots, Success, Tree, git_version,
 };
-use ctxbench_core::session::{Entry, RewindMode, Session, SessionCall, ToolEntry};
-use ctxbench_strategies::CodeWay;
+use ctxbench_strategies::descriptor::CodeWay;
 
 use super::apply;
 
@@ -30,7 +33,8 @@ pub struct Played {
     pub stored_bytes: u64,
 }
 
-/// A way's restorations, by the number of the rewind in the session; rewinds of something else have none.
+/// A way's restorations, by the number of the rewind in the session; rewinds of something else have
+/// none.
 type Plays = BTreeMap<usize, Played>;
 
 /// The files of a session at its rewinds, one play per way.
@@ -57,10 +61,18 @@ impl Files {
             return out;
         }
         let mut note = |plays: Result<Plays, String>, way: &str| {
-            plays.map_err(|why| out.remarks.push(format!("rewind of files by {way} is not measured: {why}"))).ok()
+            plays
+                .map_err(|why| {
+                    out.remarks.push(format!("rewind of files by {way} is not measured: {why}"))
+                })
+                .ok()
         };
-        out.edit_tools =
-            note(play(session, |root, store| EditCheckpoints::open_with(root, store, Keep::default(), Durability::Scratch)), "edit tools");
+        out.edit_tools = note(
+            play(session, |root, store| {
+                EditCheckpoints::open_with(root, store, Keep::default(), Durability::Scratch)
+            }),
+            "edit tools",
+        );
         out.shadow_git = match git() {
             true => note(play(session, ShadowGit::open), "shadow git"),
             false => note(Err("there is no git program on this machine".into()), "shadow git"),
@@ -79,7 +91,10 @@ impl Files {
 }
 
 /// Plays a session with one way.
-fn play<S: Snapshots>(session: &Session, open: impl FnOnce(&Path, &Path) -> Result<S, CheckpointError>) -> Result<Plays, String> {
+fn play<S: Snapshots>(
+    session: &Session,
+    open: impl FnOnce(&Path, &Path) -> Result<S, CheckpointError>,
+) -> Result<Plays, String> {
     let temp = tempfile::tempdir().map_err(|e| format!("no folder could be made for it ({e})"))?;
     let root = temp.path().join("files");
     std::fs::create_dir(&root).map_err(|e| format!("no folder could be made for it ({e})"))?;
@@ -90,7 +105,15 @@ fn play<S: Snapshots>(session: &Session, open: impl FnOnce(&Path, &Path) -> Resu
         }
     }
     let way = open(&root, &temp.path().join("store")).map_err(|e| e.to_string())?;
-    let mut p = Player { disk, way, points: Vec::new(), calls: HashMap::new(), in_step: false, clock: 0, rewound: false };
+    let mut p = Player {
+        disk,
+        way,
+        points: Vec::new(),
+        calls: HashMap::new(),
+        in_step: false,
+        clock: 0,
+        rewound: false,
+    };
     let mut out = Plays::new();
     let mut rewinds = 0;
     let mut order: HashMap<String, usize> = HashMap::new();
@@ -107,7 +130,7 @@ fn play<S: Snapshots>(session: &Session, open: impl FnOnce(&Path, &Path) -> Resu
             Entry::Assistant(a) => {
                 order.insert(a.id.clone(), at);
                 let calls = a.all_calls();
-                order.extend(calls.iter().map(|c| (c.id.clone(), at)));
+                order.extend(calls.iter().map(|c| (c.id.to_string(), at)));
                 p.step(calls)?;
             }
             Entry::Tool(t) => p.result(t)?,
@@ -153,7 +176,7 @@ struct Player<S> {
     way: S,
     /// Prompts: their place in the session, checkpoint and tree.
     points: Vec<(usize, u64, Tree)>,
-    calls: HashMap<String, SessionCall>,
+    calls: HashMap<String, ToolCall>,
     in_step: bool,
     clock: u64,
     rewound: bool,
@@ -179,7 +202,7 @@ impl<S: Snapshots> Player<S> {
         Ok(())
     }
 
-    fn step(&mut self, calls: Vec<SessionCall>) -> Result<(), String> {
+    fn step(&mut self, calls: Vec<ToolCall>) -> Result<(), String> {
         self.end_step()?;
         if calls.is_empty() {
             return Ok(());
@@ -189,7 +212,7 @@ impl<S: Snapshots> Player<S> {
         }
         self.way.step_begins().map_err(|e| e.to_string())?;
         self.in_step = true;
-        self.calls.extend(calls.into_iter().map(|c| (c.id.clone(), c)));
+        self.calls.extend(calls.into_iter().map(|c| (c.id.to_string(), c)));
         Ok(())
     }
 
@@ -203,14 +226,17 @@ impl<S: Snapshots> Player<S> {
         Ok(())
     }
 
-    fn edit(&mut self, call: &SessionCall) -> Result<(), String> {
+    fn edit(&mut self, call: &ToolCall) -> Result<(), String> {
         let said = |why: String| format!("call {}: {why}", call.id);
         for edit in apply::edits(&call.name, &call.arguments).map_err(said)? {
             // A file elsewhere is none of the session's.
-            let Some(path) = edit.inside().and_then(Path::to_str).map(str::to_string) else { continue };
+            let Some(path) = edit.inside().and_then(Path::to_str).map(str::to_string) else {
+                continue;
+            };
             let after = match edit.after(self.disk.text(&path).as_deref()) {
                 Ok(after) => after,
-                // The recorded agent went on from files that came back whole; with a blind spot they did not.
+                // The recorded agent went on from files that came back whole; with a blind spot
+                // they did not.
                 Err(_) if self.rewound => continue,
                 Err(why) => return Err(said(why)),
             };
@@ -220,7 +246,8 @@ impl<S: Snapshots> Player<S> {
         Ok(())
     }
 
-    /// Files go back to the first prompt at or behind a place; where there is none nothing has happened since.
+    /// Files go back to the first prompt at or behind a place; where there is none nothing has
+    /// happened since.
     fn rewind(&mut self, to: usize) -> Result<Played, String> {
         self.end_step()?;
         self.rewound = true;

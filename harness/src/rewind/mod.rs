@@ -1,7 +1,8 @@
 //! Going back: what it restored of the conversation and of the files, per product.
 //!
-//! The conversation's half comes out of the replay. The files' half does not depend on the strategy but on the way in which a product
-//! keeps files, so it is played once per session and way (`files.rs`) and laid beside the replay's half here.
+//! The conversation's half comes out of the replay. The files' half does not depend on the strategy
+//! but on the way in which a product keeps files, so it is played once per session and way
+//! (`files.rs`) and laid beside the replay's half here.
 
 mod apply;
 mod files;
@@ -9,16 +10,23 @@ mod patch;
 
 use std::collections::BTreeSet;
 
-use ctxbench_core::record::{CodeRewind, RewindRecord, RunRecord, Status};
+use ctxbench_core::block::total_tokens;
+use ctxbench_core::engine::{Event, RewindKind, RewindStatus, Stamped};
 use ctxbench_core::session::{Entry, RewindMode, Session};
-use ctxbench_strategies::{CodeWay, rewind_of};
+use ctxbench_reports::record::{CodeRewind, RewindRecord};
+use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::CodeWay;
+
+use crate::replay::Compared;
 
 pub use files::{Files, Played};
 
 /// Every rewind of a session: where to, and what is asked for.
 pub(crate) fn asked(session: &Session) -> impl Iterator<Item = (&str, RewindMode)> {
     session.entries.iter().filter_map(|e| match e {
-        Entry::Rewind { to, mode, .. } => Some((to.as_str(), RewindMode::of(mode).unwrap_or(RewindMode::Conversation))),
+        Entry::Rewind { to, mode, .. } => {
+            Some((to.as_str(), RewindMode::of(mode).unwrap_or(RewindMode::Conversation)))
+        }
         _ => None,
     })
 }
@@ -28,46 +36,58 @@ pub(crate) fn targets(session: &Session) -> BTreeSet<String> {
     asked(session).map(|(to, _)| to.to_string()).collect()
 }
 
-/// Completes the rewinds of a run: what the session asked for, what the product offers of it, and the files.
-pub fn complete(record: &mut RunRecord, session: &Session, files: &Files) {
-    if record.status == Status::NotApplicable {
-        return;
-    }
-    record.scenario.warnings.extend(files.remarks.iter().cloned());
-    let offer = rewind_of(&record.strategy.name);
-    // The replay notes one for each that it reached, in order.
-    for (i, ((to, mode), r)) in asked(session).zip(&mut record.rewinds).enumerate() {
-        r.to = to.to_string();
-        r.mode = mode.word().to_string();
-        let kept = r.clone();
-        *r = RewindRecord {
-            seq: r.seq,
-            to: kept.to,
-            mode: kept.mode,
-            before_request: r.before_request,
-            at_ms: r.at_ms,
-            ..Default::default()
+/// The rewinds of a run: what the session asked for, what the product offers of it, what the replay
+/// showed, and the files. The replay notes one for each that it reached, in order.
+pub(crate) fn records<'a>(
+    session: &Session,
+    spec: &Spec,
+    files: &Files,
+    reached: impl Iterator<Item = (&'a Stamped, Compared)>,
+) -> Vec<RewindRecord> {
+    let offer = spec.descriptor.rewind;
+    let record = |(i, ((to, mode), (e, compared))): (usize, ((&str, RewindMode), _))| {
+        let (e, compared): (&Stamped, Compared) = (e, compared);
+        let Event::Rewound { kind, status, before, after, .. } = &e.event else { return None };
+        let base = RewindRecord {
+            seq: i as u64,
+            to: to.to_string(),
+            mode: mode.word().to_string(),
+            status: "n/a".into(),
+            before_request: e.before_request,
+            at_ms: e.at_ms,
+            ..RewindRecord::default()
         };
-        r.status = "n/a".into();
-        if kept.status == "n/a" || !offer.offers(mode) {
-            continue;
+        let status = match status {
+            RewindStatus::Done => "done",
+            RewindStatus::Failed => "failed",
+            RewindStatus::Unsupported => return Some(base),
+        };
+        if !offer.offers(mode) {
+            return Some(base);
         }
-        r.status = kept.status;
-        let conversation = mode == RewindMode::Code || mode.summarises() || offer.conversation;
-        if conversation {
-            (r.context_before, r.context_after) = (kept.context_before, kept.context_after);
-            (r.context_then, r.context_equal) = (kept.context_then, kept.context_equal);
-        }
-        if mode.restores_code() {
-            r.code = offer.code.and_then(|way| Some(code(files.restored(way, i)?, way, files, i)));
-        }
-    }
-    let sum = |of: fn(&CodeRewind) -> u64| record.rewinds.iter().filter_map(|r| r.code.as_ref()).map(of).sum::<u64>();
-    let (restored, changed) = (sum(|c| c.restored), sum(|c| c.changed));
-    record.summary.restore_success_pct = (changed > 0).then(|| 100.0 * restored as f64 / changed as f64);
-    let equal: Vec<bool> = record.rewinds.iter().filter_map(|r| r.context_equal).collect();
-    let same = equal.iter().filter(|e| **e).count();
-    record.summary.rewind_equal_pct = (!equal.is_empty()).then(|| 100.0 * same as f64 / equal.len() as f64);
+        let shows = mode == RewindMode::Code || mode.summarises() || offer.conversation;
+        let back = shows && *kind == RewindKind::Conversation;
+        let way = offer.code.filter(|_| mode.restores_code());
+        Some(RewindRecord {
+            context_before: shows.then(|| total_tokens(before)),
+            context_after: shows.then(|| total_tokens(after)),
+            context_then: compared.then.filter(|_| back),
+            context_equal: compared.equal.filter(|_| back && status == "done"),
+            code: way.and_then(|way| Some(code(files.restored(way, i)?, way, files, i))),
+            status: status.into(),
+            ..base
+        })
+    };
+    asked(session).zip(reached).enumerate().filter_map(record).collect()
+}
+
+/// Files that equal their state at the prompt after going back ÷ files that had changed, over all
+/// rewinds, per cent.
+pub(crate) fn restore_success_pct(rewinds: &[RewindRecord]) -> Option<f64> {
+    let files = || rewinds.iter().filter_map(|r| r.code.as_ref());
+    let restored: u64 = files().map(|c| c.restored).sum();
+    let changed: u64 = files().map(|c| c.changed).sum();
+    (changed > 0).then(|| 100.0 * restored as f64 / changed as f64)
 }
 
 fn code(played: &Played, way: CodeWay, files: &Files, i: usize) -> CodeRewind {

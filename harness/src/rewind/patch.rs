@@ -1,4 +1,5 @@
-//! The patch format of `apply_patch`: files added, deleted and updated by lines between `*** Begin Patch` and `*** End Patch`.
+//! The patch format of `apply_patch`: files added, deleted and updated by lines between `*** Begin
+//! Patch` and `*** End Patch`.
 
 /// What a patch does to one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +44,13 @@ pub(super) fn read(text: &str) -> Option<Vec<(String, Change)>> {
                         runs.push(Default::default());
                     }
                     let (old, new) = runs.last_mut()?;
-                    let (sign, rest) = (line.chars().next().unwrap_or(' '), line.get(1..).unwrap_or_default());
-                    for side in
-                        [old, new].into_iter().enumerate().filter(|(i, _)| sign == ' ' || (sign == '-') == (*i == 0)).map(|(_, s)| s)
+                    let (sign, rest) =
+                        (line.chars().next().unwrap_or(' '), line.get(1..).unwrap_or_default());
+                    for side in [old, new]
+                        .into_iter()
+                        .enumerate()
+                        .filter(|(i, _)| sign == ' ' || (sign == '-') == (*i == 0))
+                        .map(|(_, s)| s)
                     {
                         side.push_str(rest);
                         side.push('\n');
@@ -63,12 +68,19 @@ mod tests {
 
     #[test]
     fn adds_deletes_and_updates() {
-        let text =
-            "*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Delete File: b\n*** Update File: c\n@@ fn f()\n one\n-two\n+2\n*** End Patch\n";
+        let text = "*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Delete File: b\n*** Update File: \
+            c\n@@ fn f()\n one\n-two\n+2\n*** End Patch\n";
         let update = Change::Update(vec![("one\ntwo\n".into(), "one\n2\n".into())]);
-        let want = vec![("a".into(), Change::Add("x\ny\n".into())), ("b".into(), Change::Delete), ("c".into(), update)];
+        let want = vec![
+            ("a".into(), Change::Add("x\ny\n".into())),
+            ("b".into(), Change::Delete),
+            ("c".into(), update),
+        ];
         assert_eq!(read(text), Some(want));
-        assert_eq!(read("*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch"), None);
+        assert_eq!(
+            read("*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch"),
+            None
+        );
         assert_eq!(read("*** Begin Patch\n*** Add File: a\n+x"), None, "broken off");
         assert_eq!(read("diff --git a b"), None);
     }

@@ -1,4 +1,8 @@
-use ctxbench_core::session::{AssistantEntry, Effect, SessionCall, ToolEntry, UserEntry};
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::content::ToolCall;
+use ctxbench_core::session::{AssistantEntry, Effect, ToolEntry, UserEntry};
 use serde_json::json;
 
 use super::*;
@@ -12,16 +16,31 @@ fn file(path: &str, text: &str) -> Entry {
 }
 
 fn call(id: &str, name: &str, arguments: serde_json::Value) -> Entry {
-    let call = SessionCall { id: id.into(), name: name.into(), arguments: arguments.to_string() };
-    Entry::Assistant(AssistantEntry { id: format!("a-{id}"), calls: vec![call], ..Default::default() })
+    let call =
+        ToolCall { id: id.into(), name: name.into(), arguments: arguments.to_string().into() };
+    Entry::Assistant(AssistantEntry {
+        id: format!("a-{id}"),
+        calls: vec![call],
+        ..Default::default()
+    })
 }
 
 fn result(id: &str, effects: Vec<Effect>) -> Entry {
-    Entry::Tool(ToolEntry { call_id: id.into(), output: Some("done".into()), effects, ..Default::default() })
+    Entry::Tool(ToolEntry {
+        call_id: id.into(),
+        output: Some("done".into()),
+        effects,
+        ..Default::default()
+    })
 }
 
 fn rewind(to: &str, mode: RewindMode) -> Entry {
-    Entry::Rewind { to: to.into(), mode: mode.word().into(), instructions: None, extra: Default::default() }
+    Entry::Rewind {
+        to: to.into(),
+        mode: mode.word().into(),
+        instructions: None,
+        extra: Default::default(),
+    }
 }
 
 /// One file is edited by a tool, one by `sed`, one removed by the shell, one made by the tool.
@@ -35,7 +54,11 @@ fn session() -> Session {
         file("sed", "before"),
         file("gone", "before"),
         user("u1"),
-        Entry::Assistant(AssistantEntry { id: "a1".into(), text: Some("hello".into()), ..Default::default() }),
+        Entry::Assistant(AssistantEntry {
+            id: "a1".into(),
+            text: Some("hello".into()),
+            ..Default::default()
+        }),
         user("u2"),
         call("c1", "edit_file", json!({ "path": "edited", "old": "before", "new": "after" })),
         result("c1", vec![]),
@@ -65,7 +88,7 @@ fn edit_tools_miss_what_the_shell_did() {
 
 #[test]
 fn shadow_git_restores_it() {
-    if ctxbench_core::checkpoint::git_version().is_none() {
+    if ctxbench_kit::checkpoint::git_version().is_none() {
         println!("skipped: there is no git program");
         return;
     }
@@ -84,37 +107,56 @@ fn without_files_nothing_is_claimed() {
     s.entries[0] = file("edited", "something else");
     let files = Files::of(&s);
     assert_eq!(files.restored(CodeWay::EditTools, 0), None);
-    assert!(files.remarks[0].contains("call c1: edited does not contain \"before\""), "{:?}", files.remarks);
+    assert!(
+        files.remarks[0].contains("call c1: edited does not contain \"before\""),
+        "{:?}",
+        files.remarks
+    );
 }
 
-fn completed(strategy: &str) -> RunRecord {
-    let s = session();
-    let replayed = |seq| RewindRecord {
-        seq,
-        status: "done".into(),
-        context_before: Some(9),
-        context_after: Some(4),
-        context_then: Some(4),
-        context_equal: Some(seq == 0),
-        ..Default::default()
+/// The first two rewinds of the session as a replay saw them; the second showed something else than
+/// was shown then.
+fn reached(strategy: &str) -> Vec<RewindRecord> {
+    let blocks = |n: usize| -> Vec<Arc<Block>> {
+        let block = Draft::text(BlockKind::User, Role::User, "x").build(MessageId(1), vec![]);
+        vec![block; n]
     };
-    let mut record = RunRecord { rewinds: vec![replayed(0), replayed(1)], ..Default::default() };
-    record.strategy.name = strategy.into();
-    complete(&mut record, &s, &Files::of(&s));
-    record
+    let rewound = |kind| {
+        let event = Event::Rewound {
+            to: "a1".into(),
+            kind,
+            status: RewindStatus::Done,
+            before: blocks(9),
+            after: blocks(4),
+        };
+        Stamped { before_request: 0, at_ms: 0, event }
+    };
+    let events = [rewound(RewindKind::Conversation), rewound(RewindKind::Conversation)];
+    let compared = |equal| Compared { then: Some(total_tokens(&blocks(4))), equal: Some(equal) };
+    let s = session();
+    let reached = events.iter().zip([compared(true), compared(false)]);
+    records(&s, &Spec::parse(strategy).unwrap(), &Files::of(&s), reached)
 }
 
 #[test]
 fn a_row_holds_what_the_product_offers_and_no_more() {
-    let claude = completed("claude-code");
-    assert_eq!((claude.summary.restore_success_pct, claude.summary.rewind_equal_pct), (Some(50.0), Some(50.0)));
-    let code = claude.rewinds[0].code.as_ref().unwrap();
+    let claude = reached("claude-code");
+    assert_eq!(restore_success_pct(&claude), Some(50.0));
+    assert_eq!(
+        claude.iter().map(|r| r.context_equal).collect::<Vec<_>>(),
+        [Some(true), Some(false)]
+    );
+    let code = claude[0].code.as_ref().unwrap();
     assert_eq!((&*code.way, code.changed, code.restored), ("edit tools", 4, 2));
-    assert_eq!((&*claude.rewinds[1].mode, &claude.rewinds[1].code), ("conversation", &None));
-    let codex = completed("codex");
-    assert_eq!((codex.summary.restore_success_pct, &codex.rewinds[0].code), (None, &None));
-    assert_eq!(codex.rewinds[0].context_after, Some(4));
-    let aider = completed("aider");
-    assert!(aider.rewinds.iter().all(|r| r.status == "n/a" && r.context_before.is_none() && r.code.is_none()));
-    assert_eq!((aider.summary.restore_success_pct, aider.summary.rewind_equal_pct), (None, None));
+    assert_eq!((&*claude[1].mode, &claude[1].code), ("conversation", &None));
+    let codex = reached("codex");
+    assert_eq!((restore_success_pct(&codex), &codex[0].code), (None, &None));
+    assert!(codex[0].context_after.is_some() && codex[0].context_after < codex[0].context_before);
+    let aider = reached("aider");
+    assert_eq!(aider.len(), 2);
+    assert!(
+        aider.iter().all(|r| r.status == "n/a" && r.context_before.is_none() && r.code.is_none())
+    );
+    assert_eq!(restore_success_pct(&aider), None);
+    assert!(aider.iter().all(|r| r.context_equal.is_none()));
 }

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::provider::{self, Content, DEFAULT_MODEL, Model, Prompt, Provider, Wire};
-use ctxbench_core::request::{ModelError, Reply, ReplyPart, StopReason};
+use ctxbench_core::content::Part;
+use ctxbench_core::model::{self, DEFAULT_MODEL, Model, Wire};
+use ctxbench_core::request::{ModelError, Reply, StopReason};
 use ctxbench_core::session::Millis;
+use ctxbench_provider as provider;
+use ctxbench_provider::{ALL, Content, Prompt, format};
 
-use super::asked::Asked;
 use super::limit::limit;
 use super::script::Script;
 use super::{echo, errors};
 use crate::mock::{Live, Plan, ProviderModel, ProviderOptions};
 use crate::summarise::{Summariser, SummaryDesk};
-
-/// The wires, in the order of the accounts.
-const WIRES: [Wire; 3] = [Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::OpenaiChat];
+use ctxbench_provider::wire::Asked;
 
 /// The accounts. Wires share nothing, not even a cache: their prompts are not the same bytes.
 pub(super) struct Desk {
-    accounts: [ProviderModel; 3],
+    accounts: [ProviderModel; ALL.len()],
     script: Option<Script>,
     live: Live,
     replies: u64,
@@ -28,30 +28,39 @@ impl Desk {
     pub(super) fn new(script: Option<Script>, window: Option<u64>) -> Self {
         let live = Live { window };
         let account = |wire| ProviderModel::live(options(wire), live);
-        Desk { accounts: WIRES.map(account), script, live, replies: 0 }
+        Desk { accounts: ALL.map(account), script, live, replies: 0 }
     }
 
     /// The model of a name, also with a date behind it, as far as the wire speaks of it.
     pub(super) fn model(&self, wire: Wire, name: &str) -> Result<Model, ModelError> {
-        let found = provider::find_recorded(name).filter(|m| speaks(wire, m));
+        let found = model::find_recorded(name).filter(|m| speaks(wire, m));
         found.map(|m| self.live.model(m)).ok_or_else(|| errors::no_model(wire, name))
     }
 
     fn account(&mut self, wire: Wire) -> &mut ProviderModel {
-        let at = WIRES.iter().position(|w| *w == wire).expect("every wire has an account");
+        let at = ALL.iter().position(|w| *w == wire).expect("every wire has an account");
         &mut self.accounts[at]
     }
 
     /// Tokens of a prompt after and before the edits that it asks for.
-    pub(super) fn count(&mut self, prompt: &Prompt) -> (u64, Option<u64>) {
-        self.account(Wire::AnthropicMessages).count(prompt)
+    pub(super) fn count(&mut self, wire: Wire, prompt: &Prompt) -> (u64, Option<u64>) {
+        self.account(wire).count(prompt)
     }
 
-    /// Answers a prompt. Whoever asks for a compaction gets one; else the script answers, or an echo.
-    pub(super) fn answer(&mut self, wire: Wire, prompt: Prompt, asked: Asked, most: u64, now: Millis) -> Result<Reply, ModelError> {
+    /// Answers a prompt. Whoever asks for a compaction gets one; else the script answers, or an
+    /// echo.
+    pub(super) fn answer(
+        &mut self,
+        wire: Wire,
+        prompt: Prompt,
+        asked: Asked,
+        most: u64,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
         self.replies += 1;
         let number = self.replies;
-        let on_demand = prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)));
+        let on_demand =
+            prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)));
         let mut found = None;
         let plan = if on_demand {
             Plan::Summarise
@@ -63,7 +72,10 @@ impl Desk {
                     found.as_ref().map(|f| f.parts.clone()).unwrap_or_default()
                 }
             };
-            let (parts, stop) = limit(thoughts(parts, wire, asked, &prompt), Some(prompt.max_tokens.unwrap_or(most)));
+            let (parts, stop) = limit(
+                thoughts(parts, wire, asked, &prompt),
+                Some(prompt.max_tokens.unwrap_or(most)),
+            );
             Plan::Say { parts, stop }
         };
         let mut reply = self.account(wire).answer(prompt, plan, now)?;
@@ -73,20 +85,20 @@ impl Desk {
         {
             script.gave(f);
         }
-        let prefix = if wire == Wire::OpenaiChat { "chatcmpl" } else { "resp" };
-        reply.id.get_or_insert_with(|| format!("{prefix}_{number:04}").into());
+        reply.id.get_or_insert_with(|| format(wire).reply_id(number).into());
         Ok(reply)
     }
 }
 
 fn speaks(wire: Wire, model: &Model) -> bool {
-    (model.provider == Provider::Anthropic) == (wire == Wire::AnthropicMessages)
+    format(model.wire).family() == format(wire).family()
 }
 
 fn options(wire: Wire) -> ProviderOptions {
-    let default = provider::find(DEFAULT_MODEL).ok().filter(|m| speaks(wire, m));
-    let model =
-        default.or_else(|| provider::catalogue().iter().find(|m| speaks(wire, m))).expect("the catalogue holds models of each wire");
+    let default = model::find(DEFAULT_MODEL).ok().filter(|m| speaks(wire, m));
+    let model = default
+        .or_else(|| model::catalogue().iter().find(|m| speaks(wire, m)))
+        .expect("the catalogue holds models of each wire");
     ProviderOptions {
         model: Arc::new(Model { wire, ..model.clone() }),
         unlimited: false,
@@ -98,10 +110,11 @@ fn options(wire: Wire) -> ProviderOptions {
     }
 }
 
-/// Thinking comes first where the request allows it, and not at all where it does not. Chat shows what a script holds.
-fn thoughts(mut parts: Vec<ReplyPart>, wire: Wire, asked: Asked, prompt: &Prompt) -> Vec<ReplyPart> {
-    let thinks = |p: &ReplyPart| matches!(p, ReplyPart::Reasoning { .. });
-    if wire == Wire::OpenaiChat {
+/// Thinking comes first where the request allows it, and not at all where it does not. Chat shows
+/// what a script holds.
+fn thoughts(mut parts: Vec<Part>, wire: Wire, asked: Asked, prompt: &Prompt) -> Vec<Part> {
+    let thinks = |p: &Part| matches!(p, Part::Reasoning { .. });
+    if format(wire).always_thinks() {
         return parts;
     }
     if !asked.thinking {

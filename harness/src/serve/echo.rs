@@ -1,9 +1,10 @@
-//! Replies without a script: they say what arrived, and call a tool where the user's words ask for it.
+//! Replies without a script: they say what arrived, and call a tool where the user's words ask for
+//! it.
 
 use std::sync::Arc;
 
-use ctxbench_core::provider::{Content, Prompt};
-use ctxbench_core::request::ReplyPart;
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_provider::{Content, Prompt};
 
 use super::asked::tools;
 use super::script::Tail;
@@ -11,9 +12,9 @@ use super::script::Tail;
 /// Most characters of a text that are said back.
 const MOST_CHARS: usize = 400;
 
-/// What the model says. A line `call NAME {arguments}` in what the user says last is answered by that call, if the request offers a tool
-/// of that name; `number` makes its id.
-pub(super) fn echo(prompt: &Prompt, number: u64) -> Vec<ReplyPart> {
+/// What the model says. A line `call NAME {arguments}` in what the user says last is answered by
+/// that call, if the request offers a tool of that name; `number` makes its id.
+pub(super) fn echo(prompt: &Prompt, number: u64) -> Vec<Part> {
     let tail = Tail::of(prompt);
     if !tail.results.is_empty() {
         let said: Vec<String> = prompt
@@ -27,36 +28,45 @@ pub(super) fn echo(prompt: &Prompt, number: u64) -> Vec<ReplyPart> {
                 _ => None,
             })
             .collect();
-        return vec![ReplyPart::Text(said.join("\n").into())];
+        return vec![Part::Text(said.join("\n").into())];
     }
     let offered = tools(prompt);
-    let calls: Vec<ReplyPart> = tail
+    let calls: Vec<Part> = tail
         .words
         .iter()
         .flat_map(|w| w.lines())
         .filter_map(call)
         .filter(|(name, _)| offered.iter().any(|o| o == name))
         .enumerate()
-        .map(|(i, (name, arguments))| ReplyPart::Call {
-            id: format!("call_{number:04}_{i}").into(),
-            name: name.into(),
-            arguments: arguments.into(),
+        .map(|(i, (name, arguments))| {
+            Part::Call(ToolCall {
+                id: format!("call_{number:04}_{i}").into(),
+                name: name.into(),
+                arguments: arguments.into(),
+            })
         })
         .collect();
-    let said = tail.words.last().map_or_else(|| "You said nothing.".to_string(), |w| format!("You said: {}", short(w)));
-    let said = if calls.is_empty() { said } else { format!("Calling {} as asked.", counted(calls.len())) };
-    std::iter::once(ReplyPart::Text(said.into())).chain(calls).collect()
+    let said = tail
+        .words
+        .last()
+        .map_or_else(|| "You said nothing.".to_string(), |w| format!("You said: {}", short(w)));
+    let said =
+        if calls.is_empty() { said } else { format!("Calling {} as asked.", counted(calls.len())) };
+    std::iter::once(Part::Text(said.into())).chain(calls).collect()
 }
 
 fn counted(n: usize) -> String {
     if n == 1 { "one tool".into() } else { format!("{n} tools") }
 }
 
-/// Tool and arguments of a line that asks for a call; arguments that are left out are an empty object.
+/// Tool and arguments of a line that asks for a call; arguments that are left out are an empty
+/// object.
 fn call(line: &str) -> Option<(&str, &str)> {
     let rest = line.trim().strip_prefix("call ")?.trim();
-    let (name, arguments) = rest.split_once(char::is_whitespace).map_or((rest, "{}"), |(n, a)| (n, a.trim()));
-    let object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_ok();
+    let (name, arguments) =
+        rest.split_once(char::is_whitespace).map_or((rest, "{}"), |(n, a)| (n, a.trim()));
+    let object =
+        serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_ok();
     object.then_some((name, arguments))
 }
 
@@ -67,11 +77,13 @@ fn short(text: &str) -> String {
     }
 }
 
-/// What a thinking model shows before its words. The signature is no secret: it is the hash of the thinking, and nobody checks it.
-pub(super) fn thinking(prompt: &Prompt) -> ReplyPart {
+/// What a thinking model shows before its words. The signature is no secret: it is the hash of the
+/// thinking, and nobody checks it.
+pub(super) fn thinking(prompt: &Prompt) -> Part {
     let text = thought(prompt.items.len());
-    let signature: Arc<str> = format!("ctxbench{:016x}", ctxbench_core::tokens::content_hash(text.as_bytes())).into();
-    ReplyPart::Reasoning { text: text.into(), encrypted: Some(signature) }
+    let signature: Arc<str> =
+        format!("ctxbench{:016x}", ctxbench_core::tokens::content_hash(text.as_bytes())).into();
+    Part::Reasoning { text: text.into(), encrypted: Some(signature) }
 }
 
 fn thought(pieces: usize) -> String {
@@ -95,7 +107,9 @@ mod tests {
     fn a_line_asks_for_a_call() {
         assert_eq!(call("call read {\"path\": \"a b\"}"), Some(("read", "{\"path\": \"a b\"}")));
         assert_eq!(call("  call list"), Some(("list", "{}")));
-        for no in ["call me later", "please call read {}", "call read [1]", "recall read {}", "call"] {
+        for no in
+            ["call me later", "please call read {}", "call read [1]", "recall read {}", "call"]
+        {
             assert_eq!(call(no), None, "{no}");
         }
     }
@@ -103,6 +117,9 @@ mod tests {
     #[test]
     fn long_texts_are_cut_at_a_character() {
         assert_eq!(short("ä"), "ä");
-        assert_eq!(short(&"ä".repeat(401)), format!("{}… (401 characters in all)", "ä".repeat(400)));
+        assert_eq!(
+            short(&"ä".repeat(401)),
+            format!("{}… (401 characters in all)", "ä".repeat(400))
+        );
     }
 }

@@ -1,18 +1,13 @@
-//! Refusals that come from the server and not from the model, in the shape of the client's provider.
+//! Refusals that come from the server and not from the model, in the shape of the client's
+//! provider.
 
-use ctxbench_core::provider::{self, Wire};
+use ctxbench_core::model::Wire;
 use ctxbench_core::request::{ErrorKind, ModelError};
+use ctxbench_provider as provider;
 
 /// A refusal with the code that the provider uses for its status.
 pub(super) fn refusal(wire: Wire, status: u16, message: String) -> ModelError {
-    let code = match (wire, status) {
-        (Wire::AnthropicMessages, 401) => Some("authentication_error"),
-        (Wire::AnthropicMessages, 403) => Some("permission_error"),
-        (Wire::AnthropicMessages, 404) => Some("not_found_error"),
-        (Wire::AnthropicMessages, 529) => Some("overloaded_error"),
-        (_, 413) => Some("request_too_large"),
-        _ => None,
-    };
+    let code = provider::format(wire).status_code(status);
     provider::refusal(wire, status, code.map(str::to_string), message)
 }
 
@@ -23,10 +18,8 @@ pub(super) fn invalid(message: impl Into<String>) -> ModelError {
 
 /// No such model on this wire.
 pub(super) fn no_model(wire: Wire, name: &str) -> ModelError {
-    match wire {
-        Wire::AnthropicMessages => refusal(wire, 404, format!("model: {name}")),
-        _ => ModelError { code: Some("model_not_found".into()), ..refusal(wire, 404, format!("The model `{name}` does not exist here.")) },
-    }
+    let (code, message) = provider::format(wire).unknown_model(name);
+    provider::refusal(wire, 404, Some(code.into()), message)
 }
 
 /// The body is larger than the server takes.

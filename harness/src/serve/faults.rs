@@ -1,4 +1,5 @@
-//! What goes wrong on purpose: refusals, delays, streams that break off. Asked for by a header of a request or by its number.
+//! What goes wrong on purpose: refusals, delays, streams that break off. Asked for by a header of a
+//! request or by its number.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,17 +20,19 @@ pub struct Fault {
     pub slow_ms: u64,
     /// Wait between two events of a stream, ms.
     pub pace_ms: u64,
-    /// Break the connection after so many events of a stream; of a whole reply, in the middle of the body.
+    /// Break the connection after so many events of a stream; of a whole reply, in the middle of
+    /// the body.
     pub cut: Option<usize>,
-    /// How often it happens; `None` = each time. A plan counts its own; in headers the words are counted, and `id=WORD` makes the same
-    /// fault another one.
+    /// How often it happens; `None` = each time. A plan counts its own; in headers the words are
+    /// counted, and `id=WORD` makes the same fault another one.
     pub times: Option<u64>,
 }
 
 /// A fault that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "fault `{spec}`: {why}; expected parts of 400..599, overflow, retry-after=S, slow=MS, pace=MS, cut=EVENTS, times=N, id=WORD, joined by `;`"
+    "fault `{spec}`: {why}; expected parts of 400..599, overflow, retry-after=S, slow=MS, pace=MS, \
+     cut=EVENTS, times=N, id=WORD, joined by `;`"
 )]
 pub struct BadFault {
     spec: String,
@@ -46,8 +49,13 @@ impl FromStr for Fault {
         let bad = |why: String| BadFault { spec: spec.to_string(), why };
         let mut f = Fault::default();
         for part in spec.split(';').map(str::trim).filter(|p| !p.is_empty()) {
-            let (name, value) = part.split_once('=').map_or((part, None), |(n, v)| (n.trim(), Some(v.trim())));
-            let number = || value.and_then(|v| v.parse::<u64>().ok()).ok_or_else(|| bad(format!("`{name}` needs a whole number")));
+            let (name, value) =
+                part.split_once('=').map_or((part, None), |(n, v)| (n.trim(), Some(v.trim())));
+            let number = || {
+                value
+                    .and_then(|v| v.parse::<u64>().ok())
+                    .ok_or_else(|| bad(format!("`{name}` needs a whole number")))
+            };
             match name {
                 "overflow" => f.overflow = true,
                 "retry-after" => f.retry_after = Some(number()?),
@@ -86,7 +94,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A fault of certain requests, such as `3:500` or `2-4:429;retry-after=1`. Requests for replies are counted, from 1.
+/// A fault of certain requests, such as `3:500` or `2-4:429;retry-after=1`. Requests for replies
+/// are counted, from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaultPlan {
     from: u64,
@@ -98,8 +107,10 @@ impl FromStr for FaultPlan {
     type Err = BadFault;
 
     fn from_str(spec: &str) -> Result<Self, Self::Err> {
-        let bad =
-            || BadFault { spec: spec.to_string(), why: "it begins with a request's number and `:`, such as `3:500` or `2-4:500`".into() };
+        let bad = || BadFault {
+            spec: spec.to_string(),
+            why: "it begins with a request's number and `:`, such as `3:500` or `2-4:500`".into(),
+        };
         let (at, fault) = spec.split_once(':').ok_or_else(bad)?;
         let (from, to) = at.split_once('-').unwrap_or((at, at));
         let number = |n: &str| n.trim().parse::<u64>().ok().filter(|n| *n > 0);
@@ -122,19 +133,28 @@ const MOST_HEADERS: usize = 100_000;
 
 impl Faults {
     pub(super) fn new(plans: Vec<FaultPlan>) -> Self {
-        Faults { plans: plans.into_iter().map(|p| (p, 0)).collect(), requests: 0, happened: Recent::new(MOST_HEADERS) }
+        Faults {
+            plans: plans.into_iter().map(|p| (p, 0)).collect(),
+            requests: 0,
+            happened: Recent::new(MOST_HEADERS),
+        }
     }
 
-    /// The fault of the next request for a reply. A header comes before the plans, of which the first counts that is not used up.
+    /// The fault of the next request for a reply. A header comes before the plans, of which the
+    /// first counts that is not used up.
     pub(super) fn next(&mut self, header: Option<&str>) -> Result<Option<Fault>, BadFault> {
         self.requests += 1;
         let Some(words) = header else {
             let n = self.requests;
-            let due = |p: &FaultPlan, happened: u64| (p.from..=p.to).contains(&n) && p.fault.times.is_none_or(|most| happened < most);
-            return Ok(self.plans.iter_mut().find(|(p, happened)| due(p, *happened)).map(|(p, happened)| {
-                *happened += 1;
-                p.fault.clone()
-            }));
+            let due = |p: &FaultPlan, happened: u64| {
+                (p.from..=p.to).contains(&n) && p.fault.times.is_none_or(|most| happened < most)
+            };
+            return Ok(self.plans.iter_mut().find(|(p, happened)| due(p, *happened)).map(
+                |(p, happened)| {
+                    *happened += 1;
+                    p.fault.clone()
+                },
+            ));
         };
         let fault: Fault = words.parse()?;
         let Some(most) = fault.times else { return Ok(Some(fault)) };
@@ -156,7 +176,16 @@ mod tests {
         assert_eq!(f.to_string(), "429;retry-after=2;times=1");
         let f: Fault = "slow=5;pace=1;cut=3".parse().unwrap();
         assert_eq!((f.slow_ms, f.pace_ms, f.cut, f.status), (5, 1, Some(3), None));
-        for bad in ["", "nonsense", "200", "cut", "cut=x", "cut=-1", "retry-after=soon", "429,retry-after=1"] {
+        for bad in [
+            "",
+            "nonsense",
+            "200",
+            "cut",
+            "cut=x",
+            "cut=-1",
+            "retry-after=soon",
+            "429,retry-after=1",
+        ] {
             assert!(bad.parse::<Fault>().is_err(), "{bad}");
         }
         for bad in ["500", "0:500", "x:500", "3-2:500", "1:", "1-2-3:500"] {
@@ -168,12 +197,22 @@ mod tests {
     fn plans_go_by_number_and_headers_by_their_words() {
         let mut f = Faults::new(vec!["2-3:500".parse().unwrap()]);
         let mut status = |header| f.next(header).unwrap().and_then(|f| f.status);
-        assert_eq!([status(None), status(None), status(None), status(None)], [None, Some(500), Some(500), None]);
+        assert_eq!(
+            [status(None), status(None), status(None), status(None)],
+            [None, Some(500), Some(500), None]
+        );
         let plans = ["1-5:500;times=2", "4-6:529;times=1"].map(|p| p.parse().unwrap()).to_vec();
         let mut f2 = Faults::new(plans);
         let got: Vec<_> = (0..6).map(|_| f2.next(None).unwrap().and_then(|f| f.status)).collect();
-        assert_eq!(got, [Some(500), Some(500), None, Some(529), None, None], "a plan happens so often within its numbers");
+        assert_eq!(
+            got,
+            [Some(500), Some(500), None, Some(529), None, None],
+            "a plan happens so often within its numbers"
+        );
         let once = Some("429;times=1");
-        assert_eq!([status(once), status(once), status(Some("429;times=1;"))], [Some(429), None, Some(429)]);
+        assert_eq!(
+            [status(once), status(once), status(Some("429;times=1;"))],
+            [Some(429), None, Some(429)]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! From an HTTP request to an HTTP response. Whatever comes in, an answer in the provider's shape goes out.
+//! From an HTTP request to an HTTP response. Whatever comes in, an answer in the provider's shape
+//! goes out.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -7,17 +8,20 @@ use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use ctxbench_core::block::Role;
-use ctxbench_core::provider::{self, Content, Item, Model, Prompt, Wire};
+use ctxbench_core::model::{self, Model, Wire};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply};
+use ctxbench_provider as provider;
+use ctxbench_provider::wire::{Asked, Endpoint, Family};
+use ctxbench_provider::{Content, Item, Prompt, format};
 use http_body_util::BodyExt;
 
-use super::asked::{self, Asked};
+use super::asked;
 use super::desk::{self, Desk};
 use super::errors;
 use super::faults::{Fault, Faults};
 use super::log::{Line, Log};
-use super::route::{Family, NoRoute, Route, route, speaker};
-use super::{Clock, models, sse, stream};
+use super::route::{NoRoute, Route, route, speaker};
+use super::{Clock, models, sse};
 
 /// The request header that asks for a fault.
 pub const FAULT_HEADER: &str = "x-ctxbench-fault";
@@ -58,7 +62,8 @@ impl From<ModelError> for Refused {
     }
 }
 
-/// Nothing panics while it holds a lock; should it happen all the same, what it left is still sound enough to answer with.
+/// Nothing panics while it holds a lock; should it happen all the same, what it left is still sound
+/// enough to answer with.
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -67,13 +72,19 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
     let begin = (shared.clock)();
     let path = request.uri().path().to_string();
-    let anthropic = request.headers().contains_key("anthropic-version");
-    let wire = match route(None, request.method().as_str(), &path, anthropic) {
-        Ok(Route::Reply(wire)) => wire,
-        _ => speaker(&path, anthropic).wire(),
+    let family = speaker(&path, &|name| request.headers().contains_key(name));
+    let wire = match route(None, request.method().as_str(), &path, family) {
+        Ok(Route::Of(wire, _)) => wire,
+        _ => family.wire(),
     };
-    let mut line = Line { method: request.method().to_string(), path: path.clone(), at_ms: begin, status: "ok".into(), ..Line::default() };
-    let answer = match answer(&shared, request, &path, anthropic, &mut line).await {
+    let mut line = Line {
+        method: request.method().to_string(),
+        path: path.clone(),
+        at_ms: begin,
+        status: "ok".into(),
+        ..Line::default()
+    };
+    let answer = match answer(&shared, request, &path, family, &mut line).await {
         Ok(answer) => answer,
         Err(Refused { error, retry_after }) => {
             line.status = word(error.kind).into();
@@ -85,7 +96,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     line.http = answer.status;
     line.latency_ms = (shared.clock)().saturating_sub(begin);
     let number = shared.log.write(line);
-    let id = if wire == Wire::AnthropicMessages { "request-id" } else { "x-request-id" };
+    let id = format(wire).request_id_header();
     let mut response = Response::builder()
         .status(StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
         .header(header::CONTENT_TYPE, answer.kind)
@@ -108,20 +119,39 @@ fn word(kind: ErrorKind) -> &'static str {
     }
 }
 
-async fn answer(shared: &Shared, request: Request, path: &str, anthropic: bool, line: &mut Line) -> Result<Answer, Refused> {
+async fn answer(
+    shared: &Shared,
+    request: Request,
+    path: &str,
+    family: Family,
+    line: &mut Line,
+) -> Result<Answer, Refused> {
     let method = request.method().to_string();
-    let family = speaker(path, anthropic);
-    let (wire, compact) = match route(shared.family, &method, path, anthropic) {
+    let (wire, compact) = match route(shared.family, &method, path, family) {
         Ok(Route::Models) => return Ok(json(models::list(family, shared.window).to_string())),
         Ok(Route::Model(name)) => {
-            let found = models::one(family, name, shared.window).ok_or_else(|| errors::no_model(family.wire(), name))?;
+            let found = models::one(family, name, shared.window)
+                .ok_or_else(|| errors::no_model(family.wire(), name))?;
             return Ok(json(found.to_string()));
         }
-        Ok(Route::Count) => return count(shared, request, line).await,
-        Ok(Route::Reply(wire)) => (wire, false),
-        Ok(Route::Compact) => (Wire::OpenaiResponses, true),
-        Err(NoRoute::Path) => return Err(errors::refusal(family.wire(), 404, format!("there is no {method} {path} here")).into()),
-        Err(NoRoute::Method(m)) => return Err(errors::refusal(family.wire(), 405, format!("{path} takes {m}, not {method}")).into()),
+        Ok(Route::Of(wire, Endpoint::Count)) => return count(shared, request, wire, line).await,
+        Ok(Route::Of(wire, endpoint)) => (wire, endpoint == Endpoint::Compact),
+        Err(NoRoute::Path) => {
+            return Err(errors::refusal(
+                family.wire(),
+                404,
+                format!("there is no {method} {path} here"),
+            )
+            .into());
+        }
+        Err(NoRoute::Method(m)) => {
+            return Err(errors::refusal(
+                family.wire(),
+                405,
+                format!("{path} takes {m}, not {method}"),
+            )
+            .into());
+        }
     };
     let fault = asked_fault(shared, request.headers(), line)?;
     let body = read(request.into_body(), wire, shared.body_limit).await?;
@@ -132,27 +162,36 @@ async fn answer(shared: &Shared, request: Request, path: &str, anthropic: bool, 
         let error = errors::refusal(wire, status, "refused on purpose".into());
         return Err(Refused { error, retry_after: fault.retry_after });
     }
-    let (mut prompt, asked, model) = understood(shared, wire, &body, line)?;
+    let (mut prompt, asked, model) = understood(shared, wire, path, &body, line)?;
     asked::check(wire, &prompt, model.max_output)?;
     if fault.overflow {
         return Err(desk::overflow(wire, &prompt, &model).into());
     }
     let kept = compact.then(|| prompt.clone());
     if compact {
-        prompt.items.push(Item::new(Role::User, Content::CompactionTrigger("".into()), usize::MAX, None));
+        prompt.items.push(Item::new(
+            Role::User,
+            Content::CompactionTrigger("".into()),
+            usize::MAX,
+            None,
+        ));
     }
-    let reply = lock(&shared.desk).answer(wire, prompt, asked, model.max_output, (shared.clock)())?;
+    let reply =
+        lock(&shared.desk).answer(wire, prompt, asked, model.max_output, (shared.clock)())?;
     line.usage(&reply.billed);
-    line.cost_usd = provider::cost_of_reply(&model, &reply).total();
+    line.cost_usd = model::cost_of_reply(&model, &reply).total();
     let whole = match &kept {
-        Some(before) => provider::encode_compacted(before, &reply, &model.name),
+        Some(before) => format(wire).encode_compacted(before, &reply, &model.name),
         None => provider::encode_reply(wire, &reply, &model.name),
     };
     line.stream = asked.stream && !compact;
     if line.stream {
-        let events = stream::events(wire, &whole, asked.usage).map_err(|e| broken(&reply, &e))?;
+        let events = format(wire).events(&whole, asked.usage).map_err(|e| broken(&reply, &e))?;
         let pause = Duration::from_millis(fault.pace_ms);
-        return Ok(Answer { kind: "text/event-stream; charset=utf-8", ..json(sse::events(events, pause, fault.cut)) });
+        return Ok(Answer {
+            kind: "text/event-stream; charset=utf-8",
+            ..json(sse::events(events, pause, fault.cut))
+        });
     }
     Ok(if fault.cut.is_some() { json(sse::half(whole)) } else { json(whole) })
 }
@@ -163,38 +202,53 @@ fn broken(reply: &Reply, e: &serde_json::Error) -> ModelError {
     ModelError { kind: ErrorKind::Server, status: 500, code: None, message }
 }
 
-async fn count(shared: &Shared, request: Request, line: &mut Line) -> Result<Answer, Refused> {
-    let wire = Wire::AnthropicMessages;
+async fn count(
+    shared: &Shared,
+    request: Request,
+    wire: Wire,
+    line: &mut Line,
+) -> Result<Answer, Refused> {
+    let path = request.uri().path().to_string();
     let body = read(request.into_body(), wire, shared.body_limit).await?;
-    let (prompt, ..) = understood(shared, wire, &body, line)?;
-    let (tokens, original) = lock(&shared.desk).count(&prompt);
-    Ok(json(provider::encode_count_reply(tokens, original)))
+    let (prompt, ..) = understood(shared, wire, &path, &body, line)?;
+    let (tokens, original) = lock(&shared.desk).count(wire, &prompt);
+    Ok(json(format(wire).encode_count_reply(tokens, original)))
 }
 
 fn asked_fault(shared: &Shared, headers: &HeaderMap, line: &mut Line) -> Result<Fault, ModelError> {
     let header = headers.get(FAULT_HEADER).map(|v| String::from_utf8_lossy(v.as_bytes()));
-    let fault = lock(&shared.faults).next(header.as_deref()).map_err(|e| errors::invalid(format!("{FAULT_HEADER}: {e}")))?;
+    let fault = lock(&shared.faults)
+        .next(header.as_deref())
+        .map_err(|e| errors::invalid(format!("{FAULT_HEADER}: {e}")))?;
     line.fault = fault.as_ref().map(ToString::to_string);
     Ok(fault.unwrap_or_default())
 }
 
 /// Reads a body as the prompt of a model that exists, under the name of the catalogue.
-fn understood(shared: &Shared, wire: Wire, body: &[u8], line: &mut Line) -> Result<(Prompt, Asked, Model), ModelError> {
-    let mut prompt = provider::decode(wire, body).map_err(|e| errors::invalid(e.to_string()))?;
+fn understood(
+    shared: &Shared,
+    wire: Wire,
+    path: &str,
+    body: &[u8],
+    line: &mut Line,
+) -> Result<(Prompt, Asked, Model), ModelError> {
+    let mut prompt =
+        provider::decode(wire, path, body).map_err(|e| errors::invalid(e.to_string()))?;
     line.prompt(&prompt, shared.log.is_read());
-    let asked = asked::asked(wire, body)?;
+    let asked = asked::asked(wire, path, body)?;
     let model = lock(&shared.desk).model(wire, &prompt.model)?;
     prompt.model = model.name.clone();
     Ok((prompt, asked, model))
 }
 
-/// Reads a body. What is too large is read to its end all the same, up to eight times the limit, since most clients do not listen
-/// before they have sent everything.
+/// Reads a body. What is too large is read to its end all the same, up to eight times the limit,
+/// since most clients do not listen before they have sent everything.
 async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, ModelError> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let (mut bytes, mut seen) = (Vec::with_capacity(expected.min(limit)), 0usize);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|e| errors::invalid(format!("the request body broke off: {e}")))?;
+        let frame =
+            frame.map_err(|e| errors::invalid(format!("the request body broke off: {e}")))?;
         let Ok(data) = frame.into_data() else { continue };
         seen = seen.saturating_add(data.len());
         if seen <= limit {

@@ -2,38 +2,37 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::provider::billed_tokens;
-use ctxbench_core::request::{ReplyPart, StopReason};
+use crate::mock::part_tokens;
+use ctxbench_core::content::Part;
+use ctxbench_core::request::StopReason;
+use ctxbench_core::tokens::billed_tokens;
 
-/// Cuts a reply to `max_tokens`. A text ends where they do; a call that does not fit whole is left out with all behind it.
-pub(super) fn limit(parts: Vec<ReplyPart>, max_tokens: Option<u64>) -> (Vec<ReplyPart>, StopReason) {
+/// Cuts a reply to `max_tokens`. A text ends where they do; a call that does not fit whole is left
+/// out with all behind it.
+pub(super) fn limit(parts: Vec<Part>, max_tokens: Option<u64>) -> (Vec<Part>, StopReason) {
     let mut left = max_tokens.unwrap_or(u64::MAX);
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {
-        let cost = match &part {
-            ReplyPart::Text(t) => billed_tokens(t, None, None, false),
-            ReplyPart::Reasoning { text, encrypted } => billed_tokens(text, None, encrypted.as_ref().map(|e| e.len()), false),
-            ReplyPart::Call { name, arguments, .. } => billed_tokens(arguments, Some(name), None, false),
-            ReplyPart::Compaction(_) => 0,
-        };
+        let cost = part_tokens(&part);
         if cost <= left {
             left -= cost;
             kept.push(part);
             continue;
         }
-        if let ReplyPart::Text(t) = &part {
+        if let Part::Text(t) = &part {
             let text = longest(t, left);
             if !text.is_empty() {
-                kept.push(ReplyPart::Text(text));
+                kept.push(Part::Text(text));
             }
         }
         return (kept, StopReason::MaxTokens);
     }
-    let calls = kept.iter().any(|p| matches!(p, ReplyPart::Call { .. }));
+    let calls = kept.iter().any(|p| matches!(p, Part::Call(_)));
     (kept, if calls { StopReason::ToolUse } else { StopReason::EndTurn })
 }
 
-/// The longest beginning of a text that costs at most `tokens`; tokens of a beginning hardly ever fall as it grows.
+/// The longest beginning of a text that costs at most `tokens`; tokens of a beginning hardly ever
+/// fall as it grows.
 fn longest(text: &str, tokens: u64) -> Arc<str> {
     let ends: Vec<usize> = text.char_indices().map(|(i, _)| i).collect();
     let fits = |end: &usize| billed_tokens(&text[..*end], None, None, false) <= tokens;
@@ -44,9 +43,10 @@ fn longest(text: &str, tokens: u64) -> Arc<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ctxbench_core::content::ToolCall;
 
-    fn text(t: &str) -> ReplyPart {
-        ReplyPart::Text(t.into())
+    fn text(t: &str) -> Part {
+        Part::Text(t.into())
     }
 
     #[test]
@@ -57,8 +57,12 @@ mod tests {
         assert_eq!(limit(parts(), Some(10)), (parts(), StopReason::EndTurn));
         assert_eq!(limit(parts(), Some(7)), (vec![text("one two three")], StopReason::MaxTokens));
         assert_eq!(limit(parts(), Some(1)), (vec![], StopReason::MaxTokens));
-        let call = || ReplyPart::Call { id: "a".into(), name: "t".into(), arguments: "{}".into() };
+        let call =
+            || Part::Call(ToolCall { id: "a".into(), name: "t".into(), arguments: "{}".into() });
         assert_eq!(limit(vec![text("one"), call()], None).1, StopReason::ToolUse);
-        assert_eq!(limit(vec![text("one"), call()], Some(6)), (vec![text("one")], StopReason::MaxTokens));
+        assert_eq!(
+            limit(vec![text("one"), call()], Some(6)),
+            (vec![text("one")], StopReason::MaxTokens)
+        );
     }
 }

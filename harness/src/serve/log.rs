@@ -1,11 +1,12 @@
-//! The request log: a JSON line per request, with the fields of the trace where they mean the same. Headers are never written, so no key is.
+//! The request log: a JSON line per request, with the fields of the trace where they mean the same.
+//! Headers are never written, so no key is.
 
 use std::io::Write;
 use std::sync::Mutex;
 
 use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::provider::{Content, Item, Prompt};
 use ctxbench_core::request::Usage;
+use ctxbench_provider::{Content, Item, Prompt};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -64,7 +65,8 @@ pub(super) struct Shown {
 }
 
 impl Line {
-    /// Notes what a prompt shows, its pieces only if somebody `reads` it: each costs a hash of all its text.
+    /// Notes what a prompt shows, its pieces only if somebody `reads` it: each costs a hash of all
+    /// its text.
     pub(super) fn prompt(&mut self, prompt: &Prompt, reads: bool) {
         self.model = Some(prompt.model.to_string());
         self.tools = prompt.tools.is_some();
@@ -130,8 +132,8 @@ impl Log {
         self.0.lock().is_ok_and(|s| s.to.is_some())
     }
 
-    /// Numbers a line, from 1, and writes it at once, so that a reader sees it while the server runs. When that fails it is said once
-    /// and logging ends.
+    /// Numbers a line, from 1, and writes it at once, so that a reader sees it while the server
+    /// runs. When that fails it is said once and logging ends.
     pub(super) fn write(&self, mut line: Line) -> u64 {
         let Ok(mut state) = self.0.lock() else { return 0 };
         state.lines += 1;
@@ -154,8 +156,15 @@ mod tests {
     #[test]
     fn pieces_are_hashed_only_for_a_reader() {
         let items = vec![Item::new(Role::User, Content::Text("hello".into()), 1, None)];
-        let prompt =
-            Prompt { model: "m".into(), max_tokens: Some(7), tools: None, tools_cache: None, items, server_edits: vec![], thread: None };
+        let prompt = Prompt {
+            model: "m".into(),
+            max_tokens: Some(7),
+            tools: None,
+            tools_cache: None,
+            items,
+            server_edits: vec![],
+            thread: None,
+        };
         let noted = |log: Log| {
             let mut line = Line::default();
             line.prompt(&prompt, log.is_read());

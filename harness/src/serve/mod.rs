@@ -1,9 +1,11 @@
-//! The mock model server for any client: the provider model of [`crate::mock`] on loopback, streaming, under a real clock.
+//! The mock model server for any client: the provider model of [`crate::mock`] on loopback,
+//! streaming, under a real clock.
 //!
-//! A request's way: `route` tells what is asked for, `faults` whether something goes wrong on purpose, `provider::decode` reads the
-//! body, `asked` what the body says beside the prompt, `desk` lets `script` or `echo` decide what the model says and the provider
-//! model what it costs, `provider::encode_reply` writes the reply, and `stream` turns those bytes into events where the client
-//! wants them. There is no second way to write a reply: a stream is the whole reply, cut up.
+//! A request's way: `route` tells what is asked for, `faults` whether something goes wrong on
+//! purpose, `provider::decode` reads the body, `asked` what the body says beside the prompt, `desk`
+//! lets `script` or `echo` decide what the model says and the provider model what it costs,
+//! `provider::encode_reply` writes the reply, and `stream` turns those bytes into events where the
+//! client wants them. There is no second way to write a reply: a stream is the whole reply, cut up.
 
 mod asked;
 mod desk;
@@ -17,7 +19,6 @@ mod models;
 mod route;
 mod script;
 mod sse;
-mod stream;
 
 use std::future::{Future, IntoFuture};
 use std::io::Write;
@@ -34,18 +35,20 @@ use ctxbench_core::session::Millis;
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
+pub use ctxbench_provider::wire::Family;
 pub use faults::{BadFault, Fault, FaultPlan};
 pub use handle::FAULT_HEADER;
-pub use route::Family;
 pub use script::Script;
 
-/// Largest request body, bytes: Anthropic's limit (facts/claude-code-and-apis.md §2.5); for OpenAI assumed.
+/// Largest request body, bytes: Anthropic's limit (docs/sources/anthropic-api.md §2.5); for OpenAI
+/// assumed.
 pub const BODY_LIMIT: usize = 32 << 20;
 
 /// How long open replies may take to end once the server is told to stop.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time in ms since some start; cache lifetimes are judged by it. Injected, so that tests can let an hour pass.
+/// Time in ms since some start; cache lifetimes are judged by it. Injected, so that tests can let
+/// an hour pass.
 pub type Clock = Arc<dyn Fn() -> Millis + Send + Sync>;
 
 /// The real clock, from now on.
@@ -109,8 +112,16 @@ fn shared(options: Options) -> Arc<handle::Shared> {
 }
 
 /// What a new server answers to one `POST`, without a socket: status and body.
-pub async fn answer(options: Options, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> (u16, Vec<u8>) {
-    let request = headers.iter().fold(Request::post(path), |r, (name, value)| r.header(*name, *value)).body(Body::from(body));
+pub async fn answer(
+    options: Options,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> (u16, Vec<u8>) {
+    let request = headers
+        .iter()
+        .fold(Request::post(path), |r, (name, value)| r.header(*name, *value))
+        .body(Body::from(body));
     let Ok(request) = request else { return (400, Vec::new()) };
     let response = handle::handle(State(shared(options)), request).await;
     let status = response.status().as_u16();
@@ -132,7 +143,10 @@ impl Server {
     }
 
     /// Answers until `until` is ready; replies under way may end within two seconds.
-    pub async fn run(self, until: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
+    pub async fn run(
+        self,
+        until: impl Future<Output = ()> + Send + 'static,
+    ) -> std::io::Result<()> {
         let app = Router::new().fallback(handle::handle).with_state(self.shared);
         // Events are small; without this they would wait for each other.
         let listener = self.listener.tap_io(|io| drop(io.set_nodelay(true)));

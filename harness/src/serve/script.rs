@@ -1,19 +1,19 @@
 //! Replies out of a session: the recorded path, for any client.
 //!
-//! A reply is found by what a request ends with, which survives every compaction in between: tool results of recorded calls are followed
-//! by the reply that followed them, a user message by the reply to the recorded message whose words it holds. Where nothing fits, the
-//! next reply that was not given yet comes. The same request gets the same reply again, so a client may retry.
+//! A reply is found by what a request ends with, which survives every compaction in between: tool
+//! results of recorded calls are followed by the reply that followed them, a user message by the
+//! reply to the recorded message whose words it holds. Where nothing fits, the next reply that was
+//! not given yet comes. The same request gets the same reply again, so a client may retry.
 
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
+use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
-use ctxbench_core::history::Part;
-use ctxbench_core::provider::{Content, Prompt, PromptThread};
 use ctxbench_core::recent::Recent;
-use ctxbench_core::request::ReplyPart;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens;
+use ctxbench_provider::{Content, Prompt, PromptThread};
 
 use crate::replay::{Defaults, Path};
 
@@ -45,7 +45,7 @@ impl Tail {
 #[derive(Debug)]
 struct Scripted {
     after: Tail,
-    parts: Vec<ReplyPart>,
+    parts: Vec<Part>,
 }
 
 /// The replies of a session in order.
@@ -65,7 +65,7 @@ const MOST_GIVEN: usize = 100_000;
 pub(super) struct Found {
     at: usize,
     key: u64,
-    pub(super) parts: Vec<ReplyPart>,
+    pub(super) parts: Vec<Part>,
 }
 
 impl Script {
@@ -74,13 +74,11 @@ impl Script {
         let mut steps = Vec::new();
         for m in Path::of(session, &Defaults::STATED).moves {
             let Action::User(said) = m.action else { continue };
-            let text = |p: &Part| match p {
-                Part::Text(t) => Some(t.clone()),
-                _ => None,
-            };
-            let mut after = Tail { results: Vec::new(), words: said.parts.iter().filter_map(text).collect() };
+            let text = |p: &Part| Some(Arc::from(p.as_text()?));
+            let mut after =
+                Tail { results: Vec::new(), words: said.parts.iter().filter_map(text).collect() };
             for step in m.steps {
-                let results = step.outcomes.iter().map(|o| o.id.clone()).collect();
+                let results = step.results.iter().map(|r| r.key.clone()).collect();
                 steps.push(Scripted { after, parts: step.parts });
                 after = Tail { results, words: Vec::new() };
             }
@@ -107,21 +105,33 @@ impl Script {
         }
         let key = tokens::content_hash(&bytes);
         let tail = Tail::of(prompt);
-        let at = self.given.peek(&key).map(|(at, _)| *at).or_else(|| self.fitting(&tail)).unwrap_or(self.next);
+        let at = self
+            .given
+            .peek(&key)
+            .map(|(at, _)| *at)
+            .or_else(|| self.fitting(&tail))
+            .unwrap_or(self.next);
         self.steps.get(at).map(|s| Found { at, key, parts: s.parts.clone() })
     }
 
-    /// The step that followed such a tail: the first from where the script stands, else the last before.
+    /// The step that followed such a tail: the first from where the script stands, else the last
+    /// before.
     fn fitting(&self, tail: &Tail) -> Option<usize> {
         let fits = |s: &Scripted| {
             if !tail.results.is_empty() {
                 return s.after.results.iter().any(|id| tail.results.contains(id));
             }
-            let holds = |w: &Arc<str>| !w.trim().is_empty() && tail.words.iter().any(|t| t.contains(w.trim()));
+            let holds = |w: &Arc<str>| {
+                !w.trim().is_empty() && tail.words.iter().any(|t| t.contains(w.trim()))
+            };
             !s.after.words.is_empty() && s.after.words.iter().all(holds)
         };
         let (before, after) = self.steps.split_at(self.next.min(self.steps.len()));
-        after.iter().position(fits).map(|i| before.len() + i).or_else(|| before.iter().rposition(fits))
+        after
+            .iter()
+            .position(fits)
+            .map(|i| before.len() + i)
+            .or_else(|| before.iter().rposition(fits))
     }
 
     /// Notes that a reply was given.
@@ -134,16 +144,28 @@ impl Script {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::provider::Item;
-    use ctxbench_core::session::{AssistantEntry, Entry, SessionCall, ToolEntry, UserEntry};
+    use ctxbench_core::content::ToolCall;
+    use ctxbench_core::session::{AssistantEntry, Entry, ToolEntry, UserEntry};
+    use ctxbench_provider::Item;
 
     fn script() -> Script {
-        let user = |id: &str, t: &str| Entry::User(UserEntry { id: id.into(), text: Some(t.into()), ..Default::default() });
-        let says = |id: &str, t: &str, calls: Vec<SessionCall>| {
-            Entry::Assistant(AssistantEntry { id: id.into(), text: Some(t.into()), calls, ..Default::default() })
+        let user = |id: &str, t: &str| {
+            Entry::User(UserEntry { id: id.into(), text: Some(t.into()), ..Default::default() })
         };
-        let call = SessionCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
-        let result = Entry::Tool(ToolEntry { call_id: "c1".into(), output: Some("out".into()), ..Default::default() });
+        let says = |id: &str, t: &str, calls: Vec<ToolCall>| {
+            Entry::Assistant(AssistantEntry {
+                id: id.into(),
+                text: Some(t.into()),
+                calls,
+                ..Default::default()
+            })
+        };
+        let call = ToolCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
+        let result = Entry::Tool(ToolEntry {
+            call_id: "c1".into(),
+            output: Some("out".into()),
+            ..Default::default()
+        });
         let entries = vec![
             user("u1", "first"),
             says("a1", "one", vec![call]),
@@ -163,7 +185,15 @@ mod tests {
             Item::new(role, c, i + 1, None)
         });
         let items = items.collect();
-        Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits: vec![], thread: None }
+        Prompt {
+            model: "m".into(),
+            max_tokens: None,
+            tools: None,
+            tools_cache: None,
+            items,
+            server_edits: vec![],
+            thread: None,
+        }
     }
 
     #[test]
@@ -172,10 +202,18 @@ mod tests {
         let mut ask = |contents: Vec<Content>| {
             let found = s.find(&prompt(contents))?;
             s.gave(&found);
-            found.parts.iter().find_map(|p| if let ReplyPart::Text(t) = p { Some(t.to_string()) } else { None })
+            found
+                .parts
+                .iter()
+                .find_map(|p| if let Part::Text(t) = p { Some(t.to_string()) } else { None })
         };
         let said = |t: &str| Content::Text(t.into());
-        let result = || Content::Output { id: "c1".into(), text: "out".into(), is_error: false, image: None };
+        let result = || Content::Output {
+            id: "c1".into(),
+            text: "out".into(),
+            is_error: false,
+            image: None,
+        };
         let is = |got: Option<String>, want: Option<&str>| assert_eq!(got.as_deref(), want);
         is(ask(vec![said("<reminder>\nfirst")]), Some("one"));
         // The conversation was compacted in between.
@@ -191,11 +229,12 @@ mod tests {
         let mut s = script();
         let mut ask = |after: &str| {
             let thread = Some(PromptThread::Continue(after.into()));
-            let found = s.find(&Prompt { thread, ..prompt(vec![Content::Text("go on".into())]) }).unwrap();
+            let found =
+                s.find(&Prompt { thread, ..prompt(vec![Content::Text("go on".into())]) }).unwrap();
             s.gave(&found);
             found.parts[0].clone()
         };
-        let said = |t: &str| ReplyPart::Text(t.into());
+        let said = |t: &str| Part::Text(t.into());
         assert_eq!([ask("a2"), ask("a2"), ask("a3")], [said("three"), said("three"), said("four")]);
     }
 
@@ -203,8 +242,9 @@ mod tests {
     fn what_fits_nothing_gets_the_next_reply() {
         let mut s = script();
         for want in ["one", "two", "three", "four"] {
-            let found = s.find(&prompt(vec![Content::Text(format!("unknown {want}").into())])).unwrap();
-            assert_eq!(found.parts[0], ReplyPart::Text(want.into()));
+            let found =
+                s.find(&prompt(vec![Content::Text(format!("unknown {want}").into())])).unwrap();
+            assert_eq!(found.parts[0], Part::Text(want.into()));
             s.gave(&found);
         }
     }

@@ -3,25 +3,8 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use ctxbench_provider::wire::Event;
 use http_body_util::channel::Channel;
-
-/// One event of a stream.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Event {
-    /// Its name; Chat's events have none.
-    pub(super) name: Option<&'static str>,
-    /// Its data, one line.
-    pub(super) data: String,
-}
-
-impl Event {
-    fn bytes(&self) -> Bytes {
-        match self.name {
-            Some(name) => format!("event: {name}\ndata: {}\n\n", self.data).into(),
-            None => format!("data: {}\n\n", self.data).into(),
-        }
-    }
-}
 
 /// Time for the last event before a break to leave; a break overtakes what is not on its way.
 const FLUSH: Duration = Duration::from_millis(20);
@@ -32,7 +15,7 @@ struct Cut;
 
 /// A stream of events, with a pause between two, broken off behind the first `cut`.
 pub(super) fn events(events: Vec<Event>, pause: Duration, cut: Option<usize>) -> Body {
-    send(events.iter().map(Event::bytes).collect(), pause, cut)
+    send(events.iter().map(|e| e.bytes().into()).collect(), pause, cut)
 }
 
 /// A whole body that breaks off in its middle.

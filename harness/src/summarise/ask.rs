@@ -1,4 +1,5 @@
-//! What a summary request asks for: headings, tags, an opening, what to dwell on, what to copy word for word.
+//! What a summary request asks for: headings, tags, an opening, what to dwell on, what to copy word
+//! for word.
 
 use std::collections::HashSet;
 
@@ -57,9 +58,19 @@ impl Ask {
     pub fn parse(instruction: &str, wishes: &str) -> Self {
         let low = instruction.to_lowercase();
         let any = |words: &[&str]| words.iter().any(|w| low.contains(w));
-        let quote = if any(&["verbatim", "word for word", "do not paraphrase", "don't paraphrase", "quote the words", "quote every"]) {
+        let quote = if any(&[
+            "verbatim",
+            "word for word",
+            "do not paraphrase",
+            "don't paraphrase",
+            "quote the words",
+            "quote every",
+        ]) {
             Quote::All
-        } else if low.contains("quote") || low.contains("as they are") || (low.contains("exact") && any(&["copy", "keep", "preserve"])) {
+        } else if low.contains("quote")
+            || low.contains("as they are")
+            || (low.contains("exact") && any(&["copy", "keep", "preserve"]))
+        {
             Quote::Literals
         } else {
             Quote::Shorten
@@ -97,7 +108,8 @@ impl Ask {
 
     /// Another heading about what comes next, besides `first`.
     pub fn second_next(&self, first: usize) -> Option<usize> {
-        (0..self.headings.len()).find(|&h| h != first && topic::of_heading(&self.headings[h].name) == Some(Topic::Next))
+        (0..self.headings.len())
+            .find(|&h| h != first && topic::of_heading(&self.headings[h].name) == Some(Topic::Next))
     }
 
     fn strength(&self, h: usize, t: Topic) -> f32 {
@@ -108,9 +120,13 @@ impl Ask {
     }
 }
 
-/// Headings that the instruction lists: `#` lines, inside `<template>` if there is one, else a numbered list of short names.
+/// Headings that the instruction lists: `#` lines, inside `<template>` if there is one, else a
+/// numbered list of short names.
 fn headings(instruction: &str) -> Vec<Heading> {
-    let template = instruction.split_once("<template>").and_then(|(_, t)| t.split_once("</template>")).map(|(t, _)| t);
+    let template = instruction
+        .split_once("<template>")
+        .and_then(|(_, t)| t.split_once("</template>"))
+        .map(|(t, _)| t);
     let hashed = collect(template.unwrap_or(instruction), hashed);
     let listed = collect(instruction, listed);
     if template.is_some() || hashed.len() >= 2 || listed.len() < 2 { hashed } else { listed }
@@ -139,7 +155,10 @@ fn collect(text: &str, parse: fn(&str) -> Option<Heading>) -> Vec<Heading> {
 }
 
 fn split_note(text: &str) -> (&str, &str) {
-    let at = [": ", " - ", " – ", " — ", ". "].iter().filter_map(|s| text.find(s).map(|i| (i, i + s.len()))).min();
+    let at = [": ", " - ", " – ", " — ", ". "]
+        .iter()
+        .filter_map(|s| text.find(s).map(|i| (i, i + s.len())))
+        .min();
     let (name, note) = at.map_or((text, ""), |(i, j)| (&text[..i], &text[j..]));
     (name.trim_matches(['*', ':', ' ', '_', '[', ']']), note)
 }
@@ -151,17 +170,28 @@ fn hashed(line: &str) -> Option<Heading> {
     }
     let (name, note) = split_note(heading(line)?);
     let fits = !name.is_empty() && name.len() <= 80;
-    fits.then(|| Heading { line: format!("{} {name}", "#".repeat(level)), name: name.into(), note: note.into(), level })
+    fits.then(|| Heading {
+        line: format!("{} {name}", "#".repeat(level)),
+        name: name.into(),
+        note: note.into(),
+        level,
+    })
 }
 
 fn listed(line: &str) -> Option<Heading> {
     let (name, note) = split_note(numbered(line)?);
     let number = line.split(['.', ')']).next().unwrap_or("");
     let fits = !name.is_empty() && name.len() <= 60 && name.split_whitespace().count() <= 8;
-    fits.then(|| Heading { line: format!("{number}. {name}:"), name: name.into(), note: note.into(), level: 1 })
+    fits.then(|| Heading {
+        line: format!("{number}. {name}:"),
+        name: name.into(),
+        note: note.into(),
+        level: 1,
+    })
 }
 
-/// Plurals by which people ask for a sort of thing; the singular is mostly about one thing and not about the sort.
+/// Plurals by which people ask for a sort of thing; the singular is mostly about one thing and not
+/// about the sort.
 const TOPICS: [(&str, Topic); 10] = [
     ("errors", Topic::Error),
     ("failures", Topic::Error),
@@ -192,8 +222,14 @@ fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
     let low = instruction.to_lowercase();
     let mut out = HashSet::new();
     let mut add = |text: &str| {
-        let words = text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
-        out.extend(words.map(|w| w.trim_matches('.')).filter(|w| w.len() >= 4 && !STOP.contains(w)).map(str::to_string));
+        let words =
+            text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
+        out.extend(
+            words
+                .map(|w| w.trim_matches('.'))
+                .filter(|w| w.len() >= 4 && !STOP.contains(w))
+                .map(str::to_string),
+        );
     };
     for cue in CUES {
         for (at, _) in low.match_indices(cue) {
@@ -242,7 +278,9 @@ const STOP: [&str; 24] = [
 /// What stands behind "Begin with:" or "Start with:" up to the end of the line.
 fn opening(instruction: &str) -> Option<String> {
     let low = instruction.to_ascii_lowercase();
-    let at = ["begin with:", "start with:", "begin with \"", "start with \""].iter().find_map(|c| low.find(c).map(|i| i + c.len()))?;
+    let at = ["begin with:", "start with:", "begin with \"", "start with \""]
+        .iter()
+        .find_map(|c| low.find(c).map(|i| i + c.len()))?;
     let text = instruction[at..].trim_start().split(['\n', '"', '.']).next().unwrap_or("").trim();
     (!text.is_empty() && text.len() <= 60).then(|| text.to_string())
 }

@@ -11,14 +11,18 @@ enum Pass {
     Rest,
 }
 
-/// Indices of the chosen candidates, best first, whose guessed tokens together stay within `budget`.
+/// Indices of the chosen candidates, best first, whose guessed tokens together stay within
+/// `budget`.
 ///
-/// Weight counts less for what is long. First every topic gets its best candidate, so that no heading stays empty without need; then
-/// topics fill up within their shares; then what is left goes by weight alone.
+/// Weight counts less for what is long. First every topic gets its best candidate, so that no
+/// heading stays empty without need; then topics fill up within their shares; then what is left
+/// goes by weight alone.
 pub(super) fn choose(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
     let rank = |u: &Unit<'_>| u.score / (1.0 + u.tokens as f32 / 150.0);
     let mut order: Vec<usize> = (0..units.len()).collect();
-    order.sort_by(|&a, &b| rank(&units[b]).total_cmp(&rank(&units[a])).then(units[a].order.cmp(&units[b].order)));
+    order.sort_by(|&a, &b| {
+        rank(&units[b]).total_cmp(&rank(&units[a])).then(units[a].order.cmp(&units[b].order))
+    });
     let mut used = [0u64; Topic::ALL.len()];
     let mut left = budget;
     let mut taken = vec![false; units.len()];

@@ -37,7 +37,8 @@ pub(super) const USER: &str = "User: ";
 
 /// Below this a sentence is not worth a line, even where there is room.
 const LEAST: f32 = 0.7;
-/// A user message longer than this holds something pasted: only its first and last sentences are the user's own words.
+/// A user message longer than this holds something pasted: only its first and last sentences are
+/// the user's own words.
 const PASTED: usize = 4_000;
 
 /// Collects the candidates.
@@ -49,13 +50,17 @@ pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> 
         units: Vec::new(),
         seen: HashMap::new(),
         tools: Tools::default(),
-        many_messages: ask.headings.iter().any(|h| topic::of_heading(&h.name) == Some(Topic::Message)),
+        many_messages: ask
+            .headings
+            .iter()
+            .any(|h| topic::of_heading(&h.name) == Some(Topic::Message)),
     };
     for (n, s) in segments.iter().enumerate() {
         let place = Place {
             order: (n as u64) << 24,
             // 0 = oldest, 1 = newest.
-            fresh: if segments.len() > 1 { n as f32 / (segments.len() - 1) as f32 } else { 1.0 } * ask.recency,
+            fresh: if segments.len() > 1 { n as f32 / (segments.len() - 1) as f32 } else { 1.0 }
+                * ask.recency,
             first: Some(n) == first_user,
             last: Some(n) == last(s.who),
         };
@@ -93,7 +98,15 @@ struct Collector<'a, 'k> {
 }
 
 impl<'a> Collector<'a, '_> {
-    fn push(&mut self, text: Cow<'a, str>, topic: Topic, mut score: f32, order: u64, user: bool, cues: Cues) {
+    fn push(
+        &mut self,
+        text: Cow<'a, str>,
+        topic: Topic,
+        mut score: f32,
+        order: u64,
+        user: bool,
+        cues: Cues,
+    ) {
         let key = fold_key(&text);
         if self.ask.own.contains(&key) {
             return;
@@ -104,7 +117,10 @@ impl<'a> Collector<'a, '_> {
         if score < LEAST {
             return;
         }
-        let literal = cues.has(Cues::PATH) || cues.has(Cues::NAME) || cues.has(Cues::NUMBER) || cues.has(Cues::ERROR);
+        let literal = cues.has(Cues::PATH)
+            || cues.has(Cues::NAME)
+            || cues.has(Cues::NUMBER)
+            || cues.has(Cues::ERROR);
         let most = match self.ask.quote {
             Quote::All => 1_200,
             Quote::Literals if literal => 600,
@@ -135,7 +151,8 @@ impl<'a> Collector<'a, '_> {
 
     fn in_focus(&self, text: &str) -> bool {
         let low = text.to_lowercase();
-        let mut words = low.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
+        let mut words =
+            low.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.')));
         words.any(|w| self.ask.focus.contains(w.trim_matches('.')))
     }
 
@@ -176,7 +193,8 @@ impl<'a> Collector<'a, '_> {
         let mut k = 0;
         pieces(text, |p| {
             let c = cues::of(p.text);
-            // Products show these files again after a compaction, so they hardly need a place in the summary.
+            // Products show these files again after a compaction, so they hardly need a place in
+            // the summary.
             let score = if c.has(Cues::RULE) && !p.code { 0.9 } else { 0.2 };
             k += 1;
             self.push(Cow::Borrowed(p.text), Topic::Constraint, score, place.order + k, false, c);
@@ -193,20 +211,33 @@ impl<'a> Collector<'a, '_> {
             let c = cues::of(p.text);
             let mut score = 0.9 + literals(c, 0.35) + told(c) + 0.8 * place.fresh;
             score += if place.last { 0.8 } else { 0.0 };
-            score -= if c.has(Cues::FILLER) && !c.has(Cues::DECISION) && !c.has(Cues::DONE) { 0.5 } else { 0.0 };
+            score -= if c.has(Cues::FILLER) && !c.has(Cues::DECISION) && !c.has(Cues::DONE) {
+                0.5
+            } else {
+                0.0
+            };
             score -= if p.code { 1.6 } else { 0.0 };
-            self.push(Cow::Borrowed(p.text), model_topic(c, place.last), score * weight, place.order + k, false, c);
+            self.push(
+                Cow::Borrowed(p.text),
+                model_topic(c, place.last),
+                score * weight,
+                place.order + k,
+                false,
+                c,
+            );
         });
     }
 
-    /// Carries an earlier summary forward, a little below fresh words of the user: what is summarised again and again slowly fades.
+    /// Carries an earlier summary forward, a little below fresh words of the user: what is
+    /// summarised again and again slowly fades.
     fn summary(&mut self, text: &'a str, place: &Place) {
         let text = match text.split_once("</analysis>") {
             Some((_, rest)) => rest,
             None => text,
         };
         let marked = text.lines().filter(|l| l.starts_with("- ") || l.starts_with("* ")).count();
-        let plain = text.lines().filter(|l| !l.trim().is_empty()).count() - marked.min(text.lines().count());
+        let plain = text.lines().filter(|l| !l.trim().is_empty()).count()
+            - marked.min(text.lines().count());
         let (mut topic, mut begun, mut k) = (None, marked == 0, 0);
         pieces(text, |p| {
             k += 1;
@@ -246,9 +277,20 @@ impl<'a> Collector<'a, '_> {
 
     fn output(&mut self, text: &'a str, failed: bool, place: &Place) {
         for (k, l) in best_lines(text, failed).into_iter().enumerate() {
-            let topic = if l.cues.has(Cues::ERROR) || l.cues.has(Cues::COMPARED) { Topic::Error } else { Topic::Value };
+            let topic = if l.cues.has(Cues::ERROR) || l.cues.has(Cues::COMPARED) {
+                Topic::Error
+            } else {
+                Topic::Value
+            };
             let score = l.score + 0.5 * place.fresh;
-            self.push(Cow::Borrowed(l.text), topic, score, place.order + 1_000 + k as u64, false, l.cues);
+            self.push(
+                Cow::Borrowed(l.text),
+                topic,
+                score,
+                place.order + 1_000 + k as u64,
+                false,
+                l.cues,
+            );
         }
     }
 }
@@ -260,7 +302,13 @@ fn literals(c: Cues, each: f32) -> f32 {
 
 /// Weight of what the model tells.
 fn told(c: Cues) -> f32 {
-    let parts = [(Cues::DECISION, 1.0), (Cues::DONE, 0.5), (Cues::ERROR, 0.4), (Cues::TODO, 0.6), (Cues::RULE, 0.3)];
+    let parts = [
+        (Cues::DECISION, 1.0),
+        (Cues::DONE, 0.5),
+        (Cues::ERROR, 0.4),
+        (Cues::TODO, 0.6),
+        (Cues::RULE, 0.3),
+    ];
     parts.into_iter().filter(|&(cue, _)| c.has(cue)).map(|(_, w)| w).sum()
 }
 
@@ -278,7 +326,10 @@ fn model_topic(c: Cues, last: bool) -> Topic {
 
 /// A line that nobody types: it begins with a time, a mark or a bracket.
 fn is_pasted(p: &Piece<'_>) -> bool {
-    let typed = |c: char| c.is_alphabetic() || matches!(c, '(' | '"' | '\'' | '`' | '*' | '_' | '@' | '/' | '“' | '「' | '¿' | '¡');
+    let typed = |c: char| {
+        c.is_alphabetic()
+            || matches!(c, '(' | '"' | '\'' | '`' | '*' | '_' | '@' | '/' | '“' | '「' | '¿' | '¡')
+    };
     !p.listed && p.text.chars().next().is_none_or(|c| !typed(c))
 }
 

@@ -1,4 +1,5 @@
-//! General features of a sentence: words that mark rules, decisions, errors and things to do; paths, names and numbers.
+//! General features of a sentence: words that mark rules, decisions, errors and things to do;
+//! paths, names and numbers.
 
 use std::collections::HashMap;
 use std::ops::BitOr;
@@ -53,26 +54,37 @@ impl BitOr for Cues {
 const WORDS: &[(Cues, &str)] = &[
     (
         Cues::RULE,
-        "must mustn never don dont keep only always prefer avoid forbidden please without unless cannot untouched exactly leave ensure \
+        "must mustn never don dont keep only always prefer avoid forbidden please without unless \
+         cannot untouched exactly leave ensure \
          require required requires should shall promised allowed until unchanged \
-         muss müssen nie niemals nicht immer nur bitte darf dürfen jamais toujours doit seulement siempre nunca debe",
+         muss müssen nie niemals nicht immer nur bitte darf dürfen jamais toujours doit seulement \
+         siempre nunca debe",
     ),
     (
         Cues::DECISION,
-        "because so therefore instead decided decision decide found find cause causes caused reason why fix turns means will root \
+        "because so therefore instead decided decision decide found find cause causes caused \
+         reason why fix turns means will root \
          chose choose drop keep agreed correct propose suspicion explains conclusion \
          weil deshalb entschieden ursache grund stattdessen parce décidé porque decidido",
     ),
     (
         Cues::ERROR,
-        "error errors exception failed fails fail failure failures fatal panic panicked denied refused timeout crash crashed broken \
-         wrong bug traceback unhandled rejected invalid missing conflict fehler fehlgeschlagen erreur échec fallo",
+        "error errors exception failed fails fail failure failures fatal panic panicked denied \
+         refused timeout crash crashed broken \
+         wrong bug traceback unhandled rejected invalid missing conflict fehler fehlgeschlagen \
+         erreur échec fallo",
     ),
-    (Cues::TODO, "todo todos fixme next remaining remains later pending afterwards follow open unfinished noch später offen reste falta"),
+    (
+        Cues::TODO,
+        "todo todos fixme next remaining remains later pending afterwards follow open unfinished \
+         noch später offen reste falta",
+    ),
     (
         Cues::DONE,
-        "fixed added changed edited created removed renamed moved updated wrote written passed passes pass implemented done finished committed \
-         deployed merged applied replaced works green verified erledigt geändert ajouté terminé hecho",
+        "fixed added changed edited created removed renamed moved updated wrote written passed \
+         passes pass implemented done finished committed \
+         deployed merged applied replaced works green verified erledigt geändert ajouté terminé \
+         hecho",
     ),
     (Cues::TOTAL, "total totals passed tests summary coverage sum count rows files exit status"),
     (Cues::COMPARED, "expected received got actual assert assertion"),
@@ -82,8 +94,28 @@ const WORDS: &[(Cues, &str)] = &[
 
 /// Scripts without spaces between words.
 const PHRASES: &[(Cues, &[&str])] = &[
-    (Cues::RULE, &["必须", "不要", "禁止", "不得", "只能", "务必", "不能", "请", "必ず", "しない", "ください", "絶対", "だけ"]),
-    (Cues::DECISION, &["因为", "所以", "决定", "原因", "发现", "因此", "改为", "ので", "決め", "ため", "見つ"]),
+    (
+        Cues::RULE,
+        &[
+            "必须",
+            "不要",
+            "禁止",
+            "不得",
+            "只能",
+            "务必",
+            "不能",
+            "请",
+            "必ず",
+            "しない",
+            "ください",
+            "絶対",
+            "だけ",
+        ],
+    ),
+    (
+        Cues::DECISION,
+        &["因为", "所以", "决定", "原因", "发现", "因此", "改为", "ので", "決め", "ため", "見つ"],
+    ),
     (Cues::ERROR, &["错误", "失败", "异常", "报错", "エラー", "失敗", "例外"]),
     (Cues::TODO, &["接下来", "待办", "下一步", "剩下", "稍后", "次に", "残り", "あとで"]),
     (Cues::DONE, &["完成", "已修", "已添", "通过", "修正した", "追加した", "完了"]),
@@ -149,9 +181,15 @@ fn shape(token: &str) -> Cues {
     for (i, &b) in t.iter().enumerate() {
         let next = t.get(i + 1).copied().unwrap_or(b' ');
         match b {
-            b'/' if last.is_ascii_alphanumeric() && next.is_ascii_alphanumeric() && t.len() > 5 => cues = cues | Cues::PATH,
-            b'.' if (last.is_ascii_alphanumeric() || last == b'_') && is_extension(&t[i + 1..]) => cues = cues | Cues::PATH,
-            b'_' if last.is_ascii_alphanumeric() && next.is_ascii_alphanumeric() => cues = cues | Cues::NAME,
+            b'/' if last.is_ascii_alphanumeric() && next.is_ascii_alphanumeric() && t.len() > 5 => {
+                cues = cues | Cues::PATH
+            }
+            b'.' if (last.is_ascii_alphanumeric() || last == b'_') && is_extension(&t[i + 1..]) => {
+                cues = cues | Cues::PATH
+            }
+            b'_' if last.is_ascii_alphanumeric() && next.is_ascii_alphanumeric() => {
+                cues = cues | Cues::NAME
+            }
             b'`' => cues = cues | Cues::NAME,
             b'A'..=b'Z' if last.is_ascii_lowercase() => cues = cues | Cues::NAME,
             b'-' if last.is_ascii_uppercase() && next.is_ascii_digit() => cues = cues | Cues::NAME,
@@ -166,5 +204,6 @@ fn shape(token: &str) -> Cues {
 /// Two to four letters to the end of the word, closing marks aside.
 fn is_extension(rest: &[u8]) -> bool {
     let letters = rest.iter().take_while(|b| b.is_ascii_lowercase()).count();
-    (2..=5).contains(&letters) && rest[letters..].iter().all(|b| b.is_ascii_punctuation() || b.is_ascii_digit())
+    (2..=5).contains(&letters)
+        && rest[letters..].iter().all(|b| b.is_ascii_punctuation() || b.is_ascii_digit())
 }

@@ -1,4 +1,5 @@
-//! What a replay learns about its summaries: whether any was asked for, and whether one could not be written.
+//! What a replay learns about its summaries: whether any was asked for, and whether one could not
+//! be written.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,8 +9,9 @@ struct State {
     trouble: Option<String>,
 }
 
-/// Shared between the provider that writes summaries and the replay around it. A summary that could not be written is no answer of the
-/// provider: the strategy would take it for a failure to deal with, so the replay looks here and ends.
+/// Shared between the provider that writes summaries and the replay around it. A summary that could
+/// not be written is no answer of the provider: the strategy would take it for a failure to deal
+/// with, so the replay looks here and ends.
 #[derive(Clone, Debug, Default)]
 pub struct SummaryDesk(Arc<Mutex<State>>);
 

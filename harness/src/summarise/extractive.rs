@@ -1,7 +1,7 @@
 //! The default summariser: general rules over what the prompt shows.
 
-use ctxbench_core::provider::Prompt;
 use ctxbench_core::tokens::o200k;
+use ctxbench_provider::Prompt;
 
 use super::ask::Ask;
 use super::choose::choose;
@@ -9,21 +9,24 @@ use super::collect::{Unit, collect};
 use super::read::{Reading, Who, read};
 use super::render::render;
 
-/// Longest summary in tokens where the request allows more. Measured with Claude Code: 4,413 and 4,438 tokens from 187,000 and 222,000
-/// (facts/claude-code-and-apis.md §1.3), a median of 4,382 over 873 compactions (facts/peers-and-metrics.md §1b).
+/// Longest summary in tokens where the request allows more. Measured with Claude Code: 4,413 and
+/// 4,438 tokens from 187,000 and 222,000 (docs/sources/claude-code.md §1.3), a median of 4,382
+/// over 873 compactions (docs/sources/peers-and-metrics.md §1b).
 pub const MOST_TOKENS: u64 = 4_400;
 /// Shortest budget: below it headings alone would fill the summary.
 const LEAST_TOKENS: u64 = 300;
-/// Tokens of conversation for one token of summary. Lies between the 2 % of the long sessions in [`MOST_TOKENS`] and the 9 % of the
-/// shortest one measured (61,895 to 5,706, same source).
+/// Tokens of conversation for one token of summary. Lies between the 2 % of the long sessions in
+/// [`MOST_TOKENS`] and the 9 % of the shortest one measured (61,895 to 5,706, same source).
 const RATIO: u64 = 20;
 
 /// What is said when there is nothing to summarise.
 const NOTHING: &str = "Nothing has been said so far.";
 
-/// Tokens of a summary: a twentieth of the conversation within 300 and 4,400, and never more than the request allows.
+/// Tokens of a summary: a twentieth of the conversation within 300 and 4,400, and never more than
+/// the request allows.
 ///
-/// The size of the conversation is its bytes / 4, because an exact count of a megabyte takes longer than everything else here.
+/// The size of the conversation is its bytes / 4, because an exact count of a megabyte takes longer
+/// than everything else here.
 pub fn budget(conversation_bytes: usize, max_tokens: Option<u64>) -> u64 {
     let own = (conversation_bytes as u64 / 4 / RATIO).clamp(LEAST_TOKENS, MOST_TOKENS);
     max_tokens.map_or(own, |m| m.min(own))
@@ -47,7 +50,8 @@ impl Reading<'_> {
         budget(self.segments.iter().map(|s| s.text.len()).sum(), max_tokens)
     }
 
-    /// A short note for the `<analysis>` tags. Products throw it away, so nothing of value goes there.
+    /// A short note for the `<analysis>` tags. Products throw it away, so nothing of value goes
+    /// there.
     pub(super) fn thoughts(&self) -> String {
         let count = |w: Who| self.segments.iter().filter(|s| s.who == w).count();
         let (users, calls, before) = (count(Who::User), count(Who::Call), count(Who::Summary));
@@ -58,12 +62,23 @@ impl Reading<'_> {
 /// The answer to an empty conversation.
 pub(super) fn nothing(mut ask: Ask, limit: u64) -> String {
     (ask.headings, ask.opening, ask.analysis_tag) = (Vec::new(), None, false);
-    let text = if ask.summary_tag { format!("<summary>\n{NOTHING}\n</summary>") } else { NOTHING.to_string() };
+    let text = if ask.summary_tag {
+        format!("<summary>\n{NOTHING}\n</summary>")
+    } else {
+        NOTHING.to_string()
+    };
     if o200k(&text) <= limit { text } else { cut(NOTHING, limit) }
 }
 
-/// Prints as much as fits. `pick(units, tokens)` chooses by guessed sizes; the guess is corrected by the exact count of what came out.
-pub(super) fn fit(mut ask: Ask, units: &[Unit<'_>], limit: u64, thoughts: &str, pick: impl Fn(&[Unit<'_>], u64) -> Vec<usize>) -> String {
+/// Prints as much as fits. `pick(units, tokens)` chooses by guessed sizes; the guess is corrected
+/// by the exact count of what came out.
+pub(super) fn fit(
+    mut ask: Ask,
+    units: &[Unit<'_>],
+    limit: u64,
+    thoughts: &str,
+    pick: impl Fn(&[Unit<'_>], u64) -> Vec<usize>,
+) -> String {
     let frame = |ask: &Ask| o200k(&render(ask, units, &[], thoughts));
     // Where there is room for little, words count more than the form asked for.
     if 2 * frame(&ask) > limit {

@@ -1,7 +1,8 @@
 //! Summarisers that know the facts: the most a summary could hold, exact or with stated losses.
 //!
-//! A fact is visible when each of its literals stands letter by letter somewhere in the conversation of the prompt. What is not visible
-//! is never written, so a strategy that has thrown a fact away cannot get it back from here.
+//! A fact is visible when each of its literals stands letter by letter somewhere in the
+//! conversation of the prompt. What is not visible is never written, so a strategy that has thrown
+//! a fact away cannot get it back from here.
 
 use std::borrow::Cow;
 
@@ -47,12 +48,22 @@ pub(super) fn write(job: &Job<'_>, rates: Option<(f64, f64)>) -> String {
         let tokens = o200k(&text) as u32 + 2;
         let rank = RANK.iter().position(|k| *k == f.kind).unwrap_or(RANK.len());
         let score = (RANK.len() - rank) as f32;
-        units.push(Unit { text, topic: topic(f.kind), score, order: n as u64, tokens, user: false, cut: false, raw: true });
+        units.push(Unit {
+            text,
+            topic: topic(f.kind),
+            score,
+            order: n as u64,
+            tokens,
+            user: false,
+            cut: false,
+            raw: true,
+        });
     }
     fit(ask, &units, limit, &reading.thoughts(), by_kind)
 }
 
-/// Whether the conversation carries every literal. The empty second text switches the laxer ways of matching off.
+/// Whether the conversation carries every literal. The empty second text switches the laxer ways of
+/// matching off.
 fn visible(f: &Fact, said: &str) -> bool {
     !f.tokens.is_empty() && f.matches(said, "") == Match::Verbatim
 }
@@ -78,7 +89,11 @@ fn outcome<'a>(f: &'a Fact, job: &Job<'_>, rates: Option<(f64, f64)>) -> Option<
     if chance(job, &f.id, "keep") >= keep {
         return None;
     }
-    Some(if chance(job, &f.id, "distort") < distort { distorted(&exact()).into() } else { exact().into() })
+    Some(if chance(job, &f.id, "distort") < distort {
+        distorted(&exact()).into()
+    } else {
+        exact().into()
+    })
 }
 
 /// A number in [0, 1) that depends on seed, summary and fact alone.
@@ -87,7 +102,8 @@ fn chance(job: &Job<'_>, fact: &str, what: &str) -> f64 {
     (h >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The last digit changed; without digits the last word dropped; of a single word its last character.
+/// The last digit changed; without digits the last word dropped; of a single word its last
+/// character.
 fn distorted(text: &str) -> String {
     if let Some(at) = text.rfind(|c: char| c.is_ascii_digit()) {
         let digit = text.as_bytes()[at] - b'0';

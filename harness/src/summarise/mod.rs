@@ -1,14 +1,18 @@
 //! Stand-ins for the model that writes summaries.
 //!
-//! Every strategy that summarises sends a prompt to a mock server, and this module answers it. The text of a real model would differ
-//! from run to run and would cost money, so the default is [`Summariser::Extractive`]: general rules that see only the decoded prompt
-//! and know nothing of the facts a scenario asks for. [`Summariser::Ideal`] and [`Summariser::Lossy`] do know them and give an upper
-//! bound, exact or with stated losses. [`Summariser::Scripted`] repeats texts that stand there beforehand, and [`Summariser::Endpoint`]
-//! asks a real model once and repeats its recorded answer. All are deterministic.
+//! Every strategy that summarises sends a prompt to a mock server, and this module answers it. The
+//! text of a real model would differ from run to run and would cost money, so the default is
+//! [`Summariser::Extractive`]: general rules that see only the decoded prompt and know nothing of
+//! the facts a scenario asks for. [`Summariser::Ideal`] and [`Summariser::Lossy`] do know them and
+//! give an upper bound, exact or with stated losses. [`Summariser::Scripted`] repeats texts that
+//! stand there beforehand, and [`Summariser::Endpoint`] asks a real model once and repeats its
+//! recorded answer. All are deterministic.
 //!
-//! The extractive one cannot see facts by construction: what it works on is a [`Prompt`], a decoded request, in which no fact occurs.
+//! The extractive one cannot see facts by construction: what it works on is a [`Prompt`], a decoded
+//! request, in which no fact occurs.
 //!
-//! Size: `min(max_tokens, clamp(5 % of the conversation, 300, 4,400))` o200k tokens, see [`budget`].
+//! Size: `min(max_tokens, clamp(5 % of the conversation, 300, 4,400))` o200k tokens, see
+//! [`budget`].
 
 mod ask;
 mod choose;
@@ -37,8 +41,8 @@ use std::sync::Arc;
 
 use ctxbench_core::fact::Fact;
 use ctxbench_core::nearest::hint;
-use ctxbench_core::provider::Prompt;
 use ctxbench_core::request::StopReason;
+use ctxbench_provider::Prompt;
 
 use endpoint::Endpoint;
 
@@ -91,8 +95,13 @@ impl Summariser {
     /// Where its words come from, for a reader of the figures.
     pub fn origin(&self) -> String {
         match self {
-            Summariser::Endpoint(_) => format!("{} (a real model's recorded answers, billed as the simulated one's)", self.name()),
-            Summariser::Scripted(Script::Recorded) => "scripted (the summaries of the recording)".into(),
+            Summariser::Endpoint(_) => format!(
+                "{} (a real model's recorded answers, billed as the simulated one's)",
+                self.name()
+            ),
+            Summariser::Scripted(Script::Recorded) => {
+                "scripted (the summaries of the recording)".into()
+            }
             Summariser::Scripted(_) => "scripted (texts of a file)".into(),
             _ => format!("{} (modelled)", self.name()),
         }
@@ -114,7 +123,8 @@ impl std::error::Error for UnknownSummariser {}
 impl FromStr for Summariser {
     type Err = UnknownSummariser;
 
-    /// `lossy` takes the default rates [`KEEP`] and [`DISTORT`]; `scripted` the summaries of the recording.
+    /// `lossy` takes the default rates [`KEEP`] and [`DISTORT`]; `scripted` the summaries of the
+    /// recording.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         match name {
             "extractive" => Ok(Summariser::Extractive),
@@ -163,9 +173,17 @@ pub fn summarise(s: &Summariser, job: &Job<'_>) -> Result<Written, Unwritten> {
         Summariser::Lossy { keep, distort } => ideal::write(job, Some((*keep, *distort))),
         Summariser::Scripted(Script::Texts(texts)) => {
             let text = usize::try_from(job.index).ok().and_then(|i| texts.get(i)).cloned();
-            text.ok_or_else(|| Unwritten(format!("summary {} is asked for, and the script holds {}", job.index + 1, texts.len())))?
+            text.ok_or_else(|| {
+                Unwritten(format!(
+                    "summary {} is asked for, and the script holds {}",
+                    job.index + 1,
+                    texts.len()
+                ))
+            })?
         }
-        Summariser::Scripted(_) => return Err(Unwritten("the script was not read for this session".to_string())),
+        Summariser::Scripted(_) => {
+            return Err(Unwritten("the script was not read for this session".to_string()));
+        }
         Summariser::Endpoint(e) => return e.write(job),
     };
     Ok(Written { text, stop: StopReason::EndTurn })

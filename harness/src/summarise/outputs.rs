@@ -1,4 +1,5 @@
-//! The few lines of a tool result that a summary would mention: errors, totals, values. Real summaries hardly copy the rest.
+//! The few lines of a tool result that a summary would mention: errors, totals, values. Real
+//! summaries hardly copy the rest.
 
 use super::cues::{self, Cues};
 
@@ -30,7 +31,9 @@ pub(super) fn best_lines(text: &str, failed: bool) -> Vec<Line<'_>> {
         }
         best.push((n, found));
         if best.len() > MOST {
-            let worst = (0..best.len()).min_by(|&a, &b| best[a].1.score.total_cmp(&best[b].1.score)).unwrap_or(0);
+            let worst = (0..best.len())
+                .min_by(|&a, &b| best[a].1.score.total_cmp(&best[b].1.score))
+                .unwrap_or(0);
             best.remove(worst);
         }
     }
@@ -71,17 +74,23 @@ fn weigh(line: &str) -> Option<Line<'_>> {
 /// Listed source: numbered lines, and lines that end or begin like statements.
 fn is_code(line: &str) -> bool {
     const BEGINS: [&str; 18] = [
-        "import ", "export ", "const ", "let ", "var ", "fn ", "pub ", "def ", "class ", "return", "//", "/*", "* ", "#include", "if (",
-        "} ", "throw ", "async ",
+        "import ", "export ", "const ", "let ", "var ", "fn ", "pub ", "def ", "class ", "return",
+        "//", "/*", "* ", "#include", "if (", "} ", "throw ", "async ",
     ];
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let rest = &line[digits..];
-    let numbered =
-        digits > 0 && (rest.starts_with(['\t', '|', '→']) || rest.starts_with("  ") || rest.starts_with(" |") || rest.starts_with(": "));
+    let numbered = digits > 0
+        && (rest.starts_with(['\t', '|', '→'])
+            || rest.starts_with("  ")
+            || rest.starts_with(" |")
+            || rest.starts_with(": "));
     let ends = line.ends_with(['{', '}', ';', '(', ',', '[']) || line.ends_with("=>");
     // `path:12:text`, the hit of a search.
-    let hit =
-        line.split(':').nth(1).is_some_and(|n| !n.is_empty() && n.len() < 6 && n.bytes().all(|b| b.is_ascii_digit())) && line.contains('.');
+    let hit = line
+        .split(':')
+        .nth(1)
+        .is_some_and(|n| !n.is_empty() && n.len() < 6 && n.bytes().all(|b| b.is_ascii_digit()))
+        && line.contains('.');
     numbered || ends || hit || BEGINS.iter().any(|b| line.starts_with(b))
 }
 

@@ -1,11 +1,12 @@
 //! Finds in a prompt what is asked and what was said.
 //!
-//! Three shapes of summary requests are known: the whole history followed by one user message with the instruction; one user message
-//! that holds a transcript between tags, instruction and perhaps the summary before; and an instruction as the system message with a
-//! transcript under role headings.
+//! Three shapes of summary requests are known: the whole history followed by one user message with
+//! the instruction; one user message that holds a transcript between tags, instruction and perhaps
+//! the summary before; and an instruction as the system message with a transcript under role
+//! headings.
 
 use ctxbench_core::block::Role;
-use ctxbench_core::provider::{Content, Item, Prompt};
+use ctxbench_provider::{Content, Item, Prompt};
 
 use super::transcript;
 
@@ -67,7 +68,8 @@ const TALK: [&str; 3] = ["conversation", "transcript", "history"];
 /// Takes a prompt apart.
 pub(super) fn read(prompt: &Prompt) -> Reading<'_> {
     let beside = |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
-    let (fixed, said): (Vec<&Item>, Vec<&Item>) = prompt.items.iter().partition(|i| beside(i) && plain_text(i).is_some());
+    let (fixed, said): (Vec<&Item>, Vec<&Item>) =
+        prompt.items.iter().partition(|i| beside(i) && plain_text(i).is_some());
     let system = || fixed.iter().map(|i| i.text()).collect::<Vec<_>>().join("\n");
     let mut r = Reading::default();
     let (rest, last) = match said.split_last() {
@@ -122,7 +124,9 @@ fn push_item<'a>(r: &mut Reading<'a>, item: &'a Item) {
         }
         Content::Reasoning { .. } => Segment::new(Who::Reasoning, text),
         Content::Call { name, .. } => Segment { tool: name, ..Segment::new(Who::Call, text) },
-        Content::Output { is_error, .. } => Segment { failed: *is_error, ..Segment::new(Who::Output, text) },
+        Content::Output { is_error, .. } => {
+            Segment { failed: *is_error, ..Segment::new(Who::Output, text) }
+        }
         Content::Compaction { .. } => Segment::new(Who::Summary, text),
         Content::Image { .. } | Content::CompactionTrigger(_) => return,
     };
@@ -131,13 +135,16 @@ fn push_item<'a>(r: &mut Reading<'a>, item: &'a Item) {
     }
 }
 
-/// Text from the user's side is the user's own, a memory file or other context, or an earlier summary with a lead-in.
+/// Text from the user's side is the user's own, a memory file or other context, or an earlier
+/// summary with a lead-in.
 pub(super) fn user_or_other(text: &str) -> Who {
     let head = text.trim_start();
     let first = head.lines().next().unwrap_or("");
     if head.starts_with("<summary>") || head.starts_with("<analysis>") || is_earlier_summary(head) {
         Who::Summary
-    } else if is_tag(first) || (text.len() > 400 && (first.contains("AGENTS.md") || first.contains("CLAUDE.md"))) {
+    } else if is_tag(first)
+        || (text.len() > 400 && (first.contains("AGENTS.md") || first.contains("CLAUDE.md")))
+    {
         Who::Context
     } else {
         Who::User
@@ -151,24 +158,46 @@ fn is_tag(line: &str) -> bool {
 
 /// A lead-in that speaks of what went before, with a list behind it.
 fn is_earlier_summary(text: &str) -> bool {
-    const LEAD: [&str; 8] =
-        ["summary", "the conversation", "this session is", "note below", "its note", "spoke", "so far", "continued from"];
+    const LEAD: [&str; 8] = [
+        "summary",
+        "the conversation",
+        "this session is",
+        "note below",
+        "its note",
+        "spoke",
+        "so far",
+        "continued from",
+    ];
     let head = text[..text.floor_char_boundary(300)].to_lowercase();
     if !LEAD.iter().any(|c| head.contains(c)) {
         return false;
     }
-    let listed = text.lines().filter(|l| l.starts_with("- ") || l.starts_with("* ") || l.starts_with("## ")).take(3).count();
+    let listed = text
+        .lines()
+        .filter(|l| l.starts_with("- ") || l.starts_with("* ") || l.starts_with("## "))
+        .take(3)
+        .count();
     listed >= 3 || text.contains("<summary>") || (listed > 0 && text.len() < 800)
 }
 
 /// Words by which a text can be known as a request for a summary.
 fn asks_for_summary(text: &str) -> bool {
-    const CUES: [&str; 8] = ["summar", "sum up", "sum it up", "hand over", "handoff", "take over", "condense", "shorten"];
+    const CUES: [&str; 8] = [
+        "summar",
+        "sum up",
+        "sum it up",
+        "hand over",
+        "handoff",
+        "take over",
+        "condense",
+        "shorten",
+    ];
     let low = text[..text.floor_char_boundary(4_000)].to_lowercase();
     CUES.iter().any(|c| low.contains(c))
 }
 
-/// `(before, inside, after)` of a tag; the last closing tag counts, because what was said may quote it.
+/// `(before, inside, after)` of a tag; the last closing tag counts, because what was said may quote
+/// it.
 fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let start = text.find(&open)?;

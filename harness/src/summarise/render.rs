@@ -36,14 +36,17 @@ pub(super) fn render(ask: &Ask, units: &[Unit<'_>], chosen: &[usize], thoughts: 
 
 fn headed(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
     let places = ask.places();
-    let place = |t: Topic| Topic::ALL.iter().zip(places).find(|(o, _)| **o == t).map_or(0, |(_, p)| p);
+    let place =
+        |t: Topic| Topic::ALL.iter().zip(places).find(|(o, _)| **o == t).map_or(0, |(_, p)| p);
     let mut under: Vec<Vec<&Unit<'_>>> = vec![Vec::new(); ask.headings.len()];
     for u in units {
         under[place(u.topic)].push(u);
     }
     // Two headings about what comes next: the second is for the very next step.
     let next = place(Topic::Next);
-    if let Some(second) = ask.second_next(next).filter(|&s| under[s].is_empty() && under[next].len() > 1) {
+    if let Some(second) =
+        ask.second_next(next).filter(|&s| under[s].is_empty() && under[next].len() > 1)
+    {
         let newest = under[next].pop();
         under[second].extend(newest);
     }

@@ -45,7 +45,10 @@ pub enum ScriptError {
         source: std::io::Error,
     },
     /// A line is neither of the two forms.
-    #[error("{path}, line {line}: expected a JSON string or {{\"text\":\"…\",\"strategy\":\"…\"}} (strategy may be left out)")]
+    #[error(
+        "{path}, line {line}: expected a JSON string or {{\"text\":\"…\",\"strategy\":\"…\"}} \
+         (strategy may be left out)"
+    )]
     Line {
         /// Which file.
         path: PathBuf,
@@ -60,7 +63,8 @@ pub enum ScriptError {
 impl Script {
     /// Reads a file of JSON lines.
     pub fn open(path: &Path) -> Result<Script, ScriptError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ScriptError::Io { path: path.into(), source })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ScriptError::Io { path: path.into(), source })?;
         let mut lines = Vec::new();
         for (i, l) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
             lines.push(match serde_json::from_str(l) {
@@ -69,20 +73,32 @@ impl Script {
                 Err(_) => return Err(ScriptError::Line { path: path.into(), line: i + 1 }),
             });
         }
-        if lines.is_empty() { Err(ScriptError::Empty(path.into())) } else { Ok(Script::File(lines.into())) }
+        if lines.is_empty() {
+            Err(ScriptError::Empty(path.into()))
+        } else {
+            Ok(Script::File(lines.into()))
+        }
     }
 
-    /// The texts for one session and strategy, in order. Of a file: the lines that name the label; else those that name the strategy;
-    /// else those that name nobody.
+    /// The texts for one session and strategy, in order. Of a file: the lines that name the label;
+    /// else those that name the strategy; else those that name nobody.
     pub fn texts(&self, session: &Session, label: &str, strategy: &str) -> Vec<String> {
         match self {
             Script::Texts(t) => t.clone(),
             Script::Recorded => session.entries.iter().filter_map(recorded).collect(),
             Script::File(lines) => {
                 let of = |who: Option<&str>| -> Vec<String> {
-                    lines.iter().filter(|l| l.strategy.as_deref() == who).map(|l| l.text.clone()).collect()
+                    lines
+                        .iter()
+                        .filter(|l| l.strategy.as_deref() == who)
+                        .map(|l| l.text.clone())
+                        .collect()
                 };
-                [Some(label), Some(strategy), None].into_iter().map(of).find(|t| !t.is_empty()).unwrap_or_default()
+                [Some(label), Some(strategy), None]
+                    .into_iter()
+                    .map(of)
+                    .find(|t| !t.is_empty())
+                    .unwrap_or_default()
             }
         }
     }

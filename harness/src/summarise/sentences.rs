@@ -77,7 +77,10 @@ pub(super) fn sentences<'a>(line: &'a str, mut f: impl FnMut(&'a str)) {
                 let rest = &line[end..];
                 let next = rest.trim_start();
                 let starts = next.chars().next().is_none_or(|n| !n.is_lowercase());
-                if !rest.starts_with(char::is_whitespace) || !starts || (c == '.' && is_abbreviation(&line[from..i])) {
+                if !rest.starts_with(char::is_whitespace)
+                    || !starts
+                    || (c == '.' && is_abbreviation(&line[from..i]))
+                {
                     continue;
                 }
                 end
@@ -99,7 +102,11 @@ fn push<'a>(s: &'a str, f: &mut impl FnMut(&'a str)) {
 
 fn is_abbreviation(before: &str) -> bool {
     let word = before.rsplit(char::is_whitespace).next().unwrap_or("").trim_start_matches('(');
-    word.chars().count() <= 1 || matches!(word, "e.g" | "i.e" | "etc" | "vs" | "cf" | "Mr" | "Mrs" | "Dr" | "No" | "z.B" | "bzw")
+    word.chars().count() <= 1
+        || matches!(
+            word,
+            "e.g" | "i.e" | "etc" | "vs" | "cf" | "Mr" | "Mrs" | "Dr" | "No" | "z.B" | "bzw"
+        )
 }
 
 /// A text on one line with single spaces, without tags that would close the summary.
@@ -128,7 +135,8 @@ pub(super) fn clip(text: &str, most: usize) -> &str {
     head[..at].trim_end_matches([',', ';', ' '])
 }
 
-/// Hash of the letters and digits of a text in lower case: equal for what a reader would call the same sentence.
+/// Hash of the letters and digits of a text in lower case: equal for what a reader would call the
+/// same sentence.
 pub(super) fn fold_key(text: &str) -> u64 {
     let mut h: u64 = 0xcbf2_9ce4_8422_2325;
     for b in text.bytes().filter(|b| b.is_ascii_alphanumeric() || !b.is_ascii()) {
@@ -137,7 +145,8 @@ pub(super) fn fold_key(text: &str) -> u64 {
     h
 }
 
-/// A quick guess at o200k tokens: four ASCII bytes, or one character of another script, with a little for digits and punctuation.
+/// A quick guess at o200k tokens: four ASCII bytes, or one character of another script, with a
+/// little for digits and punctuation.
 pub(super) fn guess_tokens(text: &str) -> u32 {
     let (mut plain, mut odd, mut wide) = (0u32, 0u32, 0u32);
     for b in text.bytes() {

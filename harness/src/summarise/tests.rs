@@ -2,33 +2,54 @@
 
 use ctxbench_core::block::Role;
 use ctxbench_core::fact::{Fact, FactKind, Match, fold};
-use ctxbench_core::provider::{Content, Item, Prompt};
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens::o200k;
+use ctxbench_provider::{Content, Item, Prompt};
 use proptest::prelude::*;
 
 use super::*;
 
-const CODEX: &str = "Stop working for a moment and write a handoff note.\nCover:\n- Progress so far and the decisions that were made\n\
+const CODEX: &str = "Stop working for a moment and write a handoff note.\nCover:\n- Progress so \
+    far and the decisions that were made\n\
 - What is left to do, as clear next steps\nBe brief and well ordered, and write only what helps.";
-const SDK: &str = "This conversation is about to be cut off. Write a summary from which the work can be continued.\n\
-1. Task Overview: what was asked, how success is judged\n2. Current State: what is done, which files were changed (with paths)\n\
-3. Important Discoveries: constraints, decisions with their reasons, errors\n4. Next Steps: what to do next, in which order\n\
-5. Context to Preserve: wishes of the user, promises made\nPut the summary between <summary> and </summary>.";
-const CLAUDE: &str = "Write a summary of this conversation.\nFirst go through it inside <analysis> tags. Then write the summary inside \
-<summary> tags under these headings:\n1. Primary Request and Intent: what the user wants\n2. Key Technical Concepts: what matters here\n\
-3. Files and Code Sections: files read or changed\n4. Errors and Fixes: what went wrong\n5. Problem Solving: what is solved\n\
-6. All User Messages: every message of the user; keep rules\n7. Pending Tasks: what is not done\n8. Current Work: what was being done\n\
+const SDK: &str = "This conversation is about to be cut off. Write a summary from which the work \
+    can be continued.\n\
+1. Task Overview: what was asked, how success is judged\n2. Current State: what is done, which \
+files were changed (with paths)\n\
+3. Important Discoveries: constraints, decisions with their reasons, errors\n4. Next Steps: what \
+to do next, in which order\n\
+5. Context to Preserve: wishes of the user, promises made\nPut the summary between <summary> and \
+</summary>.";
+const CLAUDE: &str = "Write a summary of this conversation.\nFirst go through it inside <analysis> \
+    tags. Then write the summary inside \
+<summary> tags under these headings:\n1. Primary Request and Intent: what the user wants\n2. Key \
+Technical Concepts: what matters here\n\
+3. Files and Code Sections: files read or changed\n4. Errors and Fixes: what went wrong\n5. \
+Problem Solving: what is solved\n\
+6. All User Messages: every message of the user; keep rules\n7. Pending Tasks: what is not \
+done\n8. Current Work: what was being done\n\
 9. Optional Next Step: the next step\nQuote the words of the last request exactly.";
-const OPENCODE: &str = "Use exactly these headings:\n<template>\n## Objective\n## Important Details\n## Work State\n### Completed\n### Active\n\
-### Blocked\n## Next Move\n## Relevant Files\n</template>\nShort bullet points. Keep every heading. Copy paths and error texts exactly.";
-const AIDER: &str = "Here is a part of a conversation between a USER and an ASSISTANT. Sum it up shortly, more about what came last.\n\
+const OPENCODE: &str = "Use exactly these headings:\n<template>\n## Objective\n## Important \
+    Details\n## Work State\n### Completed\n### Active\n\
+### Blocked\n## Next Move\n## Relevant Files\n</template>\nShort bullet points. Keep every \
+heading. Copy paths and error texts exactly.";
+const AIDER: &str = "Here is a part of a conversation between a USER and an ASSISTANT. Sum it up \
+    shortly, more about what came last.\n\
 Write as the USER speaking to the ASSISTANT. Begin with: I asked you";
 
-const RULE: &str = "You must never touch src/legacy/pos-bridge.ts because its checksum is certified.";
+const RULE: &str =
+    "You must never touch src/legacy/pos-bridge.ts because its checksum is certified.";
 
 fn prompt(items: Vec<Item>) -> Prompt {
-    Prompt { model: "m".into(), max_tokens: None, tools: None, tools_cache: None, items, server_edits: vec![], thread: None }
+    Prompt {
+        model: "m".into(),
+        max_tokens: None,
+        tools: None,
+        tools_cache: None,
+        items,
+        server_edits: vec![],
+        thread: None,
+    }
 }
 
 fn text(role: Role, text: &str, message: usize) -> Item {
@@ -36,27 +57,48 @@ fn text(role: Role, text: &str, message: usize) -> Item {
 }
 
 fn call(name: &str, arguments: &str) -> Item {
-    Item::new(Role::Assistant, Content::Call { id: "c".into(), name: name.into(), arguments: arguments.into() }, 3, None)
+    Item::new(
+        Role::Assistant,
+        Content::Call { id: "c".into(), name: name.into(), arguments: arguments.into() },
+        3,
+        None,
+    )
 }
 
 fn output(result: &str) -> Item {
-    Item::new(Role::Tool, Content::Output { id: "c".into(), text: result.into(), is_error: false, image: None }, 4, None)
+    Item::new(
+        Role::Tool,
+        Content::Output { id: "c".into(), text: result.into(), is_error: false, image: None },
+        4,
+        None,
+    )
 }
 
 /// A short session, then the instruction as the last message.
 fn session(instruction: &str) -> Prompt {
     prompt(vec![
         text(Role::Instructions, "You are a coding agent with tools.", 0),
-        text(Role::User, &format!("Good morning. Customers get a 401 after a reset, find out why. {RULE}"), 1),
+        text(
+            Role::User,
+            &format!("Good morning. Customers get a 401 after a reset, find out why. {RULE}"),
+            1,
+        ),
         text(
             Role::Assistant,
-            "I found the cause: the cache key is built from the address as it is stored. I will fix CredentialCache.key.",
+            "I found the cause: the cache key is built from the address as it is stored. I will \
+             fix CredentialCache.key.",
             2,
         ),
-        call("edit_file", r#"{"path":"src/auth/cache.ts","old":"a","new":"b","description":"Normalise the key"}"#),
+        call(
+            "edit_file",
+            r#"{"path":"src/auth/cache.ts","old":"a","new":"b","description":"Normalise the key"}"#,
+        ),
         output("Edited src/auth/cache.ts"),
         call("bash", r#"{"command":"npm test"}"#),
-        output("   12  const x = 1;\nError: expected 200 \"OK\", got 302 \"Found\"\nTests: 3 failed, 91 passed, 94 total"),
+        output(
+            "   12  const x = 1;\nError: expected 200 \"OK\", got 302 \"Found\"\nTests: 3 failed, \
+             91 passed, 94 total",
+        ),
         text(Role::Assistant, "Remaining: the test for the last day is still to be written.", 5),
         text(Role::User, "Then write that test next, for 2026-03-31.", 6),
         text(Role::User, instruction, 7),
@@ -65,18 +107,26 @@ fn session(instruction: &str) -> Prompt {
 
 /// The same as a transcript between tags.
 fn transcript(prior: Option<&str>) -> Prompt {
-    let before =
-        prior.map_or("Write a fresh summary.\n\n".to_string(), |p| format!("<prior-summary>\n{p}\n</prior-summary>\n\nMerge both.\n\n"));
+    let before = prior.map_or("Write a fresh summary.\n\n".to_string(), |p| {
+        format!("<prior-summary>\n{p}\n</prior-summary>\n\nMerge both.\n\n")
+    });
     let all = format!(
-        "This is the conversation up to now:\n<conversation>\n[User]: Customers get a 401. {RULE}\n\n[Assistant]: I found the cause: the \
-         key is wrong.\n[Assistant tool call]: edit_file({{\"path\":\"src/auth/cache.ts\"}})\n[Tool result]: Edited it\n</conversation>\n\n{before}{OPENCODE}"
+        "This is the conversation up to now:\n<conversation>\n[User]: Customers get a 401. \
+         {RULE}\n\n[Assistant]: I found the cause: the \
+         key is wrong.\n[Assistant tool call]: \
+         edit_file({{\"path\":\"src/auth/cache.ts\"}})\n[Tool result]: Edited \
+         it\n</conversation>\n\n{before}{OPENCODE}"
     );
-    prompt(vec![text(Role::System, "You write summaries of coding sessions.", 0), text(Role::User, &all, 1)])
+    prompt(vec![
+        text(Role::System, "You write summaries of coding sessions.", 0),
+        text(Role::User, &all, 1),
+    ])
 }
 
 fn aider() -> Prompt {
     let all = format!(
-        "# USER\nCustomers get a 401. {RULE}\n# ASSISTANT\nI found it, because the key differs.\nbash {{\"command\":\"npm test\"}}\n# USER\nbash:\nError: got 302\n"
+        "# USER\nCustomers get a 401. {RULE}\n# ASSISTANT\nI found it, because the key \
+         differs.\nbash {{\"command\":\"npm test\"}}\n# USER\nbash:\nError: got 302\n"
     );
     prompt(vec![text(Role::System, AIDER, 0), text(Role::User, &all, 1)])
 }
@@ -101,7 +151,8 @@ fn in_order(text: &str, lines: &[&str]) {
 }
 
 fn fact(id: &str, kind: FactKind, tokens: &[&str]) -> Fact {
-    let json = serde_json::json!({ "id": id, "kind": kind.name(), "tokens": tokens, "arises": "m" });
+    let json =
+        serde_json::json!({ "id": id, "kind": kind.name(), "tokens": tokens, "arises": "m" });
     serde_json::from_value(json).unwrap()
 }
 
@@ -109,7 +160,14 @@ fn fact(id: &str, kind: FactKind, tokens: &[&str]) -> Fact {
 fn headings_appear_in_the_order_asked_for() {
     in_order(
         &write(&session(SDK)),
-        &["<summary>", "1. Task Overview:", "2. Current State:", "3. Important Discoveries:", "4. Next Steps:", "</summary>"],
+        &[
+            "<summary>",
+            "1. Task Overview:",
+            "2. Current State:",
+            "3. Important Discoveries:",
+            "4. Next Steps:",
+            "</summary>",
+        ],
     );
     let s = write(&session(CLAUDE));
     in_order(
@@ -127,7 +185,15 @@ fn headings_appear_in_the_order_asked_for() {
     let s = write(&transcript(None));
     in_order(
         &s,
-        &["## Objective", "## Important Details", "## Work State", "### Completed", "### Blocked", "## Next Move", "## Relevant Files"],
+        &[
+            "## Objective",
+            "## Important Details",
+            "## Work State",
+            "### Completed",
+            "### Blocked",
+            "## Next Move",
+            "## Relevant Files",
+        ],
     );
     assert!(write(&session(CODEX)).lines().all(|l| l.is_empty() || l.starts_with("- ")));
     assert!(write(&aider()).starts_with("I asked you:\n- Customers"));
@@ -135,8 +201,12 @@ fn headings_appear_in_the_order_asked_for() {
 
 #[test]
 fn sentences_stand_under_fitting_headings() {
-    let s = write(&session("Under these headings:\n## Goal\n## Constraints of the user\n## Decisions\n## Errors\n## Files\n## Next steps"));
-    let under = |h: &str| s.split(h).nth(1).and_then(|r| r.split("\n## ").next()).unwrap_or("").to_string();
+    let s = write(&session(
+        "Under these headings:\n## Goal\n## Constraints of the user\n## Decisions\n## Errors\n## \
+         Files\n## Next steps",
+    ));
+    let under =
+        |h: &str| s.split(h).nth(1).and_then(|r| r.split("\n## ").next()).unwrap_or("").to_string();
     assert!(under("## Goal").contains("401 after a reset"), "{s}");
     assert!(under("## Constraints of the user").contains("never touch"), "{s}");
     assert!(under("## Decisions").contains("found the cause"), "{s}");
@@ -158,7 +228,11 @@ fn the_instruction_never_comes_back() {
     for p in [session(SDK), session(CLAUDE), session(CODEX), transcript(Some("- x")), aider()] {
         let s = write(&p);
         let last = p.items.last().map(|i| i.text().to_string()).unwrap_or_default();
-        for sentence in [CODEX, SDK, CLAUDE, OPENCODE, AIDER].iter().flat_map(|i| i.split(['\n', '.', ':'])).filter(|x| x.len() > 30) {
+        for sentence in [CODEX, SDK, CLAUDE, OPENCODE, AIDER]
+            .iter()
+            .flat_map(|i| i.split(['\n', '.', ':']))
+            .filter(|x| x.len() > 30)
+        {
             assert!(!s.contains(sentence.trim()), "{sentence} in {s} for {last}");
         }
     }
@@ -166,23 +240,35 @@ fn the_instruction_never_comes_back() {
 
 #[test]
 fn an_earlier_summary_is_carried_forward() {
-    let prior = "## Objective\n- Keep the deadline of 17:30\n## Important Details\n- The cookie name hs_sid_v3 must not change";
+    let prior = "## Objective\n- Keep the deadline of 17:30\n## Important Details\n- The cookie \
+        name hs_sid_v3 must not change";
     let s = write(&transcript(Some(prior)));
     assert!(s.contains("hs_sid_v3 must not change") && s.contains("17:30"), "{s}");
     // As a message of the history, with the lead-in of the product, which stays out.
     let mut p = session(CODEX);
-    let lead = "An assistant before you left the note below. Its note:\n- User: The cookie name hs_sid_v3 must not change\n- Two\n- src/a.ts: edit_file ×2";
+    let lead = "An assistant before you left the note below. Its note:\n- User: The cookie name \
+        hs_sid_v3 must not change\n- Two\n- src/a.ts: edit_file ×2";
     p.items.insert(1, text(Role::User, lead, 1));
     let s = write(&p);
-    assert!(s.contains("User: The cookie name hs_sid_v3") && s.contains("- src/a.ts: edit_file ×2") && !s.contains("note below"), "{s}");
+    assert!(
+        s.contains("User: The cookie name hs_sid_v3")
+            && s.contains("- src/a.ts: edit_file ×2")
+            && !s.contains("note below"),
+        "{s}"
+    );
 }
 
 #[test]
 fn wishes_pull_what_they_name_into_a_small_summary() {
     let mut p = session("");
     p.items.pop();
-    let facts: String = (0..400).map(|i| format!("The module number {i} was changed and works. ")).collect();
-    p.items.push(text(Role::Assistant, &format!("{facts} The kettle in the kitchen is blue. {facts}"), 8));
+    let facts: String =
+        (0..400).map(|i| format!("The module number {i} was changed and works. ")).collect();
+    p.items.push(text(
+        Role::Assistant,
+        &format!("{facts} The kettle in the kitchen is blue. {facts}"),
+        8,
+    ));
     let with = |instruction: &str| {
         let mut q = p.clone();
         q.items.push(text(Role::User, instruction, 9));
@@ -196,14 +282,22 @@ fn wishes_pull_what_they_name_into_a_small_summary() {
 #[test]
 fn long_sentences_are_cut_unless_words_are_to_be_quoted() {
     let long = format!("Please take care of {}the end", "one thing, and of ".repeat(30));
-    let with = |instruction: &str| write(&prompt(vec![text(Role::User, &long, 1), text(Role::User, instruction, 2)]));
-    assert!(!with("Write a summary.").contains("the end") && with("Write a summary.").contains('…'));
+    let with = |instruction: &str| {
+        write(&prompt(vec![text(Role::User, &long, 1), text(Role::User, instruction, 2)]))
+    };
+    assert!(
+        !with("Write a summary.").contains("the end") && with("Write a summary.").contains('…')
+    );
     assert!(with("Write a summary, user messages verbatim.").contains("the end"));
 }
 
 #[test]
 fn nothing_said_gives_a_short_neutral_text() {
-    for p in [prompt(vec![]), prompt(vec![text(Role::User, SDK, 1)]), prompt(vec![text(Role::System, AIDER, 0), text(Role::User, "", 1)])] {
+    for p in [
+        prompt(vec![]),
+        prompt(vec![text(Role::User, SDK, 1)]),
+        prompt(vec![text(Role::System, AIDER, 0), text(Role::User, "", 1)]),
+    ] {
         let s = write(&p);
         assert!(s.contains("Nothing has been said so far.") && o200k(&s) < 30, "{s}");
     }
@@ -212,20 +306,32 @@ fn nothing_said_gives_a_short_neutral_text() {
 #[test]
 fn scripts_without_spaces_work() {
     let p = prompt(vec![
-        text(Role::User, "登录页面返回401。请不要修改src/legacy目录。会话必须保持到2026年3月31日。", 1),
+        text(
+            Role::User,
+            "登录页面返回401。请不要修改src/legacy目录。会话必须保持到2026年3月31日。",
+            1,
+        ),
         text(Role::Assistant, "原因は大文字のアドレスでした。次にテストを追加します。", 2),
         text(Role::User, CODEX, 3),
     ]);
     let s = write(&p);
-    for part in ["请不要修改src/legacy目录。", "会话必须保持到2026年3月31日。", "次にテストを追加します。"] {
+    for part in
+        ["请不要修改src/legacy目录。", "会话必须保持到2026年3月31日。", "次にテストを追加します。"]
+    {
         assert!(s.lines().any(|l| l.ends_with(part)), "{s}");
     }
 }
 
 #[test]
 fn the_size_is_that_of_measured_summaries() {
-    assert_eq!([budget(0, None), budget(400_000, None), budget(9_000_000, None)], [300, 4_400, 4_400]);
-    assert_eq!([budget(80_000, None), budget(400_000, Some(500)), budget(0, Some(20))], [1_000, 500, 20]);
+    assert_eq!(
+        [budget(0, None), budget(400_000, None), budget(9_000_000, None)],
+        [300, 4_400, 4_400]
+    );
+    assert_eq!(
+        [budget(80_000, None), budget(400_000, Some(500)), budget(0, Some(20))],
+        [1_000, 500, 20]
+    );
 }
 
 #[test]
@@ -241,7 +347,11 @@ fn ideal_holds_exactly_the_visible_facts() {
     ];
     let p = session(SDK);
     let s = words(&Summariser::Ideal, &job(&p, &facts));
-    let held: Vec<&str> = facts.iter().filter(|f| f.matches(&s, &fold(&s)) == Match::Verbatim).map(|f| f.id.as_str()).collect();
+    let held: Vec<&str> = facts
+        .iter()
+        .filter(|f| f.matches(&s, &fold(&s)) == Match::Verbatim)
+        .map(|f| f.id.as_str())
+        .collect();
     assert_eq!(held, ["a", "b", "e"], "{s}");
     in_order(&s, &["1. Task Overview:", "- pos-bridge.ts · checksum", "</summary>"]);
 }
@@ -249,9 +359,14 @@ fn ideal_holds_exactly_the_visible_facts() {
 #[test]
 fn lossy_keeps_its_rates() {
     // A zero at the end: a changed digit never makes another fact.
-    let facts: Vec<Fact> = (0..2_000).map(|i| fact(&format!("f{i}"), FactKind::Value, &[&format!("key{i:05}0")])).collect();
+    let facts: Vec<Fact> = (0..2_000)
+        .map(|i| fact(&format!("f{i}"), FactKind::Value, &[&format!("key{i:05}0")]))
+        .collect();
     let said: String = facts.iter().map(|f| format!("{} ", f.tokens[0])).collect();
-    let p = prompt(vec![text(Role::User, &said.repeat(30), 1), text(Role::User, "Write a summary.", 2)]);
+    let p = prompt(vec![
+        text(Role::User, &said.repeat(30), 1),
+        text(Role::User, "Write a summary.", 2),
+    ]);
     let (mut whole, mut lines) = (0, 0);
     // 200 at a time, so that everything kept fits the budget.
     for (n, part) in facts.chunks(200).enumerate() {
@@ -287,21 +402,34 @@ fn a_script_that_has_run_out_says_so() {
 #[test]
 fn scripts_come_from_the_recording_or_from_a_file() {
     let lines = |l: &[(&str, Option<&str>)]| {
-        Script::File(l.iter().map(|(t, s)| Line { text: (*t).into(), strategy: s.map(str::to_string) }).collect())
+        Script::File(
+            l.iter()
+                .map(|(t, s)| Line { text: (*t).into(), strategy: s.map(str::to_string) })
+                .collect(),
+        )
     };
     let recorded = |summary: Option<&str>| {
         let json = serde_json::json!({"type": "recorded_compaction", "summary": summary});
         serde_json::from_value::<ctxbench_core::session::Entry>(json).unwrap()
     };
-    let session = Session { entries: vec![recorded(Some("a")), recorded(None), recorded(Some("b"))], ..Session::default() };
+    let session = Session {
+        entries: vec![recorded(Some("a")), recorded(None), recorded(Some("b"))],
+        ..Session::default()
+    };
     assert_eq!(Script::Recorded.texts(&session, "codex", "codex"), ["a", "b"]);
-    let file = lines(&[("all", None), ("c", Some("codex")), ("v", Some("codex:x=1")), ("d", Some("codex"))]);
+    let file = lines(&[
+        ("all", None),
+        ("c", Some("codex")),
+        ("v", Some("codex:x=1")),
+        ("d", Some("codex")),
+    ]);
     assert_eq!(file.texts(&session, "codex:x=1", "codex"), ["v"]);
     assert_eq!(file.texts(&session, "codex:x=2", "codex"), ["c", "d"]);
     assert_eq!(file.texts(&session, "aider", "aider"), ["all"]);
 }
 
-/// The extractive summariser can be handed a request and a limit, and nothing else: this line does not compile if it takes facts.
+/// The extractive summariser can be handed a request and a limit, and nothing else: this line does
+/// not compile if it takes facts.
 const BLIND: fn(&Prompt, Option<u64>) -> String = extractive::write;
 
 #[test]
@@ -328,7 +456,8 @@ fn the_extractive_summariser_cannot_see_facts() {
     }
     // And the same request makes the same summary, whatever is asked for later.
     let p = session(CLAUDE);
-    let facts = [fact("a", FactKind::Error, &["got 302"]), fact("b", FactKind::Value, &["91 passed"])];
+    let facts =
+        [fact("a", FactKind::Error, &["got 302"]), fact("b", FactKind::Value, &["91 passed"])];
     assert_eq!(words(&Summariser::Extractive, &job(&p, &facts)), BLIND(&p, None));
 }
 

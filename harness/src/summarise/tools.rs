@@ -1,4 +1,5 @@
-//! What the tool calls of a conversation tell: files and what was done to them, commands, the task list.
+//! What the tool calls of a conversation tell: files and what was done to them, commands, the task
+//! list.
 
 use std::collections::HashMap;
 
@@ -31,15 +32,24 @@ struct File<'a> {
 impl<'a> Tools<'a> {
     /// Takes a call.
     pub fn call(&mut self, tool: &'a str, arguments: &'a str, order: u64, fresh: f32) {
-        let name: String = tool.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
+        let name: String = tool
+            .chars()
+            .filter(char::is_ascii_alphabetic)
+            .map(|c| c.to_ascii_lowercase())
+            .collect();
         let is = |parts: &[&str]| parts.iter().any(|p| name.contains(p));
         if is(&["todo", "updateplan"]) {
             self.tasks(arguments, order);
             return;
         }
-        let changes = is(&["edit", "write", "patch", "replace", "create", "delete", "rename", "insert"]);
+        let changes =
+            is(&["edit", "write", "patch", "replace", "create", "delete", "rename", "insert"]);
         if changes || is(&["read", "view", "cat", "open"]) {
-            let note = if changes { string(arguments, &["description", "explanation", "summary"]) } else { None };
+            let note = if changes {
+                string(arguments, &["description", "explanation", "summary"])
+            } else {
+                None
+            };
             for path in paths(arguments) {
                 self.touch(path, tool, changes, note.as_deref(), order, fresh);
             }
@@ -88,12 +98,28 @@ impl<'a> Tools<'a> {
     fn file(&mut self, path: String, order: u64) -> usize {
         *self.by_path.entry(path).or_insert_with_key(|path| {
             let path = path.clone();
-            self.files.push(File { path, used: Vec::new(), edits: 0, note: None, earlier: None, order, fresh: 0.0 });
+            self.files.push(File {
+                path,
+                used: Vec::new(),
+                edits: 0,
+                note: None,
+                earlier: None,
+                order,
+                fresh: 0.0,
+            });
             self.files.len() - 1
         })
     }
 
-    fn touch(&mut self, path: String, tool: &'a str, changes: bool, note: Option<&str>, order: u64, fresh: f32) {
+    fn touch(
+        &mut self,
+        path: String,
+        tool: &'a str,
+        changes: bool,
+        note: Option<&str>,
+        order: u64,
+        fresh: f32,
+    ) {
         let at = self.file(path, order);
         let f = &mut self.files[at];
         f.fresh = fresh;
@@ -128,25 +154,33 @@ impl<'a> Tools<'a> {
     fn tasks(&mut self, arguments: &str, order: u64) {
         let mut found = Vec::new();
         match field(arguments, &["items", "todos", "plan", "tasks"]) {
-            Some(Value::String(lines)) => found.extend(lines.lines().map(|l| (l.to_string(), is_done(l)))),
+            Some(Value::String(lines)) => {
+                found.extend(lines.lines().map(|l| (l.to_string(), is_done(l))))
+            }
             Some(Value::Array(items)) => {
                 for i in items {
-                    let text =
-                        ["content", "step", "text", "title", "task"].iter().find_map(|k| i.get(k).and_then(Value::as_str)).or(i.as_str());
+                    let text = ["content", "step", "text", "title", "task"]
+                        .iter()
+                        .find_map(|k| i.get(k).and_then(Value::as_str))
+                        .or(i.as_str());
                     let status = i.get("status").and_then(Value::as_str).unwrap_or("");
                     found.extend(text.map(|t| (t.to_string(), is_done(status))));
                 }
             }
             _ => return,
         }
-        self.todos = found.into_iter().zip(0..).map(|((t, done), k)| (t, done, order + k)).collect();
+        self.todos =
+            found.into_iter().zip(0..).map(|((t, done), k)| (t, done, order + k)).collect();
     }
 }
 
 impl File<'_> {
     fn line(&self) -> String {
-        let used: Vec<String> =
-            self.used.iter().map(|(tool, n)| if *n > 1 { format!("{tool} ×{n}") } else { (*tool).to_string() }).collect();
+        let used: Vec<String> = self
+            .used
+            .iter()
+            .map(|(tool, n)| if *n > 1 { format!("{tool} ×{n}") } else { (*tool).to_string() })
+            .collect();
         let note = self.note.as_ref().map(|n| format!(" ({n})")).unwrap_or_default();
         format!("{}: {}{note}", self.path, used.join(", "))
     }
@@ -159,7 +193,10 @@ fn is_done(status: &str) -> bool {
 
 /// Files that a call names: in a field, or in the lines of a patch.
 fn paths(arguments: &str) -> Vec<String> {
-    match string(arguments, &["path", "file_path", "filePath", "filename", "file", "target_file", "notebook_path"]) {
+    match string(
+        arguments,
+        &["path", "file_path", "filePath", "filename", "file", "target_file", "notebook_path"],
+    ) {
         Some(p) if p.len() <= 200 => vec![p],
         _ => patched(arguments),
     }
@@ -169,7 +206,8 @@ fn patched(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for mark in ["*** Update File: ", "*** Add File: ", "*** Delete File: "] {
         for (at, _) in text.match_indices(mark).take(50) {
-            // The patch may still be inside a JSON string, where a line ends with a backslash and an n.
+            // The patch may still be inside a JSON string, where a line ends with a backslash and
+            // an n.
             let path = text[at + mark.len()..].split(['\n', '\\', '"']).next().unwrap_or("").trim();
             if !path.is_empty() && path.len() <= 200 && !out.iter().any(|p| p == path) {
                 out.push(path.to_string());
@@ -183,7 +221,9 @@ fn patched(text: &str) -> Vec<String> {
 fn string(arguments: &str, keys: &[&str]) -> Option<String> {
     match field(arguments, keys)? {
         Value::String(s) => Some(s),
-        Value::Array(parts) => Some(parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")),
+        Value::Array(parts) => {
+            Some(parts.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
+        }
         _ => None,
     }
 }

@@ -40,8 +40,8 @@ impl Topic {
         Topic::Next,
     ];
 
-    /// Largest share of the budget while other topics have candidates. Words of the user and findings weigh most, and no topic can
-    /// crowd out the rest.
+    /// Largest share of the budget while other topics have candidates. Words of the user and
+    /// findings weigh most, and no topic can crowd out the rest.
     pub fn share(self) -> f64 {
         match self {
             Topic::Request | Topic::Constraint | Topic::Decision => 0.35,
@@ -135,23 +135,32 @@ const STEMS: &[(&str, Topic, f32)] = &[
     ("step", Topic::Next, 0.5),
 ];
 
-/// How strongly a heading speaks of a topic: the words of its name count six times as much as those that explain it.
+/// How strongly a heading speaks of a topic: the words of its name count six times as much as those
+/// that explain it.
 pub(super) fn affinity(name: &str, note: &str, topic: Topic) -> f32 {
     let score = |text: &str| {
         let low = text.to_lowercase();
         let words: Vec<&str> = low.split(|c: char| !c.is_alphanumeric()).collect();
-        STEMS.iter().filter(|(stem, t, _)| *t == topic && words.iter().any(|w| w.starts_with(stem))).map(|(_, _, w)| w).sum::<f32>()
+        STEMS
+            .iter()
+            .filter(|(stem, t, _)| *t == topic && words.iter().any(|w| w.starts_with(stem)))
+            .map(|(_, _, w)| w)
+            .sum::<f32>()
     };
     6.0 * score(name) + score(note)
 }
 
 /// The topic that a heading names best.
 pub(super) fn of_heading(name: &str) -> Option<Topic> {
-    let best = Topic::ALL.into_iter().map(|t| (t, affinity(name, "", t))).max_by(|a, b| a.1.total_cmp(&b.1));
+    let best = Topic::ALL
+        .into_iter()
+        .map(|t| (t, affinity(name, "", t)))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
     best.filter(|b| b.1 > 0.0).map(|b| b.0)
 }
 
-/// For each topic in the order of [`Topic::ALL`] the heading to write it under. `strength(heading, topic)` is an affinity.
+/// For each topic in the order of [`Topic::ALL`] the heading to write it under. `strength(heading,
+/// topic)` is an affinity.
 pub(super) fn places(headings: usize, strength: impl Fn(usize, Topic) -> f32) -> [usize; 10] {
     let best = |t: Topic| {
         let mut best = None;

@@ -10,13 +10,15 @@ struct Marker<'a> {
     text_at: usize,
 }
 
-/// Position of the first line that says who speaks: the text begins with one, or a `[User]:` stands somewhere in it.
+/// Position of the first line that says who speaks: the text begins with one, or a `[User]:` stands
+/// somewhere in it.
 pub(super) fn first_marker(text: &str) -> Option<usize> {
     let mut at = 0;
     let mut begun = false;
     for line in text.split_inclusive('\n') {
         let marked = marker(line).is_some();
-        // A `# USER` further down may be a heading of the instruction; a bracket with a colon cannot.
+        // A `# USER` further down may be a heading of the instruction; a bracket with a colon
+        // cannot.
         if marked && (!begun || line.starts_with('[')) {
             return Some(at);
         }
@@ -42,7 +44,12 @@ pub(super) fn split<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
     push(out, open, &text[open.3..], headed);
 }
 
-fn push<'a>(out: &mut Vec<Segment<'a>>, (who, tool, failed, _): (Who, &'a str, bool, usize), text: &'a str, headed: bool) {
+fn push<'a>(
+    out: &mut Vec<Segment<'a>>,
+    (who, tool, failed, _): (Who, &'a str, bool, usize),
+    text: &'a str,
+    headed: bool,
+) {
     let text = text.trim();
     if text.is_empty() && tool.is_empty() {
         return;
@@ -51,7 +58,12 @@ fn push<'a>(out: &mut Vec<Segment<'a>>, (who, tool, failed, _): (Who, &'a str, b
         Who::Call if tool.is_empty() => {
             let name = text.split(['(', ' ', '{', '\n']).next().unwrap_or("");
             let arguments = text[name.len()..].trim_start_matches('(');
-            out.push(Segment { who, tool: name, text: arguments.strip_suffix(')').unwrap_or(arguments), failed });
+            out.push(Segment {
+                who,
+                tool: name,
+                text: arguments.strip_suffix(')').unwrap_or(arguments),
+                failed,
+            });
         }
         Who::User if headed && names_a_result(text) => {
             let failed = text.lines().next().is_some_and(|l| l.ends_with(" failed:"));
@@ -63,7 +75,8 @@ fn push<'a>(out: &mut Vec<Segment<'a>>, (who, tool, failed, _): (Who, &'a str, b
     }
 }
 
-/// Products without tools write results as text of the user: a line `name:` or `name failed:` in front.
+/// Products without tools write results as text of the user: a line `name:` or `name failed:` in
+/// front.
 fn names_a_result(text: &str) -> bool {
     let first = text.lines().next().unwrap_or("").trim_end();
     let Some(name) = first.strip_suffix(':') else { return false };
@@ -72,14 +85,17 @@ fn names_a_result(text: &str) -> bool {
 }
 
 fn is_tool_name(name: &str) -> bool {
-    (2..=40).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
+    (2..=40).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
 /// The same products write calls as lines `name {…}` of the assistant.
 fn split_calls<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
     let (mut from, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
-        if let Some((name, arguments)) = line.split_once(" {").filter(|(n, a)| is_tool_name(n) && a.trim_end().ends_with('}')) {
+        if let Some((name, arguments)) =
+            line.split_once(" {").filter(|(n, a)| is_tool_name(n) && a.trim_end().ends_with('}'))
+        {
             if !text[from..at].trim().is_empty() {
                 out.push(Segment::new(Who::Assistant, &text[from..at]));
             }
@@ -126,6 +142,10 @@ fn headed(line: &str) -> Option<Marker<'_>> {
         "RESULT" | "TOOL" => Who::Output,
         _ => return None,
     };
-    let fits = if matches!(who, Who::Call | Who::Output) { tool.is_empty() || is_tool_name(tool) } else { tool.is_empty() };
+    let fits = if matches!(who, Who::Call | Who::Output) {
+        tool.is_empty() || is_tool_name(tool)
+    } else {
+        tool.is_empty()
+    };
     fits.then_some(Marker { who, tool, failed: false, text_at: line.len() })
 }

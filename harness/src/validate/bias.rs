@@ -1,9 +1,10 @@
-//! Our token counts against the provider's: what a prompt grew by from one call to the next, and what we count for what was added.
+//! Our token counts against the provider's: what a prompt grew by from one call to the next, and
+//! what we count for what was added.
 
 use serde::Serialize;
 
+use super::calls::Calls;
 use super::content::{Counted, Kind};
-use super::recording::Recording;
 
 /// Calls whose growth is mostly of one kind count for that kind: from this share on.
 const MOSTLY: f64 = 0.8;
@@ -72,13 +73,17 @@ pub enum Calibration {
     Factor(f64),
 }
 
-/// Compares growth by growth. Left out: after a compaction or a step back, another model, parts nobody can count (images, sealed
-/// thinking), growth below 100 tokens.
-pub fn bias(r: &Recording, calibration: Calibration) -> Bias {
+/// Compares growth by growth. Left out: after a compaction or a step back, another model, parts
+/// nobody can count (images, sealed thinking), growth below 100 tokens.
+pub fn bias(r: &Calls, calibration: Calibration) -> Bias {
     let previous = r.previous();
     let mut samples: Vec<Sample> = Vec::new();
     for (i, c) in r.calls.iter().enumerate() {
-        let Some(p) = previous[i].filter(|p| c.before == Some(*p) && r.calls[*p].model == c.model && !c.adopted) else { continue };
+        let Some(p) = previous[i]
+            .filter(|p| c.before == Some(*p) && r.calls[*p].model == c.model && !c.adopted)
+        else {
+            continue;
+        };
         let mut added = r.calls[p].reply;
         added.add(&c.inputs);
         let grown = c.counters.prompt().saturating_sub(r.calls[p].counters.prompt());
@@ -91,11 +96,28 @@ pub fn bias(r: &Recording, calibration: Calibration) -> Bias {
     let (ours, provider) = samples.iter().fold((0, 0), |(a, b), s| (a + s.ours, b + s.grown));
     let (overall, fit) = (ratio(ours, provider), fit(&samples));
     let kinds = Kind::ALL.iter().map(|&kind| {
-        let of: Vec<&Sample> = samples.iter().filter(|s| s.added.tokens[kind as usize] as f64 >= MOSTLY * s.ours as f64).collect();
+        let of: Vec<&Sample> = samples
+            .iter()
+            .filter(|s| s.added.tokens[kind as usize] as f64 >= MOSTLY * s.ours as f64)
+            .collect();
         let (ours, provider) = of.iter().fold((0, 0), |(a, b), s| (a + s.ours, b + s.grown));
-        let each = |per_block: f64| median(of.iter().map(|s| (s.grown as f64 - per_block * s.blocks) / s.ours as f64).collect());
+        let each = |per_block: f64| {
+            median(
+                of.iter()
+                    .map(|s| (s.grown as f64 - per_block * s.blocks) / s.ours as f64)
+                    .collect(),
+            )
+        };
         let net = fit.and_then(|f| each(f.per_block));
-        KindBias { kind, calls: of.len(), ours, provider, ratio: ratio(ours, provider), median: each(0.0), net }
+        KindBias {
+            kind,
+            calls: of.len(),
+            ours,
+            provider,
+            ratio: ratio(ours, provider),
+            median: each(0.0),
+            net,
+        }
     });
     let (factor, per_block) = match (calibration, fit) {
         (Calibration::Auto, Some(f)) => (f.factor, f.per_block),
@@ -103,7 +125,8 @@ pub fn bias(r: &Recording, calibration: Calibration) -> Bias {
         (Calibration::Factor(f), _) => (f, 0.0),
     };
     let error = |f: f64, c: f64| {
-        let off = |s: &Sample| (s.ours as f64 * f + s.blocks * c - s.grown as f64).abs() / s.grown as f64;
+        let off =
+            |s: &Sample| (s.ours as f64 * f + s.blocks * c - s.grown as f64).abs() / s.grown as f64;
         median(samples.iter().map(|s| 100.0 * off(s)).collect())
     };
     Bias {
@@ -127,14 +150,16 @@ struct Sample {
     blocks: f64,
 }
 
-/// Weighted least squares of `grown = factor · ours + per_block · blocks`, each call weighted by 1 / grown² so that small and large ones
-/// count alike; then once more without the calls that are further off than three times the median: those hold text that is not in the file.
+/// Weighted least squares of `grown = factor · ours + per_block · blocks`, each call weighted by 1
+/// / grown² so that small and large ones count alike; then once more without the calls that are
+/// further off than three times the median: those hold text that is not in the file.
 fn fit(samples: &[Sample]) -> Option<Fit> {
     const FEWEST: usize = 10;
     let solve = |of: &[&Sample]| {
         let (mut xx, mut xb, mut bb, mut xy, mut by) = (0.0, 0.0, 0.0, 0.0, 0.0);
         for s in of {
-            let (x, b, y, w) = (s.ours as f64, s.blocks, s.grown as f64, 1.0 / (s.grown as f64).powi(2));
+            let (x, b, y, w) =
+                (s.ours as f64, s.blocks, s.grown as f64, 1.0 / (s.grown as f64).powi(2));
             xx += w * x * x;
             xb += w * x * b;
             bb += w * b * b;
@@ -142,11 +167,15 @@ fn fit(samples: &[Sample]) -> Option<Fit> {
             by += w * b * y;
         }
         let d = xx * bb - xb * xb;
-        (of.len() >= FEWEST && d.abs() > 1e-12).then(|| Fit { factor: (xy * bb - by * xb) / d, per_block: (by * xx - xy * xb) / d })
+        (of.len() >= FEWEST && d.abs() > 1e-12)
+            .then(|| Fit { factor: (xy * bb - by * xb) / d, per_block: (by * xx - xy * xb) / d })
     };
     let all: Vec<&Sample> = samples.iter().collect();
     let first = solve(&all)?;
-    let off = |s: &Sample| (first.factor * s.ours as f64 + first.per_block * s.blocks - s.grown as f64).abs() / s.grown as f64;
+    let off = |s: &Sample| {
+        (first.factor * s.ours as f64 + first.per_block * s.blocks - s.grown as f64).abs()
+            / s.grown as f64
+    };
     let limit = 3.0 * median(samples.iter().map(off).collect())?;
     let near: Vec<&Sample> = samples.iter().filter(|s| off(s) <= limit).collect();
     solve(&near).or(Some(first))
@@ -169,14 +198,16 @@ mod tests {
 
     #[test]
     fn the_fit_finds_the_factor_and_the_overhead() {
-        // Made with 1.25 per token and 8 per block, and one call with 10,000 hidden tokens that must not move it.
+        // Made with 1.25 per token and 8 per block, and one call with 10,000 hidden tokens that
+        // must not move it.
         let sample = |ours: u64, blocks: f64, hidden: u64| Sample {
             added: Counted::default(),
             ours,
             grown: (1.25 * ours as f64 + 8.0 * blocks) as u64 + hidden,
             blocks,
         };
-        let mut samples: Vec<Sample> = (1..=20).map(|n| sample(n * 100, (n % 4 + 1) as f64, 0)).collect();
+        let mut samples: Vec<Sample> =
+            (1..=20).map(|n| sample(n * 100, (n % 4 + 1) as f64, 0)).collect();
         samples.push(sample(400, 2.0, 10_000));
         let f = fit(&samples).unwrap();
         assert!((f.factor - 1.25).abs() < 1e-3 && (f.per_block - 8.0).abs() < 0.5, "{f:?}");

@@ -1,10 +1,11 @@
-//! Why a prefix was not served as the call before had left it: causes by evidence in the file, else "unexplained".
+//! Why a prefix was not served as the call before had left it: causes by evidence in the file, else
+//! "unexplained".
 
 use ctxbench_core::request::Ttl;
 use serde::Serialize;
 
+use super::calls::{Call, Calls, Note, NoteKind, Route};
 use super::predict::{Options, Predicted, cached_part, rule_of};
-use super::recording::{Call, Note, NoteKind, Recording, Route};
 
 /// Kinds of causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -84,7 +85,14 @@ pub struct Miss {
 const LOOKBACK: usize = 20;
 
 /// The miss of call `i` after call `p`, if there is one.
-pub(super) fn miss(r: &Recording, i: usize, p: usize, predicted: Predicted, exact: bool, options: Options) -> Option<Miss> {
+pub(super) fn miss(
+    r: &Calls,
+    i: usize,
+    p: usize,
+    predicted: Predicted,
+    exact: bool,
+    options: Options,
+) -> Option<Miss> {
     let (call, before) = (&r.calls[i], &r.calls[p]);
     let (rule, _) = rule_of(&call.model)?;
     let left = cached_part(before, &rule);
@@ -110,9 +118,12 @@ pub(super) fn miss(r: &Recording, i: usize, p: usize, predicted: Predicted, exac
     })
 }
 
-#[allow(clippy::too_many_arguments, reason = "one place that weighs everything that is known of a call")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "one place that weighs everything that is known of a call"
+)]
 fn cause(
-    r: &Recording,
+    r: &Calls,
     call: &Call,
     before: &Call,
     p: usize,
@@ -122,28 +133,47 @@ fn cause(
     options: Options,
 ) -> (Cause, String) {
     let read = call.counters.read;
-    let note = |kind: NoteKind| call.notes.iter().rfind(|n: &&Note| n.kind == kind).map(|n| format!("line {}: {}", n.line, n.text));
+    let note = |kind: NoteKind| {
+        call.notes
+            .iter()
+            .rfind(|n: &&Note| n.kind == kind)
+            .map(|n| format!("line {}: {}", n.line, n.text))
+    };
     if call.model != before.model {
         return (Cause::Model, format!("{} after {}", call.model, before.model));
     }
     if let Some(b) = call.boundary {
-        let known = if predicted.size_unknown { "; the size of the system part shows here for the first time" } else { "" };
-        return (Cause::Compaction, format!("line {}: compaction boundary{known}", r.boundaries[b].line));
+        let known = if predicted.size_unknown {
+            "; the size of the system part shows here for the first time"
+        } else {
+            ""
+        };
+        return (
+            Cause::Compaction,
+            format!("line {}: compaction boundary{known}", r.boundaries[b].line),
+        );
     }
     if call.before != Some(p) {
-        let to = call.before.map_or("the beginning".into(), |b| format!("the reply of line {}", r.calls[b].line));
+        let to = call
+            .before
+            .map_or("the beginning".into(), |b| format!("the reply of line {}", r.calls[b].line));
         return (Cause::Edit, format!("the chain of parents goes back to {to}"));
     }
     if let Some(text) = note(NoteKind::Edit) {
         return (Cause::Edit, text);
     }
     let rule = rule_of(&call.model).map(|(r, _)| r);
-    let ttl = call.counters.long.or(before.counters.long).map_or(options.ttl, |l| if l { Ttl::OneHour } else { Ttl::FiveMinutes });
+    let ttl = call
+        .counters
+        .long
+        .or(before.counters.long)
+        .map_or(options.ttl, |l| if l { Ttl::OneHour } else { Ttl::FiveMinutes });
     let life = rule.map(|r| r.lifetime(ttl)).and_then(|ms| i64::try_from(ms).ok());
     if let (Some(gap), Some(life)) = (gap_ms, life)
         && gap >= life
     {
-        let idle = format!("idle for {:.0} s, entries live {} s", gap as f64 / 1_000.0, life / 1_000);
+        let idle =
+            format!("idle for {:.0} s, entries live {} s", gap as f64 / 1_000.0, life / 1_000);
         return if read >= left {
             (Cause::Outlived, format!("{idle}; something else used it, or it lives longer"))
         } else {
@@ -158,7 +188,12 @@ fn cause(
     }
     let grown = before.reply_blocks + call.input_blocks;
     if rule.is_some_and(|r| r.lookback.is_some()) && read < left && grown >= LOOKBACK {
-        return (Cause::Lookback, format!("{grown} content blocks since the last write, {LOOKBACK} positions are checked"));
+        return (
+            Cause::Lookback,
+            format!(
+                "{grown} content blocks since the last write, {LOOKBACK} positions are checked"
+            ),
+        );
     }
     if gap_ms.is_some_and(|g| g < 0) {
         return (Cause::Concurrent, "sent before the reply before had begun".into());
@@ -171,22 +206,38 @@ fn cause(
 }
 
 /// What the counters of an unexplained call look like; a hint and no evidence.
-fn hint(r: &Recording, call: &Call, left: u64) -> String {
+fn hint(r: &Calls, call: &Call, left: u64) -> String {
     let read = call.counters.read;
-    let earlier = r.calls.iter().rev().find(|c| c.line < call.line && read > 0 && c.counters.read + c.counters.write == read);
+    let earlier = r
+        .calls
+        .iter()
+        .rev()
+        .find(|c| c.line < call.line && read > 0 && c.counters.read + c.counters.write == read);
     if read > left {
-        return format!("{} tokens more than the call before had left: written by a request that is not in the file", read - left);
+        return format!(
+            "{} tokens more than the call before had left: written by a request that is not in the \
+             file",
+            read - left
+        );
     }
-    let same_read = r.calls.iter().find(|c| c.line < call.line && c.boundary.is_some() && read > 0 && c.counters.read == read);
+    let same_read = r.calls.iter().find(|c| {
+        c.line < call.line && c.boundary.is_some() && read > 0 && c.counters.read == read
+    });
     if let Some(c) = same_read {
         return format!(
-            "only tools and system were served, as in line {}: something in the messages changed that the file does not show",
+            "only tools and system were served, as in line {}: something in the messages changed \
+             that the file does not show",
             c.line
         );
     }
     match (read, earlier) {
-        (0, _) => "nothing was served, tools and system included: they changed, or the entry was lost".into(),
-        (_, Some(c)) => format!("what line {} had left was served, what came after it was not", c.line),
+        (0, _) => {
+            "nothing was served, tools and system included: they changed, or the entry was lost"
+                .into()
+        }
+        (_, Some(c)) => {
+            format!("what line {} had left was served, what came after it was not", c.line)
+        }
         _ => format!("{} tokens fewer than the call before had left", left - read),
     }
 }

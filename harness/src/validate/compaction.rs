@@ -1,13 +1,13 @@
-//! Real compactions of a recording beside ours at the same points: the session is replayed with our Claude Code in a window that never
-//! fills, and told to compact where the real program did.
+//! Real compactions of a recording beside ours at the same points: the session is replayed with our
+//! Claude Code in a window that never fills, and told to compact where the real program did.
 
-use ctxbench_core::provider::{self, DEFAULT_MODEL};
+use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_core::session::{Entry, Session};
-use ctxbench_scenarios::{Scenario, import};
+use ctxbench_scenarios::{Scenario, formats};
 use ctxbench_strategies::Spec;
 use serde::Serialize;
 
-use super::Recording;
+use super::Calls;
 use crate::inspect::layouts;
 use crate::summarise::Summariser;
 
@@ -35,7 +35,7 @@ pub struct Beside {
 }
 
 /// The recorded compactions of a recording with ours; nothing is replayed where there are none.
-pub async fn beside(recording: &Recording, text: &str, file: &str) -> Vec<Beside> {
+pub async fn beside(recording: &Calls, text: &str, file: &str) -> Vec<Beside> {
     let calls = &recording.calls;
     let mut out: Vec<Beside> = recording
         .boundaries
@@ -43,7 +43,9 @@ pub async fn beside(recording: &Recording, text: &str, file: &str) -> Vec<Beside
         .enumerate()
         .map(|(n, b)| {
             let after = calls.iter().find(|c| c.boundary == Some(n));
-            let before = after.and_then(|a| calls.iter().rfind(|c| c.conversation == a.conversation && c.line < b.line));
+            let before = after.and_then(|a| {
+                calls.iter().rfind(|c| c.conversation == a.conversation && c.line < b.line)
+            });
             Beside {
                 line: b.line,
                 recorded_before: before.map(|c| c.counters.prompt()),
@@ -57,10 +59,15 @@ pub async fn beside(recording: &Recording, text: &str, file: &str) -> Vec<Beside
     if out.is_empty() {
         return out;
     }
-    let Some(session) = import::detect(text).and_then(|i| i.import(text, file).ok()).map(|l| asked_to_compact(l.session)) else {
+    let Some(session) = formats::detect(text)
+        .and_then(|f| f.session(text, file).ok())
+        .map(|l| asked_to_compact(l.session))
+    else {
         return out;
     };
-    let (Ok(spec), Ok(model)) = (Spec::parse(STRATEGY), provider::find(DEFAULT_MODEL)) else { return out };
+    let (Ok(spec), Ok(model)) = (Spec::parse(STRATEGY), model::find(DEFAULT_MODEL)) else {
+        return out;
+    };
     let scenario = Scenario { id: file.into(), session, scale: 1.0, ..Scenario::default() };
     let ours = layouts(&scenario, &spec, model, Some(NEVER_FULL), &Summariser::Extractive).await;
     if ours.len() == out.len() {

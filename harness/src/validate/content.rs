@@ -21,7 +21,8 @@ pub enum Kind {
 
 impl Kind {
     /// In the order of the tables.
-    pub const ALL: [Kind; 5] = [Kind::Prose, Kind::Code, Kind::Json, Kind::ToolOutput, Kind::NonLatin];
+    pub const ALL: [Kind; 5] =
+        [Kind::Prose, Kind::Code, Kind::Json, Kind::ToolOutput, Kind::NonLatin];
 
     /// As it stands in tables.
     pub fn name(self) -> &'static str {
@@ -97,12 +98,14 @@ fn is_foreign(text: &str) -> bool {
 
 fn is_json(text: &str) -> bool {
     let t = text.trim();
-    let wrapped = (t.starts_with('{') && t.ends_with('}')) || (t.starts_with('[') && t.ends_with(']'));
+    let wrapped =
+        (t.starts_with('{') && t.ends_with('}')) || (t.starts_with('[') && t.ends_with(']'));
     wrapped && serde_json::from_str::<serde::de::IgnoredAny>(t).is_ok()
 }
 
-/// A third of the lines look like code: they end in `{`, `}`, `;`, `(`, `)`, `,`, `:` or ` do`, or begin with a keyword or a comment sign.
-/// Line numbers in front, as reading tools put them, do not count.
+/// A third of the lines look like code: they end in `{`, `}`, `;`, `(`, `)`, `,`, `:` or ` do`, or
+/// begin with a keyword or a comment sign. Line numbers in front, as reading tools put them, do not
+/// count.
 fn is_code(text: &str) -> bool {
     const STARTS: [&str; 22] = [
         "def ",
@@ -149,20 +152,33 @@ mod tests {
     fn kind_of(f: impl Fn(&mut Counted)) -> Kind {
         let mut c = Counted::default();
         f(&mut c);
-        let found: Vec<Kind> = Kind::ALL.into_iter().filter(|k| c.tokens[*k as usize] > 0).collect();
+        let found: Vec<Kind> =
+            Kind::ALL.into_iter().filter(|k| c.tokens[*k as usize] > 0).collect();
         assert_eq!(found.len(), 1);
         found[0]
     }
 
     #[test]
     fn texts_are_told_apart() {
-        assert_eq!(kind_of(|c| c.words("Please look at the parser, it drops the last line.")), Kind::Prose);
+        assert_eq!(
+            kind_of(|c| c.words("Please look at the parser, it drops the last line.")),
+            Kind::Prose
+        );
         assert_eq!(kind_of(|c| c.words("请看一下解析器，它丢掉了最后一行。")), Kind::NonLatin);
-        assert_eq!(kind_of(|c| c.output("     1→fn main() {\n     2→    run();\n     3→}\n")), Kind::Code);
-        assert_eq!(kind_of(|c| c.output("3 passed\n1 failed in the last run\nsee the log")), Kind::ToolOutput);
+        assert_eq!(
+            kind_of(|c| c.output("     1→fn main() {\n     2→    run();\n     3→}\n")),
+            Kind::Code
+        );
+        assert_eq!(
+            kind_of(|c| c.output("3 passed\n1 failed in the last run\nsee the log")),
+            Kind::ToolOutput
+        );
         assert_eq!(kind_of(|c| c.output("{\"a\": [1, 2]}")), Kind::Json);
         assert_eq!(kind_of(|c| c.call("read", "{\"path\":\"a.rs\"}")), Kind::Json);
         // One accented word does not make a text foreign.
-        assert_eq!(kind_of(|c| c.words("The café and the naïve façade are fine words.")), Kind::Prose);
+        assert_eq!(
+            kind_of(|c| c.words("The café and the naïve façade are fine words.")),
+            Kind::Prose
+        );
     }
 }

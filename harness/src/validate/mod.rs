@@ -1,31 +1,28 @@
 //! Our cache model and token counts against the provider's counters in a recording.
 //!
-//! `recording.rs` and the readers say what is known of each call, `predict.rs` what our cache would have done, `cause.rs` why a prefix was
-//! not served, `bias.rs` how our counts compare, `compaction.rs` what our Claude Code does where the real one compacted.
+//! `calls.rs` says what is known of each call, `predict.rs` what our cache would
+//! have done, `cause.rs` why a prefix was not served, `bias.rs` how our counts compare,
+//! `compaction.rs` what our Claude Code does where the real one compacted.
 
 mod bias;
+mod calls;
 mod cause;
-mod claude_code;
-mod codex;
 pub mod compaction;
 mod content;
-mod lines;
-mod pi;
 mod predict;
-mod recording;
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::provider;
+use ctxbench_core::model;
 use ctxbench_core::request::Usage;
-use ctxbench_scenarios::{InputError, import};
+use ctxbench_scenarios::{InputError, formats};
 use serde::Serialize;
 
 pub use bias::{Bias, Calibration, KindBias};
+pub use calls::{Boundary, Call, Calls, Counters, Route};
 pub use cause::{Cause, Miss};
 pub use content::Kind;
 pub use predict::{Options, Predicted};
-pub use recording::{Boundary, Call, Counters, Recording, Route};
 
 /// A call with both sides.
 #[derive(Clone, Debug, Serialize)]
@@ -89,7 +86,8 @@ pub struct Validated {
     pub exact: usize,
     /// Of these, those for which `read = read + write of the call before` holds by itself.
     pub law: usize,
-    /// Of these, hits that are right but for at most four steps of the provider's hits (OpenAI: 512 tokens); the exact ones among them.
+    /// Of these, hits that are right but for at most four steps of the provider's hits (OpenAI: 512
+    /// tokens); the exact ones among them.
     pub near: usize,
     /// Of these, right but for the size of the system part, which nothing had shown before.
     pub size_unknown: usize,
@@ -97,7 +95,8 @@ pub struct Validated {
     pub read_predicted: u64,
     /// By the counters.
     pub read_actual: u64,
-    /// Written by the compared calls, predicted; `None` where writes have no price and are not reported.
+    /// Written by the compared calls, predicted; `None` where writes have no price and are not
+    /// reported.
     pub write_predicted: Option<u64>,
     /// By the counters.
     pub write_actual: Option<u64>,
@@ -118,27 +117,17 @@ pub struct Validated {
 }
 
 /// Reads the calls of a recording of any known format.
-pub fn read(text: &str, file: &str) -> Result<Recording, InputError> {
-    let mut warnings = Vec::new();
-    let expected = "a recording of Claude Code, Codex or pi";
-    let format =
-        import::detect(text).ok_or_else(|| lines::wrong(file, 1, "not a format whose counters are known here".into(), expected))?.name();
-    let lines = lines::lines(text, file, &mut warnings)?;
-    let (builder, route) = match format {
-        "claude-code" => claude_code::read(&lines, file)?,
-        "codex" => codex::read(&lines, file)?,
-        "pi" => pi::read(&lines, file)?,
-        other => return Err(lines::wrong(file, 1, format!("recordings of {other} carry no cache counters that are known here"), expected)),
-    };
-    if builder.calls.is_empty() {
-        let last = lines.last().map_or(1, |l| l.number);
-        return Err(lines::wrong(file, last, "no model call with counters up to here".into(), "at least one reply with usage"));
-    }
-    Ok(Recording { format, calls: builder.calls, boundaries: builder.boundaries, route, warnings })
+pub fn read(text: &str, file: &str) -> Result<Calls, InputError> {
+    let format = formats::detect(text).ok_or_else(|| {
+        let what = "not a format whose counters are known here".into();
+        calls::wrong(file, 1, what, &format!("a recording of {}", formats::titles()))
+    })?;
+    Calls::of(format, text, file)
 }
 
-/// Puts predictions beside counters. [`Validated::compactions`] stays empty; [`compaction::beside`] fills it.
-pub fn validate(r: &Recording, file: &str, options: Options, calibration: Calibration) -> Validated {
+/// Puts predictions beside counters. [`Validated::compactions`] stays empty; [`compaction::beside`]
+/// fills it.
+pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibration) -> Validated {
     let predicted = predict::predict(r, options);
     let previous = r.previous();
     let (route, route_evidence) = match &r.route {
@@ -169,9 +158,15 @@ pub fn validate(r: &Recording, file: &str, options: Options, calibration: Calibr
         lines: Vec::new(),
         warnings: r.warnings.clone(),
     };
-    let unknown: std::collections::BTreeSet<&str> =
-        r.calls.iter().filter(|c| predict::rule_of(&c.model).is_none()).map(|c| c.model.as_str()).collect();
-    v.warnings.extend(unknown.iter().map(|m| format!("{file}: no cache rule is known for model {m:?}; its calls are not compared")));
+    let unknown: std::collections::BTreeSet<&str> = r
+        .calls
+        .iter()
+        .filter(|c| predict::rule_of(&c.model).is_none())
+        .map(|c| c.model.as_str())
+        .collect();
+    v.warnings.extend(unknown.iter().map(|m| {
+        format!("{file}: no cache rule is known for model {m:?}; its calls are not compared")
+    }));
     for (i, call) in r.calls.iter().enumerate() {
         let c = &call.counters;
         let same_model = previous[i].is_some_and(|p| r.calls[p].model == call.model);
@@ -189,7 +184,11 @@ pub fn validate(r: &Recording, file: &str, options: Options, calibration: Calibr
         };
         if let (Some(p), Some((rule, known))) = (predicted[i], predict::rule_of(&call.model)) {
             if !known && !v.warnings.iter().any(|w| w.contains(&call.model)) {
-                v.warnings.push(format!("{file}: model {:?} is not in the catalogue; the cache rule of its family is used", call.model));
+                v.warnings.push(format!(
+                    "{file}: model {:?} is not in the catalogue; the cache \
+                    rule of its family is used",
+                    call.model
+                ));
             }
             let write = rule.write_fee.then_some(p.write);
             (line.predicted_read, line.predicted_write) = (Some(p.read), write);
@@ -200,7 +199,12 @@ pub fn validate(r: &Recording, file: &str, options: Options, calibration: Calibr
                     v.compared += 1;
                     v.cost.add(call, &p);
                     v.exact += usize::from(line.exact);
-                    v.near += usize::from(line.exact || (c.read > 0 && p.read.abs_diff(c.read) <= NEAR_STEPS * rule.step && rule.step > 1));
+                    v.near += usize::from(
+                        line.exact
+                            || (c.read > 0
+                                && p.read.abs_diff(c.read) <= NEAR_STEPS * rule.step
+                                && rule.step > 1),
+                    );
                     v.size_unknown += usize::from(!line.exact && p.size_unknown && c.read > 0);
                     let left = predict::cached_part(&r.calls[q], &rule);
                     v.law += usize::from(c.read == left - left % rule.step);
@@ -228,7 +232,8 @@ pub fn validate(r: &Recording, file: &str, options: Options, calibration: Calibr
 /// Fewest calls without a reason that make a pattern, and their share of the compared ones.
 const PATTERN: (usize, f64) = (3, 0.1);
 
-/// Where no ids tell the route, the counters can: one cache serves what it wrote a moment ago; several behind one address do so by chance.
+/// Where no ids tell the route, the counters can: one cache serves what it wrote a moment ago;
+/// several behind one address do so by chance.
 fn judge_by_pattern(v: &mut Validated) {
     let odd = v.causes.get(&Cause::Unexplained).copied().unwrap_or(0);
     if odd < PATTERN.0 || (odd as f64) < PATTERN.1 * v.compared as f64 {
@@ -236,7 +241,8 @@ fn judge_by_pattern(v: &mut Validated) {
     }
     v.route = "gateway".into();
     v.route_evidence += &format!(
-        "; and {odd} of {} compared calls were served nothing or an older prefix without a reason in the file, as by several caches behind one address",
+        "; and {odd} of {} compared calls were served nothing or an older prefix without a reason \
+         in the file, as by several caches behind one address",
         v.compared
     );
     for m in v.misses.iter_mut().filter(|m| m.cause == Cause::Unexplained) {
@@ -248,7 +254,7 @@ fn judge_by_pattern(v: &mut Validated) {
 
 impl InputCost {
     fn add(&mut self, call: &Call, p: &Predicted) {
-        let Some(model) = provider::find_recorded(&call.model) else {
+        let Some(model) = model::find_recorded(&call.model) else {
             self.unpriced_calls += 1;
             return;
         };
@@ -261,10 +267,10 @@ impl InputCost {
             ..Usage::default()
         };
         let c = &call.counters;
-        self.counters_usd += provider::cost(model, &usage(c.input, c.read, c.write)).total();
+        self.counters_usd += model::cost(model, &usage(c.input, c.read, c.write)).total();
         let scaled = |f: f64| {
             let n = |tokens: u64| (tokens as f64 * f).round() as u64;
-            provider::cost(model, &usage(n(p.input), n(p.read), n(p.write))).total()
+            model::cost(model, &usage(n(p.input), n(p.read), n(p.write))).total()
         };
         self.predicted_usd += scaled(1.0);
         self.minus_2_pct_usd += scaled(0.98);

@@ -1,18 +1,21 @@
 //! What our cache would have done with the calls of a recording.
 //!
-//! A recording lacks the system prompt and the tools, so a prompt is built from what is there: which earlier call it continues, how many
-//! content blocks came in between, when it was sent, by which model, and the *sizes* of prompts from the counters (read + written = up to
-//! the last breakpoint). How a prompt divides into read and written is never taken from its own counters: that is the prediction. Breakpoints stand
-//! at the end of the system part, after the reply before and at the end. The size of the system part shows only when a compaction
-//! leaves nothing else: it is learned from the first such call, which does not count as right.
+//! A recording lacks the system prompt and the tools, so a prompt is built from what is there:
+//! which earlier call it continues, how many content blocks came in between, when it was sent, by
+//! which model, and the *sizes* of prompts from the counters (read + written = up to the last
+//! breakpoint). How a prompt divides into read and written is never taken from its own counters:
+//! that is the prediction. Breakpoints stand at the end of the system part, after the reply before
+//! and at the end. The size of the system part shows only when a compaction leaves nothing else: it
+//! is learned from the first such call, which does not count as right.
 
 use std::collections::HashMap;
 
-use ctxbench_core::provider::{self, CacheRule, Prefix, PromptCache};
+use ctxbench_core::model::{self, CacheRule};
 use ctxbench_core::request::Ttl;
 use ctxbench_core::tokens::content_hash;
+use ctxbench_provider::{Prefix, PromptCache};
 
-use super::recording::{Call, Recording};
+use super::calls::{Call, Calls};
 
 /// How to predict.
 #[derive(Clone, Copy, Debug)]
@@ -38,13 +41,13 @@ pub struct Predicted {
 
 /// The rule by which a model caches, and whether the catalogue knows the model itself.
 pub fn rule_of(model: &str) -> Option<(CacheRule, bool)> {
-    if let Some(m) = provider::find_recorded(model) {
+    if let Some(m) = model::find_recorded(model) {
         return Some((m.cache, true));
     }
     let bare = model.rsplit('/').next().unwrap_or(model);
     // The oldest and most common rule of the family.
     let stands_for = [
-        ("claude", provider::DEFAULT_MODEL),
+        ("claude", model::DEFAULT_MODEL),
         ("gpt-", "gpt-5.5"),
         ("codex", "gpt-5.5"),
         ("o1", "o3"),
@@ -54,18 +57,30 @@ pub fn rule_of(model: &str) -> Option<(CacheRule, bool)> {
         ("deepseek", "deepseek-chat"),
         ("grok", "grok-4.7"),
     ];
-    let like = stands_for.iter().find(|(start, _)| bare.starts_with(start) || (*start == "claude" && bare.contains("claude")))?;
-    provider::find(like.1).ok().map(|m| (m.cache, false))
+    let like = stands_for.iter().find(|(start, _)| {
+        bare.starts_with(start) || (*start == "claude" && bare.contains("claude"))
+    })?;
+    model::find(like.1).ok().map(|m| (m.cache, false))
 }
 
 /// Tokens up to the last breakpoint, as the counters tell.
 pub fn cached_part(call: &Call, rule: &CacheRule) -> u64 {
-    if rule.needs_breakpoints() { call.counters.read + call.counters.write } else { call.counters.prompt() }
+    if rule.needs_breakpoints() {
+        call.counters.read + call.counters.write
+    } else {
+        call.counters.prompt()
+    }
 }
 
 /// Predicts every call, in file order; `None` where no rule is known for the model.
-pub fn predict(recording: &Recording, options: Options) -> Vec<Option<Predicted>> {
-    let mut run = Run { recording, options, caches: HashMap::new(), systems: HashMap::new(), ttls: HashMap::new() };
+pub fn predict(recording: &Calls, options: Options) -> Vec<Option<Predicted>> {
+    let mut run = Run {
+        recording,
+        options,
+        caches: HashMap::new(),
+        systems: HashMap::new(),
+        ttls: HashMap::new(),
+    };
     let previous = recording.previous();
     (0..recording.calls.len()).map(|i| run.call(i, previous[i])).collect()
 }
@@ -79,7 +94,7 @@ struct System {
 }
 
 struct Run<'a> {
-    recording: &'a Recording,
+    recording: &'a Calls,
     options: Options,
     caches: HashMap<&'a str, PromptCache>,
     systems: HashMap<(&'a str, &'a str), System>,
@@ -93,7 +108,8 @@ impl<'a> Run<'a> {
         let whole = cached_part(call, &rule);
         let key = (call.conversation.as_str(), call.model.as_str());
         if previous.is_none_or(|p| self.recording.calls[p].model != call.model) {
-            // What others had written, else what is left when our count of the messages is taken away.
+            // What others had written, else what is left when our count of the messages is taken
+            // away.
             let rest = whole.saturating_sub(call.inputs.total());
             let guess = if call.counters.read > 0 { call.counters.read } else { rest };
             self.systems.entry(key).or_insert(System { known: None, guess });
@@ -108,36 +124,48 @@ impl<'a> Run<'a> {
         let effective = if self.options.lifetimes { rule } else { rule.without_lifetimes() };
         let sent = |c: &Call| c.sent_ms.or(c.began_ms).unwrap_or(0).max(0) as u64;
         let all = self.prefixes(i, system, ttl, &rule);
-        // The request that wrote the summary showed the prompt before and so kept it alive; it is not in the file.
+        // The request that wrote the summary showed the prompt before and so kept it alive; it is
+        // not in the file.
         if let (Some(b), Some(p)) = (call.boundary, previous)
             && self.recording.calls[p].model == call.model
         {
             let shown = self.prefixes(p, system, ttl, &rule);
-            let asked = self.recording.boundaries[b].asked_ms.map_or(sent(call), |ms| ms.max(0) as u64);
+            let asked =
+                self.recording.boundaries[b].asked_ms.map_or(sent(call), |ms| ms.max(0) as u64);
             self.cache(&call.model, effective).use_prefixes(&shown, asked, asked);
         }
         let began = call.began_ms.map_or(sent(call), |ms| ms.max(0) as u64);
         let used = self.cache(&call.model, effective).use_prefixes(&all, sent(call), began);
-        let size_unknown =
-            used.read > 0 && system.known.is_none() && all.first().is_some_and(|s| s.tokens == used.read) && call.before.is_none();
+        let size_unknown = used.read > 0
+            && system.known.is_none()
+            && all.first().is_some_and(|s| s.tokens == used.read)
+            && call.before.is_none();
         self.learn(i, previous, &rule);
-        Some(Predicted { read: used.read, write: used.write_5m + used.write_1h, input: used.uncached, size_unknown })
+        Some(Predicted {
+            read: used.read,
+            write: used.write_5m + used.write_1h,
+            input: used.uncached,
+            size_unknown,
+        })
     }
 
     fn cache(&mut self, model: &'a str, rule: CacheRule) -> &mut PromptCache {
         self.caches.entry(model).or_insert_with(|| PromptCache::new(rule))
     }
 
-    /// A read that ends before everything that stands in the messages is a read of the system part: its size is known from now on.
+    /// A read that ends before everything that stands in the messages is a read of the system part:
+    /// its size is known from now on.
     fn learn(&mut self, i: usize, previous: Option<usize>, rule: &CacheRule) {
         let call = &self.recording.calls[i];
         let (read, whole) = (call.counters.read, cached_part(call, rule));
-        let first = self.path(i).first().map_or(whole, |&f| cached_part(&self.recording.calls[f], rule));
+        let first =
+            self.path(i).first().map_or(whole, |&f| cached_part(&self.recording.calls[f], rule));
         if rule.needs_breakpoints()
             && previous.is_some()
             && read > 0
             && read < first
-            && let Some(s) = self.systems.get_mut(&(call.conversation.as_str(), call.model.as_str()))
+            && let Some(s) =
+                self.systems.get_mut(&(call.conversation.as_str(), call.model.as_str()))
         {
             s.known = Some(read);
         }
@@ -163,15 +191,22 @@ impl<'a> Run<'a> {
         let first = path.first().map_or(own, |&f| &calls[f]);
         let marks = rule.needs_breakpoints();
         let mark = |yes: bool| (yes && marks).then_some(ttl);
-        let mut hash = mix(content_hash(own.conversation.as_bytes()), content_hash(own.model.as_bytes()));
-        let mut size = system.known.unwrap_or(system.guess).min(whole).min(cached_part(first, rule));
+        let mut hash =
+            mix(content_hash(own.conversation.as_bytes()), content_hash(own.model.as_bytes()));
+        let mut size =
+            system.known.unwrap_or(system.guess).min(whole).min(cached_part(first, rule));
         let mut all = vec![Prefix { hash, tokens: size, cache: mark(true), reply: false }];
         hash = mix(hash, first.boundary.map_or(0, |b| b as u64 + 1));
         for (n, &c) in path.iter().chain(std::iter::once(&i)).enumerate() {
             let call = &calls[c];
             let last = n == path.len();
             for block in 1..call.input_blocks.max(1) {
-                all.push(Prefix { hash: mix(mix(hash, call.key), block as u64), tokens: size, cache: None, reply: false });
+                all.push(Prefix {
+                    hash: mix(mix(hash, call.key), block as u64),
+                    tokens: size,
+                    cache: None,
+                    reply: false,
+                });
             }
             hash = mix(hash, call.key);
             size = if last { whole } else { cached_part(call, rule).clamp(size, whole.max(size)) };
@@ -180,7 +215,12 @@ impl<'a> Run<'a> {
                 break;
             }
             for block in 0..call.reply_blocks {
-                hash = mix(hash, content_hash(&[(c as u64).to_le_bytes(), (block as u64).to_le_bytes()].concat()));
+                hash = mix(
+                    hash,
+                    content_hash(
+                        &[(c as u64).to_le_bytes(), (block as u64).to_le_bytes()].concat(),
+                    ),
+                );
                 let ends = n + 1 == path.len() && block + 1 == call.reply_blocks;
                 all.push(Prefix { hash, tokens: size, cache: mark(ends), reply: true });
             }

@@ -1,4 +1,5 @@
-//! Watching a replay from outside: a door that meters what goes through it, and stops it at a spend limit.
+//! Watching a replay from outside: a door that meters what goes through it, and stops it at a spend
+//! limit.
 //!
 //! The strategy and its world know nothing of it, so a watched run is the same run.
 
@@ -10,10 +11,12 @@ pub mod otel;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ctxbench_core::monitor::{Counted, Headroom, RateLimit, RateStatus, SessionMeter, SpendGuard, SpendLimit, StatusLine};
-use ctxbench_core::provider::Model;
+use ctxbench_core::model::Model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
 use ctxbench_core::session::Millis;
+use ctxbench_kit::monitor::{
+    Counted, Headroom, RateLimit, RateStatus, SessionMeter, SpendGuard, SpendLimit, StatusLine,
+};
 
 use crate::mock::{Door, Plan};
 
@@ -26,7 +29,8 @@ pub struct Watch {
     pub status: bool,
     /// Refuse requests that would go over these.
     pub spend: Vec<SpendLimit>,
-    /// Show in status lines what the run leaves of this limit, tokens per minute. It refuses nothing.
+    /// Show in status lines what the run leaves of this limit, tokens per minute. It refuses
+    /// nothing.
     pub tpm: Option<u64>,
 }
 
@@ -43,7 +47,10 @@ pub struct Seen {
 
 impl std::fmt::Debug for Seen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seen").field("status", &self.status.len()).field("refused", &self.refused).finish_non_exhaustive()
+        f.debug_struct("Seen")
+            .field("status", &self.status.len())
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
     }
 }
 
@@ -65,15 +72,22 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// `session` names the run in status lines; `model` is that of the conversation; `scale` is the session's, which a limit of tokens
-    /// per minute is not subject to.
+    /// `session` names the run in status lines; `model` is that of the conversation; `scale` is the
+    /// session's, which a limit of tokens per minute is not subject to.
     pub fn new(watch: &Watch, session: String, model: &Model, scale: f64) -> Self {
         let seen = Seen { meter: Some(SessionMeter::new(model.window)), ..Seen::default() };
         // A replay has no date: days and months begin with the session.
         let guard = SpendGuard::new(watch.spend.clone(), 0);
         let headroom = watch.tpm.map(|tpm| Headroom::new(RateLimit { tpm, rpm: None }));
         let state = Arc::new(Mutex::new(State { seen, guard, headroom }));
-        Watcher { status: watch.status, tpm: watch.tpm, scale, session, model: model.name.to_string(), state }
+        Watcher {
+            status: watch.status,
+            tpm: watch.tpm,
+            scale,
+            session,
+            model: model.name.to_string(),
+            state,
+        }
     }
 
     /// A watched door for the main conversation, or for that of a subagent.
@@ -111,14 +125,23 @@ impl Watcher {
         }
     }
 
-    fn note(&self, agent: Option<&str>, request: &Request, result: &Result<Reply, ModelError>, now: Millis) {
+    fn note(
+        &self,
+        agent: Option<&str>,
+        request: &Request,
+        result: &Result<Reply, ModelError>,
+        now: Millis,
+    ) {
         let Ok(mut state) = self.state.lock() else { return };
         let State { seen, guard, headroom } = &mut *state;
         let took = result.as_ref().map_or(0, |r| r.latency_ms);
         if let Ok(reply) = result {
             guard.paid_of(agent, request, reply, now);
             if let Some(h) = headroom {
-                h.spend(now, (Counted::default().tokens(&reply.billed) as f64 / self.scale).round() as u64);
+                h.spend(
+                    now,
+                    (Counted::default().tokens(&reply.billed) as f64 / self.scale).round() as u64,
+                );
             }
         }
         let Some(meter) = &mut seen.meter else { return };
@@ -126,8 +149,12 @@ impl Watcher {
         if self.status && after.is_some() && agent.is_none() && request.purpose == Purpose::Sample {
             let left = |h: &Headroom| h.tokens_left(now.saturating_add(took));
             let rate_limit = self.tpm.zip(headroom.as_ref().map(left));
-            let rate_limit = rate_limit.map(|(tokens_per_minute, tokens_left)| RateStatus { tokens_per_minute, tokens_left });
-            let line = StatusLine { rate_limit, ..StatusLine::of(&self.session, &self.model, meter) };
+            let rate_limit = rate_limit.map(|(tokens_per_minute, tokens_left)| RateStatus {
+                tokens_per_minute,
+                tokens_left,
+            });
+            let line =
+                StatusLine { rate_limit, ..StatusLine::of(&self.session, &self.model, meter) };
             seen.status.push(serde_json::to_string(&line).expect("plain data always serialises"));
         }
     }
@@ -135,7 +162,12 @@ impl Watcher {
 
 #[async_trait]
 impl Door for WatchedDoor {
-    async fn send(&mut self, request: &Request, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
+    async fn send(
+        &mut self,
+        request: &Request,
+        plan: Plan,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
         self.watcher.admit(self.agent.as_deref(), request, now)?;
         let result = self.inner.send(request, plan, now).await;
         self.watcher.note(self.agent.as_deref(), request, &result, now);

@@ -1,11 +1,15 @@
 //! The baseline file: the gated figures of every row, small enough to be kept beside the code.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use ctxbench_core::record::{Results, RunRecord, Status};
-use serde::{Deserialize, Serialize};
+use crate::record::{Results, RunRecord, Status};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::json::{self, ReadError};
+use crate::metrics::{self, Metric};
 use crate::{pairs, view};
 
 /// Version of the baseline file; a file of another version is refused.
@@ -37,24 +41,25 @@ pub struct BaselineRow {
     pub steps_completed: u64,
     /// Hard failures.
     pub integrity_failures: u64,
-    /// USD.
-    pub cost_usd: f64,
-    /// Per cent.
-    pub saved_pct: Option<f64>,
-    /// Per cent.
-    pub retention_pct: Option<f64>,
-    /// Per cent.
-    pub summary_retention_pct: Option<f64>,
-    /// Ratio.
-    pub prefix_stability: Option<f64>,
+    #[serde(flatten)]
+    pub figures: Figures,
 }
+
+/// Metrics by column, in files in the order of the table; what is n/a is absent here and `null`
+/// there. A baseline that does not know a metric yet has none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures(BTreeMap<&'static str, f64>);
 
 impl Baseline {
     /// The baseline of these results.
     pub fn from_results(results: &Results) -> Baseline {
         let mut runs = view::told_apart(results).into_owned().runs;
         pairs::sort_runs(&mut runs);
-        Baseline { version: BASELINE_VERSION, generator: results.generator.clone(), rows: runs.iter().map(BaselineRow::of).collect() }
+        Baseline {
+            version: BASELINE_VERSION,
+            generator: results.generator.clone(),
+            rows: runs.iter().map(BaselineRow::of).collect(),
+        }
     }
 
     /// The text of the file.
@@ -72,24 +77,54 @@ impl Baseline {
 
 impl BaselineRow {
     pub(super) fn of(run: &RunRecord) -> BaselineRow {
-        let s = &run.summary;
         BaselineRow {
             scenario: run.scenario.id.clone(),
             strategy: run.strategy.label.clone(),
             model: run.model.clone(),
             status: run.status,
-            steps_completed: s.steps_completed,
-            integrity_failures: view::integrity(run),
-            cost_usd: round(s.cost_usd),
-            saved_pct: s.saved_pct.map(round),
-            retention_pct: s.retention_pct.map(round),
-            summary_retention_pct: s.summary_retention_pct.map(round),
-            prefix_stability: s.prefix_stability.map(round),
+            steps_completed: run.summary.steps_completed,
+            integrity_failures: run.broken_rules(),
+            figures: Figures::of(run),
         }
     }
 
     pub(super) fn key(&self) -> (&str, &str, &str) {
         (&self.scenario, &self.strategy, &self.model)
+    }
+}
+
+impl Figures {
+    fn of(run: &RunRecord) -> Figures {
+        let stored = metrics::shown(|m| &m.stored).into_iter();
+        let known = stored.filter_map(|(m, ())| Some((m.column, m.measured(run).number()?)));
+        Figures(known.filter(|(_, x)| x.is_finite()).map(|(c, x)| (c, round(x))).collect())
+    }
+
+    pub(super) fn get(&self, metric: &Metric) -> Option<f64> {
+        self.0.get(metric.column).copied()
+    }
+}
+
+impl Serialize for Figures {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(metrics::shown(|m| &m.stored).iter().map(|(m, ())| (m.column, self.get(m))))
+    }
+}
+
+impl<'de> Deserialize<'de> for Figures {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Figures, D::Error> {
+        let fields = BTreeMap::<String, Value>::deserialize(from)?;
+        let mut out = Figures::default();
+        for (metric, ()) in metrics::shown(|m| &m.stored) {
+            match fields.get(metric.column) {
+                None | Some(Value::Null) => {}
+                Some(value) => {
+                    let wrong = || D::Error::custom(format!("`{}` is no number", metric.column));
+                    out.0.insert(metric.column, value.as_f64().ok_or_else(wrong)?);
+                }
+            }
+        }
+        Ok(out)
     }
 }
 
@@ -113,7 +148,8 @@ mod tests {
     fn comes_back_as_written_and_other_versions_are_refused() {
         let b = Baseline::from_results(&sample::results());
         assert_eq!(Baseline::parse(&b.to_text(), Path::new("b.json")).unwrap(), b);
-        let error = Baseline::parse(r#"{"version":2}"#, Path::new("b.json")).unwrap_err().to_string();
+        let error =
+            Baseline::parse(r#"{"version":2}"#, Path::new("b.json")).unwrap_err().to_string();
         assert!(error.contains("version 2 of a baseline, expected version 1"), "{error}");
     }
 

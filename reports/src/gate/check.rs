@@ -3,11 +3,10 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use ctxbench_core::record::{Results, RunRecord, Status};
+use crate::record::{Results, RunRecord, Status};
 
-use super::limits::column;
 use super::{Baseline, BaselineRow, Check, GateOptions, GateReport, Limit, Outcome};
-use crate::direction::{Better, better};
+use crate::metrics::{self, Better, Gate, Metric, Slack, Unit};
 use crate::{fmt, view};
 
 /// Slack for decimal arithmetic on figures of six decimals.
@@ -15,17 +14,28 @@ const EPSILON: f64 = 1e-9;
 
 /// Holds new results against a baseline and absolute limits.
 ///
-/// A row that is missing fails, a new row is noted. Figures of a run that ended otherwise than its baseline are not compared: they measure less work.
+/// A row that is missing fails, a new row is noted. Figures of a run that ended otherwise than its
+/// baseline are not compared: they measure less work.
 pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateReport {
     let new = &*view::told_apart(new);
-    let several = view::models(new).len() > 1 || baseline.rows.iter().map(|r| &r.model).collect::<BTreeSet<_>>().len() > 1;
-    let mut gate = Gate { report: GateReport::default(), options, several };
-    let fresh = gate.index(new.runs.iter().map(|r| (r, BaselineRow::of(r))).collect(), |x| &x.1, "the new results");
+    let several = view::models(new).len() > 1
+        || baseline.rows.iter().map(|r| &r.model).collect::<BTreeSet<_>>().len() > 1;
+    let mut gate = Checks { report: GateReport::default(), options, several };
+    let fresh = gate.index(
+        new.runs.iter().map(|r| (r, BaselineRow::of(r))).collect(),
+        |x| &x.1,
+        "the new results",
+    );
     let stored = gate.index(baseline.rows.iter().collect(), |x| *x, "the baseline");
     for (key, base) in &stored {
         match fresh.get(key) {
             Some((_, row)) => gate.row(base, row),
-            None => gate.put(base, "row", Outcome::Fail, "stands in the baseline but not in the new results".into()),
+            None => gate.put(
+                base,
+                "row",
+                Outcome::Fail,
+                "stands in the baseline but not in the new results".into(),
+            ),
         }
     }
     for (_, (_, row)) in fresh.iter().filter(|(key, _)| !stored.contains_key(*key)) {
@@ -40,43 +50,34 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
         }
     }
     if stored.is_empty() && options.max.is_empty() && options.min.is_empty() {
-        gate.report.faults.push("the baseline holds no rows, so nothing was compared; store a baseline first".into());
+        gate.report.faults.push(
+            "the baseline holds no rows, so nothing was compared; store a baseline first".into(),
+        );
     }
-    let products: Vec<_> = fresh.values().filter(|(run, _)| judged(run)).collect();
-    for (limit, ceiling) in options.max.iter().map(|l| (l, true)).chain(options.min.iter().map(|l| (l, false))) {
+    let products: Vec<_> = fresh.values().filter(|(run, _)| run.is_contender()).collect();
+    for (limit, ceiling) in
+        options.max.iter().map(|l| (l, true)).chain(options.min.iter().map(|l| (l, false)))
+    {
         gate.limit(limit, ceiling, &products);
     }
     gate.report
 }
 
-/// Limits hold for products that can exist with their model.
-fn judged(run: &RunRecord) -> bool {
-    !run.strategy.hypothetical && !run.strategy.control && run.status != Status::NotApplicable
-}
-
 type Key<'a> = (&'a str, &'a str, &'a str);
 
-struct Gate<'o> {
+struct Checks<'o> {
     report: GateReport,
     options: &'o GateOptions,
     several: bool,
 }
 
-/// A gated figure: how it is compared and told.
-struct Metric {
-    column: &'static str,
-    name: &'static str,
-    unit: &'static str,
-    show: fn(f64) -> String,
-    base: Option<f64>,
-    new: Option<f64>,
-    /// How much worse it may be, in the unit of the column.
-    slack: f64,
-    allowed: String,
-}
-
-impl Gate<'_> {
-    fn index<T>(&mut self, rows: Vec<T>, row: impl Fn(&T) -> &BaselineRow, whose: &str) -> BTreeMap<(String, String, String), T> {
+impl Checks<'_> {
+    fn index<T>(
+        &mut self,
+        rows: Vec<T>,
+        row: impl Fn(&T) -> &BaselineRow,
+        whose: &str,
+    ) -> BTreeMap<(String, String, String), T> {
         let mut out = BTreeMap::new();
         for item in rows {
             let key: Key<'_> = row(&item).key();
@@ -88,7 +89,9 @@ impl Gate<'_> {
                 Entry::Occupied(taken) => {
                     let key = taken.key();
                     let name = view::name(&key.0, &key.1, &key.2, true);
-                    self.report.faults.push(format!("{name} stands twice in {whose}, so it cannot be told which row counts"));
+                    self.report.faults.push(format!(
+                        "{name} stands twice in {whose}, so it cannot be told which row counts"
+                    ));
                 }
             }
         }
@@ -112,17 +115,18 @@ impl Gate<'_> {
         if !self.same_ending(base, new) {
             return;
         }
-        for metric in metrics(base, new, self.options) {
-            if !self.options.limited(metric.column) {
-                let (outcome, text) = judge(&metric);
+        for (metric, gate) in metrics::shown(|m| &m.gated) {
+            let (b, n) = (base.figures.get(metric), new.figures.get(metric));
+            if gate.decides && !self.options.limited(metric.column) {
+                let (outcome, text) = judge(metric, gate, b, n);
                 self.put(new, metric.column, outcome, text);
             }
-        }
-        if let (Some(b), Some(n)) = (base.summary_retention_pct, new.summary_retention_pct)
-            && n < b - self.options.tolerances.retention_points
-        {
-            let text = format!("in summary {} % → {} % (not gated)", fmt::pct(b), fmt::pct(n));
-            self.put(new, "summary_retention_pct", Outcome::Noted, text);
+            if let (false, Some(b), Some(n)) = (gate.decides, b, n)
+                && metric.better.gain(b, n) < -gate.slack.of(b)
+            {
+                let text = format!("{} (not gated)", change(metric, gate, Some(b), Some(n)));
+                self.put(new, metric.column, Outcome::Noted, text);
+            }
         }
     }
 
@@ -136,7 +140,12 @@ impl Gate<'_> {
             std::cmp::Ordering::Equal => Outcome::Pass,
             std::cmp::Ordering::Less => Outcome::Improved,
         };
-        self.put(new, "integrity_failures", outcome, format!("integrity failures {b} → {n} (allowed +0)"));
+        self.put(
+            new,
+            "integrity_failures",
+            outcome,
+            format!("integrity failures {b} → {n} (allowed +0)"),
+        );
     }
 
     /// Whether the figures measure the same work; says so if not.
@@ -145,14 +154,25 @@ impl Gate<'_> {
         let change = format!("status {} → {}", b.word(), n.word());
         let steps = format!("steps {} → {}", base.steps_completed, new.steps_completed);
         let (outcome, text) = match severity(n).cmp(&severity(b)) {
-            std::cmp::Ordering::Greater => (Outcome::Fail, format!("{change}, {steps}; its other figures are not compared")),
-            std::cmp::Ordering::Less => (Outcome::Improved, format!("{change}, {steps}; its other figures are not compared")),
-            std::cmp::Ordering::Equal if n != Status::NotApplicable && new.steps_completed < base.steps_completed => {
-                (Outcome::Fail, format!("{change}, {steps} (allowed −0); its other figures are not compared"))
+            std::cmp::Ordering::Greater => {
+                (Outcome::Fail, format!("{change}, {steps}; its other figures are not compared"))
             }
-            std::cmp::Ordering::Equal if new.steps_completed > base.steps_completed => {
-                (Outcome::Improved, format!("{change}, {steps}; its other figures are not compared"))
+            std::cmp::Ordering::Less => (
+                Outcome::Improved,
+                format!("{change}, {steps}; its other figures are not compared"),
+            ),
+            std::cmp::Ordering::Equal
+                if n != Status::NotApplicable && new.steps_completed < base.steps_completed =>
+            {
+                (
+                    Outcome::Fail,
+                    format!("{change}, {steps} (allowed −0); its other figures are not compared"),
+                )
             }
+            std::cmp::Ordering::Equal if new.steps_completed > base.steps_completed => (
+                Outcome::Improved,
+                format!("{change}, {steps}; its other figures are not compared"),
+            ),
             std::cmp::Ordering::Equal if b != n => (Outcome::Noted, change),
             std::cmp::Ordering::Equal => {
                 self.put(new, "status", Outcome::Pass, format!("status {}", n.word()));
@@ -168,23 +188,37 @@ impl Gate<'_> {
         let bound = fmt::exact(limit.bound);
         let mut unknown = 0;
         for (run, row) in products {
-            let Some(x) = column(run, &limit.metric) else {
+            let Some(x) = metrics::find(&limit.metric).ok().and_then(|m| m.value(run)) else {
                 unknown += 1;
                 continue;
             };
-            let within = if ceiling { x <= limit.bound + EPSILON } else { x >= limit.bound - EPSILON };
+            let within =
+                if ceiling { x <= limit.bound + EPSILON } else { x >= limit.bound - EPSILON };
             let outcome = if within { Outcome::Pass } else { Outcome::Fail };
-            self.put(row, &limit.metric, outcome, format!("{} is {} ({word} {bound})", limit.metric, fmt::exact(x)));
+            self.put(
+                row,
+                &limit.metric,
+                outcome,
+                format!("{} is {} ({word} {bound})", limit.metric, fmt::exact(x)),
+            );
         }
         let metric = &limit.metric;
         if unknown == products.len() {
-            self.report.faults.push(format!("the {word} {bound} on {metric} checked nothing: no product has a number there"));
+            self.report.faults.push(format!(
+                "the {word} {bound} on {metric} checked nothing: no product has a number there"
+            ));
         } else if unknown > 0 {
-            self.report.remarks.push(format!("the {word} on {metric} could not be held against {unknown} rows that read n/a"));
+            self.report.remarks.push(format!(
+                "the {word} on {metric} could not be held against {unknown} rows that read n/a"
+            ));
         }
-        let gated = ["saved_pct", "cost_usd", "retention_pct", "prefix_stability", "integrity_failures"];
-        if gated.contains(&metric.as_str()) {
-            self.report.remarks.push(format!("{metric}: the given {word} {bound} takes the place of the comparison with the baseline"));
+        let gated = metrics::shown(|m| &m.gated);
+        let decides = gated.iter().any(|(m, gate)| gate.decides && m.column == metric);
+        if decides || metric == "integrity_failures" {
+            self.report.remarks.push(format!(
+                "{metric}: the given {word} {bound} takes the place \
+                of the comparison with the baseline"
+            ));
         }
     }
 }
@@ -199,63 +233,45 @@ fn severity(status: Status) -> u8 {
     }
 }
 
-fn metrics(base: &BaselineRow, new: &BaselineRow, options: &GateOptions) -> [Metric; 4] {
-    let t = &options.tolerances;
-    let points = |column, name, base, new, slack: f64| Metric {
-        column,
-        name,
-        unit: " %",
-        show: fmt::pct,
-        base,
-        new,
-        slack,
-        allowed: format!("−{} points", fmt::exact(slack)),
-    };
-    [
-        points("saved_pct", "tokens saved", base.saved_pct, new.saved_pct, t.saved_points),
-        points("retention_pct", "retention", base.retention_pct, new.retention_pct, t.retention_points),
-        Metric {
-            column: "cost_usd",
-            name: "cost",
-            unit: " $",
-            show: fmt::usd,
-            base: Some(base.cost_usd),
-            new: Some(new.cost_usd),
-            slack: base.cost_usd.abs() * t.cost_pct / 100.0,
-            allowed: format!("+{} %", fmt::exact(t.cost_pct)),
-        },
-        Metric {
-            column: "prefix_stability",
-            name: "prefix stability",
-            unit: "",
-            show: fmt::ratio,
-            base: base.prefix_stability,
-            new: new.prefix_stability,
-            slack: t.prefix_stability,
-            allowed: format!("−{}", fmt::exact(t.prefix_stability)),
-        },
-    ]
+/// `cost 1.000 $ → 1.020 $`
+fn change(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> String {
+    let unit = metric.unit;
+    let show = |x: f64| format!("{}{}", unit.show(x), unit.suffix());
+    let text = |x: Option<f64>| x.map_or("n/a".to_string(), show);
+    if let (Some(b), Some(n)) = (base, new)
+        && text(base) == text(new)
+        && b != n
+    {
+        return format!("{} {} → {}{}", gate.name, fmt::exact(b), fmt::exact(n), unit.suffix());
+    }
+    format!("{} {} → {}", gate.name, text(base), text(new))
 }
 
-fn judge(m: &Metric) -> (Outcome, String) {
-    let text = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{}{}", (m.show)(x), m.unit));
-    let mut change = format!("{} {} → {}", m.name, text(m.base), text(m.new));
-    let (Some(base), Some(new)) = (m.base, m.new) else {
-        return match (m.base, m.new) {
-            (Some(_), None) => (Outcome::Fail, format!("{change} (a known figure must not become unknown)")),
-            (None, Some(_)) => (Outcome::Noted, format!("{change}; store a new baseline to gate it")),
+fn judge(metric: &Metric, gate: &Gate, base: Option<f64>, new: Option<f64>) -> (Outcome, String) {
+    let change = change(metric, gate, base, new);
+    let (Some(base), Some(new)) = (base, new) else {
+        return match (base, new) {
+            (Some(_), None) => {
+                (Outcome::Fail, format!("{change} (a known figure must not become unknown)"))
+            }
+            (None, Some(_)) => {
+                (Outcome::Noted, format!("{change}; store a new baseline to gate it"))
+            }
             _ => (Outcome::Pass, change),
         };
     };
-    let gain = if better(m.column) == Better::Lower { base - new } else { new - base };
-    if text(m.base) == text(m.new) && gain != 0.0 {
-        change = format!("{} {} → {}{}", m.name, fmt::exact(base), fmt::exact(new), m.unit);
-    }
-    let change = format!("{change} (allowed {})", m.allowed);
+    let sign = if metric.better == Better::Lower { '+' } else { '−' };
+    let allowed = match gate.slack {
+        Slack::Percent(p) => format!("{sign}{} %", fmt::exact(p)),
+        Slack::By(x) if metric.unit == Unit::Percent => format!("{sign}{} points", fmt::exact(x)),
+        Slack::By(x) => format!("{sign}{}", fmt::exact(x)),
+    };
+    let (gain, slack) = (metric.better.gain(base, new), gate.slack.of(base));
+    let change = format!("{change} (allowed {allowed})");
     // Written so that a figure that is not a number fails.
-    if gain > m.slack + EPSILON {
+    if gain > slack + EPSILON {
         (Outcome::Improved, change)
-    } else if gain >= -m.slack - EPSILON {
+    } else if gain >= -slack - EPSILON {
         (Outcome::Pass, change)
     } else {
         (Outcome::Fail, change)

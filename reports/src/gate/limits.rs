@@ -1,29 +1,11 @@
-//! What the gate allows: tolerances against the baseline and absolute limits from the command line.
+//! Absolute limits from the command line.
 
 use std::str::FromStr;
 
-use ctxbench_core::record::{Cell, RunRecord};
+use crate::metrics;
 
-/// How much worse a figure may get than its baseline. Integrity failures and status have no tolerance.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerances {
-    /// `saved_pct` may fall by so many percentage points.
-    pub saved_points: f64,
-    /// `cost_usd` may rise by so many per cent.
-    pub cost_pct: f64,
-    /// `retention_pct` may fall by so many percentage points.
-    pub retention_points: f64,
-    /// `prefix_stability` may fall by so much.
-    pub prefix_stability: f64,
-}
-
-impl Default for Tolerances {
-    fn default() -> Self {
-        Tolerances { saved_points: 0.5, cost_pct: 1.0, retention_points: 0.5, prefix_stability: 0.005 }
-    }
-}
-
-/// An absolute bound on a column of `summary.csv`. It holds for products; hypothetical and control rows are exempt.
+/// An absolute bound on a column of `summary.csv`. It holds for products; hypothetical and control
+/// rows are exempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limit {
     /// Column name.
@@ -39,7 +21,9 @@ pub enum LimitError {
     #[error("`{0}` is not of the form METRIC=NUMBER, for example retention_pct=80")]
     Shape(String),
     /// Not a number.
-    #[error("`{value}` in `{text}` is not a number; expected METRIC=NUMBER, for example cost_usd=0.5")]
+    #[error(
+        "`{value}` in `{text}` is not a number; expected METRIC=NUMBER, for example cost_usd=0.5"
+    )]
     Number {
         /// The whole argument.
         text: String,
@@ -62,13 +46,11 @@ impl FromStr for Limit {
     fn from_str(text: &str) -> Result<Limit, LimitError> {
         let (metric, value) = text.split_once('=').ok_or_else(|| LimitError::Shape(text.into()))?;
         let (metric, value) = (metric.trim(), value.trim());
-        let names: Vec<String> = metrics();
-        if !names.iter().any(|n| n == metric) {
-            let known: Vec<&str> = names.iter().map(String::as_str).collect();
-            return Err(LimitError::Unknown { metric: metric.into(), hint: ctxbench_core::nearest::hint(metric, &known) });
-        }
+        metrics::find(metric)
+            .map_err(|hint| LimitError::Unknown { metric: metric.into(), hint })?;
         let bound = value.parse().ok().filter(|x: &f64| x.is_finite());
-        let bound = bound.ok_or_else(|| LimitError::Number { text: text.into(), value: value.into() })?;
+        let bound =
+            bound.ok_or_else(|| LimitError::Number { text: text.into(), value: value.into() })?;
         Ok(Limit { metric: metric.into(), bound })
     }
 }
@@ -76,8 +58,6 @@ impl FromStr for Limit {
 /// What the gate is to allow.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GateOptions {
-    /// Against the baseline.
-    pub tolerances: Tolerances,
     /// Ceilings (`--max`). A limit on a gated metric takes the place of its tolerance.
     pub max: Vec<Limit>,
     /// Floors (`--min`). A limit on a gated metric takes the place of its tolerance.
@@ -87,28 +67,15 @@ pub struct GateOptions {
 impl GateOptions {
     /// Reads the arguments of `--max` and `--min`.
     pub fn parse<S: AsRef<str>>(max: &[S], min: &[S]) -> Result<GateOptions, LimitError> {
-        let all = |texts: &[S]| texts.iter().map(|t| t.as_ref().parse()).collect::<Result<Vec<Limit>, _>>();
-        Ok(GateOptions { tolerances: Tolerances::default(), max: all(max)?, min: all(min)? })
+        let all = |texts: &[S]| {
+            texts.iter().map(|t| t.as_ref().parse()).collect::<Result<Vec<Limit>, _>>()
+        };
+        Ok(GateOptions { max: all(max)?, min: all(min)? })
     }
 
     pub(super) fn limited(&self, metric: &str) -> bool {
         self.max.iter().chain(&self.min).any(|l| l.metric == metric)
     }
-}
-
-/// The columns of `summary.csv` that hold numbers.
-fn metrics() -> Vec<String> {
-    let words = ["scenario", "strategy", "model", "status", "summariser"];
-    RunRecord::default().columns().into_iter().map(|(n, _)| n).filter(|n| !words.contains(&n.as_str())).collect()
-}
-
-/// A column of a run as a number; `None` = n/a.
-pub(crate) fn column(run: &RunRecord, metric: &str) -> Option<f64> {
-    run.columns().into_iter().find(|(n, _)| n == metric).and_then(|(_, cell)| match cell {
-        Cell::Int(n) => Some(n as f64),
-        Cell::Real(x) => Some(x),
-        Cell::Word(_) | Cell::Na => None,
-    })
 }
 
 #[cfg(test)]
@@ -119,7 +86,10 @@ mod tests {
     fn limits_are_read_or_refused_with_a_hint() {
         assert_eq!("cost_usd = 0.5".parse(), Ok(Limit { metric: "cost_usd".into(), bound: 0.5 }));
         let error = "retention=80".parse::<Limit>().unwrap_err().to_string();
-        assert!(error.contains("no metric `retention`") && error.contains("did you mean retention_"), "{error}");
+        assert!(
+            error.contains("no metric `retention`") && error.contains("did you mean retention_"),
+            "{error}"
+        );
         assert!("cost_usd".parse::<Limit>().unwrap_err().to_string().contains("METRIC=NUMBER"));
         assert!("cost_usd=cheap".parse::<Limit>().unwrap_err().to_string().contains("`cheap`"));
         assert!("cost_usd=NaN".parse::<Limit>().is_err());

@@ -7,6 +7,5 @@ mod report;
 
 pub use baseline::{BASELINE_VERSION, Baseline, BaselineRow, read_baseline};
 pub use check::gate;
-pub(crate) use limits::column;
-pub use limits::{GateOptions, Limit, LimitError, Tolerances};
+pub use limits::{GateOptions, Limit, LimitError};
 pub use report::{Check, GateReport, Outcome};

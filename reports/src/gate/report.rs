@@ -62,7 +62,11 @@ impl GateReport {
         for fault in &self.faults {
             let _ = writeln!(out, "FAIL      {fault}");
         }
-        for (word, outcome) in [("FAIL    ", Outcome::Fail), ("better  ", Outcome::Improved), ("note    ", Outcome::Noted)] {
+        for (word, outcome) in [
+            ("FAIL    ", Outcome::Fail),
+            ("better  ", Outcome::Improved),
+            ("note    ", Outcome::Noted),
+        ] {
             for c in self.of(outcome) {
                 let _ = writeln!(out, "{word}  {}", fmt::one_line(&c.reason));
             }
@@ -79,12 +83,21 @@ impl GateReport {
     pub fn to_markdown(&self) -> String {
         let mark = if self.passed() { "✅" } else { "❌" };
         let mut out = format!("## {mark} ctxbench gate\n\n{}\n", self.verdict());
-        let groups = [("Worse than allowed", Outcome::Fail), ("Better", Outcome::Improved), ("Notes", Outcome::Noted)];
+        let groups = [
+            ("Worse than allowed", Outcome::Fail),
+            ("Better", Outcome::Improved),
+            ("Notes", Outcome::Noted),
+        ];
         for (title, outcome) in groups {
-            let mut lines: Vec<String> = self.of(outcome).map(|c| crate::markdown::text(&c.reason)).collect();
+            let mut lines: Vec<String> =
+                self.of(outcome).map(|c| crate::markdown::text(&c.reason)).collect();
             match outcome {
-                Outcome::Fail => lines.splice(0..0, self.faults.iter().map(|f| crate::markdown::text(f))).for_each(drop),
-                Outcome::Noted => lines.extend(self.remarks.iter().map(|r| crate::markdown::text(r))),
+                Outcome::Fail => lines
+                    .splice(0..0, self.faults.iter().map(|f| crate::markdown::text(f)))
+                    .for_each(drop),
+                Outcome::Noted => {
+                    lines.extend(self.remarks.iter().map(|r| crate::markdown::text(r)))
+                }
                 Outcome::Pass | Outcome::Improved => {}
             }
             if !lines.is_empty() {
@@ -106,7 +119,9 @@ impl GateReport {
             format!("gate passed: {total} checks")
         };
         if better > 0 {
-            text.push_str(&format!("; {better} better than the baseline, store a new baseline to keep that"));
+            text.push_str(&format!(
+                "; {better} better than the baseline, store a new baseline to keep that"
+            ));
         }
         text
     }

@@ -25,7 +25,11 @@ fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
 fn the_same_results_pass() {
     assert_eq!(failures(|_| {}), vec![]);
     let report = gate(&results(), &Baseline::from_results(&results()), &GateOptions::default());
-    assert!(report.passed() && report.of(Outcome::Improved).count() == 0 && report.of(Outcome::Noted).count() == 0);
+    assert!(
+        report.passed()
+            && report.of(Outcome::Improved).count() == 0
+            && report.of(Outcome::Noted).count() == 0
+    );
     assert!(report.to_text().starts_with("gate passed: "));
 }
 
@@ -36,7 +40,9 @@ fn each_gated_metric_turns_it_red_by_itself() {
         ("saved_pct", |r| r.summary.saved_pct = r.summary.saved_pct.map(|x| x - 0.6)),
         ("cost_usd", |r| r.summary.cost_usd *= 1.011),
         ("retention_pct", |r| r.summary.retention_pct = r.summary.retention_pct.map(|x| x - 0.6)),
-        ("prefix_stability", |r| r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.006)),
+        ("prefix_stability", |r| {
+            r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.006)
+        }),
         ("integrity_failures", |r| r.summary.integrity_failures = 1),
         ("status", |r| r.status = Status::Livelock),
     ];
@@ -83,7 +89,10 @@ fn rows_missing_new_and_double() {
     let mut fewer = results();
     fewer.runs.retain(|r| r.strategy.label != "codex");
     let missing = gate(&fewer, &Baseline::from_results(&all), &GateOptions::default());
-    assert!(!missing.passed() && missing.to_text().contains("login-bug × codex: stands in the baseline but not"));
+    assert!(
+        !missing.passed()
+            && missing.to_text().contains("login-bug × codex: stands in the baseline but not")
+    );
     let new = gate(&all, &Baseline::from_results(&fewer), &GateOptions::default());
     assert!(new.passed() && new.of(Outcome::Noted).count() == 1);
     let mut double = results();
@@ -94,8 +103,12 @@ fn rows_missing_new_and_double() {
 
 #[test]
 fn a_new_row_that_breaks_rules_fails() {
-    let report = gate(&sample::results(), &Baseline::from_results(&results()), &GateOptions::default());
-    assert_eq!(report.of(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(), ["integrity_failures"]);
+    let report =
+        gate(&sample::results(), &Baseline::from_results(&results()), &GateOptions::default());
+    assert_eq!(
+        report.of(Outcome::Fail).map(|c| c.metric.as_str()).collect::<Vec<_>>(),
+        ["integrity_failures"]
+    );
 }
 
 #[test]
@@ -120,10 +133,16 @@ fn a_death_at_an_earlier_step_fails() {
 #[test]
 fn absolute_limits_hold_for_products_only_and_replace_the_tolerance() {
     let baseline = Baseline::from_results(&results());
-    let run = |new: &Results, max: &[&str], min: &[&str]| gate(new, &baseline, &GateOptions::parse(max, min).unwrap());
+    let run = |new: &Results, max: &[&str], min: &[&str]| {
+        gate(new, &baseline, &GateOptions::parse(max, min).unwrap())
+    };
     let floor = run(&results(), &[], &["retention_pct=60"]);
     assert!(!floor.passed());
-    assert!(floor.of(Outcome::Fail).all(|c| c.strategy != "keep-nothing" && c.reason.contains("(floor 60)")));
+    assert!(
+        floor
+            .of(Outcome::Fail)
+            .all(|c| c.strategy != "keep-nothing" && c.reason.contains("(floor 60)"))
+    );
     let mut worse = results();
     codex(&mut worse).summary.cost_usd *= 1.5;
     assert!(!run(&worse, &[], &[]).passed());

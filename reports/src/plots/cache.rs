@@ -1,6 +1,7 @@
-//! Where the input tokens came from: cache reads against cache writes and uncached ones, stacked per strategy.
+//! Where the input tokens came from: cache reads against cache writes and uncached ones, stacked
+//! per strategy.
 
-use ctxbench_core::record::{RunRecord, Status};
+use crate::record::{RunRecord, Status};
 use plotters::style::{RGBColor, WHITE};
 
 use super::palette::{Styles, pale};
@@ -10,14 +11,20 @@ use crate::fmt;
 use crate::view::Block;
 
 const PANEL: i32 = 620;
-const PARTS: [(&str, RGBColor); 3] =
-    [("read from the cache", RGBColor(86, 180, 233)), ("written to the cache", RGBColor(230, 159, 0)), ("uncached", RGBColor(136, 34, 85))];
+const PARTS: [(&str, RGBColor); 3] = [
+    ("read from the cache", RGBColor(86, 180, 233)),
+    ("written to the cache", RGBColor(230, 159, 0)),
+    ("uncached", RGBColor(136, 34, 85)),
+];
 
 pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
     let rows = Rows::of(block);
     let width = rows.left + PANEL + 40;
     sheet(width, rows.bottom() + 56, |s| {
-        s.title(&format!("{} – prompt cache", block.title()), &format!("{}; pale = did not finish", block.terms()))?;
+        s.title(
+            &format!("{} – prompt cache", block.title()),
+            &format!("{}; pale = did not finish", block.terms()),
+        )?;
         let max = rows.iter().map(|(r, _)| r.summary.input_tokens as f64).fold(0.0, f64::max);
         let scale = Scale { min: 0.0, max: max * 1.18, start: rows.left, length: PANEL };
         axis_x(s, scale, TOP, rows.bottom(), fmt::tick, "input tokens of all requests")?;
@@ -41,12 +48,20 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
                     s.fill((from, y - ROW / 2 + 4), (to, y + ROW / 2 - 4), color)?;
                 }
             }
-            let share = run.summary.cache_read_ratio.filter(|x| x.is_finite()).map_or("n/a".into(), |x| format!("{:.0} %", x * 100.0));
+            let share = run
+                .summary
+                .cache_read_ratio
+                .filter(|x| x.is_finite())
+                .map_or("n/a".into(), |x| format!("{:.0} %", x * 100.0));
             let end = scale.at(sum);
             let long = format!("{share} read{}", remark(run));
             let short = format!("{share} read");
             let text = if end + 6 + text_width(&long, 14) < width - 6 { long } else { short };
-            s.fill((end + 2, y - 8), ((end + 8 + text_width(&text, 14)).min(width - 4), y + 8), WHITE)?;
+            s.fill(
+                (end + 2, y - 8),
+                ((end + 8 + text_width(&text, 14)).min(width - 4), y + 8),
+                WHITE,
+            )?;
             s.text(end + 6, y, At::Left, 14, INK, &text)?;
         }
         rows.labels(s, styles, width - 20)
@@ -56,6 +71,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
 /// Read, written, uncached; tokens.
 fn parts(run: &RunRecord) -> [f64; 3] {
     let s = &run.summary;
-    let uncached = s.input_tokens.saturating_sub(s.cache_read_tokens).saturating_sub(s.cache_write_tokens);
+    let uncached =
+        s.input_tokens.saturating_sub(s.cache_read_tokens).saturating_sub(s.cache_write_tokens);
     [s.cache_read_tokens as f64, s.cache_write_tokens as f64, uncached as f64]
 }

@@ -1,12 +1,15 @@
 //! Context size over the session: a line per strategy, compactions marked, the window as a line.
 
-use ctxbench_core::record::{RequestRecord, RunRecord, Status};
+use crate::record::{RequestRecord, RunRecord, Status};
 use ctxbench_core::request::Purpose;
+use ctxbench_core::strategy::Standing;
 use plotters::style::RGBColor;
 
 use super::palette::Styles;
 use super::rows::label;
-use super::sheet::{At, Drawn, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width};
+use super::sheet::{
+    At, Drawn, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
+};
 use crate::fmt;
 use crate::view::Block;
 
@@ -15,34 +18,63 @@ const LEFT: i32 = 84;
 const TOP: i32 = 72;
 const WIDTH: i32 = 640;
 const LINE: i32 = 22;
-/// Marks of one strategy closer than this on average, pixels, would hide the lines and are left out.
+/// Marks of one strategy closer than this on average, pixels, would hide the lines and are left
+/// out.
 const APART: usize = 12;
 
 pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
-    let shown: Vec<&RunRecord> = block.runs.iter().copied().filter(|r| r.status != Status::NotApplicable).collect();
+    let shown: Vec<&RunRecord> =
+        block.runs.iter().copied().filter(|r| r.status != Status::NotApplicable).collect();
     let legend = shown.iter().map(|r| text_width(&label(r), TEXT)).max().unwrap_or(0).max(150) + 60;
     let height = (shown.len() as i32 + 5) * LINE;
     let bottom = TOP + height.max(340);
-    let real = shown.iter().filter(|r| !r.strategy.hypothetical).flat_map(|r| sizes(r)).max().unwrap_or(0) as f64;
+    let real = shown
+        .iter()
+        .filter(|r| r.strategy.standing != Standing::Hypothetical)
+        .flat_map(|r| sizes(r))
+        .max()
+        .unwrap_or(0) as f64;
     let all = shown.iter().flat_map(|r| sizes(r)).max().unwrap_or(0) as f64;
     let window = block.window().map(|w| w as f64);
     let line = window.filter(|w| *w <= 2.5 * all.max(1.0));
     // A reference that outgrows the window many times would flatten every other line.
-    let max =
-        line.unwrap_or(0.0).max(real).max(if real > 0.0 { all.min(1.5 * real.max(line.unwrap_or(0.0))) } else { all }).max(1.0) * 1.06;
+    let max = line
+        .unwrap_or(0.0)
+        .max(real)
+        .max(if real > 0.0 { all.min(1.5 * real.max(line.unwrap_or(0.0))) } else { all })
+        .max(1.0)
+        * 1.06;
     let steps = shown.iter().map(|r| r.summary.steps_total).max().unwrap_or(1).max(1) as f64;
     let x = Scale { min: 0.0, max: steps, start: LEFT, length: WIDTH };
     let y = Scale { min: 0.0, max, start: bottom, length: TOP - bottom };
 
     sheet(LEFT + WIDTH + 20 + legend, bottom + 54, |s| {
-        let cut = if all > max { format!("; the reference goes on to {}", fmt::tokens(all)) } else { String::new() };
-        let beyond = if line.is_none() && window.is_some() { "; the window lies above the plot" } else { "" };
-        s.title(&format!("{} – context size", block.title()), &format!("{}{beyond}{cut}", block.terms()))?;
+        let cut = if all > max {
+            format!("; the reference goes on to {}", fmt::tokens(all))
+        } else {
+            String::new()
+        };
+        let beyond = if line.is_none() && window.is_some() {
+            "; the window lies above the plot"
+        } else {
+            ""
+        };
+        s.title(
+            &format!("{} – context size", block.title()),
+            &format!("{}{beyond}{cut}", block.terms()),
+        )?;
         axis_x(s, x, TOP, bottom, fmt::exact, "step of the session")?;
         axis_y(s, y, LEFT, LEFT + WIDTH, fmt::tick, "tokens in the prompt")?;
         if let Some(w) = line {
             s.line((LEFT, y.at(w)), (LEFT + WIDTH, y.at(w)), ALARM, 2)?;
-            s.text(LEFT + 6, y.at(w) - 10, At::Left, 14, ALARM, &format!("window {}", fmt::tokens(w)))?;
+            s.text(
+                LEFT + 6,
+                y.at(w) - 10,
+                At::Left,
+                14,
+                ALARM,
+                &format!("window {}", fmt::tokens(w)),
+            )?;
         }
         for run in &shown {
             curve(s, run, styles, x, y)?;
@@ -107,7 +139,9 @@ fn marks(s: &Sheet<'_>, run: &RunRecord, styles: &Styles, x: Scale, y: Scale) ->
         return Ok(());
     }
     for c in &run.compactions {
-        let next = samples(run).find(|q| q.seq >= c.before_request).or_else(|| run.requests.iter().rfind(|q| q.agent.is_none()));
+        let next = samples(run)
+            .find(|q| q.seq >= c.before_request)
+            .or_else(|| run.requests.iter().rfind(|q| q.agent.is_none()));
         let (px, py) = (x.at(next.map_or(0.0, |q| q.step as f64)), y.at(c.before_tokens as f64));
         s.polygon(&[(px - 5, py - 9), (px + 5, py - 9), (px, py - 1)], styles.of_run(run).color)?;
     }

@@ -1,4 +1,5 @@
-//! Plots as SVG: five for every scenario and model. A new one is a file with a `draw` and a line in `KINDS`.
+//! Plots as SVG: five for every scenario and model. A new one is a file with a `draw` and a line in
+//! `KINDS`.
 
 mod cache;
 mod context;
@@ -9,7 +10,7 @@ mod scatter;
 mod sheet;
 mod spend;
 
-use ctxbench_core::record::Results;
+use crate::record::Results;
 
 use crate::formats::{Artifact, Format, ReportError};
 use crate::seeds;
@@ -18,7 +19,8 @@ use palette::Styles;
 use sheet::Fault;
 
 /// The format for `report --format svg`.
-pub(crate) const FORMAT: Format = Format { name: "svg", about: "the plots, five per scenario and model", render };
+pub(crate) const FORMAT: Format =
+    Format { name: "svg", about: "the plots, five per scenario and model", render };
 
 type Draw = fn(&Block<'_>, &Styles) -> Result<String, Fault>;
 
@@ -56,7 +58,8 @@ pub fn plots(results: &Results) -> Result<Vec<Plot>, ReportError> {
     for block in view::blocks(results) {
         for (name, title, draw) in KINDS {
             let file = format!("plots/{}-{name}{}.svg", block.slug, block.suffix);
-            let svg = draw(&block, &styles).map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
+            let svg = draw(&block, &styles)
+                .map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
             let run = block.first();
             let (scenario, model) = (run.scenario.id.clone(), run.model.clone());
             let summariser = block.summariser.map(str::to_string);
@@ -74,6 +77,7 @@ fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
 mod tests {
     use super::*;
     use crate::sample;
+    use ctxbench_core::strategy::Standing;
 
     /// Enough of XML to notice unescaped text, unclosed tags and forbidden characters.
     fn well_formed(svg: &str) -> Result<(), String> {
@@ -135,7 +139,10 @@ mod tests {
         other.model = "gpt-5/codex".into();
         results.runs.push(other);
         let mut files: Vec<String> = plots(&results).unwrap().into_iter().map(|p| p.file).collect();
-        assert!(files.iter().all(|f| !f[6..].contains(['/', ' ', '…']) && !f.contains("..")), "{files:?}");
+        assert!(
+            files.iter().all(|f| !f[6..].contains(['/', ' ', '…']) && !f.contains("..")),
+            "{files:?}"
+        );
         assert!(files.iter().any(|f| f == "plots/a-b-context-gpt-5-codex.svg"), "{files:?}");
         files.iter_mut().for_each(|f| *f = f.to_lowercase());
         files.sort();
@@ -146,7 +153,10 @@ mod tests {
 
     #[test]
     fn runs_without_anything_are_drawn_too() {
-        let run = ctxbench_core::record::RunRecord { status: ctxbench_core::record::Status::NotApplicable, ..Default::default() };
+        let run = crate::record::RunRecord {
+            status: crate::record::Status::NotApplicable,
+            ..Default::default()
+        };
         let results = Results { runs: vec![run], ..Results::default() };
         for p in plots(&results).unwrap() {
             well_formed(&p.svg).unwrap();
@@ -155,29 +165,36 @@ mod tests {
 
     #[test]
     fn a_strategy_has_its_colour_in_every_run() {
-        let all = sample::results();
-        let mut few = sample::results();
-        few.runs.retain(|r| matches!(r.strategy.label.as_str(), "codex" | "opencode" | "reference"));
+        let all = sample::drawn();
+        let mut few = sample::drawn();
+        few.runs
+            .retain(|r| matches!(r.strategy.label.as_str(), "codex" | "opencode" | "reference"));
         let (a, b) = (Styles::of(&all), Styles::of(&few));
         for run in &few.runs {
             assert_eq!(a.of_run(run).color, b.of_run(run).color, "{}", run.strategy.label);
         }
     }
 
-    /// The sample, and a second scenario whose reference outgrows the window and whose points lie close together.
+    /// The sample, and a second scenario whose reference outgrows the window and whose points lie
+    /// close together.
     fn crowded() -> Results {
         let mut results = sample::results();
         for (i, label) in sample::LABELS.iter().enumerate() {
             let mut run = sample::run("a-very-long-scenario-name-that-goes-on", label, i as u64);
             run.scenario.title =
-                "A title which is much longer than anybody would want to read in the heading of a plot, and then some".into();
+                "A title which is much longer than anybody would want to read in the heading of a \
+                 plot, and then some"
+                    .into();
             run.window = 2_000;
             run.summary.cost_usd = 0.01 + i as f64 * 1e-5;
             run.summary.retention_pct = Some(99.0 + (i % 2) as f64);
-            run.requests.iter_mut().filter(|_| !run.strategy.hypothetical).for_each(|q| q.context_tokens /= 120);
+            run.requests
+                .iter_mut()
+                .filter(|_| run.strategy.standing != Standing::Hypothetical)
+                .for_each(|q| q.context_tokens /= 120);
             run.compactions.iter_mut().for_each(|c| c.before_tokens /= 120);
             if i == 2 {
-                run.status = ctxbench_core::record::Status::NotApplicable;
+                run.status = crate::record::Status::NotApplicable;
             }
             results.runs.push(run);
         }

@@ -1,11 +1,14 @@
-//! A colour for each strategy, the same in every plot and, as far as names are known, in every run.
+//! A colour for each strategy, the same in every plot and, where the strategy asks for a hue, in
+//! every run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ctxbench_core::record::{Results, RunRecord};
+use crate::record::{Results, RunRecord};
+use ctxbench_core::strategy::Standing;
 use plotters::style::RGBColor;
 
-/// Ten hues that stay apart for colour-blind eyes and on paper (after Okabe & Ito 2008 and P. Tol's muted scheme).
+/// Ten hues that stay apart for colour-blind eyes and on paper (after Okabe & Ito 2008 and P. Tol's
+/// muted scheme).
 const HUES: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -18,9 +21,6 @@ const HUES: [RGBColor; 10] = [
     RGBColor(153, 153, 51),
     RGBColor(166, 118, 29),
 ];
-
-/// Beginnings of names with a place of their own, so that a strategy looks alike in reports on different selections.
-const FAMILIES: [&str; 8] = ["aider", "codex", "opencode", "claude", "anthropic", "openoxide", "sliding", "observation"];
 
 const REFERENCE: RGBColor = RGBColor(60, 60, 60);
 const CONTROL: RGBColor = RGBColor(150, 150, 150);
@@ -44,28 +44,35 @@ pub(super) struct Style {
 pub(super) struct Styles(BTreeMap<String, Style>);
 
 impl Styles {
-    /// Looks by label: bare names choose before names with settings, known families before others; then first come, first served.
+    /// Looks by label: bare names choose before names with settings, who asks for a hue before who
+    /// does not; then first come, first served.
     pub(super) fn of(results: &Results) -> Styles {
         let labels: BTreeSet<(bool, usize, &str)> = results
             .runs
             .iter()
-            .filter(|r| !r.strategy.hypothetical && !r.strategy.control)
-            .map(|r| r.strategy.label.as_str())
-            .map(|l| (l.contains(':'), family(l).map_or(FAMILIES.len(), |f| f), l))
+            .filter(|r| r.strategy.standing == Standing::Contender)
+            .map(|r| {
+                let label = r.strategy.label.as_str();
+                (label.contains(':'), r.strategy.hue.map_or(HUES.len(), usize::from), label)
+            })
             .collect();
         let mut used = [0_usize; HUES.len()];
         let mut out = BTreeMap::new();
-        for (_, _, label) in labels {
-            let wish = family(label).unwrap_or_else(|| hash(label) % HUES.len());
+        for (_, hue, label) in labels {
+            let wish = if hue < HUES.len() { hue } else { hash(label) % HUES.len() };
             let least = used.iter().min().copied().unwrap_or(0);
-            let slot = (0..HUES.len()).map(|i| (wish + i) % HUES.len()).find(|s| used[*s] == least).unwrap_or(wish);
+            let slot = (0..HUES.len())
+                .map(|i| (wish + i) % HUES.len())
+                .find(|s| used[*s] == least)
+                .unwrap_or(wish);
             let dash = [Dash::Solid, Dash::Dashed, Dash::Dotted][used[slot].min(2)];
             used[slot] += 1;
             out.insert(label.to_string(), Style { color: HUES[slot], dash });
         }
-        for r in results.runs.iter().filter(|r| r.strategy.hypothetical || r.strategy.control) {
-            let color = if r.strategy.hypothetical { REFERENCE } else { CONTROL };
-            let dash = if r.strategy.hypothetical || r.strategy.name == "keep-nothing" { Dash::Dashed } else { Dash::Solid };
+        for r in results.runs.iter().filter(|r| r.strategy.standing != Standing::Contender) {
+            let color =
+                if r.strategy.standing == Standing::Hypothetical { REFERENCE } else { CONTROL };
+            let dash = if r.strategy.dashed { Dash::Dashed } else { Dash::Solid };
             out.insert(r.strategy.label.clone(), Style { color, dash });
         }
         Styles(out)
@@ -73,12 +80,11 @@ impl Styles {
 
     /// The look of a run's strategy.
     pub(super) fn of_run(&self, run: &RunRecord) -> Style {
-        self.0.get(&run.strategy.label).copied().unwrap_or(Style { color: CONTROL, dash: Dash::Solid })
+        self.0
+            .get(&run.strategy.label)
+            .copied()
+            .unwrap_or(Style { color: CONTROL, dash: Dash::Solid })
     }
-}
-
-fn family(label: &str) -> Option<usize> {
-    FAMILIES.iter().position(|f| label.starts_with(f))
 }
 
 fn hash(text: &str) -> usize {

@@ -1,7 +1,7 @@
 //! Facts kept by kind: a grid of strategies and kinds, darker = more kept.
 
+use crate::record::{RunRecord, Status};
 use ctxbench_core::fact::FactKind;
-use ctxbench_core::record::{RunRecord, Status};
 use plotters::style::{RGBColor, WHITE};
 
 use super::palette::Styles;
@@ -18,12 +18,17 @@ const ALL: RGBColor = RGBColor(16, 58, 110);
 
 pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
     let rows = Rows::of(block);
-    let kinds: Vec<FactKind> =
-        FactKind::ALL.into_iter().filter(|k| block.runs.iter().any(|r| r.summary.retention_by_kind.contains_key(k))).collect();
+    let kinds: Vec<FactKind> = FactKind::ALL
+        .into_iter()
+        .filter(|k| block.runs.iter().any(|r| r.summary.retention_by_kind.contains_key(k)))
+        .collect();
     let columns = kinds.len() as i32 + 2;
     let width = (rows.left + columns * CELL + 40).max(640);
     sheet(width, rows.bottom() + 30, |s| {
-        let below = format!("{}; % of needed facts in the context when needed; hatched = n/a", block.terms());
+        let below = format!(
+            "{}; % of needed facts in the context when needed; hatched = n/a",
+            block.terms()
+        );
         s.title(&format!("{} – facts kept, by kind", block.title()), &below)?;
         let left = |i: usize| rows.left + i as i32 * CELL + if i >= kinds.len() { 14 } else { 0 };
         let heads = kinds.iter().map(|k| k.name()).chain(["all kinds", "in summary"]);
@@ -32,14 +37,23 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
         }
         for (run, y) in rows.iter() {
             let by_kind = kinds.iter().map(|k| run.summary.retention_by_kind.get(k).copied());
-            let values = by_kind.chain([run.summary.retention_pct, run.summary.summary_retention_pct]);
+            let values =
+                by_kind.chain([run.summary.retention_pct, run.summary.summary_retention_pct]);
             for (i, value) in values.enumerate() {
-                let (from, to) = ((left(i) + 1, y - ROW / 2 + 1), (left(i) + CELL - 1, y + ROW / 2 - 1));
+                let (from, to) =
+                    ((left(i) + 1, y - ROW / 2 + 1), (left(i) + CELL - 1, y + ROW / 2 - 1));
                 match known(run, value) {
                     Some(v) => {
                         let shade = shade(v);
                         s.fill(from, to, shade)?;
-                        s.text(left(i) + CELL / 2, y, At::Middle, 15, if dark(shade) { WHITE } else { INK }, &fmt::count(v))?;
+                        s.text(
+                            left(i) + CELL / 2,
+                            y,
+                            At::Middle,
+                            15,
+                            if dark(shade) { WHITE } else { INK },
+                            &fmt::count(v),
+                        )?;
                     }
                     None => {
                         s.hatched(from, to)?;

@@ -1,6 +1,7 @@
 //! What plots with a row per strategy share: labels, groups, bars.
 
-use ctxbench_core::record::{RunRecord, Status};
+use crate::record::{RunRecord, Status};
+use ctxbench_core::strategy::Standing;
 use plotters::style::RGBColor;
 
 use super::palette::{Styles, pale};
@@ -37,17 +38,18 @@ impl<'a> Rows<'a> {
         self.block.runs.iter().enumerate().map(|(i, r)| (*r, TOP + i as i32 * ROW + ROW / 2))
     }
 
-    /// Colour keys and names, with a thin line between reference, products and controls up to `right`.
+    /// Colour keys and names, with a thin line between reference, products and controls up to
+    /// `right`.
     pub(super) fn labels(&self, s: &Sheet<'_>, styles: &Styles, right: i32) -> Drawn {
         let mut group = None;
         for (run, y) in self.iter() {
-            let now = (run.strategy.hypothetical, run.strategy.control);
+            let now = run.strategy.standing;
             if group.is_some_and(|g| g != now) {
                 s.line((20, y - ROW / 2), (right, y - ROW / 2), GRID, 1)?;
             }
             group = Some(now);
             s.fill((self.left - 18, y - 6), (self.left - 6, y + 6), styles.of_run(run).color)?;
-            let ink = if now == (false, false) { INK } else { GREY };
+            let ink = if now == Standing::Contender { INK } else { GREY };
             s.text(self.left - 24, y, At::Right, TEXT, ink, &label(run))?;
         }
         Ok(())

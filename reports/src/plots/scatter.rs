@@ -1,6 +1,7 @@
-//! Cost against facts kept: who is cheap and remembers. Points carry numbers, the list beside them the names.
+//! Cost against facts kept: who is cheap and remembers. Points carry numbers, the list beside them
+//! the names.
 
-use ctxbench_core::record::{RunRecord, Status};
+use crate::record::{RunRecord, Status};
 
 use super::palette::Styles;
 use super::rows::label;
@@ -14,9 +15,16 @@ const WIDTH: i32 = 520;
 const LINE: i32 = 22;
 
 pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
-    let (points, without): (Vec<&RunRecord>, Vec<&RunRecord>) = block.runs.iter().partition(|r| place(r).is_some());
+    let (points, without): (Vec<&RunRecord>, Vec<&RunRecord>) =
+        block.runs.iter().partition(|r| place(r).is_some());
     let entry = |i: usize, r: &RunRecord| format!("{}  {}", i + 1, label(r));
-    let names = points.iter().enumerate().map(|(i, r)| text_width(&entry(i, r), TEXT)).max().unwrap_or(0).max(120);
+    let names = points
+        .iter()
+        .enumerate()
+        .map(|(i, r)| text_width(&entry(i, r), TEXT))
+        .max()
+        .unwrap_or(0)
+        .max(120);
     let bottom = TOP + ((points.len() + without.len().min(6)) as i32 * LINE + 80).max(360);
     let places: Vec<(f64, f64)> = points.iter().filter_map(|r| place(r)).collect();
     let (x_min, x_max) = range(places.iter().map(|p| p.0));
@@ -27,11 +35,15 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
     let list = LEFT + WIDTH + 34;
 
     sheet(list + names + 140, bottom + 54, |s| {
-        let below = format!("{}; further up and further left is better; hollow = did not finish", block.terms());
+        let below = format!(
+            "{}; further up and further left is better; hollow = did not finish",
+            block.terms()
+        );
         s.title(&format!("{} – cost against facts kept", block.title()), &below)?;
         axis_x(s, x, TOP, bottom, fmt::exact, &format!("cost, US dollars{}", cut(x_min)))?;
         axis_y(s, y, LEFT, LEFT + WIDTH, fmt::exact, &format!("facts kept, %{}", cut(y_min)))?;
-        let true_places: Vec<(i32, i32)> = places.iter().map(|&(c, k)| (x.at(c), y.at(k))).collect();
+        let true_places: Vec<(i32, i32)> =
+            places.iter().map(|&(c, k)| (x.at(c), y.at(k))).collect();
         let flags = spread(&true_places, (LEFT, TOP, LEFT + WIDTH, bottom));
         for ((run, at), flag) in points.iter().zip(&true_places).zip(&flags) {
             let color = styles.of_run(run).color;
@@ -50,8 +62,22 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
             s.disc((list, row), 6, styles.of_run(run).color, run.status == Status::Completed)?;
             s.text(list + 30, row, At::Right, TEXT, INK, &(i + 1).to_string())?;
             s.text(list + 38, row, At::Left, TEXT, INK, &label(run))?;
-            s.text(list + names + 16 + 60, row, At::Right, 14, INK, &fmt::usd(run.summary.cost_usd))?;
-            s.text(list + names + 16 + 110, row, At::Right, 14, INK, &run.summary.retention_pct.map_or("n/a".into(), fmt::pct))?;
+            s.text(
+                list + names + 16 + 60,
+                row,
+                At::Right,
+                14,
+                INK,
+                &fmt::usd(run.summary.cost_usd),
+            )?;
+            s.text(
+                list + names + 16 + 110,
+                row,
+                At::Right,
+                14,
+                INK,
+                &run.summary.retention_pct.map_or("n/a".into(), fmt::pct),
+            )?;
         }
         for (i, run) in without.iter().take(6).enumerate() {
             let row = TOP + 18 + (points.len() + i) as i32 * LINE;
@@ -63,7 +89,8 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
 
 fn place(run: &RunRecord) -> Option<(f64, f64)> {
     let kept = run.summary.retention_pct.filter(|k| k.is_finite())?;
-    (run.status != Status::NotApplicable && run.summary.cost_usd.is_finite()).then_some((run.summary.cost_usd, kept))
+    (run.status != Status::NotApplicable && run.summary.cost_usd.is_finite())
+        .then_some((run.summary.cost_usd, kept))
 }
 
 /// From 0, unless everything lies close together far from 0.
@@ -79,13 +106,21 @@ fn range(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     }
 }
 
-/// A place for each number: the nearest one around its point that touches no point and no other number.
-fn spread(points: &[(i32, i32)], (left, top, right, bottom): (i32, i32, i32, i32)) -> Vec<(i32, i32)> {
-    const AROUND: [(i32, i32); 8] = [(10, -10), (10, 10), (-10, -10), (-10, 10), (14, 0), (-14, 0), (0, -14), (0, 14)];
+/// A place for each number: the nearest one around its point that touches no point and no other
+/// number.
+fn spread(
+    points: &[(i32, i32)],
+    (left, top, right, bottom): (i32, i32, i32, i32),
+) -> Vec<(i32, i32)> {
+    const AROUND: [(i32, i32); 8] =
+        [(10, -10), (10, 10), (-10, -10), (-10, 10), (14, 0), (-14, 0), (0, -14), (0, 14)];
     let mut taken: Vec<(i32, i32)> = Vec::new();
     for p in points {
-        let near =
-            (1..=8).flat_map(|ring| AROUND.iter().map(move |(dx, dy)| (p.0 + dx * (ring + 1) * 2 / 3, p.1 + dy * (ring + 1) * 2 / 3)));
+        let near = (1..=8).flat_map(|ring| {
+            AROUND
+                .iter()
+                .map(move |(dx, dy)| (p.0 + dx * (ring + 1) * 2 / 3, p.1 + dy * (ring + 1) * 2 / 3))
+        });
         let free = |q: &(i32, i32)| {
             let inside = q.0 > left + 8 && q.0 < right - 4 && q.1 > top - 4 && q.1 < bottom - 6;
             inside

@@ -38,10 +38,15 @@ pub(super) struct Sheet<'a> {
 }
 
 /// Draws on a fresh white sheet and returns the document.
-pub(super) fn sheet(width: i32, height: i32, paint: impl FnOnce(&Sheet<'_>) -> Drawn) -> Result<String, Fault> {
+pub(super) fn sheet(
+    width: i32,
+    height: i32,
+    paint: impl FnOnce(&Sheet<'_>) -> Drawn,
+) -> Result<String, Fault> {
     let mut svg = String::new();
     {
-        let area = SVGBackend::with_string(&mut svg, (width as u32, height as u32)).into_drawing_area();
+        let area =
+            SVGBackend::with_string(&mut svg, (width as u32, height as u32)).into_drawing_area();
         area.fill(&WHITE)?;
         let sheet = Sheet { area, width };
         paint(&sheet)?;
@@ -52,20 +57,33 @@ pub(super) fn sheet(width: i32, height: i32, paint: impl FnOnce(&Sheet<'_>) -> D
 
 /// Rough width of a text in pixels; SVG is drawn without fonts at hand.
 pub(super) fn text_width(text: &str, size: i32) -> i32 {
-    let units: f64 = text.chars().map(|c| if c > '\u{10ff}' && !('\u{2000}'..'\u{2c00}').contains(&c) { 0.85 } else { 0.51 }).sum();
+    let units: f64 = text
+        .chars()
+        .map(|c| if c > '\u{10ff}' && !('\u{2000}'..'\u{2c00}').contains(&c) { 0.85 } else { 0.51 })
+        .sum();
     (units * f64::from(size)).ceil() as i32
 }
 
 impl Sheet<'_> {
     /// Title and, below it, a smaller line; both are cut to the sheet.
     pub(super) fn title(&self, title: &str, below: &str) -> Drawn {
-        let fit = |text: &str, size: i32| fmt::elide(text, ((self.width - 40) as f64 / (0.51 * f64::from(size))) as usize);
+        let fit = |text: &str, size: i32| {
+            fmt::elide(text, ((self.width - 40) as f64 / (0.51 * f64::from(size))) as usize)
+        };
         self.text(20, 22, At::Left, 20, INK, &fit(title, 20))?;
         self.text(20, 46, At::Left, 14, GREY, &fit(below, 14))
     }
 
     /// One line of text, vertically centred on `y`.
-    pub(super) fn text(&self, x: i32, y: i32, at: At, size: i32, color: RGBColor, text: &str) -> Drawn {
+    pub(super) fn text(
+        &self,
+        x: i32,
+        y: i32,
+        at: At,
+        size: i32,
+        color: RGBColor,
+        text: &str,
+    ) -> Drawn {
         let clean = fmt::one_line(text);
         self.area.draw(&Text::new(clean, (x, y), style(at, size, color)))
     }
@@ -82,7 +100,13 @@ impl Sheet<'_> {
     }
 
     /// A straight line.
-    pub(super) fn line(&self, from: (i32, i32), to: (i32, i32), color: RGBColor, width: u32) -> Drawn {
+    pub(super) fn line(
+        &self,
+        from: (i32, i32),
+        to: (i32, i32),
+        color: RGBColor,
+        width: u32,
+    ) -> Drawn {
         self.area.draw(&PathElement::new(vec![from, to], color.stroke_width(width)))
     }
 
@@ -91,8 +115,12 @@ impl Sheet<'_> {
         let stroke = style.color.stroke_width(width);
         match style.dash {
             Dash::Solid => self.area.draw(&PathElement::new(points.to_vec(), stroke)),
-            Dash::Dashed => self.area.draw(&DashedPathElement::new(points.iter().copied(), 8, 4, stroke)),
-            Dash::Dotted => self.area.draw(&DashedPathElement::new(points.iter().copied(), 2, 3, stroke)),
+            Dash::Dashed => {
+                self.area.draw(&DashedPathElement::new(points.iter().copied(), 8, 4, stroke))
+            }
+            Dash::Dotted => {
+                self.area.draw(&DashedPathElement::new(points.iter().copied(), 2, 3, stroke))
+            }
         }
     }
 
@@ -145,7 +173,8 @@ fn style(at: At, size: i32, color: RGBColor) -> TextStyle<'static> {
     style
 }
 
-/// A scale from `min` to `max` over `length` pixels from `start`; a negative length runs upwards or to the left.
+/// A scale from `min` to `max` over `length` pixels from `start`; a negative length runs upwards or
+/// to the left.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
     pub(super) min: f64,
@@ -170,7 +199,11 @@ impl Scale {
             return vec![self.min];
         }
         let power = 10_f64.powf(raw.log10().floor());
-        let step = [1.0, 2.0, 2.5, 5.0, 10.0].iter().map(|m| m * power).find(|s| *s >= raw * 0.999).unwrap_or(raw);
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+            .iter()
+            .map(|m| m * power)
+            .find(|s| *s >= raw * 0.999)
+            .unwrap_or(raw);
         let first = (self.min / step - 1e-9).ceil();
         let n = ((self.max / step + 1e-9).floor() - first).max(0.0) as usize;
         (0..=n).map(|i| (first + i as f64) * step).collect()
@@ -178,7 +211,14 @@ impl Scale {
 }
 
 /// Vertical grid lines with their values below `bottom`, and the name of the axis under them.
-pub(super) fn axis_x(s: &Sheet<'_>, scale: Scale, top: i32, bottom: i32, show: fn(f64) -> String, name: &str) -> Drawn {
+pub(super) fn axis_x(
+    s: &Sheet<'_>,
+    scale: Scale,
+    top: i32,
+    bottom: i32,
+    show: fn(f64) -> String,
+    name: &str,
+) -> Drawn {
     for t in scale.ticks(75) {
         let x = scale.at(t);
         s.line((x, top), (x, bottom), GRID, 1)?;
@@ -189,7 +229,14 @@ pub(super) fn axis_x(s: &Sheet<'_>, scale: Scale, top: i32, bottom: i32, show: f
 }
 
 /// Horizontal grid lines with their values to the left, and the name of the axis beside them.
-pub(super) fn axis_y(s: &Sheet<'_>, scale: Scale, left: i32, right: i32, show: fn(f64) -> String, name: &str) -> Drawn {
+pub(super) fn axis_y(
+    s: &Sheet<'_>,
+    scale: Scale,
+    left: i32,
+    right: i32,
+    show: fn(f64) -> String,
+    name: &str,
+) -> Drawn {
     for t in scale.ticks(50) {
         let y = scale.at(t);
         s.line((left, y), (right, y), GRID, 1)?;

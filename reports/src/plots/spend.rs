@@ -1,6 +1,7 @@
 //! Tokens and dollars per strategy: two panels of bars with common rows.
 
-use ctxbench_core::record::{RunRecord, Status};
+use crate::record::{RunRecord, Status};
+use ctxbench_core::strategy::Standing;
 
 use super::palette::Styles;
 use super::rows::{ROW, Rows, TOP, bar_color, remark};
@@ -15,7 +16,10 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
     let rows = Rows::of(block);
     let width = rows.left + 2 * PANEL + GAP + 30;
     sheet(width, rows.bottom() + 56, |s| {
-        let below = format!("{}; pale = did not finish, so not comparable; dashed line = the reference", block.terms());
+        let below = format!(
+            "{}; pale = did not finish, so not comparable; dashed line = the reference",
+            block.terms()
+        );
         s.title(&format!("{} – tokens and dollars", block.title()), &below)?;
         let (left, right) = (rows.left, rows.left + PANEL + GAP);
         let tokens = Panel {
@@ -25,7 +29,13 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
             tick: fmt::tick,
             name: "input tokens of all requests",
         };
-        let dollars = Panel { left: right, value: |r| r.summary.cost_usd, show: fmt::usd, tick: fmt::exact, name: "cost, US dollars" };
+        let dollars = Panel {
+            left: right,
+            value: |r| r.summary.cost_usd,
+            show: fmt::usd,
+            tick: fmt::exact,
+            name: "cost, US dollars",
+        };
         tokens.draw(s, &rows, styles)?;
         dollars.draw(s, &rows, styles)?;
         rows.labels(s, styles, width - 20)
@@ -48,7 +58,9 @@ impl Panel {
         // Room for the value behind the longest bar.
         let scale = Scale { min: 0.0, max: max * 1.22, start: left, length: PANEL };
         axis_x(s, scale, TOP, rows.bottom(), tick, name)?;
-        if let Some((reference, _)) = rows.iter().find(|(r, _)| r.strategy.hypothetical) {
+        if let Some((reference, _)) =
+            rows.iter().find(|(r, _)| r.strategy.standing == Standing::Hypothetical)
+        {
             let style = super::palette::Style { color: GREY, dash: super::palette::Dash::Dashed };
             let x = scale.at(value(reference));
             s.path(&[(x, TOP), (x, rows.bottom())], style, 1)?;
@@ -64,7 +76,11 @@ impl Panel {
             let fits = end + 6 + text_width(&text, 14) < left + PANEL + GAP - 6;
             let text = if fits { text } else { show(value(run)) };
             let room = text_width(&text, 14) + 8;
-            s.fill((end + 2, y - 8), ((end + room).min(left + PANEL + GAP - 6), y + 8), plotters::style::WHITE)?;
+            s.fill(
+                (end + 2, y - 8),
+                ((end + room).min(left + PANEL + GAP - 6), y + 8),
+                plotters::style::WHITE,
+            )?;
             s.text(end + 6, y, At::Left, 14, INK, &text)?;
         }
         Ok(())

@@ -8,8 +8,9 @@ use super::Plan;
 /// Nominal coverage.
 pub(crate) const LEVEL: f64 = 0.95;
 
-/// Fewest sessions for an interval. With three no interval within the data can cover more than 75 % (all lie on one side of the mean in
-/// one of four samples), with five skewed differences this one covers 83 to 89 %; from eight on it keeps near its promise.
+/// Fewest sessions for an interval. With three no interval within the data can cover more than 75 %
+/// (all lie on one side of the mean in one of four samples), with five skewed differences this one
+/// covers 83 to 89 %; from eight on it keeps near its promise.
 pub(crate) const MIN_SESSIONS: usize = 8;
 
 /// Spread below this share of the largest deviation is rounding.
@@ -25,16 +26,20 @@ pub struct Interval {
 }
 
 /// The studentised (bootstrap-t) interval: sessions are drawn with replacement, each draw gives
-/// `t = (its mean − the mean) ÷ its standard error`, the 2.5 % and 97.5 % quantiles of `t` are laid off from the mean in
-/// standard errors of the sample, and neither end leaves the range of the differences seen.
+/// `t = (its mean − the mean) ÷ its standard error`, the 2.5 % and 97.5 % quantiles of `t` are laid
+/// off from the mean in standard errors of the sample, and neither end leaves the range of the
+/// differences seen.
 ///
-/// Why not the plain percentile interval: it is too narrow for few sessions and blind to skew. Measured on 2,000 samples each,
-/// a nominal 95 % interval covered (percentile / the same widened as for Student's t / Student's t / this one): eight normal differences
-/// 89 / 95 / 95 / 95 %, eight exponential ones 83 / 90 / 89 / 94 %, eight log-normal ones 78 / 85 / 83 / 90 %, eight of which half are zero
-/// 81 / 87 / 84 / 94 %. Costs and waiting are of the last three kinds. The price is width.
+/// Why not the plain percentile interval: it is too narrow for few sessions and blind to skew.
+/// Measured on 2,000 samples each, a nominal 95 % interval covered (percentile / the same widened
+/// as for Student's t / Student's t / this one): eight normal differences 89 / 95 / 95 / 95 %,
+/// eight exponential ones 83 / 90 / 89 / 94 %, eight log-normal ones 78 / 85 / 83 / 90 %, eight of
+/// which half are zero 81 / 87 / 84 / 94 %. Costs and waiting are of the last three kinds. The
+/// price is width.
 ///
-/// Why within the range: where nearly all sessions are alike, many draws have next to no spread, and a quantile of `t` says
-/// anything up to infinity; a mean beyond every difference seen is then a claim of the method and not of the data.
+/// Why within the range: where nearly all sessions are alike, many draws have next to no spread,
+/// and a quantile of `t` says anything up to infinity; a mean beyond every difference seen is then
+/// a claim of the method and not of the data.
 ///
 /// `None` below [`MIN_SESSIONS`] and where nothing varies.
 pub(crate) fn interval(differences: &[f64], plan: &Plan) -> Option<Interval> {
@@ -63,10 +68,15 @@ pub(crate) fn interval(differences: &[f64], plan: &Plan) -> Option<Interval> {
             studentised(sum, squares, n)
         })
         .collect();
-    let rank = (((plan.resamples + 1) as f64 * (1.0 - LEVEL) / 2.0) as usize).clamp(1, plan.resamples.max(1));
+    let rank = (((plan.resamples + 1) as f64 * (1.0 - LEVEL) / 2.0) as usize)
+        .clamp(1, plan.resamples.max(1));
     let (low, high) = (smallest(&mut ts, rank - 1)?, smallest(&mut ts, plan.resamples - rank)?);
-    let (least, most) = differences.iter().fold((mean, mean), |(low, high), d| (low.min(*d), high.max(*d)));
-    Some(Interval { low: (mean - high * own * unit).max(least), high: (mean - low * own * unit).min(most) })
+    let (least, most) =
+        differences.iter().fold((mean, mean), |(low, high), d| (low.min(*d), high.max(*d)));
+    Some(Interval {
+        low: (mean - high * own * unit).max(least),
+        high: (mean - low * own * unit).min(most),
+    })
 }
 
 fn standard_error(sum: f64, squares: f64, n: usize) -> f64 {
@@ -95,15 +105,22 @@ mod tests {
     #[test]
     fn it_stands_around_the_mean_and_moves_and_grows_with_the_data() {
         let base = interval(&COSTS, &PLAN).unwrap();
-        assert!(-4.0 < base.low && base.low < -2.4 && -2.4 < base.high && base.high < -1.0, "{base:?}");
+        assert!(
+            -4.0 < base.low && base.low < -2.4 && -2.4 < base.high && base.high < -1.0,
+            "{base:?}"
+        );
         let moved = interval(&COSTS.map(|d| d * 10.0 + 100.0), &PLAN).unwrap();
-        assert!((moved.low - (base.low * 10.0 + 100.0)).abs() < 1e-9 && (moved.high - (base.high * 10.0 + 100.0)).abs() < 1e-9);
+        assert!(
+            (moved.low - (base.low * 10.0 + 100.0)).abs() < 1e-9
+                && (moved.high - (base.high * 10.0 + 100.0)).abs() < 1e-9
+        );
         assert_eq!(interval(&COSTS, &PLAN), Some(base), "the same data, the same bytes");
     }
 
     #[test]
     fn for_many_normal_looking_differences_it_is_nearly_that_of_student() {
-        // 41 evenly spaced values from −2 to 2: standard error 1.1979 / √41 = 0.1871, Student's 97.5 % point for 40 degrees 2.0211.
+        // 41 evenly spaced values from −2 to 2: standard error 1.1979 / √41 = 0.1871, Student's
+        // 97.5 % point for 40 degrees 2.0211.
         let even: Vec<f64> = (-20..=20).map(|i| f64::from(i) / 10.0).collect();
         let found = interval(&even, &PLAN).unwrap();
         assert!((found.high - 0.378).abs() < 0.02 && (found.low + 0.378).abs() < 0.02, "{found:?}");
@@ -125,7 +142,8 @@ mod tests {
 
     #[test]
     fn sessions_that_are_nearly_alike_give_no_end_beyond_what_was_seen() {
-        // 35 % of the draws miss the one that differs and have no spread: unbounded upwards, were it not for the range.
+        // 35 % of the draws miss the one that differs and have no spread: unbounded upwards, were
+        // it not for the range.
         let mut lone = [0.0; 12];
         lone[3] = 5.0;
         let found = interval(&lone, &PLAN).unwrap();

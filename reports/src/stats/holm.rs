@@ -1,9 +1,11 @@
-//! Holm's step-down correction: many strategies are compared at once, and the best of many looks good by chance.
+//! Holm's step-down correction: many strategies are compared at once, and the best of many looks
+//! good by chance.
 
-/// Adjusted p-values in the order given: the i-th smallest of m times `m − i + 1`, never below a smaller one's, at most 1.
+/// Adjusted p-values in the order given: the i-th smallest of m times `m − i + 1`, never below a
+/// smaller one's, at most 1.
 ///
-/// Calling a difference real where the adjusted value is at most 5 % keeps the chance of even one false call in the family at 5 %,
-/// however the strategies depend on each other.
+/// Calling a difference real where the adjusted value is at most 5 % keeps the chance of even one
+/// false call in the family at 5 %, however the strategies depend on each other.
 pub(crate) fn adjusted(ps: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ps.len()).collect();
     order.sort_by(|a, b| ps[*a].total_cmp(&ps[*b]));
@@ -22,7 +24,8 @@ mod tests {
 
     #[test]
     fn a_case_by_hand() {
-        // Sorted 0.01, 0.02, 0.03, 0.04 × 4, 3, 2, 1 = 0.04, 0.06, 0.06, 0.04 → the last may not fall below 0.06.
+        // Sorted 0.01, 0.02, 0.03, 0.04 × 4, 3, 2, 1 = 0.04, 0.06, 0.06, 0.04 → the last may not
+        // fall below 0.06.
         let found = adjusted(&[0.04, 0.01, 0.03, 0.02]);
         let expected = [0.06, 0.04, 0.06, 0.06];
         assert!(found.iter().zip(expected).all(|(f, e)| (f - e).abs() < 1e-12), "{found:?}");

@@ -1,8 +1,9 @@
-//! Differences over sessions: what a strategy changes on average, how sure that is, and whether it may be called better or worse.
+//! Differences over sessions: what a strategy changes on average, how sure that is, and whether it
+//! may be called better or worse.
 //!
-//! The session is the sampling unit: requests or facts of one session depend on each other and count once. Strategies are
-//! deterministic, so intervals and tests speak about the choice of sessions and about nothing else. Everything is seeded:
-//! the same records give the same bytes.
+//! The session is the sampling unit: requests or facts of one session depend on each other and
+//! count once. Strategies are deterministic, so intervals and tests speak about the choice of
+//! sessions and about nothing else. Everything is seeded: the same records give the same bytes.
 
 mod bootstrap;
 mod figures;
@@ -19,9 +20,11 @@ pub use figures::Figure;
 pub use sessions::{Differences, StrategyDifference};
 pub use verdict::Verdict;
 
-pub(crate) use figures::{METRICS, Metric};
+pub(crate) use figures::judged;
 pub(crate) use sessions::{between, over_sessions};
-pub(crate) use show::{HELP, Told, caption, cell, change, heading, interval, missing, seen, share, terminal, word};
+pub(crate) use show::{
+    HELP, Told, caption, cell, change, heading, interval, missing, seen, share, terminal, word,
+};
 pub(crate) use verdict::MIN_SESSIONS;
 
 /// How much is drawn, and from which seed.

@@ -1,8 +1,10 @@
-//! Which runs are paired: strategies of one run by session and model, or one strategy in two results.
+//! Which runs are paired: strategies of one run by session and model, or one strategy in two
+//! results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ctxbench_core::record::{Results, RunRecord};
+use crate::record::{Results, RunRecord};
+use ctxbench_core::strategy::Standing;
 use serde::Serialize;
 
 use super::figures::{Figure, Pair, figures};
@@ -37,7 +39,10 @@ impl<'a> Runs<'a> {
     fn of(results: &'a Results, model: &str) -> Runs<'a> {
         let mut out: BTreeMap<&str, BTreeMap<&str, &RunRecord>> = BTreeMap::new();
         for r in results.runs.iter().filter(|r| r.model == model) {
-            out.entry(r.strategy.label.as_str()).or_default().entry(r.scenario.id.as_str()).or_insert(r);
+            out.entry(r.strategy.label.as_str())
+                .or_default()
+                .entry(r.scenario.id.as_str())
+                .or_insert(r);
         }
         Runs(out)
     }
@@ -48,15 +53,23 @@ impl<'a> Runs<'a> {
 
     /// The label under which a strategy ran, the plain one first.
     fn label(&self, name: &str) -> Option<&'a str> {
-        self.0.iter().find(|(_, runs)| runs.values().any(|r| r.strategy.name == name)).map(|(label, _)| *label)
+        self.0
+            .iter()
+            .find(|(_, runs)| runs.values().any(|r| r.strategy.name == name))
+            .map(|(label, _)| *label)
     }
 
     fn product(&self, label: &str) -> bool {
-        self.0.get(label).into_iter().flat_map(BTreeMap::values).all(|r| !r.strategy.hypothetical && !r.strategy.control)
+        self.0
+            .get(label)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .all(|r| r.strategy.standing == Standing::Contender)
     }
 }
 
-/// Per model: every product against `reference` and, where that exceeds a real window, against `sliding-window` too.
+/// Per model: every product against `reference` and, where that exceeds a real window, against
+/// `sliding-window` too.
 ///
 /// A model without `reference` in the results has no entry.
 pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
@@ -67,15 +80,23 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
         let runs = Runs::of(results, model);
         let Some(reference) = runs.label("reference") else { continue };
         let too_large = blocks.iter().filter(|b| b.first().model == model).any(|b| {
-            let peak = b.runs.iter().find(|r| r.strategy.label == reference).map(|r| r.summary.peak_context_tokens);
+            let peak = b
+                .runs
+                .iter()
+                .find(|r| r.strategy.label == reference)
+                .map(|r| r.summary.peak_context_tokens);
             peak.zip(b.window()).is_some_and(|(peak, window)| peak > window)
         });
         let real = runs.label("sliding-window").filter(|_| too_large && runs.sessions().len() > 1);
         for baseline in [Some(reference), real].into_iter().flatten() {
-            let labels: Vec<&str> = runs.0.keys().copied().filter(|l| *l != baseline && runs.product(l)).collect();
+            let labels: Vec<&str> =
+                runs.0.keys().copied().filter(|l| *l != baseline && runs.product(l)).collect();
             out.push(differences(model, baseline, runs.sessions().len(), &labels, |label| {
                 let base = &runs.0[baseline];
-                runs.0[label].iter().filter_map(|(session, own)| Some((*base.get(session)?, *own))).collect()
+                runs.0[label]
+                    .iter()
+                    .filter_map(|(session, own)| Some((*base.get(session)?, *own)))
+                    .collect()
             }));
         }
     }
@@ -92,28 +113,42 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
         let sessions = old.sessions().intersection(&new.sessions()).count();
         differences(model, "base", sessions, &labels, |label| {
             let before = &old.0[label];
-            new.0[label].iter().filter_map(|(session, own)| Some((*before.get(session)?, *own))).collect()
+            new.0[label]
+                .iter()
+                .filter_map(|(session, own)| Some((*before.get(session)?, *own)))
+                .collect()
         })
     };
     models.into_iter().map(of_model).collect()
 }
 
-fn differences<'a>(model: &str, baseline: &str, sessions: usize, labels: &[&str], pairs: impl Fn(&str) -> Vec<Pair<'a>>) -> Differences {
+fn differences<'a>(
+    model: &str,
+    baseline: &str,
+    sessions: usize,
+    labels: &[&str],
+    pairs: impl Fn(&str) -> Vec<Pair<'a>>,
+) -> Differences {
     let labels = if sessions < 2 { &[] } else { labels };
     let pairs: Vec<Vec<Pair<'a>>> = labels.iter().map(|l| pairs(l)).collect();
     let figures = figures(&pairs);
-    let strategies = labels.iter().zip(figures).map(|(l, figures)| StrategyDifference { strategy: (*l).into(), figures }).collect();
+    let strategies = labels
+        .iter()
+        .zip(figures)
+        .map(|(l, figures)| StrategyDifference { strategy: (*l).into(), figures })
+        .collect();
     Differences { model: model.into(), baseline: baseline.into(), sessions, strategies }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Status;
     use crate::sample;
     use crate::stats::Verdict;
-    use ctxbench_core::record::Status;
 
-    /// `n` sessions of every strategy of the sample; in session `i`, codex costs `i` dollars less than the reference.
+    /// `n` sessions of every strategy of the sample; in session `i`, codex costs `i` dollars less
+    /// than the reference.
     fn several(n: usize) -> Results {
         let mut results = sample::results();
         let one = std::mem::take(&mut results.runs);
@@ -121,7 +156,8 @@ mod tests {
             for run in &one {
                 let mut run = run.clone();
                 run.scenario.id = format!("s{i:02}");
-                run.summary.cost_usd = if run.strategy.label == "codex" { 100.0 - i as f64 } else { 100.0 };
+                run.summary.cost_usd =
+                    if run.strategy.label == "codex" { 100.0 - i as f64 } else { 100.0 };
                 results.runs.push(run);
             }
         }
@@ -137,13 +173,27 @@ mod tests {
         let found = over_sessions(&several(12));
         assert_eq!(found.len(), 1, "no sliding-window in the sample");
         let (d, cost) = (&found[0], &row(&found[0], "codex").figures[0]);
-        assert_eq!((d.baseline.as_str(), d.sessions, cost.sessions, cost.column), ("reference", 12, 12, "cost_usd"));
+        assert_eq!(
+            (d.baseline.as_str(), d.sessions, cost.sessions, cost.column),
+            ("reference", 12, 12, "cost_usd")
+        );
         // Mean of −1 … −12; all twelve of one sign: 2/4096, the only member with a difference.
-        assert_eq!((cost.mean, cost.base_mean, cost.verdict), (Some(-6.5), Some(100.0), Verdict::Better));
+        assert_eq!(
+            (cost.mean, cost.base_mean, cost.verdict),
+            (Some(-6.5), Some(100.0), Verdict::Better)
+        );
         assert_eq!((cost.p, cost.p_holm), (Some(2.0 / 4096.0), Some(2.0 / 4096.0)));
         assert_eq!(row(d, "aider").figures[0].verdict, Verdict::Equal);
-        assert!(d.strategies.iter().all(|r| !["reference", "none", "keep-nothing"].contains(&r.strategy.as_str())));
-        assert_eq!(row(d, "x<&\"y").figures[0].sessions, 0, "a run that broke a rule measures nothing");
+        assert!(
+            d.strategies
+                .iter()
+                .all(|r| !["reference", "none", "keep-nothing"].contains(&r.strategy.as_str()))
+        );
+        assert_eq!(
+            row(d, "x<&\"y").figures[0].sessions,
+            0,
+            "a run that broke a rule measures nothing"
+        );
     }
 
     #[test]
@@ -158,25 +208,42 @@ mod tests {
     #[test]
     fn a_session_that_was_not_finished_is_no_pair() {
         let mut results = several(12);
-        results.runs.iter_mut().filter(|r| r.strategy.label == "codex").take(3).for_each(|r| r.status = Status::Overflow);
+        results
+            .runs
+            .iter_mut()
+            .filter(|r| r.strategy.label == "codex")
+            .take(3)
+            .for_each(|r| r.status = Status::Overflow);
         let found = over_sessions(&results);
         let cost = &row(&found[0], "codex").figures[0];
-        assert_eq!((cost.sessions, cost.mean, cost.verdict), (9, Some(-8.0), Verdict::DifferenceOnly));
+        assert_eq!(
+            (cost.sessions, cost.mean, cost.verdict),
+            (9, Some(-8.0), Verdict::DifferenceOnly)
+        );
     }
 
     #[test]
     fn sliding_window_joins_where_the_reference_is_hypothetical() {
         let mut results = several(3);
-        let mut windows: Vec<RunRecord> = results.runs.iter().filter(|r| r.strategy.label == "codex").cloned().collect();
+        let mut windows: Vec<RunRecord> =
+            results.runs.iter().filter(|r| r.strategy.label == "codex").cloned().collect();
         for r in &mut windows {
-            (r.strategy.label, r.strategy.name) = ("sliding-window".into(), "sliding-window".into());
+            (r.strategy.label, r.strategy.name) =
+                ("sliding-window".into(), "sliding-window".into());
             r.summary.cost_usd = 98.0;
         }
         results.runs.extend(windows);
         let found = over_sessions(&results);
-        assert_eq!(found.iter().map(|d| d.baseline.as_str()).collect::<Vec<_>>(), ["reference", "sliding-window"]);
+        assert_eq!(
+            found.iter().map(|d| d.baseline.as_str()).collect::<Vec<_>>(),
+            ["reference", "sliding-window"]
+        );
         assert_eq!(row(&found[1], "codex").figures[0].mean, Some(0.0));
-        results.runs.iter_mut().filter(|r| r.strategy.label == "reference").for_each(|r| r.summary.peak_context_tokens = 150_000);
+        results
+            .runs
+            .iter_mut()
+            .filter(|r| r.strategy.label == "reference")
+            .for_each(|r| r.summary.peak_context_tokens = 150_000);
         assert_eq!(over_sessions(&results).len(), 1, "the reference fits the window of 200,000");
     }
 
@@ -187,17 +254,26 @@ mod tests {
         other.iter_mut().for_each(|r| r.model = "other".into());
         results.runs.extend(other);
         let found = over_sessions(&results);
-        assert_eq!(found.iter().map(|d| (d.model.as_str(), d.sessions)).collect::<Vec<_>>(), [("claude-sonnet-4-6", 2), ("other", 2)]);
+        assert_eq!(
+            found.iter().map(|d| (d.model.as_str(), d.sessions)).collect::<Vec<_>>(),
+            [("claude-sonnet-4-6", 2), ("other", 2)]
+        );
     }
 
     #[test]
     fn two_results_are_paired_by_session_strategy_and_model() {
         let (old, mut new) = (several(12), several(12));
-        new.runs.iter_mut().filter(|r| r.strategy.label == "codex").for_each(|r| r.summary.cost_usd += 1.0);
+        new.runs
+            .iter_mut()
+            .filter(|r| r.strategy.label == "codex")
+            .for_each(|r| r.summary.cost_usd += 1.0);
         new.runs.retain(|r| r.scenario.id != "s12");
         let found = between(&old, &new);
         let cost = &row(&found[0], "codex").figures[0];
-        assert_eq!((found[0].sessions, cost.sessions, cost.mean, cost.verdict), (11, 11, Some(1.0), Verdict::Worse));
+        assert_eq!(
+            (found[0].sessions, cost.sessions, cost.mean, cost.verdict),
+            (11, 11, Some(1.0), Verdict::Worse)
+        );
         assert_eq!(row(&found[0], "aider").figures[0].verdict, Verdict::Equal);
     }
 }

@@ -1,20 +1,28 @@
 //! How differences are told: the words that every report shares, and the block for a terminal.
 
-use comfy_table::{Cell, CellAlignment, LineStyle, Table, TableStyle};
-use ctxbench_core::record::Results;
+use crate::record::Results;
+use comfy_table::Cell;
 
 use super::verdict::MIN_SESSIONS;
-use super::{Differences, Figure, METRICS, Metric, StrategyDifference, Verdict, over_sessions};
-use crate::fmt;
+use super::{Differences, Figure, StrategyDifference, Verdict, judged, over_sessions};
+use crate::metrics::Metric;
+use crate::{fmt, grid};
 
 /// What the section says, for a reader who meets it for the first time.
-pub(crate) const HELP: &str = "mean of strategy − baseline over the sessions that both finished without a broken rule, in brackets the change in per cent of the \
-baseline's mean and the 95 % bootstrap interval of the mean (from eight sessions). The words are a sign-flip test with Holm's correction over the strategies \
-(from ten sessions). Strategies are deterministic: both speak about the choice of sessions only, and sessions that resemble each other count as if they did not";
+pub(crate) const HELP: &str = "mean of strategy − baseline over the sessions that both finished \
+    without a broken rule, in brackets the change in per cent of the \
+baseline's mean and the 95 % bootstrap interval of the mean (from eight sessions). The words are a \
+sign-flip test with Holm's correction over the strategies \
+(from ten sessions). Strategies are deterministic: both speak about the choice of sessions only, \
+and sessions that resemble each other count as if they did not";
 
 /// What a table is about, in one line.
 pub(crate) fn heading(d: &Differences) -> String {
-    format!("Differences from {}, mean per session, {}", fmt::one_line(&d.baseline), fmt::one_line(&d.model))
+    format!(
+        "Differences from {}, mean per session, {}",
+        fmt::one_line(&d.baseline),
+        fmt::one_line(&d.model)
+    )
 }
 
 /// How much the sessions allow to be said.
@@ -22,7 +30,10 @@ pub(crate) fn caption(d: &Differences) -> String {
     match d.sessions {
         0 | 1 => format!("{} session: nothing to average, no intervals, no verdicts", d.sessions),
         n if n < MIN_SESSIONS => format!("{n} sessions: differences only"),
-        n => format!("{n} sessions; BETTER, WORSE: beyond chance (sign-flip test, Holm, 5 %); UNRESOLVED: these sessions do not decide"),
+        n => format!(
+            "{n} sessions; BETTER, WORSE: beyond chance (sign-flip test, Holm, 5 %); UNRESOLVED: \
+             these sessions do not decide"
+        ),
     }
 }
 
@@ -39,24 +50,32 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
 
 /// The mean difference in the unit of the heading, signed.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
-    figure.mean.map_or("n/a".into(), |x| fmt::signed(x, metric.show))
+    figure.mean.map_or("n/a".into(), |x| fmt::signed(x, |x| metric.unit.show(x)))
 }
 
 /// The same in per cent of the baseline's mean, where that helps.
 pub(crate) fn share(figure: &Figure, metric: &Metric) -> Option<String> {
     let (mean, base) = (figure.mean?, figure.base_mean.filter(|b| *b > 0.0)?);
-    metric.relative.then(|| format!("{} %", fmt::signed(mean / base * 100.0, fmt::pct)))
+    metric.unit.is_relative().then(|| format!("{} %", fmt::signed(mean / base * 100.0, fmt::pct)))
 }
 
 /// The interval, if there is one.
 pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
-    figure.interval.map(|i| format!("[{}, {}]", fmt::signed(i.low, metric.show), fmt::signed(i.high, metric.show)))
+    figure.interval.map(|i| {
+        let show = |x| fmt::signed(x, |x| metric.unit.show(x));
+        format!("[{}, {}]", show(i.low), show(i.high))
+    })
 }
 
 /// Everything about one figure in one cell.
 pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
     let share = share(figure, metric).map(|s| format!("({s})"));
-    let parts = [Some(change(figure, metric)), share, interval(figure, metric), Some(word(figure.verdict).into())];
+    let parts = [
+        Some(change(figure, metric)),
+        share,
+        interval(figure, metric),
+        Some(word(figure.verdict).into()),
+    ];
     parts.into_iter().flatten().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
@@ -69,7 +88,9 @@ pub(crate) fn seen(d: &Differences, row: &StrategyDifference) -> String {
 pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'static str> {
     let first = results.runs.first()?;
     let several = results.runs.iter().any(|r| r.scenario.id != first.scenario.id);
-    (several && found.is_empty()).then_some("Differences over sessions are taken from `reference`, which is not part of these results.")
+    (several && found.is_empty()).then_some(
+        "Differences over sessions are taken from `reference`, which is not part of these results.",
+    )
 }
 
 /// What a terminal shows of one model.
@@ -83,7 +104,8 @@ pub(crate) enum Told {
 /// The blocks for a terminal; of several baselines only the first.
 pub(crate) fn terminal(results: &Results, width: usize) -> Vec<Told> {
     let found = over_sessions(results);
-    let mut out: Vec<Told> = missing(results, &found).map(|m| Told::Remark(m.into())).into_iter().collect();
+    let mut out: Vec<Told> =
+        missing(results, &found).map(|m| Told::Remark(m.into())).into_iter().collect();
     let several = found.iter().any(|d| d.model != found[0].model);
     for (i, d) in found.iter().enumerate() {
         if found[..i].iter().any(|before| before.model == d.model) {
@@ -99,49 +121,49 @@ pub(crate) fn terminal(results: &Results, width: usize) -> Vec<Told> {
 }
 
 fn block(d: &Differences, width: usize) -> Told {
-    let judged = d.sessions >= MIN_SESSIONS;
+    let with_verdicts = d.sessions >= MIN_SESSIONS;
     let label = |row: &StrategyDifference| fmt::one_line(&row.strategy);
     let longest = d.strategies.iter().map(|r| label(r).chars().count()).max().unwrap_or(0);
     // What the other columns leave is known once they are drawn.
-    let wide = draw(d, judged, &|r| label(r));
+    let wide = draw(d, with_verdicts, &|r| label(r));
     let over = wide.iter().map(|l| l.chars().count()).max().unwrap_or(0).saturating_sub(width);
     let room = longest.saturating_sub(over).max(10);
-    let mut head = draw(d, judged, &|r| fmt::elide(&label(r), room));
+    let mut head = draw(d, with_verdicts, &|r| fmt::elide(&label(r), room));
     let rows = head.split_off(head.len() - d.strategies.len());
     Told::Table {
         heading: heading(d),
-        caption: format!("{}; sessions = finished by both without a broken rule; intervals in index.html", caption(d)),
+        caption: format!(
+            "{}; sessions = finished by both without a broken rule; intervals in index.html",
+            caption(d)
+        ),
         head,
         rows,
     }
 }
 
-fn draw(d: &Differences, judged: bool, label: &dyn Fn(&StrategyDifference) -> String) -> Vec<String> {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
-    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-    let mut head = vec![Cell::new("strategy"), right("sessions".into())];
-    for m in &METRICS {
-        head.push(right(m.head.into()));
-        head.extend(judged.then(|| Cell::new("")));
+fn draw(
+    d: &Differences,
+    with_verdicts: bool,
+    label: &dyn Fn(&StrategyDifference) -> String,
+) -> Vec<String> {
+    let mut head = vec![Cell::new("strategy"), grid::figure("sessions")];
+    for m in judged() {
+        head.push(grid::figure(m.heading()));
+        head.extend(with_verdicts.then(|| Cell::new("")));
     }
-    table.set_header(head);
-    for row in &d.strategies {
-        let mut cells = vec![Cell::new(label(row)), right(seen(d, row))];
-        for (f, m) in row.figures.iter().zip(&METRICS) {
-            cells.push(right(change(f, m)));
-            cells.extend(judged.then(|| Cell::new(word(f.verdict))));
+    let rows = d.strategies.iter().map(|row| {
+        let mut cells = vec![Cell::new(label(row)), grid::figure(seen(d, row))];
+        for (f, m) in row.figures.iter().zip(judged()) {
+            cells.push(grid::figure(change(f, m)));
+            cells.extend(with_verdicts.then(|| Cell::new(word(f.verdict))));
         }
-        table.add_row(cells);
-    }
-    for (i, column) in table.column_iter_mut().enumerate() {
-        let left = match i {
-            0 => 0,
-            1 => 1,
-            _ if judged && i % 2 == 1 => 1,
-            _ => 2,
-        };
-        column.set_padding((left, 0));
-    }
-    table.lines().map(|l| l.trim_end().to_string()).collect()
+        cells
+    });
+    let left = |i| match i {
+        0 => 0,
+        1 => 1,
+        _ if with_verdicts && i % 2 == 1 => 1,
+        _ => 2,
+    };
+    grid::draw(head, rows, |i| (left(i), 0))
 }

@@ -1,4 +1,5 @@
-//! The paired sign-flip test: were the labels of each pair exchanged at random, how often would the mean be as far from 0?
+//! The paired sign-flip test: were the labels of each pair exchanged at random, how often would the
+//! mean be as far from 0?
 
 use ctxbench_core::rng::SplitMix64;
 
@@ -7,13 +8,15 @@ use super::Plan;
 /// Up to so many sessions all sign patterns are gone through: 2^19, the mirror images left out.
 const EXACT: usize = 20;
 
-/// Two patterns whose sums differ by less than this share of Σ|d| are equally far: sums of the same numbers in another order round differently.
+/// Two patterns whose sums differ by less than this share of Σ|d| are equally far: sums of the same
+/// numbers in another order round differently.
 const TIE: f64 = 1e-9;
 
 /// Two-sided p-value of "each difference is as likely to have the other sign"; statistic: |mean|.
 ///
-/// Exact up to 20 sessions, where it is a multiple of `2^(1 − n)`. Beyond, random patterns, and `(1 + hits) ÷ (1 + draws)`, so
-/// that the observed pattern counts itself and the test never promises more than it has drawn.
+/// Exact up to 20 sessions, where it is a multiple of `2^(1 − n)`. Beyond, random patterns, and
+/// `(1 + hits) ÷ (1 + draws)`, so that the observed pattern counts itself and the test never
+/// promises more than it has drawn.
 pub(crate) fn p_value(differences: &[f64], plan: &Plan) -> f64 {
     let n = differences.len();
     if n == 0 {
@@ -22,7 +25,9 @@ pub(crate) fn p_value(differences: &[f64], plan: &Plan) -> f64 {
     let observed = differences.iter().sum::<f64>().abs();
     let near = observed - TIE * differences.iter().map(|d| d.abs()).sum::<f64>();
     let tables: Vec<[f64; 256]> = differences.chunks(8).map(signed_sums).collect();
-    let sum = |bytes: &mut dyn FnMut() -> u8| tables.iter().map(|t| t[usize::from(bytes())]).sum::<f64>().abs();
+    let sum = |bytes: &mut dyn FnMut() -> u8| {
+        tables.iter().map(|t| t[usize::from(bytes())]).sum::<f64>().abs()
+    };
     if n <= EXACT {
         let patterns = 1_u32 << (n - 1);
         let hits = (0..patterns).filter(|pattern| sum(&mut bytes_of(*pattern)) >= near).count();
@@ -57,7 +62,13 @@ fn bytes_of(mut pattern: u32) -> impl FnMut() -> u8 {
 
 /// Σ ±d of up to eight differences for each pattern of signs, a set bit for minus.
 fn signed_sums(differences: &[f64]) -> [f64; 256] {
-    std::array::from_fn(|pattern| differences.iter().enumerate().map(|(i, d)| if pattern >> i & 1 == 0 { *d } else { -*d }).sum())
+    std::array::from_fn(|pattern| {
+        differences
+            .iter()
+            .enumerate()
+            .map(|(i, d)| if pattern >> i & 1 == 0 { *d } else { -*d })
+            .sum()
+    })
 }
 
 #[cfg(test)]
@@ -86,9 +97,12 @@ mod tests {
 
     #[test]
     fn darwins_maize() {
-        // Fisher (1935), The Design of Experiments §21: 15 pairs, eighths of an inch; 863 of 32,768 patterns are as far on one side, ties
-        // of the observed sum included, hence 1,726 on both.
-        let darwin = [49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0, -48.0];
+        // Fisher (1935), The Design of Experiments §21: 15 pairs, eighths of an inch; 863 of 32,768
+        // patterns are as far on one side, ties of the observed sum included, hence 1,726 on both.
+        let darwin = [
+            49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0,
+            -48.0,
+        ];
         assert_eq!(p_value(&darwin, &PLAN), 1_726.0 / 32_768.0);
     }
 
@@ -96,11 +110,15 @@ mod tests {
     fn random_patterns_agree_with_all_of_them() {
         let twenty: Vec<f64> = (0..20).map(|i| f64::from(i * 7 % 20) - 6.0).collect();
         let exact = p_value(&twenty, &PLAN);
-        // Six sessions without a difference change nothing about the distribution, but they make 26.
+        // Six sessions without a difference change nothing about the distribution, but they make
+        // 26.
         let longer: Vec<f64> = twenty.iter().copied().chain([0.0; 6]).collect();
         let drawn = p_value(&longer, &PLAN);
         let deviation = (exact * (1.0 - exact) / PLAN.draws as f64).sqrt();
-        assert!((drawn - exact).abs() < 4.0 * deviation + 1.0 / PLAN.draws as f64, "{exact} {drawn}");
+        assert!(
+            (drawn - exact).abs() < 4.0 * deviation + 1.0 / PLAN.draws as f64,
+            "{exact} {drawn}"
+        );
         assert!(exact > 0.0 && exact < 0.2, "{exact}: a case with something to miss");
         // Nothing drawn is as far: the observed pattern alone counts.
         assert_eq!(p_value(&[1.0; 40], &PLAN), 1.0 / 20_001.0);

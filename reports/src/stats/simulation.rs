@@ -1,5 +1,6 @@
-//! Intervals and verdicts held against synthetic sessions whose truth is known: how often does a 95 % interval cover it, and how
-//! often is a verdict given where there is no difference? Seeded; fewer draws than in a report, the same code.
+//! Intervals and verdicts held against synthetic sessions whose truth is known: how often does a 95
+//! % interval cover it, and how often is a verdict given where there is no difference? Seeded;
+//! fewer draws than in a report, the same code.
 
 use std::f64::consts::TAU;
 
@@ -8,7 +9,7 @@ use ctxbench_core::rng::SplitMix64;
 use super::bootstrap::interval;
 use super::verdict::{self, Verdict, judge};
 use super::{PLAN, Plan};
-use crate::direction::Better;
+use crate::metrics::Better;
 
 const TRIALS: usize = 2_000;
 
@@ -39,7 +40,8 @@ const SHAPES: [(&str, Draw, f64); 4] = [
     ("log-normal", |s| s.normal().exp(), 1.648_721_270_700_128),
 ];
 
-/// Of the intervals that are shown, the share that holds the true mean; and the share that is shown.
+/// Of the intervals that are shown, the share that holds the true mean; and the share that is
+/// shown.
 fn coverage(draw: Draw, truth: f64, n: usize) -> (f64, f64) {
     let plan = Plan { resamples: 399, ..PLAN };
     let mut source = Source(SplitMix64::named("coverage"));
@@ -56,13 +58,21 @@ fn coverage(draw: Draw, truth: f64, n: usize) -> (f64, f64) {
 
 #[test]
 fn shown_intervals_cover_what_they_promise() {
-    // Lowest coverage accepted for (n, shape); 2,000 trials vary by 1.5 points. What is short of 95 % are tails that eight sessions do not hold.
-    let floors: [(usize, [f64; 4]); 3] =
-        [(8, [0.93, 0.915, 0.91, 0.87]), (10, [0.935, 0.92, 0.93, 0.885]), (30, [0.935, 0.935, 0.935, 0.905])];
+    // Lowest coverage accepted for (n, shape); 2,000 trials vary by 1.5 points. What is short of 95
+    // % are tails that eight sessions do not hold.
+    let floors: [(usize, [f64; 4]); 3] = [
+        (8, [0.93, 0.915, 0.91, 0.87]),
+        (10, [0.935, 0.92, 0.93, 0.885]),
+        (30, [0.935, 0.935, 0.935, 0.905]),
+    ];
     for (n, floors) in floors {
         for ((name, draw, truth), floor) in SHAPES.into_iter().zip(floors) {
             let (covered, shown) = coverage(draw, truth, n);
-            println!("n = {n}, {name}: {:.1} % covered, {:.1} % shown", covered * 100.0, shown * 100.0);
+            println!(
+                "n = {n}, {name}: {:.1} % covered, {:.1} % shown",
+                covered * 100.0,
+                shown * 100.0
+            );
             assert!((floor..=0.985).contains(&covered), "n = {n}, {name}: {covered} covered");
             assert!(shown > 0.99, "n = {n}, {name}: {shown} shown");
         }
@@ -74,21 +84,30 @@ fn three_or_five_sessions_have_no_interval() {
     assert_eq!([3, 5].map(|n| coverage(|s| s.normal(), 0.0, n).1), [0.0, 0.0]);
 }
 
-/// The share of trials in which any of eight strategies gets a verdict, and the share of the first's.
+/// The share of trials in which any of eight strategies gets a verdict, and the share of the
+/// first's.
 ///
-/// What sessions have in common moves all strategies; `one` makes the own part of a difference; `effect` is added to the first strategy.
+/// What sessions have in common moves all strategies; `one` makes the own part of a difference;
+/// `effect` is added to the first strategy.
 fn verdicts(one: Draw, effect: f64, n: usize) -> (f64, f64) {
     let plan = Plan { draws: 999, resamples: 399, ..PLAN };
     let mut source = Source(SplitMix64::named("verdicts"));
     let (mut any, mut first) = (0, 0);
     for _ in 0..TRIALS {
         let shared: Vec<f64> = (0..n).map(|_| one(&mut source)).collect();
-        let strategies: Vec<Vec<f64>> =
-            (0..8).map(|k| shared.iter().map(|s| 0.5 * s + one(&mut source) + if k == 0 { effect } else { 0.0 }).collect()).collect();
-        let said: Vec<bool> = judge(&strategies, |i| interval(&strategies[i], &plan), Better::Lower, &plan)
-            .iter()
-            .map(|j| matches!(j.verdict, Verdict::Better | Verdict::Worse))
+        let strategies: Vec<Vec<f64>> = (0..8)
+            .map(|k| {
+                shared
+                    .iter()
+                    .map(|s| 0.5 * s + one(&mut source) + if k == 0 { effect } else { 0.0 })
+                    .collect()
+            })
             .collect();
+        let said: Vec<bool> =
+            judge(&strategies, |i| interval(&strategies[i], &plan), Better::Lower, &plan)
+                .iter()
+                .map(|j| matches!(j.verdict, Verdict::Better | Verdict::Worse))
+                .collect();
         any += usize::from(said.contains(&true));
         first += usize::from(said[0]);
     }
@@ -98,8 +117,11 @@ fn verdicts(one: Draw, effect: f64, n: usize) -> (f64, f64) {
 #[test]
 fn false_verdicts_stay_below_five_per_cent_of_families() {
     for n in [3, 5, 10, 30] {
-        // Symmetric: what the test promises. Heavy tails (a normal times a log-normal size) are symmetric too.
-        for (name, one) in [("normal", (|s| s.normal()) as Draw), ("heavy", |s| s.normal() * s.normal().exp())] {
+        // Symmetric: what the test promises. Heavy tails (a normal times a log-normal size) are
+        // symmetric too.
+        for (name, one) in
+            [("normal", (|s| s.normal()) as Draw), ("heavy", |s| s.normal() * s.normal().exp())]
+        {
             let (any, _) = verdicts(one, 0.0, n);
             println!("n = {n}, {name}: false verdicts in {:.1} % of families", any * 100.0);
             let most = if n < verdict::MIN_SESSIONS { 0.0 } else { verdict::ALPHA + SLACK };
@@ -110,7 +132,8 @@ fn false_verdicts_stay_below_five_per_cent_of_families() {
 
 #[test]
 fn skew_about_a_mean_of_zero_costs_what_the_method_page_says() {
-    // Not a null hypothesis of the test: the rare large difference makes the mean 0 and is often missing. One in eight families at ten sessions.
+    // Not a null hypothesis of the test: the rare large difference makes the mean 0 and is often
+    // missing. One in eight families at ten sessions.
     for (n, most) in [(10, 0.15), (30, 0.12)] {
         let (any, _) = verdicts(|s| -s.uniform().ln() - 1.0, 0.0, n);
         println!("n = {n}, exponential − 1: false verdicts in {:.1} % of families", any * 100.0);

@@ -4,9 +4,10 @@ use serde::Serialize;
 
 use super::bootstrap::Interval;
 use super::{Plan, holm, signflip};
-use crate::direction::Better;
+use crate::metrics::Better;
 
-/// Fewest sessions for a verdict: with ten, ten differences of one sign have p = 2/1024, which a family of 25 strategies can still bear.
+/// Fewest sessions for a verdict: with ten, ten differences of one sign have p = 2/1024, which a
+/// family of 25 strategies can still bear.
 pub(crate) const MIN_SESSIONS: usize = 10;
 
 /// Chance of even one false verdict among the strategies of a family.
@@ -24,7 +25,8 @@ pub enum Verdict {
     Unresolved,
     /// Not different in any session.
     Equal,
-    /// Fewer than ten sessions, or a figure that is neither good nor bad: a difference and nothing more.
+    /// Fewer than ten sessions, or a figure that is neither good nor bad: a difference and nothing
+    /// more.
     DifferenceOnly,
 }
 
@@ -38,26 +40,39 @@ pub(crate) struct Judged {
     pub(crate) p_holm: Option<f64>,
 }
 
-/// Judges one figure of several strategies: a list of differences per session for each, and the interval of the i-th.
+/// Judges one figure of several strategies: a list of differences per session for each, and the
+/// interval of the i-th.
 ///
-/// A verdict needs both: the corrected test, and an interval (where there is one) on the same side of 0, so that no word contradicts the
-/// interval printed beside it. The second rarely decides. Neither sees a tail that the sessions do not hold: the test asks whether
-/// differences are as likely to have either sign, and where they are skewed about a mean of 0 it gives too many verdicts (`simulation.rs`).
+/// A verdict needs both: the corrected test, and an interval (where there is one) on the same side
+/// of 0, so that no word contradicts the interval printed beside it. The second rarely decides.
+/// Neither sees a tail that the sessions do not hold: the test asks whether differences are as
+/// likely to have either sign, and where they are skewed about a mean of 0 it gives too many
+/// verdicts (`simulation.rs`).
 ///
-/// A strategy without any difference is no member of the family. Whether it is one depends on the sizes of its differences alone, and the
-/// test holds the sizes fixed, so leaving it out costs nothing of the test's promise.
-pub(crate) fn judge(strategies: &[Vec<f64>], interval: impl Fn(usize) -> Option<Interval>, better: Better, plan: &Plan) -> Vec<Judged> {
+/// A strategy without any difference is no member of the family. Whether it is one depends on the
+/// sizes of its differences alone, and the test holds the sizes fixed, so leaving it out costs
+/// nothing of the test's promise.
+pub(crate) fn judge(
+    strategies: &[Vec<f64>],
+    interval: impl Fn(usize) -> Option<Interval>,
+    better: Better,
+    plan: &Plan,
+) -> Vec<Judged> {
     let equal = |d: &[f64]| !d.is_empty() && d.iter().all(|x| *x == 0.0);
     let tested = |d: &[f64]| d.len() >= MIN_SESSIONS && better != Better::Neither && !equal(d);
     let members: Vec<usize> = (0..strategies.len()).filter(|i| tested(&strategies[*i])).collect();
     let ps: Vec<f64> = members.iter().map(|i| signflip::p_value(&strategies[*i], plan)).collect();
     let corrected = holm::adjusted(&ps);
-    let untested =
-        |d: &Vec<f64>| Judged { verdict: if equal(d) { Verdict::Equal } else { Verdict::DifferenceOnly }, p: None, p_holm: None };
+    let untested = |d: &Vec<f64>| Judged {
+        verdict: if equal(d) { Verdict::Equal } else { Verdict::DifferenceOnly },
+        p: None,
+        p_holm: None,
+    };
     let mut out: Vec<Judged> = strategies.iter().map(untested).collect();
     for ((i, p), p_holm) in members.into_iter().zip(ps).zip(corrected) {
         let falls = strategies[i].iter().sum::<f64>() < 0.0;
-        let real = p_holm <= ALPHA && interval(i).is_none_or(|ends| if falls { ends.high < 0.0 } else { ends.low > 0.0 });
+        let real = p_holm <= ALPHA
+            && interval(i).is_none_or(|ends| if falls { ends.high < 0.0 } else { ends.low > 0.0 });
         let verdict = match (real, falls == (better == Better::Lower)) {
             (false, _) => Verdict::Unresolved,
             (true, true) => Verdict::Better,
@@ -74,7 +89,10 @@ mod tests {
     use crate::stats::{PLAN, bootstrap};
 
     fn verdicts(strategies: &[Vec<f64>], better: Better) -> Vec<Verdict> {
-        judge(strategies, |i| bootstrap::interval(&strategies[i], &PLAN), better, &PLAN).into_iter().map(|j| j.verdict).collect()
+        judge(strategies, |i| bootstrap::interval(&strategies[i], &PLAN), better, &PLAN)
+            .into_iter()
+            .map(|j| j.verdict)
+            .collect()
     }
 
     fn falling(n: i32) -> Vec<f64> {
@@ -84,9 +102,11 @@ mod tests {
     #[test]
     fn the_direction_of_the_figure_decides_the_word() {
         let rising: Vec<f64> = falling(10).iter().map(|d| -d).collect();
-        let mixed: Vec<f64> = falling(10).iter().enumerate().map(|(i, d)| if i % 2 == 0 { *d } else { -d }).collect();
+        let mixed: Vec<f64> =
+            falling(10).iter().enumerate().map(|(i, d)| if i % 2 == 0 { *d } else { -d }).collect();
         let all = [falling(10), rising, mixed, vec![0.0; 10]];
-        let (good, bad, open, equal) = (Verdict::Better, Verdict::Worse, Verdict::Unresolved, Verdict::Equal);
+        let (good, bad, open, equal) =
+            (Verdict::Better, Verdict::Worse, Verdict::Unresolved, Verdict::Equal);
         assert_eq!(verdicts(&all, Better::Lower), [good, bad, open, equal]);
         assert_eq!(verdicts(&all, Better::Higher), [bad, good, open, equal]);
         assert_eq!(verdicts(&all, Better::Neither)[..3], [Verdict::DifferenceOnly; 3]);
@@ -109,11 +129,20 @@ mod tests {
     #[test]
     fn a_larger_family_needs_more() {
         // 2/1024 × 25 = 0.0488 is enough, × 26 = 0.0508 is not.
-        assert!(verdicts(&vec![falling(10); 25], Better::Lower).iter().all(|v| *v == Verdict::Better));
-        assert!(verdicts(&vec![falling(10); 26], Better::Lower).iter().all(|v| *v == Verdict::Unresolved));
+        assert!(
+            verdicts(&vec![falling(10); 25], Better::Lower).iter().all(|v| *v == Verdict::Better)
+        );
+        assert!(
+            verdicts(&vec![falling(10); 26], Better::Lower)
+                .iter()
+                .all(|v| *v == Verdict::Unresolved)
+        );
         // Strategies without a difference make no family larger.
         let mut with_idle = vec![falling(10); 25];
         with_idle.extend(vec![vec![0.0; 10]; 9]);
-        assert_eq!(verdicts(&with_idle, Better::Lower).iter().filter(|v| **v == Verdict::Better).count(), 25);
+        assert_eq!(
+            verdicts(&with_idle, Better::Lower).iter().filter(|v| **v == Verdict::Better).count(),
+            25
+        );
     }
 }

@@ -49,7 +49,9 @@ impl Builder {
                     let mut calls = Vec::new();
                     let mut notes = Vec::new();
                     // Facts between calls belong to the message before them.
-                    while let Some(next) = blocks.next_if(|next| matches!(next, Block::Call(_) | Block::Fact(_))) {
+                    while let Some(next) =
+                        blocks.next_if(|next| matches!(next, Block::Call(_) | Block::Fact(_)))
+                    {
                         match next {
                             Block::Call(call) => calls.push(call),
                             Block::Fact(note) => notes.push((calls.len(), note)),
@@ -193,7 +195,9 @@ impl Builder {
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("{{") {
-            let hole = after.split_once("}}").and_then(|(place, tail)| place.split_once('|').map(|(path, needle)| (path, needle, tail)));
+            let hole = after.split_once("}}").and_then(|(place, tail)| {
+                place.split_once('|').map(|(path, needle)| (path, needle, tail))
+            });
             out.push_str(before);
             match hole {
                 Some((path, needle, tail)) if self.vfs.files.contains_key(path) => {

@@ -28,8 +28,14 @@ impl CodeWriter {
             let _ = writeln!(body, "  {}: {};", camel(&field.name), ts_type(&field.kind));
             let _ = writeln!(schema, "  {}: {},", camel(&field.name), zod_type(&field.kind));
         }
-        let _ = writeln!(body, "  state: {name}State;\n  version: number;\n  createdAt: Date;\n  updatedAt: Date;\n}}");
-        let _ = writeln!(schema, "}}).strict();\n\nexport type New{name} = z.infer<typeof New{name}Schema>;");
+        let _ = writeln!(
+            body,
+            "  state: {name}State;\n  version: number;\n  createdAt: Date;\n  updatedAt: Date;\n}}"
+        );
+        let _ = writeln!(
+            schema,
+            "}}).strict();\n\nexport type New{name} = z.infer<typeof New{name}Schema>;"
+        );
         out += &body;
         out += &schema;
         out += &self.fragments.fill("model.tail", &vars);
@@ -167,9 +173,17 @@ impl CodeWriter {
             }
         }
         let name = pascal(&entity.name);
-        let _ = writeln!(out, "components:\n  schemas:\n    {name}:\n      type: object\n      properties:");
+        let _ = writeln!(
+            out,
+            "components:\n  schemas:\n    {name}:\n      type: object\n      properties:"
+        );
         for field in &entity.fields {
-            let _ = writeln!(out, "        {}: {{ type: {} }}", camel(&field.name), json_type(&field.kind));
+            let _ = writeln!(
+                out,
+                "        {}: {{ type: {} }}",
+                camel(&field.name),
+                json_type(&field.kind)
+            );
         }
         out
     }
@@ -218,13 +232,17 @@ fn entity_vars(entity: &Entity) -> Vars {
         .map(|parent| (format!("{parent}_id"), "text"))
         .chain(entity.fields.iter().map(|field| (field.name.clone(), field.kind.as_str())))
         .collect();
-    let each = |line: &dyn Fn(&str, &str) -> String| -> String { columns.iter().map(|(name, kind)| line(name, kind)).collect() };
+    let each = |line: &dyn Fn(&str, &str) -> String| -> String {
+        columns.iter().map(|(name, kind)| line(name, kind)).collect()
+    };
     let quoted = |quote: &str| -> String {
-        let items: Vec<String> = entity.states.iter().map(|s| format!("{quote}{s}{quote}")).collect();
+        let items: Vec<String> =
+            entity.states.iter().map(|s| format!("{quote}{s}{quote}")).collect();
         items.join(", ")
     };
     let joined = |item: &dyn Fn(usize, &str) -> String| -> String {
-        let items: Vec<String> = columns.iter().enumerate().map(|(i, (name, _))| item(i, name)).collect();
+        let items: Vec<String> =
+            columns.iter().enumerate().map(|(i, (name, _))| item(i, name)).collect();
         items.join(", ")
     };
     vars.set("E", pascal(&entity.name));
@@ -254,7 +272,11 @@ fn entity_vars(entity: &Entity) -> Vars {
     vars.set("sqlcols", each(&|name, kind| format!("  {name} {},\n", sql_type(kind))));
     vars.set(
         "sqlidx",
-        entity.parents.iter().map(|p| format!("CREATE INDEX {0}_{p}_idx ON {0} ({p}_id);\n", entity.table)).collect::<String>(),
+        entity
+            .parents
+            .iter()
+            .map(|p| format!("CREATE INDEX {0}_{p}_idx ON {0} ({p}_id);\n", entity.table))
+            .collect::<String>(),
     );
     vars.set("reltables", entity.parents.iter().map(|p| format!("'{p}s', ")).collect::<String>());
     vars
@@ -265,7 +287,10 @@ fn allowed(entity: &Entity) -> String {
     let count = entity.states.len();
     let mut out = String::new();
     for (index, state) in entity.states.iter().enumerate() {
-        let next: Vec<String> = entity.states[index + 1..count.min(index + 3)].iter().map(|s| format!("'{s}'")).collect();
+        let next: Vec<String> = entity.states[index + 1..count.min(index + 3)]
+            .iter()
+            .map(|s| format!("'{s}'"))
+            .collect();
         let _ = writeln!(out, "  {state}: [{}],", next.join(", "));
     }
     out

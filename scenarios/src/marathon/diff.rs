@@ -85,7 +85,9 @@ fn script<'a>(a: &[&'a str], b: &[&'a str]) -> Vec<(Op, &'a str)> {
             ops.push((Op::Keep, left[i]));
             i += 1;
             j += 1;
-        } else if j == right.len() || (i < left.len() && table[(i + 1) * width + j] >= table[i * width + j + 1]) {
+        } else if j == right.len()
+            || (i < left.len() && table[(i + 1) * width + j] >= table[i * width + j + 1])
+        {
             ops.push((Op::Remove, left[i]));
             i += 1;
         } else {

@@ -42,7 +42,9 @@ pub fn entities() -> Vec<Entity> {
 
 fn parse(line: &str) -> Entity {
     let parts: Vec<&str> = line.split('|').collect();
-    let list = |text: &str| -> Vec<String> { text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect() };
+    let list = |text: &str| -> Vec<String> {
+        text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect()
+    };
     let fields = parts[3]
         .split_whitespace()
         .map(|item| {

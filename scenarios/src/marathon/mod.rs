@@ -46,7 +46,8 @@ pub fn session_jsonl() -> String {
     builder.finish()
 }
 
-/// A session made by rule (`rounds::PLANS`) as JSON lines, if there is one of that name; the same bytes on every call.
+/// A session made by rule (`rounds::PLANS`) as JSON lines, if there is one of that name; the same
+/// bytes on every call.
 pub fn generated_jsonl(id: &str) -> Option<String> {
     let plan = rounds::PLANS.iter().find(|plan| plan.id == id)?;
     let mut builder = begun(plan.id, plan.title, plan.window);
@@ -62,10 +63,22 @@ pub fn generated_ids() -> Vec<&'static str> {
 /// A session of the shop with its header, system prompt, tools and memory.
 fn begun(id: &str, title: &str, window: u64) -> Builder {
     let mut builder = Builder::new();
-    builder
-        .line(Object::new().with("type", "session").with("version", 1).with("id", id).with("title", title).with("context_window", window));
+    builder.line(
+        Object::new()
+            .with("type", "session")
+            .with("version", 1)
+            .with("id", id)
+            .with("title", title)
+            .with("context_window", window),
+    );
     builder.line(Object::new().with("type", "system").with("text", SYSTEM.trim_end()));
-    builder.line(Object::new().with("type", "tools").with_raw("definitions", &tools::definitions()));
-    builder.line(Object::new().with("type", "memory").with("path", "AGENTS.md").with("text", MEMORY.trim_end()));
+    builder
+        .line(Object::new().with("type", "tools").with_raw("definitions", &tools::definitions()));
+    builder.line(
+        Object::new()
+            .with("type", "memory")
+            .with("path", "AGENTS.md")
+            .with("text", MEMORY.trim_end()),
+    );
     builder
 }

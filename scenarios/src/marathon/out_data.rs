@@ -33,12 +33,31 @@ pub fn log(vfs: &Vfs, rng: &mut Rng, count: usize, extra: &[&str]) -> String {
         let entity = &vfs.entities[(rng.next() % vfs.entities.len() as u64) as usize];
         let verb = &entity.verbs[(rng.next() % entity.verbs.len() as u64) as usize];
         let id = format!("{}_{}", entity.prefix(), rng.id(12));
-        let clock = format!("{:02}:{:02}:{:02}.{:03}", at / 3_600_000, at / 60_000 % 60, at / 1000 % 60, at % 1000);
+        let clock = format!(
+            "{:02}:{:02}:{:02}.{:03}",
+            at / 3_600_000,
+            at / 60_000 % 60,
+            at / 1000 % 60,
+            at % 1000
+        );
         let request = rng.hex(8);
         match rng.range(0, 6) {
-            0 => format!(r#"{clock} DEBUG sql req={request} table={} rows={} ms={}"#, entity.table, rng.range(0, 60), rng.range(1, 40)),
-            1 => format!(r#"{clock} INFO {} {verb} id={id} actor=staff_{} req={request}"#, entity.name, rng.range(2, 60)),
-            2 => format!(r#"{clock} INFO outbox published topic={}.{verb} id={id} lagMs={} req={request}"#, entity.name, rng.range(2, 300)),
+            0 => format!(
+                r#"{clock} DEBUG sql req={request} table={} rows={} ms={}"#,
+                entity.table,
+                rng.range(0, 60),
+                rng.range(1, 40)
+            ),
+            1 => format!(
+                r#"{clock} INFO {} {verb} id={id} actor=staff_{} req={request}"#,
+                entity.name,
+                rng.range(2, 60)
+            ),
+            2 => format!(
+                r#"{clock} INFO outbox published topic={}.{verb} id={id} lagMs={} req={request}"#,
+                entity.name,
+                rng.range(2, 300)
+            ),
             _ => format!(
                 r#"{clock} INFO http {} /{}/{id} status={} ms={} req={request}"#,
                 rng.pick(&["GET", "GET", "GET", "POST", "PUT"]),
@@ -56,14 +75,27 @@ fn value(field: &Field, rng: &mut Rng) -> String {
         "int" => rng.range(0, 40).to_string(),
         "bool" => rng.pick(&["true", "false"]).to_owned(),
         "date" => format!("2025-{:02}-{:02}", rng.range(1, 12), rng.range(1, 28)),
-        "ts" => format!("2025-03-{:02}T{:02}:{:02}:{:02}Z", rng.range(10, 18), rng.range(0, 24), rng.range(0, 60), rng.range(0, 60)),
+        "ts" => format!(
+            "2025-03-{:02}T{:02}:{:02}:{:02}Z",
+            rng.range(10, 18),
+            rng.range(0, 24),
+            rng.range(0, 60),
+            rng.range(0, 60)
+        ),
         _ => match field.name.as_str() {
             "currency" => rng.pick(&["EUR", "EUR", "CHF", "DKK"]).to_owned(),
             "sku" => {
-                format!("{}-{}-{}", rng.pick(&["ROPE", "LAMP", "OIL", "KNIT", "MAP"]), rng.range(100, 999), rng.pick(&["S", "M", "L"]))
+                format!(
+                    "{}-{}-{}",
+                    rng.pick(&["ROPE", "LAMP", "OIL", "KNIT", "MAP"]),
+                    rng.range(100, 999),
+                    rng.pick(&["S", "M", "L"])
+                )
             }
             "city" => rng.pick(&["Kiel", "Husum", "Bremen", "Aarhus", "Ostend"]).to_owned(),
-            "carrier" | "provider" => rng.pick(&["nordpost", "parcelo", "quaypay", "swiftcard"]).to_owned(),
+            "carrier" | "provider" => {
+                rng.pick(&["nordpost", "parcelo", "quaypay", "swiftcard"]).to_owned()
+            }
             name => format!("{}-{}", name.split('_').next().unwrap_or(name), rng.id(6)),
         },
     }
@@ -105,7 +137,11 @@ pub fn json(entity: &Entity, rng: &mut Rng, count: usize, extra: &[&str]) -> Str
             .collect();
         format!("  {{{}}},", members.join(", "))
     });
-    format!("HTTP/1.1 200 OK\ncontent-type: application/json\n\n{{\"data\": [\n{body}], \"next\": \"{}\"}}", rng.id(12))
+    format!(
+        "HTTP/1.1 200 OK\ncontent-type: application/json\n\n{{\"data\": [\n{body}], \"next\": \
+         \"{}\"}}",
+        rng.id(12)
+    )
 }
 
 pub fn rows(entity: &Entity, rng: &mut Rng, count: usize, extra: &[&str]) -> String {
@@ -113,11 +149,19 @@ pub fn rows(entity: &Entity, rng: &mut Rng, count: usize, extra: &[&str]) -> Str
         let cells: Vec<String> = row(entity, rng).into_iter().map(|(_, text)| text).collect();
         format!(" {}", cells.join(" | "))
     });
-    format!(" {}\n{}\n{body}({} rows)", shown_columns(entity).join(" | "), "-".repeat(60), count + extra.len())
+    format!(
+        " {}\n{}\n{body}({} rows)",
+        shown_columns(entity).join(" | "),
+        "-".repeat(60),
+        count + extra.len()
+    )
 }
 
 pub fn schema(entity: &Entity, extra: &[&str]) -> String {
-    let mut out = format!("                Table \"public.{}\"\n Column | Type | Nullable | Default\n", entity.table);
+    let mut out = format!(
+        "                Table \"public.{}\"\n Column | Type | Nullable | Default\n",
+        entity.table
+    );
     let _ = writeln!(out, " id | text | not null |");
     for parent in &entity.parents {
         let _ = writeln!(out, " {parent}_id | text | not null |");
@@ -134,7 +178,9 @@ pub fn schema(entity: &Entity, extra: &[&str]) -> String {
     }
     let _ = writeln!(
         out,
-        " state | text | not null | '{}'\n version | integer | not null | 1\nIndexes:\n    \"{1}_pkey\" PRIMARY KEY, btree (id)\n    \"{1}_state_updated_idx\" btree (state, updated_at)",
+        " state | text | not null | '{}'\n version | integer | not null | 1\nIndexes:\n    \
+         \"{1}_pkey\" PRIMARY KEY, btree (id)\n    \"{1}_state_updated_idx\" btree (state, \
+         updated_at)",
         entity.states[0], entity.table
     );
     for parent in &entity.parents {
@@ -149,11 +195,16 @@ pub fn explain(entity: &Entity, rng: &mut Rng, access: &str, extra: &[&str]) -> 
     let cost = if slow { rng.range(40_000, 90_000) } else { rng.range(20, 400) };
     let millis = if slow { rng.range(700, 4_000) } else { rng.range(1, 9) };
     let rows = rng.range(200, 9_000);
-    let scan = if slow { format!("Parallel Seq Scan on {table}") } else { format!("Index Scan using {table}_open_idx on {table}") };
+    let scan = if slow {
+        format!("Parallel Seq Scan on {table}")
+    } else {
+        format!("Index Scan using {table}_open_idx on {table}")
+    };
     let mut out = format!("                                   QUERY PLAN\n{}\n", "-".repeat(86));
     let _ = writeln!(
         out,
-        " Limit  (cost=0.43..{cost}.11 rows=200 width=212) (actual time=0.{:03}..{millis}.{:03} rows=200 loops=1)",
+        " Limit  (cost=0.43..{cost}.11 rows=200 width=212) (actual time=0.{:03}..{millis}.{:03} \
+         rows=200 loops=1)",
         rng.range(10, 999),
         rng.range(10, 999)
     );
@@ -163,18 +214,36 @@ pub fn explain(entity: &Entity, rng: &mut Rng, access: &str, extra: &[&str]) -> 
         rng.range(90, 9_000),
         if slow { rng.range(20_000, 70_000) } else { rng.range(0, 9) }
     );
-    let _ = writeln!(out, "   ->  Nested Loop  (cost=0.43..{cost}.90 rows={rows} width=212) (actual rows=200 loops=1)");
-    let _ = writeln!(out, "         ->  {scan}  (cost=0.43..{cost}.02 rows={rows} width=148) (actual rows={rows} loops=1)");
+    let _ = writeln!(
+        out,
+        "   ->  Nested Loop  (cost=0.43..{cost}.90 rows={rows} width=212) (actual rows=200 loops=1)"
+    );
+    let _ = writeln!(
+        out,
+        "         ->  {scan}  (cost=0.43..{cost}.02 rows={rows} width=148) (actual rows={rows} \
+         loops=1)"
+    );
     let _ = writeln!(out, "               Filter: (state = '{}'::text)", entity.states[0]);
     if slow {
-        let _ = writeln!(out, "               Rows Removed by Filter: {}", rng.range(400_000, 4_000_000));
+        let _ = writeln!(
+            out,
+            "               Rows Removed by Filter: {}",
+            rng.range(400_000, 4_000_000)
+        );
     }
     for parent in &entity.parents {
         let _ = writeln!(
             out,
-            "         ->  Memoize  (cost=0.43..0.51 rows=1 width=64) (actual rows=1 loops={rows})\n               Cache Key: {table}.{parent}_id\n               ->  Index Scan using {parent}s_pkey on {parent}s  (cost=0.42..0.50 rows=1 width=64)"
+            "         ->  Memoize  (cost=0.43..0.51 rows=1 width=64) (actual rows=1 \
+             loops={rows})\n               Cache Key: {table}.{parent}_id\n               ->  \
+             Index Scan using {parent}s_pkey on {parent}s  (cost=0.42..0.50 rows=1 width=64)"
         );
     }
-    let _ = writeln!(out, " Planning Time: 0.{:03} ms\n Execution Time: {millis}.{:03} ms", rng.range(100, 999), rng.range(10, 999));
+    let _ = writeln!(
+        out,
+        " Planning Time: 0.{:03} ms\n Execution Time: {millis}.{:03} ms",
+        rng.range(100, 999),
+        rng.range(10, 999)
+    );
     out + &extra.join("\n")
 }

@@ -9,11 +9,19 @@ fn lines(extra: &[&str]) -> String {
 }
 
 pub fn build(vfs: &Vfs, rng: &mut Rng, extra: &[&str]) -> String {
-    let mut out = String::from("> harbor-shop@ build\n> tsc -p tsconfig.build.json && node scripts/copy-assets.mjs\n\n");
+    let mut out = String::from(
+        "> harbor-shop@ build\n> tsc -p tsconfig.build.json && node scripts/copy-assets.mjs\n\n",
+    );
     for (path, text) in vfs.files.iter().filter(|(path, _)| path.starts_with("src/")) {
         let target = path.replacen("src/", "dist/", 1).replace(".ts", ".js");
-        let _ =
-            writeln!(out, "{target:<52} {:>4}.{} kB │ map {}.{} kB", text.len() / 1000, rng.range(1, 9), text.len() / 400, rng.range(1, 9));
+        let _ = writeln!(
+            out,
+            "{target:<52} {:>4}.{} kB │ map {}.{} kB",
+            text.len() / 1000,
+            rng.range(1, 9),
+            text.len() / 400,
+            rng.range(1, 9)
+        );
     }
     out + &lines(extra)
 }
@@ -39,7 +47,13 @@ pub fn ci(vfs: &Vfs, rng: &mut Rng, count: usize, extra: &[&str]) -> String {
                 rng.range(3, 400),
                 rng.pick(&["hit", "miss", "stale"])
             ),
-            1 => writeln!(out, "{time} migrate: {} applied in {}ms (lock waited {}ms)", entity.table, rng.range(4, 300), rng.range(0, 20)),
+            1 => writeln!(
+                out,
+                "{time} migrate: {} applied in {}ms (lock waited {}ms)",
+                entity.table,
+                rng.range(4, 300),
+                rng.range(0, 20)
+            ),
             2 => writeln!(
                 out,
                 "{time}  ✓ tests/{0}/{1}.service.test.ts {2}ms heap {3} MB",
@@ -67,7 +81,8 @@ pub fn git_log(vfs: &Vfs, rng: &mut Rng, count: usize, extra: &[&str]) -> String
     let mut out = lines(extra);
     for index in 0..count {
         let entity = &vfs.entities[(rng.next() % vfs.entities.len() as u64) as usize];
-        let verb = entity.verbs[(rng.next() % entity.verbs.len() as u64) as usize].replace('_', " ");
+        let verb =
+            entity.verbs[(rng.next() % entity.verbs.len() as u64) as usize].replace('_', " ");
         let label = entity.name.replace('_', " ");
         let subject = match rng.range(0, 5) {
             0 => format!("Let support {verb} a {label} with a reason"),
@@ -102,7 +117,13 @@ pub fn spans(vfs: &Vfs, rng: &mut Rng, count: usize, extra: &[&str]) -> String {
             2 => format!("{}.{}", entity.name, entity.verbs[0]),
             _ => "json.serialize".to_owned(),
         };
-        let _ = writeln!(out, "{}+{start}ms {name} {}ms span={}", "  ".repeat(depth), rng.range(1, 40), rng.hex(8));
+        let _ = writeln!(
+            out,
+            "{}+{start}ms {name} {}ms span={}",
+            "  ".repeat(depth),
+            rng.range(1, 40),
+            rng.hex(8)
+        );
     }
     out + &lines(extra)
 }

@@ -39,7 +39,8 @@ fn tests_in(text: &str) -> Vec<String> {
             stack.retain(|(at, _)| *at < indent);
             stack.push((indent, name));
         } else if trimmed.starts_with("it(") || trimmed.starts_with("])(") {
-            let parents: Vec<&str> = stack.iter().filter(|(at, _)| *at < indent).map(|(_, name)| *name).collect();
+            let parents: Vec<&str> =
+                stack.iter().filter(|(at, _)| *at < indent).map(|(_, name)| *name).collect();
             found.push(format!("{} > {name}", parents.join(" > ")));
         }
     }
@@ -64,7 +65,9 @@ pub fn run(vfs: &Vfs, rng: &mut Rng, args: &str, extra: &[&str]) -> String {
     let (mut files, mut tests, mut failed_files, mut total_ms) = (0, 0, 0, 0);
     for (path, text) in vfs.files.iter().filter(|(path, _)| path.starts_with("tests/")) {
         let names = tests_in(text);
-        if !(filters.is_empty() || filters.iter().any(|filter| path.contains(filter))) || names.is_empty() {
+        if !(filters.is_empty() || filters.iter().any(|filter| path.contains(filter)))
+            || names.is_empty()
+        {
             continue;
         }
         files += 1;
@@ -77,9 +80,15 @@ pub fn run(vfs: &Vfs, rng: &mut Rng, args: &str, extra: &[&str]) -> String {
         let note = if failed > 0 { format!(" | {failed} failed") } else { String::new() };
         let _ = writeln!(out, " {mark} {path} ({} tests{note}) {ms}ms", names.len());
         for name in names {
-            let bad = failures.iter().any(|failure| failure.path == path && name.ends_with(failure.name));
+            let bad =
+                failures.iter().any(|failure| failure.path == path && name.ends_with(failure.name));
             if verbose || bad {
-                let _ = writeln!(out, "   {} {name} {}ms", if bad { '×' } else { '✓' }, rng.range(1, 60));
+                let _ = writeln!(
+                    out,
+                    "   {} {name} {}ms",
+                    if bad { '×' } else { '✓' },
+                    rng.range(1, 60)
+                );
             }
         }
     }
@@ -95,7 +104,8 @@ pub fn run(vfs: &Vfs, rng: &mut Rng, args: &str, extra: &[&str]) -> String {
     };
     let _ = write!(
         out,
-        "\n Test Files  {}\n      Tests  {}\n   Duration  {}.{:02}s (transform {}ms, setup {}ms, collect {}ms)",
+        "\n Test Files  {}\n      Tests  {}\n   Duration  {}.{:02}s (transform {}ms, setup {}ms, \
+         collect {}ms)",
         part(failed_files, files),
         part(failures.len(), tests),
         total_ms / 1000 + 1,
@@ -108,7 +118,10 @@ pub fn run(vfs: &Vfs, rng: &mut Rng, args: &str, extra: &[&str]) -> String {
 }
 
 fn failure_report(vfs: &Vfs, failure: &Failure<'_>) -> String {
-    let mut out = format!("\n⎯⎯⎯⎯⎯⎯⎯ Failed Tests ⎯⎯⎯⎯⎯⎯⎯\n\n FAIL  {} > {}\n{}\n", failure.path, failure.name, failure.message);
+    let mut out = format!(
+        "\n⎯⎯⎯⎯⎯⎯⎯ Failed Tests ⎯⎯⎯⎯⎯⎯⎯\n\n FAIL  {} > {}\n{}\n",
+        failure.path, failure.name, failure.message
+    );
     for (function, path, needle) in &failure.frames {
         let line = vfs.line_of(path, needle);
         let text = vfs.text(path).lines().nth(line - 1).unwrap_or("");
@@ -145,7 +158,8 @@ pub fn lint(vfs: &Vfs, rng: &mut Rng, count: usize, extra: &[&str]) -> String {
         "Unexpected console statement  no-console",
         "'error' is defined but never used  @typescript-eslint/no-unused-vars",
         "Unsafe assignment of an `any` value  @typescript-eslint/no-unsafe-assignment",
-        "Promise returned in function argument where a void return was expected  @typescript-eslint/no-misused-promises",
+        "Promise returned in function argument where a void return was expected  \
+         @typescript-eslint/no-misused-promises",
         "Missing return type on function  @typescript-eslint/explicit-function-return-type",
         "Prefer nullish coalescing over a logical or  @typescript-eslint/prefer-nullish-coalescing",
     ];
@@ -166,7 +180,10 @@ pub fn lint(vfs: &Vfs, rng: &mut Rng, count: usize, extra: &[&str]) -> String {
 }
 
 pub fn coverage(vfs: &Vfs, rng: &mut Rng, prefix: &str, extra: &[&str]) -> String {
-    let mut out = String::from("File                                       | % Stmts | % Branch | % Funcs | Uncovered lines\n");
+    let mut out = String::from(
+        "File                                       | % Stmts | % Branch | % Funcs | Uncovered \
+         lines\n",
+    );
     for path in vfs.files.keys().filter(|path| path.starts_with("src/") && path.contains(prefix)) {
         let statements = rng.range(52, 100);
         let _ = writeln!(

@@ -126,7 +126,11 @@ pub fn edited(vfs: &Vfs, path: &str, line: usize, new: &str) -> String {
 pub fn shown_columns(entity: &Entity) -> Vec<String> {
     let parents = entity.parents.iter().map(|parent| format!("{parent}_id"));
     let fields = entity.fields.iter().map(|field| field.name.clone());
-    std::iter::once("id".to_owned()).chain(parents).chain(fields.take(5)).chain(["state".to_owned(), "version".to_owned()]).collect()
+    std::iter::once("id".to_owned())
+        .chain(parents)
+        .chain(fields.take(5))
+        .chain(["state".to_owned(), "version".to_owned()])
+        .collect()
 }
 
 fn diff(vfs: &Vfs, prefix: &str) -> String {

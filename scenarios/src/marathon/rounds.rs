@@ -1,7 +1,9 @@
-//! Sessions made by rule: as many turns in the shop as a plan asks for, each with a ticket, bulk and facts of its own.
+//! Sessions made by rule: as many turns in the shop as a plan asks for, each with a ticket, bulk
+//! and facts of its own.
 //!
-//! Every turn but the reports establishes one fact, its kind in rotation. A report asks for those since the last one, for the first
-//! goal and rule, and for the request limit that the last report set; its own words give none of them away.
+//! Every turn but the reports establishes one fact, its kind in rotation. A report asks for those
+//! since the last one, for the first goal and rule, and for the request limit that the last report
+//! set; its own words give none of them away.
 
 use super::domain::{Entity, words};
 use super::rng::Rng;
@@ -31,7 +33,14 @@ pub const PLANS: &[Plan] = &[
         window: 200_000,
         turns: 30,
         report_every: 3,
-        looks: &[("log", 13), ("rows", 12), ("json", 8), ("spans", 24), ("gitlog", 16), ("log", 14)],
+        looks: &[
+            ("log", 13),
+            ("rows", 12),
+            ("json", 8),
+            ("spans", 24),
+            ("gitlog", 16),
+            ("log", 14),
+        ],
     },
     Plan {
         id: "five-hundred",
@@ -47,7 +56,14 @@ pub const PLANS: &[Plan] = &[
         window: 200_000,
         turns: 50,
         report_every: 5,
-        looks: &[("log", 130), ("rows", 110), ("json", 70), ("ci", 150), ("spans", 190), ("log", 120)],
+        looks: &[
+            ("log", 130),
+            ("rows", 110),
+            ("json", 70),
+            ("ci", 150),
+            ("spans", 190),
+            ("log", 120),
+        ],
     },
 ];
 
@@ -65,7 +81,12 @@ impl Plan {
             let mut rng = Rng::named(&format!("{} turn {turn}", self.id));
             match turn % self.report_every {
                 0 => self.report(turn, &mut rng, &mut out),
-                _ => self.work(turn, &vfs.entities[turn * 7 % vfs.entities.len()], &mut rng, &mut out),
+                _ => self.work(
+                    turn,
+                    &vfs.entities[turn * 7 % vfs.entities.len()],
+                    &mut rng,
+                    &mut out,
+                ),
             }
         }
         out
@@ -87,26 +108,40 @@ impl Plan {
         let noun = words(&entity.name);
         let ask = match turn % 4 {
             0 => format!(
-                "{ticket}: two customers wrote that \"{verb}\" does nothing on a {noun} since the last release. Find out why, please."
+                "{ticket}: two customers wrote that \"{verb}\" does nothing on a {noun} since the \
+                 last release. Find out why, please."
             ),
-            1 => format!("Next is {ticket}: let staff {verb} a {noun} from the list, with a reason. Look at what is there first."),
-            2 => format!("{ticket} please: \"{verb}\" of a {noun} takes seconds on staging. I want to know what it waits for."),
-            _ => format!("Then {ticket}. The nightly job stops when it should {verb} a {noun}; the job log and the rows should tell."),
+            1 => format!(
+                "Next is {ticket}: let staff {verb} a {noun} from the list, with a reason. Look at \
+                 what is there first."
+            ),
+            2 => format!(
+                "{ticket} please: \"{verb}\" of a {noun} takes seconds on staging. I want to know \
+                 what it waits for."
+            ),
+            _ => format!(
+                "Then {ticket}. The nightly job stops when it should {verb} a {noun}; the job log \
+                 and the rows should tell."
+            ),
         };
         let (kind, said) = Said::of_turn(turn, rng);
         let mut text = ask;
         let mut facts = Vec::new();
         if turn == 1 {
             text = format!(
-                "We prepare release train {} this week, and all tickets of today go into it. One rule for the whole day: nothing is written to the replica {}, not even a temporary table. {text}",
+                "We prepare release train {} this week, and all tickets of today go into it. One \
+                 rule for the whole day: nothing is written to the replica {}, not even a \
+                 temporary table. {text}",
                 self.train(),
                 self.replica()
             );
-            let reports: Vec<String> = (1..=self.turns).filter(|t| self.is_report(*t)).map(turn_label).collect();
+            let reports: Vec<String> =
+                (1..=self.turns).filter(|t| self.is_report(*t)).map(turn_label).collect();
             facts.push(fact("train", "goal", reports.clone(), &[self.train()]));
             facts.push(fact("replica", "constraint", reports, &[self.replica()]));
         }
-        let note = |kind: &str| fact(&format!("t{turn}"), kind, self.next_report(turn), &said.tokens);
+        let note =
+            |kind: &str| fact(&format!("t{turn}"), kind, self.next_report(turn), &said.tokens);
         if kind == Place::User {
             text = format!("{text} {}", said.sentence);
             facts.push(note(said.kind));
@@ -115,15 +150,26 @@ impl Plan {
         out.extend(facts.into_iter().map(Block::Fact));
         for (step, looks) in self.looks.chunks(2).enumerate() {
             let text = match step {
-                0 => format!("I look at what the {noun} service did lately and at the data behind it."),
-                1 => format!("The service does call {verb}; I compare the stored rows with what the interface returns."),
+                0 => format!(
+                    "I look at what the {noun} service did lately and at the data behind it."
+                ),
+                1 => format!(
+                    "The service does call {verb}; I compare the stored rows with what the \
+                     interface returns."
+                ),
                 _ => format!("Nothing unusual for {noun} yet. One more look, at an earlier time."),
             };
             out.push(Block::Say { label: None, text });
             for (index, (look, lines)) in looks.iter().enumerate() {
                 let shown = kind == Place::Result && step == 0 && index == 0;
                 let extra = if shown { format!("\n{}", said.sentence) } else { String::new() };
-                out.push(Block::Call(call(look, *lines, entity, &format!("{ticket}-{step}"), &extra)));
+                out.push(Block::Call(call(
+                    look,
+                    *lines,
+                    entity,
+                    &format!("{ticket}-{step}"),
+                    &extra,
+                )));
                 if shown {
                     out.push(Block::Fact(note(said.kind)));
                 }
@@ -132,22 +178,34 @@ impl Plan {
         let path = format!("docs/changes/{}.md", ticket.to_lowercase());
         out.push(Block::Say {
             label: None,
-            text: format!("The cause is clear, the change to {noun} is small. I write it down for the train."),
+            text: format!(
+                "The cause is clear, the change to {noun} is small. I write it down for the train."
+            ),
         });
         out.push(Block::Call(Call {
             tool: "write".into(),
             failed: false,
             args: path.clone(),
             label: None,
-            body: format!("# {ticket}\n\nStaff can {verb} a {noun} again. The service checks the state before the role."),
+            body: format!(
+                "# {ticket}\n\nStaff can {verb} a {noun} again. The service checks the \
+                state before the role."
+            ),
         }));
         if kind == Place::Path {
-            out.push(Block::Fact(fact(&format!("t{turn}"), "artifact", self.next_report(turn), &[path])));
+            out.push(Block::Fact(fact(
+                &format!("t{turn}"),
+                "artifact",
+                self.next_report(turn),
+                &[path],
+            )));
         }
         let end = if kind == Place::Answer { format!(" {}", said.sentence) } else { String::new() };
         out.push(Block::Say {
             label: None,
-            text: format!("Done: the {noun} service checks the state first, and a test covers {verb}.{end}"),
+            text: format!(
+                "Done: the {noun} service checks the state first, and a test covers {verb}.{end}"
+            ),
         });
         if kind == Place::Answer {
             out.push(Block::Fact(note(said.kind)));
@@ -156,21 +214,30 @@ impl Plan {
 
     fn report(&self, turn: usize, rng: &mut Rng, out: &mut Vec<Block>) {
         let number = turn / self.report_every;
-        let limit = format!("{} requests per minute", 2000 + number * 37 + rng.range(0, 30) as usize);
+        let limit =
+            format!("{} requests per minute", 2000 + number * 37 + rng.range(0, 30) as usize);
         let text = format!(
-            "Report {number} please, for the train's page: what the train is called, the rule of the day, the limit that holds right now, and what came out of each ticket since the last report. After that a new limit holds on the gateway: {limit}."
+            "Report {number} please, for the train's page: what the train is called, the rule of \
+             the day, the limit that holds right now, and what came out of each ticket since the \
+             last report. After that a new limit holds on the gateway: {limit}."
         );
         let last = turn + self.report_every > self.turns;
         let needs = if last { vec![] } else { vec![turn_label(turn + self.report_every)] };
         // A limit is replaced by the next report; the last one stays.
-        let mut note = fact(&format!("limit-{number}"), if last { "value" } else { "superseded" }, needs, &[limit]);
+        let mut note = fact(
+            &format!("limit-{number}"),
+            if last { "value" } else { "superseded" },
+            needs,
+            &[limit],
+        );
         note.superseded_by = (!last).then(|| format!("limit-{}", number + 1));
         out.push(Block::User { think_ms: 0, label: Some(turn_label(turn)), text });
         out.push(Block::Fact(note));
         out.push(Block::Say {
             label: None,
             text: format!(
-                "Report {number} is on the page: every ticket since the last one with its outcome, the rule and the limit. All tests pass."
+                "Report {number} is on the page: every ticket since the last one with its outcome, \
+                 the rule and the limit. All tests pass."
             ),
         });
     }
@@ -202,45 +269,96 @@ struct Said {
 impl Said {
     /// The fact of a turn: six kinds in rotation.
     fn of_turn(turn: usize, rng: &mut Rng) -> (Place, Said) {
-        let said = |kind, sentence: String, token: String| Said { kind, sentence, tokens: vec![token] };
+        let said =
+            |kind, sentence: String, token: String| Said { kind, sentence, tokens: vec![token] };
         match turn % 6 {
             0 => {
                 let id = format!("cus_{}", rng.id(12));
-                (Place::Result, said("value", format!("09:14:02.118 WARN first affected customer={id} since the deploy"), id))
+                (
+                    Place::Result,
+                    said(
+                        "value",
+                        format!("09:14:02.118 WARN first affected customer={id} since the deploy"),
+                        id,
+                    ),
+                )
             }
             1 => {
                 let path = format!("/v2/export/{}", rng.id(6));
-                (Place::User, said("constraint", format!("The answer of {path} must stay as it is, a partner reads it."), path))
+                (
+                    Place::User,
+                    said(
+                        "constraint",
+                        format!("The answer of {path} must stay as it is, a partner reads it."),
+                        path,
+                    ),
+                )
             }
             2 => {
-                let setting = format!("SHOP_BATCH_{} = {}", rng.hex(4).to_uppercase(), rng.range(110, 990));
-                (Place::Answer, said("decision", format!("We go with {setting}, measured as the best of three."), setting))
+                let setting =
+                    format!("SHOP_BATCH_{} = {}", rng.hex(4).to_uppercase(), rng.range(110, 990));
+                (
+                    Place::Answer,
+                    said(
+                        "decision",
+                        format!("We go with {setting}, measured as the best of three."),
+                        setting,
+                    ),
+                )
             }
             3 => {
                 let code = format!("E_LOCK_{}", rng.hex(6));
-                (Place::Result, said("error", format!("09:14:02.531 ERROR deadlock detected code={code} while updating"), code))
+                (
+                    Place::Result,
+                    said(
+                        "error",
+                        format!("09:14:02.531 ERROR deadlock detected code={code} while updating"),
+                        code,
+                    ),
+                )
             }
             4 => (Place::Path, said("artifact", String::new(), String::new())),
             _ => {
                 let ticket = format!("HS-{}", 6000 + turn);
-                (Place::Answer, said("todo", format!("Left open: the list view has the same gap, noted as {ticket}."), ticket))
+                (
+                    Place::Answer,
+                    said(
+                        "todo",
+                        format!("Left open: the list view has the same gap, noted as {ticket}."),
+                        ticket,
+                    ),
+                )
             }
         }
     }
 }
 
 fn fact(id: &str, kind: &str, needs: Vec<String>, tokens: &[String]) -> FactNote {
-    FactNote { id: id.to_owned(), kind: kind.to_owned(), needs, superseded_by: None, tokens: tokens.to_vec() }
+    FactNote {
+        id: id.to_owned(),
+        kind: kind.to_owned(),
+        needs,
+        superseded_by: None,
+        tokens: tokens.to_vec(),
+    }
 }
 
-/// One look at the shop; `mark` makes its arguments, and with them its output, different from all others.
+/// One look at the shop; `mark` makes its arguments, and with them its output, different from all
+/// others.
 fn call(look: &str, lines: usize, entity: &Entity, mark: &str, extra: &str) -> Call {
     let (tool, args, order) = match look {
-        "log" => ("logs", format!("shop-api 15m {}:{mark}:{lines}", entity.name), format!("log {lines}")),
-        "spans" => ("logs", format!("tracing 15m {}:{mark}", entity.name), format!("spans {lines}")),
+        "log" => {
+            ("logs", format!("shop-api 15m {}:{mark}:{lines}", entity.name), format!("log {lines}"))
+        }
+        "spans" => {
+            ("logs", format!("tracing 15m {}:{mark}", entity.name), format!("spans {lines}"))
+        }
         "rows" => (
             "sql",
-            format!("SELECT * FROM {} ORDER BY updated_at DESC LIMIT {lines} -- {mark}", entity.table),
+            format!(
+                "SELECT * FROM {} ORDER BY updated_at DESC LIMIT {lines} -- {mark}",
+                entity.table
+            ),
             format!("rows {} {lines}", entity.name),
         ),
         "json" => (
@@ -248,8 +366,20 @@ fn call(look: &str, lines: usize, entity: &Entity, mark: &str, extra: &str) -> C
             format!("GET http://localhost:3000/v2/{}?limit={lines}&trace={mark}", entity.folder()),
             format!("json {} {lines}", entity.name),
         ),
-        "ci" => ("bash", format!("ci-log show --last {lines} --ticket {mark}"), format!("ci {lines}")),
-        _ => ("bash", format!("git log --format=short -n {lines} -- src/{} # {mark}", entity.folder()), format!("gitlog {lines}")),
+        "ci" => {
+            ("bash", format!("ci-log show --last {lines} --ticket {mark}"), format!("ci {lines}"))
+        }
+        _ => (
+            "bash",
+            format!("git log --format=short -n {lines} -- src/{} # {mark}", entity.folder()),
+            format!("gitlog {lines}"),
+        ),
     };
-    Call { tool: tool.to_owned(), failed: false, args, label: None, body: format!("!{order}{extra}") }
+    Call {
+        tool: tool.to_owned(),
+        failed: false,
+        args,
+        label: None,
+        body: format!("!{order}{extra}"),
+    }
 }

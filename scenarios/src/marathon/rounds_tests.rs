@@ -19,15 +19,22 @@ fn turns(session: &Session) -> usize {
     session.entries.iter().filter(|e| matches!(e, Entry::User(_))).count()
 }
 
-/// The lines of a session by the ids that facts may name, with their place: messages by id, results by call.
+/// The lines of a session by the ids that facts may name, with their place: messages by id, results
+/// by call.
 fn places(text: &str) -> HashMap<String, (usize, String)> {
-    let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a line is JSON"));
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a line is JSON"));
     let mut out = HashMap::new();
     for (at, line) in lines.enumerate() {
         let kind = line["type"].as_str().unwrap_or("").to_owned();
         let key = if kind == "tool" { &line["call_id"] } else { &line["id"] };
         if matches!(kind.as_str(), "user" | "assistant" | "tool") {
-            let mut said = format!("{}{}", line["text"].as_str().unwrap_or(""), line["output"].as_str().unwrap_or(""));
+            let mut said = format!(
+                "{}{}",
+                line["text"].as_str().unwrap_or(""),
+                line["output"].as_str().unwrap_or("")
+            );
             for call in line["calls"].as_array().into_iter().flatten() {
                 said += call["arguments"].as_str().unwrap_or("");
             }
@@ -40,8 +47,14 @@ fn places(text: &str) -> HashMap<String, (usize, String)> {
 
 #[test]
 fn the_same_bytes_every_time_and_different_plans_differ() {
-    assert!(generated_jsonl("ten-rounds").is_some_and(|text| generated_jsonl("ten-rounds") == Some(text)));
-    assert_ne!(generated_jsonl("ten-rounds").map(|t| t.len()), generated_jsonl("million").map(|t| t.len()));
+    assert!(
+        generated_jsonl("ten-rounds")
+            .is_some_and(|text| generated_jsonl("ten-rounds") == Some(text))
+    );
+    assert_ne!(
+        generated_jsonl("ten-rounds").map(|t| t.len()),
+        generated_jsonl("million").map(|t| t.len())
+    );
     assert!(generated_jsonl("billion").is_none());
 }
 
@@ -76,18 +89,24 @@ fn facts_stand_where_they_arise_and_are_asked_for_later() {
             for need in &fact.needs {
                 let (later, asks) = &places[need];
                 assert!(later > at, "{} is needed later", fact.id);
-                assert!(!fact.tokens.iter().any(|t| asks.contains(t.as_str())), "{} is not given away", fact.id);
+                assert!(
+                    !fact.tokens.iter().any(|t| asks.contains(t.as_str())),
+                    "{} is not given away",
+                    fact.id
+                );
             }
         }
         let first = &session.facts[0];
-        assert_eq!(first.needs.len(), plan.turns / plan.report_every, "the first goal is needed in every report");
+        assert_eq!(
+            first.needs.len(),
+            plan.turns / plan.report_every,
+            "the first goal is needed in every report"
+        );
         let limits: Vec<_> = session.facts.iter().filter(|f| f.id.starts_with("f-limit")).collect();
-        assert_eq!(limits.iter().filter(|f| f.superseded_by.is_none()).count(), 1, "one limit is the last");
-    }
-}
-#[test]
-fn temporary_dump() {
-    for plan in PLANS {
-        std::fs::write(format!("/tmp/scenb-x/{}.jsonl", plan.id), generated_jsonl(plan.id).unwrap()).unwrap();
+        assert_eq!(
+            limits.iter().filter(|f| f.superseded_by.is_none()).count(),
+            1,
+            "one limit is the last"
+        );
     }
 }

@@ -7,7 +7,10 @@ const FILES: &str = include_str!("../../data/login-bug-marathon/files.txt");
 
 /// Splits a data file at its `#### name` lines.
 pub fn sections(text: &'static str) -> BTreeMap<&'static str, &'static str> {
-    text.split("#### ").filter(|part| !part.is_empty()).map(|part| part.split_once('\n').expect("a section has a name line")).collect()
+    text.split("#### ")
+        .filter(|part| !part.is_empty())
+        .map(|part| part.split_once('\n').expect("a section has a name line"))
+        .collect()
 }
 
 pub struct Fragments(BTreeMap<&'static str, &'static str>);
@@ -24,7 +27,10 @@ impl Fragments {
 
 /// Hand-written files of the shop, by path.
 pub fn written_files() -> BTreeMap<&'static str, &'static str> {
-    sections(FILES).into_iter().map(|(path, text)| (path, text.strip_suffix('\n').unwrap_or(text))).collect()
+    sections(FILES)
+        .into_iter()
+        .map(|(path, text)| (path, text.strip_suffix('\n').unwrap_or(text)))
+        .collect()
 }
 
 #[derive(Clone, Default)]
@@ -42,7 +48,8 @@ impl Vars {
         while let Some(start) = rest.find('%') {
             out.push_str(&rest[..start]);
             let after = &rest[start + 1..];
-            let hole = after.find('%').and_then(|end| self.0.get(&after[..end]).map(|value| (value, end)));
+            let hole =
+                after.find('%').and_then(|end| self.0.get(&after[..end]).map(|value| (value, end)));
             match hole {
                 Some((value, end)) => {
                     out.push_str(value);

@@ -5,7 +5,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 fn lines() -> Vec<Value> {
-    session_jsonl().lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()
+    session_jsonl()
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("every line is JSON"))
+        .collect()
 }
 
 fn text<'a>(line: &'a Value, key: &str) -> &'a str {

@@ -8,7 +8,8 @@ const TOOLS: &str = include_str!("../../data/login-bug-marathon/tools.txt");
 
 /// JSON array of the definitions.
 pub fn definitions() -> String {
-    let tools: Vec<String> = TOOLS.lines().filter(|line| !line.is_empty()).map(definition).collect();
+    let tools: Vec<String> =
+        TOOLS.lines().filter(|line| !line.is_empty()).map(definition).collect();
     array(&tools)
 }
 
@@ -29,8 +30,16 @@ fn definition(line: &str) -> String {
             required.push(key);
         }
     }
-    let schema = Object::new().with("type", "object").with_raw("properties", &properties.end()).with("required", required).end();
-    Object::new().with("name", name).with("description", description).with_raw("input_schema", &schema).end()
+    let schema = Object::new()
+        .with("type", "object")
+        .with_raw("properties", &properties.end())
+        .with("required", required)
+        .end();
+    Object::new()
+        .with("name", name)
+        .with("description", description)
+        .with_raw("input_schema", &schema)
+        .end()
 }
 
 /// Name of the tool behind a short word of the story files.
@@ -63,13 +72,19 @@ pub struct Prepared {
 
 pub fn prepare(call: &Call, vfs: &Vfs) -> Prepared {
     let (input, output) = call.body.split_once("\n----\n").unwrap_or((&call.body, ""));
-    let mut prepared = Prepared { arguments: String::new(), output: call.body.clone(), old: String::new(), new: String::new() };
+    let mut prepared = Prepared {
+        arguments: String::new(),
+        output: call.body.clone(),
+        old: String::new(),
+        new: String::new(),
+    };
     let args = call.args.as_str();
     let first = args.split(' ').next().unwrap_or(args);
     let object = match call.tool.as_str() {
         "read" => read_arguments(args),
         "edit" => {
-            let (old, new) = input.split_once("\n====\n").expect("an edit has an old and a new text");
+            let (old, new) =
+                input.split_once("\n====\n").expect("an edit has an old and a new text");
             (prepared.old, prepared.new, prepared.output) = (old.into(), new.into(), output.into());
             Object::new().with("path", first).with("old_string", old).with("new_string", new)
         }
@@ -95,7 +110,9 @@ pub fn prepare(call: &Call, vfs: &Vfs) -> Prepared {
         "http" => http_arguments(args),
         "logs" => {
             let mut words = args.splitn(3, ' ');
-            let object = Object::new().with("service", words.next().unwrap_or("")).with("window", words.next().unwrap_or(""));
+            let object = Object::new()
+                .with("service", words.next().unwrap_or(""))
+                .with("window", words.next().unwrap_or(""));
             match words.next() {
                 Some(query) => object.with("query", query),
                 None => object,
@@ -128,7 +145,9 @@ pub fn line_range(text: &str) -> (usize, usize) {
 
 fn http_arguments(args: &str) -> Object {
     let mut words = args.splitn(3, ' ');
-    let object = Object::new().with("method", words.next().unwrap_or("GET")).with("url", words.next().unwrap_or(""));
+    let object = Object::new()
+        .with("method", words.next().unwrap_or("GET"))
+        .with("url", words.next().unwrap_or(""));
     match words.next() {
         Some(body) => object.with("body", body),
         None => object,

@@ -34,7 +34,10 @@ impl Vfs {
     }
 
     pub fn entity(&self, name: &str) -> &Entity {
-        self.entities.iter().find(|entity| entity.name == name).expect("the story names known entities")
+        self.entities
+            .iter()
+            .find(|entity| entity.name == name)
+            .expect("the story names known entities")
     }
 
     pub fn text(&self, path: &str) -> &str {

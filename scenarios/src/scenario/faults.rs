@@ -20,8 +20,9 @@ pub enum FaultOn {
     Summary,
 }
 
-/// A request that the provider does not answer as usual: either a refusal (`status`, with `code` and `message`), or a reply of its own
-/// (`text`, or `tokens` of filler). Exactly one of `status`, `text`, `tokens`.
+/// A request that the provider does not answer as usual: either a refusal (`status`, with `code`
+/// and `message`), or a reply of its own (`text`, or `tokens` of filler). Exactly one of `status`,
+/// `text`, `tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -66,37 +67,65 @@ impl ProviderFault {
 }
 
 /// Keys of a `[[fault]]`.
-pub(crate) const FAULT: &[&str] = &["on", "nth", "times", "status", "code", "message", "text", "tokens", "after_ms"];
+pub(crate) const FAULT: &[&str] =
+    &["on", "nth", "times", "status", "code", "message", "text", "tokens", "after_ms"];
 
 impl Reader<'_> {
     pub(super) fn faults(&self, tree: &DeTable<'_>) -> Result<Vec<ProviderFault>, Fault> {
         let Some(value) = tree.get("fault") else { return Ok(Vec::new()) };
-        let not_tables = |line| Fault::new(line, "\"fault\" is not a list of tables", "[[fault]]", "double the brackets");
-        let DeValue::Array(list) = value.get_ref() else { return Err(not_tables(self.line_of(tree, "fault"))) };
+        let not_tables = |line| {
+            Fault::new(
+                line,
+                "\"fault\" is not a list of tables",
+                "[[fault]]",
+                "double the brackets",
+            )
+        };
+        let DeValue::Array(list) = value.get_ref() else {
+            return Err(not_tables(self.line_of(tree, "fault")));
+        };
         list.iter()
             .map(|item| {
                 let line = self.lines.of(item.span().start);
                 let DeValue::Table(table) = item.get_ref() else { return Err(not_tables(line)) };
                 self.known_keys(table, FAULT, "a fault")?;
                 let object = toml_tree::object(table, line)?;
-                let answers = ["status", "text", "tokens"].iter().filter(|k| object.contains_key(**k)).count();
-                let mut fault: ProviderFault = serde_json::from_value(object.into()).map_err(|e| {
-                    Fault::new(
-                        line,
-                        format!("a fault that does not fit: {e}"),
-                        "on = \"sample\" or \"summary\", and an answer",
-                        "see docs/formats.md",
-                    )
-                })?;
+                let answers = ["status", "text", "tokens"]
+                    .iter()
+                    .filter(|k| object.contains_key(**k))
+                    .count();
+                let mut fault: ProviderFault =
+                    serde_json::from_value(object.into()).map_err(|e| {
+                        Fault::new(
+                            line,
+                            format!("a fault that does not fit: {e}"),
+                            "on = \"sample\" or \"summary\", and an answer",
+                            "see docs/formats.md",
+                        )
+                    })?;
                 if answers != 1 {
                     let what = format!("a fault with {answers} answers");
-                    return Err(Fault::new(line, what, "exactly one of \"status\", \"text\", \"tokens\"", "say what the provider does"));
+                    return Err(Fault::new(
+                        line,
+                        what,
+                        "exactly one of \"status\", \"text\", \"tokens\"",
+                        "say what the provider does",
+                    ));
                 }
-                if fault.nth == 0 || fault.times == 0 || fault.status.is_some_and(|s| !(400..600).contains(&s)) {
+                if fault.nth == 0
+                    || fault.times == 0
+                    || fault.status.is_some_and(|s| !(400..600).contains(&s))
+                {
                     let expected = "\"nth\" and \"times\" from 1, \"status\" from 400 to 599";
-                    return Err(Fault::new(line, "a fault out of range", expected, "correct the number"));
+                    return Err(Fault::new(
+                        line,
+                        "a fault out of range",
+                        expected,
+                        "correct the number",
+                    ));
                 }
-                let tokens = fault.tokens.as_mut().map(|n| Number::new("tokens", n, bounds::FILLER_TOKENS));
+                let tokens =
+                    fault.tokens.as_mut().map(|n| Number::new("tokens", n, bounds::FILLER_TOKENS));
                 let after = Number::new("after_ms", &mut fault.after_ms, bounds::MS);
                 bounds::check(tokens.into_iter().chain([after]).collect(), line)?;
                 Ok(fault)
@@ -130,10 +159,14 @@ mod tests {
     #[test]
     fn reads_refusals_and_replies() {
         let read = faults(
-            "[[fault]]\non = \"summary\"\nnth = 2\ntimes = 3\nstatus = 529\nmessage = \"busy\"\n[[fault]]\non = \"sample\"\ntext = \"\"\n",
+            "[[fault]]\non = \"summary\"\nnth = 2\ntimes = 3\nstatus = 529\nmessage = \
+             \"busy\"\n[[fault]]\non = \"sample\"\ntext = \"\"\n",
         );
         let read = read.unwrap();
-        assert_eq!((read[0].nth, read[0].times, read[0].status, read[0].message.as_deref()), (2, 3, Some(529), Some("busy")));
+        assert_eq!(
+            (read[0].nth, read[0].times, read[0].status, read[0].message.as_deref()),
+            (2, 3, Some(529), Some("busy"))
+        );
         let hit: Vec<u64> = (1..8).filter(|n| read[0].hits(FaultOn::Summary, *n)).collect();
         assert_eq!(hit, [2, 3, 4]);
         assert!(!read[0].hits(FaultOn::Sample, 2) && read[1].hits(FaultOn::Sample, 1));
@@ -144,9 +177,19 @@ mod tests {
         let e = faults("[[fault]]\non = \"summary\"\nstatsu = 500\n").unwrap_err();
         assert!(e.contains("x.toml:7") && e.contains("status"), "{e}");
         assert!(faults("[[fault]]\non = \"summary\"\n").unwrap_err().contains("exactly one"));
-        assert!(faults("[[fault]]\non = \"summary\"\nstatus = 500\ntext = \"x\"\n").unwrap_err().contains("exactly one"));
+        assert!(
+            faults("[[fault]]\non = \"summary\"\nstatus = 500\ntext = \"x\"\n")
+                .unwrap_err()
+                .contains("exactly one")
+        );
         assert!(faults("[[fault]]\non = \"ping\"\nstatus = 500\n").unwrap_err().contains("sample"));
-        assert!(faults("[[fault]]\non = \"sample\"\nstatus = 200\n").unwrap_err().contains("400 to 599"));
-        assert!(faults("[fault]\non = \"sample\"\nstatus = 500\n").unwrap_err().contains("[[fault]]"));
+        assert!(
+            faults("[[fault]]\non = \"sample\"\nstatus = 200\n")
+                .unwrap_err()
+                .contains("400 to 599")
+        );
+        assert!(
+            faults("[fault]\non = \"sample\"\nstatus = 500\n").unwrap_err().contains("[[fault]]")
+        );
     }
 }

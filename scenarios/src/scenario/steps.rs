@@ -16,7 +16,8 @@ use crate::toml_tree;
 type Step = (usize, Map<String, Value>);
 
 impl Reader<'_> {
-    /// Appends the steps and facts of the file; messages without an id get `m1`, `m2`, … by their place.
+    /// Appends the steps and facts of the file; messages without an id get `m1`, `m2`, … by their
+    /// place.
     pub(super) fn steps(&self, tree: &DeTable<'_>, items: &mut Vec<Located>) -> Result<(), Fault> {
         let mut steps = self.tables(tree, "step")?;
         for (line, step) in self.tables(tree, "fact")? {
@@ -24,7 +25,8 @@ impl Reader<'_> {
             step.insert("type".to_string(), Value::from("fact"));
             steps.push((line, step));
         }
-        let mut used: HashSet<String> = steps.iter().filter_map(|(_, s)| Some(s.get("id")?.as_str()?.to_string())).collect();
+        let mut used: HashSet<String> =
+            steps.iter().filter_map(|(_, s)| Some(s.get("id")?.as_str()?.to_string())).collect();
         used.extend(items.iter().filter_map(|i| match &i.entry {
             Entry::User(m) => Some(m.id.clone()),
             Entry::Assistant(m) => Some(m.id.clone()),
@@ -34,14 +36,22 @@ impl Reader<'_> {
             let tag = step.get("type").and_then(Value::as_str).unwrap_or_default().to_string();
             if matches!(tag.as_str(), "user" | "assistant") && !step.contains_key("id") {
                 let n = items.len() + 1;
-                let id = (n..).map(|n| format!("m{n}")).find(|id| used.insert(id.clone())).expect("there are more numbers than ids");
+                let id = (n..)
+                    .map(|n| format!("m{n}"))
+                    .find(|id| used.insert(id.clone()))
+                    .expect("there are more numbers than ids");
                 step.insert("id".to_string(), Value::String(id));
             }
             if tag == "tool"
                 && let Some(text) = step.remove("text")
                 && step.insert("output".to_string(), text).is_some()
             {
-                return Err(Fault::new(line, "both \"text\" and \"output\"", "one of the two", "remove the other"));
+                return Err(Fault::new(
+                    line,
+                    "both \"text\" and \"output\"",
+                    "one of the two",
+                    "remove the other",
+                ));
             }
             self.beside_file(&tag, &mut step, line)?;
             arguments_as_text(&mut step);
@@ -53,19 +63,36 @@ impl Reader<'_> {
     /// The tables of an array, each with its line; unknown keys are errors.
     fn tables(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<Step>, Fault> {
         let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
-        let not_tables = |line| Fault::new(line, format!("{key:?} is not a list of tables"), format!("[[{key}]]"), "double the brackets");
-        let DeValue::Array(list) = value.get_ref() else { return Err(not_tables(self.line_of(tree, key))) };
+        let not_tables = |line| {
+            Fault::new(
+                line,
+                format!("{key:?} is not a list of tables"),
+                format!("[[{key}]]"),
+                "double the brackets",
+            )
+        };
+        let DeValue::Array(list) = value.get_ref() else {
+            return Err(not_tables(self.line_of(tree, key)));
+        };
         let mut out = Vec::new();
         for item in list.iter() {
             let line = self.lines.of(item.span().start);
             let DeValue::Table(table) = item.get_ref() else { return Err(not_tables(line)) };
             let tag = table.get("type").and_then(|t| t.get_ref().as_str().map(str::to_string));
             if let Some(tag) = if key == "fact" { Some("fact".to_string()) } else { tag } {
-                let kind = fields::kind(&tag, table.get("type").map_or(line, |t| self.lines.of(t.span().start)))?;
+                let kind = fields::kind(
+                    &tag,
+                    table.get("type").map_or(line, |t| self.lines.of(t.span().start)),
+                )?;
                 self.known_keys(table, &step_keys(kind), &format!("a {tag:?} entry"))?;
             } else {
                 let kinds = KINDS.iter().map(|k| k.tag).collect::<Vec<_>>().join(", ");
-                return Err(Fault::new(line, "a step without \"type\"", format!("one of {kinds}"), "add type = \"…\""));
+                return Err(Fault::new(
+                    line,
+                    "a step without \"type\"",
+                    format!("one of {kinds}"),
+                    "add type = \"…\"",
+                ));
             }
             self.nested_keys(table)?;
             out.push((line, toml_tree::object(table, line)?));
@@ -89,21 +116,48 @@ impl Reader<'_> {
     }
 
     /// Replaces `file = "…"` by what that file says.
-    fn beside_file(&self, tag: &str, step: &mut Map<String, Value>, line: usize) -> Result<(), Fault> {
-        let (Some(field), Some(name)) = (text_field(tag), step.remove("file")) else { return Ok(()) };
+    fn beside_file(
+        &self,
+        tag: &str,
+        step: &mut Map<String, Value>,
+        line: usize,
+    ) -> Result<(), Fault> {
+        let (Some(field), Some(name)) = (text_field(tag), step.remove("file")) else {
+            return Ok(());
+        };
         let Value::String(name) = name else {
-            return Err(Fault::new(line, "\"file\" is not a string", "a file name beside the scenario", "put it in quotes"));
+            return Err(Fault::new(
+                line,
+                "\"file\" is not a string",
+                "a file name beside the scenario",
+                "put it in quotes",
+            ));
         };
         if step.contains_key(field) {
-            return Err(Fault::new(line, format!("both \"file\" and {field:?}"), "one of the two", "remove the other"));
+            return Err(Fault::new(
+                line,
+                format!("both \"file\" and {field:?}"),
+                "one of the two",
+                "remove the other",
+            ));
         }
-        let text = self
-            .beside
-            .text(&name)
-            .map_err(|e| Fault::new(line, format!("cannot read {name:?}: {e}"), "a text file beside the scenario", "check the name"))?;
+        let text = self.beside.text(&name).map_err(|e| {
+            Fault::new(
+                line,
+                format!("cannot read {name:?}: {e}"),
+                "a text file beside the scenario",
+                "check the name",
+            )
+        })?;
         let value = if field == "definitions" {
-            serde_json::from_str(&text)
-                .map_err(|e| Fault::new(line, format!("{name}: {e}"), "a JSON list of tools", "correct that file"))?
+            serde_json::from_str(&text).map_err(|e| {
+                Fault::new(
+                    line,
+                    format!("{name}: {e}"),
+                    "a JSON list of tools",
+                    "correct that file",
+                )
+            })?
         } else {
             Value::String(text)
         };
@@ -112,7 +166,8 @@ impl Reader<'_> {
     }
 }
 
-const PART: &[&str] = &["type", "text", "encrypted", "id", "name", "arguments", "media_type", "url"];
+const PART: &[&str] =
+    &["type", "text", "encrypted", "id", "name", "arguments", "media_type", "url"];
 
 /// The keys of tables inside a step.
 pub(crate) const NESTED: &[(&str, &[&str])] = &[
@@ -137,7 +192,9 @@ pub(crate) fn step_keys(kind: &KindFields) -> Vec<&'static str> {
 /// The field that `file = "…"` fills.
 pub(crate) fn text_field(tag: &str) -> Option<&'static str> {
     match tag {
-        "system" | "memory" | "repo_map" | "file" | "disk_file" | "user" | "assistant" => Some("text"),
+        "system" | "memory" | "repo_map" | "file" | "disk_file" | "user" | "assistant" => {
+            Some("text")
+        }
         "tool" => Some("output"),
         "tools" => Some("definitions"),
         _ => None,

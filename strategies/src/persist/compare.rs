@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::history::Part;
+use ctxbench_core::content::{Part, ToolCall};
 
 use super::Said;
 
@@ -14,22 +14,25 @@ pub struct Losses {
     pub equal: bool,
     /// Messages of which nothing came back.
     pub lost: usize,
-    /// Messages that came back with other words, in part, or in somebody else's mouth. White space at the ends of lines and around
-    /// a text does not count.
+    /// Messages that came back with other words, in part, or in somebody else's mouth. White space
+    /// at the ends of lines and around a text does not count.
     pub garbled: usize,
     /// Messages that came back though they were not in the context.
     pub surplus: usize,
 }
 
-/// Compares a context with what was read. How parts are dealt over neighbouring messages of one speaker does not matter, nor which
-/// text is a summary, nor whether a tool failed, which not every wire says.
+/// Compares a context with what was read. How parts are dealt over neighbouring messages of one
+/// speaker does not matter, nor which text is a summary, nor whether a tool failed, which not every
+/// wire says.
 pub fn losses(before: &[Said], after: &[Said]) -> Losses {
     let (was, is) = (flat(before), flat(after));
     let mut used = vec![false; is.len()];
     // Exact matches first, each part of the file once.
-    let mut found: Vec<Vec<Option<bool>>> = before.iter().map(|s| vec![None; s.parts.len()]).collect();
+    let mut found: Vec<Vec<Option<bool>>> =
+        before.iter().map(|s| vec![None; s.parts.len()]).collect();
     let mut take = |role: Role, same: &dyn Fn(&Part) -> bool| {
-        let at = is.iter().enumerate().position(|(i, p)| !used[i] && p.role == role && same(p.part))?;
+        let at =
+            is.iter().enumerate().position(|(i, p)| !used[i] && p.role == role && same(p.part))?;
         used[at] = true;
         Some(at)
     };
@@ -45,10 +48,14 @@ pub fn losses(before: &[Said], after: &[Said]) -> Losses {
             *slot = Some(false);
         }
     }
-    let mut out = Losses { equal: was.iter().map(Flat::key).eq(is.iter().map(Flat::key)), ..Losses::default() };
+    let mut out = Losses {
+        equal: was.iter().map(Flat::key).eq(is.iter().map(Flat::key)),
+        ..Losses::default()
+    };
     for m in &found {
         out.lost += usize::from(m.iter().all(Option::is_none) && !m.is_empty());
-        out.garbled += usize::from(m.iter().any(Option::is_some) && m.iter().any(|p| *p != Some(true)));
+        out.garbled +=
+            usize::from(m.iter().any(Option::is_some) && m.iter().any(|p| *p != Some(true)));
     }
     let mut touched = vec![false; after.len()];
     is.iter().zip(&used).filter(|(_, u)| **u).for_each(|(p, _)| touched[p.message] = true);
@@ -70,11 +77,18 @@ impl Flat<'_> {
 }
 
 fn flat(all: &[Said]) -> Vec<Flat<'_>> {
-    let of = |(message, s): (usize, &'_ Said)| -> Vec<(usize, usize)> { (0..s.parts.len()).map(|at| (message, at)).collect() };
+    let of = |(message, s): (usize, &'_ Said)| -> Vec<(usize, usize)> {
+        (0..s.parts.len()).map(|at| (message, at)).collect()
+    };
     all.iter()
         .enumerate()
         .flat_map(of)
-        .map(|(message, at)| Flat { message, at, role: all[message].role, part: &all[message].parts[at] })
+        .map(|(message, at)| Flat {
+            message,
+            at,
+            role: all[message].role,
+            part: &all[message].parts[at],
+        })
         .collect()
 }
 
@@ -83,24 +97,31 @@ fn exact(p: &Part) -> Vec<String> {
     let texts = |all: &[&Arc<str>]| all.iter().map(|t| t.to_string()).collect();
     match p {
         Part::Text(t) | Part::Summary(t) => texts(&[t]),
-        Part::Reasoning { text, encrypted } => [text].into_iter().chain(encrypted).map(|t| t.to_string()).collect(),
-        Part::Call { id, name, arguments } => texts(&[id, name, arguments]),
+        Part::Reasoning { text, encrypted } => {
+            [text].into_iter().chain(encrypted).map(|t| t.to_string()).collect()
+        }
+        Part::Call(ToolCall { id, name, arguments }) => texts(&[id, name, arguments]),
         Part::Result { id, output, .. } => texts(&[id, output]),
-        Part::File(m) => vec![m.url.clone()],
-        Part::ProviderCompaction(t) | Part::Subtask(t) | Part::Snapshot(t) => texts(&[t]),
-        Part::Patch(files) => files.clone(),
-        Part::CompactionMarker { .. } => Vec::new(),
+        Part::Image(m) => vec![m.url.clone()],
+        Part::Compaction(t) => t.iter().map(|t| t.to_string()).collect(),
     }
 }
 
 /// The same without white space at the ends of lines and around the text.
 fn whole(p: &Part) -> Vec<String> {
-    exact(p).iter().map(|t| t.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")).collect()
+    exact(p)
+        .iter()
+        .map(|t| t.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n"))
+        .collect()
 }
 
 fn lines_of(p: &Part) -> impl Iterator<Item = String> {
     let text = exact(p).pop().unwrap_or_default();
-    text.lines().map(|l| l.trim().to_string()).filter(|l| !l.is_empty()).collect::<Vec<_>>().into_iter()
+    text.lines()
+        .map(|l| l.trim().to_string())
+        .filter(|l| !l.is_empty())
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 fn lines(p: &Part) -> Vec<String> {
@@ -117,12 +138,24 @@ mod tests {
 
     #[test]
     fn counts_what_is_lost_garbled_and_too_much() {
-        let before = [say(Role::User, "one"), say(Role::Assistant, "# head\nbody"), say(Role::User, "three")];
+        let before = [
+            say(Role::User, "one"),
+            say(Role::Assistant, "# head\nbody"),
+            say(Role::User, "three"),
+        ];
         assert_eq!(losses(&before, &before), Losses { equal: true, ..Losses::default() });
-        let spaces = [say(Role::User, "one  \n"), say(Role::Assistant, "\n# head\nbody\n\n"), say(Role::User, "three")];
+        let spaces = [
+            say(Role::User, "one  \n"),
+            say(Role::Assistant, "\n# head\nbody\n\n"),
+            say(Role::User, "three"),
+        ];
         assert_eq!(losses(&before, &spaces), Losses::default());
-        let damaged = [say(Role::User, "one"), say(Role::Assistant, "body"), say(Role::User, "never said")];
-        assert_eq!(losses(&before, &damaged), Losses { equal: false, lost: 1, garbled: 1, surplus: 2 });
+        let damaged =
+            [say(Role::User, "one"), say(Role::Assistant, "body"), say(Role::User, "never said")];
+        assert_eq!(
+            losses(&before, &damaged),
+            Losses { equal: false, lost: 1, garbled: 1, surplus: 2 }
+        );
         // In somebody else's mouth.
         assert_eq!(losses(&before[..1], &[say(Role::Assistant, "one")]).garbled, 1);
         assert_eq!(losses(&before, &[]).lost, 3);

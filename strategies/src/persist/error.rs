@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::advice;
-use ctxbench_core::rollout::{HistoryError, RolloutError};
-use ctxbench_core::store::StoreError;
+use ctxbench_kit::rollout::{HistoryError, RolloutError};
+use ctxbench_kit::store::StoreError;
 use thiserror::Error;
 
 /// A session that cannot be written or read.
@@ -32,7 +32,8 @@ pub enum PersistError {
         source: io::Error,
     },
     /// SQLite refused.
-    #[error("{}: could not {doing}: {source}; what was stored before is still there", path.display())]
+    #[error("{}: could not {doing}: {source}; what was stored before is still \
+        there", path.display())]
     Sql {
         /// The file.
         path: PathBuf,
@@ -58,15 +59,18 @@ impl PersistError {
         PersistError::io(&std::env::temp_dir(), "make a folder there")(source)
     }
 
-    pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
+    pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
         move |source| PersistError::Io { path: path.to_path_buf(), doing, source }
     }
 
-    pub(super) fn cut(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
+    pub(crate) fn cut(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PersistError {
         move |source| PersistError::Cut { path: path.to_path_buf(), doing, source }
     }
 
-    pub(super) fn sql(path: &Path, doing: &'static str) -> impl FnOnce(rusqlite::Error) -> PersistError {
+    pub(crate) fn sql(
+        path: &Path,
+        doing: &'static str,
+    ) -> impl FnOnce(rusqlite::Error) -> PersistError {
         move |source| PersistError::Sql { path: path.to_path_buf(), doing, source }
     }
 }
@@ -78,15 +82,24 @@ mod tests {
 
     #[test]
     fn errors_name_file_cause_and_remedy() {
-        let of = |kind| PersistError::io(Path::new("/x/session.jsonl"), "append to it")(io::Error::from(kind)).to_string();
+        let of = |kind| {
+            PersistError::io(Path::new("/x/session.jsonl"), "append to it")(io::Error::from(kind))
+                .to_string()
+        };
         let full = of(ErrorKind::StorageFull);
         assert!(
-            full.starts_with("/x/session.jsonl: could not append to it: ") && full.ends_with("free some space and try again"),
+            full.starts_with("/x/session.jsonl: could not append to it: ")
+                && full.ends_with("free some space and try again"),
             "{full}"
         );
-        let cut = PersistError::cut(Path::new("/x/part.json"), "write it")(io::Error::from(ErrorKind::StorageFull)).to_string();
+        let cut = PersistError::cut(Path::new("/x/part.json"), "write it")(io::Error::from(
+            ErrorKind::StorageFull,
+        ))
+        .to_string();
         assert!(
-            cut.contains("may be cut off") && !cut.contains("stored before") && cut.ends_with("free some space and try again"),
+            cut.contains("may be cut off")
+                && !cut.contains("stored before")
+                && cut.ends_with("free some space and try again"),
             "{cut}"
         );
         assert!(of(ErrorKind::ReadOnlyFilesystem).contains("you may not write there"));

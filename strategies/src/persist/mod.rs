@@ -1,18 +1,14 @@
 //! How products keep a session on disk, and what comes back when it is opened again.
 //!
-//! One narrow door: [`Persistence`] takes what was said and what a compaction made of it, in the order in which it happened, and
-//! gives the context back. Each file here reads like the description of one product's format; what it cannot express is lost, and
-//! that is the measurement. A format is opened by its [`Format`]; [`FORMATS`] lists them.
+//! One narrow door: [`Persistence`] takes what was said and what a compaction made of it, in the
+//! order in which it happened, and gives the context back. Each file here reads like the
+//! description of one product's format; what it cannot express is lost, and that is the
+//! measurement. A format is opened by its [`Format`], which stands on the
+//! descriptor of its product; [`formats`] lists them.
 
-mod aider;
-mod claude_code;
-mod codex;
 mod compare;
-mod error;
-mod jsonl;
-mod opencode;
-mod opencode_files;
-mod opencode_tables;
+pub(crate) mod error;
+pub(crate) mod jsonl;
 mod ours;
 #[cfg(test)]
 mod tests;
@@ -21,12 +17,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::history::Part;
+use ctxbench_core::content::{Part, ToolCall};
 
 pub use compare::{Losses, losses};
 pub use error::PersistError;
 
-/// One message as a request shows it: who speaks, and text, reasoning, calls, results, files or summaries.
+/// One message as a request shows it: who speaks, and text, reasoning, calls, results, files or
+/// summaries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
     /// Who speaks.
@@ -40,7 +37,8 @@ pub struct Said {
 pub enum Entry {
     /// A message entered the conversation.
     Said(Said),
-    /// The conversation was compacted, cleared, cut or taken back: this is what is shown from now on.
+    /// The conversation was compacted, cleared, cut or taken back: this is what is shown from now
+    /// on.
     Compacted(Vec<Said>),
 }
 
@@ -49,13 +47,15 @@ pub enum Entry {
 pub struct Loaded {
     /// What the next request would show of the conversation, oldest first.
     pub context: Vec<Said>,
-    /// Bytes that had to be read for it: whole files where a format has no way to skip, rows where it has one.
+    /// Bytes that had to be read for it: whole files where a format has no way to skip, rows where
+    /// it has one.
     pub bytes_read: u64,
     /// What was found damaged and passed over, for people.
     pub notes: Vec<String>,
 }
 
-/// An open session in one product's format. When `append` returns, the entry is as durable as the product makes it.
+/// An open session in one product's format. When `append` returns, the entry is as durable as the
+/// product makes it.
 pub trait Persistence: Send {
     /// Writes down what happened.
     fn append(&mut self, entry: &Entry) -> Result<(), PersistError>;
@@ -68,7 +68,7 @@ pub trait Persistence: Send {
 }
 
 /// A way to keep sessions.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Format {
     /// Name in reports.
     pub name: &'static str,
@@ -81,35 +81,35 @@ pub struct Format {
 /// Opens the session of a folder.
 pub type Open = fn(&Path, u64) -> Result<Box<dyn Persistence>, PersistError>;
 
-/// All formats, in report order.
-pub const FORMATS: &[Format] =
-    &[ours::FORMAT, aider::FORMAT, codex::FORMAT, opencode_tables::FORMAT, opencode_files::FORMAT, claude_code::FORMAT];
+/// Ours, for what is no product.
+pub(crate) const OURS: &[Format] = &[ours::FORMAT];
 
-/// The formats that a strategy's product writes. The SDK keeps nothing: what a program that embeds it stores is its own matter.
-/// Techniques and controls are no products; they are held against our own store.
-pub fn formats_of(strategy: &str) -> Vec<&'static Format> {
-    let names: &[&str] = match strategy {
-        "aider" => &["aider-markdown"],
-        "codex" => &["codex-rollout"],
-        "opencode" => &["opencode-tables", "opencode-files"],
-        "claude-code" | "claude-code-api" => &["claude-code-jsonl"],
-        "anthropic-sdk" => &[],
-        _ => &["ctxbench-store"],
-    };
-    FORMATS.iter().filter(|f| names.contains(&f.name)).collect()
+/// All formats that a strategy names, in report order.
+pub fn formats() -> Vec<&'static Format> {
+    let mut out: Vec<&Format> = Vec::new();
+    for f in crate::ALL.iter().flat_map(|d| d.formats) {
+        if out.iter().all(|known| known.name != f.name) {
+            out.push(f);
+        }
+    }
+    out
 }
 
-/// Virtual time at which every session begins, ms since 1970: formats need times, results must not depend on the clock.
+/// Virtual time at which every session begins, ms since 1970: formats need times, results must not
+/// depend on the clock.
 pub(crate) const BEGIN_MS: u64 = 1_700_000_000_000;
 
-/// The conversation in a context: without what a program shows anew whenever it starts (instructions, memory, map, files of the
-/// chat, reminders). Blocks of one message are one message again.
+/// The conversation in a context: without what a program shows anew whenever it starts
+/// (instructions, memory, map, files of the chat, reminders). Blocks of one message are one message
+/// again.
 pub fn conversation(blocks: &[Arc<Block>]) -> Vec<Said> {
     let mut out: Vec<(u32, Said)> = Vec::new();
     for b in blocks {
         let Some(part) = part(b) else { continue };
         match out.last_mut() {
-            Some((message, said)) if *message == b.message.0 && said.role == b.role => said.parts.push(part),
+            Some((message, said)) if *message == b.message.0 && said.role == b.role => {
+                said.parts.push(part)
+            }
             _ => out.push((b.message.0, Said { role: b.role, parts: vec![part] })),
         }
     }
@@ -119,29 +119,38 @@ pub fn conversation(blocks: &[Arc<Block>]) -> Vec<Said> {
 fn part(b: &Block) -> Option<Part> {
     let call = || b.call.as_ref().map(|c| (Arc::from(c.id.as_str()), Arc::from(c.name.as_str())));
     Some(match b.kind {
-        BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => return None,
+        BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => {
+            return None;
+        }
         BlockKind::SummaryPrompt | BlockKind::CompactionTrigger => return None,
         BlockKind::File if b.message.0 == u32::MAX => return None,
-        BlockKind::User | BlockKind::Assistant | BlockKind::File | BlockKind::Marker | BlockKind::Continue | BlockKind::ReplayedUser => {
-            Part::Text(b.text.clone())
+        BlockKind::User
+        | BlockKind::Assistant
+        | BlockKind::File
+        | BlockKind::Marker
+        | BlockKind::Continue
+        | BlockKind::ReplayedUser => Part::Text(b.text.clone()),
+        BlockKind::Reasoning => {
+            Part::Reasoning { text: b.text.clone(), encrypted: b.opaque.clone() }
         }
-        BlockKind::Reasoning => Part::Reasoning { text: b.text.clone(), encrypted: b.opaque.clone() },
         BlockKind::Call => {
             let (id, name) = call()?;
-            Part::Call { id, name, arguments: b.text.clone() }
+            Part::Call(ToolCall { id, name, arguments: b.text.clone() })
         }
         BlockKind::Output => {
             let (id, name) = call()?;
             Part::Result { id, name, output: b.text.clone(), is_error: b.is_error }
         }
-        BlockKind::Image => Part::File((**b.media.as_ref()?).clone()),
+        BlockKind::Image => Part::Image((**b.media.as_ref()?).clone()),
         BlockKind::Summary => Part::Summary(b.text.clone()),
-        BlockKind::Compaction => Part::ProviderCompaction(b.opaque.clone().unwrap_or_else(|| b.text.clone())),
+        BlockKind::Compaction => {
+            Part::Compaction(Some(b.opaque.clone().unwrap_or_else(|| b.text.clone())))
+        }
     })
 }
 
-/// What a session wrote, from what its context looked like at each point where it changed: what is new was said, and what is no
-/// longer there or looks different was compacted.
+/// What a session wrote, from what its context looked like at each point where it changed: what is
+/// new was said, and what is no longer there or looks different was compacted.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     shown: Vec<Said>,
@@ -175,13 +184,17 @@ impl Said {
         Said { role, parts: vec![Part::Text(text.into())] }
     }
 
-    fn is_summary(&self) -> bool {
+    pub(crate) fn is_summary(&self) -> bool {
         self.parts.iter().any(|p| matches!(p, Part::Summary(_)))
     }
 }
 
-/// The results of a view that look different from before, where nothing else does: what pruning leaves. (message, part, output)
-fn pruned<'a>(before: &[Said], after: &'a [Said]) -> Option<Vec<(usize, usize, &'a Arc<str>)>> {
+/// The results of a view that look different from before, where nothing else does: what pruning
+/// leaves. (message, part, output)
+pub(crate) fn pruned<'a>(
+    before: &[Said],
+    after: &'a [Said],
+) -> Option<Vec<(usize, usize, &'a Arc<str>)>> {
     let mut out = Vec::new();
     if before.len() != after.len() {
         return None;
@@ -193,7 +206,10 @@ fn pruned<'a>(before: &[Said], after: &'a [Said]) -> Option<Vec<(usize, usize, &
         for (k, (x, y)) in a.parts.iter().zip(&b.parts).enumerate() {
             match (x, y) {
                 _ if x == y => {}
-                (Part::Result { id, name, .. }, Part::Result { id: same, name: kind, output, .. }) if id == same && name == kind => {
+                (
+                    Part::Result { id, name, .. },
+                    Part::Result { id: same, name: kind, output, .. },
+                ) if id == same && name == kind => {
                     out.push((i, k, output));
                 }
                 _ => return None,

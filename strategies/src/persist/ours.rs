@@ -1,13 +1,15 @@
-//! Our own store: messages and parts in SQLite, boundaries, marks for what was pruned (see `ctxbench_core::store`).
+//! Our own store: messages and parts in SQLite, boundaries, marks for what was pruned (see
+//! `ctxbench_kit::store`).
 //!
-//! What a compaction keeps is repeated behind its boundary, in the same transaction. Each commit waits for the disk.
+//! What a compaction keeps is repeated behind its boundary, in the same transaction. Each commit
+//! waits for the disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use ctxbench_core::block::{Media, Role};
-use ctxbench_core::history::Part;
-use ctxbench_core::store::{LoadedMessage, NewPart, NewSession, PartKind, Store, Ulid, Ulids};
+use ctxbench_core::block::Role;
+use ctxbench_core::content::Part;
+use ctxbench_kit::store::{LoadedMessage, NewPart, NewSession, Store, Ulid, Ulids};
 
 use super::{BEGIN_MS, Entry, Format, Loaded, PersistError, Persistence, Said, jsonl, pruned};
 
@@ -31,7 +33,10 @@ impl Ours {
         std::fs::create_dir_all(dir).map_err(PersistError::io(dir, "make the folder"))?;
         let path = dir.join("sessions.db");
         let ticks = AtomicI64::new(BEGIN_MS as i64);
-        let mut store = Store::open_with(&path, Ulids::new(move || ticks.fetch_add(1, Ordering::Relaxed), seed))?;
+        let mut store = Store::open_with(
+            &path,
+            Ulids::new(move || ticks.fetch_add(1, Ordering::Relaxed), seed),
+        )?;
         let session = match store.sessions()?.first() {
             Some((id, _)) => *id,
             None => store.create_session(&NewSession::default())?,
@@ -72,8 +77,10 @@ impl Persistence for Ours {
                         _ => None,
                     };
                     let rest = &view[usize::from(summary.is_some())..];
-                    let rest: Vec<(Role, Vec<NewPart>)> =
-                        rest.iter().map(|s| (s.role, s.parts.iter().map(NewPart::from).collect())).collect();
+                    let rest: Vec<(Role, Vec<NewPart>)> = rest
+                        .iter()
+                        .map(|s| (s.role, s.parts.iter().map(NewPart::from).collect()))
+                        .collect();
                     self.store.compact(self.session, summary.as_deref(), &rest)?;
                 }
                 self.look()?;
@@ -84,7 +91,13 @@ impl Persistence for Ours {
 
     fn load(&self) -> Result<Loaded, PersistError> {
         let before = self.store.bytes_read();
-        let context = self.store.load_context(self.session)?.iter().filter_map(said).map(|(s, _)| s).collect();
+        let context = self
+            .store
+            .load_context(self.session)?
+            .iter()
+            .filter_map(said)
+            .map(|(s, _)| s)
+            .collect();
         Ok(Loaded { context, bytes_read: self.store.bytes_read() - before, notes: Vec::new() })
     }
 
@@ -99,29 +112,7 @@ impl Persistence for Ours {
 
 /// A message with the ids of its parts; a boundary without a summary shows nothing.
 fn said(m: &LoadedMessage) -> Option<(Said, Vec<Ulid>)> {
-    let (parts, ids): (Vec<Part>, Vec<Ulid>) = m.parts.iter().filter_map(|p| Some((part(p.kind, &p.data)?, p.id))).unzip();
+    let (parts, ids): (Vec<Part>, Vec<Ulid>) =
+        m.parts.iter().filter_map(|p| Some((p.content()?, p.id))).unzip();
     (!parts.is_empty()).then_some((Said { role: m.role, parts }, ids))
-}
-
-fn part(kind: PartKind, data: &serde_json::Value) -> Option<Part> {
-    let text = |key: &str| -> std::sync::Arc<str> { data[key].as_str().unwrap_or_default().into() };
-    Some(match kind {
-        PartKind::Text => Part::Text(text("text")),
-        PartKind::Reasoning => Part::Reasoning { text: text("text"), encrypted: data["encrypted"].as_str().map(Into::into) },
-        PartKind::ToolCall => Part::Call { id: text("call_id"), name: text("name"), arguments: text("arguments") },
-        PartKind::ToolResult => Part::Result {
-            id: text("call_id"),
-            name: text("name"),
-            output: text("output"),
-            is_error: data["is_error"].as_bool().unwrap_or_default(),
-        },
-        PartKind::File => Part::File(Media {
-            media_type: text("media_type").to_string(),
-            url: text("url").to_string(),
-            name: data["name"].as_str().map(str::to_string),
-        }),
-        PartKind::Summary => Part::Summary(text("text")),
-        PartKind::ProviderCompaction => Part::ProviderCompaction(text("opaque")),
-        PartKind::Marker | PartKind::Subtask | PartKind::Snapshot | PartKind::Patch => return None,
-    })
 }

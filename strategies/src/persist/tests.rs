@@ -1,13 +1,13 @@
 use std::path::Path;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::history::Part;
+use ctxbench_core::content::{Part, ToolCall};
 use proptest::prelude::*;
 
 use super::*;
 
 fn format(name: &str) -> &'static Format {
-    FORMATS.iter().find(|f| f.name == name).unwrap()
+    formats().into_iter().find(|f| f.name == name).unwrap()
 }
 
 fn open(name: &str, dir: &Path) -> Box<dyn Persistence> {
@@ -27,20 +27,33 @@ fn call(id: &str) -> Said {
         role: Role::Assistant,
         parts: vec![
             Part::Text("I look.".into()),
-            Part::Call { id: id.into(), name: "read".into(), arguments: "{\"b\": 1,\"a\":2}".into() },
+            Part::Call(ToolCall {
+                id: id.into(),
+                name: "read".into(),
+                arguments: "{\"b\": 1,\"a\":2}".into(),
+            }),
         ],
     }
 }
 
 fn result(id: &str, output: &str) -> Said {
-    Said { role: Role::Tool, parts: vec![Part::Result { id: id.into(), name: "read".into(), output: output.into(), is_error: false }] }
+    Said {
+        role: Role::Tool,
+        parts: vec![Part::Result {
+            id: id.into(),
+            name: "read".into(),
+            output: output.into(),
+            is_error: false,
+        }],
+    }
 }
 
 fn summary(role: Role, text: &str) -> Said {
     Said { role, parts: vec![Part::Summary(text.into())] }
 }
 
-const LOSSLESS: [&str; 5] = ["ctxbench-store", "codex-rollout", "opencode-tables", "opencode-files", "claude-code-jsonl"];
+const LOSSLESS: [&str; 5] =
+    ["ctxbench-store", "codex-rollout", "opencode-tables", "opencode-files", "claude-code-jsonl"];
 
 fn written(name: &str, dir: &Path, entries: &[Entry]) -> Loaded {
     let mut p = open(name, dir);
@@ -53,7 +66,13 @@ fn written(name: &str, dir: &Path, entries: &[Entry]) -> Loaded {
 
 #[test]
 fn what_was_said_comes_back() {
-    let all = [user("do it"), call("c1"), result("c1", "long output"), reply("done\n# with a heading"), user("and?")];
+    let all = [
+        user("do it"),
+        call("c1"),
+        result("c1", "long output"),
+        reply("done\n# with a heading"),
+        user("and?"),
+    ];
     let entries: Vec<Entry> = all.iter().cloned().map(Entry::Said).collect();
     for name in LOSSLESS {
         let f = tempfile::tempdir().unwrap();
@@ -63,16 +82,25 @@ fn what_was_said_comes_back() {
         assert_eq!(losses(&all, &open(name, f.path()).log().unwrap()).lost, 0, "{name}");
     }
     let f = tempfile::tempdir().unwrap();
-    let loaded = written("aider-markdown", f.path(), &[user("do it"), reply("done\n# with a heading\nok")].map(Entry::Said));
-    // The heading is gone; the start of the next session, "\n# aider chat started at …\n\n", leaves its empty lines (facts §1.5).
+    let loaded = written(
+        "aider-markdown",
+        f.path(),
+        &[user("do it"), reply("done\n# with a heading\nok")].map(Entry::Said),
+    );
+    // The heading is gone; the start of the next session, "\n# aider chat started at …\n\n", leaves
+    // its empty lines (docs/sources/aider.md §1.5).
     assert_eq!(loaded.context, [user("do it  \n"), reply("\ndone\nok\n\n\n\n")]);
 }
 
 #[test]
 fn a_compaction_with_a_tail_comes_back_in_its_order() {
-    // facts/opencode.md §9, 45 and 47: marker, summary, tail, later; the tail may begin with the assistant.
-    let old = [user("old"), reply("old reply"), user("u2"), call("c"), result("c", "out"), reply("a2")];
-    for (name, role) in LOSSLESS.map(|n| (n, if n.starts_with("opencode") { Role::Assistant } else { Role::User })) {
+    // docs/sources/opencode.md §9, 45 and 47: marker, summary, tail, later; the tail may begin with
+    // the assistant.
+    let old =
+        [user("old"), reply("old reply"), user("u2"), call("c"), result("c", "out"), reply("a2")];
+    for (name, role) in
+        LOSSLESS.map(|n| (n, if n.starts_with("opencode") { Role::Assistant } else { Role::User }))
+    {
         for from in [2, 3] {
             let f = tempfile::tempdir().unwrap();
             let mut view = vec![summary(role, "S")];
@@ -98,8 +126,8 @@ fn pruning_is_a_mark_where_a_format_has_one() {
     let cleared = |text: &str| vec![user("do it"), call("c"), result("c", text)];
     for (name, words, marked) in [
         ("ctxbench-store", "[gone]", true),
-        ("opencode-tables", crate::opencode_log::CLEARED, true),
-        ("opencode-files", crate::opencode_log::CLEARED, true),
+        ("opencode-tables", crate::opencode::log::CLEARED, true),
+        ("opencode-files", crate::opencode::log::CLEARED, true),
         // Our reading of the facts: no line says it, so the whole result is back.
         ("claude-code-jsonl", "[gone]", false),
     ] {
@@ -109,19 +137,24 @@ fn pruning_is_a_mark_where_a_format_has_one() {
         let loaded = written(name, f.path(), &entries);
         let want = if marked { cleared(words) } else { said.to_vec() };
         assert!(losses(&want, &loaded.context).equal, "{name}: {:?}", loaded.context);
-        assert!(losses(&said, &open(name, f.path()).log().unwrap()).equal, "{name}: pruning never deletes");
+        assert!(
+            losses(&said, &open(name, f.path()).log().unwrap()).equal,
+            "{name}: pruning never deletes"
+        );
     }
 }
 
 #[test]
 fn a_marker_without_a_finished_summary_does_not_cut() {
-    // facts/opencode.md §9, 42: as a crash between the two leaves it.
+    // docs/sources/opencode.md §9, 42: as a crash between the two leaves it.
     let f = tempfile::tempdir().unwrap();
     written("opencode-tables", f.path(), &[user("a"), reply("b")].map(Entry::Said));
     let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
     db.execute_batch(
-        "INSERT INTO message SELECT 'msg_zzz', session_id, 9, 9, '{\"role\":\"user\"}' FROM message LIMIT 1;
-         INSERT INTO part VALUES ('prt_zzz', 'msg_zzz', 's', 9, 9, '{\"type\":\"compaction\",\"auto\":true}');",
+        "INSERT INTO message SELECT 'msg_zzz', session_id, 9, 9, '{\"role\":\"user\"}' FROM \
+         message LIMIT 1;
+         INSERT INTO part VALUES ('prt_zzz', 'msg_zzz', 's', 9, 9, \
+         '{\"type\":\"compaction\",\"auto\":true}');",
     )
     .unwrap();
     assert_eq!(open("opencode-tables", f.path()).load().unwrap().context, [user("a"), reply("b")]);
@@ -129,13 +162,14 @@ fn a_marker_without_a_finished_summary_does_not_cut() {
 
 #[test]
 fn a_boundary_without_its_summary_does_not_cut() {
-    // facts/claude-code-and-apis.md, failure mode 15: a crash between boundary and summary.
+    // docs/sources/failure-modes.md, failure mode 15: a crash between boundary and summary.
     let f = tempfile::tempdir().unwrap();
     let said = [user("a"), reply("b")];
     let mut entries: Vec<Entry> = said.iter().cloned().map(Entry::Said).collect();
     entries.push(Entry::Compacted(vec![summary(Role::User, "S"), reply("b")]));
     written("claude-code-jsonl", f.path(), &entries);
-    let file = f.path().join(".claude/projects/-work-project/00000000-0000-4000-8000-000000000001.jsonl");
+    let file =
+        f.path().join(".claude/projects/-work-project/00000000-0000-4000-8000-000000000001.jsonl");
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     assert!(lines[2].contains("compact_boundary") && lines[3].contains("isCompactSummary"));
@@ -150,21 +184,35 @@ fn a_boundary_without_its_summary_does_not_cut() {
 
 #[test]
 fn opencodes_keys_cascade() {
-    // seeds/000, "Cascade Deletes and Data Loss": one statement, and nothing is left to take back. Ours refuses it, see core::store.
+    // docs/sources/chat-history.md §7.7: one statement, and nothing is left to take back.
+    // Ours refuses it, see core::store.
     let f = tempfile::tempdir().unwrap();
     written("opencode-tables", f.path(), &[user("a"), reply("b")].map(Entry::Said));
     let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
     db.execute_batch("PRAGMA foreign_keys = ON; DELETE FROM session").unwrap();
-    let left: i64 = db.query_row("SELECT (SELECT count(*) FROM message) + (SELECT count(*) FROM part)", [], |r| r.get(0)).unwrap();
+    let left: i64 = db
+        .query_row("SELECT (SELECT count(*) FROM message) + (SELECT count(*) FROM part)", [], |r| {
+            r.get(0)
+        })
+        .unwrap();
     assert_eq!(left, 0);
 }
 
 #[test]
 fn the_registry_survives_nonsense() {
     let f = tempfile::tempdir().unwrap();
-    std::fs::write(f.path().join(".claude.json"), "{\"projects\": {\"/other\": {\"lastSessionId\": \"x\"}}}").unwrap();
+    std::fs::write(
+        f.path().join(".claude.json"),
+        "{\"projects\": {\"/other\": {\"lastSessionId\": \"x\"}}}",
+    )
+    .unwrap();
     open("claude-code-jsonl", f.path());
-    let read = || serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(f.path().join(".claude.json")).unwrap()).unwrap();
+    let read = || {
+        serde_json::from_str::<serde_json::Value>(
+            &std::fs::read_to_string(f.path().join(".claude.json")).unwrap(),
+        )
+        .unwrap()
+    };
     assert_eq!(read()["projects"]["/other"]["lastSessionId"], "x");
     assert!(read()["projects"]["/work/project"]["lastSessionId"].is_string());
     std::fs::write(f.path().join(".claude.json"), "{\"projects\": {\"/oth").unwrap();
@@ -176,10 +224,18 @@ fn the_registry_survives_nonsense() {
 fn a_registry_of_other_shapes_is_no_obstacle() {
     let f = tempfile::tempdir().unwrap();
     let path = f.path().join(".claude.json");
-    for text in ["{\"projects\":[]}", "{\"projects\":\"x\"}", "{\"projects\":{\"/work/project\":7}}", "[1]", "null", "\"x\""] {
+    for text in [
+        "{\"projects\":[]}",
+        "{\"projects\":\"x\"}",
+        "{\"projects\":{\"/work/project\":7}}",
+        "[1]",
+        "null",
+        "\"x\"",
+    ] {
         std::fs::write(&path, text).unwrap();
         open("claude-code-jsonl", f.path());
-        let is: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let is: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
         assert!(is["projects"]["/work/project"]["lastSessionId"].is_string(), "{text}: {is}");
     }
 }
@@ -190,13 +246,21 @@ fn a_tool_part_of_another_shape_takes_its_result() {
         let f = tempfile::tempdir().unwrap();
         written("opencode-tables", f.path(), &[user("a"), call("c")].map(Entry::Said));
         let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
-        let change = "UPDATE part SET data = json_set(data, '$.state', json(?1)) WHERE data LIKE '%callID%'";
+        let change =
+            "UPDATE part SET data = json_set(data, '$.state', json(?1)) WHERE data LIKE '%callID%'";
         assert_eq!(db.execute(change, [state]).unwrap(), 1);
         let mut p = open("opencode-tables", f.path());
         p.append(&Entry::Said(result("c", "out"))).unwrap();
         assert_eq!(p.load().unwrap().context.last(), Some(&result("c", "out")), "{state}");
-        p.append(&Entry::Compacted([p.load().unwrap().context[..2].to_vec(), vec![result("c", "cleared")]].concat())).unwrap();
-        assert_eq!(p.load().unwrap().context.last(), Some(&result("c", crate::opencode_log::CLEARED)), "{state}");
+        p.append(&Entry::Compacted(
+            [p.load().unwrap().context[..2].to_vec(), vec![result("c", "cleared")]].concat(),
+        ))
+        .unwrap();
+        assert_eq!(
+            p.load().unwrap().context.last(),
+            Some(&result("c", crate::opencode::log::CLEARED)),
+            "{state}"
+        );
     }
 }
 
@@ -207,7 +271,12 @@ fn reopened_with_the_same_seed_nothing_is_written_over() {
         let mut said = vec![user("a")];
         written(name, f.path(), &[Entry::Said(user("a"))]);
         for i in 0..4 {
-            let more = [call(&format!("c{i}")), result(&format!("c{i}"), "out"), reply("done"), user("on")];
+            let more = [
+                call(&format!("c{i}")),
+                result(&format!("c{i}"), "out"),
+                reply("done"),
+                user("on"),
+            ];
             for one in more {
                 // Opened again for every message, by `written`.
                 written(name, f.path(), &[Entry::Said(one.clone())]);
@@ -223,7 +292,11 @@ fn a_time_that_no_clock_can_show_is_no_obstacle() {
     let f = tempfile::tempdir().unwrap();
     written("opencode-tables", f.path(), &[Entry::Said(user("a"))]);
     let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
-    db.execute("UPDATE message SET data = json_set(data, '$.time.created', json('18446744073709551615'))", []).unwrap();
+    db.execute(
+        "UPDATE message SET data = json_set(data, '$.time.created', json('18446744073709551615'))",
+        [],
+    )
+    .unwrap();
     let loaded = written("opencode-tables", f.path(), &[Entry::Said(reply("b"))]);
     assert_eq!(loaded.context, [user("a"), reply("b")]);
 }
@@ -251,8 +324,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
-    /// The formats that can express any context: whatever is said, pruned, compacted, taken back and reopened, what loads is what
-    /// the engine showed.
+    /// The formats that can express any context: whatever is said, pruned, compacted, taken back
+    /// and reopened, what loads is what the engine showed.
     #[test]
     fn the_loaded_context_is_the_one_in_memory(steps in prop::collection::vec(step(), 1..40)) {
         for name in ["ctxbench-store", "codex-rollout"] {
@@ -301,7 +374,8 @@ proptest! {
                     p = open(name, f.path());
                 }
                 let loaded = p.load().unwrap().context;
-                prop_assert!(losses(&context, &loaded).equal, "{name} after {s:?}: {context:?}\n{loaded:?}");
+                prop_assert!(losses(&context, &loaded).equal, "{name} after {s:?}: \
+                    {context:?}\n{loaded:?}");
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The `ctxbench` command in a folder of its own: `here.run("run login-bug").ok()`, `here.run("run nothing").fails_with(2)`.
+//! The `ctxbench` command in a folder of its own: `here.run("run login-bug").ok()`, `here.run("run
+//! nothing").fails_with(2)`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -121,7 +122,8 @@ impl Run {
     pub fn fails_with(mut self, code: i32) -> Output {
         let out = self.command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
-        let out = Output { code: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) };
+        let out =
+            Output { code: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) };
         assert_eq!(out.code, Some(code), "ctxbench {}\n{}\n{}", self.line, out.stdout, out.stderr);
         assert!(!out.stderr.contains("panicked"), "ctxbench {}\n{}", self.line, out.stderr);
         out
@@ -148,8 +150,9 @@ impl Output {
     }
 }
 
-/// The program, in the profile of the test and beside it. Built as `cargo test` builds it: another selection of packages would
-/// unify features differently and compile half of the tree a second time.
+/// The program, in the profile of the test and beside it. Built as `cargo test` builds it: another
+/// selection of packages would unify features differently and compile half of the tree a second
+/// time.
 fn binary() -> &'static Path {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -158,14 +161,18 @@ fn binary() -> &'static Path {
         let target = test.ancestors().nth(3).expect("a test stands in the target folder");
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["test", "-q", "--no-run", "--target-dir"]).arg(target);
+        // Of all packages, as above, but only what brings the program: a test of its own package.
+        cargo.args(["test", "-q", "--no-run", "--test", "command", "--target-dir"]).arg(target);
         cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         if profile == "release" {
             cargo.arg("--release");
         }
         let path = target.join(profile).join(format!("ctxbench{}", std::env::consts::EXE_SUFFIX));
         let out = cargo.output().unwrap();
-        out.status.success().then_some(path).ok_or_else(|| String::from_utf8_lossy(&out.stderr).into_owned())
+        out.status
+            .success()
+            .then_some(path)
+            .ok_or_else(|| String::from_utf8_lossy(&out.stderr).into_owned())
     });
     built.as_deref().unwrap_or_else(|e| panic!("the ctxbench program does not build: {e}"))
 }

@@ -1,7 +1,12 @@
-//! Random sessions: any order of turns, calls, sizes, alphabets and commands that a session file can hold.
+//! Random sessions: any order of turns, calls, sizes, alphabets and commands that a session file
+//! can hold.
 
+use ctxbench_core::block::Media;
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::fact::{Fact, FactKind};
-use ctxbench_core::session::{AssistantEntry, Entry, FileMode, Header, Session, SessionCall, SessionPart, ToolEntry, UserEntry};
+use ctxbench_core::session::{
+    AssistantEntry, Entry, FileMode, Header, Session, ToolEntry, UserEntry,
+};
 use ctxbench_scenarios::Scenario;
 use proptest::prelude::*;
 
@@ -15,7 +20,8 @@ pub enum Alphabet {
     Json,
 }
 
-/// A text of a given size: its alphabet, its length in units of about eight bytes, and a number that makes it its own.
+/// A text of a given size: its alphabet, its length in units of about eight bytes, and a number
+/// that makes it its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Words(pub Alphabet, pub usize, pub u32);
 
@@ -76,7 +82,8 @@ pub struct Turn {
 /// Where window and largest reply come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limits {
-    /// The session gives them as they are; a strategy's absolute constants may be larger than they are.
+    /// The session gives them as they are; a strategy's absolute constants may be larger than they
+    /// are.
     Given,
     /// Those of common models, scaled down with every absolute constant of every strategy.
     Scaled,
@@ -105,7 +112,8 @@ fn words(most: usize) -> impl Strategy<Value = Words> {
         1 => Just(Alphabet::Base64),
         1 => Just(Alphabet::Json)
     ];
-    (alphabet, prop_oneof![4 => 1..most / 8, 1 => 1..most], any::<u32>()).prop_map(|(a, n, own)| Words(a, n, own))
+    (alphabet, prop_oneof![4 => 1..most / 8, 1 => 1..most], any::<u32>())
+        .prop_map(|(a, n, own)| Words(a, n, own))
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -118,16 +126,16 @@ fn call() -> impl Strategy<Value = Call> {
         1 => Just("skill"),
         1 => Just("exit_plan_mode")
     ];
-    (tool, words(900), prop::bool::weighted(0.1), prop::bool::weighted(0.05)).prop_map(|(tool, output, is_error, image)| Call {
-        tool,
-        output,
-        is_error,
-        image,
-    })
+    (tool, words(900), prop::bool::weighted(0.1), prop::bool::weighted(0.05))
+        .prop_map(|(tool, output, is_error, image)| Call { tool, output, is_error, image })
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    (prop::option::weighted(0.3, words(80)), prop::option::weighted(0.7, words(120)), prop::collection::vec(call(), 1..4))
+    (
+        prop::option::weighted(0.3, words(80)),
+        prop::option::weighted(0.7, words(120)),
+        prop::collection::vec(call(), 1..4),
+    )
         .prop_map(|(reasoning, text, calls)| Step { reasoning, text, calls })
 }
 
@@ -142,12 +150,11 @@ fn turn() -> impl Strategy<Value = Turn> {
         1 => Just(Between::Clear)
     ];
     let last = words(150).prop_map(|w| Step { reasoning: None, text: Some(w), calls: vec![] });
-    (words(300), prop::bool::weighted(0.05), prop::collection::vec(step(), 0..5), last, then).prop_map(
-        |(user, image, mut steps, last, then)| {
+    (words(300), prop::bool::weighted(0.05), prop::collection::vec(step(), 0..5), last, then)
+        .prop_map(|(user, image, mut steps, last, then)| {
             steps.push(last);
             Turn { user, image, steps, then }
-        },
-    )
+        })
 }
 
 /// Window and largest reply before they are scaled, tokens: those of common models.
@@ -158,13 +165,22 @@ const FULL_OUTPUT: u64 = 32_000;
 pub fn plan(turns: usize) -> impl Strategy<Value = Plan> {
     let window = prop_oneof![Just(8_000_u64), Just(16_000), Just(32_000)];
     let output = prop_oneof![Just(1_000_u64), Just(2_000)];
-    let limits = prop_oneof![1 => Just(Limits::Given), 2 => Just(Limits::Scaled), 1 => Just(Limits::Model)];
+    let limits =
+        prop_oneof![1 => Just(Limits::Given), 2 => Just(Limits::Scaled), 1 => Just(Limits::Model)];
     (window, output, limits, any::<bool>(), any::<bool>(), prop::collection::vec(turn(), 1..turns))
-        .prop_map(|(window, max_output, limits, memory, file, turns)| Plan { window, max_output, limits, memory, file, turns })
+        .prop_map(|(window, max_output, limits, memory, file, turns)| Plan {
+            window,
+            max_output,
+            limits,
+            memory,
+            file,
+            turns,
+        })
 }
 
 impl Plan {
-    /// The session, with a fact in every user message and every third result, each needed in the last turn.
+    /// The session, with a fact in every user message and every third result, each needed in the
+    /// last turn.
     pub fn scenario(&self) -> Scenario {
         let mut b = Builder { plan: self, entries: vec![], facts: vec![], results: 0 };
         b.fixed();
@@ -175,19 +191,30 @@ impl Plan {
         for f in &mut b.facts {
             f.needs = if f.arises == last { vec![] } else { vec![last.clone()] };
         }
-        let scale = if self.limits == Limits::Given { 1.0 } else { self.window as f64 / FULL_WINDOW as f64 };
+        let scale = if self.limits == Limits::Given {
+            1.0
+        } else {
+            self.window as f64 / FULL_WINDOW as f64
+        };
         let (window, output) = match self.limits {
             Limits::Given => (Some(self.window), Some(self.max_output)),
             Limits::Scaled => (Some(FULL_WINDOW), Some(FULL_OUTPUT)),
             Limits::Model => (None, None),
         };
-        let header = Header { version: 1, id: "random".into(), context_window: window, max_output: output, ..Default::default() };
+        let header = Header {
+            version: 1,
+            id: "random".into(),
+            context_window: window,
+            max_output: output,
+            ..Default::default()
+        };
         let session = Session { header, entries: b.entries, facts: b.facts };
         Scenario { id: "random".into(), scale, session, ..Default::default() }
     }
 
-    /// The same session with facts that nobody ever said where they should arise, and that later replies restate all the same: what
-    /// a recording looks like to a strategy that has forgotten them.
+    /// The same session with facts that nobody ever said where they should arise, and that later
+    /// replies restate all the same: what a recording looks like to a strategy that has forgotten
+    /// them.
     #[allow(dead_code, reason = "each test file uses a part")]
     pub fn scenario_of_ghosts(&self) -> Scenario {
         let mut scenario = self.scenario();
@@ -203,20 +230,25 @@ impl Plan {
                 Entry::User(u) => {
                     u.text.iter_mut().for_each(hide);
                     u.parts.iter_mut().flatten().for_each(|p| {
-                        if let SessionPart::Text { text } = p {
-                            hide(text)
+                        if let Part::Text(text) = p {
+                            let mut shorter = text.to_string();
+                            hide(&mut shorter);
+                            *text = shorter.into();
                         }
                     });
                 }
                 Entry::Tool(t) => {
                     t.output.iter_mut().for_each(hide);
                     t.parts.iter_mut().flatten().for_each(|p| {
-                        if let SessionPart::Text { text } = p {
-                            hide(text)
+                        if let Part::Text(text) = p {
+                            let mut shorter = text.to_string();
+                            hide(&mut shorter);
+                            *text = shorter.into();
                         }
                     });
                 }
-                // A reply in which a fact arises may say it; these arise in user messages and results.
+                // A reply in which a fact arises may say it; these arise in user messages and
+                // results.
                 Entry::Assistant(a) => a.text.get_or_insert_default().push_str(&all),
                 _ => {}
             }
@@ -235,20 +267,34 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn fixed(&mut self) {
         let extra = Default::default;
-        self.entries.push(Entry::System { text: Words(Alphabet::Prose, 60, 1).text(), agent: None, extra: extra() });
+        self.entries.push(Entry::System {
+            text: Words(Alphabet::Prose, 60, 1).text(),
+            agent: None,
+            extra: extra(),
+        });
         if self.plan.memory {
             let rule = format!("---\npaths: src/**\n---\n{}", Words(Alphabet::Prose, 10, 5).text());
             let long: String = (0..240).map(|i| format!("- note {i}\n")).collect();
-            for (path, text) in
-                [("AGENTS.md", Words(Alphabet::Prose, 40, 2).text()), (".claude/rules/rs.md", rule), ("/home/u/memory/MEMORY.md", long)]
-            {
+            for (path, text) in [
+                ("AGENTS.md", Words(Alphabet::Prose, 40, 2).text()),
+                (".claude/rules/rs.md", rule),
+                ("/home/u/memory/MEMORY.md", long),
+            ] {
                 self.entries.push(Entry::Memory { path: path.into(), text, extra: extra() });
             }
-            self.entries.push(Entry::RepoMap { text: Words(Alphabet::Code, 400, 3).text(), extra: extra() });
+            self.entries.push(Entry::RepoMap {
+                text: Words(Alphabet::Code, 400, 3).text(),
+                extra: extra(),
+            });
         }
         if self.plan.file {
             let text = Words(Alphabet::Code, 50, 4).text();
-            self.entries.push(Entry::File { path: "src/lib.rs".into(), text, mode: FileMode::Editable, extra: extra() });
+            self.entries.push(Entry::File {
+                path: "src/lib.rs".into(),
+                text,
+                mode: FileMode::Editable,
+                extra: extra(),
+            });
         }
         let tool = serde_json::json!({"name": "read_file", "description": "reads", "input_schema": {"type": "object"}});
         self.entries.push(Entry::Tools { definitions: vec![tool], agent: None, extra: extra() });
@@ -276,7 +322,7 @@ impl Builder<'_> {
         let mut user = UserEntry { id, ..Default::default() };
         match t.image {
             false => user.text = Some(text),
-            true => user.parts = Some(vec![SessionPart::Text { text }, image()]),
+            true => user.parts = Some(vec![Part::Text(text.into()), image()]),
         }
         self.entries.push(Entry::User(user));
         for (i, s) in t.steps.iter().enumerate() {
@@ -285,26 +331,34 @@ impl Builder<'_> {
         let extra = Default::default();
         match t.then {
             Between::Nothing => {}
-            Between::Compact(words) => self.entries.push(Entry::Compact { instructions: words.map(str::to_string), at: None, extra }),
+            Between::Compact(words) => self.entries.push(Entry::Compact {
+                instructions: words.map(str::to_string),
+                at: None,
+                extra,
+            }),
             Between::Restart => self.entries.push(Entry::Restart { extra }),
             Between::Idle(ms) => self.entries.push(Entry::Idle { ms, extra }),
-            Between::Rewind => {
-                self.entries.push(Entry::Rewind { to: format!("u{}", n / 2), mode: "conversation".into(), instructions: None, extra })
-            }
+            Between::Rewind => self.entries.push(Entry::Rewind {
+                to: format!("u{}", n / 2),
+                mode: "conversation".into(),
+                instructions: None,
+                extra,
+            }),
             Between::Clear => self.entries.push(Entry::Clear { extra }),
         }
     }
 
     fn step(&mut self, turn: usize, at: usize, s: &Step) {
         let call = |i: usize| format!("c{turn}_{at}_{i}");
-        let calls = s.calls.iter().enumerate().map(|(i, c)| SessionCall {
-            id: call(i),
+        let calls = s.calls.iter().enumerate().map(|(i, c)| ToolCall {
+            id: call(i).into(),
             name: c.tool.into(),
             arguments: match c.tool {
                 "skill" => format!("{{\"skill\":\"review-{turn}\"}}"),
                 "exit_plan_mode" => format!("{{\"plan\":\"first {turn}, then {at}\"}}"),
                 _ => format!("{{\"path\":\"src/{}/{turn}.rs\"}}", i + at),
-            },
+            }
+            .into(),
         });
         self.entries.push(Entry::Assistant(AssistantEntry {
             id: format!("a{turn}_{at}"),
@@ -320,16 +374,24 @@ impl Builder<'_> {
             if self.results.is_multiple_of(3) {
                 text = format!("{} {text}", self.fact(&id));
             }
-            let mut tool = ToolEntry { call_id: id, is_error: c.is_error.then_some(true), ..Default::default() };
+            let mut tool = ToolEntry {
+                call_id: id,
+                is_error: c.is_error.then_some(true),
+                ..Default::default()
+            };
             match c.image {
                 false => tool.output = Some(text),
-                true => tool.parts = Some(vec![SessionPart::Text { text }, image()]),
+                true => tool.parts = Some(vec![Part::Text(text.into()), image()]),
             }
             self.entries.push(Entry::Tool(tool));
         }
     }
 }
 
-fn image() -> SessionPart {
-    SessionPart::Image { media_type: "image/png".into(), url: "data:image/png;base64,iVBORw0KGgo=".into(), name: Some("shot.png".into()) }
+fn image() -> Part {
+    Part::Image(Media {
+        media_type: "image/png".into(),
+        url: "data:image/png;base64,iVBORw0KGgo=".into(),
+        name: Some("shot.png".into()),
+    })
 }

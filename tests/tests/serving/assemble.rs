@@ -1,6 +1,6 @@
 //! Whole replies out of events.
 
-use ctxbench_core::provider::Wire;
+use ctxbench_core::model::Wire;
 use serde_json::{Value, json};
 
 /// Puts a whole reply together from its events, as a client would, and nothing but them.
@@ -22,13 +22,15 @@ pub fn assembled(wire: Wire, events: &[(String, String)]) -> Value {
                         let block = &mut message["content"][index];
                         for key in ["text", "thinking", "signature"] {
                             if let Some(more) = d[key].as_str() {
-                                block[key] = format!("{}{more}", block[key].as_str().unwrap()).into();
+                                block[key] =
+                                    format!("{}{more}", block[key].as_str().unwrap()).into();
                             }
                         }
                         inputs[index] += d["partial_json"].as_str().unwrap_or("");
                     }
                     "content_block_stop" if !inputs[index].is_empty() => {
-                        message["content"][index]["input"] = serde_json::from_str(&inputs[index]).unwrap();
+                        message["content"][index]["input"] =
+                            serde_json::from_str(&inputs[index]).unwrap();
                     }
                     "message_delta" => {
                         for key in ["stop_reason", "stop_sequence"] {
@@ -48,17 +50,34 @@ pub fn assembled(wire: Wire, events: &[(String, String)]) -> Value {
             for e in events.iter().map(data) {
                 let index = e["output_index"].as_u64().unwrap_or(0) as usize;
                 let at = |key: &str| e[key].as_u64().unwrap_or(0) as usize;
-                let append =
-                    |to: &mut Value, key: &str| to[key] = format!("{}{}", to[key].as_str().unwrap(), e["delta"].as_str().unwrap()).into();
+                let append = |to: &mut Value, key: &str| {
+                    to[key] =
+                        format!("{}{}", to[key].as_str().unwrap(), e["delta"].as_str().unwrap())
+                            .into()
+                };
                 let output = &mut response["output"];
                 match e["type"].as_str().unwrap() {
-                    "response.output_item.added" => output.as_array_mut().unwrap().push(e["item"].clone()),
-                    "response.content_part.added" => output[index]["content"].as_array_mut().unwrap().push(e["part"].clone()),
-                    "response.reasoning_summary_part.added" => output[index]["summary"].as_array_mut().unwrap().push(e["part"].clone()),
-                    "response.output_text.delta" => append(&mut output[index]["content"][at("content_index")], "text"),
-                    "response.reasoning_summary_text.delta" => append(&mut output[index]["summary"][at("summary_index")], "text"),
-                    "response.function_call_arguments.delta" => append(&mut output[index], "arguments"),
-                    "response.output_item.done" if !output[index]["status"].is_null() => output[index]["status"] = "completed".into(),
+                    "response.output_item.added" => {
+                        output.as_array_mut().unwrap().push(e["item"].clone())
+                    }
+                    "response.content_part.added" => {
+                        output[index]["content"].as_array_mut().unwrap().push(e["part"].clone())
+                    }
+                    "response.reasoning_summary_part.added" => {
+                        output[index]["summary"].as_array_mut().unwrap().push(e["part"].clone())
+                    }
+                    "response.output_text.delta" => {
+                        append(&mut output[index]["content"][at("content_index")], "text")
+                    }
+                    "response.reasoning_summary_text.delta" => {
+                        append(&mut output[index]["summary"][at("summary_index")], "text")
+                    }
+                    "response.function_call_arguments.delta" => {
+                        append(&mut output[index], "arguments")
+                    }
+                    "response.output_item.done" if !output[index]["status"].is_null() => {
+                        output[index]["status"] = "completed".into()
+                    }
                     "response.completed" => {
                         for key in ["status", "usage", "incomplete_details"] {
                             response[key] = e["response"][key].clone();
@@ -74,7 +93,8 @@ pub fn assembled(wire: Wire, events: &[(String, String)]) -> Value {
             assert_eq!(last.1, "[DONE]");
             let first = data(&chunks[0]);
             let mut whole = json!({"id": first["id"], "created": first["created"], "model": first["model"], "object": "chat.completion"});
-            let (mut content, mut calls, mut finish) = (String::new(), Vec::<Value>::new(), Value::Null);
+            let (mut content, mut calls, mut finish) =
+                (String::new(), Vec::<Value>::new(), Value::Null);
             for c in chunks.iter().map(data) {
                 let Some(choice) = c["choices"].get(0) else {
                     whole["usage"] = c["usage"].clone();
@@ -91,7 +111,8 @@ pub fn assembled(wire: Wire, events: &[(String, String)]) -> Value {
                     }
                     let function = &mut calls[index]["function"];
                     let more = call["function"]["arguments"].as_str().unwrap();
-                    function["arguments"] = format!("{}{more}", function["arguments"].as_str().unwrap()).into();
+                    function["arguments"] =
+                        format!("{}{more}", function["arguments"].as_str().unwrap()).into();
                 }
                 finish = choice["finish_reason"].clone();
             }

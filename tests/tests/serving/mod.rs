@@ -28,13 +28,16 @@ pub struct Answer {
 impl Answer {
     /// The body as JSON.
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
 
     /// Names and data of the events.
     pub fn events(&self) -> Vec<(String, String)> {
         let text = std::str::from_utf8(&self.body).unwrap();
-        let field = |event: &str, name: &str| event.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("").to_string();
+        let field = |event: &str, name: &str| {
+            event.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("").to_string()
+        };
         text.split_terminator("\n\n").map(|e| (field(e, "event: "), field(e, "data: "))).collect()
     }
 }
@@ -66,15 +69,25 @@ impl Here {
         let (now, log) = (Arc::new(AtomicU64::new(0)), Arc::new(Mutex::new(Vec::new())));
         let clock = now.clone();
         let clock = Arc::new(move || clock.load(Ordering::SeqCst));
-        let server = Server::bind(Options { clock, log: Some(Box::new(Shared(log.clone()))), ..options }).await.unwrap();
+        let server =
+            Server::bind(Options { clock, log: Some(Box::new(Shared(log.clone()))), ..options })
+                .await
+                .unwrap();
         let address = server.address();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(server.run(async move { drop(stopped.await) }));
         Here { address, now, log, stop: Some(stop), running }
     }
 
-    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
-        let mut request = hyper::Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+    pub async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        let mut request =
+            hyper::Request::builder().method(method).uri(format!("http://{}{path}", self.address));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -104,6 +117,10 @@ impl Here {
     }
 
     pub fn lines(&self) -> Vec<Value> {
-        String::from_utf8(self.log.lock().unwrap().clone()).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+        String::from_utf8(self.log.lock().unwrap().clone())
+            .unwrap()
+            .lines()
+            .map(|l| serde_json::from_str(l).unwrap())
+            .collect()
     }
 }

@@ -8,10 +8,12 @@ use crate::conform::compare::sha256;
 const BEFORE: usize = 60;
 const BEHIND: usize = 100;
 
-/// Place, expected and got of the first difference. An expected `{"bytes", "sha256"}` is compared with the text that stands there.
+/// Place, expected and got of the first difference. An expected `{"bytes", "sha256"}` is compared
+/// with the text that stands there.
 pub(super) fn first(expected: &Value, got: &Value) -> Option<(String, String, String)> {
     let mut at = Vec::new();
-    walk(expected, got, &mut at).map(|(e, g)| (if at.is_empty() { "result".into() } else { at.concat() }, e, g))
+    walk(expected, got, &mut at)
+        .map(|(e, g)| (if at.is_empty() { "result".into() } else { at.concat() }, e, g))
 }
 
 fn walk(e: &Value, g: &Value, at: &mut Vec<String>) -> Option<(String, String)> {
@@ -23,15 +25,23 @@ fn walk(e: &Value, g: &Value, at: &mut Vec<String>) -> Option<(String, String)> 
             (*e != got).then(|| (e.to_string(), format!("{got} of {g}")))
         }
         (Value::Object(eo), Value::Object(go)) => {
-            if let Some(k) = eo.keys().chain(go.keys()).find(|k| !(eo.contains_key(*k) && go.contains_key(*k))) {
+            if let Some(k) =
+                eo.keys().chain(go.keys()).find(|k| !(eo.contains_key(*k) && go.contains_key(*k)))
+            {
                 at.push(format!(".{k}"));
-                let shown = |o: &Map<String, Value>| o.get(k).map_or("nothing".to_string(), Value::to_string);
+                let shown = |o: &Map<String, Value>| {
+                    o.get(k).map_or("nothing".to_string(), Value::to_string)
+                };
                 return Some((shown(eo), shown(go)));
             }
             eo.iter().find_map(|(k, v)| descend(v, &go[k], format!(".{k}"), at))
         }
         (Value::Array(ea), Value::Array(ga)) => {
-            let inner = ea.iter().zip(ga).enumerate().find_map(|(i, (v, w))| descend(v, w, format!("[{i}]"), at));
+            let inner = ea
+                .iter()
+                .zip(ga)
+                .enumerate()
+                .find_map(|(i, (v, w))| descend(v, w, format!("[{i}]"), at));
             inner.or_else(|| if ea.len() == ga.len() { None } else { whole() })
         }
         (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => None,
@@ -76,7 +86,8 @@ mod tests {
 
     #[test]
     fn names_the_first_place() {
-        let (at, e, g) = first(&json!({"a": [1, {"b": "x"}]}), &json!({"a": [1.0, {"b": "y"}]})).unwrap();
+        let (at, e, g) =
+            first(&json!({"a": [1, {"b": "x"}]}), &json!({"a": [1.0, {"b": "y"}]})).unwrap();
         assert_eq!((at.as_str(), e.as_str(), g.as_str()), (".a[1].b", "\"x\"", "\"y\""));
         let (at, e, g) = first(&json!({"a": null}), &json!({})).unwrap();
         assert_eq!((at.as_str(), e.as_str(), g.as_str()), (".a", "null", "nothing"));
@@ -94,9 +105,13 @@ mod tests {
 
     #[test]
     fn long_texts_are_shortened_around_the_difference() {
-        let (a, b) = (format!("{}A{}", "x".repeat(500), "y".repeat(500)), format!("{}B", "x".repeat(500)));
+        let (a, b) =
+            (format!("{}A{}", "x".repeat(500), "y".repeat(500)), format!("{}B", "x".repeat(500)));
         let (a, b) = shorten(&a, &b);
-        assert!(a.starts_with("(440 more)…") && a.contains("xA") && a.ends_with("…(401 more)"), "{a}");
+        assert!(
+            a.starts_with("(440 more)…") && a.contains("xA") && a.ends_with("…(401 more)"),
+            "{a}"
+        );
         assert!(b.ends_with("xB"), "{b}");
     }
 }

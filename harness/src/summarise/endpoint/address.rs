@@ -19,22 +19,33 @@ pub struct Address {
     model: Option<String>,
 }
 
-/// An address that cannot be used. The text never repeats the address, in which somebody may have put a password.
+/// An address that cannot be used. The text never repeats the address, in which somebody may have
+/// put a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Not an address at all.
-    #[error("not a usable URL ({0}); expected one such as openai+http://localhost:8080/v1#MODEL or anthropic+https://host#MODEL")]
+    #[error(
+        "not a usable URL ({0}); expected one such as openai+http://localhost:8080/v1#MODEL or \
+         anthropic+https://host#MODEL"
+    )]
     Syntax(String),
     /// Neither prefix nor path says which wire.
     #[error(
-        "the URL does not say how to ask; put anthropic+ or openai+ in front, or give a path that ends in /messages or /chat/completions"
+        "the URL does not say how to ask; put anthropic+ or openai+ in front, or give a path that \
+         ends in /messages or /chat/completions"
     )]
     Wire,
     /// `user:password@host`.
-    #[error("the URL holds a user name or password; give a key in the environment variable {} instead", super::KEY_VARIABLE)]
+    #[error(
+        "the URL holds a user name or password; give a key in the environment variable {} instead",
+        super::KEY_VARIABLE
+    )]
     Login,
     /// `?…`
-    #[error("the URL holds a query; the model goes behind #, a key into the environment variable {}", super::KEY_VARIABLE)]
+    #[error(
+        "the URL holds a query; the model goes behind #, a key into the environment variable {}",
+        super::KEY_VARIABLE
+    )]
     Query,
     /// Nothing behind `#`.
     #[error("nothing stands behind the # of the URL; expected the name of a model")]
@@ -42,8 +53,9 @@ pub enum AddressError {
 }
 
 impl Address {
-    /// Reads an address. The path goes on as the products' own base addresses do: `/v1/messages` behind an Anthropic one,
-    /// `/chat/completions` behind an OpenAI one; a path that has its end already stays.
+    /// Reads an address. The path goes on as the products' own base addresses do: `/v1/messages`
+    /// behind an Anthropic one, `/chat/completions` behind an OpenAI one; a path that has its end
+    /// already stays.
     pub fn parse(text: &str) -> Result<Address, AddressError> {
         let (place, model) = match text.split_once('#') {
             Some((_, "")) => return Err(AddressError::Model),
@@ -56,13 +68,21 @@ impl Address {
             _ => (None, place),
         };
         let syntax = |why: &str| AddressError::Syntax(why.to_string());
-        let base: Uri = place.parse().map_err(|e: hyper::http::uri::InvalidUri| AddressError::Syntax(e.to_string()))?;
+        let base: Uri = place
+            .parse()
+            .map_err(|e: hyper::http::uri::InvalidUri| AddressError::Syntax(e.to_string()))?;
         let scheme = base.scheme_str().ok_or_else(|| syntax("no http:// or https:// in it"))?;
         if !matches!(scheme, "http" | "https") {
             return Err(syntax("only http and https are spoken"));
         }
-        let authority = base.authority().filter(|a| !a.host().is_empty()).ok_or_else(|| syntax("no host in it"))?;
-        if authority.port().is_none() && authority.as_str().len() > authority.host().len() && !authority.as_str().contains('@') {
+        let authority = base
+            .authority()
+            .filter(|a| !a.host().is_empty())
+            .ok_or_else(|| syntax("no host in it"))?;
+        if authority.port().is_none()
+            && authority.as_str().len() > authority.host().len()
+            && !authority.as_str().contains('@')
+        {
             return Err(syntax("the port is no number up to 65535"));
         }
         if authority.as_str().contains('@') {
@@ -86,7 +106,9 @@ impl Address {
             EndpointWire::OpenAi => "/chat/completions",
         };
         let url = format!("{scheme}://{authority}{path}{rest}");
-        let url = url.parse().map_err(|e: hyper::http::uri::InvalidUri| AddressError::Syntax(e.to_string()))?;
+        let url = url
+            .parse()
+            .map_err(|e: hyper::http::uri::InvalidUri| AddressError::Syntax(e.to_string()))?;
         Ok(Address { wire, url, model })
     }
 
@@ -113,7 +135,8 @@ impl Address {
     /// Whether what is sent stays between us and the server: encrypted, or on this machine.
     pub fn is_private(&self) -> bool {
         let host = self.host().trim_start_matches('[').trim_end_matches(']');
-        let local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+        let local = host == "localhost"
+            || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
         local || self.url.scheme_str() == Some("https")
     }
 }

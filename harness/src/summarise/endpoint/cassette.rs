@@ -1,12 +1,14 @@
 //! The cassette: every answer of a model server once, by the hash of its request.
 //!
-//! A file of JSON lines, a head and then the entries sorted by hash, so that it does not matter who asked first. It is written anew
-//! after each new answer, into a file beside it that then takes its place: what was paid for is not lost when a run breaks off.
+//! A file of JSON lines, a head and then the entries sorted by hash, so that it does not matter who
+//! asked first. It is written anew after each new answer, into a file beside it that then takes its
+//! place: what was paid for is not lost when a run breaks off.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use ctxbench_core::files;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -70,7 +72,8 @@ pub enum CassetteError {
 pub struct Cassette {
     path: PathBuf,
     entries: Mutex<BTreeMap<String, Entry>>,
-    /// A gate per request, so that two threads with the same question get the same answer and it is paid for once.
+    /// A gate per request, so that two threads with the same question get the same answer and it is
+    /// paid for once.
     gates: Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
@@ -78,18 +81,30 @@ impl Cassette {
     /// Opens a cassette; a file that does not exist is an empty one, except offline.
     pub fn open(path: &Path, offline: bool) -> Result<Cassette, CassetteError> {
         let entries = match std::fs::read_to_string(path) {
-            Ok(text) => parse(&text).map_err(|(line, message)| CassetteError::Line { path: path.into(), line, message })?,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && offline => return Err(CassetteError::Missing(path.into())),
+            Ok(text) => parse(&text).map_err(|(line, message)| CassetteError::Line {
+                path: path.into(),
+                line,
+                message,
+            })?,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && offline => {
+                return Err(CassetteError::Missing(path.into()));
+            }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
             Err(source) => return Err(CassetteError::Io { path: path.into(), source }),
         };
         Ok(Cassette { path: path.into(), entries: Mutex::new(entries), gates: Mutex::default() })
     }
 
-    /// The answer to a request: the recorded one, or what `ask` brings, which is recorded. A failure is not.
-    pub(super) fn answer(&self, hash: &str, ask: impl FnOnce() -> Result<Entry, String>) -> Result<Entry, String> {
+    /// The answer to a request: the recorded one, or what `ask` brings, which is recorded. A
+    /// failure is not.
+    pub(super) fn answer(
+        &self,
+        hash: &str,
+        ask: impl FnOnce() -> Result<Entry, String>,
+    ) -> Result<Entry, String> {
         let lost = || "another thread failed while it held the cassette".to_string();
-        let gate = self.gates.lock().map_err(|_| lost())?.entry(hash.to_string()).or_default().clone();
+        let gate =
+            self.gates.lock().map_err(|_| lost())?.entry(hash.to_string()).or_default().clone();
         let _passed = gate.lock().map_err(|_| lost())?;
         if let Some(e) = self.entries.lock().map_err(|_| lost())?.get(hash) {
             return Ok(e.clone());
@@ -97,14 +112,8 @@ impl Cassette {
         let entry = ask()?;
         let mut entries = self.entries.lock().map_err(|_| lost())?;
         entries.insert(hash.to_string(), entry.clone());
-        self.save(&entries).map_err(|e| format!("the cassette {} cannot be written: {e}", self.path.display()))?;
+        files::write(&self.path, text(&entries)).map_err(|e| format!("the cassette: {e}"))?;
         Ok(entry)
-    }
-
-    fn save(&self, entries: &BTreeMap<String, Entry>) -> std::io::Result<()> {
-        let half = self.path.with_extension(format!("{}.half", std::process::id()));
-        std::fs::write(&half, text(entries))?;
-        std::fs::rename(&half, &self.path)
     }
 }
 
@@ -120,12 +129,16 @@ fn line(value: &impl Serialize) -> String {
 
 /// Entries, or the line that is wrong and why.
 fn parse(text: &str) -> Result<BTreeMap<String, Entry>, (usize, String)> {
-    let mut lines = text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim().is_empty());
+    let mut lines =
+        text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim().is_empty());
     let Some((at, first)) = lines.next() else { return Ok(BTreeMap::new()) };
     let expected = "expected {\"type\":\"cassette\",\"version\":1}";
     let head: Head = serde_json::from_str(first).map_err(|e| (at, format!("{e}; {expected}")))?;
     if head.kind != "cassette" || head.version != VERSION {
-        return Err((at, format!("found type `{}`, version {}; {expected}", head.kind, head.version)));
+        return Err((
+            at,
+            format!("found type `{}`, version {}; {expected}", head.kind, head.version),
+        ));
     }
     let mut out = BTreeMap::new();
     for (at, line) in lines {

@@ -1,8 +1,10 @@
-//! Summaries of a real model behind an OpenAI- or Anthropic-compatible address, recorded once and replayed without a network.
+//! Summaries of a real model behind an OpenAI- or Anthropic-compatible address, recorded once and
+//! replayed without a network.
 //!
-//! A request is known by the hash of what decides its answer (model, messages, output limit), so that neither the address nor the wire
-//! nor the order of the runs matters: the same cassette gives the same bytes. What the run is billed stays the simulated provider's
-//! matter; what the real one counted is kept in the cassette alone.
+//! A request is known by the hash of what decides its answer (model, messages, output limit), so
+//! that neither the address nor the wire nor the order of the runs matters: the same cassette gives
+//! the same bytes. What the run is billed stays the simulated provider's matter; what the real one
+//! counted is kept in the cassette alone.
 
 mod address;
 mod cassette;
@@ -30,7 +32,11 @@ pub struct Key(String);
 impl Key {
     /// The key of the environment, if one is set.
     pub fn from_environment() -> Option<Key> {
-        std::env::var(KEY_VARIABLE).ok().map(|k| k.trim().to_string()).filter(|k| !k.is_empty()).map(Key)
+        std::env::var(KEY_VARIABLE)
+            .ok()
+            .map(|k| k.trim().to_string())
+            .filter(|k| !k.is_empty())
+            .map(Key)
     }
 
     #[cfg(test)]
@@ -49,10 +55,16 @@ impl fmt::Debug for Key {
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
     /// The key would travel in the clear.
-    #[error("{KEY_VARIABLE} is set, and {0} is reached over http from outside this machine; a key travels over https only")]
+    #[error(
+        "{KEY_VARIABLE} is set, and {0} is reached over http from outside this machine; a key \
+         travels over https only"
+    )]
     Bare(String),
     /// A character that no header takes.
-    #[error("the key in {KEY_VARIABLE} holds characters that cannot stand in a header; is there a line break in it?")]
+    #[error(
+        "the key in {KEY_VARIABLE} holds characters that cannot stand in a header; is there a line \
+         break in it?"
+    )]
     Key,
 }
 
@@ -74,7 +86,12 @@ impl PartialEq for Endpoint {
 
 impl Endpoint {
     /// An endpoint; `offline` = answers come from the cassette or not at all.
-    pub fn new(address: Address, key: Option<Key>, cassette: Arc<Cassette>, offline: bool) -> Result<Self, SetUpError> {
+    pub fn new(
+        address: Address,
+        key: Option<Key>,
+        cassette: Arc<Cassette>,
+        offline: bool,
+    ) -> Result<Self, SetUpError> {
         if key.as_ref().is_some_and(|k| !k.0.bytes().all(|b| (0x21..=0x7e).contains(&b))) {
             return Err(SetUpError::Key);
         }
@@ -84,7 +101,8 @@ impl Endpoint {
         Ok(Endpoint { address, key, cassette, offline })
     }
 
-    /// The name in reports: the model; without the address, which may change while the answers stay.
+    /// The name in reports: the model; without the address, which may change while the answers
+    /// stay.
     pub fn name(&self) -> String {
         self.address.model().map_or("endpoint".to_string(), |m| format!("endpoint:{m}"))
     }
@@ -104,16 +122,21 @@ impl Endpoint {
         Ok(Written { stop: wire::stop(&entry.stop), text: entry.reply })
     }
 
-    /// Asks over the network. Everything that comes back is cleaned of secrets before anybody sees it.
+    /// Asks over the network. Everything that comes back is cleaned of secrets before anybody sees
+    /// it.
     fn ask(&self, question: &wire::Question, hash: &str) -> Result<cassette::Entry, String> {
         let clean = |text: &str| redact::redact(text, self.key.as_ref().map(|k| k.0.as_str()));
         let headers = wire::headers(self.address.wire(), self.key.as_ref().map(|k| k.0.as_str()));
         let body = question.body(self.address.wire(), self.address.host());
-        let (status, answer) = http::post(self.address.url(), &headers, body).map_err(|e| clean(&e))?;
+        let (status, answer) =
+            http::post(self.address.url(), &headers, body).map_err(|e| clean(&e))?;
         let text = String::from_utf8_lossy(&answer);
         if status != 200 {
             let words: String = clean(&text).chars().take(MOST_WORDS).collect();
-            return Err(format!("the endpoint answered {status}: {}", words.split_whitespace().collect::<Vec<_>>().join(" ")));
+            return Err(format!(
+                "the endpoint answered {status}: {}",
+                words.split_whitespace().collect::<Vec<_>>().join(" ")
+            ));
         }
         let said = wire::read(self.address.wire(), &text)?;
         Ok(cassette::Entry {

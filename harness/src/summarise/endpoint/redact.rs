@@ -1,9 +1,10 @@
 //! Secrets out of what comes back from a server, before it is stored, printed or used.
 //!
-//! The rule: replaced by [`MARK`] is (1) the key of the run, wherever it stands; (2) the value behind `Authorization`, `Bearer` or
-//! `x-api-key` when it has 8 or more characters and a digit or `_`
-//! among them, or 20 or more; (3) any run of letters, digits, `_` and `-` that begins as keys of known services do
-//! ([`PREFIXES`]) and has 20 or more characters. What a run uses is what the cassette holds, so that recording and replay agree.
+//! The rule: replaced by [`MARK`] is (1) the key of the run, wherever it stands; (2) the value
+//! behind `Authorization`, `Bearer` or `x-api-key` when it has 8 or more characters and a digit or
+//! `_` among them, or 20 or more; (3) any run of letters, digits, `_` and `-` that begins as keys
+//! of known services do ([`PREFIXES`]) and has 20 or more characters. What a run uses is what the
+//! cassette holds, so that recording and replay agree.
 
 use serde_json::Value;
 
@@ -11,8 +12,20 @@ use serde_json::Value;
 pub(super) const MARK: &str = "[redacted]";
 
 /// How keys of widely used services begin.
-const PREFIXES: [&str; 12] =
-    ["sk-", "sk_live_", "sk_test_", "rk_live_", "ghp_", "gho_", "ghs_", "github_pat_", "xoxb-", "xoxp-", "AKIA", "AIza"];
+const PREFIXES: [&str; 12] = [
+    "sk-",
+    "sk_live_",
+    "sk_test_",
+    "rk_live_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "AIza",
+];
 /// Shortest run that counts as such a key, characters.
 const SHORTEST_KEY: usize = 20;
 /// Words after which a secret comes, folded.
@@ -40,11 +53,13 @@ pub(super) fn redact(text: &str, key: Option<&str>) -> String {
             continue;
         }
         // What a header takes as a value is more than what a key is made of.
-        let token = &rest[..rest.find(|c: char| !of_key(c) && !"._~+/=".contains(c)).unwrap_or(rest.len())];
+        let token =
+            &rest[..rest.find(|c: char| !of_key(c) && !"._~+/=".contains(c)).unwrap_or(rest.len())];
         let known = word.len() >= SHORTEST_KEY && PREFIXES.iter().any(|p| word.starts_with(p));
         let name = NAMES.iter().any(|n| word.eq_ignore_ascii_case(n));
         let scheme = announced && word.eq_ignore_ascii_case("basic");
-        let value = announced && !name && !scheme && token.len() >= SHORTEST_VALUE && looks_random(token);
+        let value =
+            announced && !name && !scheme && token.len() >= SHORTEST_VALUE && looks_random(token);
         out.push_str(if known || value { MARK } else { word });
         announced = name || scheme;
         rest = &rest[if value { token.len() } else { word.len() }..];
@@ -57,7 +72,9 @@ pub(super) fn redact_value(value: Value, key: Option<&str>) -> Value {
     match value {
         Value::String(s) => Value::String(redact(&s, key)),
         Value::Array(a) => Value::Array(a.into_iter().map(|v| redact_value(v, key)).collect()),
-        Value::Object(o) => Value::Object(o.into_iter().map(|(k, v)| (k, redact_value(v, key))).collect()),
+        Value::Object(o) => {
+            Value::Object(o.into_iter().map(|(k, v)| (k, redact_value(v, key))).collect())
+        }
         v => v,
     }
 }

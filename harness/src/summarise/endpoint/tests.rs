@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::provider::{Content, Item, Prompt};
 use ctxbench_core::request::StopReason;
+use ctxbench_provider::{Content, Item, Prompt};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wiremock::matchers::{body_partial_json, header, method, path};
@@ -20,8 +20,17 @@ const SECRET: &str = "cassette-test-key-4711-abcdef";
 
 fn prompt(words: &str) -> Prompt {
     let text = |role, t: &str, message| Item::new(role, Content::Text(t.into()), message, None);
-    let call = Content::Call { id: "c1".into(), name: "read_file".into(), arguments: r#"{"path":"a.ts"}"#.into() };
-    let output = Content::Output { id: "c1".into(), text: "listen(8443)".into(), is_error: false, image: None };
+    let call = Content::Call {
+        id: "c1".into(),
+        name: "read_file".into(),
+        arguments: r#"{"path":"a.ts"}"#.into(),
+    };
+    let output = Content::Output {
+        id: "c1".into(),
+        text: "listen(8443)".into(),
+        is_error: false,
+        image: None,
+    };
     Prompt {
         model: "claude-haiku-4-5".into(),
         max_tokens: Some(2_000),
@@ -49,7 +58,8 @@ struct File(PathBuf);
 
 impl File {
     fn new(name: &str) -> File {
-        let path = std::env::temp_dir().join(format!("ctxbench-{}-{name}.jsonl", std::process::id()));
+        let path =
+            std::env::temp_dir().join(format!("ctxbench-{}-{name}.jsonl", std::process::id()));
         let _ = std::fs::remove_file(&path);
         File(path)
     }
@@ -67,7 +77,9 @@ impl Drop for File {
 
 fn endpoint(url: &str, file: &File, key: Option<&str>, offline: bool) -> Arc<Endpoint> {
     let cassette = Arc::new(Cassette::open(&file.0, offline).unwrap());
-    Arc::new(Endpoint::new(Address::parse(url).unwrap(), key.map(Key::of), cassette, offline).unwrap())
+    Arc::new(
+        Endpoint::new(Address::parse(url).unwrap(), key.map(Key::of), cassette, offline).unwrap(),
+    )
 }
 
 fn anthropic_answer(text: &str) -> Value {
@@ -82,7 +94,12 @@ fn openai_answer(text: &str) -> Value {
 
 async fn server(at: &str, answer: ResponseTemplate, times: u64) -> MockServer {
     let server = MockServer::start().await;
-    Mock::given(method("POST")).and(path(at)).respond_with(answer).expect(times).mount(&server).await;
+    Mock::given(method("POST"))
+        .and(path(at))
+        .respond_with(answer)
+        .expect(times)
+        .mount(&server)
+        .await;
     server
 }
 
@@ -139,10 +156,14 @@ async fn openai_is_asked_in_its_own_words_for_the_model_of_the_address() {
     let live = endpoint(&format!("openai+{}/v1#qwen", server.uri()), &file, Some(SECRET), false);
     assert_eq!(live.name(), "endpoint:qwen");
     let all: Vec<_> = std::thread::scope(|s| {
-        let threads: Vec<_> = (0..4).map(|_| s.spawn(|| ask(&live, &prompt("Which port?")).unwrap())).collect();
+        let threads: Vec<_> =
+            (0..4).map(|_| s.spawn(|| ask(&live, &prompt("Which port?")).unwrap())).collect();
         threads.into_iter().map(|t| t.join().unwrap()).collect()
     });
-    assert!(all.iter().all(|w| *w == Written { text: "Port 8443.".into(), stop: StopReason::EndTurn }), "{all:?}");
+    assert!(
+        all.iter().all(|w| *w == Written { text: "Port 8443.".into(), stop: StopReason::EndTurn }),
+        "{all:?}"
+    );
 }
 
 #[tokio::test]
@@ -163,21 +184,35 @@ async fn what_is_not_recorded_is_an_error_that_names_the_request() {
 
 #[tokio::test]
 async fn refusals_are_told_without_secrets_and_not_recorded() {
-    let words =
-        format!("Incorrect API key provided: {SECRET}; Authorization: Bearer abcdef123456; x-api-key sk-ant-api03-AAAABBBBCCCCDDDD");
+    let words = format!(
+        "Incorrect API key provided: {SECRET}; Authorization: Bearer abcdef123456; x-api-key \
+         sk-ant-api03-AAAABBBBCCCCDDDD"
+    );
     let server = server("/v1/messages", ResponseTemplate::new(401).set_body_string(words), 1).await;
     let file = File::new("refused");
-    let live = endpoint(&server.uri().replace("http", "anthropic+http"), &file, Some(SECRET), false);
+    let live =
+        endpoint(&server.uri().replace("http", "anthropic+http"), &file, Some(SECRET), false);
     let why = ask(&live, &prompt("Which port?")).unwrap_err().0;
-    assert!(why.contains("the endpoint answered 401: Incorrect API key provided: [redacted]"), "{why}");
-    assert!(!why.contains(SECRET) && !why.contains("abcdef123456") && !why.contains("sk-ant"), "{why}");
+    assert!(
+        why.contains("the endpoint answered 401: Incorrect API key provided: [redacted]"),
+        "{why}"
+    );
+    assert!(
+        !why.contains(SECRET) && !why.contains("abcdef123456") && !why.contains("sk-ant"),
+        "{why}"
+    );
     assert!(!file.0.exists() && !format!("{live:?}").contains(SECRET));
 }
 
 #[tokio::test]
 async fn a_key_that_comes_back_is_neither_used_nor_stored() {
-    let server =
-        server("/v1/messages", ResponseTemplate::new(200).set_body_json(anthropic_answer(&format!("The key is {SECRET}."))), 1).await;
+    let server = server(
+        "/v1/messages",
+        ResponseTemplate::new(200)
+            .set_body_json(anthropic_answer(&format!("The key is {SECRET}."))),
+        1,
+    )
+    .await;
     let file = File::new("echo");
     let live = endpoint(&format!("{}/v1/messages", server.uri()), &file, Some(SECRET), false);
     assert_eq!(ask(&live, &prompt("Which key?")).unwrap().text, "The key is [redacted].");
@@ -186,7 +221,9 @@ async fn a_key_that_comes_back_is_neither_used_nor_stored() {
 
 #[tokio::test]
 async fn answers_of_another_kind_are_named() {
-    let server = server("/v1/messages", ResponseTemplate::new(200).set_body_json(openai_answer("x")), 1).await;
+    let server =
+        server("/v1/messages", ResponseTemplate::new(200).set_body_json(openai_answer("x")), 1)
+            .await;
     let file = File::new("kind");
     let live = endpoint(&format!("anthropic+{}", server.uri()), &file, None, false);
     let why = ask(&live, &prompt("x")).unwrap_err().0;
@@ -209,7 +246,10 @@ fn the_order_of_recording_does_not_matter() {
         for n in order {
             cassette.answer(&entry(*n).request, || Ok(entry(*n))).unwrap();
         }
-        assert_eq!(cassette.answer(&entry(order[0]).request, || Err("asked twice".into())), Ok(entry(order[0])));
+        assert_eq!(
+            cassette.answer(&entry(order[0]).request, || Err("asked twice".into())),
+            Ok(entry(order[0]))
+        );
         file.text()
     };
     let text = record("order-a", &[1, 2, 3]);
@@ -219,9 +259,11 @@ fn the_order_of_recording_does_not_matter() {
 
 #[test]
 fn damaged_cassettes_name_the_line() {
-    for (text, line) in
-        [("[]", 1), ("{\"type\":\"cassette\",\"version\":2}", 1), ("{\"type\":\"cassette\",\"version\":1}\n\n{\"request\":1}", 3)]
-    {
+    for (text, line) in [
+        ("[]", 1),
+        ("{\"type\":\"cassette\",\"version\":2}", 1),
+        ("{\"type\":\"cassette\",\"version\":1}\n\n{\"request\":1}", 3),
+    ] {
         let file = File::new(&format!("damaged-{}", text.len()));
         std::fs::write(&file.0, text).unwrap();
         let why = Cassette::open(&file.0, false).unwrap_err().to_string();
@@ -231,21 +273,41 @@ fn damaged_cassettes_name_the_line() {
 
 #[test]
 fn addresses_say_wire_path_and_model() {
-    let url = |text: &str| Address::parse(text).map(|a| (a.wire(), a.url().to_string(), a.model().map(str::to_string)));
+    let url = |text: &str| {
+        Address::parse(text).map(|a| (a.wire(), a.url().to_string(), a.model().map(str::to_string)))
+    };
     use EndpointWire::{Anthropic, OpenAi};
-    let to = |wire, url: &str, model: Option<&str>| Ok((wire, url.to_string(), model.map(str::to_string)));
-    assert_eq!(url("anthropic+https://api.anthropic.com"), to(Anthropic, "https://api.anthropic.com/v1/messages", None));
-    assert_eq!(url("anthropic+https://host/v1/#m"), to(Anthropic, "https://host/v1/messages", Some("m")));
+    let to = |wire, url: &str, model: Option<&str>| {
+        Ok((wire, url.to_string(), model.map(str::to_string)))
+    };
+    assert_eq!(
+        url("anthropic+https://api.anthropic.com"),
+        to(Anthropic, "https://api.anthropic.com/v1/messages", None)
+    );
+    assert_eq!(
+        url("anthropic+https://host/v1/#m"),
+        to(Anthropic, "https://host/v1/messages", Some("m"))
+    );
     assert_eq!(
         url("openai+http://localhost:8080/v1#qwen/3:8b"),
         to(OpenAi, "http://localhost:8080/v1/chat/completions", Some("qwen/3:8b"))
     );
-    assert_eq!(url("https://host/x/chat/completions"), to(OpenAi, "https://host/x/chat/completions", None));
+    assert_eq!(
+        url("https://host/x/chat/completions"),
+        to(OpenAi, "https://host/x/chat/completions", None)
+    );
     assert_eq!(url("https://host/v1"), Err(AddressError::Wire));
     assert_eq!(url("openai+https://u:p@host/v1"), Err(AddressError::Login));
     assert_eq!(url("openai+https://host/v1?key=1"), Err(AddressError::Query));
     assert_eq!(url("openai+https://host/v1#"), Err(AddressError::Model));
-    for bad in ["openai+ftp://host", "openai+http://", "openai+http://a b", "openai+http://host:99999", "://", "anthropic+://x"] {
+    for bad in [
+        "openai+ftp://host",
+        "openai+http://",
+        "openai+http://a b",
+        "openai+http://host:99999",
+        "://",
+        "anthropic+://x",
+    ] {
         assert!(matches!(url(bad), Err(AddressError::Syntax(_) | AddressError::Wire)), "{bad}");
     }
 }
@@ -254,19 +316,32 @@ fn addresses_say_wire_path_and_model() {
 fn a_key_leaves_the_machine_encrypted_only() {
     let file = File::new("bare");
     let with = |url: &str| {
-        Endpoint::new(Address::parse(url).unwrap(), Some(Key::of(SECRET)), Arc::new(Cassette::open(&file.0, false).unwrap()), false)
+        Endpoint::new(
+            Address::parse(url).unwrap(),
+            Some(Key::of(SECRET)),
+            Arc::new(Cassette::open(&file.0, false).unwrap()),
+            false,
+        )
     };
     assert!(matches!(with("openai+http://example.org/v1"), Err(SetUpError::Bare(_))));
-    for fine in ["openai+https://example.org/v1", "openai+http://localhost:1/v1", "openai+http://127.0.0.1/v1", "openai+http://[::1]:8/v1"]
-    {
+    for fine in [
+        "openai+https://example.org/v1",
+        "openai+http://localhost:1/v1",
+        "openai+http://127.0.0.1/v1",
+        "openai+http://[::1]:8/v1",
+    ] {
         assert!(with(fine).is_ok(), "{fine}");
     }
 }
 
 #[test]
 fn the_hash_is_that_of_model_messages_and_limit() {
-    // sha256 of {"max_tokens":10,"messages":[{"role":"user","content":"a"}],"model":"m"}, by sha256sum.
-    let p = Prompt { items: vec![Item::new(Role::User, Content::Text("a".into()), 1, None)], ..prompt("") };
+    // sha256 of {"max_tokens":10,"messages":[{"role":"user","content":"a"}],"model":"m"}, by
+    // sha256sum.
+    let p = Prompt {
+        items: vec![Item::new(Role::User, Content::Text("a".into()), 1, None)],
+        ..prompt("")
+    };
     let of = |limit, model| wire::Question::of(&p, Some(limit), Some(model)).hash();
     assert_eq!(of(10, "m"), "a371ffbb038ee53a0f338ccdf5acde56761014ca7ef3e3dac0bf026f01846113");
     assert!(of(11, "m") != of(10, "m") && of(10, "n") != of(10, "m"));
@@ -276,11 +351,23 @@ fn the_hash_is_that_of_model_messages_and_limit() {
 fn conversations_become_what_servers_take() {
     let item = |role, text: &str| Item::new(role, Content::Text(text.into()), 1, None);
     let trigger = Item::new(Role::User, Content::CompactionTrigger("".into()), 2, None);
-    let p = Prompt { items: vec![item(Role::Assistant, "b"), item(Role::Developer, "rule"), trigger], ..prompt("") };
-    let body: Value = serde_json::from_slice(&wire::Question::of(&p, None, None).body(EndpointWire::OpenAi, "api.openai.com")).unwrap();
-    let roles: Vec<&str> = body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+    let p = Prompt {
+        items: vec![item(Role::Assistant, "b"), item(Role::Developer, "rule"), trigger],
+        ..prompt("")
+    };
+    let body: Value = serde_json::from_slice(
+        &wire::Question::of(&p, None, None).body(EndpointWire::OpenAi, "api.openai.com"),
+    )
+    .unwrap();
+    let roles: Vec<&str> =
+        body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
-    assert!(body["messages"][2]["content"].as_str().unwrap().starts_with("rule\n\nSummarise the conversation"));
+    assert!(
+        body["messages"][2]["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("rule\n\nSummarise the conversation")
+    );
     assert_eq!(body["max_completion_tokens"], 8192);
 }
 

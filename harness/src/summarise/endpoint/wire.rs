@@ -1,19 +1,20 @@
 //! A summary request in the words of a real server, and its answer.
 //!
-//! The conversation travels as text under two roles: tool calls, results and images as lines of it. A server would refuse calls without
-//! their definitions, results without their calls and thinking without its signature, and a summary needs none of that machinery.
+//! The conversation travels as text under two roles: tool calls, results and images as lines of it.
+//! A server would refuse calls without their definitions, results without their calls and thinking
+//! without its signature, and a summary needs none of that machinery.
 
 use ctxbench_core::block::Role;
-use ctxbench_core::provider::{Content, Item, Prompt};
 use ctxbench_core::request::StopReason;
+use ctxbench_provider::{Content, Item, Prompt};
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::address::EndpointWire;
 
-/// Largest reply where the request does not limit it, tokens. A choice of ours: above any summary that was measured
-/// (`extractive::MOST_TOKENS`), and no provider refuses it.
+/// Largest reply where the request does not limit it, tokens. A choice of ours: above any summary
+/// that was measured (`extractive::MOST_TOKENS`), and no provider refuses it.
 const DEFAULT_MAX_TOKENS: u64 = 8_192;
 
 /// Version of the Messages API that requests name.
@@ -78,7 +79,8 @@ impl Question {
         Question { max_tokens: max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), messages, model }
     }
 
-    /// SHA-256 of `{"max_tokens":…,"messages":[{"role":…,"content":…},…],"model":…}` in hexadecimal.
+    /// SHA-256 of `{"max_tokens":…,"messages":[{"role":…,"content":…},…],"model":…}` in
+    /// hexadecimal.
     pub(super) fn hash(&self) -> String {
         let text = serde_json::to_string(self).expect("strings and numbers always serialise");
         Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
@@ -88,17 +90,22 @@ impl Question {
     pub(super) fn body(&self, wire: EndpointWire, host: &str) -> Vec<u8> {
         let body = match wire {
             EndpointWire::Anthropic => {
-                let system = self.messages.iter().find(|m| m.role == "system").map(|m| m.content.as_str());
-                let talk: Vec<&Message> = self.messages.iter().filter(|m| m.role != "system").collect();
-                let mut body = json!({ "model": self.model, "max_tokens": self.max_tokens, "messages": talk });
+                let system =
+                    self.messages.iter().find(|m| m.role == "system").map(|m| m.content.as_str());
+                let talk: Vec<&Message> =
+                    self.messages.iter().filter(|m| m.role != "system").collect();
+                let mut body =
+                    json!({ "model": self.model, "max_tokens": self.max_tokens, "messages": talk });
                 if let Some(s) = system {
                     body["system"] = s.into();
                 }
                 body
             }
             EndpointWire::OpenAi => {
-                // OpenAI's newer models refuse the older name, other servers do not know the newer one.
-                let limit = if host == "api.openai.com" { "max_completion_tokens" } else { "max_tokens" };
+                // OpenAI's newer models refuse the older name, other servers do not know the newer
+                // one.
+                let limit =
+                    if host == "api.openai.com" { "max_completion_tokens" } else { "max_tokens" };
                 json!({ "model": self.model, limit: self.max_tokens, "messages": self.messages })
             }
         };
@@ -129,25 +136,43 @@ pub(super) fn headers(wire: EndpointWire, key: Option<&str>) -> Vec<(&'static st
             let version = ("anthropic-version", ANTHROPIC_VERSION.to_string());
             std::iter::once(version).chain(key.map(|k| ("x-api-key", k.to_string()))).collect()
         }
-        EndpointWire::OpenAi => key.map(|k| ("authorization", format!("Bearer {k}"))).into_iter().collect(),
+        EndpointWire::OpenAi => {
+            key.map(|k| ("authorization", format!("Bearer {k}"))).into_iter().collect()
+        }
     }
 }
 
 /// Reads an answer.
 pub(super) fn read(wire: EndpointWire, body: &str) -> Result<Said, String> {
-    let v: Value = serde_json::from_str(body).map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;
+    let v: Value = serde_json::from_str(body)
+        .map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;
     let (text, stop) = match wire {
         EndpointWire::Anthropic => {
-            let parts = v["content"].as_array().ok_or("the answer of the endpoint has no `content` list; is it an Anthropic address?")?;
-            let text: String = parts.iter().filter(|p| p["type"] == "text").filter_map(|p| p["text"].as_str()).collect();
+            let parts = v["content"].as_array().ok_or(
+                "the answer of the endpoint has no `content` list; is it an Anthropic address?",
+            )?;
+            let text: String = parts
+                .iter()
+                .filter(|p| p["type"] == "text")
+                .filter_map(|p| p["text"].as_str())
+                .collect();
             (text, &v["stop_reason"])
         }
         EndpointWire::OpenAi => {
-            let choice = v["choices"].get(0).ok_or("the answer of the endpoint has no `choices`; is it an OpenAI address?")?;
-            (choice["message"]["content"].as_str().unwrap_or("").to_string(), &choice["finish_reason"])
+            let choice = v["choices"]
+                .get(0)
+                .ok_or("the answer of the endpoint has no `choices`; is it an OpenAI address?")?;
+            (
+                choice["message"]["content"].as_str().unwrap_or("").to_string(),
+                &choice["finish_reason"],
+            )
         }
     };
-    Ok(Said { text, stop: stop.as_str().unwrap_or("unknown").to_string(), usage: v["usage"].clone() })
+    Ok(Said {
+        text,
+        stop: stop.as_str().unwrap_or("unknown").to_string(),
+        usage: v["usage"].clone(),
+    })
 }
 
 /// Why a reply ended, from the words of both wires.

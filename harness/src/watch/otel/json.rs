@@ -1,4 +1,5 @@
-//! OTLP's JSON: the body of an `ExportMetricsServiceRequest`. 64-bit whole numbers are strings there, as protobuf's JSON has it.
+//! OTLP's JSON: the body of an `ExportMetricsServiceRequest`. 64-bit whole numbers are strings
+//! there, as protobuf's JSON has it.
 
 use serde_json::{Value, json};
 
@@ -7,13 +8,18 @@ use super::metrics::{Attributes, INSTRUMENTS, Instrument, Kind, Metrics};
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`: everything since the start.
 const CUMULATIVE: u32 = 2;
 
-/// The body for everything counted between two Unix times in ms. Metrics without a series are left out.
+/// The body for everything counted between two Unix times in ms. Metrics without a series are left
+/// out.
 pub(super) fn body(metrics: &Metrics, began_ms: u64, now_ms: u64) -> String {
     let time = |ms: u64| format!("{}000000", ms);
     let (start, now) = (time(began_ms), time(now_ms));
-    let all: Vec<Value> = INSTRUMENTS.iter().filter_map(|i| metric(metrics, i, &start, &now)).collect();
+    let all: Vec<Value> =
+        INSTRUMENTS.iter().filter_map(|i| metric(metrics, i, &start, &now)).collect();
     let version = env!("CARGO_PKG_VERSION");
-    let resource = attributes(&vec![("service.name", "ctxbench".to_string()), ("service.version", version.to_string())]);
+    let resource = attributes(&vec![
+        ("service.name", "ctxbench".to_string()),
+        ("service.version", version.to_string()),
+    ]);
     let scope = json!({"name": "ctxbench", "version": version});
     json!({"resourceMetrics": [{
         "resource": {"attributes": resource},
@@ -28,7 +34,10 @@ fn metric(metrics: &Metrics, i: &Instrument, start: &str, now: &str) -> Option<V
             let points: Vec<Value> = of(&metrics.sums, i.name)
                 .map(|(a, x)| json!({"attributes": attributes(a), "startTimeUnixNano": start, "timeUnixNano": now, "asDouble": x}))
                 .collect();
-            ("sum", json!({"dataPoints": points, "aggregationTemporality": CUMULATIVE, "isMonotonic": true}))
+            (
+                "sum",
+                json!({"dataPoints": points, "aggregationTemporality": CUMULATIVE, "isMonotonic": true}),
+            )
         }
         Kind::Histogram(bounds) => {
             let points: Vec<Value> = of(&metrics.distributions, i.name)

@@ -1,6 +1,8 @@
-//! Export of metrics to OpenTelemetry: OTLP over HTTP with JSON bodies, a Prometheus text file, the console.
+//! Export of metrics to OpenTelemetry: OTLP over HTTP with JSON bodies, a Prometheus text file, the
+//! console.
 //!
-//! Every 60 s and at the end, as Claude Code does (seeds/003, `export_interval_ms`). The clock is the caller's.
+//! Every 60 s and at the end, as Claude Code does (docs/sources/openoxide.md §2.9,
+//! `export_interval_ms`). The clock is the caller's.
 
 mod json;
 mod metrics;
@@ -9,18 +11,21 @@ mod prometheus;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use ctxbench_core::files::{self, FileError};
 use hyper::Uri;
 use thiserror::Error;
 
 pub use metrics::{Instrument, Kind, Metrics};
 
-/// Time between two exports, ms (seeds/003: `export_interval_ms`, default 60,000).
+/// Time between two exports, ms (docs/sources/openoxide.md §2.9: `export_interval_ms`, default
+/// 60,000).
 pub const INTERVAL_MS: u64 = 60_000;
 
-/// Where a collector listens for metrics unless told otherwise (OTLP specification, HTTP port 4318).
+/// Where a collector listens for metrics unless told otherwise (OTLP specification, HTTP port
+/// 4318).
 const DEFAULT_OTLP: &str = "http://localhost:4318/v1/metrics";
 
 /// Where metrics go.
@@ -32,6 +37,16 @@ pub enum Sink {
     Prometheus(PathBuf),
     /// Standard error.
     Console,
+}
+
+impl Sink {
+    /// The file that it writes.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Sink::Prometheus(path) => Some(path),
+            Sink::Otlp(_) | Sink::Console => None,
+        }
+    }
 }
 
 impl FromStr for Sink {
@@ -47,13 +62,22 @@ impl FromStr for Sink {
                 let uri: Uri = url.parse().map_err(|e| format!("`{url}` is no address: {e}"))?;
                 // A collector's address without a path means its metrics.
                 let bare = uri.scheme_str() == Some("http") && uri.path() == "/";
-                let uri = if bare { format!("{}/v1/metrics", url.trim_end_matches('/')).parse().unwrap_or(uri) } else { uri };
+                let uri = if bare {
+                    format!("{}/v1/metrics", url.trim_end_matches('/')).parse().unwrap_or(uri)
+                } else {
+                    uri
+                };
                 match uri.scheme_str() {
                     Some("http") => Ok(Sink::Otlp(uri)),
-                    _ => Err(format!("`{url}`: expected http://HOST[:PORT][/PATH]; a collector on this machine can forward over TLS")),
+                    _ => Err(format!(
+                        "`{url}`: expected http://HOST[:PORT][/PATH]; a collector on this machine \
+                         can forward over TLS"
+                    )),
                 }
             }
-            _ => Err(format!("`{text}` is no exporter; expected otlp, otlp=URL, prometheus=FILE or console")),
+            _ => Err(format!(
+                "`{text}` is no exporter; expected otlp, otlp=URL, prometheus=FILE or console"
+            )),
         }
     }
 }
@@ -65,8 +89,8 @@ pub enum ExportError {
     #[error("metrics were not taken by {0}: {1}")]
     Otlp(Uri, String),
     /// The file could not be written.
-    #[error("writing the metrics to {0}: {1}")]
-    File(PathBuf, #[source] std::io::Error),
+    #[error("metrics: {0}")]
+    File(#[source] FileError),
 }
 
 /// Sends metrics to their sinks when it is time.
@@ -100,7 +124,9 @@ impl Exporter {
                     let body = json::body(metrics, self.began_ms, now_ms);
                     post::post(uri, body).map_err(|why| ExportError::Otlp(uri.clone(), why))
                 }
-                Sink::Prometheus(path) => replace(path, &prometheus::text(metrics)).map_err(|e| ExportError::File(path.clone(), e)),
+                Sink::Prometheus(path) => {
+                    files::write_scratch(path, prometheus::text(metrics)).map_err(ExportError::File)
+                }
                 Sink::Console => {
                     eprint!("{}", prometheus::text(metrics));
                     Ok(())
@@ -110,12 +136,4 @@ impl Exporter {
         }
         outcome
     }
-}
-
-/// Writes beside and renames, so that nobody reads half a file.
-fn replace(path: &std::path::Path, text: &str) -> std::io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".part");
-    std::fs::write(&beside, text)?;
-    std::fs::rename(&beside, path)
 }

@@ -1,5 +1,5 @@
-//! Prometheus's text format, with names as the OpenTelemetry specification maps them: dots become underscores, the unit is a suffix,
-//! and a counter ends in `_total`.
+//! Prometheus's text format, with names as the OpenTelemetry specification maps them: dots become
+//! underscores, the unit is a suffix, and a counter ends in `_total`.
 
 use std::fmt::Write;
 
@@ -12,11 +12,16 @@ pub(super) fn text(metrics: &Metrics) -> String {
     for i in &INSTRUMENTS {
         let (name, mut series) = (name(i), String::new());
         match i.kind {
-            Kind::Counter => of(&metrics.sums, i.name).for_each(|(a, x)| line(&mut series, &name, "", &labels(a, None), *x)),
+            Kind::Counter => of(&metrics.sums, i.name)
+                .for_each(|(a, x)| line(&mut series, &name, "", &labels(a, None), *x)),
             Kind::Histogram(bounds) => {
                 for (a, d) in of(&metrics.distributions, i.name) {
                     let mut up_to = 0;
-                    for (n, b) in d.buckets.iter().zip(bounds.iter().map(f64::to_string).chain(["+Inf".into()])) {
+                    for (n, b) in d
+                        .buckets
+                        .iter()
+                        .zip(bounds.iter().map(f64::to_string).chain(["+Inf".into()]))
+                    {
                         up_to += n;
                         line(&mut series, &name, "_bucket", &labels(a, Some(&b)), up_to as f64);
                     }

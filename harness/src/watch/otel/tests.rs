@@ -1,10 +1,12 @@
-//! Against a receiver on loopback that decodes what is posted by the protocol's own field names, and knows no others.
+//! Against a receiver on loopback that decodes what is posted by the protocol's own field names,
+//! and knows no others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ctxbench_core::monitor::SessionMeter;
-use ctxbench_core::request::{Purpose, Reply, ReplyPart, Request, Ttl, Usage};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::request::{Purpose, Reply, Request, Ttl, Usage};
+use ctxbench_kit::monitor::SessionMeter;
 use serde::Deserialize;
 use wiremock::matchers::{header, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
@@ -123,15 +125,27 @@ fn session() -> SessionMeter {
         params: Default::default(),
         thread: None,
     };
-    let call =
-        |id: &str, name: &str, arguments: &str| ReplyPart::Call { id: id.into(), name: name.into(), arguments: Arc::from(arguments) };
+    let call = |id: &str, name: &str, arguments: &str| {
+        Part::Call(ToolCall { id: id.into(), name: name.into(), arguments: Arc::from(arguments) })
+    };
     let parts = vec![
         call("1", "edit_file", r#"{"path":"a.rs","old":"x","new":"y\nz"}"#),
         call("2", "bash", r#"{"command":"git commit -am x && gh pr create"}"#),
     ];
-    let usage = Usage { input: 1_000, output: 2_000, cache_read: 100_000, cache_write: 10_000, ..Usage::default() };
+    let usage = Usage {
+        input: 1_000,
+        output: 2_000,
+        cache_read: 100_000,
+        cache_write: 10_000,
+        ..Usage::default()
+    };
     let mut meter = SessionMeter::new(200_000);
-    meter.observe(&request, &Ok(Reply { parts, usage, billed: usage, ..Reply::default() }), 0, 12_500);
+    meter.observe(
+        &request,
+        &Ok(Reply { parts, usage, billed: usage, ..Reply::default() }),
+        0,
+        12_500,
+    );
     meter.close();
     meter
 }
@@ -149,7 +163,9 @@ async fn blocking<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> 
 
 async fn receiver(answer: ResponseTemplate) -> (MockServer, Sink) {
     let server = MockServer::start().await;
-    let takes = Mock::given(method("POST")).and(path("/v1/metrics")).and(header("content-type", "application/json"));
+    let takes = Mock::given(method("POST"))
+        .and(path("/v1/metrics"))
+        .and(header("content-type", "application/json"));
     takes.respond_with(answer).mount(&server).await;
     let sink = format!("otlp={}", server.uri()).parse().unwrap();
     (server, sink)
@@ -160,15 +176,20 @@ const START: u64 = 1_700_000_000_000;
 #[tokio::test]
 async fn otel_a_receiver_reads_the_eight_names_and_those_of_gen_ai() {
     let (server, sink) = receiver(ResponseTemplate::new(200).set_body_string("{}")).await;
-    blocking(move || Exporter::new(vec![sink], START).flush(&counted(), START + 5_000).unwrap()).await;
+    blocking(move || Exporter::new(vec![sink], START).flush(&counted(), START + 5_000).unwrap())
+        .await;
     let posted = server.received_requests().await.unwrap();
     assert_eq!(posted.len(), 1);
     let export: Export = serde_json::from_slice(&posted[0].body).unwrap();
     let [r] = &export.resource_metrics[..] else { panic!() };
     assert!(flat(&r.resource.attributes).starts_with("service.name=ctxbench,service.version="));
     let [s] = &r.scope_metrics[..] else { panic!() };
-    assert_eq!((s.scope.name.as_str(), s.scope.version.as_str()), ("ctxbench", env!("CARGO_PKG_VERSION")));
-    // By hand: 1,000×3 + 100,000×0.3 + 10,000×3.75 + 2,000×15 = 100,500 µUSD; 12.5 s; one line became two.
+    assert_eq!(
+        (s.scope.name.as_str(), s.scope.version.as_str()),
+        ("ctxbench", env!("CARGO_PKG_VERSION"))
+    );
+    // By hand: 1,000×3 + 100,000×0.3 + 10,000×3.75 + 2,000×15 = 100,500 µUSD; 12.5 s; one line
+    // became two.
     let model = "model=claude-sonnet-4-6,query_source=main,session.id=s";
     let expected: BTreeMap<(&str, String), (&str, f64)> = [
         ("claude_code.session.count", "session.id=s,start_type=fresh".into(), "count", 1.0),
@@ -198,8 +219,14 @@ async fn otel_a_receiver_reads_the_eight_names_and_those_of_gen_ai() {
         let Some(sum) = &m.sum else { continue };
         assert!(sum.is_monotonic && sum.aggregation_temporality == 2);
         for p in &sum.data_points {
-            assert_eq!((p.start_time_unix_nano.as_str(), p.time_unix_nano.as_str()), ("1700000000000000000", "1700000005000000000"));
-            seen.insert((m.name.as_str(), flat(&p.attributes)), (m.unit.as_str(), (p.as_double * 1e9).round() / 1e9));
+            assert_eq!(
+                (p.start_time_unix_nano.as_str(), p.time_unix_nano.as_str()),
+                ("1700000000000000000", "1700000005000000000")
+            );
+            seen.insert(
+                (m.name.as_str(), flat(&p.attributes)),
+                (m.unit.as_str(), (p.as_double * 1e9).round() / 1e9),
+            );
         }
     }
     assert_eq!(seen, expected);
@@ -218,7 +245,15 @@ async fn otel_a_receiver_reads_the_eight_names_and_those_of_gen_ai() {
     assert_eq!((filled, tokens[0].sum, tokens[0].explicit_bounds.len()), (vec![9], 111_000.0, 14));
     assert_eq!((tokens[1].count.as_str(), tokens[1].sum), ("1", 2_000.0));
     let (unit, took) = gen_ai("gen_ai.client.operation.duration");
-    assert_eq!((unit.as_str(), took[0].sum, took[0].start_time_unix_nano.len(), took[0].time_unix_nano.len()), ("s", 12.5, 19, 19));
+    assert_eq!(
+        (
+            unit.as_str(),
+            took[0].sum,
+            took[0].start_time_unix_nano.len(),
+            took[0].time_unix_nano.len()
+        ),
+        ("s", 12.5, 19, 19)
+    );
 }
 
 #[tokio::test]
@@ -252,10 +287,16 @@ async fn otel_what_a_collector_does_not_take_is_said() {
     let partial = r#"{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"too old"}}"#;
     for (answer, words) in [
         (ResponseTemplate::new(503).set_body_string("busy"), "503 Service Unavailable busy"),
-        (ResponseTemplate::new(200).set_body_string(partial), "3 data points were rejected: too old"),
+        (
+            ResponseTemplate::new(200).set_body_string(partial),
+            "3 data points were rejected: too old",
+        ),
     ] {
         let (_server, sink) = receiver(answer).await;
-        let why = blocking(move || Exporter::new(vec![sink], START).flush(&counted(), START).unwrap_err().to_string()).await;
+        let why = blocking(move || {
+            Exporter::new(vec![sink], START).flush(&counted(), START).unwrap_err().to_string()
+        })
+        .await;
         assert!(why.contains(words), "{why}");
     }
 }
@@ -277,7 +318,10 @@ fn otel_prometheus_text_and_the_ways_to_name_a_sink() {
         assert!(text.lines().any(|l| l == line), "{line}\n{text}");
     }
     // 12.5 s: above 10.24, not above 20.48; cumulative from there on.
-    let buckets: Vec<&str> = text.lines().filter(|l| l.starts_with("gen_ai_client_operation_duration_seconds_bucket")).collect();
+    let buckets: Vec<&str> = text
+        .lines()
+        .filter(|l| l.starts_with("gen_ai_client_operation_duration_seconds_bucket"))
+        .collect();
     let counts: Vec<&str> = buckets.iter().filter_map(|l| l.rsplit(' ').next()).collect();
     assert_eq!(counts, ["0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "0", "1", "1", "1", "1"]);
     assert!(buckets[14].contains(r#"le="+Inf""#));

@@ -1,0 +1,82 @@
+//! What any agent has: prompts, the way to a provider, and a tool.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use ctxbench_core::compaction::text_argument;
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::model::Wire;
+use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
+use ctxbench_core::world::{Action, Incoming};
+use ctxbench_core::{World, async_trait};
+use ctxbench_kit::checkpoint::{EditCheckpoints, Snapshots};
+use ctxbench_provider::{decode_error, decode_reply, encode};
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+
+/// Where the agent lives: prompts come in, requests go out, and its one tool writes files.
+pub struct Here {
+    pub address: String,
+    pub folder: PathBuf,
+    pub prompts: std::vec::IntoIter<String>,
+    pub files: EditCheckpoints,
+}
+
+#[async_trait]
+impl World for Here {
+    async fn next(&mut self) -> Option<Action> {
+        let text = self.prompts.next()?;
+        self.files.begin(&text, self.now()).expect("checkpoints can be written");
+        Some(Action::User(Incoming {
+            key: text.as_str().into(),
+            parts: vec![Part::Text(text.into())],
+        }))
+    }
+    async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
+        post(self.address.clone(), request.clone()).await
+    }
+    async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming> {
+        calls.iter().map(|c| write(&mut self.files, &self.folder, c)).collect()
+    }
+    fn now(&self) -> u64 {
+        SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_millis() as u64)
+    }
+}
+
+fn failed(why: impl std::fmt::Display) -> ModelError {
+    ModelError { kind: ErrorKind::Stream, status: 0, code: None, message: why.to_string() }
+}
+
+/// Sends a request in Anthropic's format.
+pub async fn post(address: String, request: Request) -> Result<Reply, ModelError> {
+    let encoded = encode(Wire::AnthropicMessages, &request);
+    let mut http = hyper::Request::post(format!("{address}{}", encoded.path))
+        .header("content-type", "application/json");
+    for (name, value) in encoded.headers {
+        http = http.header(name, value);
+    }
+    let body = Full::new(hyper::body::Bytes::from(encoded.body));
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let answer = client.request(http.body(body).map_err(failed)?).await.map_err(failed)?;
+    let status = answer.status().as_u16();
+    let bytes = answer.into_body().collect().await.map_err(failed)?.to_bytes();
+    match status {
+        200 => decode_reply(Wire::AnthropicMessages, &bytes).map_err(failed),
+        _ => Err(decode_error(Wire::AnthropicMessages, status, &bytes)),
+    }
+}
+
+/// Writes a file, whose former content is kept.
+pub fn write(files: &mut EditCheckpoints, folder: &Path, call: &ToolCall) -> Incoming {
+    let named = |name| text_argument(&call.arguments, &[name]).ok_or(format!("{name} is missing"));
+    let mut done = || -> Result<(), String> {
+        let (path, text) = (named("path")?, named("text")?);
+        files.before_edit(&path).map_err(|e| e.to_string())?;
+        std::fs::write(folder.join(path), text).map_err(|e| e.to_string())
+    };
+    match done() {
+        Ok(()) => Incoming::result(call, false, "written"),
+        Err(why) => Incoming::result(call, true, why),
+    }
+}

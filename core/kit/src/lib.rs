@@ -1,0 +1,12 @@
+//! What a program that embeds the engine keeps beside it: a store of sessions, checkpoints of files,
+//! memory files, compaction in the background, spend and rate limits, Codex's session files.
+
+#[cfg(feature = "background")]
+pub mod background;
+#[cfg(all(unix, feature = "checkpoints"))]
+pub mod checkpoint;
+pub mod memory;
+pub mod monitor;
+pub mod rollout;
+#[cfg(feature = "sqlite")]
+pub mod store;

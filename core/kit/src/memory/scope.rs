@@ -1,0 +1,112 @@
+//! The paths for which a rule holds.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// Patterns for paths: `*` stays within a folder, `**` does not, `{a,b}` is a choice.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    patterns: Vec<String>,
+    set: GlobSet,
+}
+
+impl PartialEq for Scope {
+    fn eq(&self, other: &Self) -> bool {
+        self.patterns == other.patterns
+    }
+}
+
+impl Eq for Scope {}
+
+impl Scope {
+    /// From patterns; the first that cannot be understood is named with what is wrong.
+    pub fn new(
+        patterns: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Self, (String, String)> {
+        let patterns: Vec<String> = patterns.into_iter().map(Into::into).collect();
+        let mut set = GlobSetBuilder::new();
+        for p in &patterns {
+            let glob = GlobBuilder::new(p)
+                .literal_separator(true)
+                .build()
+                .map_err(|e| (p.clone(), e.kind().to_string()))?;
+            set.add(glob);
+        }
+        let set = set.build().map_err(|e| (patterns.join(", "), e.to_string()))?;
+        Ok(Scope { patterns, set })
+    }
+
+    /// As they are written.
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
+    }
+
+    /// Whether a path relative to the project is among them.
+    pub fn holds(&self, path: &Path) -> bool {
+        self.set.is_match(path.strip_prefix(".").unwrap_or(path))
+    }
+
+    /// The same for a path as a tool names it: a full one may lie anywhere, so each of its ends is
+    /// tried.
+    pub fn holds_somewhere(&self, path: &str) -> bool {
+        if !path.starts_with('/') {
+            return self.holds(Path::new(path));
+        }
+        path.char_indices()
+            .filter(|(_, c)| *c == '/')
+            .any(|(i, _)| self.set.is_match(&path[i + 1..]))
+    }
+}
+
+/// The text of a rule without its front matter, and the patterns under `paths:` in it, as a list, a
+/// row in brackets or one value.
+pub fn front_matter(text: &str) -> (&str, Vec<String>) {
+    let fence = |l: &str| l.trim_end() == "---";
+    let mut lines = text.split_inclusive('\n');
+    if !lines.next().is_some_and(fence) {
+        return (text, Vec::new());
+    }
+    let start = text.find('\n').map_or(text.len(), |i| i + 1);
+    let mut end = start;
+    let Some(front) = lines.find_map(|l| {
+        let front = fence(l).then(|| &text[start..end]);
+        end += l.len();
+        front
+    }) else {
+        // A rule that begins with a line is no front matter.
+        return (text, Vec::new());
+    };
+    let mut patterns = Vec::new();
+    let mut listed = false;
+    for line in front.lines() {
+        let value = match (line.strip_prefix("paths:"), line.trim_start().strip_prefix('-')) {
+            (Some(v), _) => {
+                listed = true;
+                v
+            }
+            (None, Some(v)) if listed => v,
+            _ => {
+                listed = listed && line.trim().is_empty();
+                continue;
+            }
+        };
+        patterns.extend(values(value));
+    }
+    (text[end..].trim_start_matches(['\r', '\n']), patterns)
+}
+
+/// Values separated by commas outside of braces, without brackets and quotes.
+fn values(text: &str) -> Vec<String> {
+    let text = text.trim();
+    let text = text.strip_prefix('[').map_or(text, |t| t.strip_suffix(']').unwrap_or(t));
+    let mut depth = 0_i32;
+    let parts = text.split(|c: char| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ',' && depth <= 0
+    });
+    parts
+        .map(|p| p.trim().trim_matches(['"', '\'']).to_string())
+        .filter(|p| !p.is_empty())
+        .collect()
+}

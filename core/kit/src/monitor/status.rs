@@ -1,0 +1,203 @@
+//! The JSON that status lines read after every reply: the fields of Claude Code's, so that a script
+//! made for it can show a replay.
+//!
+//! Names: docs/sources/token-budgeting.md §5.6 and docs/sources/chat-history.md §5.6
+//! (`context_window`, `cost.total_cost_usd`, `exceeds_200k_tokens`), Claude Code's documentation of
+//! the status line (`model`, the other fields of `cost`).
+
+use serde::{Deserialize, Serialize};
+
+use super::session::SessionMeter;
+use super::tags::{Teller, usage_tag};
+use ctxbench_core::model;
+use ctxbench_core::request::Usage;
+
+/// What a status line is given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusLine {
+    /// Name of the session.
+    pub session_id: String,
+    /// The model of the conversation.
+    pub model: ModelName,
+    /// How full the window is.
+    pub context_window: ContextWindow,
+    /// The last prompt was larger than 200,000 tokens, whatever the window.
+    pub exceeds_200k_tokens: bool,
+    /// What the session has cost.
+    pub cost: SessionCost,
+    /// What the provider tells the model of this by itself; absent for models that are not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<String>,
+    /// What is left of a shared limit; absent where none was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateStatus>,
+}
+
+/// Head-room of a limit of tokens per minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateStatus {
+    /// The limit.
+    pub tokens_per_minute: u64,
+    /// Tokens that could be sent now.
+    pub tokens_left: u64,
+}
+
+/// A model's name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelName {
+    /// On the wire.
+    pub id: String,
+    /// For people.
+    pub display_name: String,
+}
+
+/// How full the window is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContextWindow {
+    /// Input of all requests together, tokens; may exceed the window.
+    pub total_input_tokens: u64,
+    /// Output of all requests together, tokens.
+    pub total_output_tokens: u64,
+    /// Size of the window, tokens.
+    pub context_window_size: u64,
+    /// Input of the last reply's prompt in per cent of the window; `None` before the first reply.
+    pub used_percentage: Option<f64>,
+    /// 100 less that, not below 0.
+    pub remaining_percentage: Option<f64>,
+    /// Tokens of the last reply.
+    pub current_usage: Option<CallUsage>,
+}
+
+/// Tokens of one reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallUsage {
+    /// Input that the cache neither served nor took in.
+    pub input_tokens: u64,
+    /// Output.
+    pub output_tokens: u64,
+    /// Input written to the cache.
+    pub cache_creation_input_tokens: u64,
+    /// Input served by the cache.
+    pub cache_read_input_tokens: u64,
+}
+
+impl From<Usage> for CallUsage {
+    fn from(u: Usage) -> Self {
+        CallUsage {
+            input_tokens: u.input,
+            output_tokens: u.output,
+            cache_creation_input_tokens: u.cache_write + u.cache_write_1h,
+            cache_read_input_tokens: u.cache_read,
+        }
+    }
+}
+
+/// What a session has cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionCost {
+    /// USD, side requests included.
+    pub total_cost_usd: f64,
+    /// Since the start, ms.
+    pub total_duration_ms: u64,
+    /// Of requests, ms.
+    pub total_api_duration_ms: u64,
+    /// Lines that edit tools added.
+    pub total_lines_added: u64,
+    /// Lines that they removed.
+    pub total_lines_removed: u64,
+}
+
+impl StatusLine {
+    /// The state of a meter. `model` is the one of the conversation.
+    pub fn of(session: &str, model: &str, meter: &SessionMeter) -> Self {
+        let s = meter.snapshot();
+        let percentage = s.last_call.map(|_| s.percentage);
+        let told = model::find(model).is_ok_and(|m| Teller::of(m) == Teller::Provider);
+        StatusLine {
+            session_id: session.to_string(),
+            model: ModelName { id: model.to_string(), display_name: display_name(model) },
+            context_window: ContextWindow {
+                total_input_tokens: s.total_input,
+                total_output_tokens: s.total_output,
+                context_window_size: s.window,
+                used_percentage: percentage,
+                remaining_percentage: percentage.map(|p| (100.0 - p).max(0.0)),
+                current_usage: s.last_call.map(CallUsage::from),
+            },
+            exceeds_200k_tokens: meter.exceeds_200k(),
+            cost: SessionCost {
+                total_cost_usd: s.cost_usd,
+                total_duration_ms: s.duration_ms,
+                total_api_duration_ms: meter.api_ms(),
+                total_lines_added: meter.changed().added,
+                total_lines_removed: meter.changed().removed,
+            },
+            told: told.then(|| usage_tag(s.used, s.window)),
+            rate_limit: None,
+        }
+    }
+}
+
+/// `claude-sonnet-4-6` as `Sonnet 4.6`; other names as they are.
+fn display_name(id: &str) -> String {
+    let Some(rest) = id.strip_prefix("claude-") else { return id.to_string() };
+    let mut parts = rest.split('-');
+    let family = parts.next().unwrap_or(rest);
+    let version: Vec<&str> = parts.collect();
+    let mut name: String =
+        family.chars().take(1).flat_map(char::to_uppercase).chain(family.chars().skip(1)).collect();
+    if !version.is_empty() {
+        name = format!("{name} {}", version.join("."));
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::session::tests::{reply, request};
+    use super::*;
+
+    #[test]
+    fn the_fields_that_scripts_read() {
+        let mut meter = SessionMeter::new(200_000);
+        let empty = serde_json::to_value(StatusLine::of("s", "claude-sonnet-4-6", &meter)).unwrap();
+        assert_eq!(
+            empty["context_window"]["used_percentage"],
+            serde_json::Value::Null,
+            "unknown is not 0"
+        );
+        let usage = Usage {
+            input: 500,
+            output: 1_200,
+            cache_read: 40_000,
+            cache_write: 9_500,
+            ..Usage::default()
+        };
+        meter.observe(&request(vec![]), &reply(usage, vec![]), 0, 9_000);
+        let v = serde_json::to_value(StatusLine::of("s", "claude-sonnet-4-6", &meter)).unwrap();
+        // By hand: 50,000 of 200,000; 500×3 + 40,000×0.3 + 9,500×3.75 + 1,200×15 = 67,125 µUSD.
+        let usd = v["cost"]["total_cost_usd"].as_f64().unwrap();
+        assert!((usd - 0.067_125).abs() < 1e-12, "{usd}");
+        let expected = serde_json::json!({
+            "session_id": "s",
+            "model": {"id": "claude-sonnet-4-6", "display_name": "Sonnet 4.6"},
+            "context_window": {
+                "total_input_tokens": 50_000, "total_output_tokens": 1_200, "context_window_size": 200_000,
+                "used_percentage": 25.0, "remaining_percentage": 75.0,
+                "current_usage": {
+                    "input_tokens": 500, "output_tokens": 1_200,
+                    "cache_creation_input_tokens": 9_500, "cache_read_input_tokens": 40_000,
+                },
+            },
+            "exceeds_200k_tokens": false,
+            "cost": {
+                "total_cost_usd": usd, "total_duration_ms": 9_000, "total_api_duration_ms": 9_000,
+                "total_lines_added": 0, "total_lines_removed": 0,
+            },
+            "told": "<system_warning>Token usage: 50000/200000; 150000 remaining</system_warning>",
+        });
+        assert_eq!(v, expected);
+        assert!(StatusLine::of("s", "gpt-5", &meter).told.is_none());
+        assert_eq!(display_name("gpt-5"), "gpt-5");
+    }
+}

@@ -1,0 +1,287 @@
+//! Property: whatever is done to sessions, and however often the file is opened again, what loads
+//! is what a plain model in memory says: lists of messages with marks on them.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+struct Said {
+    id: Ulid,
+    part: Option<Ulid>,
+    text: String,
+    result: bool,
+    placeholder: Option<String>,
+    boundary: bool,
+    complete: bool,
+    copied: bool,
+    deleted_at: Option<At>,
+}
+
+#[derive(Clone, Debug)]
+struct Session {
+    id: Ulid,
+    /// Of a fork: what was said before all that it shows, as it stood at the fork.
+    before: Vec<String>,
+    said: Vec<Said>,
+    deleted: bool,
+}
+
+impl Session {
+    fn live(&self) -> impl DoubleEndedIterator<Item = &Said> {
+        self.said.iter().filter(|m| m.deleted_at.is_none() && m.complete)
+    }
+
+    /// By the definition: from the newest finished boundary on.
+    fn context(&self) -> Vec<Said> {
+        let live: Vec<&Said> = self.live().collect();
+        let from = live.iter().rposition(|m| m.boundary).unwrap_or(0);
+        live[from..].iter().map(|m| (*m).clone()).collect()
+    }
+
+    /// All that was said and not taken back, each once and whole.
+    fn log(&self) -> Vec<String> {
+        self.before
+            .iter()
+            .cloned()
+            .chain(self.live().filter(|m| !m.copied).map(|m| m.text.clone()))
+            .collect()
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.context().into_iter().map(|m| m.placeholder.unwrap_or(m.text)).collect()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Say(u16),
+    Result(u16),
+    Prune(prop::sample::Index, Option<u8>),
+    Compact(u8, u8),
+    Begin,
+    Finish(prop::sample::Index),
+    Rewind(prop::sample::Index),
+    Restore,
+    Fork(prop::sample::Index),
+    Delete,
+    Undelete,
+    Vacuum,
+    Reopen,
+}
+
+fn op() -> impl Strategy<Value = (prop::sample::Index, Op)> {
+    let op = prop_oneof![
+        12 => any::<u16>().prop_map(Op::Say),
+        6 => any::<u16>().prop_map(Op::Result),
+        4 => (any::<prop::sample::Index>(), any::<Option<u8>>()).prop_map(|(i, p)| Op::Prune(i, p)),
+        2 => (any::<u8>(), 0u8..4).prop_map(|(s, k)| Op::Compact(s, k)),
+        1 => Just(Op::Begin),
+        1 => any::<prop::sample::Index>().prop_map(Op::Finish),
+        3 => any::<prop::sample::Index>().prop_map(Op::Rewind),
+        1 => Just(Op::Restore),
+        4 => any::<prop::sample::Index>().prop_map(Op::Fork),
+        1 => Just(Op::Delete),
+        1 => Just(Op::Undelete),
+        1 => Just(Op::Vacuum),
+        2 => Just(Op::Reopen),
+    ];
+    (any::<prop::sample::Index>(), op)
+}
+
+fn open(path: &Path, seed: u64) -> Store {
+    static CLOCK: AtomicI64 = AtomicI64::new(1_000);
+    Store::open_with(path, Ulids::new(|| CLOCK.fetch_add(1, Ordering::Relaxed), seed)).unwrap()
+}
+
+fn texts(messages: &[LoadedMessage]) -> Vec<String> {
+    let text = |p: &LoadedPart| match p.kind {
+        PartKind::Marker => None,
+        PartKind::ToolResult => p.data["output"].as_str().map(str::to_string),
+        _ => p.data["text"].as_str().map(str::to_string),
+    };
+    messages.iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
+}
+
+fn result(text: &str) -> NewPart {
+    NewPart::from(&ctxbench_core::content::Part::Result {
+        id: "c".into(),
+        name: "t".into(),
+        output: text.into(),
+        is_error: false,
+    })
+}
+
+/// Two finished boundaries may lie at one place; only what is after them is shown, so nothing but
+/// the order matters.
+fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: At) {
+    let fresh = |id, part, text: String| Said {
+        id,
+        part,
+        text,
+        result: false,
+        placeholder: None,
+        boundary: false,
+        complete: true,
+        copied: false,
+        deleted_at: None,
+    };
+    let session = world[at].id;
+    if world[at].deleted && !matches!(op, Op::Undelete | Op::Vacuum | Op::Reopen) {
+        assert!(matches!(s.load_context(session), Err(StoreError::NoSession { .. })));
+        return;
+    }
+    let m = &mut world[at];
+    match op {
+        Op::Say(n) => {
+            let text = n.to_string();
+            let (id, _) = s.append_message(session, Role::User, &[NewPart::text(&text)]).unwrap();
+            m.said.push(fresh(id, None, text));
+        }
+        Op::Result(n) => {
+            let text = format!("result {n}");
+            let (id, parts) = s.append_message(session, Role::Tool, &[result(&text)]).unwrap();
+            m.said.push(Said { result: true, ..fresh(id, Some(parts[0]), text) });
+        }
+        Op::Prune(which, words) => {
+            let mut results: Vec<&mut Said> =
+                m.said.iter_mut().filter(|m| m.result && m.deleted_at.is_none()).collect();
+            let n = results.len();
+            if n > 0 {
+                let one = &mut results[which.index(n)];
+                let words = words.map(|w| format!("cut {w}"));
+                s.prune_part_as(one.part.unwrap(), now, words.as_deref()).unwrap();
+                one.placeholder = Some(words.unwrap_or_else(|| PRUNED.to_string()));
+            }
+        }
+        Op::Compact(summary, kept) => {
+            let kept: Vec<String> = (0..*kept).map(|i| format!("kept {i}")).collect();
+            let again: Vec<(Role, Vec<NewPart>)> =
+                kept.iter().map(|t| (Role::User, vec![NewPart::text(t)])).collect();
+            let id = s.compact(session, Some(&summary.to_string()), &again).unwrap();
+            m.said.push(Said { boundary: true, ..fresh(id, None, summary.to_string()) });
+            let ids: Vec<Ulid> =
+                s.load_context(session).unwrap()[1..].iter().map(|m| m.id).collect();
+            m.said.extend(
+                ids.into_iter()
+                    .zip(kept)
+                    .map(|(id, t)| Said { copied: true, ..fresh(id, None, t) }),
+            );
+        }
+        Op::Begin => {
+            let id = s.begin_boundary(session).unwrap();
+            m.said.push(Said { boundary: true, complete: false, ..fresh(id, None, String::new()) });
+        }
+        Op::Finish(which) => {
+            let mut open: Vec<&mut Said> = m
+                .said
+                .iter_mut()
+                .filter(|m| m.boundary && !m.complete && m.deleted_at.is_none())
+                .collect();
+            if !open.is_empty() {
+                let n = open.len();
+                let one = &mut open[which.index(n)];
+                s.finish_boundary(one.id, "late").unwrap();
+                (one.complete, one.text) = (true, "late".into());
+            }
+        }
+        Op::Rewind(to) => {
+            let live: Vec<Ulid> =
+                m.said.iter().filter(|m| m.deleted_at.is_none()).map(|m| m.id).collect();
+            if !live.is_empty() {
+                let to = live[to.index(live.len())];
+                s.rewind(session, to, now).unwrap();
+                m.said
+                    .iter_mut()
+                    .filter(|m| m.id > to && m.deleted_at.is_none())
+                    .for_each(|m| m.deleted_at = Some(now));
+            }
+        }
+        Op::Restore => {
+            let newest = m.said.iter().filter_map(|m| m.deleted_at).max();
+            if let Some(since) = newest {
+                s.restore(session, since).unwrap();
+                m.said
+                    .iter_mut()
+                    .filter(|m| m.deleted_at >= Some(since))
+                    .for_each(|m| m.deleted_at = None);
+            }
+        }
+        Op::Fork(behind) => {
+            let ids: Vec<Ulid> = m.live().map(|m| m.id).collect();
+            if !ids.is_empty() {
+                let to = ids[behind.index(ids.len())];
+                let part = Session {
+                    said: m.said.iter().filter(|m| m.id <= to).cloned().collect(),
+                    ..m.clone()
+                };
+                let id = s.fork(session, to, "fork").unwrap();
+                let loaded = s.load_context(id).unwrap();
+                let copy = |(old, new): (Said, &LoadedMessage)| Said {
+                    id: new.id,
+                    part: new.parts.iter().find(|p| p.kind == PartKind::ToolResult).map(|p| p.id),
+                    ..old
+                };
+                assert_eq!(part.context().len(), loaded.len());
+                let said: Vec<Said> = part.context().into_iter().zip(&loaded).map(copy).collect();
+                // What the fork does not show of all that its parent has said up to there.
+                let mut before = part.log();
+                before.truncate(before.len() - said.iter().filter(|m| !m.copied).count());
+                world.push(Session { id, before, said, deleted: false });
+            }
+        }
+        Op::Delete => {
+            s.delete_session(session, now).unwrap();
+            m.deleted = true;
+        }
+        Op::Undelete => {
+            if m.deleted {
+                s.undelete_session(session).unwrap();
+                m.deleted = false;
+            }
+        }
+        // Within the retention nothing goes.
+        Op::Vacuum => assert_eq!(
+            (
+                s.vacuum(now, 1_000_000).unwrap().messages,
+                s.vacuum(now, 1_000_000).unwrap().sessions
+            ),
+            (0, 0)
+        ),
+        Op::Reopen => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn what_loads_is_what_a_model_in_memory_says(ops in prop::collection::vec(op(), 1..70)) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.db");
+        let mut s = open(&path, 1);
+        // The disk is not what is tested here, and hundreds of commits would wait for it.
+        s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
+        let id = s.create_session(&NewSession::default()).unwrap();
+        let mut world = vec![Session { id, before: vec![], said: vec![], deleted: false }];
+        for (i, (which, op)) in ops.iter().enumerate() {
+            let at = which.index(world.len());
+            if matches!(op, Op::Reopen) {
+                s = open(&path, i as u64);
+                s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
+            } else {
+                apply(&mut s, &mut world, at, op, 1_000_000 + i as At);
+            }
+            for m in world.iter().filter(|m| !m.deleted) {
+                prop_assert_eq!(texts(&s.load_context(m.id).unwrap()), m.texts(), "after {:?}", op);
+                prop_assert_eq!(texts(&s.log(m.id).unwrap()), m.log(), "log after {:?}", op);
+            }
+        }
+        // What a log has of the session itself goes by the ids that loading it returns.
+        for m in world.iter().filter(|m| !m.deleted) {
+            let log: Vec<Ulid> = s.log(m.id).unwrap().iter().skip(m.before.len()).map(|m| m.id).collect();
+            prop_assert_eq!(log, m.live().filter(|m| !m.copied).map(|m| m.id).collect::<Vec<_>>());
+        }
+    }
+}

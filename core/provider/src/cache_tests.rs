@@ -1,0 +1,442 @@
+//! Worked examples of the cache rules, with the arithmetic in the comments.
+
+use std::sync::Arc;
+
+use super::cache::{CacheUse, PromptCache};
+use super::prompt::{Content, Item, Prompt};
+use ctxbench_core::block::Role;
+use ctxbench_core::model::{CacheRule, find};
+use ctxbench_core::request::{ErrorKind, Ttl};
+use ctxbench_core::tokens::{BLOCK_TOKENS, billed_tokens};
+
+const MINUTE: u64 = 60_000;
+
+/// The rule of a model.
+fn rule(model: &str) -> CacheRule {
+    find(model).unwrap().cache
+}
+
+/// Anthropic with a minimum of 1,024.
+fn anthropic() -> PromptCache {
+    PromptCache::new(rule("claude-sonnet-4-6"))
+}
+
+/// OpenAI up to gpt-5.5.
+fn openai() -> PromptCache {
+    PromptCache::new(rule("gpt-5.5"))
+}
+
+/// A text of exactly `n` billed tokens, told apart by its first word: `id` and " x" are one token
+/// each in o200k.
+fn text(id: usize, n: u64) -> Arc<str> {
+    const WORDS: [&str; 10] =
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+    let words = [WORDS[id / 10 % 10], " ", WORDS[id % 10]].concat();
+    let left = n - billed_tokens(&words, None, None, false);
+    let text = words + &" hello".repeat(left as usize);
+    assert_eq!(billed_tokens(&text, None, None, false), n);
+    text.into()
+}
+
+fn prompt(sizes: &[u64], marks: &[(usize, Ttl)]) -> Prompt {
+    let item = |(i, n): (usize, &u64)| {
+        let cache = marks.iter().find(|(at, _)| *at == i).map(|(_, ttl)| *ttl);
+        Item::new(Role::User, Content::Text(text(i, *n)), 1, cache)
+    };
+    let items = sizes.iter().enumerate().map(item).collect();
+    Prompt {
+        model: "m".into(),
+        max_tokens: None,
+        tools: None,
+        tools_cache: None,
+        items,
+        server_edits: vec![],
+        thread: None,
+    }
+}
+
+fn five(sizes: &[u64], marks: &[usize]) -> Prompt {
+    prompt(sizes, &marks.iter().map(|m| (*m, Ttl::FiveMinutes)).collect::<Vec<_>>())
+}
+
+fn used(read: u64, write_5m: u64, write_1h: u64, uncached: u64) -> CacheUse {
+    CacheUse { read, write_5m, write_1h, uncached }
+}
+
+#[test]
+fn a_growing_conversation_reads_what_it_wrote() {
+    let mut c = anthropic();
+    // 2,000 + 100 up to the breakpoint are written, the 50 behind it are plain input.
+    assert_eq!(c.lookup_and_write(&five(&[2_000, 100, 50], &[1]), 0, 0), used(0, 2_100, 0, 50));
+    // The breakpoint moved on: 2,100 are found one position before it, 50 + 300 are new.
+    assert_eq!(
+        c.lookup_and_write(&five(&[2_000, 100, 50, 300], &[3]), 1_000, 1_000),
+        used(2_100, 350, 0, 0)
+    );
+    // Another ending: position 3 differs, 50 at position 2 was never a breakpoint, so the hit is
+    // 2,100 again.
+    assert_eq!(
+        c.lookup_and_write(&five(&[2_000, 100, 50, 301], &[3]), 2_000, 2_000),
+        used(2_100, 351, 0, 0)
+    );
+}
+
+#[test]
+fn twenty_positions_are_checked_and_no_more() {
+    let mut c = anthropic();
+    c.lookup_and_write(&five(&[2_000], &[0]), 0, 0);
+    // Breakpoint at position 19 checks 19, 18, … 0: twenty positions. 19 items of 10 tokens are
+    // new.
+    let mut sizes = vec![2_000];
+    sizes.extend([10; 19]);
+    assert_eq!(c.clone().lookup_and_write(&five(&sizes, &[19]), 0, 0), used(2_000, 190, 0, 0));
+    // At position 20 the check ends at 1: everything is written anew.
+    sizes.push(10);
+    assert_eq!(c.clone().lookup_and_write(&five(&sizes, &[20]), 0, 0), used(0, 2_200, 0, 0));
+    // A second breakpoint at the old place finds it.
+    assert_eq!(c.lookup_and_write(&five(&sizes, &[0, 20]), 0, 0), used(2_000, 200, 0, 0));
+}
+
+#[test]
+fn below_the_minimum_nothing_is_cached() {
+    let mut c = anthropic();
+    for _ in 0..2 {
+        assert_eq!(c.lookup_and_write(&five(&[1_000, 23], &[1]), 0, 0), used(0, 0, 0, 1_023));
+    }
+    // 1,024 up to the breakpoint is enough.
+    assert_eq!(c.lookup_and_write(&five(&[1_000, 24], &[1]), 0, 0), used(0, 1_024, 0, 0));
+    assert_eq!(c.lookup_and_write(&five(&[1_000, 24], &[1]), 0, 0), used(1_024, 0, 0, 0));
+}
+
+#[test]
+fn entries_live_five_minutes_from_their_last_use() {
+    let p = five(&[2_000], &[0]);
+    let mut c = anthropic();
+    c.lookup_and_write(&p, 0, 0);
+    // Used after 4 and after 8 minutes: each use begins five more.
+    assert_eq!(c.lookup_and_write(&p, 4 * MINUTE, 4 * MINUTE).read, 2_000);
+    assert_eq!(c.lookup_and_write(&p, 8 * MINUTE, 8 * MINUTE).read, 2_000);
+    // Five minutes after the last use it is gone and written again.
+    assert_eq!(c.lookup_and_write(&p, 13 * MINUTE, 13 * MINUTE), used(0, 2_000, 0, 0));
+}
+
+#[test]
+fn a_system_breakpoint_outlives_a_changed_conversation() {
+    let mut c = anthropic();
+    c.lookup_and_write(&five(&[2_000, 100], &[0, 1]), 0, 0);
+    // The hit at position 1 uses position 0 too, so both live until 9 minutes.
+    c.lookup_and_write(&five(&[2_000, 100], &[0, 1]), 4 * MINUTE, 4 * MINUTE);
+    // A compaction put something else at position 1: 2,000 are read, 200 written.
+    assert_eq!(
+        c.lookup_and_write(&five(&[2_000, 200], &[0, 1]), 8 * MINUTE, 8 * MINUTE),
+        used(2_000, 200, 0, 0)
+    );
+}
+
+#[test]
+fn one_hour_entries_are_written_and_billed_apart() {
+    let mut c = anthropic();
+    let p = prompt(&[2_000, 500, 50], &[(0, Ttl::OneHour), (1, Ttl::FiveMinutes)]);
+    assert_eq!(c.lookup_and_write(&p, 0, 0), used(0, 500, 2_000, 50));
+    // After ten minutes the five-minute part is gone.
+    assert_eq!(c.lookup_and_write(&p, 10 * MINUTE, 10 * MINUTE), used(2_000, 500, 0, 50));
+}
+
+#[test]
+fn an_entry_is_usable_when_its_reply_has_begun() {
+    let p = five(&[2_000], &[0]);
+    let mut c = anthropic();
+    c.lookup_and_write(&p, 0, 3_000);
+    // Sent beside the first: both pay for the write.
+    assert_eq!(c.lookup_and_write(&p, 2_999, 6_000), used(0, 2_000, 0, 0));
+    assert_eq!(c.lookup_and_write(&p, 3_000, 4_000), used(2_000, 0, 0, 0));
+}
+
+#[test]
+fn five_breakpoints_and_a_wrong_order_are_refused() {
+    let c = anthropic();
+    let sizes = [100; 5];
+    assert!(c.validate(&five(&sizes, &[0, 1, 2, 3])).is_ok());
+    let e = c.validate(&five(&sizes, &[0, 1, 2, 3, 4])).unwrap_err();
+    assert_eq!((e.kind, e.status), (ErrorKind::Invalid, 400));
+    assert!(c.validate(&prompt(&sizes, &[(0, Ttl::FiveMinutes), (1, Ttl::OneHour)])).is_err());
+    assert!(c.validate(&prompt(&sizes, &[(0, Ttl::OneHour), (1, Ttl::FiveMinutes)])).is_ok());
+    assert!(openai().validate(&five(&sizes, &[0, 1, 2, 3, 4])).is_ok());
+}
+
+#[test]
+fn tools_come_before_everything_else() {
+    let with_tools = |json: &str| {
+        let tools = serde_json::value::RawValue::from_string(json.into()).unwrap();
+        Prompt { tools: Some(tools), ..five(&[2_000], &[0]) }
+    };
+    let mut c = anthropic();
+    let first = with_tools("[1]");
+    assert_eq!(c.lookup_and_write(&first, 0, 0), used(0, first.tokens(), 0, 0));
+    assert_eq!(c.lookup_and_write(&first, 0, 0).read, 2_000 + first.tools_tokens());
+    assert_eq!(c.lookup_and_write(&with_tools("[2]"), 0, 0).read, 0);
+}
+
+#[test]
+fn automatic_caching_hits_in_steps_from_its_minimum() {
+    // OpenAI's guide: hits begin at 1,024 tokens and grow by 128: 1,024, 1,152, 1,280, …
+    for (size, hit) in
+        [(1_023, 0), (1_024, 1_024), (1_100, 1_024), (1_151, 1_024), (1_152, 1_152), (1_300, 1_280)]
+    {
+        let mut c = openai();
+        assert_eq!(c.lookup_and_write(&prompt(&[size], &[]), 0, 0), used(0, 0, 0, size));
+        // The same start, then something else: 100 more tokens are uncached in any case.
+        assert_eq!(
+            c.lookup_and_write(&prompt(&[size, 100], &[]), 1, 1),
+            used(hit, 0, 0, size + 100 - hit)
+        );
+    }
+}
+
+#[test]
+fn automatic_caching_takes_the_longest_common_prefix() {
+    let mut c = openai();
+    c.lookup_and_write(&prompt(&[2_000, 500, 300], &[]), 0, 0);
+    // Third item differs: 2,500 in common = 19 steps of 128 = 2,432.
+    assert_eq!(
+        c.lookup_and_write(&prompt(&[2_000, 500, 301], &[]), 1, 1),
+        used(2_432, 0, 0, 2_801 - 2_432)
+    );
+    // Idle for ten minutes since the last use of the common part: gone.
+    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500, 301], &[]), 600_001, 600_001).read, 0);
+    assert_eq!(
+        c.lookup_and_write(&prompt(&[2_000, 500, 301], &[]), 1_200_000, 1_200_000).read,
+        2_688
+    );
+}
+
+/// Like `prompt`, with roles: `u` the user's, `a` the model's.
+fn talk(pieces: &[(char, usize, u64)]) -> Prompt {
+    let item = |&(who, id, n): &(char, usize, u64)| {
+        Item::new(
+            if who == 'a' { Role::Assistant } else { Role::User },
+            Content::Text(text(id, n)),
+            1,
+            None,
+        )
+    };
+    Prompt { items: pieces.iter().map(item).collect(), ..five(&[], &[]) }
+}
+
+#[test]
+fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
+    let mut c = PromptCache::new(rule("gpt-5.6-sol"));
+    // Nothing is asked for: one breakpoint stands at the end, everything is written.
+    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500], &[]), 0, 0), used(0, 2_500, 0, 0));
+    // 300 more: 2,500 are read to the token, no steps of 128.
+    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500, 300], &[]), 1, 1), used(2_500, 300, 0, 0));
+    // The second piece differs: 2,000 in common, but no breakpoint stood there, and there is no way
+    // back to a shorter prefix.
+    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 501], &[]), 2, 2), used(0, 2_501, 0, 0));
+    // With a breakpoint of its own after the first piece, the next change costs 502 and not 2,502.
+    assert_eq!(c.lookup_and_write(&five(&[2_000, 503], &[0]), 3, 3), used(0, 2_503, 0, 0));
+    assert_eq!(c.lookup_and_write(&prompt(&[2_000, 502], &[]), 4, 4), used(2_000, 502, 0, 0));
+}
+
+#[test]
+fn from_gpt_5_6_breakpoints_are_limited_and_live_half_an_hour_or_twelve() {
+    let new = || PromptCache::new(rule("gpt-6-sol"));
+    // Four of one's own leave none at the end: the last 50 are plain input. 1,024 is the minimum.
+    let sizes = [1_100, 100, 100, 100, 50];
+    assert_eq!(new().lookup_and_write(&five(&sizes, &[0, 1, 2, 3]), 0, 0), used(0, 1_400, 0, 50));
+    assert_eq!(new().lookup_and_write(&five(&sizes, &[0, 1, 2]), 0, 0), used(0, 1_450, 0, 0));
+    assert!(new().validate(&five(&sizes, &[0, 1, 2, 3, 4])).is_err());
+    assert_eq!(new().lookup_and_write(&prompt(&[1_000, 23], &[]), 0, 0), used(0, 0, 0, 1_023));
+    // Thirty minutes after the last use.
+    let p = prompt(&[2_000], &[]);
+    let mut c = new();
+    c.lookup_and_write(&p, 0, 0);
+    assert_eq!(c.lookup_and_write(&p, 29 * MINUTE, 29 * MINUTE).read, 2_000);
+    assert_eq!(c.lookup_and_write(&p, 59 * MINUTE, 59 * MINUTE), used(0, 2_000, 0, 0));
+    // Twelve hours, at 2.5 times: 2 USD per million is the input price.
+    let long = prompt(&[2_000, 500], &[(0, Ttl::OneHour)]);
+    let mut c = new();
+    assert_eq!(c.lookup_and_write(&long, 0, 0), used(0, 500, 2_000, 0));
+    assert_eq!(
+        c.lookup_and_write(&long, 11 * 60 * MINUTE, 11 * 60 * MINUTE),
+        used(2_000, 500, 0, 0)
+    );
+    assert_eq!(find("gpt-6-sol").unwrap().prices.write_1h, 5.0);
+}
+
+#[test]
+fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered() {
+    let mut c = PromptCache::new(rule("gpt-5.6-sol"));
+    c.lookup_and_write(&prompt(&[2_000], &[]), 0, 0);
+    // 90 pieces of 10 further on, in one go: still found (Anthropic would check 20 positions).
+    let sizes: Vec<u64> = std::iter::once(2_000).chain(std::iter::repeat_n(10, 90)).collect();
+    assert_eq!(c.clone().lookup_and_write(&prompt(&sizes, &[]), 1, 1), used(2_000, 900, 0, 0));
+    // One prompt per piece, 30 minutes less 1 s apart, each ending the life of none: then let all
+    // but the first die by keeping it alone.
+    for n in 2..=81 {
+        c.lookup_and_write(&prompt(&sizes[..n], &[]), 2, 2);
+    }
+    c.lookup_and_write(&prompt(&[2_000], &[]), 20 * MINUTE, 20 * MINUTE);
+    // At 35 minutes only the first lives. Behind it stand 79 dead breakpoints (2 to 80 pieces): it
+    // is the 80th that is considered.
+    assert_eq!(
+        c.clone().lookup_and_write(&prompt(&sizes[..80], &[]), 35 * MINUTE, 35 * MINUTE).read,
+        2_000
+    );
+    // With 80 dead ones it is the 81st.
+    assert_eq!(c.lookup_and_write(&prompt(&sizes[..81], &[]), 35 * MINUTE, 35 * MINUTE).read, 0);
+}
+
+#[test]
+fn gemini_and_xai_cache_by_themselves_without_a_fee() {
+    // (model, minimum, lifetime): Pro from 4,096, Flash from 1,024; lifetimes are assumed.
+    for (model, minimum, life) in
+        [("gemini-2.5-pro", 4_096, 5), ("gemini-2.5-flash", 1_024, 5), ("grok-4.7", 1_024, 10)]
+    {
+        let mut c = PromptCache::new(rule(model));
+        let p = prompt(&[minimum - 1], &[]);
+        c.lookup_and_write(&p, 0, 0);
+        assert_eq!(
+            c.lookup_and_write(&p, 1, 1),
+            used(0, 0, 0, minimum - 1),
+            "{model} below its minimum"
+        );
+        let p = prompt(&[minimum, 777], &[]);
+        assert_eq!(
+            c.lookup_and_write(&p, 2, 2),
+            used(0, 0, 0, minimum + 777),
+            "{model}: nothing is written at a price"
+        );
+        assert_eq!(c.lookup_and_write(&p, 3, 3), used(minimum + 777, 0, 0, 0), "{model}: no steps");
+        assert_eq!(
+            c.lookup_and_write(&prompt(&[minimum, 778], &[]), 4, 4),
+            used(minimum, 0, 0, 778),
+            "{model}: longest common prefix"
+        );
+        let late = life * MINUTE + 4;
+        assert_eq!(c.lookup_and_write(&p, late, late).read, 0, "{model} after its lifetime");
+        let prices = find(model).unwrap().prices;
+        assert_eq!((prices.write_5m, prices.write_1h), (prices.input, prices.input));
+    }
+}
+
+#[test]
+fn deepseek_hits_whole_units_only() {
+    let mut c = PromptCache::new(rule("deepseek-chat"));
+    let first = [('u', 1, 2_000), ('u', 2, 500)];
+    assert_eq!(c.lookup_and_write(&talk(&first), 0, 0), used(0, 0, 0, 2_500));
+    // The conversation goes on: input (2,500) and reply (300) were stored together, the 80 after
+    // them are new.
+    let second = [first[0], first[1], ('a', 3, 300), ('u', 4, 80)];
+    assert_eq!(c.lookup_and_write(&talk(&second), 1, 1), used(2_800, 0, 0, 80));
+    // Another second piece: 2,000 in common, but no unit ends there.
+    assert_eq!(c.lookup_and_write(&talk(&[first[0], ('u', 5, 400)]), 2, 2), used(0, 0, 0, 2_400));
+    // The common part was detected by that: the third to begin so reads it.
+    assert_eq!(c.lookup_and_write(&talk(&[first[0], ('u', 6, 90)]), 3, 3), used(2_000, 0, 0, 90));
+    // The model's words after a common part are no reply to it.
+    assert_eq!(c.lookup_and_write(&talk(&[first[0], ('a', 7, 90)]), 4, 4), used(2_000, 0, 0, 90));
+    // 64 tokens are a unit, 63 are not.
+    for (n, read) in [(63, 0), (64, 64)] {
+        c.lookup_and_write(&talk(&[('u', 8, n)]), 5, 5);
+        assert_eq!(c.lookup_and_write(&talk(&[('u', 8, n)]), 6, 6).read, read);
+    }
+    // A day after the last use (assumed).
+    let day = 24 * 60 * MINUTE;
+    assert_eq!(c.lookup_and_write(&talk(&first), day, day).read, 2_500);
+    assert_eq!(c.lookup_and_write(&talk(&first), 2 * day + 1, 2 * day + 1).read, 0);
+}
+
+#[test]
+fn without_lifetimes_nothing_expires() {
+    let p = five(&[2_000], &[0]);
+    let mut c = PromptCache::new(rule("claude-sonnet-4-6").without_lifetimes());
+    c.lookup_and_write(&p, 0, 0);
+    assert_eq!(c.lookup_and_write(&p, 1_000_000 * MINUTE, 1_000_000 * MINUTE).read, 2_000);
+}
+
+mod properties {
+    use proptest::prelude::*;
+
+    use super::super::cache::{Prefix, PromptCache};
+    use ctxbench_core::model::catalogue;
+    use ctxbench_core::request::Ttl;
+
+    /// Steps of one prompt: (identity, tokens, breakpoint, own words), and the time since the
+    /// prompt before.
+    type Step = (u64, u64, Option<bool>, bool);
+
+    fn steps() -> impl Strategy<Value = Vec<(Vec<Step>, u64)>> {
+        let step =
+            (0..3u64, 0..3_000u64, proptest::option::weighted(0.2, any::<bool>()), any::<bool>());
+        proptest::collection::vec((proptest::collection::vec(step, 0..30), 0..4_000_000u64), 1..12)
+    }
+
+    proptest! {
+        /// Read + written + plain = prompt, for every rule and any row of prompts; nothing is read
+        /// that was not shown before.
+        #[test]
+        fn the_four_kinds_add_up(prompts in steps()) {
+            for model in catalogue() {
+                let (mut cache, mut now) = (PromptCache::new(model.cache), 0);
+                let mut shown = std::collections::HashSet::new();
+                for (steps, gap) in &prompts {
+                    now += gap;
+                    let (mut hash, mut tokens, mut marks) = (7u64, 0, 0);
+                    let all: Vec<Prefix> = steps.iter().map(|&(id, size, mark, reply)| {
+                        hash = hash.wrapping_mul(1_099_511_628_211) ^ (id * 4_096 + size + 1);
+                        tokens += size;
+                        marks += usize::from(mark.is_some());
+                        let cache = mark.filter(|_| marks <= model.cache.breakpoints).map(|long| if long { Ttl::OneHour } else { Ttl::FiveMinutes });
+                        Prefix { hash, tokens, cache, reply }
+                    }).collect();
+                    let common = all.iter().filter(|p| shown.contains(&p.hash)).map(|p| p.tokens).max().unwrap_or(0);
+                    let u = cache.use_prefixes(&all, now, now + 500);
+                    prop_assert_eq!(u.prompt(), tokens, "{}", &model.name);
+                    let own_words = if model.cache.entries == ctxbench_core::model::Entries::Units { tokens } else { common };
+                    prop_assert!(u.read <= own_words, "{}: {} read of {common} \
+                        shown", &model.name, u.read);
+                    prop_assert!(model.cache.write_fee || u.write_5m + u.write_1h == 0, "{}", &model.name);
+                    prop_assert_eq!(u.read % model.cache.step, 0);
+                    shown.extend(all.iter().map(|p| p.hash));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn models_share_nothing() {
+    let mut c = openai();
+    let p = prompt(&[2_000], &[]);
+    c.lookup_and_write(&p, 0, 0);
+    assert_eq!(c.lookup_and_write(&Prompt { model: "other".into(), ..p }, 0, 0).read, 0);
+}
+
+#[test]
+fn the_test_texts_have_the_size_they_claim() {
+    assert_eq!(billed_tokens("", None, None, false), BLOCK_TOKENS);
+    assert_ne!(text(3, 100), text(4, 100));
+}
+
+#[test]
+fn a_server_lets_go_of_what_is_dead_and_of_nothing_else() {
+    use super::cache::Prefix;
+    let (mut kept, mut swept) = (anthropic(), anthropic());
+    // A conversation of its own per minute, each with four breakpoints; an entry lives five
+    // minutes.
+    for minute in 0..4_000_u64 {
+        let all: Vec<Prefix> = (1..=4)
+            .map(|i| Prefix {
+                hash: minute * 4 + i,
+                tokens: i * 2_000,
+                cache: Some(Ttl::FiveMinutes),
+                reply: false,
+            })
+            .collect();
+        let at = minute * MINUTE;
+        swept.forget_expired(at);
+        assert_eq!(swept.use_prefixes(&all, at, at), kept.use_prefixes(&all, at, at));
+        assert_eq!(swept.use_prefixes(&all, at, at).read, 8_000);
+    }
+    assert!(kept.len() == 16_000 && swept.len() <= 4_096 + 4, "{} {}", kept.len(), swept.len());
+}

@@ -1,0 +1,314 @@
+//! What a model server sees: the decoded prompt, item by item, counted and hashed once.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::value::RawValue;
+
+use crate::wire::format;
+use crate::wire::plan::{self, Show, Slot};
+use ctxbench_core::block::{Block, Media, Role};
+use ctxbench_core::model::Wire;
+use ctxbench_core::request::{Request, ServerEdit, Thread, Ttl};
+use ctxbench_core::tokens::{self, billed_tokens};
+
+/// What an item says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Text.
+    Text(Arc<str>),
+    /// Thinking.
+    Reasoning {
+        /// Readable thinking.
+        text: Arc<str>,
+        /// The provider's opaque form.
+        encrypted: Option<Arc<str>>,
+    },
+    /// A tool call.
+    Call {
+        /// Call id.
+        id: Arc<str>,
+        /// Tool name.
+        name: Arc<str>,
+        /// Exact argument text.
+        arguments: Arc<str>,
+    },
+    /// A tool result.
+    Output {
+        /// Call id.
+        id: Arc<str>,
+        /// What the tool returned.
+        text: Arc<str>,
+        /// The tool failed; `false` on wires that do not say.
+        is_error: bool,
+        /// An image the tool returned.
+        image: Option<Box<Media>>,
+    },
+    /// An image or document.
+    Image {
+        /// Such as `image/png`; empty where the wire shows an address only.
+        media_type: Arc<str>,
+        /// Address or data URL.
+        url: Arc<str>,
+    },
+    /// A compaction made by the provider.
+    Compaction {
+        /// Readable summary; empty when only the opaque form exists.
+        text: Arc<str>,
+        /// The provider's opaque form.
+        opaque: Option<Arc<str>>,
+    },
+    /// The item that asks the provider for a compaction, with instructions where the wire takes
+    /// them.
+    CompactionTrigger(Arc<str>),
+}
+
+/// One piece of a prompt; stands for one block of the request.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Who speaks, as far as the wire says.
+    pub role: Role,
+    /// What is said.
+    pub content: Content,
+    /// Wire message it belongs to: 0 = beside the messages (Anthropic's `system`, `instructions`),
+    /// then 1, 2, … in order.
+    pub message: usize,
+    /// A prompt-cache breakpoint after it.
+    pub cache: Option<Ttl>,
+    /// Hash of role and content.
+    pub hash: u64,
+    tokens: OnceLock<u64>,
+}
+
+impl PartialEq for Item {
+    fn eq(&self, o: &Self) -> bool {
+        (self.role, self.message, self.cache, self.hash) == (o.role, o.message, o.cache, o.hash)
+            && self.content == o.content
+    }
+}
+
+impl Item {
+    /// An item; hashes its content.
+    pub fn new(role: Role, content: Content, message: usize, cache: Option<Ttl>) -> Self {
+        Item { hash: content.hash(role), role, content, message, cache, tokens: OnceLock::new() }
+    }
+
+    /// Tokens the mock bills for it, the same as for the block it stands for. Counted once.
+    pub fn tokens(&self) -> u64 {
+        *self.tokens.get_or_init(|| self.content.tokens())
+    }
+
+    /// The text it shows: words, thinking, arguments or tool output; empty for images.
+    pub fn text(&self) -> &str {
+        match &self.content {
+            Content::Text(t) | Content::CompactionTrigger(t) => t,
+            Content::Reasoning { text, .. }
+            | Content::Output { text, .. }
+            | Content::Compaction { text, .. } => text,
+            Content::Call { arguments, .. } => arguments,
+            Content::Image { .. } => "",
+        }
+    }
+
+    fn of(wire: Wire, slot: &Slot, block: &Block) -> Self {
+        let as_asked = |i: &&AsItem| (i.wire, i.show, i.role) == (wire, slot.show, slot.role);
+        let kept = block.encoded(|| AsItem::of(wire, slot, block)).filter(as_asked);
+        let AsItem { content, hash, .. } =
+            kept.cloned().unwrap_or_else(|| AsItem::of(wire, slot, block));
+        let item = Item {
+            role: slot.role,
+            content,
+            message: slot.message,
+            cache: slot.cache,
+            hash,
+            tokens: OnceLock::new(),
+        };
+        // Where the wire carries all of the block the count is already known.
+        let whole = (block.opaque.is_none() || slot.show == Show::Reasoning)
+            && (block.media.is_none() || slot.show == Show::Output);
+        if whole {
+            let _ = item.tokens.set(block.tokens());
+        }
+        item
+    }
+}
+
+/// What a block becomes on a wire, wherever it stands. A block remembers it as it was first asked
+/// for: a run has one wire, and few blocks change their role in it.
+#[derive(Clone, Debug)]
+pub(crate) struct AsItem {
+    wire: Wire,
+    show: Show,
+    role: Role,
+    content: Content,
+    hash: u64,
+}
+
+impl AsItem {
+    fn of(wire: Wire, slot: &Slot, block: &Block) -> Self {
+        let content = Content::of(wire, slot.show, block);
+        AsItem { wire, show: slot.show, role: slot.role, hash: content.hash(slot.role), content }
+    }
+}
+
+impl Content {
+    fn tokens(&self) -> u64 {
+        match self {
+            Content::Text(t) | Content::CompactionTrigger(t) => billed_tokens(t, None, None, false),
+            Content::Reasoning { text, encrypted: o } | Content::Compaction { text, opaque: o } => {
+                billed_tokens(text, None, o.as_ref().map(|o| o.len()), false)
+            }
+            Content::Call { name, arguments, .. } => {
+                billed_tokens(arguments, Some(name), None, false)
+            }
+            Content::Output { text, image, .. } => billed_tokens(text, None, None, image.is_some()),
+            Content::Image { .. } => billed_tokens("", None, None, true),
+        }
+    }
+
+    /// Hashes the pieces one by one and then their hashes: nothing is copied, and texts cannot run
+    /// into each other.
+    fn hash(&self, role: Role) -> u64 {
+        let h = |s: &str| tokens::content_hash(s.as_bytes());
+        let opt = |s: &Option<Arc<str>>| s.as_ref().map_or(0, |s| h(s));
+        let (tag, a, b, c) = match self {
+            Content::Text(t) => (0, h(t), 0, 0),
+            Content::Reasoning { text, encrypted } => (1, h(text), opt(encrypted), 0),
+            Content::Call { id, name, arguments } => (2, h(id), h(name), h(arguments)),
+            Content::Output { id, text, is_error, image } => (
+                3 + 16 * u64::from(*is_error),
+                h(id),
+                h(text),
+                image.as_ref().map_or(0, |m| h(&m.url)),
+            ),
+            Content::Image { media_type, url } => (4, h(media_type), h(url), 0),
+            Content::Compaction { text, opaque } => (5, h(text), opt(opaque), 0),
+            Content::CompactionTrigger(t) => (6, h(t), 0, 0),
+        };
+        chain(&[tag + 256 * role as u64, a, b, c])
+    }
+
+    fn of(wire: Wire, show: Show, b: &Block) -> Self {
+        let wire = format(wire);
+        let media = |m: &Media| plan::carried_media(m);
+        let call = || {
+            b.call.as_ref().map_or((Arc::from(""), Arc::from("")), |c| {
+                (c.id.as_str().into(), c.name.as_str().into())
+            })
+        };
+        match show {
+            Show::Text => Content::Text(b.text.clone()),
+            Show::Image => {
+                let m = b.media.as_ref().map(|m| media(m)).unwrap_or_else(|| Media {
+                    media_type: String::new(),
+                    url: String::new(),
+                    name: None,
+                });
+                Content::Image { media_type: m.media_type.into(), url: m.url.into() }
+            }
+            Show::Reasoning => Content::Reasoning {
+                text: b.text.clone(),
+                encrypted: b.opaque.clone().filter(|o| !o.is_empty()),
+            },
+            Show::Call => {
+                let (id, name) = call();
+                Content::Call { id, name, arguments: b.text.clone() }
+            }
+            Show::Output => Content::Output {
+                id: call().0,
+                text: b.text.clone(),
+                is_error: wire.tells_failures() && b.is_error,
+                image: b.media.as_ref().map(|m| Box::new(media(m))),
+            },
+            Show::Compaction => Content::Compaction {
+                text: if wire.shows_summaries() { b.text.clone() } else { "".into() },
+                opaque: b.opaque.clone().filter(|o| !o.is_empty()),
+            },
+            Show::Trigger => Content::CompactionTrigger(b.text.clone()),
+        }
+    }
+}
+
+/// One hash from several.
+pub(crate) fn chain(parts: &[u64]) -> u64 {
+    let mut bytes = [0u8; 64];
+    for (slot, p) in bytes.chunks_exact_mut(8).zip(parts) {
+        slot.copy_from_slice(&p.to_le_bytes());
+    }
+    tokens::content_hash(&bytes[..8 * parts.len().min(8)])
+}
+
+/// The conversation that a request belongs to, where the provider keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PromptThread {
+    /// A new one.
+    Create,
+    /// The one that led to the reply with this id.
+    Continue(Arc<str>),
+}
+
+/// A request as the server sees it.
+#[derive(Clone, Debug)]
+pub struct Prompt {
+    /// Model name.
+    pub model: Arc<str>,
+    /// Largest reply, tokens.
+    pub max_tokens: Option<u64>,
+    /// The tool definitions, byte for byte.
+    pub tools: Option<Box<RawValue>>,
+    /// A prompt-cache breakpoint after the tools.
+    pub tools_cache: Option<Ttl>,
+    /// Everything else in order.
+    pub items: Vec<Item>,
+    /// Edits asked of the provider.
+    pub server_edits: Vec<ServerEdit>,
+    /// The thread it belongs to.
+    pub thread: Option<PromptThread>,
+}
+
+impl Prompt {
+    /// What a server would decode from this request, without going over bytes: `decode(encode(r))
+    /// == Prompt::of(r)` is a tested property.
+    pub fn of(wire: Wire, request: &Request) -> Self {
+        let request = &*request.sent();
+        let slots = plan::plan(format(wire), request);
+        Prompt {
+            model: request.model.clone(),
+            max_tokens: format(wire).max_tokens(request),
+            tools: request.tools.as_ref().map(|t| t.json.clone()),
+            tools_cache: None,
+            items: slots.iter().map(|s| Item::of(wire, s, &request.blocks[s.block])).collect(),
+            server_edits: request
+                .server_edits
+                .iter()
+                .filter_map(|e| format(wire).carried_edit(e))
+                .collect(),
+            thread: request.thread.as_ref().filter(|_| format(wire).keeps_threads()).map(
+                |t| match t {
+                    Thread::Create => PromptThread::Create,
+                    Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),
+                },
+            ),
+        }
+    }
+
+    /// Billed tokens of the tool definitions.
+    pub fn tools_tokens(&self) -> u64 {
+        self.tools.as_ref().map_or(0, |t| tokens::o200k(t.get()))
+    }
+
+    /// Billed tokens of tools and items.
+    pub fn tokens(&self) -> u64 {
+        self.tools_tokens() + self.items.iter().map(Item::tokens).sum::<u64>()
+    }
+}
+
+impl PartialEq for Prompt {
+    fn eq(&self, o: &Self) -> bool {
+        let tools = |p: &Prompt| p.tools.as_ref().map(|t| t.get().to_owned());
+        let plain = |p: &Prompt| (p.model.clone(), p.max_tokens, p.tools_cache, p.thread.clone());
+        plain(self) == plain(o)
+            && self.server_edits == o.server_edits
+            && tools(self) == tools(o)
+            && self.items == o.items
+    }
+}

@@ -1,0 +1,115 @@
+//! Anthropic's events: `message_start`, per block start, deltas and stop, `message_delta` with stop
+//! reason and usage, `message_stop`.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::wire::stream::{Event, event, pieces, text, with};
+
+#[derive(Deserialize)]
+struct Whole<'a> {
+    id: Value,
+    model: Value,
+    stop_reason: Value,
+    stop_sequence: Value,
+    #[serde(borrow)]
+    content: Vec<&'a RawValue>,
+    usage: Value,
+    context_management: Option<Value>,
+}
+
+/// A call's arguments, byte for byte.
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    input: &'a RawValue,
+}
+
+pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
+    let whole: Whole<'_> = serde_json::from_slice(whole)?;
+    // Iterations are told at the end, like the output; how long a cache write lives, at the
+    // beginning.
+    let begin = without(&with(&whole.usage, "output_tokens", 0.into()), "iterations");
+    let message = json!({
+        "id": whole.id, "type": "message", "role": "assistant", "model": whole.model, "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": begin,
+    });
+    let mut out = vec![
+        event("message_start", &json!({"type": "message_start", "message": message})),
+        event("ping", &json!({"type": "ping"})),
+    ];
+    for (index, raw) in whole.content.into_iter().enumerate() {
+        block(&mut out, index, raw)?;
+    }
+    let mut end = json!({
+        "type": "message_delta",
+        "delta": {"stop_reason": whole.stop_reason, "stop_sequence": whole.stop_sequence},
+        "usage": without(&whole.usage, "cache_creation"),
+    });
+    if let Some(edits) = whole.context_management {
+        end["context_management"] = edits;
+    }
+    out.push(event("message_delta", &end));
+    out.push(event("message_stop", &json!({"type": "message_stop"})));
+    Ok(out)
+}
+
+fn without(of: &Value, key: &str) -> Value {
+    let mut of = of.clone();
+    if let Some(fields) = of.as_object_mut() {
+        fields.remove(key);
+    }
+    of
+}
+
+fn block(out: &mut Vec<Event>, index: usize, raw: &RawValue) -> serde_json::Result<()> {
+    let block: Value = serde_json::from_str(raw.get())?;
+    let delta = |d: Value| {
+        event(
+            "content_block_delta",
+            &json!({"type": "content_block_delta", "index": index, "delta": d}),
+        )
+    };
+    let (empty, deltas): (Value, Vec<Event>) = match text(&block, "type") {
+        "text" => {
+            let said = pieces(text(&block, "text"))
+                .into_iter()
+                .map(|p| delta(json!({"type": "text_delta", "text": p})));
+            (with(&block, "text", "".into()), said.collect())
+        }
+        "thinking" => {
+            let thought = pieces(text(&block, "thinking"))
+                .into_iter()
+                .map(|p| delta(json!({"type": "thinking_delta", "thinking": p})));
+            let signed = delta(json!({"type": "signature_delta", "signature": block["signature"]}));
+            (
+                with(&with(&block, "thinking", "".into()), "signature", "".into()),
+                thought.chain([signed]).collect(),
+            )
+        }
+        "tool_use" => {
+            let call: Call<'_> = serde_json::from_str(raw.get())?;
+            // The first piece is empty, as the provider's is.
+            let parts = std::iter::once("").chain(pieces(call.input.get()));
+            let parts =
+                parts.map(|p| delta(json!({"type": "input_json_delta", "partial_json": p})));
+            (with(&block, "input", json!({})), parts.collect())
+        }
+        // A summary comes in one piece.
+        "compaction" => {
+            let whole = delta(json!({
+                "type": "compaction_delta", "content": block["content"], "encrypted_content": block["encrypted_content"],
+            }));
+            (with(&block, "content", Value::Null), vec![whole])
+        }
+        _ => (block.clone(), Vec::new()),
+    };
+    out.push(event(
+        "content_block_start",
+        &json!({"type": "content_block_start", "index": index, "content_block": empty}),
+    ));
+    out.extend(deltas);
+    out.push(event("content_block_stop", &json!({"type": "content_block_stop", "index": index})));
+    Ok(())
+}

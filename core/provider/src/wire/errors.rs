@@ -1,0 +1,192 @@
+//! Errors in each provider's shape, and how an overflow is told from other refusals.
+
+use serde::Deserialize;
+
+use super::WireFormat;
+
+use ctxbench_core::request::{ErrorKind, ModelError};
+
+/// Code under which the mock says that a scripted session is over; no provider uses it.
+const ENDED: &str = "ctxbench_session_ended";
+const GONE: u16 = 410;
+
+/// Codes that mean: the prompt is too large.
+const OVERFLOW_CODES: [&str; 4] = [
+    "context_length_exceeded",
+    "prompt_too_long",
+    "request_too_large",
+    "model_context_window_exceeded",
+];
+
+/// Words that mean the same, lower case: Anthropic, Anthropic before 4.5, Bedrock, OpenAI now and
+/// earlier, Gemini.
+const OVERFLOW_WORDS: [&str; 6] = [
+    "prompt is too long",
+    "exceed context limit",
+    "input is too long for requested model",
+    "exceeds the context window",
+    "maximum context length",
+    "exceeds the maximum number of tokens allowed",
+];
+
+fn is_overflow(code: Option<&str>, message: &str) -> bool {
+    let message = message.to_lowercase();
+    code.is_some_and(|c| OVERFLOW_CODES.contains(&c))
+        || OVERFLOW_WORDS.iter().any(|w| message.contains(w))
+}
+
+/// A refusal as a client understands it once it has gone over the wire.
+pub(crate) fn refusal(
+    wire: &dyn WireFormat,
+    status: u16,
+    code: Option<String>,
+    message: String,
+) -> ModelError {
+    let kind = match status {
+        429 => ErrorKind::RateLimited,
+        500.. => ErrorKind::Server,
+        _ => ErrorKind::Invalid,
+    };
+    let (status, body) = encode(wire, &ModelError { kind, status, code, message });
+    decode(wire, status, &body)
+}
+
+/// Status of a kind where the error itself names none.
+fn standard_status(kind: ErrorKind) -> u16 {
+    match kind {
+        ErrorKind::Overflow | ErrorKind::Invalid => 400,
+        ErrorKind::RateLimited => 429,
+        ErrorKind::Server | ErrorKind::Stream => 500,
+        ErrorKind::Ended => GONE,
+    }
+}
+
+/// Writes an error answer.
+pub(crate) fn encode(wire: &dyn WireFormat, e: &ModelError) -> (u16, Vec<u8>) {
+    let ended = e.kind == ErrorKind::Ended;
+    let status = if e.status >= 400 && !ended { e.status } else { standard_status(e.kind) };
+    let code = if ended { ENDED } else { e.code.as_deref().unwrap_or(wire.error_code(e.kind)) };
+    (status, wire.error_body(status, code, &e.message).to_string().into_bytes())
+}
+
+#[derive(Deserialize)]
+struct Body {
+    error: Detail,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Extra {
+    pub(super) error_code: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub struct Detail {
+    pub(super) details: Option<Extra>,
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
+    pub(super) code: Option<String>,
+    #[serde(default)]
+    message: String,
+}
+
+/// Reads an error answer; a body of another shape becomes the message.
+pub(crate) fn decode(wire: &dyn WireFormat, status: u16, bytes: &[u8]) -> ModelError {
+    let detail = serde_json::from_slice::<Body>(bytes).map(|b| b.error);
+    let (code, message) = match detail {
+        Ok(mut d) => {
+            let message = std::mem::take(&mut d.message);
+            (wire.code_of(d), message)
+        }
+        Err(_) => (None, String::from_utf8_lossy(bytes).into_owned()),
+    };
+    if code.as_deref() == Some(ENDED) {
+        return ModelError { message, ..ModelError::ended() };
+    }
+    let kind = match status {
+        // Anthropic's 32 MB limit: nothing but a smaller prompt helps.
+        413 => ErrorKind::Overflow,
+        429 => ErrorKind::RateLimited,
+        400..=499 if is_overflow(code.as_deref(), &message) => ErrorKind::Overflow,
+        400..=499 => ErrorKind::Invalid,
+        _ => ErrorKind::Server,
+    };
+    ModelError { kind, status, code, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{ALL as WIRES, decode_error as decode, encode_error as encode, format};
+    use crate::wire::{overflow, refusal};
+    use ctxbench_core::model::Wire;
+
+    #[test]
+    fn an_overflow_survives_every_wire() {
+        for wire in WIRES {
+            let e = overflow(wire, 208_310, 200_000);
+            let (status, body) = encode(wire, &e);
+            assert_eq!(decode(wire, status, &body), e);
+        }
+    }
+
+    #[test]
+    fn other_errors_survive_every_wire() {
+        for wire in WIRES {
+            for kind in
+                [ErrorKind::RateLimited, ErrorKind::Invalid, ErrorKind::Server, ErrorKind::Ended]
+            {
+                let (status, code) = (standard_status(kind), format(wire).error_code(kind));
+                let e = match kind {
+                    ErrorKind::Ended => ModelError::ended(),
+                    _ => ModelError {
+                        kind,
+                        status,
+                        code: Some(code.into()),
+                        message: "no \"luck\"".into(),
+                    },
+                };
+                let (status, body) = encode(wire, &e);
+                assert_eq!(decode(wire, status, &body), e);
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_an_overflow_only_if_its_words_say_so() {
+        for wire in WIRES {
+            let said = |m: &str| refusal(wire, 400, None, m.into()).kind;
+            assert_eq!(said("prompt is too long: 3 tokens > 2 maximum"), ErrorKind::Overflow);
+            assert_eq!(said("the request is bigger than this model takes"), ErrorKind::Invalid);
+            assert_eq!(refusal(wire, 529, None, "busy".into()).kind, ErrorKind::Server);
+            assert_eq!(refusal(wire, 429, None, "slow down".into()).kind, ErrorKind::RateLimited);
+        }
+    }
+
+    #[test]
+    fn recorded_overflow_texts_are_recognised() {
+        let anthropic = |m: &str| {
+            format!(
+                r#"{{"type":"error","error":{{"type":"invalid_request_error","message":"{m}"}}}}"#
+            )
+        };
+        let seen = [
+            anthropic("prompt is too long: 208310 tokens > 200000 maximum"),
+            anthropic("input length and `max_tokens` exceed context limit: 178959 + 64000 > \
+                200000, decrease one"),
+            r#"{"message":"Input is too long for requested model."}"#.to_string(),
+            r#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"x","param":"input"}}"#.to_string(),
+        ];
+        for body in seen {
+            for wire in WIRES {
+                let ok = decode(wire, 400, body.as_bytes()).is_overflow();
+                assert!(
+                    ok || (wire == Wire::AnthropicMessages && body.contains("param")),
+                    "{body}"
+                );
+            }
+        }
+        assert!(decode(Wire::AnthropicMessages, 413, b"too large").is_overflow());
+        assert_eq!(decode(Wire::OpenaiChat, 400, b"tools: unknown field").kind, ErrorKind::Invalid);
+        assert_eq!(decode(Wire::AnthropicMessages, 529, b"").kind, ErrorKind::Server);
+    }
+}

@@ -1,0 +1,141 @@
+//! Writing and reading provider JSON without building trees.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+
+use ctxbench_core::block::Block;
+
+/// Appends raw bytes.
+pub(crate) fn raw(out: &mut Vec<u8>, s: &str) {
+    out.extend_from_slice(s.as_bytes());
+}
+
+/// Appends a JSON string with its quotes.
+pub(crate) fn string(out: &mut Vec<u8>, s: &str) {
+    serde_json::to_writer(out, s).expect("a string always serialises");
+}
+
+/// Appends `key` (written as it stands) and a JSON string.
+pub(crate) fn field(out: &mut Vec<u8>, key: &str, value: &str) {
+    raw(out, key);
+    string(out, value);
+}
+
+/// Appends a whole number.
+pub(crate) fn number(out: &mut Vec<u8>, n: u64) {
+    use std::io::Write;
+    write!(out, "{n}").expect("writing to memory does not fail");
+}
+
+/// Appends `items`, separated by commas.
+pub(crate) fn list<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut Vec<u8>, T),
+) {
+    for (i, item) in items.into_iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write(out, item);
+    }
+}
+
+/// A token count that sums cannot overflow, whatever a server claims.
+pub(crate) fn sane(tokens: u64) -> u64 {
+    tokens.min(1 << 48)
+}
+
+/// Room for a body: what the texts take plus what stands around them.
+pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
+    let payload = |b: &Block| {
+        b.json_text().len()
+            + b.opaque.as_ref().map_or(0, |o| o.len())
+            + b.media.as_ref().map_or(0, |m| m.url.len())
+    };
+    Vec::with_capacity(blocks.iter().map(|b| payload(b) + 160).sum::<usize>() + tools + 512)
+}
+
+/// A string straight into shared memory: one copy, escaped or not.
+#[derive(Clone, Debug)]
+pub(crate) struct Text(pub(crate) Arc<str>);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl Visitor<'_> for V {
+            type Value = Text;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_str<E>(self, s: &str) -> Result<Text, E> {
+                Ok(Text(s.into()))
+            }
+        }
+        d.deserialize_str(V)
+    }
+}
+
+/// The text of an optional string.
+pub(crate) fn opt(t: Option<Text>) -> Option<Arc<str>> {
+    t.map(|t| t.0).filter(|t| !t.is_empty())
+}
+
+/// The text of an optional string, empty when absent.
+pub(crate) fn or_empty(t: Option<Text>) -> Arc<str> {
+    t.map_or_else(|| "".into(), |t| t.0)
+}
+
+/// Content that is a string or a list of parts.
+#[derive(Debug)]
+pub(crate) enum OneOrMany<T> {
+    One(Text),
+    Many(Vec<T>),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for V<T> {
+            type Value = OneOrMany<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or a list of content parts")
+            }
+            fn visit_str<E: serde::de::Error>(self, s: &str) -> Result<Self::Value, E> {
+                Ok(OneOrMany::One(Text(s.into())))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut parts = Vec::new();
+                while let Some(p) = seq.next_element()? {
+                    parts.push(p);
+                }
+                Ok(OneOrMany::Many(parts))
+            }
+        }
+        d.deserialize_any(V(std::marker::PhantomData))
+    }
+}
+
+/// `"5m"` or `"1h"` inside a breakpoint.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct CacheControl {
+    #[serde(default)]
+    ttl: ctxbench_core::request::Ttl,
+}
+
+impl CacheControl {
+    pub(crate) fn ttl(self) -> ctxbench_core::request::Ttl {
+        self.ttl
+    }
+}
+
+/// UTF-8 is checked once for the whole body, not string by string.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        serde_json::Error::custom(format!("not UTF-8 after byte {}", e.valid_up_to()))
+    })?;
+    serde_json::from_str(text)
+}

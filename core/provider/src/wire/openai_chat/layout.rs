@@ -1,0 +1,33 @@
+//! OpenAI Chat Completions: where the blocks of a request stand.
+
+use ctxbench_core::block::Role;
+use ctxbench_core::request::Request;
+
+use crate::wire::plan::{Show, Slot, joins};
+
+pub(super) fn lay_out(slots: &mut [Slot], request: &Request) {
+    let owner = |s: &Slot| request.blocks[s.block].message;
+    // An assistant message shows thinking, then text, then calls, and one thinking only: any other
+    // order begins a new message.
+    let rank = |s: &Slot| match s.show {
+        Show::Reasoning => 0,
+        Show::Call => 2,
+        _ => 1,
+    };
+    let mut message = 0;
+    for i in 0..slots.len() {
+        if slots[i].role == Role::Instructions {
+            slots[i].role = Role::System;
+        }
+        let same = i > 0 && {
+            let (a, b) = (&slots[i - 1], &slots[i]);
+            if a.is_assistant() && b.is_assistant() {
+                owner(a) == owner(b) && rank(a) <= rank(b) && rank(b) > 0
+            } else {
+                joins(a, b, owner)
+            }
+        };
+        message += usize::from(!same);
+        slots[i].message = message;
+    }
+}

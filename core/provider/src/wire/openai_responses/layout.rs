@@ -1,0 +1,23 @@
+//! OpenAI Responses: where the blocks of a request stand.
+
+use ctxbench_core::block::Role;
+use ctxbench_core::request::Request;
+
+use crate::wire::plan::{Slot, joins};
+
+pub(super) fn lay_out(slots: &mut [Slot], request: &Request) {
+    let owner = |s: &Slot| request.blocks[s.block].message;
+    let mut message = 0;
+    for i in 0..slots.len() {
+        if slots[i].role == Role::Instructions {
+            if i == 0 {
+                continue;
+            }
+            slots[i].role = Role::Developer;
+        }
+        if i == 0 || slots[i - 1].message == 0 || !joins(&slots[i - 1], &slots[i], owner) {
+            message += 1;
+        }
+        slots[i].message = message;
+    }
+}

@@ -1,0 +1,109 @@
+//! The events of OpenAI's Responses: the response is created, its items are added, filled and done,
+//! the response is completed.
+
+use serde_json::{Value, json};
+
+use crate::wire::stream::{Event, pieces, text, with};
+
+/// Numbers the events.
+#[derive(Default)]
+struct Out(Vec<Event>);
+
+impl Out {
+    fn push(&mut self, kind: &'static str, mut data: Value) {
+        data["type"] = kind.into();
+        data["sequence_number"] = self.0.len().into();
+        self.0.push(Event { name: Some(kind), data: data.to_string() });
+    }
+}
+
+pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
+    let whole: Value = serde_json::from_slice(whole)?;
+    let mut out = Out::default();
+    let mut begun = with(&with(&whole, "status", "in_progress".into()), "output", json!([]));
+    begun["usage"] = Value::Null;
+    begun["incomplete_details"] = Value::Null;
+    out.push("response.created", json!({"response": begun}));
+    out.push("response.in_progress", json!({"response": begun}));
+    for (index, item) in whole["output"].as_array().into_iter().flatten().enumerate() {
+        self::item(&mut out, index, item);
+    }
+    let end =
+        if whole["status"] == "incomplete" { "response.incomplete" } else { "response.completed" };
+    out.push(end, json!({"response": whole}));
+    Ok(out.0)
+}
+
+fn item(out: &mut Out, index: usize, item: &Value) {
+    let at = |more: Value| {
+        let mut data = json!({"output_index": index, "item_id": item["id"]});
+        if let (Some(data), Value::Object(more)) = (data.as_object_mut(), more) {
+            data.extend(more);
+        }
+        data
+    };
+    let added = |out: &mut Out, empty: Value| {
+        out.push("response.output_item.added", json!({"output_index": index, "item": empty}))
+    };
+    let begun = with(item, "status", "in_progress".into());
+    match text(item, "type") {
+        "message" => {
+            added(out, with(&begun, "content", json!([])));
+            for (i, part) in item["content"].as_array().into_iter().flatten().enumerate() {
+                let empty = with(part, "text", "".into());
+                out.push(
+                    "response.content_part.added",
+                    at(json!({"content_index": i, "part": empty})),
+                );
+                for p in pieces(text(part, "text")) {
+                    out.push(
+                        "response.output_text.delta",
+                        at(json!({"content_index": i, "delta": p, "logprobs": []})),
+                    );
+                }
+                out.push(
+                    "response.output_text.done",
+                    at(json!({"content_index": i, "text": part["text"], "logprobs": []})),
+                );
+                out.push(
+                    "response.content_part.done",
+                    at(json!({"content_index": i, "part": part})),
+                );
+            }
+        }
+        "reasoning" => {
+            added(out, with(item, "summary", json!([])));
+            for (i, part) in item["summary"].as_array().into_iter().flatten().enumerate() {
+                let empty = with(part, "text", "".into());
+                out.push(
+                    "response.reasoning_summary_part.added",
+                    at(json!({"summary_index": i, "part": empty})),
+                );
+                for p in pieces(text(part, "text")) {
+                    out.push(
+                        "response.reasoning_summary_text.delta",
+                        at(json!({"summary_index": i, "delta": p})),
+                    );
+                }
+                out.push(
+                    "response.reasoning_summary_text.done",
+                    at(json!({"summary_index": i, "text": part["text"]})),
+                );
+                out.push(
+                    "response.reasoning_summary_part.done",
+                    at(json!({"summary_index": i, "part": part})),
+                );
+            }
+        }
+        "function_call" => {
+            added(out, with(&begun, "arguments", "".into()));
+            for p in pieces(text(item, "arguments")) {
+                out.push("response.function_call_arguments.delta", at(json!({"delta": p})));
+            }
+            let done = json!({"name": item["name"], "arguments": item["arguments"]});
+            out.push("response.function_call_arguments.done", at(done));
+        }
+        _ => added(out, item.clone()),
+    }
+    out.push("response.output_item.done", json!({"output_index": index, "item": item}));
+}

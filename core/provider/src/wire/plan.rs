@@ -1,0 +1,115 @@
+//! How the blocks of a request are laid out on a wire: what each becomes, who speaks, in which
+//! message it stands.
+//!
+//! Rules for what a wire cannot carry:
+//! - Anthropic: system and developer text is `system` before the first user or assistant block and
+//!   user text after it; tool results come first in their user message; a breakpoint on thinking,
+//!   which takes none, moves to the block before it.
+//! - Responses: only an opening block of role `Instructions` becomes `instructions`, a later one is
+//!   a developer message.
+//! - Chat: `Instructions` is a system message; a provider's compaction is user text.
+//! - OpenAI: no breakpoints, no error flag on tool results, of the server edits only the compaction
+//!   threshold.
+//! - Everywhere: images stand in user messages.
+
+use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
+use ctxbench_core::request::{Request, Ttl};
+
+use super::WireFormat;
+
+/// What one block becomes on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Show {
+    Text,
+    Image,
+    Reasoning,
+    Call,
+    Output,
+    Compaction,
+    Trigger,
+}
+
+/// One place on the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// Index of the block it shows.
+    pub(crate) block: usize,
+    pub(crate) show: Show,
+    pub(crate) role: Role,
+    /// 0 = beside the messages.
+    pub(crate) message: usize,
+    pub(crate) cache: Option<Ttl>,
+}
+
+impl Slot {
+    /// Whether the assistant speaks.
+    pub(crate) fn is_assistant(&self) -> bool {
+        self.role == Role::Assistant
+    }
+}
+
+/// Media type of the one kind of document that wires tell apart from images.
+pub(crate) const PDF: &str = "application/pdf";
+
+/// A data URL as media type and base64 text.
+pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
+}
+
+/// What a wire tells about a file: PDF or not, the media type of a data URL, the address.
+pub(crate) fn carried_media(media: &Media) -> Media {
+    let media_type = match data_url(&media.url) {
+        _ if media.media_type == PDF => PDF,
+        Some((t, _)) => t,
+        None => "",
+    };
+    Media { media_type: media_type.into(), url: media.url.clone(), name: None }
+}
+
+/// Lays out a request.
+pub(crate) fn plan(wire: &dyn WireFormat, request: &Request) -> Vec<Slot> {
+    let mut slots = Vec::with_capacity(request.blocks.len());
+    for (i, b) in request.blocks.iter().enumerate() {
+        let show = show(wire, b, i + 1 == request.blocks.len());
+        let slot = |show| Slot { block: i, show, role: role(b, show), message: 0, cache: None };
+        if show == Show::Image && !b.text.is_empty() {
+            slots.push(slot(Show::Text));
+        }
+        slots.push(slot(show));
+    }
+    wire.lay_out(&mut slots, request);
+    slots
+}
+
+fn show(wire: &dyn WireFormat, b: &Block, last: bool) -> Show {
+    match b.kind {
+        BlockKind::Call if b.call.is_some() => Show::Call,
+        BlockKind::Output if b.call.is_some() => Show::Output,
+        BlockKind::Reasoning => Show::Reasoning,
+        BlockKind::Compaction if wire.shows_compaction(b) => Show::Compaction,
+        BlockKind::CompactionTrigger if wire.shows_trigger(b, last) => Show::Trigger,
+        _ if b.media.is_some() => Show::Image,
+        _ => Show::Text,
+    }
+}
+
+fn role(b: &Block, show: Show) -> Role {
+    match (show, b.role) {
+        (Show::Reasoning | Show::Call | Show::Compaction, _) => Role::Assistant,
+        (Show::Output, _) => Role::Tool,
+        (Show::Image | Show::Trigger, _) | (Show::Text, Role::Tool) => Role::User,
+        (Show::Text, r) => r,
+    }
+}
+
+/// Text and images of one message stay together, unless two texts would meet: parts of a split text
+/// and separate texts look the same.
+pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageId) -> bool {
+    let plain = |s: &Slot| matches!(s.show, Show::Text | Show::Image);
+    let both_text = before.show == Show::Text && s.show == Show::Text;
+    plain(before)
+        && plain(s)
+        && !both_text
+        && before.role == s.role
+        && message(before) == message(s)
+}

@@ -1,0 +1,307 @@
+//! Properties of the wire formats over random block sequences and replies.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use crate::prompt::{Content, Prompt, PromptThread};
+use crate::wire::{decode, decode_error, decode_reply, encode, encode_reply};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::model::Wire;
+use ctxbench_core::request::{
+    Applied, ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Thread,
+    Tools, Ttl, Usage,
+};
+
+const WIRES: [Wire; 3] = super::ALL;
+
+fn words() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => "[a-z \n\"\\\\]{0,30}",
+        1 => prop::collection::vec(any::<char>(), 0..12).prop_map(|c| c.into_iter().collect()),
+    ]
+}
+
+fn id() -> impl Strategy<Value = String> {
+    "[a-z]{1,3}[0-9_]{0,6}"
+}
+
+fn arguments() -> impl Strategy<Value = String> {
+    prop_oneof![
+        words().prop_map(|w| serde_json::json!({"path": w, "n": 1}).to_string()),
+        Just("{ \"a\" : 1e5, \"u\":\"\\u00e9\\/\" , \"a\":-0 }".to_string()),
+        Just("{\"_raw\":\"x\"}".to_string()),
+        Just("{\"cut off\": ".to_string()),
+        Just(" {} ".to_string()),
+        Just("[1]".to_string()),
+        words(),
+    ]
+}
+
+fn media() -> impl Strategy<Value = Media> {
+    let urls = prop_oneof![
+        Just("data:image/png;base64,AAAA".to_string()),
+        Just("https://example.org/a.png".to_string())
+    ];
+    let kinds = prop_oneof![Just("image/png".to_string()), Just("application/pdf".to_string())];
+    (kinds, urls).prop_map(|(media_type, url)| Media { media_type, url, name: None })
+}
+
+fn opaque() -> impl Strategy<Value = Option<Arc<str>>> {
+    prop::option::of("[A-Za-z0-9+/=]{1,40}".prop_map(Arc::from))
+}
+
+fn role() -> impl Strategy<Value = Role> {
+    prop::sample::select(vec![
+        Role::Instructions,
+        Role::System,
+        Role::Developer,
+        Role::User,
+        Role::Assistant,
+        Role::Tool,
+    ])
+}
+
+/// A block as any wire can carry it; a compaction has the form that `wire` knows.
+fn draft(wire: Wire) -> impl Strategy<Value = Draft> {
+    let text = |kind, role: Role, t: String| Draft::text(kind, role, t);
+    let call = |id: String, name: String| Some(Arc::new(CallRef { id, name }));
+    prop_oneof![
+        4 => (words(), role(), 0..3usize).prop_map(move |(t, r, cuts)| {
+            let mut d = text(BlockKind::User, r, t);
+            d.splits = d.text.char_indices().map(|(i, _)| i).skip(1).take(cuts).collect();
+            d
+        }),
+        1 => (words(), opaque()).prop_map(move |(t, opaque)| Draft { opaque, ..text(BlockKind::Reasoning, Role::Assistant, t) }),
+        2 => (id(), id(), arguments()).prop_map(move |(i, n, a)| Draft { call: call(i, n), ..text(BlockKind::Call, Role::Assistant, a) }),
+        2 => (id(), words(), any::<bool>(), prop::option::of(media()), 0..2usize).prop_map(move |(i, t, is_error, m, cuts)| {
+            let mut d = Draft { call: call(i, "n".into()), is_error, media: m.map(Arc::new), ..text(BlockKind::Output, Role::Tool, t) };
+            d.splits = d.text.char_indices().map(|(i, _)| i).skip(1).take(cuts).collect();
+            d
+        }),
+        1 => (media(), role()).prop_map(move |(m, r)| Draft { media: Some(Arc::new(m)), ..text(BlockKind::Image, r, String::new()) }),
+        1 => ("[a-z ]{1,20}", "[A-Z]{4,20}").prop_map(move |(t, o)| match wire {
+            Wire::OpenaiResponses => Draft { opaque: Some(o.into()), ..text(BlockKind::Compaction, Role::Assistant, String::new()) },
+            _ => text(BlockKind::Compaction, Role::User, t),
+        }),
+    ]
+}
+
+fn blocks(wire: Wire) -> impl Strategy<Value = Vec<Arc<Block>>> {
+    let trigger =
+        if wire == Wire::OpenaiChat { Just(false).boxed() } else { any::<bool>().boxed() };
+    (prop::collection::vec((draft(wire), any::<bool>()), 0..24), trigger).prop_map(
+        |(drafts, trigger)| {
+            let mut message = 0;
+            let mut blocks: Vec<Arc<Block>> = drafts
+                .into_iter()
+                .map(|(d, same)| {
+                    message += u32::from(!same);
+                    d.build(MessageId(message), vec![])
+                })
+                .collect();
+            if trigger {
+                blocks.push(
+                    Draft::text(BlockKind::CompactionTrigger, Role::User, "")
+                        .build(MessageId(message + 1), vec![]),
+                );
+            }
+            blocks
+        },
+    )
+}
+
+fn edits() -> impl Strategy<Value = Vec<ServerEdit>> {
+    let trigger = (0..200_000u64, any::<bool>()).prop_map(|(n, uses)| {
+        if uses { ClearTrigger::ToolUses(n) } else { ClearTrigger::InputTokens(n) }
+    });
+    let inputs = prop_oneof![
+        Just(ClearInputs::None),
+        Just(ClearInputs::All),
+        prop::collection::vec(id(), 1..3).prop_map(ClearInputs::Of),
+    ];
+    let clear = (trigger, 0..9usize, 0..9_000u64, prop::collection::vec(id(), 0..3), inputs)
+        .prop_map(|(trigger, keep, clear_at_least, exclude, inputs)| ServerEdit::ClearToolUses {
+            trigger,
+            keep,
+            clear_at_least,
+            exclude,
+            inputs,
+        });
+    let thinking = prop::option::of(1..9usize).prop_map(|keep| ServerEdit::ClearThinking { keep });
+    let compact = (50_000..200_000u64, prop::option::of(words()), any::<bool>()).prop_map(
+        |(trigger, i, pause)| ServerEdit::Compact {
+            trigger,
+            instructions: i.map(Arc::from),
+            pause,
+        },
+    );
+    let deleted = prop::collection::vec(id().prop_map(Arc::from), 0..3)
+        .prop_map(|results| ServerEdit::CacheEdits { results });
+    (
+        prop::option::of(thinking),
+        prop::option::of(clear),
+        prop::option::of(compact),
+        prop::option::of(deleted),
+    )
+        .prop_map(|(a, b, c, d)| a.into_iter().chain(b).chain(c).chain(d).collect())
+}
+
+fn request(wire: Wire) -> impl Strategy<Value = Request> {
+    let tools = prop::collection::vec(
+        words()
+            .prop_map(|d| serde_json::json!({"name": "t", "description": d, "input_schema": {}})),
+        0..3,
+    );
+    (
+        blocks(wire),
+        tools,
+        prop::option::of(1..99_999u64),
+        prop::collection::vec(0..24usize, 0..4),
+        any::<bool>(),
+        edits(),
+    )
+        .prop_map(|(blocks, tools, max_tokens, breakpoints, hour, server_edits)| Request {
+            purpose: Purpose::Sample,
+            phase: None,
+            model: "claude-sonnet-4-6".into(),
+            max_tokens,
+            tools: Tools::new(&tools),
+            breakpoints: breakpoints.into_iter().filter(|b| *b < blocks.len()).collect(),
+            blocks,
+            ttl: if hour { Ttl::OneHour } else { Ttl::FiveMinutes },
+            server_edits,
+            keep_messages: false,
+            params: serde_json::Map::new(),
+            thread: None,
+        })
+}
+
+fn reply(wire: Wire) -> impl Strategy<Value = Reply> {
+    let anthropic = wire == Wire::AnthropicMessages;
+    let some = |words: String| Arc::<str>::from(words + ".");
+    let reasoning = (words(), opaque())
+        .prop_map(|(t, encrypted)| Part::Reasoning { text: t.into(), encrypted });
+    let said = words().prop_map(move |w| Part::Text(some(w)));
+    let calls = (id(), id(), arguments()).prop_map(|(i, n, a)| {
+        Part::Call(ToolCall { id: i.into(), name: n.into(), arguments: a.into() })
+    });
+    let parts = (
+        prop::option::of(reasoning),
+        prop::option::of(said),
+        prop::collection::vec(calls, 0..3),
+        any::<bool>(),
+    );
+    let n = || 0..1_000_000u64;
+    let usage = (n(), n(), n(), n(), n()).prop_map(|(input, output, cache_read, w5, w1)| Usage {
+        input,
+        output,
+        cache_read,
+        reasoning: 0,
+        cache_write: w5,
+        cache_write_1h: w1,
+        reported_total: None,
+    });
+    (parts, usage.clone(), prop::option::of(usage), 0..9usize).prop_map(
+        move |((r, t, c, failed), usage, compaction, cleared)| {
+            let mut usage = usage;
+            let mut parts: Vec<Part> = r.into_iter().chain(t).chain(c).collect();
+            let mut billed = usage;
+            if anthropic {
+                if let Some(extra) = compaction.filter(|u| u.prompt() > 0) {
+                    billed.add(&extra);
+                    parts.insert(0, Part::Compaction((!failed).then(|| "summary".into())));
+                }
+            } else {
+                (usage.cache_write, usage.cache_write_1h, usage.reasoning) =
+                    (0, 0, usage.output / 2);
+                billed = usage;
+            }
+            let mut reply = Reply { parts, usage, billed, ..Reply::default() };
+            reply.stop = if reply.has_calls() { StopReason::ToolUse } else { StopReason::EndTurn };
+            if anthropic {
+                let turns = cleared / 2;
+                reply.id = (cleared % 3 > 0).then(|| format!("msg_{cleared}").into());
+                reply.applied = Applied {
+                    cleared_tool_uses: cleared,
+                    cleared_tokens: 10 * cleared as u64,
+                    cleared_thinking_turns: turns,
+                    thinking_tokens: 5 * turns as u64,
+                };
+            }
+            reply
+        },
+    )
+}
+
+fn any_wire<T: std::fmt::Debug>(
+    of: impl Fn(Wire) -> BoxedStrategy<T>,
+) -> impl Strategy<Value = (Wire, T)> {
+    let [a, b, c] = WIRES.map(|w| of(w).prop_map(move |t| (w, t)));
+    prop_oneof![a, b, c]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn a_request_survives_its_wire((wire, r) in any_wire(|w| request(w).boxed())) {
+        let e = encode(wire, &r);
+        let p = decode(wire, &e.path, &e.body).unwrap();
+        prop_assert_eq!(&p, &Prompt::of(wire, &r));
+        prop_assert_eq!(p.tokens(), r.tokens());
+        prop_assert_eq!(Prompt::of(wire, &r).tokens(), r.tokens());
+        prop_assert_eq!(p.items.len(), r.blocks.len());
+        prop_assert_eq!(p.tools.as_ref().map(|t| t.get()), r.tools.as_ref().map(|t| t.json.get()));
+        // Nothing is lost or renamed, whatever the layout did with roles and order.
+        let sorted = |mut v: Vec<String>| { v.sort(); v };
+        let shown = p.items.iter().map(|i| i.text().to_string()).collect();
+        let said = r.blocks.iter().map(|b| b.text.to_string()).collect();
+        if wire == Wire::AnthropicMessages {
+            prop_assert_eq!(sorted(shown), sorted(said));
+        } else {
+            prop_assert_eq!(shown, said);
+            let messages: Vec<usize> = p.items.iter().map(|i| i.message).collect();
+            prop_assert_eq!(&e.messages, &messages);
+        }
+        for b in r.blocks.iter().filter(|b| b.kind == BlockKind::Call) {
+            let c = b.call.as_ref().unwrap();
+            let same = |i: &crate::prompt::Item| matches!(&i.content, Content::Call { id, name, arguments } if **id == *c.id && **name == *c.name && *arguments == b.text);
+            prop_assert!(p.items.iter().any(same));
+        }
+    }
+
+    #[test]
+    fn a_continued_thread_survives_its_wire(r in request(Wire::AnthropicMessages), held in 0..24usize, id in "[a-z_0-9]{1,12}") {
+        let r = Request { thread: Some(Thread::Continue { after: id.as_str().into(), held }), ..r };
+        let p = decode(Wire::AnthropicMessages, "", &encode(Wire::AnthropicMessages, &r).body).unwrap();
+        prop_assert_eq!(&p, &Prompt::of(Wire::AnthropicMessages, &r));
+        prop_assert_eq!(p.items.len(), r.blocks.len().saturating_sub(held));
+        prop_assert_eq!((p.tools.is_none(), p.thread), (true, Some(PromptThread::Continue(id.as_str().into()))));
+    }
+
+    #[test]
+    fn a_reply_survives_its_wire((wire, r) in any_wire(|w| reply(w).boxed())) {
+        prop_assert_eq!(decode_reply(wire, &encode_reply(wire, &r, "m")).unwrap(), r);
+    }
+
+    #[test]
+    fn garbage_is_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for wire in WIRES {
+            let _ = (decode(wire, "", &bytes).is_ok(), decode_reply(wire, &bytes).is_ok(), decode_error(wire, 400, &bytes));
+        }
+    }
+
+    #[test]
+    fn damaged_bodies_are_refused_without_panic((wire, r) in any_wire(|w| request(w).boxed()), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+        let mut body = encode(wire, &r).body;
+        let i = at.index(body.len());
+        body[i] = byte;
+        if cut {
+            body.truncate(i);
+        }
+        let _ = decode(wire, "", &body).map(|p| p.tokens());
+        let _ = decode_reply(wire, &body);
+    }
+}

@@ -1,0 +1,83 @@
+//! A whole reply as a stream of events. Each wire's events are made of the bytes of the whole
+//! reply, so the two cannot differ.
+
+use serde_json::Value;
+
+/// One event of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Its name; Chat's events have none.
+    pub name: Option<&'static str>,
+    /// Its data, one line.
+    pub data: String,
+}
+
+impl Event {
+    /// The event as a server sends it.
+    pub fn bytes(&self) -> Vec<u8> {
+        match self.name {
+            Some(name) => format!("event: {name}\ndata: {}\n\n", self.data),
+            None => format!("data: {}\n\n", self.data),
+        }
+        .into_bytes()
+    }
+}
+
+pub(super) fn event(name: &'static str, data: &Value) -> Event {
+    Event { name: Some(name), data: data.to_string() }
+}
+
+/// Least bytes of a piece of a text, so that streams have neither one event nor thousands.
+const PIECE: usize = 16;
+
+/// A text in pieces that end before a word or, where there are none, at a character.
+pub(super) fn pieces(text: &str) -> Vec<&str> {
+    let least = PIECE.max(text.len() / 200);
+    let (mut out, mut from) = (Vec::new(), 0);
+    for (i, c) in text.char_indices() {
+        let long = i - from;
+        if long >= 2 * least || (long >= least && c == ' ') {
+            out.push(&text[from..i]);
+            from = i;
+        }
+    }
+    if from < text.len() {
+        out.push(&text[from..]);
+    }
+    out
+}
+
+/// A field of an object as text; empty where it is none.
+pub(super) fn text<'a>(of: &'a Value, key: &str) -> &'a str {
+    of[key].as_str().unwrap_or("")
+}
+
+/// An object with one field changed.
+pub(super) fn with(of: &Value, key: &str, value: Value) -> Value {
+    let mut of = of.clone();
+    if let Some(fields) = of.as_object_mut() {
+        fields.insert(key.into(), value);
+    }
+    of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_text() {
+        for t in [
+            "",
+            "a",
+            "one two three four five six seven eight nine ten",
+            &"ä".repeat(10_000),
+            "  leading and trailing  ",
+        ] {
+            assert_eq!(pieces(t).concat(), t);
+            assert!(pieces(t).iter().all(|p| !p.is_empty()));
+        }
+        assert!(pieces("one two three four five six seven eight").len() > 1);
+        assert!(pieces(&"word ".repeat(100_000)).len() <= 200);
+    }
+}

@@ -1,0 +1,361 @@
+//! What the bodies look like, against JSON written by hand from the providers' references.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{decode_reply, encode, format, tool_definitions};
+use crate::prompt::Prompt;
+use crate::wire::{self, Encoded, WireError};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
+use ctxbench_core::content::Part;
+use ctxbench_core::model::Wire;
+use ctxbench_core::request::{
+    Applied, ClearInputs, ClearTrigger, ModelError, Purpose, Request, ServerEdit, StopReason,
+    Thread, Ttl,
+};
+
+fn decode(body: &[u8]) -> Result<Prompt, WireError> {
+    wire::decode(Wire::AnthropicMessages, "", body)
+}
+
+fn encode_count(r: &Request) -> Encoded {
+    format(Wire::AnthropicMessages).encode_count(r).unwrap()
+}
+
+fn encode_count_reply(tokens: u64, original: Option<u64>) -> Vec<u8> {
+    format(Wire::AnthropicMessages).encode_count_reply(tokens, original)
+}
+
+fn decode_count_reply(body: &[u8]) -> Result<u64, WireError> {
+    format(Wire::AnthropicMessages).decode_count_reply(body)
+}
+
+fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
+    Draft::text(kind, role, text).build(MessageId(message), vec![])
+}
+
+fn called(message: u32, kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
+    let call = Some(Arc::new(CallRef { id: id.into(), name: "read".into() }));
+    Draft { call, ..Draft::text(kind, Role::Assistant, text) }.build(MessageId(message), vec![])
+}
+
+fn request(blocks: Vec<Arc<Block>>) -> Request {
+    Request {
+        purpose: Purpose::Sample,
+        phase: None,
+        model: "m".into(),
+        max_tokens: Some(100),
+        tools: None,
+        blocks,
+        breakpoints: vec![],
+        ttl: Ttl::FiveMinutes,
+        server_edits: vec![],
+        keep_messages: false,
+        params: serde_json::Map::new(),
+        thread: None,
+    }
+}
+
+/// System, user with image, a reply with thinking, text and two calls, their results, a developer
+/// note, a question.
+fn conversation() -> Request {
+    let thinking = Draft {
+        opaque: Some("sig".into()),
+        ..Draft::text(BlockKind::Reasoning, Role::Assistant, "hm")
+    };
+    let image = Media {
+        media_type: "image/png".into(),
+        url: "data:image/png;base64,AA==".into(),
+        name: None,
+    };
+    let image =
+        Draft { media: Some(Arc::new(image)), ..Draft::text(BlockKind::Image, Role::User, "") };
+    let failed = called(4, BlockKind::Output, "c2", "no").redraft(|d| d.is_error = true);
+    request(vec![
+        block(0, BlockKind::Base, Role::Instructions, "base"),
+        block(1, BlockKind::User, Role::User, "look"),
+        image.build(MessageId(1), vec![]),
+        thinking.build(MessageId(2), vec![]),
+        block(2, BlockKind::Assistant, Role::Assistant, "reading"),
+        called(2, BlockKind::Call, "c1", "{\"p\": 1}"),
+        called(2, BlockKind::Call, "c2", "not json"),
+        called(3, BlockKind::Output, "c1", "yes"),
+        block(5, BlockKind::Context, Role::Developer, "note"),
+        failed,
+        block(6, BlockKind::User, Role::User, "go on"),
+    ])
+}
+
+fn body(wire: Wire, r: &Request) -> Value {
+    serde_json::from_slice(&encode(wire, r).body).unwrap()
+}
+
+#[test]
+fn anthropic_merges_turns_and_puts_results_first() {
+    let mut r = conversation();
+    r.breakpoints = vec![0, 3, 10];
+    r.ttl = Ttl::OneHour;
+    let mark = json!({"type": "ephemeral", "ttl": "1h"});
+    let expected = json!({
+        "model": "m", "max_tokens": 100,
+        "system": [{"type": "text", "text": "base", "cache_control": mark}],
+        "messages": [
+            {"role": "user", "content": [
+                {"type": "text", "text": "look"},
+                // The breakpoint asked for after the thinking stands before it: thinking takes
+                // none.
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}, "cache_control": mark}]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "sig"},
+                {"type": "text", "text": "reading"},
+                {"type": "tool_use", "id": "c1", "name": "read", "input": {"p": 1}},
+                {"type": "tool_use", "id": "c2", "name": "read", "input": {"_raw": "not json"}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "yes"},
+                {"type": "tool_result", "tool_use_id": "c2", "content": "no", "is_error": true},
+                {"type": "text", "text": "note"},
+                {"type": "text", "text": "go on", "cache_control": mark}]},
+        ],
+    });
+    assert_eq!(body(Wire::AnthropicMessages, &r), expected);
+    let e = encode(Wire::AnthropicMessages, &r);
+    assert_eq!(e.messages, [0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+    assert_eq!(e.headers[1], ("anthropic-beta", "extended-cache-ttl-2025-04-11".to_string()));
+}
+
+#[test]
+fn anthropic_carries_edits_and_compaction_blocks() {
+    let mut r = request(vec![
+        block(0, BlockKind::Compaction, Role::Assistant, "so far"),
+        block(1, BlockKind::User, Role::User, "go"),
+    ]);
+    r.server_edits = vec![
+        ServerEdit::ClearThinking { keep: Some(2) },
+        ServerEdit::ClearToolUses {
+            trigger: ClearTrigger::InputTokens(30_000),
+            keep: 3,
+            clear_at_least: 5_000,
+            exclude: vec!["web".into()],
+            inputs: ClearInputs::Of(vec!["edit".into()]),
+        },
+        ServerEdit::Compact { trigger: 150_000, instructions: None, pause: false },
+    ];
+    let b = body(Wire::AnthropicMessages, &r);
+    assert_eq!(
+        b["messages"][0],
+        json!({"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]})
+    );
+    let edits = json!([
+        {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 2}},
+        {"type": "clear_tool_uses_20250919", "trigger": {"type": "input_tokens", "value": 30000}, "keep": {"type": "tool_uses", "value": 3},
+         "clear_at_least": {"type": "input_tokens", "value": 5000}, "exclude_tools": ["web"], "clear_tool_inputs": ["edit"]},
+        {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 150000}, "pause_after_compaction": false}]);
+    assert_eq!(b["context_management"]["edits"], edits);
+    let betas = &encode(Wire::AnthropicMessages, &r).headers[1].1;
+    assert_eq!(betas, "context-management-2025-06-27,compact-2026-01-12");
+}
+
+#[test]
+fn anthropic_understands_what_other_clients_write() {
+    let given = json!({
+        "model": "m", "max_tokens": 5, "stream": true, "metadata": {"user_id": "u"}, "system": "be \
+         brief",
+        "tools": [{"name": "a", "cache_control": {"type": "ephemeral", "ttl": "1h"}}],
+        "cache_control": {"type": "ephemeral"},
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [{"type": "redacted_thinking", "data": "xx"}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}, {"type": "text", "text": "and"}]}],
+    });
+    let p = decode(given.to_string().as_bytes()).unwrap();
+    assert_eq!(
+        p.items.iter().map(|i| i.text()).collect::<Vec<_>>(),
+        ["be brief", "hi", "", "", "and"]
+    );
+    assert_eq!(
+        (p.tools_cache, p.items[4].cache, p.items[0].cache),
+        (Some(Ttl::OneHour), Some(Ttl::FiveMinutes), None)
+    );
+    let e = decode(br#"{"model":"m","messages":[{"role":"user","content":[{"type":"video"}]}]}"#)
+        .unwrap_err();
+    assert!(e.to_string().contains("`video`"), "{e}");
+}
+
+#[test]
+fn anthropic_bills_the_sum_of_iterations() {
+    // The example of docs/sources/anthropic-sdk.md §3.
+    let given = json!({
+        "content": [{"type": "compaction", "content": "s", "encrypted_content": null}, {"type": "text", "text": "t"}],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 23000, "output_tokens": 1000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
+            "iterations": [{"type": "compaction", "input_tokens": 180000, "output_tokens": 3500, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0},
+                {"type": "message", "model": "m", "input_tokens": 23000, "output_tokens": 1000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}]}});
+    let r = decode_reply(Wire::AnthropicMessages, given.to_string().as_bytes()).unwrap();
+    assert_eq!((r.usage.prompt(), r.billed.prompt(), r.billed.output), (23_000, 203_000, 4_500));
+    assert_eq!((r.stop, &*r.compaction().unwrap().clone()), (StopReason::ToolUse, "s"));
+}
+
+#[test]
+fn a_continued_thread_sends_only_what_is_new() {
+    let mut r = request(vec![
+        block(0, BlockKind::Base, Role::System, "base"),
+        block(1, BlockKind::User, Role::User, "look"),
+        called(2, BlockKind::Call, "c1", "{}"),
+        called(3, BlockKind::Output, "c1", "yes"),
+    ]);
+    r.tools = ctxbench_core::request::Tools::new(&[json!({"name": "read"})]);
+    r.breakpoints = vec![0, 3];
+    r.thread = Some(Thread::Create);
+    let b = body(Wire::AnthropicMessages, &r);
+    assert_eq!(
+        (&b["thread"], b["messages"].as_array().unwrap().len()),
+        (&json!({"type": "create"}), 3)
+    );
+    r.thread = Some(Thread::Continue { after: "msg_7".into(), held: 3 });
+    let result = json!({"type": "tool_result", "tool_use_id": "c1", "content": "yes", "cache_control": {"type": "ephemeral"}});
+    let expected = json!({
+        "model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": [result]}],
+        "thread": {"type": "continue", "previous_message_id": "msg_7"},
+    });
+    assert_eq!(body(Wire::AnthropicMessages, &r), expected);
+    let e = encode(Wire::AnthropicMessages, &r);
+    assert_eq!(
+        e.headers,
+        [
+            ("anthropic-version", "2026-10-21".to_string()),
+            ("anthropic-beta", "message-threads-2026-08-12".to_string())
+        ]
+    );
+    // Counting is about the whole conversation.
+    assert_eq!(decode(&encode_count(&r).body).unwrap().tokens(), r.tokens());
+}
+
+#[test]
+fn applied_edits_and_detailed_errors_have_the_documented_shape() {
+    // The example of docs/sources/anthropic-sdk.md §3.
+    let applied = Applied {
+        cleared_tool_uses: 8,
+        cleared_tokens: 50_000,
+        cleared_thinking_turns: 3,
+        thinking_tokens: 15_000,
+    };
+    let r =
+        ctxbench_core::request::Reply { id: Some("msg_1".into()), applied, ..Default::default() };
+    let bytes = crate::wire::encode_reply(Wire::AnthropicMessages, &r, "m");
+    let b: Value = serde_json::from_slice(&bytes).unwrap();
+    let expected = json!([
+        {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8, "cleared_input_tokens": 50000},
+        {"type": "clear_thinking_20251015", "cleared_thinking_turns": 3, "cleared_input_tokens": 15000}]);
+    assert_eq!((&b["id"], &b["context_management"]["applied_edits"]), (&json!("msg_1"), &expected));
+    assert_eq!(decode_reply(Wire::AnthropicMessages, &bytes).unwrap(), r);
+    let e = ModelError {
+        kind: ctxbench_core::request::ErrorKind::Invalid,
+        status: 400,
+        code: Some("compaction_block_misplaced".into()),
+        message: "m".into(),
+    };
+    let (status, bytes) = crate::wire::encode_error(Wire::AnthropicMessages, &e);
+    assert_eq!(
+        serde_json::from_slice::<Value>(&bytes).unwrap()["error"]["details"],
+        json!({"error_code": "compaction_block_misplaced"})
+    );
+    assert_eq!(crate::wire::decode_error(Wire::AnthropicMessages, status, &bytes), e);
+}
+
+#[test]
+fn responses_items_follow_the_blocks() {
+    let e = body(Wire::OpenaiResponses, &conversation());
+    assert_eq!(
+        (&e["instructions"], &e["max_output_tokens"], &e["store"]),
+        (&json!("base"), &json!(100), &json!(false))
+    );
+    let expected = json!([
+        {"type": "message", "role": "user", "content": [
+            {"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": "data:image/png;base64,AA=="}]},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "sig"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "reading"}]},
+        {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"p\": 1}"},
+        {"type": "function_call", "call_id": "c2", "name": "read", "arguments": "not json"},
+        {"type": "function_call_output", "call_id": "c1", "output": "yes"},
+        {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "note"}]},
+        {"type": "function_call_output", "call_id": "c2", "output": "no"},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go on"}]},
+    ]);
+    assert_eq!(e["input"], expected);
+}
+
+#[test]
+fn a_split_text_is_one_message_of_several_parts() {
+    let split = block(0, BlockKind::User, Role::User, "headtail").redraft(|d| d.splits = vec![4]);
+    let r = request(vec![split, block(0, BlockKind::User, Role::User, "next")]);
+    let input = &body(Wire::OpenaiResponses, &r)["input"];
+    assert_eq!(
+        input[0]["content"],
+        json!([{"type": "input_text", "text": "head"}, {"type": "input_text", "text": "tail"}])
+    );
+    assert_eq!(input[1]["content"], json!([{"type": "input_text", "text": "next"}]));
+    let messages = &body(Wire::OpenaiChat, &r)["messages"];
+    assert_eq!(
+        messages[0]["content"],
+        json!([{"type": "text", "text": "head"}, {"type": "text", "text": "tail"}])
+    );
+    assert_eq!(messages[1]["content"], json!("next"));
+}
+
+#[test]
+fn chat_gathers_a_reply_in_one_message() {
+    let expected = json!([
+        {"role": "system", "content": "base"},
+        {"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}]},
+        {"role": "assistant", "reasoning_content": "hm", "reasoning_details": [{"type": "reasoning.encrypted", "data": "sig"}], "content": "reading",
+         "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{\"p\": \
+                1}"}},
+            {"id": "c2", "type": "function", "function": {"name": "read", "arguments": "not \
+                json"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "yes"},
+        {"role": "developer", "content": "note"},
+        {"role": "tool", "tool_call_id": "c2", "content": "no"},
+        {"role": "user", "content": "go on"},
+    ]);
+    assert_eq!(body(Wire::OpenaiChat, &conversation())["messages"], expected);
+}
+
+#[test]
+fn openai_replies_are_read_with_cached_tokens_inside_the_prompt() {
+    let usage = json!({"prompt_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1536}, "completion_tokens": 10, "total_tokens": 2010});
+    let chat = json!({"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "length"}], "usage": usage});
+    let r = decode_reply(Wire::OpenaiChat, chat.to_string().as_bytes()).unwrap();
+    assert_eq!(
+        (r.usage.input, r.usage.cache_read, r.usage.prompt(), r.usage.total()),
+        (464, 1_536, 2_000, 2_010)
+    );
+    assert_eq!((r.stop, r.parts), (StopReason::MaxTokens, vec![Part::Text("hi".into())]));
+}
+
+#[test]
+fn the_counting_endpoint_takes_the_same_request_without_a_reply_limit() {
+    let r = conversation();
+    let e = encode_count(&r);
+    let (mut sampled, counted) =
+        (body(Wire::AnthropicMessages, &r), serde_json::from_slice::<Value>(&e.body).unwrap());
+    sampled.as_object_mut().unwrap().remove("max_tokens");
+    assert_eq!(counted, sampled);
+    assert_eq!(decode(&e.body).unwrap().tokens(), r.tokens());
+    assert_eq!(decode_count_reply(&encode_count_reply(7, None)).unwrap(), 7);
+    assert_eq!(decode_count_reply(&encode_count_reply(7, Some(9))).unwrap(), 7);
+}
+
+#[test]
+fn each_wire_gets_its_own_shape_and_foreign_ones_stay() {
+    let own = json!({"name": "read", "description": "d", "input_schema": {"type": "object"}});
+    let foreign = json!({"type": "web_search"});
+    let given = [own.clone(), foreign.clone()];
+    assert_eq!(tool_definitions(Wire::AnthropicMessages, &given), given);
+    let chat = tool_definitions(Wire::OpenaiChat, &given);
+    assert_eq!(chat[0]["function"]["parameters"], own["input_schema"]);
+    assert_eq!(chat[1], foreign);
+    assert_eq!(
+        tool_definitions(Wire::OpenaiResponses, &given)[0]["parameters"],
+        own["input_schema"]
+    );
+}

@@ -1,0 +1,168 @@
+//! What messages are made of: one type for session files, the history, replies, results of tools
+//! and messages on their way in.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::block::{BlockKind, CallRef, Draft, Media, Role};
+
+/// A piece of a message that keeps its place among the others.
+// Session files hold the variants that are not skipped; their schema keeps the older names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "SessionPart"))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Plain text.
+    Text(
+        #[serde(with = "in_field")]
+        #[cfg_attr(feature = "schema", schemars(with = "in_field::Text"))]
+        Arc<str>,
+    ),
+    /// Thinking, readable or opaque.
+    Reasoning {
+        /// Readable thinking; empty when only the opaque form exists.
+        #[serde(default)]
+        text: Arc<str>,
+        /// The provider's opaque form.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        encrypted: Option<Arc<str>>,
+    },
+    /// A tool call among texts.
+    Call(ToolCall),
+    /// An image or another file shown to the model.
+    Image(Media),
+    /// The result of a call.
+    #[serde(skip)]
+    Result {
+        /// Call id.
+        id: Arc<str>,
+        /// Tool name.
+        name: Arc<str>,
+        /// What the tool returned.
+        output: Arc<str>,
+        /// The tool failed.
+        is_error: bool,
+    },
+    /// A summary that stands for earlier history.
+    #[serde(skip)]
+    Summary(Arc<str>),
+    /// A compaction made by the provider, readable or opaque; `None` = it failed.
+    #[serde(skip)]
+    Compaction(Option<Arc<str>>),
+}
+
+/// A tool call as the model wrote it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "SessionCall"))]
+pub struct ToolCall {
+    /// Pairs the call with its result.
+    pub id: Arc<str>,
+    /// Tool name.
+    pub name: Arc<str>,
+    /// Exact argument text, normally JSON.
+    pub arguments: Arc<str>,
+}
+
+impl ToolCall {
+    /// A call of a tool.
+    pub fn new(
+        id: impl Into<Arc<str>>,
+        name: impl Into<Arc<str>>,
+        arguments: impl Into<Arc<str>>,
+    ) -> Self {
+        ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+}
+
+/// The plain texts among the parts, joined.
+pub fn joined_text(parts: &[Part], between: &str) -> String {
+    parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join(between)
+}
+
+impl Part {
+    /// What it says: text, thinking, arguments or output; empty where there is nothing to read.
+    pub fn words(&self) -> &str {
+        match self {
+            Part::Text(text) | Part::Summary(text) | Part::Compaction(Some(text)) => text,
+            Part::Reasoning { text, .. } | Part::Result { output: text, .. } => text,
+            Part::Call(call) => &call.arguments,
+            Part::Image(_) | Part::Compaction(None) => "",
+        }
+    }
+
+    /// The words of a plain text; `None` for anything else.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Part::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The tool call; `None` for anything else.
+    pub fn as_call(&self) -> Option<&ToolCall> {
+        match self {
+            Part::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// How a request shows the part as it was said; `None` for what only a strategy can place.
+    pub fn draft(&self, role: Role) -> Option<Draft> {
+        let call = |id: &str, name: &str| {
+            Some(Arc::new(CallRef { id: id.to_string(), name: name.to_string() }))
+        };
+        Some(match self {
+            Part::Text(t) if role == Role::Assistant => {
+                Draft::text(BlockKind::Assistant, role, t.clone())
+            }
+            Part::Text(t) => Draft::text(BlockKind::User, Role::User, t.clone()),
+            Part::Reasoning { text, encrypted } => Draft {
+                opaque: encrypted.clone(),
+                ..Draft::text(BlockKind::Reasoning, Role::Assistant, text.clone())
+            },
+            Part::Call(c) => Draft {
+                call: call(&c.id, &c.name),
+                ..Draft::text(BlockKind::Call, Role::Assistant, c.arguments.clone())
+            },
+            Part::Image(m) => Draft {
+                media: Some(Arc::new(m.clone())),
+                ..Draft::text(BlockKind::Image, Role::User, "")
+            },
+            Part::Result { id, name, output, is_error } => Draft {
+                call: call(id, name),
+                is_error: *is_error,
+                ..Draft::text(BlockKind::Output, Role::Tool, output.clone())
+            },
+            Part::Compaction(s) => {
+                let text = s.clone().unwrap_or_default();
+                Draft::synthetic(BlockKind::Compaction, Role::Assistant, text)
+            }
+            Part::Summary(_) => return None,
+        })
+    }
+}
+
+/// A text as an object with one field, which a tagged variant must be.
+mod in_field {
+    use super::*;
+    use serde::{Deserializer, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[cfg_attr(feature = "schema", schemars(inline))]
+    pub(super) struct Text {
+        /// The words.
+        text: Arc<str>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
+        Text { text: text.clone() }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<str>, D::Error> {
+        Text::deserialize(from).map(|t| t.text)
+    }
+}

@@ -1,0 +1,220 @@
+//! Files on disk: written whole or not at all, never over what was read, and folders walked without
+//! going round in circles.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a file was not written, or a folder not read. What stood there before still does.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("{path}: could not {action} ({source}); {advice}")]
+    Io { path: PathBuf, action: &'static str, source: io::Error, advice: &'static str },
+    #[error("{0} is a folder; name a file")]
+    Folder(PathBuf),
+    #[error("{path} is a link to {target}, which does not exist; make that or remove the link")]
+    DanglingLink { path: PathBuf, target: PathBuf },
+    #[error("{output} would overwrite the input {input} itself; name another file")]
+    Input { output: PathBuf, input: PathBuf },
+}
+
+const ADVICE_READ: &str = "check that it exists and may be read";
+const ADVICE_WRITE: &str =
+    "check that the folder exists, may be written to and has space; nothing was changed";
+
+fn failed(
+    path: &Path,
+    action: &'static str,
+    advice: &'static str,
+) -> impl FnOnce(io::Error) -> FileError + use<> {
+    let path = path.to_path_buf();
+    move |source| FileError::Io { path, action, source, advice }
+}
+
+/// Writes a file whole or not at all: into a new file beside it, which reaches the disk and then
+/// takes its place. Links are followed, and a file that is replaced keeps its permissions.
+///
+/// What is no regular file, such as a pipe or a device, is written to directly.
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
+    write_with(path, |out| out.write_all(content.as_ref()))
+}
+
+/// [`write()`] for content that is made while it is written.
+pub fn write_with(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), FileError> {
+    put(path, content, true)
+}
+
+/// [`write()`] without waiting for the disk: outlives the process, but perhaps not a power cut.
+pub fn write_scratch(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
+    put(path, |out| out.write_all(content.as_ref()), false)
+}
+
+fn put(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    sync: bool,
+) -> Result<(), FileError> {
+    let fill = |file: &File| {
+        let mut out = BufWriter::new(file);
+        content(&mut out)?;
+        out.flush()
+    };
+    let write_failed = || failed(path, "write it", ADVICE_WRITE);
+    match Target::of(path)? {
+        Target::Stream => {
+            let file = OpenOptions::new().append(true).open(path).map_err(write_failed())?;
+            fill(&file).map_err(write_failed())
+        }
+        Target::Regular { path: place, mode } => {
+            let beside = Beside::create(&place).map_err(write_failed())?;
+            let written = match mode {
+                Some(mode) => beside.file.set_permissions(mode),
+                None => Ok(()),
+            };
+            written
+                .and_then(|()| fill(&beside.file))
+                .and_then(|()| if sync { beside.file.sync_all() } else { Ok(()) })
+                .and_then(|()| beside.replace(&place, sync))
+                .map_err(write_failed())
+        }
+    }
+}
+
+/// Refuses an output that cannot be written or is one of the inputs, by whatever name it is reached
+/// (link, hard link, another spelling): good to call before long work. An input that is a folder
+/// stands for every file in it and below.
+pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
+    for input in inputs {
+        let files = if input.is_dir() { walk(input)? } else { vec![input.clone()] };
+        if let Some(same) = files.into_iter().find(|f| same_place(f, path)) {
+            return Err(FileError::Input { output: path.into(), input: same });
+        }
+    }
+    if let Target::Regular { path: place, .. } = Target::of(path)? {
+        Beside::create(&place).map(drop).map_err(failed(path, "write it", ADVICE_WRITE))?;
+    }
+    Ok(())
+}
+
+/// Whether two names lead to one file, also one that does not exist yet.
+pub fn same_place(a: &Path, b: &Path) -> bool {
+    #[cfg(unix)]
+    if let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b)) {
+        use std::os::unix::fs::MetadataExt;
+        return (a.dev(), a.ino()) == (b.dev(), b.ino());
+    }
+    matches!((real(a), real(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+/// The path without links and dots; the last part need not exist.
+pub fn real(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(e) if e.kind() == ErrorKind::NotFound => match path.file_name() {
+            Some(name) => Ok(folder_of(path).canonicalize()?.join(name)),
+            None => Err(e),
+        },
+        other => other,
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Every file in a folder and the folders in it, by name. Links are followed, and a folder that is
+/// met again is not entered again, so links that lead back come to an end.
+pub fn walk(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let read_failed = |path: &Path| failed(path, "read it", ADVICE_READ);
+    let (mut files, mut open, mut met) = (Vec::new(), vec![folder.to_path_buf()], BTreeSet::new());
+    while let Some(folder) = open.pop() {
+        if !met.insert(folder.canonicalize().map_err(read_failed(&folder))?) {
+            continue;
+        }
+        let mut folders = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(read_failed(&folder))? {
+            let path = entry.map_err(read_failed(&folder))?.path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+        // Taken from the end: the first name first, whatever order the system lists them in.
+        folders.sort_by(|a, b| b.cmp(a));
+        open.extend(folders);
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Where a write to a path ends up.
+enum Target {
+    /// A file, or a name for one, without links; permissions of the file that is there.
+    Regular { path: PathBuf, mode: Option<fs::Permissions> },
+    /// A pipe, a terminal, a device: there is nothing to keep and nothing to replace.
+    Stream,
+}
+
+impl Target {
+    fn of(path: &Path) -> Result<Target, FileError> {
+        let write_failed = || failed(path, "write it", ADVICE_WRITE);
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => Err(FileError::Folder(path.into())),
+            // `/dev/stdout` may be a regular file, but one that somebody holds open.
+            Ok(meta) if !meta.is_file() || path.starts_with("/dev") => Ok(Target::Stream),
+            Ok(meta) => {
+                // A rename would pass over the permissions of the file.
+                OpenOptions::new().write(true).open(path).map_err(write_failed())?;
+                let path = path.canonicalize().map_err(write_failed())?;
+                Ok(Target::Regular { path, mode: Some(meta.permissions()) })
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => match fs::read_link(path) {
+                Ok(target) => Err(FileError::DanglingLink { path: path.into(), target }),
+                Err(_) => {
+                    let path = real(path).map_err(write_failed())?;
+                    Ok(Target::Regular { path, mode: None })
+                }
+            },
+            Err(e) => Err(write_failed()(e)),
+        }
+    }
+}
+
+/// A new file in the folder of another; goes away unless it takes that one's place.
+struct Beside {
+    path: PathBuf,
+    file: File,
+}
+
+impl Beside {
+    fn create(place: &Path) -> io::Result<Beside> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let n = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".ctxbench-{}-{n}.tmp", std::process::id());
+            let path = folder_of(place).join(name);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                // Left by an earlier process of our number.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                made => return Ok(Beside { file: made?, path }),
+            }
+        }
+    }
+
+    fn replace(&self, place: &Path, sync: bool) -> io::Result<()> {
+        fs::rename(&self.path, place)?;
+        if sync {
+            // The name lasts once its folder is on the disk; some file systems cannot be asked.
+            let _ = File::open(folder_of(place)).and_then(|f| f.sync_all());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // After a rename there is nothing left of that name.
+        let _ = fs::remove_file(&self.path);
+    }
+}

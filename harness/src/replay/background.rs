@@ -1,0 +1,134 @@
+//! How the races of background summaries ended, out of the events of a conversation.
+
+use ctxbench_core::engine::{BackgroundStep, Event, Stamped, Task};
+use ctxbench_reports::record::{BackgroundRecord, Fate};
+
+struct Race {
+    /// The request under way, or the last one.
+    task: Task,
+    record: BackgroundRecord,
+    /// It was needed before it was there.
+    missed: bool,
+    came: Option<Came>,
+}
+
+/// What came of the last request.
+#[derive(Clone, Copy)]
+enum Came {
+    Usable,
+    Stale,
+    Unusable,
+}
+
+/// Every background summary of a conversation in the order in which they were asked for.
+pub(super) fn records<'a>(events: impl Iterator<Item = &'a Stamped>) -> Vec<BackgroundRecord> {
+    let mut races: Vec<Race> = Vec::new();
+    for e in events {
+        let Event::Background(task, step) = e.event else { continue };
+        if let BackgroundStep::Spawned { request } = step {
+            let record = BackgroundRecord {
+                request,
+                spawned_ms: e.at_ms,
+                requests: 1,
+                before_request: None,
+                delivered_ms: None,
+                waited_ms: 0,
+                fate: Fate::Cancelled,
+            };
+            races.push(Race { task, record, missed: false, came: None });
+            continue;
+        }
+        // Requests that are not a summary's run beside the conversation, too, and race nobody.
+        let Some(race) = races.iter_mut().rfind(|r| r.task == task) else { continue };
+        match step {
+            BackgroundStep::Spawned { .. } => {}
+            BackgroundStep::Continued(next) => {
+                (race.task, race.came) = (next, None);
+                race.record.requests += 1;
+            }
+            BackgroundStep::Delivered { waited_ms, usable } => {
+                race.record.before_request = Some(e.before_request);
+                race.record.delivered_ms = Some(e.at_ms);
+                race.record.waited_ms += waited_ms;
+                race.came = Some(if usable { Came::Usable } else { Came::Unusable });
+            }
+            BackgroundStep::Missed => race.missed = true,
+            BackgroundStep::Stale => race.came = Some(Came::Stale),
+            BackgroundStep::Unusable => race.came = Some(Came::Unusable),
+        }
+    }
+    races.into_iter().map(|r| BackgroundRecord { fate: r.fate(), ..r.record }).collect()
+}
+
+impl Race {
+    fn fate(&self) -> Fate {
+        match self.came {
+            Some(Came::Usable) if self.record.waited_ms > 0 => Fate::LateWaited,
+            Some(Came::Usable) if !self.missed => Fate::InTime,
+            Some(Came::Stale) => Fate::Stale,
+            Some(Came::Unusable) => Fate::Failed,
+            Some(Came::Usable) | None if self.missed => Fate::LateProceeded,
+            _ => Fate::Cancelled,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use BackgroundStep::{Continued, Delivered, Missed, Spawned, Stale};
+    use ctxbench_core::session::Millis;
+
+    /// Summaries of these steps: (before request, ms, task, step).
+    fn raced(steps: &[(u64, Millis, u64, BackgroundStep)]) -> Vec<BackgroundRecord> {
+        let stamped = |(before_request, at_ms, task, step): &(u64, Millis, u64, BackgroundStep)| {
+            let event = Event::Background(Task(*task), *step);
+            Stamped { before_request: *before_request, at_ms: *at_ms, event }
+        };
+        let events: Vec<Stamped> = steps.iter().map(stamped).collect();
+        records(events.iter())
+    }
+
+    fn ended(steps: &[(u64, BackgroundStep)]) -> Fate {
+        let mut all = vec![(4, 1_000, 0, Spawned { request: 3 })];
+        all.extend(steps.iter().map(|(before, step)| (*before, 9_000, 0, *step)));
+        raced(&all)[0].fate
+    }
+
+    fn came(waited_ms: Millis, usable: bool) -> BackgroundStep {
+        Delivered { waited_ms, usable }
+    }
+
+    #[test]
+    fn each_end_has_its_name() {
+        assert_eq!(ended(&[(5, came(0, true))]), Fate::InTime);
+        assert_eq!(ended(&[(5, came(1, true))]), Fate::LateWaited);
+        assert_eq!(ended(&[(5, Missed), (6, came(0, true))]), Fate::LateProceeded, "used later");
+        assert_eq!(ended(&[(5, Missed)]), Fate::LateProceeded, "given up");
+        assert_eq!(ended(&[]), Fate::Cancelled);
+        assert_eq!(
+            ended(&[(5, came(10, true)), (5, Stale)]),
+            Fate::Stale,
+            "waited for, and thrown away"
+        );
+        assert_eq!(ended(&[(5, came(10, false))]), Fate::Failed);
+    }
+
+    #[test]
+    fn a_second_model_is_the_same_summary() {
+        let first = (4, 1_000, 0, Spawned { request: 3 });
+        let failed = (4, 2_000, 0, came(100, false));
+        let next = (5, 2_000, 0, Continued(Task(1)));
+        assert_eq!(raced(&[first, failed, next])[0].fate, Fate::Cancelled, "under way again");
+        let want = BackgroundRecord {
+            request: 3,
+            spawned_ms: 1_000,
+            requests: 2,
+            before_request: Some(5),
+            delivered_ms: Some(4_000),
+            waited_ms: 150,
+            fate: Fate::LateWaited,
+        };
+        assert_eq!(raced(&[first, failed, next, (5, 4_000, 1, came(50, true))]), [want]);
+    }
+}

@@ -1,0 +1,243 @@
+//! What each compaction took, cost and left; and the rules that are judged on compactions.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, common_prefix, total_tokens};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::engine::{Event as Noted, Stamped};
+use ctxbench_core::model::Model;
+use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::session::Millis;
+use ctxbench_reports::record::{
+    BackgroundRecord, CompactionRecord, IntegrityFailure, RequestRecord, Status, TriggerRecord,
+};
+
+use super::conversation::Conversation;
+use super::drift::Kept;
+use super::events::Event;
+use super::facts::Place;
+
+/// The compactions of a conversation in order.
+pub(super) fn records(
+    conversation: &Conversation,
+    background: &[BackgroundRecord],
+    model: &Model,
+) -> Vec<CompactionRecord> {
+    let compacted: Vec<(&Stamped, &Kept)> = conversation
+        .0
+        .iter()
+        .filter_map(|e| match e {
+            Event::Compacted { noted, kept } => Some((&**noted, kept)),
+            _ => None,
+        })
+        .collect();
+    let completed = conversation.status().0 == Status::Completed;
+    let requests: Vec<&RequestRecord> = conversation.requests().collect();
+    // The number of a request is its place.
+    let within = |from: u64, to: u64| {
+        let last = requests.len() as u64;
+        requests[from.min(last) as usize..to.min(last) as usize].iter().copied()
+    };
+    let mut out: Vec<CompactionRecord> = Vec::new();
+    let mut from = 0;
+    for (i, (e, kept)) in compacted.iter().enumerate() {
+        let Noted::Compaction { kind, mechanism, phase, before, after } = &e.event else {
+            continue;
+        };
+        let at = e.before_request;
+        let own = || within(from, at).filter(|r| r.purpose == Purpose::Summary);
+        let waited: Millis =
+            own().filter(|r| r.phase != Some(Phase::Background)).map(|r| r.latency_ms).sum();
+        // What the provider did inside a normal request is its own part of that request.
+        let inside = || within(from, at).filter(|r| r.purpose == Purpose::Sample);
+        let inside_usd = inside().fold(0.0, |usd, r| usd + r.compaction_usd);
+        let inside_ms: Millis = inside().map(|r| r.compaction_ms).sum();
+        let cost_usd = own().map(|r| r.cost_usd).sum::<f64>() + inside_usd;
+        // A background summary that was waited for is taken at the moment of its compaction.
+        let taken =
+            |b: &&BackgroundRecord| b.before_request == Some(at) && b.delivered_ms == Some(e.at_ms);
+        let raced: Millis = match kind {
+            CompactionKind::Summarise => background.iter().filter(taken).map(|b| b.waited_ms).sum(),
+            _ => 0,
+        };
+        let (before_tokens, after_tokens) = (total_tokens(before), total_tokens(after));
+        let changed = &after[common_prefix(before, after)..];
+        let invalidated_tokens = total_tokens(changed);
+        let summaries = changed.iter().filter(|b| Place::of(b) == Place::Summary);
+        let saved = before_tokens.saturating_sub(after_tokens);
+        from = at;
+        let break_even_calls = break_even(model, saved, invalidated_tokens, cost_usd);
+        let next = compacted.get(i + 1).map(|(e, _)| e.before_request);
+        let following = within(at, next.unwrap_or(u64::MAX));
+        let calls_after = following.filter(|r| r.purpose == Purpose::Sample).count() as u64;
+        // A run that broke off leaves its last one open.
+        let over = completed || next.is_some();
+        out.push(CompactionRecord {
+            seq: i as u64,
+            kind: *kind,
+            mechanism: (*mechanism).to_string(),
+            phase: *phase,
+            before_request: at,
+            at_ms: e.at_ms,
+            before_tokens,
+            after_tokens,
+            invalidated_tokens,
+            summary_tokens: summaries.map(|b: &Arc<Block>| b.tokens()).sum(),
+            blocked_ms: waited + inside_ms + raced,
+            cost_usd,
+            facts_lost_verbatim: kept.lost,
+            facts_carried: kept.carried,
+            break_even_calls,
+            calls_after,
+            paid_off: paid_off(break_even_calls, calls_after, over),
+            facts_needed_later: kept.needed_later,
+            retained_pct: kept.after_pct,
+            goal_kept: kept.goal,
+        });
+    }
+    out
+}
+
+/// Whether `calls` are more than break-even takes (never without one); `None` = not yet, and the
+/// calls were not over.
+fn paid_off(break_even: Option<f64>, calls: u64, over: bool) -> Option<bool> {
+    let paid = break_even.is_some_and(|n| calls as f64 > n);
+    (paid || over || break_even.is_none()).then_some(paid)
+}
+
+/// Calls until a compaction has paid for itself: what it cost at once (its own calls, the prefix
+/// written again instead of read) over what it saves per call (tokens no longer read). The standard
+/// form, docs/sources/failure-modes.md §6.
+fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f64) -> Option<f64> {
+    let p = &model.prices;
+    let per_call = removed as f64 * p.read / 1e6;
+    // Without a write fee the price list gives the input price for writes.
+    let at_once = own_usd + rewritten as f64 * (p.write_5m - p.read) / 1e6;
+    (per_call > 0.0).then(|| at_once / per_call)
+}
+
+/// Rules that are judged on compactions and not on single requests.
+pub(super) fn broken_rules(
+    compactions: &[CompactionRecord],
+    triggers: &[TriggerRecord],
+) -> Vec<IntegrityFailure> {
+    let mut out = Vec::new();
+    let mut row = 0;
+    for (i, c) in compactions.iter().enumerate() {
+        if c.kind != CompactionKind::Summarise {
+            continue;
+        }
+        if c.after_tokens > c.before_tokens {
+            let detail = format!(
+                "compaction {}: {} tokens became {}",
+                c.seq, c.before_tokens, c.after_tokens
+            );
+            out.push(IntegrityFailure {
+                request: c.before_request,
+                rule: "summary larger than what it replaced".into(),
+                detail,
+            });
+        }
+        let next = compactions[i + 1..].iter().find(|n| n.kind == CompactionKind::Summarise);
+        let at_once = next.is_some_and(|n| {
+            n.before_request <= c.before_request + 2
+                && triggers
+                    .iter()
+                    .any(|t| (c.before_request..=n.before_request).contains(&t.before_request))
+        });
+        row = if at_once { row + 1 } else { 0 };
+        if row == 2 {
+            let detail = "three summaries in a row, each leaving the trigger true".to_string();
+            out.push(IntegrityFailure {
+                request: c.before_request,
+                rule: "compaction loop".into(),
+                detail,
+            });
+        }
+    }
+    out
+}
+
+/// What a compaction that came to nothing leaves behind: its marker, and a history that is sent
+/// again in full.
+pub(super) fn failed(
+    conversation: &Conversation,
+    compactions: &[CompactionRecord],
+) -> Vec<IntegrityFailure> {
+    let failure = |request: u64, rule: &str, detail: String| IntegrityFailure {
+        request,
+        rule: rule.into(),
+        detail,
+    };
+    let mut out = Vec::new();
+    for e in conversation.noted() {
+        let Noted::CompactionFailed { mechanism, dangling } = e.event else { continue };
+        if dangling {
+            let detail = format!(
+                "`{mechanism}` failed and its marker stays in the context without a summary"
+            );
+            out.push(failure(e.before_request, "dangling compaction marker", detail));
+        }
+        let before = conversation.samples().filter(|r| r.seq < e.before_request).last();
+        let after = conversation.samples().find(|r| r.seq >= e.before_request);
+        if let (Some(before), Some(after)) = (before, after) {
+            let helped = compactions
+                .iter()
+                .any(|c| c.before_request >= e.before_request && c.before_request <= after.seq);
+            if after.context_tokens >= before.context_tokens && !helped {
+                let detail = format!(
+                    "`{mechanism}` failed; {} tokens before it, {} after",
+                    before.context_tokens, after.context_tokens
+                );
+                out.push(failure(after.seq, "history uncut after a failed compaction", detail));
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::model;
+
+    #[test]
+    fn break_even_in_the_standard_form() {
+        // docs/sources/failure-modes.md §6: w = 1.25, r = 0.10 gives n > 11.5 · R / D. Sonnet 4.6
+        // has these shares.
+        let m = model::find("claude-sonnet-4-6").unwrap();
+        let n = break_even(m, 10_000, 20_000, 0.0).unwrap();
+        assert!((n - 11.5 * 2.0).abs() < 1e-9, "{n}");
+        assert_eq!(break_even(m, 0, 20_000, 0.0), None);
+        // n = (w − r) / r for R = D, by w and r as shares of the input price: 1.25 and 0.05 give
+        // 24, 1.25 and 0.025 give 49; without a write fee w is 1: r = 0.1 gives 9, DeepSeek's 0.02
+        // gives 49, xAI's 0.25 gives 3.
+        for (name, calls) in [
+            ("claude-opus-5-5", 24.0),
+            ("claude-fable-5-1", 49.0),
+            ("gpt-5.4", 9.0),
+            ("gpt-5.6-sol", 11.5),
+            ("gpt-6.1-sol", 24.0),
+            ("gemini-2.5-pro", 9.0),
+            ("deepseek-v4-flash", 49.0),
+            ("grok-4.7", 3.0),
+        ] {
+            let n = break_even(model::find(name).unwrap(), 10_000, 10_000, 0.0).unwrap();
+            assert!((n - calls).abs() < 1e-9, "{name}: {n}");
+        }
+        // Its own call of 0.03 USD on top, at 0.003 USD saved per call: ten calls more.
+        let n = break_even(m, 10_000, 10_000, 0.03).unwrap();
+        assert!((n - 21.5).abs() < 1e-9, "{n}");
+    }
+
+    #[test]
+    fn a_compaction_has_paid_off_after_more_calls_than_break_even() {
+        assert_eq!(paid_off(Some(11.5), 11, true), Some(false));
+        assert_eq!(paid_off(Some(11.5), 12, true), Some(true));
+        assert_eq!(paid_off(Some(12.0), 12, true), Some(false));
+        assert_eq!(paid_off(None, 99, true), Some(false));
+        // The run broke off.
+        assert_eq!(paid_off(Some(11.5), 3, false), None);
+        assert_eq!(paid_off(Some(11.5), 12, false), Some(true));
+    }
+}

@@ -1,0 +1,298 @@
+//! The events of one conversation, and what follows from them alone.
+
+use std::collections::HashSet;
+use std::sync::mpsc::Receiver;
+
+use ctxbench_core::engine::{Event as Noted, Stamped};
+use ctxbench_core::model;
+use ctxbench_core::request::{Purpose, Usage};
+use ctxbench_core::session::{Millis, Session};
+use ctxbench_reports::record::{
+    FactRecord, IntegrityFailure, RequestRecord, Status, TriggerRecord,
+};
+
+use super::events::{Begun, Event, Logged, Sent};
+use super::needs::unreached;
+use super::rewinds::Compared;
+
+#[derive(Debug, Default)]
+pub(super) struct Conversation(pub(super) Vec<Event>);
+
+/// The main conversation of a run and each of its subagents; without events = never begun.
+pub(super) fn conversations(
+    log: &Receiver<Logged>,
+    agents: usize,
+) -> (Conversation, Vec<Conversation>) {
+    let mut main = Conversation::default();
+    let mut others: Vec<Conversation> = Vec::new();
+    others.resize_with(agents, Conversation::default);
+    for Logged { window, event } in log.try_iter() {
+        match window {
+            None => main.0.push(event),
+            Some(agent) => others[agent].0.push(event),
+        }
+    }
+    (main, others)
+}
+
+/// A compaction stop that nobody answers.
+const COMPACTION_STOP: &str = "a compaction stop not handled";
+
+impl Conversation {
+    /// How it began; `None` = never.
+    pub(super) fn begun(&self) -> Option<&Begun> {
+        self.0.iter().find_map(|e| if let Event::Begun(b) = e { Some(b) } else { None })
+    }
+
+    pub(super) fn sent(&self) -> impl Iterator<Item = &Sent> {
+        self.0.iter().filter_map(|e| if let Event::Request(s) = e { Some(&**s) } else { None })
+    }
+
+    pub(super) fn requests(&self) -> impl Iterator<Item = &RequestRecord> + Clone {
+        self.0.iter().filter_map(|e| if let Event::Request(s) = e { Some(&s.record) } else { None })
+    }
+
+    /// Normal requests.
+    pub(super) fn samples(&self) -> impl Iterator<Item = &RequestRecord> + Clone {
+        self.requests().filter(|r| r.purpose == Purpose::Sample)
+    }
+
+    /// What the engine noted, in order.
+    pub(super) fn noted(&self) -> impl Iterator<Item = &Stamped> {
+        self.0.iter().filter_map(|e| match e {
+            Event::Noted(n)
+            | Event::Compacted { noted: n, .. }
+            | Event::Rewound { noted: n, .. } => Some(&**n),
+            _ => None,
+        })
+    }
+
+    /// Every rewind that it reached.
+    pub(super) fn rewound(&self) -> impl Iterator<Item = (&Stamped, Compared)> {
+        self.0.iter().filter_map(|e| match e {
+            Event::Rewound { noted, compared } => Some((&**noted, *compared)),
+            _ => None,
+        })
+    }
+
+    fn count(&self, of: impl Fn(&Event) -> bool) -> u64 {
+        self.0.iter().filter(|e| of(e)).count() as u64
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.count(|e| matches!(e, Event::Step))
+    }
+
+    pub(super) fn compactions(&self) -> u64 {
+        self.count(|e| matches!(e, Event::Compacted { .. }))
+    }
+
+    /// Times a person had to step in.
+    pub(super) fn interventions(&self) -> u64 {
+        let asked = self.count(|e| matches!(e, Event::AskedToGoOn));
+        asked + self.noted().filter(|e| matches!(e.event, Noted::Intervention(_))).count() as u64
+    }
+
+    pub(super) fn reread_tokens(&self) -> u64 {
+        self.0.iter().map(|e| if let Event::Reread { tokens } = e { *tokens } else { 0 }).sum()
+    }
+
+    /// Requests that wrote summaries. A reply that contains one made by the provider bills more than
+    /// the context that it shows.
+    pub(super) fn summary_calls(&self) -> u64 {
+        let by_provider = |r: &&RequestRecord| r.input_tokens > r.context_tokens;
+        let own = self.requests().filter(|r| r.purpose == Purpose::Summary).count();
+        (own + self.samples().filter(by_provider).count()) as u64
+    }
+
+    /// Waiting caused by compaction.
+    pub(super) fn blocked_ms(&self) -> Millis {
+        self.0.iter().map(blocked_ms).fold(0, Millis::saturating_add)
+    }
+
+    /// Virtual time from its beginning to its end.
+    pub(super) fn took_ms(&self) -> Millis {
+        let end = self.0.iter().find_map(|e| match e {
+            Event::Ended { at_ms, .. } => Some(*at_ms),
+            _ => None,
+        });
+        end.unwrap_or_default().saturating_sub(self.begun().map_or(0, |b| b.at_ms))
+    }
+
+    /// Largest prompt of an answered normal request, tokens.
+    pub(super) fn peak(&self) -> u64 {
+        let answered = self.samples().filter(|r| r.status == "ok");
+        answered.map(|r| r.context_tokens).max().unwrap_or_default()
+    }
+
+    /// Of what was never said, the share that no request showed, per cent; `None` where there is
+    /// nothing.
+    pub(super) fn specificity_pct(&self) -> Option<f64> {
+        let all = self.begun().map(|b| b.distractors).filter(|n| *n > 0)?;
+        let found = self.count(|e| matches!(e, Event::FoundByChance)) as usize;
+        Some(100.0 * (all - found) as f64 / all as f64)
+    }
+
+    /// USD if cache reads cost this share of the input price.
+    pub(super) fn repriced(&self, share: f64) -> f64 {
+        let cost = |(model, usage): (&str, &Usage)| {
+            model::find(model).map_or(0.0, |m| model::cost_with_read_share(m, usage, share).total())
+        };
+        self.sent().flat_map(|s| s.usages.iter().map(|u| cost((&s.record.model, u)))).sum()
+    }
+
+    /// USD of all requests; the engine's ledger, which adds up by itself, must agree.
+    pub(super) fn cost_usd(&self) -> f64 {
+        let sum: f64 = self.requests().map(|r| r.cost_usd).sum();
+        for e in &self.0 {
+            if let Event::Ended { usd, .. } = e {
+                debug_assert!(*usd <= sum + 1e-6, "the ledger bills {usd}, the requests {sum}");
+            }
+        }
+        sum
+    }
+
+    pub(super) fn triggers(&self) -> Vec<TriggerRecord> {
+        let record = |e: &Stamped| match e.event {
+            Noted::Trigger { check, believed, billed, limit } => Some(TriggerRecord {
+                before_request: e.before_request,
+                believed,
+                billed,
+                limit,
+                check: check.to_string(),
+            }),
+            _ => None,
+        };
+        self.noted().filter_map(record).collect()
+    }
+
+    /// How it ended, and why it did not end well.
+    pub(super) fn status(&self) -> (Status, Option<String>) {
+        let total = self.begun().map_or(0, |b| b.steps);
+        if self.0.iter().any(|e| matches!(e, Event::Livelocked)) {
+            let requests = self.requests().count();
+            let why = format!("{requests} requests for {total} recorded steps");
+            return (Status::Livelock, Some(why));
+        }
+        if self.steps() >= total {
+            return (Status::Completed, None);
+        }
+        let why = self.0.iter().rev().find_map(|e| match e {
+            Event::TurnFailed(why) => Some(why.clone()),
+            _ => None,
+        });
+        let why = why.unwrap_or_else(|| "the run ended before the session did".into());
+        (if self.overflows() > 0 { Status::Overflow } else { Status::Failed }, Some(why))
+    }
+
+    /// Times the provider refused a prompt as too long.
+    pub(super) fn overflows(&self) -> u64 {
+        self.requests().filter(|r| r.status == "overflow").count() as u64
+    }
+
+    /// Every (fact, need) pair, those that the run did not reach among them.
+    pub(super) fn facts(&self, session: &Session) -> Vec<FactRecord> {
+        let mut out: Vec<FactRecord> = Vec::new();
+        for e in &self.0 {
+            if let Event::Needed(f) = e {
+                out.push(FactRecord::clone(f));
+            }
+        }
+        let reached: HashSet<&str> = out.iter().map(|f| f.need.as_str()).collect();
+        let open = self.begun().into_iter().flat_map(|b| &b.pairs);
+        let compactions = self.compactions();
+        let rest: Vec<FactRecord> = open
+            .filter(|(need, _)| !reached.contains(&**need))
+            .map(|(need, fact)| unreached(&session.facts[*fact], need, compactions))
+            .collect();
+        out.extend(rest);
+        out
+    }
+
+    /// Rules that single requests break, and compaction stops that nobody answered.
+    pub(super) fn broken_rules(&self) -> Vec<IntegrityFailure> {
+        let mut out = Vec::new();
+        let mut fail = |request: u64, rule: &str, detail: &str| {
+            out.push(IntegrityFailure { request, rule: rule.into(), detail: detail.into() })
+        };
+        // The provider stopped after a compaction in this request.
+        let mut stopped: Option<u64> = None;
+        let mut newest = 0;
+        for e in &self.0 {
+            match e {
+                Event::Moved if stopped.take().is_some() => fail(
+                    newest,
+                    COMPACTION_STOP,
+                    "something else happened before the model was asked to go on",
+                ),
+                Event::Request(s) => {
+                    if s.record.purpose == Purpose::Sample {
+                        if stopped.is_some() && !s.resumes {
+                            let why = "the next request does not show the compaction";
+                            fail(newest, COMPACTION_STOP, why);
+                        }
+                        stopped = s.paused.then_some(s.record.seq);
+                    }
+                    newest = s.record.seq;
+                    for (rule, detail) in &s.broken {
+                        fail(newest, rule, detail);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if stopped.is_some() {
+            let why = "the session ended before the model was asked to go on";
+            fail(newest, COMPACTION_STOP, why);
+        }
+        out
+    }
+}
+
+/// How long an event kept the conversation waiting for a compaction.
+pub(super) fn blocked_ms(e: &Event) -> Millis {
+    match e {
+        Event::Request(s) => s.blocked_ms,
+        Event::Waited { ms } => *ms,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(seq: u64, paused: bool, resumes: bool) -> Event {
+        let record = serde_json::json!({
+            "seq": seq, "purpose": "sample", "model": "m", "step": 0, "extra": false,
+            "input_tokens": 0, "cache_read": 0, "cache_write": 0, "output_tokens": 0,
+            "context_tokens": 0, "cost_usd": 0.0, "at_ms": 0, "latency_ms": 0,
+            "common_prefix_tokens": 0, "invalidated_tokens": 0, "status": "ok",
+        });
+        Event::Request(Box::new(Sent {
+            record: serde_json::from_value(record).unwrap(),
+            compared: None,
+            usages: vec![],
+            blocked_ms: 0,
+            resumes,
+            paused,
+            broken: vec![],
+            trace: None,
+        }))
+    }
+
+    fn broken(events: Vec<Event>) -> Vec<(u64, String)> {
+        let rules = Conversation(events).broken_rules();
+        rules.into_iter().map(|i| (i.request, i.rule)).collect()
+    }
+
+    #[test]
+    fn a_compaction_stop_that_nobody_answers_is_reported() {
+        let stop = || request(0, true, false);
+        let failure = [(0, COMPACTION_STOP.to_string())];
+        assert_eq!(broken(vec![stop(), request(1, false, false)]), failure, "it is not shown");
+        assert_eq!(broken(vec![stop()]), failure, "the session ended");
+        assert_eq!(broken(vec![stop(), Event::Moved]), failure, "the turn ended");
+        assert_eq!(broken(vec![stop(), request(1, false, true), Event::Moved]), []);
+    }
+}

@@ -1,0 +1,224 @@
+//! What became of every fact: where it was said, and the compactions that moved it, with the words
+//! around it before and after.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ctxbench_core::block::Block;
+use ctxbench_core::fact::{Fact, Match, fold};
+use ctxbench_core::session::Session;
+use ctxbench_reports::record::{EXCERPT, FactLife, FactMove};
+
+use super::events::{Event, Log};
+use super::facts::{FactBook, Place, Sighting, readable};
+use super::texts;
+
+/// Most moves that are kept of a fact: the first ones.
+const MOVES: usize = 8;
+
+/// Shortest word by which two texts are compared, in characters.
+const WORD: usize = 4;
+
+/// What was told of each fact so far.
+pub(super) struct Histories {
+    shown: Vec<bool>,
+    moves: Vec<usize>,
+}
+
+impl Histories {
+    pub(super) fn new(facts: usize) -> Self {
+        Histories { shown: vec![false; facts], moves: vec![0; facts] }
+    }
+
+    /// A request showed these facts.
+    pub(super) fn shown(&mut self, request: u64, seen: &[Option<Sighting>], log: &Log) {
+        for (fact, (shown, seen)) in self.shown.iter_mut().zip(seen).enumerate() {
+            if seen.is_some() && !std::mem::replace(shown, true) {
+                log.note(Event::Shown { fact, request });
+            }
+        }
+    }
+
+    /// A compaction changed the context from `before` to `after`.
+    pub(super) fn compacted(
+        &mut self,
+        compaction: u64,
+        book: &mut FactBook,
+        (before, old): (&[Arc<Block>], &[Option<Sighting>]),
+        (after, new): (&[Arc<Block>], &[Option<Sighting>]),
+        log: &Log,
+    ) {
+        for (fact, moves) in self.moves.iter_mut().enumerate() {
+            let (Some(from), to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place)) else {
+                continue;
+            };
+            if Some(from) == to || *moves >= MOVES {
+                continue;
+            }
+            *moves += 1;
+            let mut carried = |blocks| {
+                let block = book.carrier(blocks, fact);
+                block.map(|b| around(&book.facts[fact], readable(b))).unwrap_or_default()
+            };
+            let words = carried(before);
+            let now = match to {
+                Some(_) => carried(after),
+                None => nearest(&book.facts[fact], &words, after),
+            };
+            let to = FactMove {
+                compaction,
+                from: from.name().to_string(),
+                to: to.map_or("nowhere", Place::name).to_string(),
+                before: words,
+                after: now,
+            };
+            log.note(Event::FactMoved { fact, to: Box::new(to) });
+        }
+    }
+}
+
+/// What the session says of each fact, and what became of it by the events of a conversation.
+pub(super) fn records<'a>(
+    session: &Session,
+    events: impl Iterator<Item = &'a Event>,
+) -> Vec<FactLife> {
+    let life = |f: &Fact| FactLife {
+        fact: f.id.clone(),
+        tokens: f.tokens.clone(),
+        arises: f.arises.clone(),
+        ..Default::default()
+    };
+    let mut lives: Vec<FactLife> = session.facts.iter().map(life).collect();
+    for (source, (life, fact)) in
+        texts::sources(session).iter().zip(lives.iter_mut().zip(&session.facts))
+    {
+        if !source.is_empty() {
+            life.text = around(fact, source);
+        }
+    }
+    for e in events {
+        match e {
+            Event::Shown { fact, request } => lives[*fact].first_shown = Some(*request),
+            Event::FactMoved { fact, to } => lives[*fact].moves.push(FactMove::clone(to)),
+            _ => {}
+        }
+    }
+    lives
+}
+
+/// The words around a fact in a text that carries it: around its first literal, or the line that is
+/// most like it.
+fn around(fact: &Fact, text: &str) -> String {
+    if let Some((at, token)) =
+        fact.tokens.iter().find_map(|t| text.find(t.as_str()).map(|at| (at, t)))
+    {
+        return window(text, at, at + token.len());
+    }
+    let folded = |l: &&str| fact.matches(l, &fold(l)) > Match::Absent;
+    match text
+        .lines()
+        .find(folded)
+        .or_else(|| like(text.lines(), &words(&fact.tokens.join(" ")), &HashSet::new()))
+    {
+        Some(line) => window(line, 0, 0),
+        None => window(text, 0, 0),
+    }
+}
+
+/// The line of a summary that has most words of a fact, and among equals of the words once around
+/// it; empty when none has any.
+fn nearest(fact: &Fact, before: &str, after: &[Arc<Block>]) -> String {
+    let summaries = after.iter().filter(|b| Place::of(b) == Place::Summary);
+    let lines = summaries.flat_map(|b| readable(b).lines());
+    like(lines, &words(&fact.tokens.join(" ")), &words(before))
+        .map(|l| window(l, 0, 0))
+        .unwrap_or_default()
+}
+
+/// The line with most of the wanted words, then of the others, the first of equals; `None` when no
+/// line has any.
+fn like<'a>(
+    lines: impl Iterator<Item = &'a str>,
+    wanted: &HashSet<String>,
+    others: &HashSet<String>,
+) -> Option<&'a str> {
+    let mut best = ((0, 0), None);
+    for line in lines {
+        let has = words(line);
+        let shared = (has.intersection(wanted).count(), has.intersection(others).count());
+        if shared > best.0 {
+            best = (shared, Some(line));
+        }
+    }
+    best.1
+}
+
+fn words(text: &str) -> HashSet<String> {
+    let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    parts.filter(|w| w.chars().count() >= WORD).map(str::to_lowercase).collect()
+}
+
+/// At most [`EXCERPT`] characters of a text with the bytes `from..to` in their middle, white space
+/// as single spaces.
+fn window(text: &str, from: usize, to: usize) -> String {
+    let inside = text[from..to].chars().count();
+    let each_side = EXCERPT.saturating_sub(inside.min(EXCERPT) + 2) / 2;
+    let left: Vec<char> = text[..from].chars().rev().take(each_side).collect();
+    let right = if from == to { EXCERPT - 2 } else { each_side };
+    let cut_left = text[..from].chars().count() > left.len();
+    let shown = text[from..].chars().take(inside.min(EXCERPT - 2) + right);
+    let cut_right = text[from..].chars().nth(inside.min(EXCERPT - 2) + right).is_some();
+    let whole: String = left.into_iter().rev().chain(shown).collect();
+    let flat = whole.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{}{flat}{}", if cut_left { "…" } else { "" }, if cut_right { "…" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fact(token: &str) -> Fact {
+        serde_json::from_value(
+            serde_json::json!({"id": "f", "kind": "value", "tokens": [token], "arises": "m"}),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn excerpts_are_bounded_and_hold_the_fact() {
+        let text = format!("{} port 8443 {}", "ä ".repeat(500), "ö\n".repeat(500));
+        let cut = around(&fact("port 8443"), &text);
+        assert!(
+            cut.contains("ä port 8443 ö") && cut.starts_with('…') && cut.ends_with('…'),
+            "{cut}"
+        );
+        assert!(cut.chars().count() <= EXCERPT, "{}", cut.chars().count());
+        assert_eq!(around(&fact("port 8443"), "the port 8443"), "the port 8443");
+        let long = "x".repeat(1_000);
+        assert!(around(&fact(&long), &long).chars().count() <= EXCERPT);
+    }
+
+    #[test]
+    fn folded_matches_are_shown_by_their_line() {
+        assert_eq!(
+            around(&fact("Token Expired"), "first\nthe `token  expired` text\nlast"),
+            "the `token expired` text"
+        );
+    }
+
+    #[test]
+    fn the_nearest_line_shares_most_words() {
+        let lines = "nothing here\nlisten on some port\nlisten on the server port";
+        let none = HashSet::new();
+        assert_eq!(
+            like(lines.lines(), &words("the server shall listen on port 8443"), &none),
+            Some("listen on the server port")
+        );
+        assert_eq!(
+            like(lines.lines(), &words("nothing"), &words("listen server port")),
+            Some("nothing here"),
+            "its own words first"
+        );
+        assert_eq!(like(lines.lines(), &words("unrelated"), &none), None);
+    }
+}

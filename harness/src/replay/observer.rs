@@ -1,0 +1,355 @@
+//! What is seen of a conversation while it runs: each request is held against the one before, the
+//! rules and the facts, and what was found goes into the log.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::content::Part;
+use ctxbench_core::context_editing;
+use ctxbench_core::engine::{Action, Event as Noted, Stamped};
+use ctxbench_core::model::{self, Model};
+use ctxbench_core::request::{ModelError, Purpose, Reply, Request, StopReason, Usage};
+use ctxbench_core::session::{Millis, Session};
+use ctxbench_core::strategy::is_system;
+use ctxbench_core::world::Incoming;
+use ctxbench_reports::record::RequestRecord;
+use ctxbench_strategies::descriptor::Recovery;
+
+use super::events::{Begun, Event, Log, Sent};
+use super::integrity;
+use super::path::{Move, Path};
+use super::prefix::Prefix;
+use super::retention::Retention;
+use super::rewinds::Rewinds;
+use super::trace::Tracer;
+
+/// What a request was answered with.
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    /// A recorded reply, by its id.
+    Step(Arc<str>),
+    /// A call that fetches again what the next recorded reply needs, with its result.
+    Reread {
+        /// The reply that needs it.
+        before: Arc<str>,
+        /// What the tool returns.
+        result: Box<Incoming>,
+    },
+    /// A short neutral reply: nothing was recorded here.
+    Neutral,
+    /// A summary.
+    Summary,
+    /// Keeping the cache warm.
+    Ping,
+    /// Nothing yet: the provider compacted and waits to be asked to go on.
+    Paused,
+}
+
+pub(super) struct Observer {
+    log: Log,
+    pub(super) retention: Retention,
+    pub(super) rewinds: Rewinds,
+    prefix: Prefix,
+    tracer: Option<Tracer>,
+    /// The subagent whose window this is.
+    agent: Option<String>,
+    model: Arc<Model>,
+    /// Requests so far.
+    requests: u64,
+    newest_sample: Option<u64>,
+    /// Recorded replies that entered the history.
+    steps: u64,
+    most_requests: u64,
+    newest_user: Option<MessageId>,
+    /// The provider stopped after this compaction and has not been asked to go on.
+    paused: Option<Arc<str>>,
+    /// Messages that hold reasoning.
+    reasoned: HashSet<MessageId>,
+}
+
+/// Requests per recorded step after which a run counts as going round in circles; plus a floor.
+const REQUESTS_PER_STEP: u64 = 6;
+const REQUESTS_FLOOR: u64 = 200;
+
+/// The reply that is not yet in the history.
+const COMING: MessageId = MessageId(u32::MAX);
+
+impl Observer {
+    pub(super) fn new(
+        session: &Session,
+        path: &Path,
+        model: &Arc<Model>,
+        recovery: Recovery,
+        log: Log,
+    ) -> Self {
+        Observer {
+            retention: Retention::new(session, path, recovery, log.clone()),
+            rewinds: Rewinds::new(session),
+            prefix: Prefix::default(),
+            tracer: None,
+            agent: None,
+            model: model.clone(),
+            requests: 0,
+            newest_sample: None,
+            steps: 0,
+            most_requests: REQUESTS_FLOOR + REQUESTS_PER_STEP * path.steps,
+            newest_user: None,
+            paused: None,
+            reasoned: HashSet::new(),
+            log,
+        }
+    }
+
+    /// Keeps trace lines, too.
+    pub(super) fn traced(self, tracer: Option<Tracer>) -> Self {
+        Observer { tracer, ..self }
+    }
+
+    /// This is a subagent's window.
+    pub(super) fn of_agent(self, agent: Option<&str>) -> Self {
+        Observer { agent: agent.map(str::to_string), ..self }
+    }
+
+    /// The conversation begins; a subagent's by the reply to a request of its caller.
+    pub(super) fn begun(&self, path: &Path, at_ms: Millis, by_request: Option<u64>) {
+        self.log.note(Event::Begun(Begun {
+            at_ms,
+            by_request,
+            steps: path.steps,
+            pairs: self.retention.pairs(),
+            distractors: self.retention.distractors(),
+        }));
+    }
+
+    /// A move of the session begins.
+    pub(super) fn moved(&mut self, m: &Move) {
+        self.log.note(Event::Moved);
+        self.paused = None;
+        if matches!(m.action, Action::User(_)) {
+            self.retention.begin(&m.keys);
+            self.newest_user = None;
+        }
+    }
+
+    /// Number of the newest normal request.
+    pub(super) fn newest_sample(&self) -> Option<u64> {
+        self.newest_sample
+    }
+
+    /// Whether the run goes round in circles.
+    pub(super) fn livelocked(&self) -> bool {
+        let livelocked = self.requests >= self.most_requests;
+        if livelocked {
+            self.log.note(Event::Livelocked);
+        }
+        livelocked
+    }
+
+    pub(super) fn asked_to_go_on(&self) {
+        self.log.note(Event::AskedToGoOn);
+    }
+
+    pub(super) fn turn_failed(&self, reason: &str) {
+        self.log.note(Event::TurnFailed(reason.to_string()));
+    }
+
+    pub(super) fn waited(&self, ms: Millis) {
+        self.log.note(Event::Waited { ms });
+    }
+
+    /// The engine noted something.
+    pub(super) fn noted(&mut self, noted: &Arc<Stamped>) {
+        let noted = noted.clone();
+        self.log.note(match &noted.event {
+            Noted::Compaction { before, after, .. } => {
+                let kept = self.retention.compacted(before, after);
+                Event::Compacted { noted, kept }
+            }
+            Noted::Rewound { to, after, .. } => {
+                let compared = self.rewinds.went_back(to, after);
+                Event::Rewound { noted, compared }
+            }
+            _ => Event::Noted(noted),
+        });
+    }
+
+    /// A request was answered, or refused after `took` ms; `waits` = the conversation waited for
+    /// it.
+    pub(super) fn request(
+        &mut self,
+        request: &Request,
+        result: &Result<Reply, ModelError>,
+        asked: &Asked,
+        (at_ms, latency_ms): (Millis, Millis),
+        waits: bool,
+    ) {
+        let sample = request.purpose == Purpose::Sample;
+        let reply = result.as_ref().ok();
+        let billed = reply.map_or(Usage::default(), |r| r.billed);
+        if let Some(r) = reply.filter(|r| r.compaction().is_some()) {
+            self.retention.provider_compacted(&context_editing::edited_view(request, r.applied));
+        }
+        let logical = logical_view(request, reply);
+        let shared = match sample {
+            true => self.prefix.compare(request, &logical, reply),
+            false => Default::default(),
+        };
+        let model = model::find(&request.model).ok();
+        let inside = reply.zip(model).and_then(|(r, m)| provider_compaction(m, r));
+        let again = shared.again;
+        let record = RequestRecord {
+            seq: self.requests,
+            agent: self.agent.clone(),
+            purpose: request.purpose,
+            phase: request.phase,
+            model: request.model.to_string(),
+            step: self.steps,
+            extra: matches!(asked, Asked::Neutral | Asked::Reread { .. } | Asked::Paused),
+            input_tokens: billed.prompt(),
+            cache_read: billed.cache_read,
+            cache_write: billed.cache_write + billed.cache_write_1h,
+            output_tokens: billed.output,
+            context_tokens: reply.map_or(request.tokens(), |r| r.usage.prompt()),
+            cost_usd: reply.zip(model).map_or(0.0, |(r, m)| model::cost_of_reply(m, r).total()),
+            compaction_usd: inside.map_or(0.0, |c| c.usd),
+            compaction_ms: inside.map_or(0, |c| c.ms),
+            at_ms,
+            latency_ms,
+            common_prefix_tokens: shared.common,
+            invalidated_tokens: again.expired + again.changed + again.other,
+            invalidated_expired_tokens: again.expired,
+            invalidated_changed_tokens: again.changed,
+            status: match result {
+                Ok(_) => "ok".into(),
+                Err(e) => serde_json::to_value(e.kind)
+                    .ok()
+                    .and_then(|v| v.as_str().map(str::to_string))
+                    .unwrap_or_default(),
+            },
+        };
+        let waited = waits && request.purpose == Purpose::Summary;
+        let blocked_ms = record.compaction_ms + if waited { latency_ms } else { 0 };
+        let resumes = self.resumes(request);
+        let mut broken = Vec::new();
+        if sample {
+            broken.extend(self.over_the_window(request, result));
+            self.paused = reply
+                .filter(|r| r.stop == StopReason::Compaction)
+                .and_then(|r| r.compaction().cloned());
+            broken.extend(self.sample(&logical, reply, asked));
+            self.newest_sample = Some(self.requests);
+        }
+        let trace = self.tracer.as_mut().map(|t| t.line(request, &record));
+        self.log.note(Event::Request(Box::new(Sent {
+            record,
+            compared: shared.sizes,
+            usages: reply.into_iter().flat_map(model::iterations).collect(),
+            blocked_ms,
+            resumes,
+            paused: sample && self.paused.is_some(),
+            broken,
+            trace,
+        })));
+        self.requests += 1;
+    }
+
+    /// Whether a request shows the compaction after which the provider had stopped.
+    fn resumes(&self, request: &Request) -> bool {
+        let shows = |summary: &Arc<str>| {
+            request.blocks.iter().any(|b| b.kind == BlockKind::Compaction && b.text == *summary)
+        };
+        self.paused.as_ref().is_some_and(shows)
+    }
+
+    /// A refusal that a scenario's fault puts into the provider's mouth is no fault of the
+    /// strategy.
+    fn over_the_window(
+        &self,
+        request: &Request,
+        result: &Result<Reply, ModelError>,
+    ) -> Option<(&'static str, String)> {
+        let limit = self.model.input_limit.unwrap_or(self.model.window);
+        let over = result.as_ref().is_err_and(ModelError::is_overflow) && request.tokens() > limit;
+        over.then(|| {
+            let detail =
+                format!("{} tokens in a window of {}", request.tokens(), self.model.window);
+            ("prompt over the window", detail)
+        })
+    }
+
+    /// What a normal request showed: facts and broken rules.
+    fn sample(
+        &mut self,
+        logical: &[Arc<Block>],
+        reply: Option<&Reply>,
+        asked: &Asked,
+    ) -> Vec<(&'static str, String)> {
+        let (answers, reread) = match asked {
+            Asked::Step(key) => (Some(key), None),
+            Asked::Reread { before, result } => (Some(before), Some(&**result)),
+            _ => (None, None),
+        };
+        let answers = answers.filter(|_| reply.is_some()).map(|k| &**k);
+        self.retention.shown(self.requests, logical, answers, reread);
+        if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
+            self.newest_user = self.newest_user.max(Some(b.message));
+        }
+        let broken = integrity::check(logical, self.newest_user, |m| self.reasoned.contains(&m));
+        if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }))) {
+            self.reasoned.insert(COMING);
+        }
+        broken
+    }
+
+    /// The reply to the last normal request entered the history; `key` is empty for what was not
+    /// recorded.
+    pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
+        if !key.is_empty() {
+            self.steps += 1;
+            self.log.note(Event::Step);
+        }
+        if self.reasoned.remove(&COMING) {
+            self.reasoned.insert(message);
+        }
+        self.retention.recorded(key, message);
+    }
+}
+
+/// A compaction that the provider made inside a reply: what it cost and how long it took by the
+/// model's stated latency.
+#[derive(Clone, Copy)]
+struct Inside {
+    usd: f64,
+    ms: Millis,
+}
+
+fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
+    reply.compaction()?;
+    let answered = u64::from(reply.usage.prompt() + reply.usage.output > 0) as usize;
+    let all: Vec<Usage> = model::iterations(reply).collect();
+    let own = all.first().filter(|_| all.len() > answered)?;
+    let l = model.latency;
+    let fresh = own.input + own.cache_write + own.cache_write_1h;
+    let ms = l.a_ms
+        + l.b_ms * fresh as f64
+        + l.c_ms * own.cache_read as f64
+        + l.d_ms * own.output as f64;
+    Some(Inside { usd: model::cost(model, own).total(), ms: ms.round() as Millis })
+}
+
+/// What the model saw: the request after the edits that the provider says it made.
+fn logical_view(request: &Request, reply: Option<&Reply>) -> Vec<Arc<Block>> {
+    let Some(r) = reply else { return context_editing::edited_view(request, Default::default()) };
+    let Some(summary) = r.compaction() else {
+        return context_editing::edited_view(request, r.applied);
+    };
+    let origin = request.blocks.iter().flat_map(|b| b.origin.iter().copied()).collect();
+    let mut blocks: Vec<Arc<Block>> =
+        request.blocks.iter().filter(|b| is_system(b)).cloned().collect();
+    blocks.push(
+        Draft::synthetic(BlockKind::Compaction, Role::Assistant, summary.clone())
+            .build(COMING, origin),
+    );
+    blocks
+}

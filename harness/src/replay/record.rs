@@ -1,0 +1,398 @@
+//! The record of a run, built once out of its session and its log.
+
+use std::sync::mpsc::Receiver;
+
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::engine::Event as Noted;
+use ctxbench_core::fact::{FactKind, Match};
+use ctxbench_core::model::Model;
+use ctxbench_core::strategy::Standing;
+use ctxbench_reports::record::{
+    BackgroundRecord, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RewindRecord,
+    RunRecord, ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
+};
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+use super::conversation::{Conversation, conversations};
+use super::events::{Event, Logged};
+use super::windows::Subagent;
+use super::{Loading, background, compactions, delegation, drift, histories, resume};
+use crate::rewind::{self, Files};
+
+/// A run that is over.
+pub(super) struct Run<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) spec: &'a Spec,
+    pub(super) model: &'a Model,
+    /// The files of the session at its rewinds.
+    pub(super) files: &'a Files,
+    pub(super) agents: &'a [Subagent],
+    /// Who wrote its summaries, if any was asked for.
+    pub(super) summariser: Option<String>,
+    /// What ended it that is no matter of the strategy: status and reason.
+    pub(super) stopped: Stopped,
+}
+
+/// Why a run ended that did not end by itself.
+#[derive(Debug, Default)]
+pub(super) struct Stopped {
+    /// A summary that nobody could write.
+    pub(super) unsummarised: Option<String>,
+    /// A spend limit.
+    pub(super) refused: Option<String>,
+}
+
+/// What was measured, and what is no part of the results.
+pub(super) struct Measured {
+    pub(super) record: RunRecord,
+    /// One JSON line per request.
+    pub(super) trace: Vec<String>,
+    pub(super) loadings: Vec<Loading>,
+}
+
+/// What of one conversation enters the record.
+pub(super) struct Part {
+    pub(super) conversation: Conversation,
+    pub(super) status: Status,
+    pub(super) error: Option<String>,
+    background: Vec<BackgroundRecord>,
+    pub(super) compactions: Vec<CompactionRecord>,
+    triggers: Vec<TriggerRecord>,
+    integrity: Vec<IntegrityFailure>,
+    /// Number of its first request in the run.
+    pub(super) offset: u64,
+}
+
+impl Part {
+    fn new(conversation: Conversation, model: &Model, offset: u64) -> Part {
+        let background = background::records(conversation.noted());
+        let compactions = compactions::records(&conversation, &background, model);
+        let triggers = conversation.triggers();
+        let mut integrity = conversation.broken_rules();
+        integrity.extend(compactions::broken_rules(&compactions, &triggers));
+        integrity.extend(compactions::failed(&conversation, &compactions));
+        let (status, error) = conversation.status();
+        Part { conversation, status, error, background, compactions, triggers, integrity, offset }
+    }
+}
+
+/// The record of a run by its log.
+pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
+    let session = &run.scenario.session;
+    let (main, agents) = conversations(log, run.agents.len());
+    let main = Part::new(main, run.model, 0);
+    let mut offset = main.conversation.requests().count() as u64;
+    let mut parts = Vec::new();
+    for conversation in agents {
+        let (begun, from) = (conversation.begun().is_some(), offset);
+        offset += conversation.requests().count() as u64;
+        parts.push(begun.then(|| Part::new(conversation, run.model, from)));
+    }
+    let facts = delegation::facts(run, &main, &parts);
+    let delegation = delegation::records(run, &parts, &facts);
+    let rewinds = rewind::records(session, run.spec, run.files, main.conversation.rewound());
+    let (resume, loadings) = resume::records(session, run.spec, &main.conversation);
+    let lives = histories::records(session, main.conversation.0.iter());
+    let integrity = integrity(run, &main, &parts);
+    let (played, error) = played(run, &main, &parts);
+    let measures =
+        Measures { main: &main, parts: &parts, played, facts: &facts, rewinds: &rewinds };
+    let summary = Summary { integrity_failures: integrity.len() as u64, ..measures.summary() };
+    let note = note(run, &main, &parts);
+    let (status, error) = run.stopped.ended(run.spec, played, error);
+    let Part { conversation, background, compactions, triggers, .. } = main;
+    let mut trace = Vec::new();
+    let mut requests = Vec::new();
+    let windows = parts.into_iter().flatten().map(|p| (p.conversation, p.offset));
+    for (conversation, offset) in std::iter::once((conversation, 0)).chain(windows) {
+        for event in conversation.0 {
+            if let Event::Request(sent) = event {
+                trace.extend(sent.trace);
+                let seq = sent.record.seq + offset;
+                requests.push(RequestRecord { seq, ..sent.record });
+            }
+        }
+    }
+    let record = RunRecord {
+        scenario: scenario_info(run),
+        strategy: StrategyInfo {
+            settings: run
+                .spec
+                .scaled(run.scenario.scale)
+                .all()
+                .map(|(k, v)| (k.to_string(), v.to_string()))
+                .collect(),
+            ..strategy_info(run.spec)
+        },
+        model: run.model.name.to_string(),
+        summariser: run.summariser.clone(),
+        seed: None,
+        window: run.model.window,
+        status,
+        error,
+        note,
+        summary,
+        requests,
+        compactions,
+        background,
+        facts,
+        lives,
+        triggers,
+        integrity,
+        steering: None,
+        rewinds,
+        resume,
+        delegation,
+    };
+    Measured { record, trace, loadings }
+}
+
+fn scenario_info(run: &Run<'_>) -> ScenarioInfo {
+    let s = run.scenario;
+    ScenarioInfo {
+        id: s.id.clone(),
+        title: s.title.clone(),
+        scale: s.scale,
+        why: s.why.clone(),
+        recorded: s.session.header.source.is_some(),
+        warnings: [&s.warnings[..], &run.files.remarks[..]].concat(),
+    }
+}
+
+/// A strategy without its settings.
+fn strategy_info(spec: &Spec) -> StrategyInfo {
+    StrategyInfo {
+        label: spec.label(),
+        name: spec.descriptor.name.to_string(),
+        version: spec.version.program.to_string(),
+        standing: spec.descriptor.standing,
+        ..Default::default()
+    }
+}
+
+/// The record of a pair that could not be run.
+pub(crate) fn not_run(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    status: Status,
+    error: String,
+) -> RunRecord {
+    RunRecord {
+        scenario: ScenarioInfo {
+            id: scenario.id.clone(),
+            title: scenario.title.clone(),
+            scale: scenario.scale,
+            ..ScenarioInfo::default()
+        },
+        strategy: strategy_info(spec),
+        model: model.name.to_string(),
+        status,
+        error: Some(error),
+        ..RunRecord::default()
+    }
+}
+
+/// How a run was played: a session whose subagent did not come back was not finished.
+fn played(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> (Status, Option<String>) {
+    if main.status != Status::Completed {
+        return (main.status, main.error.clone());
+    }
+    let failed = run.agents.iter().zip(parts).find_map(|(agent, part)| {
+        let part = part.as_ref().filter(|p| p.status != Status::Completed)?;
+        let why = part.error.as_deref().unwrap_or_default();
+        Some((part.status, Some(format!("subagent {}: {why}", agent.id))))
+    });
+    failed.unwrap_or((Status::Completed, None))
+}
+
+impl Stopped {
+    fn ended(
+        &self,
+        spec: &Spec,
+        played: Status,
+        error: Option<String>,
+    ) -> (Status, Option<String>) {
+        let (status, error) = match &self.unsummarised {
+            Some(why) => (Status::Error, Some(format!("{}: {why}", spec.label()))),
+            None => (played, error),
+        };
+        match &self.refused {
+            Some(why) if status != Status::Completed => (Status::Failed, Some(why.clone())),
+            _ => (status, error),
+        }
+    }
+}
+
+fn integrity(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Vec<IntegrityFailure> {
+    let mut out = main.integrity.clone();
+    for (agent, part) in run.agents.iter().zip(parts) {
+        let Some(part) = part else { continue };
+        out.extend(part.integrity.iter().map(|i| IntegrityFailure {
+            request: i.request + part.offset,
+            rule: i.rule.clone(),
+            detail: format!("subagent {}: {}", agent.id, i.detail),
+        }));
+    }
+    out.sort_by(|a, b| (a.request, &a.rule).cmp(&(b.request, &b.rule)));
+    out
+}
+
+/// A remark for the table.
+fn note(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Option<String> {
+    if run.spec.descriptor.standing != Standing::Contender {
+        return None;
+    }
+    let idle = main.compactions.is_empty() && main.status == Status::Completed;
+    let idle = idle.then_some(match main.conversation.summary_calls() {
+        0 => "never triggered",
+        _ => "a summary was written, nothing was replaced",
+    });
+    let refused = main.conversation.noted().any(|e| matches!(e.event, Noted::NoManualCompaction));
+    let all: Vec<&str> =
+        idle.into_iter().chain(refused.then_some("manual compaction n/a")).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let in_subagents = parts.iter().flatten().any(|p| !p.compactions.is_empty());
+    if main.compactions.is_empty() && in_subagents {
+        return Some("compacted in subagents only".into());
+    }
+    Some(all.join("; "))
+}
+
+/// What the figures of a row are computed from.
+struct Measures<'a> {
+    main: &'a Part,
+    parts: &'a [Option<Part>],
+    played: Status,
+    facts: &'a [FactRecord],
+    rewinds: &'a [RewindRecord],
+}
+
+impl Measures<'_> {
+    /// The figures. What was paid counts wherever it was paid; what describes a window (peak,
+    /// prefix, compactions, drift, steps, waiting) is that of the main conversation.
+    fn summary(&self) -> Summary {
+        let c = &self.main.conversation;
+        let compactions = &self.main.compactions;
+        let parts = self.parts.iter().flatten().map(|p| &p.conversation);
+        let windows: Vec<&Conversation> = std::iter::once(c).chain(parts).collect();
+        let each = |of: fn(&Conversation) -> u64| windows.iter().map(|c| of(c)).sum::<u64>();
+        let total = |of: fn(&RequestRecord) -> u64| {
+            windows.iter().flat_map(|c| c.requests()).map(of).sum::<u64>()
+        };
+        let usd = |of: &dyn Fn(&Conversation) -> f64| windows.iter().map(|c| of(c)).sum::<f64>();
+        let (input, output) = (total(|r| r.input_tokens), total(|r| r.output_tokens));
+        let cache_read = total(|r| r.cache_read);
+        let sampled: Vec<u64> =
+            c.samples().filter(|r| r.status == "ok").map(|r| r.latency_ms).collect();
+        let compacted: Vec<u64> =
+            compactions.iter().filter(|c| c.blocked_ms > 0).map(|c| c.blocked_ms).collect();
+        let lost: u64 = compactions.iter().map(|c| c.facts_lost_verbatim).sum();
+        let carried: u64 = compactions.iter().map(|c| c.facts_carried).sum();
+        let errors: Vec<f64> =
+            self.main.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
+        let common: u64 =
+            c.sent().filter(|s| s.compared.is_some()).map(|s| s.record.common_prefix_tokens).sum();
+        let earlier: u64 = c.sent().filter_map(|s| s.compared).map(|(earlier, _)| earlier).sum();
+        let later: u64 = c.sent().filter_map(|s| s.compared).map(|(_, later)| later).sum();
+        let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
+        let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
+        let curve = c.0.iter().filter_map(|e| match e {
+            Event::Compacted { kept, .. } => Some(kept),
+            _ => None,
+        });
+        let kind = |k: FactKind| Some((k, self.retained(|x| x == k)?));
+        Summary {
+            steps_completed: c.steps(),
+            steps_total: c.begun().map_or(0, |b| b.steps),
+            requests: each(|c| c.requests().count() as u64),
+            compactions: compactions.len() as u64,
+            summary_calls: each(Conversation::summary_calls),
+            input_tokens: input,
+            cache_read_tokens: cache_read,
+            cache_write_tokens: total(|r| r.cache_write),
+            output_tokens: output,
+            task_tokens: (self.played == Status::Completed).then_some(input + output),
+            peak_context_tokens: c.peak(),
+            cost_usd: usd(&Conversation::cost_usd),
+            prefix_stability: ratio(common, earlier),
+            invalidated_tokens: total(|r| r.invalidated_tokens),
+            invalidated_expired_tokens: total(|r| r.invalidated_expired_tokens),
+            invalidated_changed_tokens: total(|r| r.invalidated_changed_tokens),
+            cache_read_ratio: ratio(cache_read, input),
+            blocked_ms: c.blocked_ms(),
+            total_ms: c.took_ms(),
+            step_p50_ms: percentile(&sampled, 50),
+            step_p95_ms: percentile(&sampled, 95),
+            compaction_p50_ms: percentile(&compacted, 50),
+            compaction_p95_ms: percentile(&compacted, 95),
+            retention_pct: self.retained(|_| true),
+            // Without summaries there is nothing that could carry a fact.
+            summary_retention_pct: percent(carried, lost)
+                .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
+            retention_by_kind: FactKind::ALL.into_iter().filter_map(kind).collect(),
+            stale_pct: self.share(|f| Some(f.stale)),
+            contradicted_pct: self.share(|f| Some(f.contradicted)),
+            drifted_pct: self.share(|f| Some(f.drifted)),
+            recoverable_pct: self.share(|f| f.recoverable),
+            specificity_pct: c.specificity_pct(),
+            goal_kept_pct: percent_of(compactions.iter().filter_map(|c| c.goal_kept)),
+            drift_resistance: drift::resistance(curve),
+            drift_cliff: drift::cliff(compactions),
+            restore_success_pct: rewind::restore_success_pct(self.rewinds),
+            rewind_equal_pct: percent_of(self.rewinds.iter().filter_map(|r| r.context_equal)),
+            reread_tokens: each(Conversation::reread_tokens),
+            extra_requests: total(|r| u64::from(r.extra)),
+            provider_overflows: each(Conversation::overflows),
+            user_interventions: each(Conversation::interventions),
+            trigger_error_tokens: (!errors.is_empty())
+                .then(|| errors.iter().sum::<f64>() / errors.len() as f64),
+            reusable: ratio(common, later),
+            cost_read_005_usd: Some(usd(&|c| c.repriced(0.05))),
+            cost_read_0025_usd: Some(usd(&|c| c.repriced(0.025))),
+            // Of the whole row, or of other rows.
+            integrity_failures: 0,
+            saved_pct: None,
+            cost_saved_pct: None,
+        }
+    }
+
+    fn retained(&self, of: impl Fn(FactKind) -> bool) -> Option<f64> {
+        self.share(|f| of(f.kind).then_some(f.found > Match::Absent))
+    }
+
+    /// Share of the pairs that hold, per cent; pairs without an answer, and those that no strategy
+    /// could have kept, do not count.
+    fn share(&self, of: impl Fn(&FactRecord) -> Option<bool>) -> Option<f64> {
+        percent_of(self.facts.iter().filter(|f| !f.undelivered).filter_map(of))
+    }
+}
+
+fn percent_of(answers: impl Iterator<Item = bool>) -> Option<f64> {
+    let all: Vec<bool> = answers.collect();
+    (!all.is_empty()).then(|| 100.0 * all.iter().filter(|k| **k).count() as f64 / all.len() as f64)
+}
+
+/// Nearest-rank percentile.
+fn percentile(values: &[u64], p: usize) -> Option<u64> {
+    let mut v = values.to_vec();
+    v.sort_unstable();
+    let rank = (p * v.len()).div_ceil(100).max(1);
+    v.get(rank - 1).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_nearest_rank() {
+        assert_eq!(percentile(&[], 50), None);
+        assert_eq!(percentile(&[5], 95), Some(5));
+        assert_eq!(percentile(&[4, 1, 3, 2], 50), Some(2));
+        assert_eq!(percentile(&(1..=100).collect::<Vec<_>>(), 95), Some(95));
+    }
+}

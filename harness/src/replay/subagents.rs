@@ -1,0 +1,108 @@
+//! Subagents at work: each is a conversation of its own with the same strategy, settings and model,
+//! through the same provider and by the same clock, begun when its caller's call is made.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use ctxbench_core::model::Model;
+use ctxbench_core::session::Millis;
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+use super::events::Log;
+use super::windows::{self, Subagent};
+use super::{Doors, Options, Scene, Start, play};
+use crate::summarise::SummaryDesk;
+
+/// The subagents of a replay. Shared by its worlds, since a subagent may start others.
+pub(super) struct Subagents {
+    scenario: Scenario,
+    spec: Spec,
+    model: Arc<Model>,
+    options: Options,
+    desk: SummaryDesk,
+    doors: Doors,
+    log: Log,
+    pub(super) all: Vec<Subagent>,
+    started: Mutex<HashSet<usize>>,
+}
+
+impl Subagents {
+    pub(super) fn new(
+        scene: &Scene<'_>,
+        doors: Doors,
+        log: Log,
+        all: Vec<Subagent>,
+    ) -> Arc<Subagents> {
+        Arc::new(Subagents {
+            scenario: scene.scenario.clone(),
+            spec: scene.spec.clone(),
+            model: scene.model.clone(),
+            options: scene.options.clone(),
+            desk: scene.desk.clone(),
+            doors,
+            log,
+            all,
+            started: Mutex::default(),
+        })
+    }
+
+    /// A reply made these calls: runs the subagents that they start, all from this moment on.
+    /// Returns how long the caller waits, ms.
+    pub(super) async fn called(
+        self: &Arc<Self>,
+        calls: &[Arc<str>],
+        now: Millis,
+        request: Option<u64>,
+    ) -> Millis {
+        let mut waits = 0;
+        for (i, agent) in self.all.iter().enumerate() {
+            if agent.call.as_ref().is_some_and(|c| calls.iter().any(|id| **id == *c.id)) {
+                let took = self.clone().run(i, now, request).await;
+                waits = waits.max(if agent.waits { took } else { 0 });
+            }
+        }
+        waits
+    }
+
+    /// The main conversation is over: runs the subagents that no call could be found for.
+    pub(super) async fn run_uncalled(self: &Arc<Self>, now: Millis) {
+        for i in (0..self.all.len()).filter(|&i| self.all[i].call.is_none()) {
+            self.clone().run(i, now, None).await;
+        }
+    }
+
+    /// Runs one subagent, once; boxed, since it may start others. Returns how long it took, ms.
+    fn run(
+        self: Arc<Self>,
+        i: usize,
+        now: Millis,
+        request: Option<u64>,
+    ) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
+        Box::pin(async move {
+            if windows::depth(&self.all, i) > windows::DEEPEST
+                || !self.started.lock().is_ok_and(|mut s| s.insert(i))
+            {
+                return 0;
+            }
+            let id = &self.all[i].id;
+            let session = windows::own(&self.scenario.session, id);
+            let scene = Scene {
+                scenario: &self.scenario,
+                session: &session,
+                agent: Some(id),
+                spec: &self.spec,
+                model: &self.model,
+                options: &self.options,
+                desk: &self.desk,
+            };
+            let start = Start { at_ms: now, by_request: request };
+            let log = self.log.of_agent(i);
+            let engine =
+                play(&scene, self.doors.of(Some(id)), Some(self.clone()), start, log).await;
+            engine.now().saturating_sub(now)
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! The texts of a session: what was said in it, by the id of the message or call.
+
+use ctxbench_core::content::Part;
+use ctxbench_core::session::{Entry, Session};
+
+/// Calls `found` with every text of a session and the id of its message or call; constant context
+/// has an empty id. The arguments of a call stand under the message that made it.
+pub(super) fn each<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str)) {
+    for e in &session.entries {
+        match e {
+            Entry::System { text, .. } | Entry::RepoMap { text, .. } => found("", text),
+            Entry::Memory { path, text, .. } | Entry::File { path, text, .. } => {
+                found("", path);
+                found("", text);
+            }
+            Entry::User(m) => parts(&m.content(), |t| found(&m.id, t)),
+            Entry::Assistant(m) => {
+                parts(&m.content(), |t| found(&m.id, t));
+                m.all_calls().iter().for_each(|c| found(&m.id, &c.arguments));
+            }
+            Entry::Tool(m) => parts(&m.content(), |t| found(&m.call_id, t)),
+            _ => {}
+        }
+    }
+}
+
+fn parts(parts: &[Part], mut found: impl FnMut(&str)) {
+    for p in parts {
+        if let Part::Text(text) | Part::Reasoning { text, .. } = p {
+            found(text);
+        }
+    }
+}
+
+/// The text in which each fact of a session arises: the first there that holds one of its literals;
+/// empty where none does.
+pub(super) fn sources(session: &Session) -> Vec<String> {
+    let mut sources = vec![String::new(); session.facts.len()];
+    each(session, |id, text| {
+        for (source, f) in sources.iter_mut().zip(&session.facts) {
+            if !id.is_empty()
+                && f.arises == id
+                && source.is_empty()
+                && f.tokens.iter().any(|t| text.contains(t.as_str()))
+            {
+                *source = text.to_string();
+            }
+        }
+    });
+    sources
+}
+
+/// The first user message of the main conversation: its id and text.
+pub(super) fn first_request(session: &Session) -> Option<(&str, String)> {
+    session.entries.iter().find_map(|e| match e {
+        Entry::User(m) if m.agent.is_none() => {
+            let mut text = String::new();
+            parts(&m.content(), |t| text.push_str(t));
+            Some((m.id.as_str(), text))
+        }
+        _ => None,
+    })
+}

@@ -1,0 +1,285 @@
+//! Metrics: what a run is measured by. [`METRICS`] has a row for each, with everything that a report
+//! must know of it; `summary.csv`, `--max` and `--min`, the tables, the gate, comparisons and formats
+//! for other programs follow from it.
+
+mod table;
+mod unit;
+
+use crate::record::{RunRecord, Status};
+
+pub(crate) use table::METRICS;
+pub(crate) use unit::Unit;
+
+/// A cell of `summary.csv`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    Int(u64),
+    Real(f64),
+    Word(String),
+    /// Not applicable or unknown.
+    Na,
+}
+
+/// A column of `summary.csv`, and where else it is shown.
+///
+/// In every view that shows it a metric has a place: views are sorted by these, and those of one
+/// view lie ten apart, so that another finds room between them.
+pub(crate) struct Metric {
+    /// Name of the column, and of the metric for `--max` and `--min`.
+    pub(crate) column: &'static str,
+    kind: Kind,
+    read: fn(&RunRecord) -> Cell,
+    pub(crate) unit: Unit,
+    pub(crate) better: Better,
+    /// Words for people, without the unit.
+    pub(crate) name: &'static str,
+    /// The tables of strategies.
+    pub(crate) scored: Place<Score>,
+    /// What Markdown folds away below a table: the heading.
+    pub(crate) detail: Place<&'static str>,
+    /// The conclusion in a few lines.
+    pub(crate) ranked: Place<Ranking>,
+    /// Differences over sessions.
+    pub(crate) judged: Place<()>,
+    /// `ctxbench compare`: the weight of one unit of change, or of one per cent, by which rows are
+    /// sorted.
+    pub(crate) compared: Place<f64>,
+    pub(crate) gated: Place<Gate>,
+    /// Where it stands in a row of a baseline.
+    pub(crate) stored: Place<()>,
+    pub(crate) bmf: Option<When>,
+    pub(crate) github_benchmark: Place<When>,
+}
+
+/// Where a view shows a metric, and what else it must know of it.
+pub(crate) type Place<T> = Option<(u16, T)>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Tells runs apart: known even where nothing ran.
+    Key,
+    Word,
+    Number,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    Lower,
+    Higher,
+    /// Neither good nor bad by itself: no best value, no verdict.
+    Neither,
+}
+
+/// A column of the tables of strategies.
+pub(crate) struct Score {
+    /// Two lines of heading.
+    pub(crate) head: [&'static str; 2],
+    /// What it means, for a reader who meets it for the first time.
+    pub(crate) help: &'static str,
+}
+
+impl Score {
+    /// The heading in one line.
+    pub(crate) fn title(&self) -> String {
+        match self.head[0].strip_suffix('-') {
+            Some(part) => format!("{part}{}", self.head[1]),
+            None => self.head.join(" "),
+        }
+    }
+}
+
+/// A line that names the first few strategies by this metric.
+pub(crate) struct Ranking {
+    /// The question, in a few words.
+    pub(crate) what: &'static str,
+    pub(crate) over: Over,
+    pub(crate) named: Named,
+}
+
+/// How several sessions are summed up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    Sum,
+    Mean,
+}
+
+/// Which strategies a ranking names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    Best,
+    Worst,
+}
+
+/// What the gate allows.
+pub(crate) struct Gate {
+    pub(crate) name: &'static str,
+    pub(crate) slack: Slack,
+    /// Worse than allowed fails; else it is only noted.
+    pub(crate) decides: bool,
+}
+
+/// How much worse than its baseline a figure may get.
+#[derive(Clone, Copy)]
+pub(crate) enum Slack {
+    /// In the unit of the column.
+    By(f64),
+    /// Of the baseline.
+    Percent(f64),
+}
+
+/// Which runs have a value in formats of other programs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    Always,
+    /// It means something only for a run that finished.
+    Finished,
+}
+
+impl Better {
+    /// How much better `new` is than `base`.
+    pub(crate) fn gain(self, base: f64, new: f64) -> f64 {
+        if self == Better::Lower { base - new } else { new - base }
+    }
+}
+
+impl Slack {
+    /// In the unit of the column.
+    pub(crate) fn of(self, base: f64) -> f64 {
+        match self {
+            Slack::By(x) => x,
+            Slack::Percent(p) => base.abs() * p / 100.0,
+        }
+    }
+}
+
+impl When {
+    pub(crate) fn includes(self, run: &RunRecord) -> bool {
+        self == When::Always || run.status == Status::Completed
+    }
+}
+
+impl Metric {
+    /// The cell as it was measured, whether or not the pair can exist.
+    pub(crate) fn measured(&self, r: &RunRecord) -> Cell {
+        (self.read)(r)
+    }
+
+    fn cell(&self, r: &RunRecord) -> Cell {
+        if r.status == Status::NotApplicable && self.kind != Kind::Key {
+            // Nothing ran, so nothing is 0.
+            Cell::Na
+        } else {
+            self.measured(r)
+        }
+    }
+
+    /// The number in the unit of the column; `None` = not applicable or unknown.
+    pub(crate) fn value(&self, r: &RunRecord) -> Option<f64> {
+        self.cell(r).number().filter(|x| x.is_finite())
+    }
+
+    /// The number for people, `n/a` when there is none.
+    pub(crate) fn text(&self, r: &RunRecord) -> String {
+        self.value(r).map_or("n/a".into(), |x| self.unit.show(x))
+    }
+
+    /// Name and unit.
+    pub(crate) fn heading(&self) -> String {
+        format!("{}{}", self.name, self.unit.suffix())
+    }
+
+    /// The text of the best value among the runs that can win; `None` when fewer than two differ.
+    pub(crate) fn best(&self, runs: &[&RunRecord]) -> Option<String> {
+        let mut values: Vec<f64> =
+            runs.iter().filter(|r| r.can_win()).filter_map(|r| self.value(r)).collect();
+        values.sort_by(f64::total_cmp);
+        let (low, high) = (self.unit.show(*values.first()?), self.unit.show(*values.last()?));
+        match self.better {
+            _ if low == high => None,
+            Better::Lower => Some(low),
+            Better::Higher => Some(high),
+            Better::Neither => None,
+        }
+    }
+}
+
+impl Cell {
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Int(n) => Some(*n as f64),
+            Cell::Real(x) => Some(*x),
+            Cell::Word(_) | Cell::Na => None,
+        }
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(n: u64) -> Cell {
+        Cell::Int(n)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(x: f64) -> Cell {
+        Cell::Real(x)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(word: &str) -> Cell {
+        Cell::Word(word.into())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(word: String) -> Cell {
+        Cell::Word(word)
+    }
+}
+
+impl From<bool> for Cell {
+    fn from(yes: bool) -> Cell {
+        Cell::Word(yes.to_string())
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(x: Option<T>) -> Cell {
+        x.map_or(Cell::Na, T::into)
+    }
+}
+
+impl RunRecord {
+    /// The columns of `summary.csv` in their order.
+    pub fn columns(&self) -> impl Iterator<Item = (&'static str, Cell)> {
+        METRICS.iter().map(|m| (m.column, m.cell(self)))
+    }
+}
+
+/// What a view shows, in its order.
+pub(crate) fn shown<T>(
+    place: impl Fn(&'static Metric) -> &'static Place<T>,
+) -> Vec<(&'static Metric, &'static T)> {
+    let mut found: Vec<(u16, &Metric, &T)> =
+        METRICS.iter().filter_map(|m| place(m).as_ref().map(|(at, how)| (*at, m, how))).collect();
+    found.sort_by_key(|(at, ..)| *at);
+    found.into_iter().map(|(_, m, how)| (m, how)).collect()
+}
+
+/// The columns of the tables of strategies.
+pub(crate) fn scores() -> Vec<(&'static Metric, &'static Score)> {
+    shown(|m| &m.scored)
+}
+
+/// The metric of that name, or names near it.
+pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
+    let numbers = || METRICS.iter().filter(|m| m.kind == Kind::Number);
+    numbers().find(|m| m.column == name).ok_or_else(|| {
+        let known: Vec<&str> = numbers().map(|m| m.column).collect();
+        ctxbench_core::nearest::hint(name, &known)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Units of columns, and how people read them.
+
+use crate::fmt;
+
+/// What the numbers of a column count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Tokens,
+    Usd,
+    Percent,
+    /// Between 0 and 1, read as such.
+    Ratio,
+    /// Between 0 and 1, read as per cent.
+    Share,
+    /// Read as seconds.
+    Millis,
+    /// Things of this name.
+    Count(&'static str),
+}
+
+impl Unit {
+    /// The name in formats that have a place for it; numbers there are as in the column.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Unit::Tokens => "tokens",
+            Unit::Usd => "USD",
+            Unit::Percent => "%",
+            Unit::Ratio | Unit::Share => "ratio",
+            Unit::Millis => "ms",
+            Unit::Count(things) => things,
+        }
+    }
+
+    /// A number of the column in the unit in which people read it.
+    pub(crate) fn converted(self, x: f64) -> f64 {
+        match self {
+            Unit::Share => x * 100.0,
+            Unit::Millis => x / 1_000.0,
+            _ => x,
+        }
+    }
+
+    /// A number of the column as text, without its unit.
+    pub(crate) fn show(self, x: f64) -> String {
+        let x = self.converted(x);
+        match self {
+            Unit::Tokens => fmt::tokens(x),
+            Unit::Usd => fmt::usd(x),
+            Unit::Percent | Unit::Share => fmt::pct(x),
+            Unit::Ratio => fmt::ratio(x),
+            Unit::Millis => fmt::seconds(x),
+            Unit::Count(_) => fmt::count(x),
+        }
+    }
+
+    /// What follows such a text, or a heading over such texts.
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Unit::Usd => " $",
+            Unit::Percent | Unit::Share => " %",
+            Unit::Millis => " s",
+            Unit::Tokens | Unit::Ratio | Unit::Count(_) => "",
+        }
+    }
+
+    /// A number within a sentence.
+    pub(crate) fn say(self, x: f64) -> String {
+        match self {
+            Unit::Usd => format!("${}", self.show(x)),
+            _ => format!("{}{}", self.show(x), self.suffix()),
+        }
+    }
+
+    /// Whether a change in per cent says more than one in the unit itself.
+    pub(crate) fn is_relative(self) -> bool {
+        matches!(self, Unit::Tokens | Unit::Usd | Unit::Millis)
+    }
+}

@@ -1,0 +1,71 @@
+//! Background summaries race the user: for each one, when it was asked for, when it came, and how
+//! the race ended.
+
+use serde::{Deserialize, Serialize};
+
+use ctxbench_core::session::Millis;
+
+/// How the race of a background summary ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It was there when it was first needed, and was used.
+    InTime,
+    /// The conversation waited for it and used it.
+    LateWaited,
+    /// It was needed and not there: the conversation went on without it. It was used later or given
+    /// up.
+    LateProceeded,
+    /// It was given up before it was needed, or the session ended first.
+    Cancelled,
+    /// It came, and what it covers no longer stood as it was: thrown away.
+    Stale,
+    /// No usable summary came.
+    Failed,
+}
+
+impl Fate {
+    /// All of them, in the order of the columns.
+    pub const ALL: [Fate; 6] = [
+        Fate::InTime,
+        Fate::LateWaited,
+        Fate::LateProceeded,
+        Fate::Cancelled,
+        Fate::Stale,
+        Fate::Failed,
+    ];
+
+    /// The word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Fate::InTime => "in_time",
+            Fate::LateWaited => "late_waited",
+            Fate::LateProceeded => "late_proceeded",
+            Fate::Cancelled => "cancelled",
+            Fate::Stale => "stale",
+            Fate::Failed => "failed",
+        }
+    }
+}
+
+/// One background summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundRecord {
+    /// Number of its first request in the run.
+    pub request: u64,
+    /// Virtual time at which that was sent, ms.
+    pub spawned_ms: Millis,
+    /// Requests that it took: further models and further parts of a long history are requests of
+    /// the same summary.
+    pub requests: u64,
+    /// Number of the request before which its last answer was taken; `None` = never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_request: Option<u64>,
+    /// Virtual time of that, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered_ms: Option<Millis>,
+    /// How long the conversation waited for it, ms.
+    pub waited_ms: Millis,
+    /// How the race ended.
+    pub fate: Fate,
+}

@@ -1,0 +1,59 @@
+//! What each compaction took, cost and left.
+
+use serde::{Deserialize, Serialize};
+
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::request::Phase;
+use ctxbench_core::session::Millis;
+
+/// One compaction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompactionRecord {
+    /// Number in the run, from 0.
+    pub seq: u64,
+    /// Clear, truncate, drop or summarise.
+    pub kind: CompactionKind,
+    /// Product's name of the mechanism, such as `prune`.
+    pub mechanism: String,
+    /// When.
+    pub phase: Phase,
+    /// Number of the next request.
+    pub before_request: u64,
+    /// Virtual time, ms.
+    pub at_ms: Millis,
+    /// Context before, tokens.
+    pub before_tokens: u64,
+    /// Context after, tokens.
+    pub after_tokens: u64,
+    /// Tokens behind the first change, which the prompt cache cannot serve any more.
+    pub invalidated_tokens: u64,
+    /// Tokens of the summary, if one was written.
+    pub summary_tokens: u64,
+    /// Waiting that it caused, ms, modelled.
+    pub blocked_ms: Millis,
+    /// USD of its own calls.
+    pub cost_usd: f64,
+    /// Facts that left the verbatim context.
+    pub facts_lost_verbatim: u64,
+    /// Of these, how many the summary or restoration carries.
+    pub facts_carried: u64,
+    /// Later calls needed until it has paid for itself; `None` = never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub break_even_calls: Option<f64>,
+    /// Calls that followed before the next compaction, the one that it was made for included.
+    pub calls_after: u64,
+    /// Whether these were more than break-even takes; `None` = not yet, and the run was broken off
+    /// before it could tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paid_off: Option<bool>,
+    /// Facts established so far that are still needed later.
+    #[serde(default)]
+    pub facts_needed_later: u64,
+    /// Of these, the share that the context carries right after, per cent: a point of the drift
+    /// curve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retained_pct: Option<f64>,
+    /// Whether the first goal of the user is still in the context; `None` before there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal_kept: Option<bool>,
+}

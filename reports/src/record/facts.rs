@@ -1,0 +1,86 @@
+//! Facts at their needs, and what became of each over a run.
+
+use serde::{Deserialize, Serialize};
+
+use ctxbench_core::fact::{FactKind, Match};
+
+/// A (fact, need) pair.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FactRecord {
+    /// Fact id.
+    pub fact: String,
+    /// Its kind.
+    pub kind: FactKind,
+    /// The needing message.
+    pub need: String,
+    /// Number of the request at the need; `None` = the run did not get there.
+    pub request: Option<u64>,
+    /// How well the context carried it.
+    pub found: Match,
+    /// Which kind of block carried it: `verbatim` (the part of the history that stands as it was),
+    /// `summary`, `restored` (a file), `memory` (memory files, system prompt, repo map), or
+    /// `nowhere`.
+    pub place: String,
+    /// The fact was gone and an older value that it replaced was there.
+    pub stale: bool,
+    /// The fact and an older value that it replaced were both there.
+    #[serde(default)]
+    pub both: bool,
+    /// A summary asserted something else in the fact's place.
+    #[serde(default)]
+    pub contradicted: bool,
+    /// The fact was gone and stood in a summary in altered form.
+    #[serde(default)]
+    pub drifted: bool,
+    /// It arises in another window than the needing one and was never said there, so that no
+    /// strategy could show it; it counts in no share.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undelivered: bool,
+    /// Whether the product's own store could bring it back; `None` = it was not lost, or the need
+    /// was not reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recoverable: Option<bool>,
+    /// Number of compactions before the need.
+    pub compactions_before: u64,
+}
+
+/// Longest text in a [`FactLife`], characters.
+pub const EXCERPT: usize = 200;
+
+/// What became of a fact. Texts are cut to [`EXCERPT`] characters.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FactLife {
+    /// Fact id.
+    pub fact: String,
+    /// Literals that carry it.
+    pub tokens: Vec<String>,
+    /// The session's id of the message or call in which it first stands; empty for a distractor.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arises: String,
+    /// The words around it there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The first request that showed it; `None` = no request did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_shown: Option<u64>,
+    /// Compactions that moved it from one place to another, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<FactMove>,
+}
+
+/// A compaction that took a fact from one place to another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FactMove {
+    /// Number of the compaction in the run.
+    pub compaction: u64,
+    /// Where it stood: `verbatim` history, `summary`, `restored`, `memory`.
+    pub from: String,
+    /// Where it stands now, or `nowhere`.
+    pub to: String,
+    /// The words around it before.
+    pub before: String,
+    /// The words around it after; where it is gone, the line of a summary nearest to the words
+    /// before. Empty = no such line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub after: String,
+}

@@ -1,0 +1,467 @@
+//! Measured records: plain data that replay writes and reports read. Nothing in here depends on the
+//! machine or the wall clock.
+
+mod background;
+mod compactions;
+mod delegation;
+mod facts;
+mod restarts;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use ctxbench_core::fact::FactKind;
+use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::session::Millis;
+use ctxbench_core::strategy::Standing;
+
+pub use background::{BackgroundRecord, Fate};
+pub use compactions::CompactionRecord;
+pub use delegation::Delegation;
+pub use facts::{EXCERPT, FactLife, FactMove, FactRecord};
+pub use restarts::{CodeRewind, ResumeFile, ResumeRecord, RewindRecord};
+
+/// Version of `results.json`; a file of another version is refused.
+pub const RESULTS_VERSION: u32 = 1;
+
+/// Everything one `run` measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Results {
+    /// [`RESULTS_VERSION`].
+    pub version: u32,
+    /// Name and version of the program that wrote it.
+    pub generator: String,
+    /// Assumptions of the models behind modelled numbers, by name.
+    pub assumptions: BTreeMap<String, String>,
+    /// One per scenario × strategy × model × summariser × seed, in sorted order.
+    pub runs: Vec<RunRecord>,
+}
+
+/// One strategy on one session with one model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The session.
+    pub scenario: ScenarioInfo,
+    /// The strategy.
+    pub strategy: StrategyInfo,
+    /// Model name.
+    pub model: String,
+    /// Who wrote its summaries; `None` = none was asked for, so that the row is the same under
+    /// every summariser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summariser: Option<String>,
+    /// Seed, where the run was repeated with several; `None` = it was not, or nothing in it is
+    /// seeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Context window used, tokens, scale applied.
+    pub window: u64,
+    /// How it ended.
+    pub status: Status,
+    /// What went wrong, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// A remark for the table, such as "never triggered".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The figures of one row.
+    pub summary: Summary,
+    /// Every request, those of subagents after those of the main conversation, each in order.
+    pub requests: Vec<RequestRecord>,
+    /// Every compaction of the main conversation in order.
+    pub compactions: Vec<CompactionRecord>,
+    /// Every background summary in the order in which they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundRecord>,
+    /// Every (fact, need) pair.
+    pub facts: Vec<FactRecord>,
+    /// What became of every fact of the session, with short texts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lives: Vec<FactLife>,
+    /// Every point at which a strategy decided that the context was too large.
+    pub triggers: Vec<TriggerRecord>,
+    /// Hard failures.
+    pub integrity: Vec<IntegrityFailure>,
+    /// What the instructions of a manual compaction did; `None` where the session or the product
+    /// has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steering: Option<Steering>,
+    /// Every rewind of the session in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rewinds: Vec<RewindRecord>,
+    /// What became of the session at each restart, a row per format of the product.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resume: Vec<ResumeRecord>,
+    /// Every subagent in the order in which they begin in the session.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delegation: Vec<Delegation>,
+}
+
+/// The session of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScenarioInfo {
+    /// Short name.
+    pub id: String,
+    /// A line for people.
+    pub title: String,
+    /// Multiplies the window and every absolute token constant.
+    pub scale: f64,
+    /// Why it is there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// Recorded rather than scripted.
+    pub recorded: bool,
+    /// What an importer or loader had to say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// The strategy of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StrategyFile", into = "StrategyFile")]
+pub struct StrategyInfo {
+    /// Name, with the settings that were given: `codex:auto_compact_limit=90000`.
+    pub label: String,
+    /// Bare name.
+    pub name: String,
+    /// Version of the program that it follows.
+    pub version: String,
+    /// All settings with their values, scale applied.
+    pub settings: BTreeMap<String, String>,
+    /// A product, a control row, or what cannot exist in reality.
+    pub standing: Standing,
+    /// Its place in the palette of the plots, if it asks for one; not stored.
+    pub hue: Option<u8>,
+    /// Drawn dashed in grey; not stored.
+    pub dashed: bool,
+}
+
+/// [`StrategyInfo`] in files, where the standing is two flags.
+#[derive(Serialize, Deserialize)]
+struct StrategyFile {
+    label: String,
+    name: String,
+    version: String,
+    settings: BTreeMap<String, String>,
+    hypothetical: bool,
+    control: bool,
+}
+
+impl From<StrategyInfo> for StrategyFile {
+    fn from(s: StrategyInfo) -> StrategyFile {
+        StrategyFile {
+            label: s.label,
+            name: s.name,
+            version: s.version,
+            settings: s.settings,
+            hypothetical: s.standing == Standing::Hypothetical,
+            control: s.standing == Standing::Control,
+        }
+    }
+}
+
+impl From<StrategyFile> for StrategyInfo {
+    fn from(f: StrategyFile) -> StrategyInfo {
+        let standing = match (f.hypothetical, f.control) {
+            (true, _) => Standing::Hypothetical,
+            (false, true) => Standing::Control,
+            (false, false) => Standing::Contender,
+        };
+        StrategyInfo {
+            label: f.label,
+            name: f.name,
+            version: f.version,
+            settings: f.settings,
+            standing,
+            hue: None,
+            dashed: false,
+        }
+    }
+}
+
+/// The same run with and without the instructions that the user gave with manual compactions
+/// (`/compact focus on …`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Steering {
+    /// (fact, need) pairs that the instructions ask for.
+    pub asked: u64,
+    /// Retention of these with the instructions, per cent.
+    pub asked_with_pct: f64,
+    /// And without them.
+    pub asked_without_pct: f64,
+    /// Pairs that they do not ask for, needed after the same compaction.
+    pub others: u64,
+    /// Retention of these with the instructions, per cent; `None` = there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_with_pct: Option<f64>,
+    /// And without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_without_pct: Option<f64>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Every recorded step was taken.
+    #[default]
+    Completed,
+    /// The window was full and nothing made room.
+    Overflow,
+    /// The strategy gave up.
+    Failed,
+    /// It went on without progress.
+    Livelock,
+    /// The session or the machinery failed.
+    Error,
+    /// The pair cannot exist.
+    NotApplicable,
+}
+
+impl Status {
+    /// The word in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Status::Completed => "completed",
+            Status::Overflow => "overflow",
+            Status::Failed => "failed",
+            Status::Livelock => "livelock",
+            Status::Error => "error",
+            Status::NotApplicable => "n/a",
+        }
+    }
+}
+
+/// The figures of one row. `None` = not applicable or unknown, never 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Recorded steps taken.
+    pub steps_completed: u64,
+    /// Recorded steps of the session.
+    pub steps_total: u64,
+    /// Requests of every purpose.
+    pub requests: u64,
+    /// Compactions of every kind.
+    pub compactions: u64,
+    /// Requests that wrote summaries, provider-side ones included.
+    pub summary_calls: u64,
+    /// All input tokens billed, cached ones included.
+    pub input_tokens: u64,
+    /// Of these, read from the prompt cache.
+    pub cache_read_tokens: u64,
+    /// Of these, written to the prompt cache.
+    pub cache_write_tokens: u64,
+    /// Output tokens billed.
+    pub output_tokens: u64,
+    /// Everything sent and received to finish; `None` when it did not finish.
+    pub task_tokens: Option<u64>,
+    /// Largest prompt of a normal request, tokens.
+    pub peak_context_tokens: u64,
+    /// `1 − input tokens / those of reference`, per cent.
+    pub saved_pct: Option<f64>,
+    /// USD, summary calls included.
+    pub cost_usd: f64,
+    /// `1 − cost / that of reference`, per cent.
+    pub cost_saved_pct: Option<f64>,
+    /// Σ common prefix ÷ Σ tokens of the earlier request; 1 = append-only.
+    pub prefix_stability: Option<f64>,
+    /// Tokens that had to be written again because the prefix before them changed or expired.
+    pub invalidated_tokens: u64,
+    /// Of these, because the cache's lifetime was over before the next request came.
+    #[serde(default)]
+    pub invalidated_expired_tokens: u64,
+    /// Of these, because something before them had changed. The rest stood behind the last
+    /// breakpoint, or was never cached.
+    #[serde(default)]
+    pub invalidated_changed_tokens: u64,
+    /// Cache reads ÷ all input tokens.
+    pub cache_read_ratio: Option<f64>,
+    /// Waiting caused by compaction, ms, modelled.
+    pub blocked_ms: u64,
+    /// Virtual length of the session, ms.
+    pub total_ms: u64,
+    /// Modelled latency of a normal request, ms.
+    pub step_p50_ms: Option<u64>,
+    /// The same, 95th percentile.
+    pub step_p95_ms: Option<u64>,
+    /// Modelled latency of a compaction, ms.
+    pub compaction_p50_ms: Option<u64>,
+    /// The same, 95th percentile.
+    pub compaction_p95_ms: Option<u64>,
+    /// Share of (fact, need) pairs whose fact stood in the context at the need, per cent.
+    pub retention_pct: Option<f64>,
+    /// Of the facts that compactions took out of the verbatim context, the share that the summary
+    /// or restoration carries, per cent.
+    pub summary_retention_pct: Option<f64>,
+    /// Retention per kind, per cent; kinds without a need are absent.
+    pub retention_by_kind: BTreeMap<FactKind, f64>,
+    /// Pairs of which only an outdated value was in the context, per cent.
+    #[serde(default)]
+    pub stale_pct: Option<f64>,
+    /// Pairs at which a summary asserted something else in the fact's place, per cent.
+    #[serde(default)]
+    pub contradicted_pct: Option<f64>,
+    /// Pairs whose fact was gone and stood in a summary in altered form, per cent.
+    #[serde(default)]
+    pub drifted_pct: Option<f64>,
+    /// Of the pairs whose fact was gone, those that the product's own store could bring back, per
+    /// cent.
+    #[serde(default)]
+    pub recoverable_pct: Option<f64>,
+    /// Of what was never said, the share that was never found, per cent.
+    #[serde(default)]
+    pub specificity_pct: Option<f64>,
+    /// Compactions after which the first goal of the user was still in the context, per cent.
+    #[serde(default)]
+    pub goal_kept_pct: Option<f64>,
+    /// `clamp(1 + mean(r_k − r_0), 0, 1)` over at least five compactions.
+    #[serde(default)]
+    pub drift_resistance: Option<f64>,
+    /// The first compaction, from 1, after which less than half was retained.
+    #[serde(default)]
+    pub drift_cliff: Option<u64>,
+    /// Files that equal their state at the prompt after going back ÷ files that had changed, over
+    /// all rewinds of files, per cent.
+    #[serde(default)]
+    pub restore_success_pct: Option<f64>,
+    /// Rewinds of the conversation after which the context is the one that the product had at that
+    /// message, per cent.
+    #[serde(default)]
+    pub rewind_equal_pct: Option<f64>,
+    /// Tokens of modelled re-reads, as the product cut them.
+    pub reread_tokens: u64,
+    /// Requests beyond the recorded path.
+    pub extra_requests: u64,
+    /// Times the provider refused a prompt as too long.
+    pub provider_overflows: u64,
+    /// Times a person had to step in.
+    pub user_interventions: u64,
+    /// Mean of believed − billed tokens at the triggers.
+    pub trigger_error_tokens: Option<f64>,
+    /// Hard failures.
+    pub integrity_failures: u64,
+    /// `reusable = Σ common prefix ÷ Σ tokens of the later request`: the ceiling of any hit rate.
+    pub reusable: Option<f64>,
+    /// Cost with cache reads at 0.05 × the input price, USD.
+    pub cost_read_005_usd: Option<f64>,
+    /// Cost with cache reads at 0.025 × the input price, USD.
+    pub cost_read_0025_usd: Option<f64>,
+}
+
+impl RunRecord {
+    /// A product, on a pair that can exist.
+    pub fn is_contender(&self) -> bool {
+        self.strategy.standing == Standing::Contender && self.status != Status::NotApplicable
+    }
+
+    /// Hard failures, by whichever of the two counts is larger.
+    pub fn broken_rules(&self) -> u64 {
+        self.summary.integrity_failures.max(self.integrity.len() as u64)
+    }
+
+    /// Went through to the end and broke no rule: its figures measure the whole session as it could
+    /// have happened. A run that died measures less work, and one that broke a rule measures what no
+    /// provider would have answered.
+    pub fn is_whole(&self) -> bool {
+        self.status == Status::Completed && self.broken_rules() == 0
+    }
+
+    /// Only such rows can be best. A row that never compacted shows what the others are compared
+    /// with, and is no winner among them.
+    pub fn can_win(&self) -> bool {
+        self.is_contender() && self.is_whole() && self.summary.compactions > 0
+    }
+}
+
+fn is_nothing(usd: &f64) -> bool {
+    *usd == 0.0
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// One request: the numbers of a trace line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestRecord {
+    /// Number in the run, from 0; those of the main conversation come first, then those of each
+    /// subagent.
+    pub seq: u64,
+    /// The subagent whose window it was made in; `None` = the main conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Why it was made.
+    pub purpose: Purpose,
+    /// When, for summaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// Model asked.
+    pub model: String,
+    /// Recorded step that it was made for, from 0; steps before the first reply are 0.
+    pub step: u64,
+    /// Beyond the recorded path.
+    pub extra: bool,
+    /// All input tokens billed.
+    pub input_tokens: u64,
+    /// Of these, read from the cache.
+    pub cache_read: u64,
+    /// Of these, written to the cache.
+    pub cache_write: u64,
+    /// Output tokens billed.
+    pub output_tokens: u64,
+    /// Size of the prompt shown, tokens; differs from `input_tokens` when the provider compacts on
+    /// its side.
+    pub context_tokens: u64,
+    /// USD.
+    pub cost_usd: f64,
+    /// Of this, for a compaction that the provider made inside the request, USD.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub compaction_usd: f64,
+    /// Of the latency, for that compaction, ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub compaction_ms: Millis,
+    /// Virtual start, ms.
+    pub at_ms: Millis,
+    /// Modelled latency, ms; of a request that was refused, the time until the refusal came.
+    pub latency_ms: Millis,
+    /// Tokens that the prompt shares at its beginning with the request of the same conversation
+    /// before it.
+    pub common_prefix_tokens: u64,
+    /// Tokens of the request before that were shown again and not served by the cache.
+    pub invalidated_tokens: u64,
+    /// Of these, because the cache's lifetime was over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub invalidated_expired_tokens: u64,
+    /// Of these, because something before them had changed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub invalidated_changed_tokens: u64,
+    /// `ok`, or the kind of failure.
+    pub status: String,
+}
+
+/// A point at which a strategy decided that the context was too large.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TriggerRecord {
+    /// Number of the next request.
+    pub before_request: u64,
+    /// What the strategy believed, tokens.
+    pub believed: u64,
+    /// What the mock would bill, tokens.
+    pub billed: u64,
+    /// The limit that was reached, tokens.
+    pub limit: u64,
+    /// Name of the check.
+    pub check: String,
+}
+
+/// A hard failure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IntegrityFailure {
+    /// Number of the request that shows it.
+    pub request: u64,
+    /// Which rule.
+    pub rule: String,
+    /// What was found, for a person.
+    pub detail: String,
+}

@@ -1,0 +1,111 @@
+//! What became of a session that its user took back, or opened again.
+
+use serde::{Deserialize, Serialize};
+
+use ctxbench_core::session::Millis;
+
+/// Going back to a message, or a summary of one side of it. `None` = the product does not do this,
+/// or it cannot be known.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RewindRecord {
+    /// Number in the run, from 0.
+    pub seq: u64,
+    /// The session's id of the message.
+    pub to: String,
+    /// What the session asks for: `conversation`, `code`, `both`, `summarize_from`, `summarize_to`.
+    pub mode: String,
+    /// `done`, `failed`, or `n/a` where the product offers nothing of it.
+    pub status: String,
+    /// Number of the next request.
+    pub before_request: u64,
+    /// Virtual time, ms.
+    pub at_ms: Millis,
+    /// Context before, tokens.
+    pub context_before: Option<u64>,
+    /// Context after, tokens.
+    pub context_after: Option<u64>,
+    /// Context that the product had at that message, tokens; `None` when the conversation does not
+    /// go back.
+    pub context_then: Option<u64>,
+    /// Whether the context after is that one, block by block.
+    pub context_equal: Option<bool>,
+    /// The files, where they go back and the session says what is on disk.
+    pub code: Option<CodeRewind>,
+}
+
+/// Files that went back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CodeRewind {
+    /// How the product keeps them: `edit tools` or `shadow git`.
+    pub way: String,
+    /// Files that the product knew to have changed since the prompt.
+    pub tracked: u64,
+    /// Files that had changed since the prompt, or that the restoration changed, tracked or not.
+    pub changed: u64,
+    /// Of the changed ones, those that equal their state at the prompt afterwards.
+    pub restored: u64,
+    /// Of the changed ones, the others: the blind spot, by path.
+    pub missed: Vec<String>,
+    /// Files that were refused or failed.
+    pub refused: u64,
+    /// `restored ÷ changed`, per cent; `None` = nothing had changed.
+    pub success_pct: Option<f64>,
+    /// What checkpoints by edit tools keep of this session up to here, bytes.
+    pub edit_tools_bytes: u64,
+    /// What shadow git keeps of it, bytes before compression; `None` = there is no git.
+    pub shadow_git_bytes: Option<u64>,
+}
+
+/// A session that was closed and opened again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResumeRecord {
+    /// Which restart of the session, from 1.
+    pub restart: u64,
+    /// Messages of the conversation that the context showed before.
+    pub messages: u64,
+    /// The product shows the same conversation afterwards, by its own rules.
+    pub shown_equal: bool,
+    /// Summary requests between the restart and the first answer.
+    pub resume_summary_calls: u64,
+    /// Waiting for them, ms, modelled.
+    pub resume_blocked_ms: u64,
+    /// What a file gave back; `None` = the product keeps none, or it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<ResumeFile>,
+    /// Why there are no figures of a file, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl ResumeRecord {
+    /// No format and no failure of one: the product leaves a session to whoever embeds it.
+    pub fn keeps_nothing(&self) -> bool {
+        self.file.is_none() && self.error.is_none()
+    }
+}
+
+/// What one format gave back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResumeFile {
+    /// Name of the format.
+    pub format: String,
+    /// Bytes on disk.
+    pub stored_bytes: u64,
+    /// Bytes that loading had to read: whole files, or the rows that were looked at.
+    pub bytes_read: u64,
+    /// Messages of the context of which nothing came back.
+    pub lost: u64,
+    /// Messages that came back with other words, in part, or in somebody else's mouth.
+    pub garbled: u64,
+    /// Messages that came back though the context no longer showed them.
+    pub surplus: u64,
+    /// The very same context came back.
+    pub context_equal: bool,
+    /// Of the facts said before the restart, those that stand somewhere in what the format holds,
+    /// per cent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recoverable_pct: Option<f64>,
+    /// What was found damaged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}

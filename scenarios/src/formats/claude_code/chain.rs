@@ -1,0 +1,136 @@
+//! Which lines of a Claude Code transcript belong to the conversation that the session ended with.
+//!
+//! Lines name their parent, and a parent with two children is a branch: a retry, an edited prompt,
+//! or merely parallel tool calls. The file is cut at compaction boundaries. In each piece the chain
+//! from the last message up to a line without a known parent is kept; so are the other lines of a
+//! reply that is on the chain (same message id) and the results of its calls, which parallel calls
+//! leave beside the chain. A piece has several roots when a program resumed a session without
+//! naming the parent: what stands before a later root is kept too, because losing a history is
+//! worse than keeping a retry.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::{Line, str_of};
+
+/// The messages among the lines of one conversation that do not belong to its final form, by line.
+pub(super) fn left_out(lines: &[&Line]) -> Vec<usize> {
+    let mut keep: HashSet<usize> = HashSet::new();
+    let mut from = 0;
+    for to in 1..=lines.len() {
+        if to == lines.len() || is_boundary(lines[to]) {
+            piece(&lines[from..to], &mut keep);
+            from = to;
+        }
+    }
+    let messages = lines.iter().filter(|l| is_message(l)).map(|l| l.number);
+    messages.filter(|number| !keep.contains(number)).collect()
+}
+
+fn piece(lines: &[&Line], keep: &mut HashSet<usize>) {
+    let by_uuid: HashMap<&str, usize> = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(i, l)| Some((str_of(&l.object, "uuid")?, i)))
+        .collect();
+    let parent =
+        |i: usize| str_of(&lines[i].object, "parentUuid").and_then(|p| by_uuid.get(p).copied());
+    let mut on_chain: HashSet<usize> = HashSet::new();
+    let mut end = lines.len();
+    while let Some(last) = (0..end).rev().find(|i| is_message(lines[*i])) {
+        let mut at = last;
+        let mut root = at;
+        while on_chain.insert(at) {
+            root = at;
+            match parent(at) {
+                Some(p) if p < at => at = p,
+                _ => break,
+            }
+        }
+        end = root;
+    }
+    let mut replies: HashSet<&str> = HashSet::new();
+    for i in &on_chain {
+        replies.extend(message_id(lines[*i]));
+    }
+    let mut calls: HashSet<&str> = HashSet::new();
+    for (i, line) in lines.iter().enumerate() {
+        if on_chain.contains(&i) || message_id(line).is_some_and(|id| replies.contains(id)) {
+            keep.insert(line.number);
+            calls.extend(ids(line, "tool_use", "id"));
+        }
+    }
+    for line in lines {
+        if ids(line, "tool_result", "tool_use_id").iter().any(|id| calls.contains(id)) {
+            keep.insert(line.number);
+        }
+    }
+}
+
+fn is_boundary(line: &Line) -> bool {
+    str_of(&line.object, "subtype") == Some("compact_boundary")
+}
+
+fn is_message(line: &Line) -> bool {
+    matches!(str_of(&line.object, "type"), Some("user" | "assistant"))
+}
+
+fn message_id(line: &Line) -> Option<&str> {
+    line.object.get("message")?.get("id")?.as_str()
+}
+
+fn ids<'a>(line: &'a Line, block: &str, field: &str) -> Vec<&'a str> {
+    let content =
+        line.object.get("message").and_then(|m| m.get("content")).and_then(Value::as_array);
+    let blocks = content
+        .into_iter()
+        .flatten()
+        .filter(|b| b.get("type").and_then(Value::as_str) == Some(block));
+    blocks.filter_map(|b| b.get(field)?.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::lines::objects;
+    use super::super::Recording;
+    use super::*;
+
+    fn kept(text: &str) -> Vec<usize> {
+        let lines = objects(text, "t", &mut Recording::default());
+        let left = left_out(&lines.iter().collect::<Vec<_>>());
+        lines.iter().map(|l| l.number).filter(|n| !left.contains(n)).collect()
+    }
+
+    #[test]
+    fn an_edited_prompt_replaces_the_first_try() {
+        let text = r#"{"type":"user","uuid":"1","parentUuid":null}
+{"type":"assistant","uuid":"2","parentUuid":"1","message":{"id":"a"}}
+{"type":"user","uuid":"3","parentUuid":"2"}
+{"type":"assistant","uuid":"4","parentUuid":"3","message":{"id":"b"}}
+{"type":"user","uuid":"5","parentUuid":"2"}
+{"type":"assistant","uuid":"6","parentUuid":"5","message":{"id":"c"}}"#;
+        assert_eq!(kept(text), [1, 2, 5, 6]);
+    }
+
+    #[test]
+    fn parallel_calls_are_no_retry() {
+        let text = r#"{"type":"user","uuid":"1","parentUuid":null}
+{"type":"assistant","uuid":"2","parentUuid":"1","message":{"id":"a","content":[{"type":"tool_use","id":"x"}]}}
+{"type":"progress","uuid":"p","parentUuid":"2"}
+{"type":"assistant","uuid":"3","parentUuid":"p","message":{"id":"a","content":[{"type":"tool_use","id":"y"}]}}
+{"type":"user","uuid":"4","parentUuid":"2","message":{"content":[{"type":"tool_result","tool_use_id":"x"}]}}
+{"type":"user","uuid":"5","parentUuid":"3","message":{"content":[{"type":"tool_result","tool_use_id":"y"}]}}
+{"type":"assistant","uuid":"6","parentUuid":"5","message":{"id":"b"}}"#;
+        assert_eq!(kept(text), [1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn history_before_a_resumption_and_before_a_boundary_is_kept() {
+        let text = r#"{"type":"user","uuid":"1","parentUuid":null}
+{"type":"user","uuid":"2","parentUuid":"gone"}
+{"type":"system","subtype":"compact_boundary","uuid":"3","parentUuid":null}
+{"type":"user","uuid":"4","parentUuid":"3"}"#;
+        assert_eq!(kept(text), [1, 2, 3, 4]);
+    }
+}

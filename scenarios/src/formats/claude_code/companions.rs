@@ -1,0 +1,54 @@
+//! Subagents of a Claude Code session that stand in files of their own: `agent-ID.jsonl` beside the
+//! session's file, in later versions in the folder `SESSION/subagents/`
+//! (docs/sources/claude-code.md §1.6).
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::super::lines::{flag, str_of};
+use crate::jsonl::numbered;
+
+/// A first line that is longer is nobody's; bytes.
+const LONGEST_LINE: u64 = 4 << 20;
+
+/// The files of the subagents of a session, by name. None for what is no session's main file.
+pub(super) fn beside(path: &Path, text: &str) -> Vec<PathBuf> {
+    let said = |o: &Map<String, Value>| {
+        matches!(str_of(o, "type"), Some("user" | "assistant")) && !flag(o, "isSidechain")
+    };
+    let objects =
+        numbered(text).filter_map(|(_, l)| serde_json::from_str::<Map<String, Value>>(l).ok());
+    let Some(session) =
+        objects.into_iter().find(said).and_then(|o| str_of(&o, "sessionId").map(str::to_string))
+    else {
+        return vec![];
+    };
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut found: Vec<PathBuf> = [folder.to_path_buf(), path.with_extension("").join("subagents")]
+        .iter()
+        .flat_map(|d| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok))
+        .map(|e| e.path())
+        .filter(|p| p != path && is_agent_of(p, &session))
+        .collect();
+    found.sort();
+    found
+}
+
+fn is_agent_of(path: &Path, session: &str) -> bool {
+    let named = path
+        .file_name()
+        .and_then(|n| n.to_str())
+        .is_some_and(|n| n.starts_with("agent-") && n.ends_with(".jsonl"));
+    named
+        && first(path)
+            .is_some_and(|o| flag(&o, "isSidechain") && str_of(&o, "sessionId") == Some(session))
+}
+
+fn first(path: &Path) -> Option<Map<String, Value>> {
+    let mut line = String::new();
+    BufReader::new(File::open(path).ok()?.take(LONGEST_LINE)).read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
+}

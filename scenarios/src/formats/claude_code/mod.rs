@@ -1,0 +1,320 @@
+//! Claude Code transcripts (`~/.claude/projects/<folder>/<session>.jsonl`).
+//!
+//! Rules, where the format leaves a choice:
+//! - Of branches, the one that the file ends with counts; see `chain.rs`.
+//! - A response is spread over lines with one `message.id`. It becomes one reply where its first
+//!   line stands, with its parts in line order; results that were written between them follow it.
+//! - `usage` counts once per response. `output_tokens` of a line without `stop_reason` is a stub
+//!   from the start of the stream: the o200k count of the reply's parts stands instead, marked
+//!   `output_estimated`.
+//! - Lines with `isSidechain` belong to a subagent, and so do messages that progress lines repeat:
+//!   they become messages of that `agent`, or the session where the whole file is one. Subagents in
+//!   files of their own beside the session's are imported too; see `companions.rs`.
+//! - `isMeta` lines and the traces of local commands were sent to the model, though the user did
+//!   not write them as a turn. They join the next user message, or the tool result before a reply.
+//!   Those at the end of the file, which no request carried, are left out. Lines that are
+//!   `isVisibleInTranscriptOnly` were not sent.
+//! - `compact_boundary` and the `isCompactSummary` line after it become one recorded compaction,
+//!   for manual ones too.
+//! - API errors that the program wrote as a reply (`<synthetic>`) are no replies of the model and
+//!   are left out.
+//! - `prefix_tokens` is the first request's counted input less the o200k count of the messages in
+//!   it.
+
+mod chain;
+mod companions;
+mod content;
+mod route;
+mod sidechains;
+
+use std::collections::HashSet;
+
+use ctxbench_core::content::Part;
+use serde_json::{Map, Value};
+
+use super::Format;
+use super::lines::{Line, first_objects, flag, str_of, string};
+use super::recording::{
+    Counters, Input, NoteKind, Piece, Place, Recording, Reply, Step, View, What,
+};
+use content::{is_command_trace, pieces};
+use sidechains::{Origin, Spoken};
+
+pub(super) const FORMAT: Format = Format {
+    title: "Claude Code",
+    name: "claude-code",
+    sniff,
+    read,
+    companions: companions::beside,
+};
+
+fn sniff(text: &str) -> bool {
+    first_objects(text).any(|o| {
+        let kind = str_of(&o, "type").unwrap_or_default();
+        (o.contains_key("sessionId") && (o.contains_key("parentUuid") || kind == "queue-operation"))
+            || (kind == "file-history-snapshot" && o.contains_key("snapshot"))
+            || (kind == "summary" && o.contains_key("leafUuid"))
+    })
+}
+
+fn read(lines: Vec<Line>, file: &str, out: &mut Recording) {
+    let conversations = sidechains::split(lines);
+    out.of_subagent = conversations.of_subagent;
+    let left: HashSet<usize> =
+        conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
+    if !left.is_empty() {
+        out.left_out.push(format!(
+            "{file}: {} lines belong to branches that the session did not end with; left out",
+            left.len()
+        ));
+    }
+    let mut reader = Reader::default();
+    for spoken in conversations.lines {
+        if spoken.origin == Origin::Repeated && left.contains(&spoken.line.number) {
+            continue;
+        }
+        let from = reader.steps.len();
+        let number = spoken.line.number;
+        reader.line(spoken);
+        if left.contains(&number) {
+            reader.steps[from..].iter_mut().for_each(|s| s.view = View::Calls);
+        }
+    }
+    let mut steps = reader.steps;
+    for (agent, call) in &conversations.repeated {
+        if let Some((place, last)) = last_reply(&steps, agent, call) {
+            steps.insert(place, last);
+        }
+    }
+    out.steps = steps;
+    out.route = reader.ids.route();
+}
+
+/// The last reply of a subagent whose messages progress lines repeat: these leave it out, and it
+/// stands as the result of its call. With its place among the steps, in front of that result.
+fn last_reply(steps: &[Step], agent: &str, call: &str) -> Option<(usize, Step)> {
+    let mut responses = HashSet::new();
+    let own = || steps.iter().filter(|s| s.agent.as_deref() == Some(agent));
+    let (mut ends_with_reply, mut model) = (None, None);
+    for step in own().filter(|s| s.view != View::Calls) {
+        match &step.what {
+            What::Reply(r) => {
+                model = r.model.clone().or(model);
+                if responses.insert(&r.response) {
+                    ends_with_reply = Some(true);
+                }
+            }
+            What::Input(i) if i.pieces.is_empty() => {}
+            What::Input(_) | What::Summary(_) | What::Compaction { .. } => {
+                ends_with_reply = Some(false);
+            }
+            _ => {}
+        }
+    }
+    if ends_with_reply? {
+        return None;
+    }
+    let result = |s: &Step| match &s.what {
+        What::Input(input) if s.agent.is_none() && s.view != View::Calls => {
+            input.pieces.iter().find_map(|p| match p {
+                Piece::Result { call_id, pieces, .. } if call_id == call => Some(pieces.clone()),
+                _ => None,
+            })
+        }
+        _ => None,
+    };
+    let (place, said) = steps.iter().enumerate().find_map(|(i, s)| Some((i, result(s)?)))?;
+    // The program adds a line of its own behind the words of the subagent.
+    let by_program =
+        |p: &Piece| matches!(p, Piece::Said(Part::Text(text)) if text.starts_with("agentId: "));
+    let pieces: Vec<Piece> = said.into_iter().filter(|p| !by_program(p)).collect();
+    let id = Some(format!("{agent}-last"));
+    let reply = Reply { response: id.clone(), id, model, pieces, ..Reply::default() };
+    let shown = !reply.pieces.is_empty();
+    let step = Step {
+        line: steps[place].line.saturating_sub(1),
+        stamp: steps[place].stamp.clone(),
+        agent: Some(agent.to_string()),
+        view: View::Session,
+        what: What::Reply(reply),
+        ..Step::default()
+    };
+    shown.then_some((place, step))
+}
+
+#[derive(Default)]
+struct Reader {
+    steps: Vec<Step>,
+    version: Option<String>,
+    ids: route::Ids,
+}
+
+impl Reader {
+    fn line(&mut self, spoken: Spoken) {
+        let Spoken { agent, origin, line } = spoken;
+        let o = &line.object;
+        let step = Step {
+            line: line.number,
+            name: string(o, "uuid"),
+            parent: string(o, "parentUuid"),
+            stamp: string(o, "timestamp"),
+            agent,
+            ..Step::default()
+        };
+        if origin == Origin::Repeated {
+            // It was counted where the message itself stands.
+            let what = Reader::default().what(&line);
+            return self.steps.push(Step { view: View::Session, what, ..step });
+        }
+        self.note_version(&step, o);
+        let unknown = match str_of(o, "type").unwrap_or_default() {
+            "attachment" => unknown_attachment(o),
+            "assistant"
+            | "user"
+            | "system"
+            | "progress"
+            | "summary"
+            | "queue-operation"
+            | "file-history-snapshot"
+            | "last-prompt" => None,
+            other => Some(format!("line type {other:?}")),
+        };
+        if let Some(kind) = unknown {
+            let agent = step.agent.clone();
+            self.steps.push(Step { agent, what: What::Unknown(kind), ..Step::default() });
+        }
+        let what = self.what(&line);
+        self.steps.push(Step { what, ..step });
+    }
+
+    fn note_version(&mut self, step: &Step, o: &Map<String, Value>) {
+        let Some(new) = str_of(o, "version") else { return };
+        if let Some(old) = self.version.as_deref().filter(|old| *old != new) {
+            let text = format!("the client changed from {old} to {new}");
+            let (line, agent) = (step.line, step.agent.clone());
+            let what = What::Note { kind: NoteKind::Settings, text };
+            self.steps.push(Step { line, agent, what, ..Step::default() });
+        }
+        self.version = Some(new.to_string());
+    }
+
+    fn what(&mut self, line: &Line) -> What {
+        let o = &line.object;
+        match str_of(o, "type").unwrap_or_default() {
+            "assistant" => self.assistant(line),
+            "user" => user(o),
+            "attachment" => attachment(o),
+            "system" => system(o),
+            _ => What::Link,
+        }
+    }
+
+    fn assistant(&mut self, line: &Line) -> What {
+        let o = &line.object;
+        let Some(message) = o.get("message").and_then(Value::as_object) else { return What::Link };
+        let model = string(message, "model");
+        if flag(o, "isApiErrorMessage") || model.as_deref() == Some("<synthetic>") {
+            let text = "a request that failed or was cut short, without counters".into();
+            return What::Note { kind: NoteKind::Uncounted, text };
+        }
+        let id = str_of(message, "id").unwrap_or_default();
+        let request = str_of(o, "requestId").unwrap_or_default();
+        let (pieces, blocks) = pieces(message.get("content"));
+        let mut reply = Reply {
+            id: string(message, "id").or(string(o, "uuid")),
+            response: Some(if id.is_empty() {
+                format!("line {}", line.number)
+            } else {
+                format!("{id} {request}")
+            }),
+            model,
+            pieces,
+            blocks,
+            ..Reply::default()
+        };
+        if let Some(usage) = message.get("usage").and_then(Value::as_object) {
+            self.ids.add(id, request);
+            reply.counters = Ok(counters(usage));
+            reply.output_is_stub = str_of(message, "stop_reason").is_none();
+        }
+        What::Reply(reply)
+    }
+}
+
+fn counters(usage: &Map<String, Value>) -> Counters {
+    let names =
+        ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
+    let written = |key: &str| {
+        let tokens = usage.get("cache_creation").and_then(|c| c.get(key)).and_then(Value::as_u64);
+        tokens.is_some_and(|n| n > 0)
+    };
+    let long = if written("ephemeral_1h_input_tokens") {
+        Some(true)
+    } else {
+        written("ephemeral_5m_input_tokens").then_some(false)
+    };
+    Counters { long, ..Counters::of(usage, names) }
+}
+
+fn system(o: &Map<String, Value>) -> What {
+    match str_of(o, "subtype").unwrap_or_default() {
+        "compact_boundary" => {
+            let meta = o.get("compactMetadata");
+            let tokens = |key: &str| meta.and_then(|m| m.get(key)).and_then(Value::as_u64);
+            let (pre_tokens, post_tokens) = (tokens("preTokens"), tokens("postTokens"));
+            What::Compaction { pre_tokens, post_tokens, summary: None }
+        }
+        // Clearing of old results, by whatever name: earlier content is no longer what it was.
+        other if other.contains("compact") => What::Note {
+            kind: NoteKind::Edit,
+            text: format!("the program cleared earlier content ({other})"),
+        },
+        _ => What::Link,
+    }
+}
+
+fn user(o: &Map<String, Value>) -> What {
+    let summary = flag(o, "isCompactSummary");
+    let message = o.get("message").and_then(Value::as_object);
+    let Some(message) = message.filter(|_| summary || !flag(o, "isVisibleInTranscriptOnly")) else {
+        return What::Input(Input::default());
+    };
+    let (mut pieces, blocks) = pieces(message.get("content"));
+    let id = string(o, "uuid");
+    if summary {
+        return What::Summary(Input { id, pieces, blocks });
+    }
+    let is_trace = |p: &Piece| match p {
+        Piece::Said(part) => {
+            matches!(part, Part::Text(text) if is_command_trace(text))
+        }
+        _ => true,
+    };
+    if flag(o, "isMeta") || pieces.iter().all(is_trace) {
+        for piece in &mut pieces {
+            if let Piece::Said(part) = piece {
+                *piece = Piece::Added(part.clone(), Place::Message);
+            }
+        }
+    }
+    What::Input(Input { id, pieces, blocks })
+}
+
+/// A prompt that was typed while the agent worked is stored as an attachment; others are the
+/// program's own reminders.
+fn attachment(o: &Map<String, Value>) -> What {
+    let queued = o
+        .get("attachment")
+        .and_then(Value::as_object)
+        .filter(|a| str_of(a, "type") == Some("queued_command"));
+    let (pieces, blocks) = pieces(queued.and_then(|a| a.get("prompt")));
+    What::Input(Input { id: string(o, "uuid"), pieces, blocks })
+}
+
+fn unknown_attachment(o: &Map<String, Value>) -> Option<String> {
+    let kind = str_of(o.get("attachment")?.as_object()?, "type").unwrap_or("without a type");
+    (kind != "queued_command").then(|| format!("attachment {kind:?}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,48 @@
+//! Which way the calls of a Claude Code transcript went, by the names that servers give to replies
+//! and requests.
+
+use super::super::recording::Route;
+
+#[derive(Default)]
+pub(super) struct Ids {
+    all: usize,
+    own: usize,
+    foreign: Option<String>,
+    foreign_count: usize,
+    without_request: usize,
+}
+
+impl Ids {
+    /// The provider's own API names replies `msg_01…` and requests `req_…`; Bedrock, Vertex and
+    /// proxies do not.
+    pub(super) fn add(&mut self, message: &str, request: &str) {
+        self.all += 1;
+        if message.starts_with("msg_")
+            && !message.starts_with("msg_bdrk")
+            && !message.starts_with("msg_vrtx")
+        {
+            self.own += usize::from(request.starts_with("req_"));
+        } else if !message.is_empty() {
+            self.foreign_count += 1;
+            self.foreign.get_or_insert_with(|| message.chars().take(9).collect());
+        }
+        self.without_request += usize::from(!request.starts_with("req_"));
+    }
+
+    pub(super) fn route(&self) -> Route {
+        let all = self.all;
+        let requests = format!("{} of {all} reply lines carry no request id", self.without_request);
+        match &self.foreign {
+            Some(id) if self.foreign_count * 2 > all => Route::Gateway(format!(
+                "{} of {all} reply lines have ids like {id}…, and {requests}",
+                self.foreign_count
+            )),
+            _ if self.own * 2 > all => Route::Direct(format!(
+                "{} of {all} reply lines have the API's own message and request ids",
+                self.own
+            )),
+            _ if all > 0 => Route::Unknown(requests),
+            _ => Route::Unknown("no calls".into()),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The lines of a Claude Code transcript that are a subagent's: sidechain lines, and in later
+//! versions progress lines that repeat its messages. A subagent's last reply is not repeated: it
+//! stands as the result of its call.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::{Line, flag, str_of, string};
+
+/// The lines of a transcript by whose they are.
+pub(super) struct Conversations {
+    /// In file order.
+    pub(super) lines: Vec<Spoken>,
+    /// The subagents whose messages progress lines repeat and no other line holds, with the call
+    /// that began each.
+    pub(super) repeated: BTreeMap<String, String>,
+    /// The file is the transcript of one subagent.
+    pub(super) of_subagent: bool,
+}
+
+/// A line and the subagent that it belongs to.
+pub(super) struct Spoken {
+    pub(super) agent: Option<String>,
+    pub(super) origin: Origin,
+    pub(super) line: Line,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Own,
+    /// A progress line that repeats a subagent's message: only a link between its neighbours.
+    Progress,
+    /// The message that such a line repeats.
+    Repeated,
+}
+
+impl Conversations {
+    /// The lines of each conversation.
+    pub(super) fn windows(&self) -> Vec<Vec<&Line>> {
+        let mut windows: HashMap<Option<&str>, Vec<&Line>> = HashMap::new();
+        for spoken in self.lines.iter().filter(|s| s.origin != Origin::Progress) {
+            let agent = spoken.agent.as_deref().filter(|_| !self.of_subagent);
+            windows.entry(agent).or_default().push(&spoken.line);
+        }
+        windows.into_values().collect()
+    }
+}
+
+pub(super) fn split(lines: Vec<Line>) -> Conversations {
+    let is_main = |l: &Line| {
+        matches!(str_of(&l.object, "type"), Some("user" | "assistant"))
+            && !flag(&l.object, "isSidechain")
+    };
+    let of_subagent = !lines.iter().any(is_main);
+    let mut roots: HashMap<String, String> = HashMap::new();
+    let mut own: HashSet<String> = HashSet::new();
+    let mut calls: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut out = Vec::new();
+    for line in lines {
+        if flag(&line.object, "isSidechain") {
+            let agent = sidechain(&line.object, &mut roots);
+            own.insert(agent.clone());
+            out.push(Spoken { agent: Some(agent), origin: Origin::Own, line });
+        } else if let Some((agent, repeats)) = progress(&line).filter(|_| !of_subagent) {
+            calls.entry(agent.clone()).or_insert_with(|| string(&line.object, "parentToolUseID"));
+            out.push(Spoken { agent: None, origin: Origin::Progress, line });
+            out.push(Spoken { agent: Some(agent), origin: Origin::Repeated, line: repeats });
+        } else {
+            out.push(Spoken { agent: None, origin: Origin::Own, line });
+        }
+    }
+    let is_own = |agent: &Option<String>| agent.as_ref().is_some_and(|a| own.contains(a));
+    out.retain(|s| s.origin != Origin::Repeated || !is_own(&s.agent));
+    let begun_by = |(agent, call): (String, Option<String>)| Some((agent, call?));
+    let repeated =
+        calls.into_iter().filter(|(a, _)| !own.contains(a)).filter_map(begun_by).collect();
+    Conversations { lines: out, repeated, of_subagent }
+}
+
+/// The subagent of a sidechain line: its id, or, where there is none, the line that its chain
+/// begins with.
+fn sidechain(object: &Map<String, Value>, roots: &mut HashMap<String, String>) -> String {
+    let uuid = str_of(object, "uuid").unwrap_or_default();
+    let root = str_of(object, "parentUuid")
+        .and_then(|p| roots.get(p).cloned())
+        .unwrap_or_else(|| format!("side-{uuid}"));
+    roots.insert(uuid.to_string(), root.clone());
+    str_of(object, "agentId").map_or(root, str::to_string)
+}
+
+/// The message that a progress line repeats, as a line of its subagent.
+fn progress(line: &Line) -> Option<(String, Line)> {
+    let data = line.object.get("data")?.as_object()?;
+    if str_of(data, "type") != Some("agent_progress") {
+        return None;
+    }
+    let agent = str_of(data, "agentId")?;
+    let mut object = data.get("message")?.as_object()?.clone();
+    object.insert("isSidechain".into(), true.into());
+    Some((agent.to_string(), Line { number: line.number, object }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::lines::objects;
+    use super::super::Recording;
+    use super::*;
+
+    fn agents(text: &str) -> (Vec<usize>, Vec<(String, Vec<usize>)>) {
+        let found = split(objects(text, "t", &mut Recording::default()));
+        let (mut main, mut agents) = (Vec::new(), Vec::<(String, Vec<usize>)>::new());
+        for s in found.lines.iter().filter(|s| s.origin != Origin::Progress) {
+            let Some(id) = &s.agent else {
+                main.push(s.line.number);
+                continue;
+            };
+            match agents.iter_mut().find(|(agent, _)| agent == id) {
+                Some((_, lines)) => lines.push(s.line.number),
+                None => agents.push((id.clone(), vec![s.line.number])),
+            }
+        }
+        (main, agents)
+    }
+
+    #[test]
+    fn sidechains_by_id_and_by_root() {
+        let (main, found) = agents(
+            r#"{"type":"user","uuid":"1"}
+{"type":"user","uuid":"2","parentUuid":null,"isSidechain":true}
+{"type":"user","uuid":"3","parentUuid":null,"isSidechain":true}
+{"type":"assistant","uuid":"4","parentUuid":"2","isSidechain":true}
+{"type":"user","uuid":"5","parentUuid":"3","isSidechain":true,"agentId":"x"}"#,
+        );
+        assert_eq!(main, [1]);
+        assert_eq!(
+            found,
+            [("side-2".to_string(), vec![2, 4]), ("side-3".into(), vec![3]), ("x".into(), vec![5])]
+        );
+    }
+
+    #[test]
+    fn progress_lines_repeat_what_no_sidechain_holds() {
+        let (main, found) = agents(
+            r#"{"type":"user","uuid":"1"}
+{"type":"progress","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p"}}}
+{"type":"progress","data":{"type":"agent_progress","agentId":"y","message":{"type":"user","uuid":"q"}}}
+{"type":"progress","data":{"type":"hook_progress"}}
+{"type":"user","uuid":"2","isSidechain":true,"agentId":"y"}"#,
+        );
+        assert_eq!(main, [1, 4]);
+        assert_eq!(found, [("x".to_string(), vec![2]), ("y".into(), vec![5])]);
+    }
+}

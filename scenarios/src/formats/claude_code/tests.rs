@@ -1,0 +1,209 @@
+use ctxbench_core::block::Media;
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::session::{AssistantEntry, Entry, RecordedUsage, Session, ToolEntry, UserEntry};
+
+use super::*;
+
+const MAIN: &str = r#"{"type":"file-history-snapshot","messageId":"u1","snapshot":{}}
+{"type":"user","uuid":"u0","parentUuid":null,"sessionId":"s","isSidechain":false,"isMeta":true,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"caveat"}}
+{"type":"user","uuid":"u1","parentUuid":"u0","sessionId":"s","isSidechain":false,"timestamp":"2026-01-01T00:00:01.000Z","message":{"role":"user","content":"find it"}}
+{"type":"assistant","uuid":"a1","parentUuid":"u1","requestId":"r1","timestamp":"2026-01-01T00:00:02.500Z","message":{"id":"m","model":"claude-x","role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"sig"}],"stop_reason":null,"usage":{"input_tokens":3,"cache_creation_input_tokens":100,"cache_read_input_tokens":50,"output_tokens":1}}}
+{"type":"assistant","uuid":"a2","parentUuid":"a1","requestId":"r1","timestamp":"2026-01-01T00:00:03.000Z","message":{"id":"m","model":"claude-x","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Read","input":{"p":"x"}}],"stop_reason":null,"usage":{"input_tokens":3,"cache_creation_input_tokens":100,"cache_read_input_tokens":50,"output_tokens":1}}}
+{"type":"user","uuid":"r1","parentUuid":"a2","timestamp":"2026-01-01T00:00:04.000Z","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"one"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QUJD"}}]}]}}
+{"type":"user","uuid":"side","parentUuid":null,"isSidechain":true,"message":{"role":"user","content":"for the subagent"}}
+{"type":"assistant","uuid":"a3","parentUuid":"r1","requestId":"r1","message":{"id":"m","model":"claude-x","role":"assistant","content":[{"type":"tool_use","id":"t2","name":"Read","input":{}}],"stop_reason":null,"usage":{"input_tokens":3,"cache_creation_input_tokens":100,"cache_read_input_tokens":50,"output_tokens":1}}}
+{"type":"user","uuid":"r2","parentUuid":"a3","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"t2","content":"bad","is_error":true}]}}
+{"type":"user","uuid":"n1","parentUuid":"r2","isMeta":true,"message":{"role":"user","content":"reminder"}}
+{"type":"assistant","uuid":"a4","parentUuid":"n1","requestId":"r2","message":{"id":"m2","model":"claude-x","role":"assistant","content":[{"type":"text","text":"done"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":7}}}
+{"type":"system","subtype":"compact_boundary","uuid":"b","parentUuid":null,"logicalParentUuid":"a4","timestamp":"2026-01-01T00:01:01.000Z","compactMetadata":{"trigger":"auto","preTokens":170000}}
+{"type":"user","uuid":"cs","parentUuid":"b","isCompactSummary":true,"isVisibleInTranscriptOnly":true,"message":{"role":"user","content":"what was"}}
+{"type":"user","uuid":"u2","parentUuid":"cs","timestamp":"2026-01-01T00:01:02.000Z","message":{"role":"user","content":[{"type":"text","text":"go on"}]}}
+{"type":"assistant","uuid":"e","parentUuid":"u2","isApiErrorMessage":true,"message":{"id":"x","model":"<synthetic>","content":[{"type":"text","text":"API Error"}]}}
+{"type":"user","uuid":"n2","parentUuid":"e","message":{"role":"user","content":"<command-name>/exit</command-name>"}}
+"#;
+
+fn import(text: &str) -> (Session, Vec<String>) {
+    let loaded = FORMAT.session(text, "rec.jsonl").unwrap();
+    (loaded.session, loaded.warnings)
+}
+
+#[test]
+fn a_transcript_becomes_a_session() {
+    assert!(sniff(MAIN));
+    let (s, warnings) = import(MAIN);
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(
+        (s.header.id.as_str(), s.header.title.as_str(), s.header.model.as_deref()),
+        ("rec", "find it", Some("claude-x"))
+    );
+    let text = |t: &str| Part::Text(t.into());
+    let call = |id: &str, arguments: &str| ToolCall::new(id, "Read", arguments);
+    let mut extra = Map::new();
+    extra.insert("output_estimated".into(), true.into());
+    let first = AssistantEntry {
+        id: "m".into(),
+        parts: Some(vec![
+            Part::Reasoning { text: "hm".into(), encrypted: Some("sig".into()) },
+            Part::Call(call("t1", r#"{"p":"x"}"#)),
+            Part::Call(call("t2", "{}")),
+        ]),
+        usage: Some(RecordedUsage {
+            input: 3,
+            output: s_output(&s),
+            cache_read: 50,
+            cache_write: 100,
+        }),
+        model: Some("claude-x".into()),
+        at: Some(1500),
+        extra,
+        ..AssistantEntry::default()
+    };
+    let image = Part::Image(Media {
+        media_type: "image/png".into(),
+        url: "data:image/png;base64,QUJD".into(),
+        name: None,
+    });
+    let expected = [
+        Entry::User(UserEntry {
+            id: "u1".into(),
+            parts: Some(vec![text("caveat"), text("find it")]),
+            at: Some(0),
+            ..UserEntry::default()
+        }),
+        Entry::Assistant(first),
+        Entry::Tool(ToolEntry {
+            call_id: "t1".into(),
+            parts: Some(vec![text("one"), image]),
+            at: Some(3000),
+            ..ToolEntry::default()
+        }),
+        Entry::User(UserEntry {
+            id: "side".into(),
+            text: Some("for the subagent".into()),
+            agent: Some("side-side".into()),
+            ..UserEntry::default()
+        }),
+        Entry::Tool(ToolEntry {
+            call_id: "t2".into(),
+            parts: Some(vec![text("bad"), text("reminder")]),
+            is_error: Some(true),
+            ..ToolEntry::default()
+        }),
+        Entry::Assistant(AssistantEntry {
+            id: "m2".into(),
+            text: Some("done".into()),
+            usage: Some(RecordedUsage { input: 9, output: 7, ..RecordedUsage::default() }),
+            model: Some("claude-x".into()),
+            ..AssistantEntry::default()
+        }),
+        Entry::RecordedCompaction {
+            pre_tokens: Some(170_000),
+            post_tokens: None,
+            summary: Some("what was".into()),
+            at: Some(60_000),
+            extra: Default::default(),
+        },
+        Entry::User(UserEntry {
+            id: "u2".into(),
+            text: Some("go on".into()),
+            at: Some(61_000),
+            ..UserEntry::default()
+        }),
+    ];
+    assert_eq!(s.entries.len(), expected.len(), "{:#?}", s.entries);
+    for (got, want) in s.entries.iter().zip(&expected) {
+        assert_eq!(got, want);
+    }
+    let known = ctxbench_core::tokens::o200k("caveat") + ctxbench_core::tokens::o200k("find it");
+    assert_eq!(s.header.prefix_tokens, Some(153 - known));
+}
+
+fn s_output(s: &Session) -> u64 {
+    let Entry::Assistant(a) = &s.entries[1] else { panic!("not a reply") };
+    let output = a.usage.unwrap().output;
+    assert!(output > 1, "the stub stands there");
+    output
+}
+
+#[test]
+fn messages_that_progress_lines_repeat_are_the_subagents() {
+    let text = r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","message":{"content":"go"}}
+{"type":"assistant","uuid":"2","parentUuid":"1","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"Task","input":{"prompt":"look"}}]}}
+{"type":"progress","uuid":"p1","parentUuid":"2","parentToolUseID":"t","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p1","timestamp":"2026-01-01T00:00:02.000Z","message":{"content":[{"type":"text","text":"look"}]}}}}
+{"type":"progress","uuid":"p2","parentUuid":"p1","data":{"type":"agent_progress","agentId":"x","message":{"type":"assistant","uuid":"p2","message":{"id":"n","usage":{"input_tokens":9},"content":[{"type":"tool_use","id":"r","name":"Read","input":{}}]}}}}
+{"type":"progress","uuid":"p3","parentUuid":"p2","data":{"type":"agent_progress","agentId":"x","message":{"type":"user","uuid":"p3","message":{"content":[{"type":"tool_result","tool_use_id":"r","content":"found"}]}}}}
+{"type":"user","uuid":"3","parentUuid":"p3","message":{"content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"report"},{"type":"text","text":"agentId: x (for resuming)"}]}]}}
+{"type":"assistant","uuid":"4","parentUuid":"3","message":{"id":"o","content":[{"type":"text","text":"done"}]}}"#;
+    let (s, warnings) = import(text);
+    assert_eq!(warnings, Vec::<String>::new());
+    let windows: Vec<(&str, Option<&str>)> = s
+        .entries
+        .iter()
+        .map(|e| match e {
+            Entry::User(u) => (u.id.as_str(), u.agent.as_deref()),
+            Entry::Assistant(a) => (a.id.as_str(), a.agent.as_deref()),
+            Entry::Tool(t) => (t.call_id.as_str(), t.agent.as_deref()),
+            _ => panic!("nothing else is in the file"),
+        })
+        .collect();
+    let x = Some("x");
+    assert_eq!(
+        windows,
+        [
+            ("1", None),
+            ("m", None),
+            ("p1", x),
+            ("n", x),
+            ("r", x),
+            ("x-last", x),
+            ("t", None),
+            ("o", None)
+        ]
+    );
+    // Its last reply is not repeated; it stands in the result, in front of a line by the program.
+    let last = s.entries.iter().find_map(|e| {
+        if let Entry::Assistant(a) = e { (a.id == "x-last").then(|| a.content()) } else { None }
+    });
+    assert_eq!(last.unwrap(), [Part::Text("report".into())]);
+    assert_eq!(s.header.title, "go");
+    assert_eq!(s.header.prefix_tokens, None, "the counters are the subagent's");
+}
+
+#[test]
+fn a_subagents_file_is_a_session_of_its_own() {
+    let text = r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","isSidechain":true,"message":{"content":"task"}}
+{"type":"assistant","uuid":"2","parentUuid":"1","isSidechain":true,"message":{"id":"m","content":[{"type":"text","text":"ok"}]}}"#;
+    let (s, _) = import(text);
+    assert_eq!(s.entries.len(), 2);
+}
+
+#[test]
+fn a_retry_replaces_the_branch_before_it() {
+    let text = r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"content":"a"}}
+{"type":"assistant","uuid":"2","parentUuid":"1","message":{"id":"m","content":"first try"}}
+{"type":"assistant","uuid":"3","parentUuid":"1","message":{"id":"n","content":"second try"}}"#;
+    let (s, warnings) = import(text);
+    assert_eq!(s.entries.len(), 2);
+    assert!(warnings[0].contains("1 lines belong to branches"), "{warnings:?}");
+}
+
+#[test]
+fn nothing_to_import_is_an_error() {
+    let e = FORMAT
+        .session("{\"type\":\"summary\",\"leafUuid\":\"x\"}", "r.jsonl")
+        .unwrap_err()
+        .to_string();
+    assert!(e.contains("r.jsonl:1: no messages"), "{e}");
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_file_cut_or_shuffled_anywhere_never_panics(end in 0..MAIN.len(), drop in 0usize..16) {
+        let text: String = MAIN.get(..end).unwrap_or_default().lines().enumerate().filter(|(i, _)| *i != drop).map(|(_, l)| format!("{l}\n")).collect();
+        let _ = FORMAT.session(&text, "r");
+        let backwards: Vec<&str> = text.lines().rev().collect();
+        let _ = FORMAT.session(&backwards.join("\n"), "r");
+    }
+}

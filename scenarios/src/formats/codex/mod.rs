@@ -1,0 +1,298 @@
+//! Codex CLI rollouts (`~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`), with
+//! `{timestamp,type,payload}` lines or bare items.
+//!
+//! Rules, where the format leaves a choice:
+//! - Assistant-side items (reasoning, text, calls) up to a tool output or user message are one
+//!   reply. The first new token count after it is its usage; `input_tokens` contains the cached
+//!   ones and is split.
+//! - Developer items and user items that the program wrote itself (AGENTS.md, environment,
+//!   permissions, …) become `memory` entries before the first user message and join the next user
+//!   message later.
+//! - A web search ran at the provider: its result stands nowhere, so it is a text part of the reply
+//!   and no call.
+//! - `compacted` becomes a recorded compaction; its size before is the last counted context.
+//! - A rollback takes back the last user turns, as the program does when it resumes.
+//! - `context_window` is the program's effective window. `prefix_tokens` is the first request's
+//!   counted input less the o200k count of everything that the session shows before the first
+//!   reply: here, the tools.
+//! - Every item hangs on the one before it; a rollback goes back to the item before the turn.
+
+mod content;
+
+use ctxbench_core::content::{Part, ToolCall};
+use serde_json::{Map, Value};
+
+use super::lines::{Line, first_objects, str_of, string};
+use super::recording::{
+    Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, What,
+};
+use super::{Format, no_companions};
+use content::{content, context_path};
+
+pub(super) const FORMAT: Format =
+    Format { title: "Codex", name: "codex", sniff, read, companions: no_companions };
+
+const ENVELOPES: &[&str] =
+    &["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
+const ITEMS: &[&str] = &[
+    "message",
+    "reasoning",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "local_shell_call",
+    "web_search_call",
+];
+
+fn sniff(text: &str) -> bool {
+    first_objects(text).any(|o| match str_of(&o, "type") {
+        Some(kind) if ENVELOPES.contains(&kind) => o.get("payload").is_some_and(Value::is_object),
+        Some("message") => o.contains_key("role") && o.get("content").is_some_and(|c| c.is_array()),
+        Some(kind) => {
+            ITEMS.contains(&kind)
+                && (o.contains_key("call_id") || o.contains_key("encrypted_content"))
+        }
+        None => {
+            o.contains_key("instructions") && o.contains_key("timestamp") && o.contains_key("id")
+        }
+    })
+}
+
+fn read(lines: Vec<Line>, _file: &str, out: &mut Recording) {
+    let mut reader = Reader::default();
+    for line in lines {
+        reader.line(line);
+    }
+    out.steps = reader.steps;
+    out.context_window = reader.window;
+    out.route = reader.route;
+}
+
+#[derive(Default)]
+struct Reader {
+    steps: Vec<Step>,
+    route: Route,
+    model: Option<String>,
+    effort: Option<String>,
+    window: Option<u64>,
+    /// Counted context of the last request and its reply, in tokens.
+    context: Option<u64>,
+    total: Option<Value>,
+    /// The system prompt was seen.
+    system: bool,
+    /// Name of the newest step that a next one hangs on.
+    tip: Option<String>,
+    /// The tip before each user turn, for rolling back.
+    turns: Vec<Option<String>>,
+}
+
+/// Where a step stands in the file.
+struct At {
+    line: usize,
+    stamp: Option<String>,
+}
+
+impl Reader {
+    fn line(&mut self, line: Line) {
+        let Line { number, mut object } = line;
+        let at = At { line: number, stamp: string(&object, "timestamp") };
+        let kind = string(&object, "type").unwrap_or_default();
+        let payload = match object.remove("payload") {
+            Some(Value::Object(payload)) => payload,
+            _ => object,
+        };
+        match kind.as_str() {
+            "session_meta" | "" => self.meta(at, &payload),
+            "turn_context" => self.turn(at, &payload),
+            "event_msg" => self.event(at, &payload),
+            "compacted" => {
+                let summary = string(&payload, "message").filter(|m| !m.is_empty());
+                let pre_tokens = self.context;
+                self.chained(at, What::Compaction { pre_tokens, post_tokens: None, summary });
+            }
+            "response_item" => self.item(at, &payload),
+            bare if ITEMS.contains(&bare) => self.item(at, &payload),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, at: At, what: What) {
+        let At { line, stamp } = at;
+        self.steps.push(Step { line, stamp, what, ..Step::default() });
+    }
+
+    /// A step that the next one hangs on.
+    fn chained(&mut self, at: At, what: What) {
+        let name = Some(format!("line {}", at.line));
+        let parent = std::mem::replace(&mut self.tip, name.clone());
+        let At { line, stamp } = at;
+        self.steps.push(Step { line, name, parent, stamp, what, ..Step::default() });
+    }
+
+    /// The first line: system text, or in old rollouts the user's instructions.
+    fn meta(&mut self, at: At, payload: &Map<String, Value>) {
+        match str_of(payload, "model_provider") {
+            Some("openai") => {
+                self.route = Route::Direct("session_meta names the provider openai".into());
+            }
+            Some(other) => {
+                self.route = Route::Gateway(format!("session_meta names the provider {other}"));
+            }
+            None => {}
+        }
+        let base = payload.get("base_instructions");
+        let text = base.and_then(|b| b.as_str().or_else(|| b.get("text")?.as_str()));
+        if let Some(text) = text.filter(|_| !self.system) {
+            self.system = true;
+            self.push(at, What::System(text.to_string()));
+        }
+    }
+
+    fn turn(&mut self, at: At, payload: &Map<String, Value>) {
+        self.model = string(payload, "model").or(self.model.take());
+        let effort = string(payload, "effort");
+        if self.effort.is_some() && effort != self.effort {
+            let text = "the reasoning effort changed".to_string();
+            self.push(at, What::Note { kind: NoteKind::Settings, text });
+        }
+        self.effort = effort;
+    }
+
+    fn event(&mut self, at: At, payload: &Map<String, Value>) {
+        let number = |key: &str| payload.get(key).and_then(Value::as_u64);
+        match str_of(payload, "type") {
+            Some("token_count") => self.counted(at, payload),
+            Some("task_started") => {
+                self.window = number("model_context_window").or(self.window);
+            }
+            Some("thread_rolled_back") => {
+                let turns = number("num_turns").unwrap_or(1).max(1);
+                let turns = usize::try_from(turns).unwrap_or(usize::MAX);
+                let from = self.turns.len().saturating_sub(turns);
+                if let Some(tip) = self.turns.drain(from..).next() {
+                    self.tip = tip;
+                }
+                self.push(at, What::RolledBack { turns });
+            }
+            _ => {}
+        }
+    }
+
+    /// Counters close the reply whose parts came before them. Those that repeat the total of the
+    /// ones before are a reminder.
+    fn counted(&mut self, at: At, payload: &Map<String, Value>) {
+        let Some(info) = payload.get("info").and_then(Value::as_object) else { return };
+        self.window = info.get("model_context_window").and_then(Value::as_u64).or(self.window);
+        let Some(last) = info.get("last_token_usage").and_then(Value::as_object) else { return };
+        let names =
+            ["input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"];
+        let all = Counters::of(last, names);
+        self.context = Some(all.input.saturating_add(all.output));
+        let total = info.get("total_token_usage").cloned();
+        let repeated = total.is_some() && total == self.total;
+        self.total = total;
+        if repeated {
+            return;
+        }
+        // What was read and written is part of the input here.
+        let read = all.read.min(all.input);
+        let input = (all.input - read).saturating_sub(all.write);
+        let counters = Counters { input, read, ..all };
+        let model = self.model.clone().unwrap_or_default();
+        self.chained(at, What::Counted { counters, model });
+    }
+
+    fn item(&mut self, at: At, item: &Map<String, Value>) {
+        let text = |key: &str| str_of(item, key).unwrap_or_default().to_string();
+        match str_of(item, "type").unwrap_or_default() {
+            "message" => self.message(at, item),
+            "reasoning" => {
+                let texts = |key: &str| {
+                    let list = item.get(key).and_then(Value::as_array).into_iter().flatten();
+                    list.filter_map(|s| s.get("text")?.as_str()).collect::<Vec<_>>().join("\n\n")
+                };
+                let (summary, content) = (texts("summary"), texts("content"));
+                let text = if content.is_empty() { summary } else { content };
+                let encrypted = string(item, "encrypted_content");
+                // The readable text is not what is sent again; the encrypted part is.
+                let shown = Piece::Shown(Part::Reasoning {
+                    text: text.into(),
+                    encrypted: encrypted.map(Into::into),
+                });
+                self.reply(at, vec![shown, Piece::Opaque]);
+            }
+            "function_call" => self.call(at, item, text("name"), text("arguments")),
+            "custom_tool_call" => self.call(at, item, text("name"), text("input")),
+            "local_shell_call" => {
+                let arguments =
+                    item.get("action").map_or_else(|| "{}".to_string(), Value::to_string);
+                self.call(at, item, "local_shell".to_string(), arguments);
+            }
+            "web_search_call" => {
+                let query = item
+                    .get("action")
+                    .and_then(|a| a.get("query").or(a.get("url")))
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                let text = format!("[web search: {query}]");
+                self.reply(at, vec![Piece::Shown(Part::Text(text.into()))]);
+            }
+            "function_call_output" | "custom_tool_call_output" => {
+                let output = item.get("output");
+                let success = output.and_then(|o| o.get("success")).and_then(Value::as_bool);
+                let pieces = match output {
+                    Some(Value::Object(o)) => content(o.get("content")),
+                    other => content(other),
+                };
+                let is_error = success == Some(false);
+                let result = Piece::Result { call_id: text("call_id"), pieces, is_error };
+                self.input(at, None, vec![result]);
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, at: At, item: &Map<String, Value>) {
+        let pieces = content(item.get("content"));
+        let role = str_of(item, "role").unwrap_or_default();
+        if role == "assistant" {
+            return self.reply(at, pieces);
+        }
+        if role == "user" {
+            self.turns.push(self.tip.clone());
+        }
+        let placed = |piece: Piece| {
+            let Piece::Said(part) = piece else { return piece };
+            let named = match &part {
+                Part::Text(text) => context_path(text),
+                _ => None,
+            };
+            match named {
+                _ if role == "system" => Piece::Added(part, Place::System),
+                Some(path) => Piece::Added(part, Place::Memory(path)),
+                None if role == "user" => Piece::Said(part),
+                None => Piece::Added(part, Place::Memory(role.to_string())),
+            }
+        };
+        self.input(at, string(item, "id"), pieces.into_iter().map(placed).collect());
+    }
+
+    fn input(&mut self, at: At, id: Option<String>, pieces: Vec<Piece>) {
+        self.chained(at, What::Input(Input { id, pieces, blocks: 1 }));
+    }
+
+    fn call(&mut self, at: At, item: &Map<String, Value>, name: String, arguments: String) {
+        let id = string(item, "call_id").or(string(item, "id")).unwrap_or_default();
+        let call = Part::Call(ToolCall::new(id, name, arguments));
+        self.reply(at, vec![Piece::Said(call)]);
+    }
+
+    fn reply(&mut self, at: At, pieces: Vec<Piece>) {
+        let model = self.model.clone();
+        self.push(at, What::Reply(Reply { model, pieces, blocks: 1, ..Reply::default() }));
+    }
+}
+
+#[cfg(test)]
+mod tests;

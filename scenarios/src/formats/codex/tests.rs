@@ -1,0 +1,138 @@
+use ctxbench_core::content::Part;
+use ctxbench_core::session::{AssistantEntry, Entry, RecordedUsage, Session};
+
+use super::*;
+
+const ROLLOUT: &str = r##"{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{"id":"x","base_instructions":{"text":"You are an agent."}}}
+{"timestamp":"2026-01-01T00:00:00.000Z","type":"response_item","payload":{"type":"message","role":"developer","content":[{"type":"input_text","text":"<permissions instructions>ask</permissions instructions>"}]}}
+{"timestamp":"2026-01-01T00:00:00.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"# AGENTS.md instructions for /w/app\n\nbe nice"},{"type":"input_text","text":"<environment_context>linux</environment_context>"}]}}
+{"timestamp":"2026-01-01T00:00:00.000Z","type":"turn_context","payload":{"model":"gpt-x"}}
+{"timestamp":"2026-01-01T00:00:01.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"do it"}]}}
+{"timestamp":"2026-01-01T00:00:01.000Z","type":"event_msg","payload":{"type":"user_message","message":"do it"}}
+{"timestamp":"2026-01-01T00:00:02.000Z","type":"response_item","payload":{"type":"reasoning","summary":[{"type":"summary_text","text":"think"}],"encrypted_content":"enc"}}
+{"timestamp":"2026-01-01T00:00:03.000Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"I will"}]}}
+{"timestamp":"2026-01-01T00:00:03.000Z","type":"response_item","payload":{"type":"web_search_call","status":"completed","action":{"type":"search","query":"how"}}}
+{"timestamp":"2026-01-01T00:00:03.000Z","type":"response_item","payload":{"type":"function_call","name":"exec","arguments":"{\"cmd\":\"ls\"}","call_id":"c1"}}
+{"timestamp":"2026-01-01T00:00:03.000Z","type":"response_item","payload":{"type":"custom_tool_call","name":"apply_patch","input":"*** Begin","call_id":"c2"}}
+{"timestamp":"2026-01-01T00:00:04.000Z","type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":1000},"last_token_usage":{"input_tokens":1000,"cached_input_tokens":900,"output_tokens":30},"model_context_window":5000}}}
+{"timestamp":"2026-01-01T00:00:04.000Z","type":"event_msg","payload":{"type":"token_count","info":null}}
+{"timestamp":"2026-01-01T00:00:05.000Z","type":"response_item","payload":{"type":"function_call_output","call_id":"c1","output":"files"}}
+{"timestamp":"2026-01-01T00:00:05.000Z","type":"response_item","payload":{"type":"custom_tool_call_output","call_id":"c2","output":"{\"output\":\"ok\"}"}}
+{"timestamp":"2026-01-01T00:00:06.000Z","type":"compacted","payload":{"message":"so far","replacement_history":[]}}
+{"timestamp":"2026-01-01T00:00:07.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>later</environment_context>"}]}}
+{"timestamp":"2026-01-01T00:00:08.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"and now"},{"type":"input_image","image_url":"data:image/png;base64,QUJD"}]}}
+"##;
+
+fn import(text: &str) -> (Session, Vec<String>) {
+    let loaded = FORMAT.session(text, "rollout-1.jsonl").unwrap();
+    (loaded.session, loaded.warnings)
+}
+
+#[test]
+fn a_rollout_becomes_a_session() {
+    assert!(sniff(ROLLOUT));
+    let (s, warnings) = import(ROLLOUT);
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(
+        (s.header.context_window, s.header.model.as_deref(), s.header.title.as_str()),
+        (Some(5000), Some("gpt-x"), "do it")
+    );
+    let kinds: Vec<&str> = s.entries.iter().map(name).collect();
+    assert_eq!(
+        kinds,
+        [
+            "system",
+            "memory",
+            "memory",
+            "memory",
+            "user",
+            "assistant",
+            "tool",
+            "tool",
+            "compaction",
+            "user"
+        ]
+    );
+    let paths: Vec<&str> = s
+        .entries
+        .iter()
+        .filter_map(|e| if let Entry::Memory { path, .. } = e { Some(path.as_str()) } else { None })
+        .collect();
+    assert_eq!(paths, ["permissions instructions", "/w/app/AGENTS.md", "environment_context"]);
+    let Entry::Assistant(AssistantEntry { parts: Some(parts), usage, at, .. }) = &s.entries[5]
+    else {
+        panic!("not a reply in parts")
+    };
+    assert_eq!(
+        (usage.unwrap(), *at),
+        (RecordedUsage { input: 100, output: 30, cache_read: 900, cache_write: 0 }, Some(1000))
+    );
+    assert_eq!(parts.len(), 5);
+    assert_eq!(parts[0], Part::Reasoning { text: "think".into(), encrypted: Some("enc".into()) });
+    assert!(matches!(&parts[4], Part::Call(c) if &*c.arguments == "*** Begin"));
+    let want = Entry::RecordedCompaction {
+        pre_tokens: Some(1030),
+        post_tokens: None,
+        summary: Some("so far".into()),
+        at: Some(5000),
+        extra: Default::default(),
+    };
+    assert_eq!(s.entries[8], want);
+    let Entry::User(last) = &s.entries[9] else { panic!("not a user message") };
+    assert_eq!(last.parts.as_ref().map(Vec::len), Some(3));
+    assert!(s.header.prefix_tokens.is_some_and(|p| p > 900 && p < 1000));
+}
+
+fn name(entry: &Entry) -> &'static str {
+    match entry {
+        Entry::System { .. } => "system",
+        Entry::Memory { .. } => "memory",
+        Entry::User(_) => "user",
+        Entry::Assistant(_) => "assistant",
+        Entry::Tool(_) => "tool",
+        Entry::RecordedCompaction { .. } => "compaction",
+        _ => "other",
+    }
+}
+
+#[test]
+fn old_rollouts_are_bare_items() {
+    let text = r#"{"id":"x","timestamp":"2025-06-01T00:00:00.000Z","instructions":"be nice","git":{}}
+{"record_type":"state"}
+{"type":"message","role":"user","content":[{"type":"input_text","text":"hello"}]}
+{"type":"local_shell_call","call_id":"c1","status":"completed","action":{"type":"exec","command":["ls"]}}
+{"type":"function_call_output","call_id":"c1","output":{"content":"a b","success":false}}
+{"type":"message","role":"assistant","content":[{"type":"output_text","text":"two"}]}"#;
+    assert!(sniff(text));
+    let (s, warnings) = import(text);
+    assert_eq!(warnings, Vec::<String>::new());
+    assert_eq!(
+        s.entries.iter().map(name).collect::<Vec<_>>(),
+        ["user", "assistant", "tool", "assistant"]
+    );
+    let Entry::Tool(t) = &s.entries[2] else { panic!("not a result") };
+    assert_eq!((t.output.as_deref(), t.is_error), (Some("a b"), Some(true)));
+}
+
+#[test]
+fn a_rollback_takes_turns_back() {
+    let text = r#"{"type":"response_item","payload":{"type":"message","role":"user","content":"one"}}
+{"type":"response_item","payload":{"type":"message","role":"assistant","content":"1"}}
+{"type":"response_item","payload":{"type":"message","role":"user","content":"two"}}
+{"type":"response_item","payload":{"type":"message","role":"assistant","content":"2"}}
+{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":1}}
+{"type":"response_item","payload":{"type":"message","role":"user","content":"three"}}"#;
+    let (s, _) = import(text);
+    assert_eq!(s.entries.iter().map(name).collect::<Vec<_>>(), ["user", "assistant", "user"]);
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_file_cut_anywhere_never_panics(end in 0..ROLLOUT.len()) {
+        if let Some(text) = ROLLOUT.get(..end) {
+            let _ = FORMAT.session(text, "r");
+        }
+    }
+}

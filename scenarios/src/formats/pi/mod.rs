@@ -1,0 +1,346 @@
+//! pi sessions (`~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`).
+//!
+//! Rules, where the format leaves a choice:
+//! - Newer files name lines and parents (`id`, `parentId`); lines that are not on the way from the
+//!   first to the last message are left out. In older files each line follows the one before.
+//! - `usage` is the provider's and whole; a reply of which nothing was billed (aborted, failed) and
+//!   that says nothing is left out.
+//! - `compaction` becomes a recorded compaction. Commands of the user that ran beside the
+//!   conversation (`bashExecution`) join the next user message. Changes of model and thinking level
+//!   are seen in the replies.
+
+use std::collections::{HashMap, HashSet};
+
+use ctxbench_core::block::Media;
+use ctxbench_core::content::{Part, ToolCall};
+use serde_json::{Map, Value};
+
+use super::lines::{Line, first_objects, str_of, string};
+use super::recording::{
+    Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
+};
+use super::{Format, no_companions};
+
+pub(super) const FORMAT: Format =
+    Format { title: "pi", name: "pi", sniff, read, companions: no_companions };
+
+fn sniff(text: &str) -> bool {
+    let is_head = |o: &Map<String, Value>| {
+        str_of(o, "type") == Some("session") && o.contains_key("cwd") && o.contains_key("timestamp")
+    };
+    let is_message = |o: &Map<String, Value>| {
+        let role = o.get("message").and_then(|m| m.get("role")).and_then(Value::as_str);
+        str_of(o, "type") == Some("message") && role.is_some()
+    };
+    first_objects(text).any(|o| is_head(&o))
+        || first_objects(text).all(|o| is_message(&o)) && first_objects(text).next().is_some()
+}
+
+fn read(lines: Vec<Line>, file: &str, out: &mut Recording) {
+    let left = left_out(&lines);
+    if !left.is_empty() {
+        out.left_out.push(format!(
+            "{file}: {} messages belong to branches that the session did not end with; left out",
+            left.len()
+        ));
+    }
+    out.route = Route::Unknown("pi records no request ids".into());
+    let mut reader = Reader::default();
+    for line in &lines {
+        reader.line(line, if left.contains(&line.number) { View::Calls } else { View::Both });
+    }
+    out.steps = reader.steps;
+}
+
+fn is_message(line: &Line) -> bool {
+    str_of(&line.object, "type") == Some("message")
+}
+
+/// The messages that are not on the way from the first to the last one, by line.
+fn left_out(lines: &[Line]) -> HashSet<usize> {
+    let by_id: HashMap<&str, usize> =
+        lines.iter().enumerate().filter_map(|(i, l)| Some((str_of(&l.object, "id")?, i))).collect();
+    let Some(mut at) =
+        lines.iter().rposition(is_message).filter(|i| lines[*i].object.contains_key("parentId"))
+    else {
+        return HashSet::new();
+    };
+    let mut on_way = HashSet::new();
+    while on_way.insert(lines[at].number) {
+        match str_of(&lines[at].object, "parentId").and_then(|p| by_id.get(p)) {
+            Some(p) => at = *p,
+            None => break,
+        }
+    }
+    let messages = lines.iter().filter(|l| is_message(l)).map(|l| l.number);
+    messages.filter(|number| !on_way.contains(number)).collect()
+}
+
+#[derive(Default)]
+struct Reader {
+    steps: Vec<Step>,
+    /// Name of the newest line.
+    tip: Option<String>,
+    /// Thinking level now and the line that set it, and the level of the last call.
+    level: Option<String>,
+    level_line: usize,
+    level_of_call: Option<String>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &Line, view: View) {
+        let o = &line.object;
+        let kind = str_of(o, "type").unwrap_or_default();
+        let id = string(o, "id")
+            .filter(|_| kind != "session")
+            .unwrap_or_else(|| format!("line {}", line.number));
+        let parent = match o.get("parentId") {
+            Some(parent) => parent.as_str().map(str::to_string),
+            None => self.tip.clone(),
+        };
+        self.tip = Some(id.clone());
+        let stamp = string(o, "timestamp");
+        let step =
+            Step { line: line.number, name: Some(id), parent, stamp, view, ..Step::default() };
+        let what = match (kind, o.get("message").and_then(Value::as_object)) {
+            ("session", _) => {
+                self.level = string(o, "thinkingLevel");
+                self.level_of_call.clone_from(&self.level);
+                What::Link
+            }
+            ("thinking_level_change", _) => {
+                self.level = string(o, "thinkingLevel");
+                self.level_line = line.number;
+                What::Link
+            }
+            ("compaction", _) => What::Compaction {
+                pre_tokens: o.get("tokensBefore").and_then(Value::as_u64),
+                post_tokens: None,
+                summary: string(o, "summary"),
+            },
+            ("message", Some(m)) => return self.message(step, string(o, "id"), m),
+            ("message", None) => return,
+            _ => What::Link,
+        };
+        self.steps.push(Step { what, ..step });
+    }
+
+    fn message(&mut self, step: Step, id: Option<String>, m: &Map<String, Value>) {
+        let (pieces, blocks) = pieces(m);
+        let input = |pieces, blocks| What::Input(Input { id: id.clone(), pieces, blocks });
+        let text = |key: &str| str_of(m, key).unwrap_or_default();
+        let mut view = step.view;
+        let what = match text("role") {
+            "assistant" => {
+                self.note_level();
+                if let Some(reply) = output_only(&id, m, &pieces, step.line) {
+                    if view == View::Both {
+                        let what = What::Reply(reply);
+                        self.steps.push(Step { view: View::Session, what, ..step.clone() });
+                    }
+                    view = View::Calls;
+                }
+                reply(id, m, pieces, blocks, step.line)
+            }
+            "toolResult" => {
+                let is_error = m.get("isError").and_then(Value::as_bool).unwrap_or_default();
+                let call_id = text("toolCallId").to_string();
+                let blocks = blocks.min(1);
+                input(vec![Piece::Result { call_id, pieces, is_error }], blocks)
+            }
+            "bashExecution" => {
+                let text = format!("$ {}\n{}", text("command"), text("output"));
+                let shown = Piece::Added(Part::Text(text.into()), Place::Message);
+                input(vec![shown], 1)
+            }
+            "user" => {
+                let mut pieces = pieces;
+                if !pieces.iter().any(|p| matches!(p, Piece::Said(_))) {
+                    // A message all the same, though an empty one.
+                    pieces.push(Piece::Shown(Part::Text("".into())));
+                }
+                input(pieces, blocks)
+            }
+            _ => {
+                view = View::Calls;
+                input(pieces, blocks)
+            }
+        };
+        self.steps.push(Step { what, view, ..step });
+    }
+
+    fn note_level(&mut self) {
+        if self.level != self.level_of_call {
+            let level = self.level.as_deref().unwrap_or("none");
+            let text = format!("the thinking level changed to {level}");
+            let what = What::Note { kind: NoteKind::Settings, text };
+            self.steps.push(Step { line: self.level_line, what, ..Step::default() });
+        }
+        self.level_of_call.clone_from(&self.level);
+    }
+}
+
+/// The reply that a session shows where output was counted and no prompt was: as a call it has no
+/// counters.
+fn output_only(
+    id: &Option<String>,
+    m: &Map<String, Value>,
+    pieces: &[Piece],
+    line: usize,
+) -> Option<Reply> {
+    let counters = counters(m);
+    (counters.prompt() == 0 && counters.output > 0).then(|| Reply {
+        id: id.clone(),
+        response: Some(format!("line {line}")),
+        model: string(m, "model"),
+        pieces: pieces.to_vec(),
+        counters: Ok(counters),
+        ..Reply::default()
+    })
+}
+
+fn counters(m: &Map<String, Value>) -> Counters {
+    let none = Map::new();
+    let usage = m.get("usage").and_then(Value::as_object).unwrap_or(&none);
+    Counters::of(usage, ["input", "cacheRead", "cacheWrite", "output"])
+}
+
+fn reply(
+    id: Option<String>,
+    m: &Map<String, Value>,
+    pieces: Vec<Piece>,
+    blocks: usize,
+    line: usize,
+) -> What {
+    let counters = counters(m);
+    let counters = if counters.prompt() > 0 || counters.wrong.is_some() {
+        Ok(counters)
+    } else {
+        let why = str_of(m, "stopReason").unwrap_or("unknown");
+        let text = format!("a request without counters (it ended with: {why})");
+        if pieces.is_empty() {
+            return What::Note { kind: NoteKind::Uncounted, text };
+        }
+        Err(text)
+    };
+    What::Reply(Reply {
+        id,
+        response: Some(format!("line {line}")),
+        model: string(m, "model"),
+        pieces,
+        blocks,
+        counters,
+        sent_ms: m.get("timestamp").and_then(Value::as_i64),
+        ..Reply::default()
+    })
+}
+
+/// The pieces of a message's content, which is a string or a list of blocks, and how many blocks
+/// there are.
+fn pieces(m: &Map<String, Value>) -> (Vec<Piece>, usize) {
+    match m.get("content") {
+        Some(Value::String(text)) => (vec![Piece::text(text)], 1),
+        Some(Value::Array(list)) => {
+            let piece = |b: &Value| b.as_object().and_then(part).map_or(Piece::Opaque, Piece::Said);
+            (list.iter().map(piece).collect(), list.len())
+        }
+        _ => (Vec::new(), 0),
+    }
+}
+
+fn part(p: &Map<String, Value>) -> Option<Part> {
+    let text = |key: &str| str_of(p, key).unwrap_or_default().to_string();
+    match str_of(p, "type").unwrap_or_default() {
+        "text" => Some(Part::Text(text("text").into())),
+        "thinking" => {
+            let encrypted = string(p, "thinkingSignature").filter(|s| !s.is_empty());
+            Some(Part::Reasoning {
+                text: text("thinking").into(),
+                encrypted: encrypted.map(Into::into),
+            })
+        }
+        "toolCall" => {
+            let arguments = p.get("arguments").map_or_else(|| "{}".to_string(), Value::to_string);
+            Some(Part::Call(ToolCall::new(text("id"), text("name"), arguments)))
+        }
+        "image" => {
+            let media_type = text("mimeType");
+            let url = format!("data:{media_type};base64,{}", text("data"));
+            Some(Part::Image(Media { media_type, url, name: None }))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::detect;
+    use ctxbench_core::session::Entry;
+
+    const OLD: &str = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w","provider":"anthropic","modelId":"claude-sonnet-4-5","thinkingLevel":"off"}
+{"type":"message","timestamp":"2026-01-08T20:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"list the files"}],"timestamp":1}}
+{"type":"message","timestamp":"2026-01-08T20:00:03.000Z","message":{"role":"assistant","content":[{"type":"toolCall","id":"t1","name":"bash","arguments":{"command":"ls"}}],"model":"claude-sonnet-4-5","usage":{"input":3,"output":20,"cacheRead":0,"cacheWrite":1500},"stopReason":"toolUse","timestamp":2}}
+{"type":"message","timestamp":"2026-01-08T20:00:04.000Z","message":{"role":"toolResult","toolCallId":"t1","toolName":"bash","content":[{"type":"text","text":"a.txt"}],"isError":false}}
+{"type":"message","timestamp":"2026-01-08T20:00:05.000Z","message":{"role":"assistant","content":[],"usage":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0},"stopReason":"aborted"}}
+{"type":"compaction","timestamp":"2026-01-08T20:01:00.000Z","summary":"files were listed","firstKeptEntryIndex":3,"tokensBefore":1600}
+{"type":"message","timestamp":"2026-01-08T20:02:01.000Z","message":{"role":"user","content":"thanks"}}"#;
+
+    #[test]
+    fn messages_results_usage_and_compactions() {
+        assert_eq!(detect(OLD).unwrap().name, "pi");
+        let s = FORMAT.session(OLD, "s.jsonl").unwrap().session;
+        assert_eq!(s.entries.len(), 5, "{:?}", s.entries);
+        let Entry::Assistant(a) = &s.entries[1] else { panic!("{:?}", s.entries[1]) };
+        assert_eq!(
+            a.usage.map(|u| (u.input, u.output, u.cache_read, u.cache_write)),
+            Some((3, 20, 0, 1_500))
+        );
+        assert_eq!(&*a.all_calls()[0].arguments, r#"{"command":"ls"}"#);
+        let Entry::Tool(t) = &s.entries[2] else { panic!("{:?}", s.entries[2]) };
+        assert_eq!(
+            (t.call_id.as_str(), t.output.as_deref(), t.at),
+            ("t1", Some("a.txt"), Some(3_000))
+        );
+        assert!(
+            matches!(&s.entries[3], Entry::RecordedCompaction { pre_tokens: Some(1_600), summary: Some(x), .. } if x == "files were listed")
+        );
+    }
+
+    #[test]
+    fn empty_questions_and_replies_with_output_alone_stay() {
+        let text = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w"}
+{"type":"message","message":{"role":"user","content":[]}}
+{"type":"message","message":{"role":"assistant","content":[],"usage":{"input":0,"output":7}}}"#;
+        let s = FORMAT.session(text, "s.jsonl").unwrap().session;
+        let [Entry::User(user), Entry::Assistant(reply)] = s.entries.as_slice() else {
+            panic!("{:?}", s.entries)
+        };
+        assert_eq!((user.text.as_deref(), &user.parts), (Some(""), &None));
+        assert_eq!(reply.usage.map(|u| (u.input, u.output)), Some((0, 7)));
+    }
+
+    #[test]
+    fn of_branches_the_last_counts() {
+        let text = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w"}
+{"type":"message","id":"1","parentId":null,"timestamp":"2026-01-08T20:00:01.000Z","message":{"role":"user","content":"one"}}
+{"type":"message","id":"2","parentId":"1","timestamp":"2026-01-08T20:00:02.000Z","message":{"role":"assistant","content":[{"type":"text","text":"first try"}]}}
+{"type":"message","id":"3","parentId":"1","timestamp":"2026-01-08T20:00:03.000Z","message":{"role":"assistant","content":[{"type":"text","text":"second try"}]}}"#;
+        let loaded = FORMAT.session(text, "s.jsonl").unwrap();
+        let said: Vec<_> = loaded
+            .session
+            .entries
+            .iter()
+            .filter_map(|e| match e {
+                Entry::Assistant(a) => a.text.clone(),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(said, ["second try"]);
+        assert!(
+            loaded.warnings[0].contains("1 messages belong to branches"),
+            "{:?}",
+            loaded.warnings
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! What the reader of a format finds in a recording: steps in the order of the file, each line of
+//! which something is known as one or more of them.
+//!
+//! Two views are made of the same steps. The session (`session.rs`) is the conversation that the
+//! recording ended with. The calls (`ctxbench validate`) are every request the provider counted,
+//! abandoned branches included, with what stood before it.
+
+use ctxbench_core::content::Part;
+use serde_json::{Map, Value};
+
+/// A recording as it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    pub steps: Vec<Step>,
+    pub route: Route,
+    /// The context window that the program itself assumed, tokens.
+    pub context_window: Option<u64>,
+    /// The file is one subagent's: its messages are the session.
+    pub of_subagent: bool,
+    /// The first line that is no JSON object, and why. The calls around a lost line would be
+    /// compared wrongly.
+    pub broken: Option<(usize, String)>,
+    pub last_line: usize,
+    /// About lines that cannot be read.
+    pub warnings: Vec<String>,
+    /// What the session lacks of the recording.
+    pub left_out: Vec<String>,
+}
+
+/// One line, or a part of one.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// From 1.
+    pub line: usize,
+    /// The name by which later lines refer to it.
+    pub name: Option<String>,
+    /// The line that it follows in its conversation.
+    pub parent: Option<String>,
+    /// RFC 3339, as recorded.
+    pub stamp: Option<String>,
+    /// The subagent whose conversation it belongs to; `None` is the main one.
+    pub agent: Option<String>,
+    pub view: View,
+    pub what: What,
+}
+
+/// The views that a step belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    #[default]
+    Both,
+    /// The calls only: a branch that the session did not end with.
+    Calls,
+    /// The session only: it repeats what another file holds.
+    Session,
+}
+
+#[derive(Clone, Debug, Default)]
+pub enum What {
+    /// Only a link of the chain of parents.
+    #[default]
+    Link,
+    /// The system prompt.
+    System(String),
+    /// Content that goes to the model.
+    Input(Input),
+    /// The text that a compaction put in the place of what it removed.
+    Summary(Input),
+    Reply(Reply),
+    /// Counters of the reply whose parts came since the last ones.
+    Counted {
+        counters: Counters,
+        model: String,
+    },
+    Compaction {
+        pre_tokens: Option<u64>,
+        post_tokens: Option<u64>,
+        summary: Option<String>,
+    },
+    /// The newest turns of the user were taken back.
+    RolledBack {
+        turns: usize,
+    },
+    /// Something that can explain why a prefix was not served.
+    Note {
+        kind: NoteKind,
+        text: String,
+    },
+    /// A line that the reader does not know.
+    Unknown(String),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    pub id: Option<String>,
+    pub pieces: Vec<Piece>,
+    /// Content blocks as the provider sees them.
+    pub blocks: usize,
+}
+
+/// A reply of the model, or a part of one.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub id: Option<String>,
+    /// The same for all parts of one reply; `None` = it joins the parts before it, and its counters
+    /// follow as [`What::Counted`].
+    pub response: Option<String>,
+    pub model: Option<String>,
+    pub pieces: Vec<Piece>,
+    pub blocks: usize,
+    /// What the provider counted, or why that is not known.
+    pub counters: Result<Counters, String>,
+    /// The output tokens are a stub.
+    pub output_is_stub: bool,
+    /// When it was asked for, ms since 1970.
+    pub sent_ms: Option<i64>,
+}
+
+impl Default for Reply {
+    fn default() -> Reply {
+        Reply {
+            id: None,
+            response: None,
+            model: None,
+            pieces: Vec::new(),
+            blocks: 0,
+            counters: Err("a reply without counters".into()),
+            output_is_stub: false,
+            sent_ms: None,
+        }
+    }
+}
+
+/// A part of a message.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// Written by the user or the model.
+    Said(Part),
+    /// Put into the context by the program itself.
+    Added(Part, Place),
+    /// What a tool returned.
+    Result { call_id: String, pieces: Vec<Piece>, is_error: bool },
+    /// Shown to people; what the model is sent instead counts as [`Piece::Opaque`] or not at all.
+    Shown(Part),
+    /// Content that cannot be counted.
+    Opaque,
+    /// A block of a kind that the reader does not know.
+    Unknown(String),
+}
+
+/// Where text of the program itself stands in the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// It joins a message.
+    Message,
+    /// Before the first message a memory file of this name, later as [`Place::Message`].
+    Memory(String),
+    /// Before the first message part of the system prompt, later as [`Place::Message`].
+    System,
+}
+
+impl Piece {
+    pub fn text(text: &str) -> Piece {
+        Piece::Said(Part::Text(text.into()))
+    }
+
+    /// The part that a session shows.
+    pub fn into_part(self) -> Option<Part> {
+        match self {
+            Piece::Said(part) | Piece::Added(part, _) | Piece::Shown(part) => Some(part),
+            Piece::Result { .. } | Piece::Opaque | Piece::Unknown(_) => None,
+        }
+    }
+}
+
+/// What the provider counted for one call, tokens. Input, read and write add up to the prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Neither read nor written.
+    pub input: u64,
+    /// Read from the cache.
+    pub read: u64,
+    /// Written to the cache.
+    pub write: u64,
+    pub output: u64,
+    /// Written for the long lifetime; `None` = nothing written or not told.
+    pub long: Option<bool>,
+    /// The first counter that is no number of tokens; it is read as 0.
+    pub wrong: Option<String>,
+}
+
+impl Counters {
+    /// The whole prompt.
+    pub fn prompt(&self) -> u64 {
+        self.input.saturating_add(self.read).saturating_add(self.write)
+    }
+
+    /// Counters under these names: input, read, write, output.
+    pub fn of(usage: &Map<String, Value>, names: [&str; 4]) -> Counters {
+        let mut wrong = None;
+        let [input, read, write, output] = names.map(|name| count(usage, name, &mut wrong));
+        Counters { input, read, write, output, long: None, wrong }
+    }
+}
+
+fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Option<String>) -> u64 {
+    const MOST: u64 = 1 << 40;
+    let value = usage.get(name).filter(|v| !v.is_null());
+    let number = value.and_then(Value::as_u64);
+    if let Some(value) = value.filter(|_| number.is_none_or(|n| n > MOST)) {
+        wrong.get_or_insert_with(|| format!("{name} is {value}"));
+    }
+    number.unwrap_or_default()
+}
+
+/// What between two calls of a conversation may have changed the prefix, as the file shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// Earlier content was cleared or replaced.
+    Edit,
+    /// A parameter of the request that is part of the cached prefix.
+    Settings,
+    /// A request of which no counters were recorded.
+    Uncounted,
+}
+
+/// Which way the calls went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// To the provider itself; why we think so.
+    Direct(String),
+    /// Through a proxy or another cloud; why we think so.
+    Gateway(String),
+    /// The recording does not say; what it lacks.
+    Unknown(String),
+}
+
+impl Default for Route {
+    fn default() -> Route {
+        Route::Unknown("the recording names no provider".into())
+    }
+}

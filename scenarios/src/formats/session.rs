@@ -1,0 +1,477 @@
+//! A recording as a session: replies put together from their parts, unique ids, times since the
+//! first message, context that joins a message.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use ctxbench_core::content::{Part, joined_text};
+use ctxbench_core::session::{
+    AssistantEntry, Entry, Header, Millis, RecordedUsage, Session, Source, ToolEntry, UserEntry,
+};
+use ctxbench_core::tokens::o200k;
+
+use super::recording::{Counters, Input, Piece, Place, Recording, Reply, Step, View, What};
+use super::time;
+use crate::bounds::{self, Number};
+use crate::check::{Located, assemble};
+use crate::error::{Fault, ImportError, Loaded};
+
+/// The session that a recording ended with.
+pub(super) fn of(recording: Recording, format: &str, file: &str) -> Result<Loaded, ImportError> {
+    let Recording { steps, context_window, of_subagent, mut warnings, left_out, .. } = recording;
+    warnings.extend(left_out);
+    let mut unknown = BTreeMap::new();
+    let steps = joined(steps, &mut unknown);
+    for (kind, n) in &unknown {
+        warnings.push(format!("{file}: {n} × {kind}, which this importer does not know; left out"));
+    }
+    let mut builder = Builder { warnings, ..Builder::default() };
+    for step in steps {
+        builder.agent = step.agent.clone().filter(|_| !of_subagent);
+        builder.step(step);
+    }
+    builder.finish(format, file, Header { context_window, ..Header::default() })
+}
+
+/// The steps that belong to the session, each reply and each compaction in one step where it
+/// begins. Counts what no reader knows.
+fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> {
+    let mut out: Vec<Step> = Vec::new();
+    // Place of each reply by conversation and response, and of the one whose parts still come.
+    let mut replies: HashMap<(Option<String>, String), usize> = HashMap::new();
+    let mut open: Option<usize> = None;
+    for mut step in steps.into_iter().filter(|s| s.view != View::Calls) {
+        match &mut step.what {
+            What::Reply(more) => {
+                note_unknown(&more.pieces, unknown);
+                let key = more.response.clone().map(|r| (step.agent.clone(), r));
+                let place = match &key {
+                    Some(key) => replies.get(key).copied(),
+                    None => open,
+                };
+                if let Some(What::Reply(reply)) = place.map(|i| &mut out[i].what) {
+                    reply.pieces.append(&mut more.pieces);
+                    if more.counters.is_ok() {
+                        reply.counters = more.counters.clone();
+                        reply.output_is_stub = more.output_is_stub;
+                    }
+                    continue;
+                }
+                match key {
+                    None if more.pieces.is_empty() => continue,
+                    Some(key) => drop(replies.insert(key, out.len())),
+                    None => open = Some(out.len()),
+                }
+            }
+            What::Counted { counters, .. } => {
+                if let Some(What::Reply(reply)) = open.map(|i| &mut out[i].what)
+                    && reply.counters.is_err()
+                    && counters.prompt() > 0
+                {
+                    // Formats that count apart from the parts bill a write as input.
+                    let input = counters.input.saturating_add(counters.write);
+                    reply.counters = Ok(Counters { input, write: 0, ..counters.clone() });
+                }
+                continue;
+            }
+            What::Summary(input) => {
+                note_unknown(&input.pieces, unknown);
+                let words = std::mem::take(&mut input.pieces).into_iter();
+                let words: Vec<Part> = words.filter_map(Piece::into_part).collect();
+                let text = Some(joined_text(&words, "\n"));
+                let last = out.iter_mut().rev().find(|s| {
+                    s.agent == step.agent && !matches!(&s.what, What::Input(i) if i.only_added())
+                });
+                if let Some(What::Compaction { summary: none @ None, .. }) =
+                    last.map(|s| &mut s.what)
+                {
+                    *none = text;
+                    continue;
+                }
+                step.what = What::Compaction { pre_tokens: None, post_tokens: None, summary: text };
+                open = None;
+            }
+            What::Input(input) => {
+                note_unknown(&input.pieces, unknown);
+                open = None;
+            }
+            What::Compaction { .. } | What::RolledBack { .. } => open = None,
+            What::Unknown(kind) => {
+                *unknown.entry(std::mem::take(kind)).or_default() += 1;
+                continue;
+            }
+            What::System(_) => {}
+            What::Link | What::Note { .. } => continue,
+        }
+        out.push(step);
+    }
+    out
+}
+
+fn note_unknown(pieces: &[Piece], unknown: &mut BTreeMap<String, usize>) {
+    for piece in pieces {
+        match piece {
+            Piece::Unknown(kind) => {
+                *unknown.entry(format!("content block {kind:?}")).or_default() += 1;
+            }
+            Piece::Result { pieces, .. } => note_unknown(pieces, unknown),
+            _ => {}
+        }
+    }
+}
+
+impl Input {
+    /// Nothing in it is a message of its own.
+    fn only_added(&self) -> bool {
+        !self.pieces.iter().any(|p| matches!(p, Piece::Said(_) | Piece::Result { .. }))
+    }
+}
+
+/// A session in the making.
+#[derive(Default)]
+struct Builder {
+    items: Vec<Located>,
+    warnings: Vec<String>,
+    ids: HashSet<String>,
+    /// New names of call ids that a recording uses twice.
+    calls: HashMap<String, String>,
+    /// Context that waits for a message, by window.
+    held: HashMap<Option<String>, Vec<Part>>,
+    /// Whose window the messages belong to that come now; `None` = the main conversation.
+    agent: Option<String>,
+    start: Option<i64>,
+}
+
+impl Builder {
+    fn step(&mut self, step: Step) {
+        let Step { line, stamp, what, .. } = step;
+        let stamp = stamp.as_deref();
+        match what {
+            What::System(text) if !self.begun() => self.system(line, text),
+            What::Input(input) => self.input(line, input, stamp),
+            What::Reply(reply) => self.reply(line, reply, stamp),
+            // What a subagent's window did is not what the session did.
+            What::Compaction { .. } if self.agent.is_some() => {}
+            What::Compaction { pre_tokens, post_tokens, summary } => {
+                let (at, extra) = (self.at(stamp), Default::default());
+                let entry =
+                    Entry::RecordedCompaction { pre_tokens, post_tokens, summary, at, extra };
+                self.entry(line, entry);
+            }
+            What::RolledBack { turns } => self.roll_back(turns),
+            _ => {}
+        }
+    }
+
+    fn input(&mut self, line: usize, input: Input, stamp: Option<&str>) {
+        let mut said = Vec::new();
+        for piece in input.pieces {
+            match piece {
+                Piece::Result { call_id, pieces, is_error } => {
+                    let parts = pieces.into_iter().filter_map(Piece::into_part).collect();
+                    self.result(line, &call_id, parts, is_error.then_some(true), stamp);
+                }
+                Piece::Added(part, place) => self.added(line, part, place),
+                other => said.extend(other.into_part()),
+            }
+        }
+        if !said.is_empty() {
+            self.user(line, input.id.as_deref(), said, stamp);
+        }
+    }
+
+    fn added(&mut self, line: usize, part: Part, place: Place) {
+        match place {
+            _ if self.begun() => self.hold(part),
+            Place::Message => self.hold(part),
+            Place::System => {
+                part.as_text().into_iter().for_each(|t| self.system(line, t.to_string()));
+            }
+            Place::Memory(path) => {
+                if let Some(text) = part.as_text().map(str::to_string) {
+                    self.entry(line, Entry::Memory { path, text, extra: Default::default() });
+                }
+            }
+        }
+    }
+
+    fn system(&mut self, line: usize, text: String) {
+        self.entry(line, Entry::System { text, agent: None, extra: Default::default() });
+    }
+
+    fn held(&mut self) -> Vec<Part> {
+        self.held.remove(&self.agent).unwrap_or_default()
+    }
+
+    /// Whether a user message or a reply was added.
+    fn begun(&self) -> bool {
+        self.items.iter().any(|i| matches!(i.entry, Entry::User(_) | Entry::Assistant(_)))
+    }
+
+    /// An entry that is no message.
+    fn entry(&mut self, line: usize, entry: Entry) {
+        self.items.push(Located { line, entry });
+    }
+
+    /// Text that the program put into the context by itself. It joins the next user message; where
+    /// a reply comes first, the tool result before it; where there is none, it becomes a user
+    /// message.
+    fn hold(&mut self, part: Part) {
+        self.held.entry(self.agent.clone()).or_default().push(part);
+    }
+
+    fn user(&mut self, line: usize, id: Option<&str>, parts: Vec<Part>, stamp: Option<&str>) {
+        let mut all = self.held();
+        all.extend(parts);
+        let (text, parts) = single_text(all);
+        let entry = UserEntry {
+            id: self.unique(id),
+            text,
+            parts,
+            at: self.at(stamp),
+            agent: self.agent.clone(),
+            ..UserEntry::default()
+        };
+        self.entry(line, Entry::User(entry));
+    }
+
+    fn reply(&mut self, line: usize, reply: Reply, stamp: Option<&str>) {
+        let Reply { id, pieces, model, output_is_stub, counters, .. } = reply;
+        let mut parts: Vec<Part> = pieces.into_iter().filter_map(Piece::into_part).collect();
+        let mut usage = counters.ok().map(RecordedUsage::from);
+        if self.held.contains_key(&self.agent) {
+            let agent = &self.agent;
+            match self
+                .items
+                .iter_mut()
+                .rev()
+                .map(|i| &mut i.entry)
+                .find(|e| window(e) == agent.as_deref())
+            {
+                Some(Entry::Tool(t)) => {
+                    let mut all = t.content();
+                    all.append(&mut self.held.remove(agent).unwrap_or_default());
+                    (t.output, t.parts) = (None, Some(all));
+                }
+                _ => self.user(line, None, Vec::new(), stamp),
+            }
+        }
+        for part in &mut parts {
+            if let Part::Call(call) = part {
+                let id = self.unique(Some(&call.id));
+                self.calls.insert(call.id.to_string(), id.clone());
+                call.id = id.into();
+            }
+        }
+        let mut extra = serde_json::Map::new();
+        if let Some(usage) = usage.as_mut().filter(|_| output_is_stub) {
+            usage.output = parts.iter().map(part_tokens).sum();
+            extra.insert("output_estimated".to_string(), true.into());
+        }
+        let (text, parts) = single_text(parts);
+        let at = self.at(stamp);
+        let id = self.unique(id.as_deref());
+        self.entry(
+            line,
+            Entry::Assistant(AssistantEntry {
+                id,
+                text,
+                parts,
+                usage,
+                model,
+                at,
+                agent: self.agent.clone(),
+                extra,
+                ..AssistantEntry::default()
+            }),
+        );
+    }
+
+    fn result(
+        &mut self,
+        line: usize,
+        call_id: &str,
+        parts: Vec<Part>,
+        is_error: Option<bool>,
+        stamp: Option<&str>,
+    ) {
+        let call_id = self.calls.get(call_id).map_or(call_id, String::as_str).to_string();
+        let (output, parts) = single_text(parts);
+        let output = if parts.is_none() { Some(output.unwrap_or_default()) } else { output };
+        let at = self.at(stamp);
+        self.entry(
+            line,
+            Entry::Tool(ToolEntry {
+                call_id,
+                output,
+                parts,
+                is_error,
+                at,
+                agent: self.agent.clone(),
+                ..ToolEntry::default()
+            }),
+        );
+    }
+
+    /// Takes back everything from the `turns`-th last user message on.
+    fn roll_back(&mut self, turns: usize) {
+        let users: Vec<usize> = (0..self.items.len())
+            .filter(|i| matches!(self.items[*i].entry, Entry::User(_)))
+            .collect();
+        if let Some(from) = users.len().checked_sub(turns.max(1)).map(|i| users[i]) {
+            self.items.truncate(from);
+        }
+        self.held.clear();
+    }
+
+    /// Milliseconds since the first stamp that was asked for.
+    fn at(&mut self, stamp: Option<&str>) -> Option<Millis> {
+        let now = time::millis(stamp?)?;
+        let start = *self.start.get_or_insert(now);
+        Some(u64::try_from(now.saturating_sub(start)).unwrap_or_default())
+    }
+
+    /// The session. Without a message the recording is an error.
+    fn finish(
+        mut self,
+        format: &str,
+        file: &str,
+        mut header: Header,
+    ) -> Result<Loaded, ImportError> {
+        if !self.begun() {
+            let fault = Fault::new(
+                1,
+                "no messages",
+                format!("a {format} recording with at least one message"),
+                "check the format",
+            );
+            return Err(fault.at(file));
+        }
+        header.version = crate::jsonl::VERSION;
+        header.source = Some(Source { format: format.to_string(), file: Some(file.to_string()) });
+        header.id = stem(file).to_string();
+        header.title = self.items.iter().find_map(title).unwrap_or_default();
+        if header.model.is_none() {
+            header.model = self.items.iter().find_map(|i| match &i.entry {
+                Entry::Assistant(a) if a.agent.is_none() => a.model.clone(),
+                _ => None,
+            });
+        }
+        bounds::clamp_all(&mut header, &mut self.items, file, &mut self.warnings);
+        let mut loaded = assemble(header, self.items, file, false).map_err(|f| f.at(file))?;
+        let mut prefix = prefix_tokens(&loaded.session);
+        let numbers = prefix
+            .iter_mut()
+            .map(|n| Number::new("prefix_tokens", n, bounds::FILLER_TOKENS))
+            .collect();
+        bounds::clamp(numbers, file, 1, &mut self.warnings);
+        loaded.session.header.prefix_tokens = prefix;
+        self.warnings.append(&mut loaded.warnings);
+        Ok(Loaded { session: loaded.session, warnings: self.warnings })
+    }
+
+    /// The id if it is new, else one made from it.
+    fn unique(&mut self, wanted: Option<&str>) -> String {
+        let base = wanted
+            .filter(|w| !w.is_empty())
+            .map_or_else(|| format!("m{}", self.items.len() + 1), str::to_string);
+        if self.ids.insert(base.clone()) {
+            return base;
+        }
+        let id = (2..)
+            .map(|n| format!("{base}-{n}"))
+            .find(|id| !self.ids.contains(id))
+            .expect("there are more numbers than ids");
+        self.ids.insert(id.clone());
+        id
+    }
+}
+
+impl From<Counters> for RecordedUsage {
+    fn from(c: Counters) -> RecordedUsage {
+        let Counters { input, output, read, write, .. } = c;
+        RecordedUsage { input, output, cache_read: read, cache_write: write }
+    }
+}
+
+/// Tokens of the request of the first reply that carries counters, less the o200k count of what
+/// stands in the session before that reply: system prompt and tools, as far as the recording lacks
+/// their text.
+fn prefix_tokens(session: &Session) -> Option<u64> {
+    let first = session
+        .entries
+        .iter()
+        .position(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some() && a.agent.is_none()))?;
+    let Entry::Assistant(AssistantEntry { usage: Some(usage), .. }) = &session.entries[first]
+    else {
+        return None;
+    };
+    let known: u64 =
+        session.entries[..first].iter().filter(|e| window(e).is_none()).map(entry_tokens).sum();
+    Some((usage.input + usage.cache_read + usage.cache_write).saturating_sub(known))
+}
+
+/// The subagent whose window an entry belongs to.
+fn window(entry: &Entry) -> Option<&str> {
+    match entry {
+        Entry::User(u) => u.agent.as_deref(),
+        Entry::Assistant(a) => a.agent.as_deref(),
+        Entry::Tool(t) => t.agent.as_deref(),
+        _ => None,
+    }
+}
+
+fn entry_tokens(entry: &Entry) -> u64 {
+    let parts = match entry {
+        Entry::System { text, .. }
+        | Entry::RepoMap { text, .. }
+        | Entry::Memory { text, .. }
+        | Entry::File { text, .. } => {
+            return o200k(text);
+        }
+        Entry::User(m) => m.content(),
+        Entry::Assistant(m) => m.content(),
+        Entry::Tool(m) => m.content(),
+        _ => Vec::new(),
+    };
+    parts.iter().map(part_tokens).sum()
+}
+
+fn part_tokens(part: &Part) -> u64 {
+    match part {
+        Part::Text(text) | Part::Reasoning { text, .. } => o200k(text),
+        Part::Call(c) => o200k(&c.name) + o200k(&c.arguments),
+        _ => 0,
+    }
+}
+
+/// One plain text stands alone, everything else as parts.
+fn single_text(parts: Vec<Part>) -> (Option<String>, Option<Vec<Part>>) {
+    match parts.as_slice() {
+        [] => (Some(String::new()), None),
+        [Part::Text(text)] => (Some(text.to_string()), None),
+        _ => (None, Some(parts)),
+    }
+}
+
+/// The first line of what the user asked last in the message, cut after 80 characters.
+fn title(item: &Located) -> Option<String> {
+    let Entry::User(user) = &item.entry else { return None };
+    if user.agent.is_some() {
+        return None;
+    }
+    let text = user.content().into_iter().rev().find_map(|p| match p {
+        Part::Text(text) if !text.trim().is_empty() => Some(text),
+        _ => None,
+    })?;
+    let line = text.trim().lines().next().unwrap_or_default();
+    let short: String = line.chars().take(80).collect();
+    Some(if short.len() < line.len() { format!("{}…", short.trim_end()) } else { short })
+}
+
+fn stem(file: &str) -> &str {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    match name.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ => name,
+    }
+}

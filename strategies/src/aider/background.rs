@@ -1,0 +1,198 @@
+//! The summary that runs beside the conversation (docs/sources/aider.md §1.2).
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Role, total_tokens};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::engine::{Engine, Event, Task};
+use ctxbench_core::model::find;
+use ctxbench_core::request::{Phase, Request};
+use ctxbench_core::session::Millis;
+
+use super::{Aider, groups, messages};
+use crate::aider::summary::{
+    Content, Ending, Job, Rules, Step, head_limit, summarize_end, too_big,
+};
+
+/// How often it is looked at whether an answer is there, ms. The program's worker waits for it
+/// without a pause; a second is near enough.
+const LOOK_MS: Millis = 1_000;
+
+/// A summary under way.
+pub(super) struct Pending {
+    pub(super) task: Task,
+    /// When to look for its answer if nothing happens before, ms of virtual time.
+    pub(super) look_at: Millis,
+    request: Request,
+    job: Job,
+    /// The finished history that it covers.
+    snapshot: Vec<Arc<Block>>,
+    /// Models not yet asked at this step.
+    fallback: Vec<Arc<str>>,
+    /// The text asked about, for the next model.
+    asked: String,
+}
+
+impl Aider {
+    /// Input limit of the first model less the reserve, both scaled.
+    fn head_limit(&self, first: &str) -> i64 {
+        head_limit(find(first).ok().map(|m| m.input_limit.unwrap_or(m.window)), self.scale)
+    }
+
+    pub(super) async fn summarize_start(&mut self, s: &mut Engine) {
+        let budget = self.budget(s);
+        if !too_big(&messages(&self.chunks.done), budget, self.habits.count) {
+            return;
+        }
+        // Another summary may make the history smaller again; the program starts its worker all the
+        // same.
+        self.summarize_end(s).await;
+        let snapshot = self.chunks.done.clone();
+        let messages = messages(&snapshot);
+        let believed = messages.iter().map(|m| self.habits.count.one(m)).sum();
+        s.note(Event::Trigger {
+            check: "summarize_start",
+            believed,
+            billed: total_tokens(&snapshot),
+            limit: budget as u64,
+        });
+        let models = self.models(s);
+        let rules = Rules {
+            max_tokens: budget,
+            head_limit: self.head_limit(&models[0]),
+            prefix: self.words.prefix.to_string(),
+            manner: self.habits.manner,
+        };
+        let mut job = Job::new(messages, rules);
+        if let Ok(Step::Ask(text)) = job.start(self.habits.count) {
+            self.pending = Some(self.ask(s, None, (job, snapshot), text, models).await);
+        }
+    }
+
+    /// Starts a request for the first of the models; `before` = the one before it for the same
+    /// summary.
+    async fn ask(
+        &self,
+        s: &mut Engine,
+        before: Option<Task>,
+        (job, snapshot): (Job, Vec<Arc<Block>>),
+        text: String,
+        mut models: Vec<Arc<str>>,
+    ) -> Pending {
+        let model = models.remove(0);
+        let blocks = vec![
+            Self::own(BlockKind::Base, Role::System, &self.words.prompt),
+            Self::own(BlockKind::SummaryPrompt, Role::User, &Arc::from(text.as_str())),
+        ];
+        let mut request = s.summary_request(Phase::Background, blocks, false);
+        request.model = model;
+        request.breakpoints.clear();
+        let task = match before {
+            Some(before) => s.spawn_next(before, &request).await,
+            None => s.spawn(&request).await,
+        };
+        Pending {
+            task,
+            look_at: s.now() + LOOK_MS,
+            request,
+            job,
+            snapshot,
+            fallback: models,
+            asked: text,
+        }
+    }
+
+    /// Takes one answer if it is there; true while more is to come.
+    pub(super) async fn advance(&mut self, s: &mut Engine, wait: bool) -> bool {
+        let Some(mut p) = self.pending.take() else { return false };
+        let Some(result) = s.collect(p.task, &p.request, wait).await else {
+            p.look_at = s.now() + LOOK_MS;
+            self.pending = Some(p);
+            return false;
+        };
+        let text = result.ok().and_then(|r| r.text());
+        let step = match text {
+            Some(t) => p.job.answer(&t, self.habits.count).ok(),
+            None if p.fallback.is_empty() => None,
+            None => {
+                self.pending =
+                    Some(self.ask(s, Some(p.task), (p.job, p.snapshot), p.asked, p.fallback).await);
+                return true;
+            }
+        };
+        match step {
+            Some(Step::Ask(text)) => {
+                let models = self.models(s);
+                self.pending =
+                    Some(self.ask(s, Some(p.task), (p.job, p.snapshot), text, models).await);
+                true
+            }
+            Some(Step::Done) => {
+                self.finish(s, p.task, p.snapshot, Some(&p.job));
+                false
+            }
+            None => {
+                self.finish(s, p.task, p.snapshot, None);
+                false
+            }
+        }
+    }
+
+    /// Waits for the summary and applies it or throws it away (docs/sources/aider.md §1.2,
+    /// `summarize_end`).
+    pub(super) async fn summarize_end(&mut self, s: &mut Engine) {
+        while self.advance(s, true).await {}
+    }
+
+    fn finish(&mut self, s: &mut Engine, task: Task, snapshot: Vec<Arc<Block>>, job: Option<&Job>) {
+        if job.is_none() {
+            s.unusable(task);
+        }
+        let same = |a: &[Arc<Block>]| a.iter().map(|b| (b.message, b.hash)).collect::<Vec<_>>();
+        let (done, covered) = (same(&self.chunks.done), same(&snapshot));
+        // Which blocks stay is decided by place; the blocks follow below.
+        let kept = match summarize_end(&done, &covered, job.map(|_| Vec::new()), self.as_shipped) {
+            Ending::Applied(kept) => kept.len(),
+            Ending::Discarded => {
+                if job.is_some() {
+                    s.stale(task);
+                }
+                return;
+            }
+            Ending::Emptied => {
+                self.chunks.done.clear();
+                // Nothing is separated, so the edit is always valid.
+                let _ = s.compacted(
+                    CompactionKind::Drop,
+                    "emptied",
+                    Phase::Background,
+                    self.chunks.all(),
+                );
+                return;
+            }
+        };
+        let Some((job, summary)) = job.and_then(|j| j.summary().map(|m| (j, m))) else { return };
+        let groups = groups(&snapshot);
+        let from = groups.get(job.tail()).map_or(snapshot.len(), |g| g.start);
+        let origin = snapshot[..from].iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let text = match &summary.content {
+            Content::Text(t) => t.as_str(),
+            _ => "",
+        };
+        let mut new = vec![s.synthetic(BlockKind::Summary, Role::User, text, origin)];
+        new.extend_from_slice(&snapshot[from..]);
+        if self.habits.own_messages && new.last().is_some_and(|b| b.role != Role::Assistant) {
+            new.push(s.synthetic(
+                BlockKind::Assistant,
+                Role::Assistant,
+                self.words.ok.clone(),
+                vec![],
+            ));
+        }
+        let rest = self.chunks.done.len() - kept;
+        new.extend_from_slice(&self.chunks.done[rest..]);
+        self.chunks.done = new;
+        let _ =
+            s.compacted(CompactionKind::Summarise, "summary", Phase::Background, self.chunks.all());
+    }
+}

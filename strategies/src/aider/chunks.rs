@@ -1,0 +1,155 @@
+//! The order of Aider's prompt and the places of its cache breakpoints
+//! (docs/sources/aider.md §1.4).
+
+/// A prompt in parts; what a part holds is up to the caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunks<T> {
+    /// System prompt.
+    pub system: Vec<T>,
+    /// Example exchanges.
+    pub examples: Vec<T>,
+    /// Files that may only be read.
+    pub readonly_files: Vec<T>,
+    /// Overview of the code base.
+    pub repo: Vec<T>,
+    /// Finished history: the only part that is ever summarised.
+    pub done: Vec<T>,
+    /// Files that may be edited.
+    pub chat_files: Vec<T>,
+    /// The turns since the last edit.
+    pub cur: Vec<T>,
+    /// Rules repeated at the end.
+    pub reminder: Vec<T>,
+}
+
+impl<T> Default for Chunks<T> {
+    fn default() -> Self {
+        Chunks {
+            system: Vec::new(),
+            examples: Vec::new(),
+            readonly_files: Vec::new(),
+            repo: Vec::new(),
+            done: Vec::new(),
+            chat_files: Vec::new(),
+            cur: Vec::new(),
+            reminder: Vec::new(),
+        }
+    }
+}
+
+impl<T: Clone> Chunks<T> {
+    fn parts(&self) -> [&Vec<T>; 8] {
+        [
+            &self.system,
+            &self.examples,
+            &self.readonly_files,
+            &self.repo,
+            &self.done,
+            &self.chat_files,
+            &self.cur,
+            &self.reminder,
+        ]
+    }
+
+    /// Everything in the order of the prompt.
+    pub fn all(&self) -> Vec<T> {
+        self.parts().into_iter().flatten().cloned().collect()
+    }
+
+    /// Number of items before the current turns.
+    pub fn before_cur(&self) -> usize {
+        self.parts()[..6].iter().map(|p| p.len()).sum()
+    }
+
+    /// Positions after which a breakpoint stands: the end of the examples (else of the system
+    /// part), of the repository map (else of the read-only files), and of the files. The history
+    /// stands between the second and the third.
+    pub fn breakpoints(&self) -> Vec<usize> {
+        let end = |part: usize| self.parts()[..=part].iter().map(|p| p.len()).sum::<usize>();
+        let last = |part: usize| (!self.parts()[part].is_empty()).then(|| end(part) - 1);
+        let marks = [last(1).or_else(|| last(0)), last(3).or_else(|| last(2)), last(5)];
+        marks.into_iter().flatten().collect()
+    }
+
+    /// Number of items through the last breakpoint: what a keep-alive request would send. Without
+    /// any breakpoint it is everything.
+    pub fn cacheable(&self) -> usize {
+        self.breakpoints().last().map_or(self.parts().iter().map(|p| p.len()).sum(), |i| i + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Chunks<&'static str> {
+        Chunks {
+            system: vec!["SYS"],
+            examples: vec!["ex u", "ex a"],
+            readonly_files: vec!["ro", "ok ro"],
+            repo: vec!["repo", "ok repo"],
+            done: vec!["d u", "d a"],
+            chat_files: vec!["files", "ok files"],
+            cur: vec!["now"],
+            reminder: vec!["REMINDER"],
+        }
+    }
+
+    #[test]
+    fn breakpoints_as_recorded() {
+        // conformance/aider/0.86.2/cache_headers.json: full, no_repo_no_readonly, no_chat_files,
+        // system_only
+        let marked = |c: &Chunks<&'static str>| {
+            c.breakpoints().iter().map(|&i| c.all()[i]).collect::<Vec<_>>()
+        };
+        let c = full();
+        assert_eq!(
+            c.all().join("|"),
+            "SYS|ex u|ex a|ro|ok ro|repo|ok repo|d u|d a|files|ok files|now|REMINDER"
+        );
+        assert_eq!(marked(&c), ["ex a", "ok repo", "ok files"]);
+        assert_eq!((c.cacheable(), c.before_cur()), (11, 11));
+        let c = Chunks { repo: vec![], readonly_files: vec![], ..full() };
+        assert_eq!(marked(&c), ["ex a", "ok files"]);
+        let c = Chunks { repo: vec![], ..full() };
+        assert_eq!(marked(&c), ["ex a", "ok ro", "ok files"]);
+        let c = Chunks { chat_files: vec![], ..full() };
+        assert_eq!((marked(&c), c.cacheable()), (vec!["ex a", "ok repo"], 7));
+        let c = Chunks { system: vec!["SYS"], cur: vec!["now"], ..Chunks::default() };
+        assert_eq!((marked(&c), c.cacheable()), (vec!["SYS"], 1));
+    }
+
+    #[test]
+    fn every_combination_of_empty_parts_follows_the_three_rules() {
+        // docs/sources/aider.md §1.4: examples, else system; map, else read-only files; files.
+        // History, current turns and reminder never.
+        for mask in 0..256_u32 {
+            let keep = |bit: u32, part: Vec<&'static str>| {
+                if mask >> bit & 1 == 1 { part } else { vec![] }
+            };
+            let f = full();
+            let c = Chunks {
+                system: keep(0, f.system),
+                examples: keep(1, f.examples),
+                readonly_files: keep(2, f.readonly_files),
+                repo: keep(3, f.repo),
+                done: keep(4, f.done),
+                chat_files: keep(5, f.chat_files),
+                cur: keep(6, f.cur),
+                reminder: keep(7, f.reminder),
+            };
+            let there = |bit: u32| mask >> bit & 1 == 1;
+            let first = if there(1) { Some("ex a") } else { there(0).then_some("SYS") };
+            let second = if there(3) { Some("ok repo") } else { there(2).then_some("ok ro") };
+            let expected: Vec<_> =
+                [first, second, there(5).then_some("ok files")].into_iter().flatten().collect();
+            let all = c.all();
+            let marked: Vec<_> = c.breakpoints().iter().map(|&i| all[i]).collect();
+            assert_eq!(marked, expected, "{mask:08b}");
+            let prefix = expected
+                .last()
+                .map_or(all.len(), |last| all.iter().position(|m| m == last).unwrap() + 1);
+            assert_eq!(c.cacheable(), prefix, "{mask:08b}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `aider@described-003`: Aider as its published description has it
+//! (docs/sources/token-budgeting.md §2, docs/sources/chat-history.md §2), where the program of
+//! today does otherwise.
+//!
+//! | | described | observed (docs/sources/aider.md §1) |
+//! |---|---|---|
+//! | what becomes history | every turn when it is over | a turn with an edit |
+//! | tail | the newest messages within half of the budget | fewer than half, and the head must end with the model |
+//! | head | all of it | cut at the summariser's input limit, the newest part dropped |
+//! | short lists | as any other | four messages and fewer are summarised whole |
+//! | recursion | while summary and tail exceed the budget, to depth 3, the tail kept | the second pass takes summary and tail together |
+//! | answer `Ok.`, notice of a commit | not mentioned | appended |
+//! | who is asked | the weak model | the weak model, then the main one |
+//! | failure | full history kept | kept, or emptied when nothing was appended meanwhile |
+//! | finished summary | swapped in at once, what came since stays behind it | thrown away after every edit turn |
+//! | counting | exact tokens of what was said | tokens of the JSON text |
+//! | oversize | above the window | from the window on |
+
+use ctxbench_core::tokens::o200k;
+
+use crate::aider::summary::{Content, Count, Manner, Message, Plan};
+
+/// Deepest recursion (docs/sources/token-budgeting.md §2.4).
+const MAX_DEPTH: u32 = 3;
+
+/// Splitting as described.
+pub(crate) const MANNER: Manner = Manner { plan, fits: |tokens, max| tokens <= max };
+
+/// Exact tokens of the contents.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contents;
+
+impl Count for Contents {
+    fn one(&self, m: &Message) -> u64 {
+        match &m.content {
+            Content::Text(t) | Content::Parts(t) => o200k(t),
+            Content::Null => 0,
+        }
+    }
+
+    fn list(&self, m: &[Message]) -> u64 {
+        m.iter().map(|m| self.one(m)).sum()
+    }
+}
+
+/// The newest messages within half of the budget stay, everything before them is summarised.
+fn plan(sizes: &[u64], _assistant: &[bool], max_tokens: f64, _head_limit: i64, depth: u32) -> Plan {
+    if depth > MAX_DEPTH || (depth == 0 && sizes.iter().sum::<u64>() as f64 <= max_tokens) {
+        return Plan::Keep;
+    }
+    let mut total = 0;
+    let stays = |size: &&u64| {
+        total += **size;
+        total as f64 <= max_tokens / 2.0
+    };
+    let tail = sizes.len() - sizes.iter().rev().take_while(stays).count();
+    Plan::Split { keep: tail, tail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::aider::summary::{Failed, Failure, Rules, summarize_with};
+
+    /// Messages of ten tokens each: `word` and nine more of them.
+    fn talk(n: usize) -> Vec<Message> {
+        (0..n)
+            .map(|i| {
+                Message::text(
+                    if i % 2 == 0 { "user" } else { "assistant" },
+                    "word".to_string() + &" word".repeat(9),
+                )
+            })
+            .collect()
+    }
+
+    fn rules(max: f64) -> Rules {
+        Rules { max_tokens: max, head_limit: 0, prefix: "[chat summary] ".into(), manner: MANNER }
+    }
+
+    #[test]
+    fn the_newest_half_stays_and_the_rest_is_one_message() {
+        // 120 tokens over a budget of 100: five messages of ten fill half of it, seven become the
+        // summary; a head limit of 0 cuts nothing.
+        assert_eq!(Contents.one(&talk(1)[0]), 10);
+        let mut asked = Vec::new();
+        let s = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |t| {
+            asked.push(t.to_string());
+            Some("short".into())
+        })
+        .unwrap();
+        assert_eq!(asked.len(), 1);
+        assert_eq!(
+            asked[0].matches("# USER\n").count() + asked[0].matches("# ASSISTANT\n").count(),
+            7
+        );
+        assert_eq!(s[0], Message::text("user", "[chat summary] short"));
+        assert_eq!(s[1..], talk(12)[7..]);
+        // Exactly the budget is not too much.
+        assert_eq!(
+            summarize_with(&talk(10), &rules(100.0), &Contents, &mut |_| None).unwrap(),
+            talk(10)
+        );
+        // Three messages are split as any other: one of twelve tokens' budget half stays.
+        let s =
+            summarize_with(&talk(3), &rules(20.0), &Contents, &mut |_| Some("s".into())).unwrap();
+        assert_eq!(s[1..], talk(3)[2..]);
+    }
+
+    #[test]
+    fn it_goes_on_to_depth_three_and_keeps_the_tail() {
+        // Every answer is longer than the budget, so depth 0, 1, 2 and 3 ask; the tail of five
+        // messages stays all the while.
+        let mut asked = 0;
+        let s = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |_| {
+            asked += 1;
+            Some("long ".repeat(200))
+        })
+        .unwrap();
+        assert_eq!((asked, s.len()), (4, 6));
+        assert_eq!(s[1..], talk(12)[7..]);
+    }
+
+    #[test]
+    fn a_failure_is_a_failure_of_the_whole() {
+        let r = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |_| None);
+        assert_eq!(r, Err(Failed { cause: Failure::AllModelsFailed, depth: 0 }));
+    }
+}

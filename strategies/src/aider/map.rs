@@ -1,0 +1,165 @@
+//! Aider's repository map: how large it may be and how a given one is cut to that size
+//! (docs/sources/aider.md §1.3).
+//!
+//! Aider ranks the definitions of a code base and shows as many of the first as fit. A session
+//! holds a finished map instead, and its lines stand for the ranked definitions, the first line for
+//! the first of them: a candidate is the first n lines of the map.
+
+use ctxbench_core::settings::scale_tokens;
+
+use crate::aider::markdown::lines;
+
+/// Smallest map budget, and that of an unknown window, tokens (docs/sources/aider.md §1.3).
+const LEAST: u64 = 1_024;
+/// Largest map budget, tokens (docs/sources/aider.md §1.3).
+const MOST: u64 = 4_096;
+/// Tokens of the window that the larger map of a chat without files leaves free
+/// (docs/sources/aider.md §1.3).
+const PADDING: u64 = 4_096;
+/// Tokens that a line is taken to have where the search begins (docs/sources/aider.md §1.3).
+const PER_LINE: f64 = 25.0;
+/// A candidate this near to the budget is taken, be it above or below (docs/sources/aider.md §1.3).
+const NEAR: f64 = 0.15;
+/// Characters from which a text is counted by a sample of its lines (docs/sources/aider.md §1.3).
+const SAMPLED_FROM: usize = 200;
+/// Lines of that sample (docs/sources/aider.md §1.3).
+const SAMPLE_LINES: usize = 100;
+
+/// An eighth of the window within bounds, tokens; the bounds are scaled, 0 = the window is not
+/// known.
+pub fn map_tokens(max_input: u64, scale: f64) -> f64 {
+    (max_input as f64 / 8.0)
+        .min(scale_tokens(MOST, scale) as f64)
+        .max(scale_tokens(LEAST, scale) as f64)
+}
+
+/// The budget of a map of `tokens`: `multiplier` times as much when no file is in the chat, if the
+/// window has room for it.
+pub fn map_budget(
+    tokens: f64,
+    files_in_chat: bool,
+    multiplier: u64,
+    max_input: u64,
+    scale: f64,
+) -> f64 {
+    let larger = (tokens * multiplier as f64)
+        .floor()
+        .min(max_input as f64 - scale_tokens(PADDING, scale) as f64);
+    if !files_in_chat && max_input > 0 && larger > 0.0 { larger } else { tokens }
+}
+
+/// Tokens of a text: short ones are counted, longer ones estimated from every n-th line so that
+/// about a hundred are looked at.
+pub fn estimate(text: &str, count: impl Fn(&str) -> u64) -> f64 {
+    let chars = text.chars().count();
+    if chars < SAMPLED_FROM {
+        return count(text) as f64;
+    }
+    let step = (lines(text).count() / SAMPLE_LINES).max(1);
+    let sample: String = lines(text).step_by(step).collect();
+    count(&sample) as f64 / sample.chars().count() as f64 * chars as f64
+}
+
+/// As many of the first lines as the search of the program settles for; `None` when not even one
+/// fits.
+pub fn cut_map(text: &str, budget: f64, count: impl Fn(&str) -> u64) -> Option<&str> {
+    let ends: Vec<usize> = lines(text)
+        .scan(0, |end, line| {
+            *end += line.len();
+            Some(*end)
+        })
+        .collect();
+    let first = |n: usize| &text[..n.checked_sub(1).map_or(0, |i| ends[i])];
+    let (mut low, mut high) = (0_i64, ends.len() as i64);
+    let mut middle = ((budget / PER_LINE).floor() as i64).clamp(0, high);
+    let mut best: Option<(&str, f64)> = None;
+    while low <= high {
+        let candidate = first(middle as usize);
+        let tokens = estimate(candidate, &count);
+        let near = (tokens - budget).abs() / budget < NEAR;
+        if near || (tokens <= budget && tokens > best.map_or(0.0, |(_, t)| t)) {
+            best = Some((candidate, tokens));
+        }
+        if near {
+            break;
+        }
+        if tokens < budget {
+            low = middle + 1;
+        } else {
+            high = middle - 1;
+        }
+        middle = (low + high).div_euclid(2);
+    }
+    best.map(|(t, _)| t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One token per character: sizes can be added up by hand.
+    fn chars(text: &str) -> u64 {
+        text.chars().count() as u64
+    }
+
+    /// `n` lines of ten characters, line break included.
+    fn map(n: usize) -> String {
+        (0..n).map(|i| format!("line {i:04}\n")).collect()
+    }
+
+    #[test]
+    fn an_eighth_of_the_window_within_bounds() {
+        // docs/sources/aider.md §1.3, docs/sources/token-budgeting.md §2: 128k and 200k are capped,
+        // 16k is an eighth, 4k and unknown are raised
+        let tokens = [128_000, 200_000, 16_000, 4_000, 0].map(|w| map_tokens(w, 1.0));
+        assert_eq!(tokens, [4_096.0, 4_096.0, 2_000.0, 1_024.0, 1_024.0]);
+        assert_eq!(map_tokens(20_000, 0.1), 410.0);
+    }
+
+    #[test]
+    fn without_files_the_budget_is_doubled_where_there_is_room() {
+        assert_eq!(map_budget(4_096.0, true, 2, 200_000, 1.0), 4_096.0);
+        assert_eq!(map_budget(4_096.0, false, 2, 200_000, 1.0), 8_192.0);
+        assert_eq!(map_budget(4_096.0, false, 8, 200_000, 1.0), 32_768.0);
+        // The window less the padding is smaller: 5,120 - 4,096.
+        assert_eq!(map_budget(1_000.0, false, 2, 5_120, 1.0), 1_024.0);
+        // Nothing is left over, or nothing is known: the plain budget.
+        assert_eq!(map_budget(1_024.0, false, 2, 4_096, 1.0), 1_024.0);
+        assert_eq!(map_budget(1_024.0, false, 2, 0, 1.0), 1_024.0);
+    }
+
+    #[test]
+    fn the_search_takes_what_is_near_and_else_the_largest_below() {
+        // Budget 500 starts at 500 / 25 = 20 lines = 200 tokens: too few; then 21..=100 -> 60 lines
+        // = 600, 20 % over; 21..=59 -> 40 lines = 400, 20 % under but the best so far; 41..=59 ->
+        // 50 lines = 500, exactly.
+        assert_eq!(cut_map(&map(100), 500.0, chars), Some(&*map(50)));
+        // 30 lines = 300 are fewer than the 100 that 2,500 / 25 would start with: all of it, twelve
+        // per cent of the budget.
+        assert_eq!(cut_map(&map(30), 2_500.0, chars), Some(&*map(30)));
+        // 43 lines are 7.5 % over 400, and the search is there before it has looked at 40: start 16
+        // = 160, then 17..=70 -> 43.
+        assert_eq!(cut_map(&map(70), 400.0, chars), Some(&*map(43)));
+        // One line of ten tokens does not fit into five, and none is near.
+        assert_eq!(cut_map(&map(8), 5.0, chars), None);
+        assert_eq!(cut_map("", 5.0, chars), None);
+    }
+
+    #[test]
+    fn long_texts_are_counted_by_a_sample_of_their_lines() {
+        // 199 characters are counted, 200 are sampled: 250 lines of four characters, every second
+        // of which (250 / 100 = 2) is looked at.
+        let counted = std::cell::RefCell::new(Vec::new());
+        let count = |t: &str| {
+            counted.borrow_mut().push(t.to_string());
+            t.matches('a').count() as u64
+        };
+        assert_eq!(estimate(&"a".repeat(199), count), 199.0);
+        let text = "aaa\nb  \n".repeat(125);
+        // The sample is the 125 lines of `aaa`: 375 tokens in 500 characters, of 1,000.
+        assert_eq!(estimate(&text, count), 750.0);
+        assert_eq!(counted.borrow()[1], "aaa\n".repeat(125));
+        // Up to 199 lines every line is looked at.
+        assert_eq!(estimate(&"aaa\nb  \n".repeat(99), count), 297.0);
+    }
+}

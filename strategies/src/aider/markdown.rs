@@ -1,0 +1,314 @@
+//! Aider's chat history file: what is written to it and what comes back when it is read again.
+//!
+//! Reading is lossy by nature: lines of a reply that begin like a heading vanish, turn into user
+//! messages or split the reply (docs/sources/aider.md §1.5, versions 0.86).
+
+use std::fmt::Write as _;
+
+/// Who speaks in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// The user; lines begin with `#### `.
+    User,
+    /// The model; lines stand as they are.
+    Assistant,
+    /// The program; lines begin with `> `.
+    Tool,
+}
+
+impl Speaker {
+    /// The word in recorded cases.
+    pub fn word(self) -> &'static str {
+        match self {
+            Speaker::User => "user",
+            Speaker::Assistant => "assistant",
+            Speaker::Tool => "tool",
+        }
+    }
+}
+
+/// The lines that a session writes first.
+pub fn append_start(file: &mut String, time: &str) {
+    // Writing to a string never fails.
+    let _ = write!(file, "\n# aider chat started at {time}\n\n");
+}
+
+/// Writes what someone said. Program output is one line per call.
+pub fn append(file: &mut String, who: Speaker, text: &str) {
+    match who {
+        Speaker::User => {
+            let lines: Vec<&str> = if text.is_empty() {
+                vec!["<blank>"]
+            } else {
+                lines(text).map(without_end).collect()
+            };
+            let joined = format!("\n#### {}", lines.join("  \n#### "));
+            file.push_str(joined.trim_end_matches(is_space));
+            file.push_str("  \n");
+        }
+        Speaker::Assistant => {
+            file.push('\n');
+            file.push_str(text.trim_matches(is_space));
+            file.push_str("\n\n");
+        }
+        Speaker::Tool => {
+            file.push_str(format!("> {}", text.trim_matches(is_space)).trim_end_matches(is_space));
+            file.push_str("  \n");
+        }
+    }
+}
+
+/// Reads a file back as messages. Program output at the very end is never returned, not even with
+/// `include_tool`.
+pub fn split_chat_history_markdown(text: &str, include_tool: bool) -> Vec<(Speaker, String)> {
+    let mut read = Reader {
+        out: Vec::new(),
+        user: String::new(),
+        assistant: String::new(),
+        tool: String::new(),
+    };
+    for line in lines(text) {
+        if line.starts_with("# ") {
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix("> ") {
+            read.flush(Speaker::Assistant);
+            read.flush(Speaker::User);
+            read.tool.push_str(rest);
+        } else if let Some(rest) = line.strip_prefix("#### ") {
+            read.flush(Speaker::Assistant);
+            read.flush(Speaker::Tool);
+            read.user.push_str(rest);
+        } else {
+            read.flush(Speaker::User);
+            read.flush(Speaker::Tool);
+            read.assistant.push_str(line);
+        }
+    }
+    read.flush(Speaker::Assistant);
+    read.flush(Speaker::User);
+    read.out.retain(|(who, _)| include_tool || *who != Speaker::Tool);
+    read.out
+}
+
+struct Reader {
+    out: Vec<(Speaker, String)>,
+    user: String,
+    assistant: String,
+    tool: String,
+}
+
+impl Reader {
+    /// Ends a message; one of nothing but white space vanishes.
+    fn flush(&mut self, who: Speaker) {
+        let text = std::mem::take(match who {
+            Speaker::User => &mut self.user,
+            Speaker::Assistant => &mut self.assistant,
+            Speaker::Tool => &mut self.tool,
+        });
+        if !text.chars().all(is_space) {
+            self.out.push((who, text));
+        }
+    }
+}
+
+/// White space as Python's `str.strip` sees it.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+/// Characters that end a line in Python's `str.splitlines`.
+fn ends_line(c: char) -> bool {
+    matches!(
+        c,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}
+
+/// Lines with their ends, as Python's `str.splitlines(keepends=True)` cuts them.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.char_indices().find(|(_, c)| ends_line(*c)).map_or(rest.len(), |(i, c)| {
+            let after = i + c.len_utf8();
+            if c == '\r' && rest[after..].starts_with('\n') { after + 1 } else { after }
+        });
+        let (line, next) = rest.split_at(end);
+        rest = next;
+        Some(line)
+    })
+}
+
+fn without_end(line: &str) -> &str {
+    match line.strip_suffix("\r\n") {
+        Some(l) => l,
+        None => line.strip_suffix(ends_line).unwrap_or(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Speaker::{Assistant, Tool, User};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(text: &str, tool: bool) -> Vec<(Speaker, String)> {
+        split_chat_history_markdown(text, tool)
+    }
+
+    fn said(list: &[(Speaker, &str)]) -> Vec<(Speaker, String)> {
+        list.iter().map(|(w, t)| (*w, (*t).to_string())).collect()
+    }
+
+    #[test]
+    fn writes_as_recorded() {
+        // conformance/aider/0.86.2/markdown_roundtrip.json: simple, empty_user, user_indented_code
+        let mut f = String::new();
+        append_start(&mut f, "2024-01-02 03:04:05");
+        append(&mut f, Tool, "Aider v0.86.2");
+        append(&mut f, User, "hello");
+        append(&mut f, Assistant, "Hi there.");
+        append(&mut f, Tool, "Tokens: 1k sent, 10 received.");
+        let expected = "\n# aider chat started at 2024-01-02 03:04:05\n\n> Aider v0.86.2  \n\n#### \
+            hello  \n\nHi there.\n\n> Tokens: 1k sent, 10 received.  \n";
+        assert_eq!(f, expected);
+        assert_eq!(read(&f, false), said(&[(User, "hello  \n"), (Assistant, "\nHi there.\n\n")]));
+        assert_eq!(
+            read(&f, true),
+            said(&[
+                (Tool, "Aider v0.86.2  \n"),
+                (User, "hello  \n"),
+                (Assistant, "\nHi there.\n\n")
+            ])
+        );
+        let mut f = String::new();
+        append(&mut f, User, "");
+        append(&mut f, Assistant, "ok");
+        assert_eq!(f, "\n#### <blank>  \n\nok\n\n");
+        let mut f = String::new();
+        append(&mut f, User, "see:\n    # comment\n> q");
+        assert_eq!(f, "\n#### see:  \n####     # comment  \n#### > q  \n");
+    }
+
+    #[test]
+    fn reads_with_the_recorded_damage() {
+        // conformance/aider/0.86.2/split_markdown.json
+        let t = "#### q  \n\n```python\n# a python comment vanishes\nx = 1\n#no space stays\n    # \
+            indented stays\n```\n";
+        let kept = "\n```python\nx = 1\n#no space stays\n    # indented stays\n```\n";
+        assert_eq!(read(t, false), said(&[(User, "q  \n"), (Assistant, kept)]));
+        let t = "#### q  \n\nintro\n#### Step 1\ndetails\n";
+        let all = [
+            (User, "q  \n"),
+            (Assistant, "\nintro\n"),
+            (User, "Step 1\n"),
+            (Assistant, "details\n"),
+        ];
+        assert_eq!(read(t, false), said(&all));
+        assert_eq!(read("> a\n> b\n", true), []);
+        let t = "#### q\r\n\r\nreply\r\n> tool\r\n#### q2\r\nok\r\n";
+        assert_eq!(
+            read(t, false),
+            said(&[
+                (User, "q\r\n"),
+                (Assistant, "\r\nreply\r\n"),
+                (User, "q2\r\n"),
+                (Assistant, "ok\r\n")
+            ])
+        );
+        let t = "#### q  \n\nbefore\n> quoted by the assistant\nafter\n";
+        let all = [
+            (User, "q  \n"),
+            (Assistant, "\nbefore\n"),
+            (Tool, "quoted by the assistant\n"),
+            (Assistant, "after\n"),
+        ];
+        assert_eq!(read(t, true), said(&all));
+        assert_eq!(
+            read("a\u{c}> b\u{85}#### c", false),
+            said(&[(Assistant, "a\u{c}"), (User, "c")])
+        );
+    }
+
+    #[test]
+    fn lines_end_where_python_ends_them() {
+        // Every end of str.splitlines, and three that are none: a marker after one of them is read
+        // as such (docs/sources/aider.md §1.5).
+        for end in [
+            '\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}',
+            '\u{2029}',
+        ] {
+            assert_eq!(
+                read(&format!("a{end}# gone{end}b"), false),
+                said(&[(Assistant, &format!("a{end}b"))]),
+                "{end:?}"
+            );
+            let mut f = String::new();
+            append(&mut f, User, &format!("x{end}y{end}"));
+            assert_eq!(f, "\n#### x  \n#### y  \n", "{end:?}");
+        }
+        for other in ['\u{1f}', '\u{a0}', '\t'] {
+            let text = format!("a{other}# stays");
+            assert_eq!(read(&text, false), said(&[(Assistant, &text)]), "{other:?}");
+        }
+        assert_eq!(read("a\n\r# gone", false), said(&[(Assistant, "a\n\r")]));
+    }
+
+    #[test]
+    fn headings_in_fences_and_between_markers() {
+        // A dropped heading flushes nothing: the user's lines around it stay one message.
+        assert_eq!(read("#### one\n# gone\n#### two\n", false), said(&[(User, "one\ntwo\n")]));
+        let t = "#### q\n```sh\n# comment\nls\n```\n# aider chat started at X\n#### r\n";
+        assert_eq!(
+            read(t, false),
+            said(&[(User, "q\n"), (Assistant, "```sh\nls\n```\n"), (User, "r\n")])
+        );
+        // Program output in the middle is returned on request, at the end never; blank output
+        // vanishes.
+        let t = "> t1\n#### q\n>  \nreply\n> t2\n";
+        assert_eq!(read(t, true), said(&[(Tool, "t1\n"), (User, "q\n"), (Assistant, "reply\n")]));
+        assert_eq!(read(t, false), said(&[(User, "q\n"), (Assistant, "reply\n")]));
+        // An end with both buffers cannot be: the reply ends the user. A blank question before it
+        // is nothing.
+        assert_eq!(read("####  \nreply", false), said(&[(Assistant, "reply")]));
+        assert_eq!(read("\u{1f}\u{a0}\u{3000}\n", false), []);
+    }
+
+    #[test]
+    fn blank_and_odd_contents_are_written_as_python_strips_them() {
+        let written = |who, text: &str| {
+            let mut f = String::new();
+            append(&mut f, who, text);
+            f
+        };
+        assert_eq!(written(User, "\n"), "\n####  \n");
+        assert_eq!(written(User, "a\n\nb"), "\n#### a  \n####   \n#### b  \n");
+        assert_eq!(written(User, "a \r\n b\n"), "\n#### a   \n####  b  \n");
+        assert_eq!(written(Assistant, ""), "\n\n\n");
+        assert_eq!(written(Assistant, "\u{1c} x \u{a0}"), "\nx\n\n");
+        assert_eq!(written(Tool, ""), ">  \n");
+        // Only the first line of program output is quoted; the rest comes back as a reply.
+        assert_eq!(written(Tool, " a\nb "), "> a\nb  \n");
+        assert_eq!(
+            read(&written(Tool, "a\nb"), true),
+            said(&[(Tool, "a\n"), (Assistant, "b  \n")])
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn user_text_survives_the_file(text in "[a-z#> ]{1,20}(\n[a-z#> ]{1,20}){0,4}") {
+            let mut f = String::new();
+            append(&mut f, User, &text);
+            let back = read(&f, false);
+            let lines = |t: &str| t.trim_end().lines().map(|l| l.trim_end().to_string()).collect::<Vec<_>>();
+            if !text.trim().is_empty() {
+                prop_assert_eq!(back.len(), 1);
+                prop_assert_eq!(lines(&back[0].1), lines(&text));
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Aider's chat history: Markdown, appended to and never changed (docs/sources/aider.md
+//! §1.5).
+//!
+//! There is one file per project, `.aider.chat.history.md`. A compaction leaves no trace in it:
+//! with `--restore-chat-history` the whole conversation is read back, with the damage that the
+//! format does, and summarised again if it is too large. Tool output is quoted and does not come
+//! back. Nothing tells a message that a crash cut off from a whole one.
+
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::block::Role;
+use ctxbench_core::content::Part;
+
+use crate::aider::markdown::{Speaker, append, append_start, split_chat_history_markdown};
+use crate::persist::jsonl::{self, Appender};
+use crate::persist::{Entry, Format, Loaded, PersistError, Persistence, Said};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "aider-markdown",
+    about: "one Markdown file per project, read back whole; no marks of compactions",
+    open: |dir, _| Ok(Box::new(Markdown::open(dir)?)),
+};
+
+struct Markdown {
+    path: PathBuf,
+    file: Appender,
+}
+
+impl Markdown {
+    fn open(dir: &Path) -> Result<Markdown, PersistError> {
+        let path = dir.join(".aider.chat.history.md");
+        let mut file = Appender::open(&path)?;
+        let mut start = String::new();
+        append_start(&mut start, "2023-11-14 22:13:20");
+        file.text(&start)?;
+        Ok(Markdown { path, file })
+    }
+
+    fn messages(&self) -> Result<Vec<Said>, PersistError> {
+        let said = |(who, text): (Speaker, String)| {
+            Said::text(if who == Speaker::Assistant { Role::Assistant } else { Role::User }, &text)
+        };
+        Ok(split_chat_history_markdown(&jsonl::text(&self.path)?, false)
+            .into_iter()
+            .map(said)
+            .collect())
+    }
+}
+
+impl Persistence for Markdown {
+    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
+        let Entry::Said(said) = entry else { return Ok(()) };
+        let mut text = String::new();
+        for p in &said.parts {
+            match p {
+                Part::Text(t) | Part::Summary(t) if said.role == Role::Assistant => {
+                    append(&mut text, Speaker::Assistant, t)
+                }
+                Part::Text(t) | Part::Summary(t) => append(&mut text, Speaker::User, t),
+                Part::Result { output, .. } => append(&mut text, Speaker::Tool, output),
+                _ => {}
+            }
+        }
+        self.file.text(&text)
+    }
+
+    fn load(&self) -> Result<Loaded, PersistError> {
+        Ok(Loaded { context: self.messages()?, bytes_read: self.size(), notes: Vec::new() })
+    }
+
+    fn log(&self) -> Result<Vec<Said>, PersistError> {
+        self.messages()
+    }
+
+    fn size(&self) -> u64 {
+        jsonl::size(&self.path)
+    }
+}

@@ -1,0 +1,447 @@
+//! How Aider shortens its finished history: the newest half of the budget stays, the rest becomes
+//! one message (docs/sources/aider.md §1.1, versions 0.86).
+//!
+//! The recursion of the program is a [`Job`] that is asked what to summarise next and told the
+//! answer, so that the same rules run against a background request and against recorded cases.
+
+use std::fmt::Write as _;
+
+use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::tokens::o200k;
+
+/// Lists of at most this many messages are summarised whole (docs/sources/aider.md §1.1,
+/// `min_split`).
+const MIN_SPLIT: usize = 4;
+/// Deepest recursion (docs/sources/aider.md §1.1).
+const MAX_DEPTH: u32 = 3;
+/// Tokens kept free of the summariser's input limit (docs/sources/aider.md §1.1).
+const HEAD_RESERVE: u64 = 512;
+/// Input limit of a summariser that is not known, tokens (docs/sources/aider.md §1.1).
+const UNKNOWN_INPUT: u64 = 4_096;
+
+/// Content of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Text.
+    Text(String),
+    /// Nothing at all.
+    Null,
+    /// A list of parts, as its JSON text.
+    Parts(String),
+}
+
+/// One message of the history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Role, as spelt.
+    pub role: String,
+    /// What it says.
+    pub content: Content,
+}
+
+impl Message {
+    /// A text message.
+    pub fn text(role: &str, text: impl Into<String>) -> Self {
+        Message { role: role.into(), content: Content::Text(text.into()) }
+    }
+
+    /// The message as Python's `json.dumps` writes it: escapes for everything outside printable
+    /// ASCII.
+    pub fn json(&self) -> String {
+        let content = match &self.content {
+            Content::Text(t) => quoted(t),
+            Content::Null => "null".into(),
+            Content::Parts(json) => json.clone(),
+        };
+        format!("{{\"role\": {}, \"content\": {content}}}", quoted(&self.role))
+    }
+}
+
+/// A text as Python's `json.dumps` writes it.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            ' '..='~' => out.push(c),
+            _ => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a string never fails.
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// How tokens are counted: Aider counts single messages by their JSON text and lists by their
+/// contents.
+pub trait Count: Sync {
+    /// Tokens of one message.
+    fn one(&self, m: &Message) -> u64;
+    /// Tokens of a list.
+    fn list(&self, m: &[Message]) -> u64;
+}
+
+/// Exact o200k counts in the two ways of the program (docs/sources/aider.md §1.3): JSON text of a
+/// message; for a list its strings, 3 per message, and 3.
+#[derive(Clone, Copy, Debug)]
+pub struct Exact;
+
+impl Count for Exact {
+    fn one(&self, m: &Message) -> u64 {
+        o200k(&m.json())
+    }
+
+    fn list(&self, m: &[Message]) -> u64 {
+        let text = |m: &Message| match &m.content {
+            Content::Text(t) => o200k(t),
+            Content::Null => 0,
+            Content::Parts(json) => o200k(json),
+        };
+        3 + m.iter().map(|m| o200k(&m.role) + text(m) + 3).sum::<u64>()
+    }
+}
+
+/// Limits of one summarisation.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Largest finished history, tokens; a fraction where the window is no multiple of 16.
+    pub max_tokens: f64,
+    /// Largest head that is summarised when a tail is kept, tokens; may be negative.
+    pub head_limit: i64,
+    /// What stands before every summary.
+    pub prefix: String,
+    /// How a list is split and when a result will do.
+    pub manner: Manner,
+}
+
+/// How a list is split and when a result will do.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// What becomes of a list: sizes in tokens, whether the model said it, budget, largest head,
+    /// depth.
+    pub plan: fn(&[u64], &[bool], f64, i64, u32) -> Plan,
+    /// Whether a summary and its tail of so many tokens are short enough for a budget.
+    pub fits: fn(f64, f64) -> bool,
+}
+
+/// What the program does (docs/sources/aider.md §1.1).
+pub const OBSERVED: Manner = Manner { plan, fits: |tokens, max| tokens < max };
+
+/// Largest head that is summarised: the first model's input limit (0 and none = not known) less a
+/// reserve, both scaled.
+pub fn head_limit(input: Option<u64>, scale: f64) -> i64 {
+    let input = input.filter(|n| *n > 0).unwrap_or(UNKNOWN_INPUT);
+    scale_tokens(input, scale) as i64 - scale_tokens(HEAD_RESERVE, scale) as i64
+}
+
+/// `min(max(window / 16, least), most)` (docs/sources/aider.md §1.3).
+pub fn history_budget(window: u64, least: u64, most: u64) -> f64 {
+    (window as f64 / 16.0).max(least as f64).min(most as f64)
+}
+
+/// Whether the history is larger than allowed; equal is not.
+pub fn too_big(messages: &[Message], max_tokens: f64, count: &dyn Count) -> bool {
+    messages.iter().map(|m| count.one(m)).sum::<u64>() as f64 > max_tokens
+}
+
+/// What becomes of a list at one level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// It stays as it is.
+    Keep,
+    /// All of it becomes the summary.
+    All,
+    /// The first `keep` messages become the summary, those from `tail` on stay, and what lies
+    /// between is dropped without a word.
+    Split {
+        /// Messages summarised.
+        keep: usize,
+        /// First message that stays.
+        tail: usize,
+    },
+}
+
+/// Where to split (docs/sources/aider.md §1.1, steps 1-6). `sizes` are tokens per message,
+/// `assistant` whether the model said it.
+pub fn plan(
+    sizes: &[u64],
+    assistant: &[bool],
+    max_tokens: f64,
+    head_limit: i64,
+    depth: u32,
+) -> Plan {
+    if depth == 0 && sizes.iter().sum::<u64>() as f64 <= max_tokens {
+        return Plan::Keep;
+    }
+    if sizes.len() <= MIN_SPLIT || depth > MAX_DEPTH {
+        return Plan::All;
+    }
+    let half = (max_tokens / 2.0).floor();
+    let mut tail = sizes.len();
+    let mut total = 0;
+    while tail > 0 && ((total + sizes[tail - 1]) as f64) < half {
+        tail -= 1;
+        total += sizes[tail];
+    }
+    // The head must end with the model; this lengthens the tail without looking at the budget
+    // again.
+    while tail > 1 && !assistant[tail - 1] {
+        tail -= 1;
+    }
+    if tail <= MIN_SPLIT {
+        return Plan::All;
+    }
+    let mut total = 0;
+    let fits = |size: &&u64| {
+        total += **size as i64;
+        total <= head_limit
+    };
+    let keep = sizes[..tail].iter().take_while(fits).count();
+    Plan::Split { keep, tail }
+}
+
+/// The one text that the summariser is given: `# ROLE` headings, other roles left out, a line break
+/// after each text that lacks one. `None` when a content is not a text.
+pub fn transcript(messages: &[Message]) -> Option<String> {
+    let mut out = String::new();
+    for m in messages {
+        let role = m.role.to_uppercase();
+        if role != "USER" && role != "ASSISTANT" {
+            continue;
+        }
+        let Content::Text(text) = &m.content else { return None };
+        // Writing to a string never fails.
+        let _ = write!(out, "# {role}\n{text}");
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+    }
+    Some(out)
+}
+
+/// Why there is no summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Every model failed.
+    AllModelsFailed,
+    /// A content is not a text.
+    ContentNotText,
+}
+
+/// A procedure that ended without a summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Why.
+    pub cause: Failure,
+    /// How deep the recursion went.
+    pub depth: u32,
+}
+
+/// What a job wants next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A summary of this text.
+    Ask(String),
+    /// Nothing: see [`Job::summary`] and [`Job::tail`].
+    Done,
+}
+
+/// A summarisation under way: `summary? + messages[from..]` is what the history would be now.
+#[derive(Clone, Debug)]
+pub struct Job {
+    messages: Vec<Message>,
+    rules: Rules,
+    summary: Option<Message>,
+    from: usize,
+    next_from: usize,
+    /// The step under way covers everything and its answer is taken as it is.
+    whole: bool,
+    depth: u32,
+}
+
+impl Job {
+    /// A job on a finished history.
+    pub fn new(messages: Vec<Message>, rules: Rules) -> Self {
+        Job { messages, rules, summary: None, from: 0, next_from: 0, whole: false, depth: 0 }
+    }
+
+    /// The first step.
+    pub fn start(&mut self, count: &dyn Count) -> Result<Step, Failure> {
+        let list = self.list();
+        let sizes: Vec<u64> = list.iter().map(|m| count.one(m)).collect();
+        let assistant: Vec<bool> = list.iter().map(|m| m.role == "assistant").collect();
+        let plan = (self.rules.manner.plan)(
+            &sizes,
+            &assistant,
+            self.rules.max_tokens,
+            self.rules.head_limit,
+            self.depth,
+        );
+        self.whole = plan == Plan::All;
+        let (keep, tail) = match plan {
+            Plan::Keep => return Ok(Step::Done),
+            Plan::All => (list.len(), list.len()),
+            Plan::Split { keep, tail } => (keep, tail),
+        };
+        self.next_from = self.from + tail - usize::from(self.summary.is_some()).min(tail);
+        transcript(&list[..keep]).map(Step::Ask).ok_or(Failure::ContentNotText)
+    }
+
+    /// Takes the answer to the last step (docs/sources/aider.md §1.1, steps 7-8).
+    pub fn answer(&mut self, text: &str, count: &dyn Count) -> Result<Step, Failure> {
+        let summary = Message::text("user", format!("{}{text}", self.rules.prefix));
+        let tail = &self.messages[self.next_from..];
+        let tokens = count.list(std::slice::from_ref(&summary))
+            + tail.iter().map(|m| count.one(m)).sum::<u64>();
+        self.summary = Some(summary);
+        self.from = self.next_from;
+        if self.whole || (self.rules.manner.fits)(tokens as f64, self.rules.max_tokens) {
+            return Ok(Step::Done);
+        }
+        self.depth += 1;
+        self.start(count)
+    }
+
+    /// The newest summary, prefix included; `None` when nothing was summarised.
+    pub fn summary(&self) -> Option<&Message> {
+        self.summary.as_ref()
+    }
+
+    /// First message that stays verbatim behind the summary.
+    pub fn tail(&self) -> usize {
+        self.from
+    }
+
+    /// How deep it went.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// The history as it is now.
+    fn list(&self) -> Vec<Message> {
+        self.summary.iter().chain(&self.messages[self.from..]).cloned().collect()
+    }
+}
+
+/// A summarised history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summarised {
+    /// The new history.
+    pub messages: Vec<Message>,
+    /// The caller's own list was lengthened: nothing was summarised and it ended with the user.
+    pub input_changed: bool,
+    /// How deep the recursion went.
+    pub depth: u32,
+}
+
+/// Runs a job to its end; `ask` returns `None` when every model failed.
+fn finished(
+    messages: &[Message],
+    rules: &Rules,
+    count: &dyn Count,
+    ask: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<Job, Failed> {
+    let mut job = Job::new(messages.to_vec(), rules.clone());
+    let mut step = job.start(count);
+    while let Ok(Step::Ask(text)) = step {
+        step = ask(&text)
+            .ok_or(Failure::AllModelsFailed)
+            .and_then(|answer| job.answer(&answer, count));
+    }
+    step.map_err(|cause| Failed { cause, depth: job.depth() })?;
+    Ok(job)
+}
+
+/// The whole procedure at once, without an answer behind it.
+#[cfg(test)]
+pub(crate) fn summarize_with(
+    messages: &[Message],
+    rules: &Rules,
+    count: &dyn Count,
+    ask: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<Vec<Message>, Failed> {
+    finished(messages, rules, count, ask).map(|job| job.list())
+}
+
+/// The whole procedure of the program at once; `ask` returns `None` when every model failed.
+pub fn summarize(
+    messages: &[Message],
+    rules: &Rules,
+    count: &dyn Count,
+    ask: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<Summarised, Failed> {
+    let job = finished(messages, rules, count, ask)?;
+    let mut out = job.list();
+    let answered = needs_ok(&out);
+    if answered {
+        out.push(Message::text("assistant", "Ok."));
+    }
+    Ok(Summarised {
+        messages: out,
+        input_changed: answered && job.summary().is_none(),
+        depth: job.depth(),
+    })
+}
+
+/// A history that does not end with the model gets an answer (docs/sources/aider.md §1.1).
+pub fn needs_ok(messages: &[Message]) -> bool {
+    messages.last().is_some_and(|m| m.role != "assistant")
+}
+
+/// Everything into one message, without an answer behind it (docs/sources/aider.md §1.2, change of
+/// edit format).
+pub fn summarize_all(
+    messages: &[Message],
+    prefix: &str,
+    ask: &mut dyn FnMut(&str) -> Option<String>,
+) -> Result<Vec<Message>, Failure> {
+    let text = transcript(messages).ok_or(Failure::ContentNotText)?;
+    let summary = ask(&text).ok_or(Failure::AllModelsFailed)?;
+    Ok(vec![Message::text("user", format!("{prefix}{summary}"))])
+}
+
+/// What the end of a background summary does to the finished history (docs/sources/aider.md §1.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending<T> {
+    /// The summary replaces what it covers.
+    Applied(Vec<T>),
+    /// The history changed meanwhile, or there was no summary: it stays.
+    Discarded,
+    /// The summariser failed on an unchanged history, which the program takes for an empty summary.
+    Emptied,
+}
+
+/// Joins a background summary with the history. As shipped it is applied only if the history is
+/// still the one it was made of, which it never is after an edit turn; as intended what was
+/// appended since stays behind it. `summarised` is `None` when every model failed.
+pub fn summarize_end<T: Clone + PartialEq>(
+    done: &[T],
+    snapshot: &[T],
+    summarised: Option<Vec<T>>,
+    as_shipped: bool,
+) -> Ending<T> {
+    match summarised {
+        Some(new) if as_shipped && done == snapshot => Ending::Applied(new),
+        None if as_shipped && done == snapshot => Ending::Emptied,
+        Some(mut new) if !as_shipped && done.starts_with(snapshot) => {
+            new.extend_from_slice(&done[snapshot.len()..]);
+            Ending::Applied(new)
+        }
+        _ => Ending::Discarded,
+    }
+}
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;

@@ -1,0 +1,314 @@
+use super::*;
+use proptest::prelude::*;
+
+/// The rule of the recorded cases: a quarter of the code points, rounded up.
+struct Quarter;
+
+impl Count for Quarter {
+    fn one(&self, m: &Message) -> u64 {
+        match &m.content {
+            Content::Text(t) | Content::Parts(t) => (t.chars().count() as u64).div_ceil(4),
+            Content::Null => 0,
+        }
+    }
+    fn list(&self, m: &[Message]) -> u64 {
+        m.iter().map(|m| self.one(m)).sum()
+    }
+}
+
+const PREFIX: &str = "<summary prefix>-----------------------------------\n";
+
+/// `u0 lorem…`, `a0 lorem…`, … of 40 characters, 10 tokens each, as in the recordings.
+fn pairs(n: usize) -> Vec<Message> {
+    let text = |w: &str, i: usize| {
+        format!("{w}{i} lorem ipsum dolor sit amet lorem ipsum")
+            .chars()
+            .take(40)
+            .collect::<String>()
+    };
+    (0..n)
+        .map(|i| {
+            if i % 2 == 0 {
+                Message::text("user", text("u", i / 2))
+            } else {
+                Message::text("assistant", text("a", i / 2))
+            }
+        })
+        .collect()
+}
+
+fn rules(max: f64) -> Rules {
+    Rules {
+        max_tokens: max,
+        head_limit: head_limit(None, 1.0),
+        prefix: PREFIX.into(),
+        manner: OBSERVED,
+    }
+}
+
+/// Runs a case with the recordings' summariser and returns the result with the sizes of its
+/// prompts.
+fn run(
+    messages: &[Message],
+    rules: &Rules,
+    template: &str,
+    pad: usize,
+) -> (Result<Summarised, Failure>, Vec<usize>) {
+    let mut asked = Vec::new();
+    let result = summarize(messages, rules, &Quarter, &mut |text| {
+        asked.push(text.chars().count());
+        let s = template
+            .replace("{n}", &asked.len().to_string())
+            .replace("{chars}", &text.chars().count().to_string());
+        Some(format!("{s:x<pad$}"))
+    });
+    (result.map_err(|f| f.cause), asked)
+}
+
+const PLAIN: &str = "SUMMARY {n} ({chars} chars)";
+
+fn shape(s: &Summarised) -> Vec<(String, String)> {
+    let text = |m: &Message| match &m.content {
+        Content::Text(t) => t.clone(),
+        other => format!("{other:?}"),
+    };
+    s.messages.iter().map(|m| (m.role.clone(), text(m))).collect()
+}
+
+#[test]
+fn below_the_limit_nothing_is_asked() {
+    // conformance/aider/0.86.2/summarize.json: exactly_at_limit_not_summarized,
+    // under_limit_ends_user_gets_ok
+    let (r, asked) = run(&pairs(10), &rules(100.0), PLAIN, 0);
+    assert_eq!((r.unwrap().messages, asked.len()), (pairs(10), 0));
+    let mut list = pairs(4);
+    list.push(Message::text("user", "trailing question"));
+    let (r, _) = run(&list, &rules(1000.0), PLAIN, 0);
+    let r = r.unwrap();
+    assert!(r.input_changed);
+    assert_eq!(r.messages[5], Message::text("assistant", "Ok."));
+    assert!(!too_big(&pairs(10), 100.0, &Quarter) && too_big(&pairs(10), 99.0, &Quarter));
+}
+
+#[test]
+fn short_lists_go_whole() {
+    // one_over_limit_4_messages_all, six_messages_split_index_4_all
+    let (r, asked) = run(&pairs(4), &rules(39.0), PLAIN, 0);
+    let r = r.unwrap();
+    assert_eq!(
+        shape(&r),
+        [
+            ("user".into(), format!("{PREFIX}SUMMARY 1 (202 chars)")),
+            ("assistant".into(), "Ok.".into())
+        ]
+    );
+    assert_eq!((asked, r.input_changed), (vec![202], false));
+    let (r, asked) = run(&pairs(6), &rules(41.0), PLAIN, 0);
+    assert_eq!((r.unwrap().messages.len(), asked), (2, vec![303]));
+}
+
+#[test]
+fn the_newest_half_stays() {
+    // normal_20_messages_keeps_tail: limit 100, so fewer than 50 tokens stay: four messages of ten
+    let (r, asked) = run(&pairs(20), &rules(100.0), PLAIN, 0);
+    let r = r.unwrap();
+    assert_eq!((asked, r.messages.len(), r.depth), (vec![808], 5, 0));
+    assert_eq!(r.messages[1..], pairs(20)[16..]);
+}
+
+#[test]
+fn the_head_is_cut_at_the_newest_end() {
+    // head_limit_negative_max_input_100: nothing fits, an empty text is asked about
+    let cut = Rules { head_limit: head_limit(Some(100), 1.0), ..rules(100.0) };
+    let (r, asked) = run(&pairs(20), &cut, PLAIN, 0);
+    assert_eq!(
+        (asked, shape(&r.unwrap())[0].1.clone()),
+        (vec![0], format!("{PREFIX}SUMMARY 1 (0 chars)"))
+    );
+}
+
+#[test]
+fn a_long_summary_swallows_the_tail() {
+    // deep_recursion_huge_summary, recursion_summary_plus_tail_equals_max
+    let (r, asked) = run(&pairs(24), &rules(100.0), "BIG {n} ", 360);
+    let r = r.unwrap();
+    assert_eq!((asked, r.messages.len(), r.depth), (vec![1010, 622], 2, 1));
+    let (r, asked) = run(&pairs(20), &rules(100.0), "E{n} ", 189);
+    assert_eq!((asked, r.unwrap().depth), (vec![808, 451], 1));
+    // giant_last_user_boundary: the tail counts even where it was never inside the half
+    let mut list = pairs(8);
+    list.push(Message::text("user", "G".repeat(4_000)));
+    let (_, asked) = run(&list, &rules(200.0), PLAIN, 0);
+    assert_eq!(asked, [404, 4_089]);
+}
+
+#[test]
+fn other_roles_are_left_out_and_odd_contents_fail() {
+    // system_and_tool_roles_skipped, uppercase_and_odd_role, none_content_summarized_type_error
+    let list = [
+        Message::text("system", "s"),
+        Message::text("User", "mm\n"),
+        Message::text("tool", "t"),
+        Message::text("Assistant", ""),
+    ];
+    assert_eq!(transcript(&list).unwrap(), "# USER\nmm\n# ASSISTANT\n");
+    let mut list = pairs(4);
+    list[1].content = Content::Null;
+    let (r, asked) = run(&list, &rules(5.0), PLAIN, 0);
+    assert_eq!((r, asked.len()), (Err(Failure::ContentNotText), 0));
+    let failed = summarize(&pairs(20), &rules(100.0), &Quarter, &mut |_| None);
+    assert_eq!(failed, Err(Failed { cause: Failure::AllModelsFailed, depth: 0 }));
+    // entry_summarize_all_empty
+    let all = summarize_all(&[], PREFIX, &mut |t| Some(format!("SUMMARY 1 ({} chars)", t.len())))
+        .unwrap();
+    assert_eq!(all, [Message::text("user", format!("{PREFIX}SUMMARY 1 (0 chars)"))]);
+}
+
+/// Runs with answers in order; `None` = every model failed.
+fn answered(
+    messages: &[Message],
+    rules: &Rules,
+    answers: &[Option<&str>],
+) -> (Result<Summarised, Failed>, usize) {
+    let mut asked = 0;
+    let result = summarize(messages, rules, &Quarter, &mut |_| {
+        asked += 1;
+        answers[asked - 1].map(str::to_string)
+    });
+    (result, asked)
+}
+
+#[test]
+fn a_second_pass_may_fail_where_the_first_did_not() {
+    // 20 messages of ten, limit 100: the first answer of 400 characters is too long with its tail
+    // of four, the second never comes.
+    let long = "x".repeat(400);
+    let (r, asked) = answered(&pairs(20), &rules(100.0), &[Some(&long), None]);
+    assert_eq!((r, asked), (Err(Failed { cause: Failure::AllModelsFailed, depth: 1 }), 2));
+    // A content in the tail that is no text is met by the second pass only.
+    let mut list = pairs(20);
+    list[17].content = Content::Null;
+    let (r, asked) = answered(&list, &rules(100.0), &[Some(&long)]);
+    assert_eq!((r, asked), (Err(Failed { cause: Failure::ContentNotText, depth: 1 }), 1));
+    let (r, asked) = answered(&list, &rules(100.0), &[Some("s")]);
+    // It counts nothing, so the tail reaches further: u7 to a9 behind the summary.
+    assert_eq!((r.unwrap().messages[4].content.clone(), asked), (Content::Null, 1));
+}
+
+#[test]
+fn what_the_head_drops_is_never_read() {
+    // A head limit of 35 keeps three of the sixteen messages; the null in the fifth is neither
+    // summarised nor complained about.
+    let mut list = pairs(20);
+    list[4].content = Content::Null;
+    let cut = Rules { head_limit: 35, ..rules(100.0) };
+    let (r, asked) = answered(&list, &cut, &[Some("")]);
+    let r = r.unwrap();
+    assert_eq!((asked, r.messages.len()), (1, 5));
+    // An empty answer counts; the prefix stands alone. Exactly the limit is kept: 40 keeps four.
+    assert_eq!(r.messages[0], Message::text("user", PREFIX));
+    let exactly = Rules { head_limit: 40, ..rules(100.0) };
+    let mut text = String::new();
+    summarize(&pairs(20), &exactly, &Quarter, &mut |t| {
+        text = t.to_string();
+        Some("s".into())
+    })
+    .unwrap();
+    assert_eq!(text.matches("lorem ipsum dolor").count(), 4);
+}
+
+#[test]
+fn only_the_word_assistant_is_an_answer() {
+    // Roles are compared as spelt: `Assistant` and `tool` at the end get an answer, and the head
+    // must end in `assistant`.
+    for role in ["Assistant", "tool", "system", "user"] {
+        let list = [Message::text("assistant", "a"), Message::text(role, "b")];
+        let r = summarize(&list, &rules(10.0), &Quarter, &mut |_| None).unwrap();
+        assert_eq!((r.messages.len(), r.input_changed), (3, true), "{role}");
+    }
+    let mut list = pairs(20);
+    list.iter_mut().filter(|m| m.role == "assistant").for_each(|m| m.role = "Assistant".into());
+    let (r, asked) = run(&list, &rules(100.0), PLAIN, 0);
+    // No boundary is found, so everything goes into one message; the transcript still names the
+    // role.
+    assert_eq!((r.unwrap().messages.len(), asked), (2, vec![1_010]));
+}
+
+#[test]
+fn limits_of_nothing() {
+    // Zero: nothing is at the limit, one token is over it; half is zero, so no tail.
+    assert_eq!(answered(&[], &rules(0.0), &[]).0.unwrap().messages, []);
+    let (r, asked) = answered(&pairs(6), &rules(0.0), &[Some("s"), Some("t")]);
+    // All six are the head, kept under 3,584; 0 tokens of tail and a summary are not below 0: a
+    // second pass over one message.
+    let r = r.unwrap();
+    assert_eq!(
+        (asked, r.depth, r.messages[0].clone()),
+        (2, 1, Message::text("user", format!("{PREFIX}t")))
+    );
+    // An unknown and a zero input limit are 4,096, less 512.
+    assert_eq!(
+        [head_limit(None, 1.0), head_limit(Some(0), 1.0), head_limit(Some(1_000), 1.0)],
+        [3_584, 3_584, 488]
+    );
+}
+
+#[test]
+fn a_background_summary_ends_as_recorded() {
+    // turn_thread.json: discarded as shipped, applied when the worker is late, emptied when all
+    // models fail
+    let (done, snapshot) = ([1, 2, 3, 4, 5], [1, 2, 3]);
+    assert_eq!(summarize_end(&done, &snapshot, Some(vec![9]), true), Ending::Discarded);
+    assert_eq!(summarize_end(&done, &done, Some(vec![9]), true), Ending::Applied(vec![9]));
+    assert_eq!(summarize_end(&done, &done, None, true), Ending::Emptied);
+    assert_eq!(
+        summarize_end(&done, &snapshot, Some(vec![9]), false),
+        Ending::Applied(vec![9, 4, 5])
+    );
+    assert_eq!(summarize_end(&done, &done, None, false), Ending::Discarded);
+    assert_eq!(summarize_end(&[1, 7], &snapshot, Some(vec![9]), false), Ending::Discarded);
+}
+
+#[test]
+fn json_text_escapes_as_python_does() {
+    let m = Message::text("user", "a\"b\\\n\té😀\u{7f}");
+    assert_eq!(
+        m.json(),
+        "{\"role\": \"user\", \"content\": \"a\\\"b\\\\\\n\\t\\u00e9\\ud83d\\ude00\\u007f\"}"
+    );
+    assert_eq!(
+        Message { role: "user".into(), content: Content::Null }.json(),
+        "{\"role\": \"user\", \"content\": null}"
+    );
+}
+
+#[test]
+fn budgets_of_known_windows() {
+    // docs/sources/aider.md §1.3
+    let b = |w| history_budget(w, 1_024, 8_192);
+    assert_eq!([b(128_000), b(200_000), b(0)], [8_000.0, 8_192.0, 1_024.0]);
+}
+
+proptest! {
+    #[test]
+    fn a_plan_never_splits_after_a_user(sizes in prop::collection::vec(0u64..80, 0..30), seed in any::<u32>(), max in 1.0f64..400.0) {
+        let assistant: Vec<bool> = (0..sizes.len()).map(|i| seed >> (i % 32) & 1 == 1).collect();
+        match plan(&sizes, &assistant, max, 3_584, 0) {
+            Plan::Keep => prop_assert!(sizes.iter().sum::<u64>() as f64 <= max),
+            Plan::All => prop_assert!(sizes.iter().sum::<u64>() as f64 > max),
+            Plan::Split { keep, tail } => {
+                prop_assert!(keep <= tail && tail > MIN_SPLIT && tail <= sizes.len());
+                prop_assert!(assistant[tail - 1]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_job_ends_and_the_tail_is_verbatim(n in 0usize..60, max in 10.0f64..500.0, pad in 0usize..900) {
+        let (r, asked) = run(&pairs(n), &rules(max), PLAIN, pad);
+        let r = r.unwrap();
+        prop_assert!(asked.len() <= 2);
+        let tail: Vec<_> = r.messages.iter().filter(|m| pairs(n).contains(m)).cloned().collect();
+        prop_assert!(pairs(n).ends_with(&tail));
+    }
+}

@@ -1,0 +1,572 @@
+use std::collections::HashSet;
+
+use ctxbench_core::engine::Action;
+use ctxbench_core::request::{ErrorKind, Phase, Purpose, Request};
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{Answer, Played, Script, calls, play, says, user};
+
+const PATH: &str = r#"{"path":"a.rs"}"#;
+
+/// Turns of a user message, an edit and a closing reply, each message of about `words` tokens.
+fn edit_turns(turns: usize, words: usize) -> (Vec<Action>, Vec<Answer>) {
+    let text = |who: &str, i: usize| format!("{who}{i}{}", " word".repeat(words));
+    let actions = (0..turns).map(|i| user(&format!("m{i}"), &text("u", i))).collect();
+    let replies = (0..turns)
+        .flat_map(|i| {
+            [calls(&text("a", i), &format!("c{i}"), "edit_file", PATH), says(&text("z", i))]
+        })
+        .collect();
+    (actions, replies)
+}
+
+fn outline(r: &Request) -> Vec<String> {
+    Played::outline(r)
+}
+
+/// Where the editing rules stand: as a message, in the last message, or not at all.
+fn reminder(r: &Request) -> &'static str {
+    let last = r.blocks.last().unwrap();
+    match (last.kind, last.text.contains("Show every change as complete blocks")) {
+        (BlockKind::Reminder, _) => "sys",
+        (_, true) => "user",
+        _ => "none",
+    }
+}
+
+fn kinds(r: &Request) -> Vec<BlockKind> {
+    r.blocks.iter().map(|b| b.kind).collect()
+}
+
+#[test]
+fn the_prompt_stands_in_aiders_order_and_has_no_tools() {
+    let (actions, replies) = edit_turns(2, 3);
+    let p = play(
+        "aider",
+        1.0,
+        Script {
+            actions,
+            replies,
+            files: vec!["file"],
+            memory: vec!["memory"],
+            repo_map: vec!["map"],
+            ..Script::default()
+        },
+    );
+    let last = p.requests.last().unwrap();
+    let expected = [
+        "Base:base",
+        "Context:memory",
+        "Assistant:Ok.",
+        "RepoMap:map",
+        "Assistant:Ok.",
+        "User:u0 word word word",
+        "Assistant:a0 word word word",
+        "Assistant:edit_file {\"path\":\"a.rs\"",
+        "User:edit_file:\nout",
+        "Assistant:z0 word word word",
+        "User:The changes are written ",
+        "Assistant:Ok.",
+        "File:file",
+        "Assistant:Ok.",
+        "User:u1 word word word",
+        "Assistant:a1 word word word",
+        "Assistant:edit_file {\"path\":\"a.rs\"",
+        "User:edit_file:\nout\n\nShow eve",
+    ];
+    assert_eq!((outline(last), reminder(last)), (expected.map(String::from).to_vec(), "user"));
+    assert!(p.requests.iter().all(|r| r.tools.is_none() && r.breakpoints.is_empty()));
+    assert!(p.requests.iter().flat_map(|r| &r.blocks).all(|b| b.call.is_none()));
+}
+
+#[test]
+fn without_an_edit_nothing_is_ever_shortened() {
+    let actions = (0..30).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
+    let replies = (0..30).map(|_| says(&"word ".repeat(100))).collect();
+    let p = play(
+        "aider:max_chat_history_tokens=200",
+        1.0,
+        Script { actions, replies, ..Script::default() },
+    );
+    assert_eq!((p.of(Purpose::Summary).len(), p.compactions().len()), (0, 0));
+    assert_eq!(p.requests.last().unwrap().blocks.len(), 1 + 59);
+}
+
+#[test]
+fn a_background_summary_replaces_what_it_covers() {
+    // Three turns of about 250 tokens are over the budget; the summary is there at the first
+    // request of the fourth.
+    let (actions, replies) = edit_turns(4, 60);
+    let summaries = vec![says("short")];
+    let p = play(
+        "aider:max_chat_history_tokens=700",
+        1.0,
+        Script { actions, replies, summaries, ..Script::default() },
+    );
+    let asked = p.of(Purpose::Summary);
+    assert_eq!(
+        (&*asked[0].model, asked[0].phase, asked[0].tools.is_none()),
+        ("claude-haiku-4-5", Some(Phase::Background), true)
+    );
+    assert!(
+        asked[0].blocks[1].text.starts_with("# USER\nu0 word")
+            && asked[0].blocks[1].text.contains("# ASSISTANT\na0 word")
+    );
+    assert_eq!(p.compactions(), ["summary"]);
+    let at = p.requests.iter().position(|r| kinds(r).contains(&BlockKind::Summary)).unwrap();
+    let shown = outline(&p.requests[at]);
+    assert_eq!(shown[..2], ["Base:base", "Summary:Before this we spoke abo"]);
+    assert!(p.requests[at].blocks[1].text.ends_with("\nshort"));
+    // Behind the summary: the tail, the two messages appended after the snapshot, then the new
+    // turn.
+    let notice = shown.iter().rposition(|b| b.starts_with("User:The changes")).unwrap();
+    assert_eq!(shown[notice + 1], "Assistant:Ok.");
+    assert!(shown[notice + 2].starts_with("User:u"));
+    let covered = &p.requests[at].blocks[1].origin;
+    assert!(covered.iter().any(|o| o.message == MessageId(0)));
+}
+
+#[test]
+fn as_shipped_the_summary_is_paid_for_and_thrown_away() {
+    let (actions, replies) = edit_turns(5, 60);
+    let p = play(
+        "aider@0.86:max_chat_history_tokens=700",
+        1.0,
+        Script { actions, replies, ..Script::default() },
+    );
+    assert!(p.of(Purpose::Summary).len() >= 2);
+    assert!(p.compactions().is_empty());
+    assert!(p.requests.iter().all(|r| !kinds(r).contains(&BlockKind::Summary)));
+}
+
+#[test]
+fn a_long_summary_is_summarised_with_its_tail() {
+    let (actions, replies) = edit_turns(4, 60);
+    let summaries = vec![says(&"long ".repeat(690)), says("second")];
+    let p = play(
+        "aider:max_chat_history_tokens=700",
+        1.0,
+        Script { actions, replies, summaries, ..Script::default() },
+    );
+    let asked = p.of(Purpose::Summary);
+    assert!(
+        asked.len() >= 2
+            && asked[1].blocks[1]
+                .text
+                .starts_with("# USER\nBefore this we spoke about several things, in short:\nlong")
+    );
+}
+
+#[test]
+fn the_main_model_answers_when_the_weak_one_fails() {
+    let (actions, replies) = edit_turns(4, 60);
+    let failed =
+        Err(ModelError { kind: ErrorKind::Server, status: 500, code: None, message: "no".into() });
+    let p = play(
+        "aider:max_chat_history_tokens=700",
+        1.0,
+        Script { actions, replies, summaries: vec![failed, says("by main")], ..Script::default() },
+    );
+    let asked = p.of(Purpose::Summary);
+    assert_eq!((&*asked[0].model, &*asked[1].model), ("claude-haiku-4-5", "claude-sonnet-4-5"));
+    assert_eq!(p.compactions().first(), Some(&"summary"));
+}
+
+#[test]
+fn breakpoints_only_when_asked_for() {
+    let (actions, replies) = edit_turns(1, 3);
+    let script = Script {
+        actions,
+        replies,
+        files: vec!["file"],
+        repo_map: vec!["map"],
+        ..Script::default()
+    };
+    let p = play("aider:cache_prompts=true", 1.0, script);
+    let r = &p.requests[0];
+    let marked: Vec<String> = r.breakpoints.iter().map(|&i| outline(r)[i].clone()).collect();
+    assert_eq!((r.breakpoints.clone(), marked.len()), (vec![0, 2, 4], 3));
+}
+
+#[test]
+fn an_oversize_prompt_is_a_question_to_the_user() {
+    let actions = || vec![user("m", &"word ".repeat(300))];
+    let p = play(
+        "aider:oversize=decline",
+        0.001,
+        Script { actions: actions(), replies: vec![says("x")], ..Script::default() },
+    );
+    assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (0, 1, 1));
+    // The message stays where it is.
+    assert_eq!(p.engine.context.blocks().len(), 2);
+    let p = play(
+        "aider",
+        0.001,
+        Script { actions: actions(), replies: vec![says("x")], ..Script::default() },
+    );
+    assert_eq!((p.requests.len(), p.interventions()), (1, 1));
+    assert_eq!(reminder(&p.requests[0]), "none", "no room for it");
+}
+
+#[test]
+fn a_restart_forgets_unless_the_file_is_read_again() {
+    let script = || {
+        let (mut actions, mut replies) = edit_turns(1, 3);
+        actions.extend([Action::Restart, user("n", "again")]);
+        replies.push(says("yes"));
+        Script { actions, replies, ..Script::default() }
+    };
+    let p = play("aider", 1.0, script());
+    assert_eq!(
+        outline(p.requests.last().unwrap())[..2],
+        ["Base:base", "User:again\n\nShow every change"]
+    );
+    let p = play("aider:restore=true", 1.0, script());
+    let shown = outline(p.requests.last().unwrap());
+    assert_eq!(shown[1], "User:u0 word word word  \n");
+    assert_eq!(shown.last().unwrap(), "User:again\n\nShow every change");
+}
+
+#[test]
+fn a_rewind_takes_later_messages_out_of_both_lists() {
+    let (mut actions, mut replies) = edit_turns(2, 3);
+    actions.extend([Action::Rewind { to: "m0".into() }, user("n", "other")]);
+    replies.push(says("yes"));
+    let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
+    assert_eq!(
+        outline(p.requests.last().unwrap())[..3],
+        ["Base:base", "User:u0 word word word", "User:other\n\nShow every change"]
+    );
+}
+
+#[test]
+fn restored_history_may_be_summarised_even_as_shipped() {
+    let (mut actions, mut replies) = edit_turns(3, 60);
+    actions.extend([Action::Restart, user("n", "again")]);
+    replies.push(says("yes"));
+    let p = play(
+        "aider@0.86:restore=true,max_chat_history_tokens=300",
+        1.0,
+        Script { actions, replies, ..Script::default() },
+    );
+    assert_eq!(p.compactions(), ["summary"]);
+    assert!(kinds(p.requests.last().unwrap()).contains(&BlockKind::Summary));
+}
+
+#[test]
+fn the_map_is_cut_to_its_budget_and_doubled_without_files() {
+    // At a scale of 0.05 the window is 10,000: an eighth is 1,250, the cap 4,096 becomes 205. 100
+    // lines of `word word …` count 10 each.
+    let line = "word".to_string() + &" word".repeat(8) + "\n";
+    assert_eq!(o200k(&line), 10);
+    let map: &'static str = line.repeat(100).leak();
+    let shown = |spec: &str, files: Vec<&'static str>| {
+        let script = Script {
+            actions: vec![user("m", "hi")],
+            replies: vec![says("x")],
+            repo_map: vec![map],
+            files,
+            ..Script::default()
+        };
+        let p = play(spec, 0.05, script);
+        p.requests[0]
+            .blocks
+            .iter()
+            .find(|b| b.kind == BlockKind::RepoMap)
+            .map(|b| b.text.lines().count())
+    };
+    // With files 205: the search starts at 205 / 25 = 8 lines = 80, then 9..=100 -> 54 = 540,
+    // 9..=53 -> 31 = 310, 9..=30 -> 19 = 190, which is within fifteen per cent. Without files 410:
+    // 16 = 160, 17..=100 -> 58 = 580, 17..=57 -> 37 = 370, within.
+    assert_eq!(shown("aider", vec!["file"]), Some(19));
+    assert_eq!(shown("aider", vec![]), Some(37));
+    assert_eq!(shown("aider:map_multiplier_no_files=1", vec![]), Some(19));
+    // 8 times 205 is 1,640, more than the map has.
+    assert_eq!(shown("aider:map_multiplier_no_files=8", vec![]), Some(100));
+    assert_eq!(shown("aider:map_tokens=0", vec![]), None);
+    assert_eq!(shown("aider:map_tokens=40k", vec!["file"]), Some(100));
+}
+
+#[test]
+fn the_reminder_needs_room_for_the_current_turns_twice() {
+    // Window 200. Per message: role 1, content, 3; per list 3 more. Prompt 12 + n, reminder 7 + r,
+    // current turns 7 + n.
+    let r = o200k(
+        "Show every change as complete blocks of old and new lines, each under the path of its \
+         file.",
+    );
+    let at = |spec: &str, n: u64| {
+        let text = "word".to_string() + &" word".repeat(n as usize - 1);
+        let p = play(
+            spec,
+            0.001,
+            Script {
+                actions: vec![user("m", &text)],
+                replies: vec![says("x")],
+                ..Script::default()
+            },
+        );
+        reminder(&p.requests[0])
+    };
+    let most = (199 - 26 - r) / 2;
+    assert_eq!([at("aider", most), at("aider", most + 1)], ["user", "none"]);
+    assert_eq!(
+        [at("aider:reminder=sys", most), at("aider:reminder=sys", most + 1)],
+        ["sys", "none"]
+    );
+    assert!(19 + most + 1 + r < 200, "counted once there would be room");
+}
+
+#[test]
+fn a_prompt_of_exactly_the_window_is_a_question() {
+    // 12 + n against a window of 200; the description asks only above it
+    // (docs/sources/token-budgeting.md §2.5).
+    let asked = |spec: &str, n: usize| {
+        let text = "word".to_string() + &" word".repeat(n - 1);
+        play(
+            spec,
+            0.001,
+            Script {
+                actions: vec![user("m", &text)],
+                replies: vec![says("x")],
+                ..Script::default()
+            },
+        )
+        .interventions()
+    };
+    assert_eq!([asked("aider", 187), asked("aider", 188)], [0, 1]);
+    assert_eq!([asked("aider@described-003", 188), asked("aider@described-003", 189)], [0, 1]);
+}
+
+#[test]
+fn a_declined_message_is_sent_with_the_next_one() {
+    let actions =
+        vec![user("m", &"word ".repeat(150)), user("n", &"word ".repeat(20)), user("o", "word")];
+    // The first fits, the second with it too, the third after a reply of 100 does not and stays all
+    // the same.
+    let replies = vec![says(&"word ".repeat(100))];
+    let p = play("aider:oversize=decline", 0.001, Script { actions, replies, ..Script::default() });
+    assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (1, 2, 2));
+    let shown: Vec<_> = p.engine.context.blocks().iter().map(|b| b.kind).collect();
+    assert_eq!(
+        shown,
+        [BlockKind::Base, BlockKind::User, BlockKind::Assistant, BlockKind::User, BlockKind::User]
+    );
+}
+
+#[test]
+fn a_refused_prompt_is_not_sent_again_and_leaves_a_note() {
+    let actions = vec![user("m", "first"), user("n", "second")];
+    let replies = vec![crate::testing::too_long(300_000, 200_000), says("x")];
+    let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
+    assert_eq!((p.requests.len(), p.failures().len()), (2, 1));
+    assert_eq!(outline(&p.requests[1])[1..3], ["User:first", "Assistant:No answer: the request h"]);
+}
+
+#[test]
+fn keep_alive_requests_fill_a_pause() {
+    let play = |spec: &str| {
+        let actions = vec![
+            user("m", "a"),
+            Action::Idle { ms: 1_200_000 },
+            user("n", "b"),
+            Action::Idle { ms: 300_000 },
+        ];
+        play(
+            spec,
+            1.0,
+            Script {
+                actions,
+                replies: vec![says("x"), says("y")],
+                files: vec!["file"],
+                ..Script::default()
+            },
+        )
+    };
+    // 295 s after the request and after each keep-alive request; the second pause is 300 s from the
+    // end of a reply of one second.
+    let p = play("aider:cache_prompts=true,keepalive_pings=4");
+    let times: Vec<_> = p.sent_at.iter().map(|t| t / 1_000).collect();
+    assert_eq!(times, [0, 295, 590, 885, 1_180, 1_201, 1_496]);
+    for ping in p.of(Purpose::Ping) {
+        assert_eq!(
+            (ping.max_tokens, ping.tools.is_none(), ping.breakpoints.clone()),
+            (Some(1), true, vec![0, 2])
+        );
+        assert_eq!(outline(ping), ["Base:base", "File:file", "Assistant:Ok."]);
+    }
+    assert_eq!(p.of(Purpose::Ping).len(), 5);
+    assert_eq!(play("aider:cache_prompts=true,keepalive_pings=2").of(Purpose::Ping).len(), 3);
+    // Only four fit into the pause.
+    assert_eq!(play("aider:cache_prompts=true,keepalive_pings=9").of(Purpose::Ping).len(), 5);
+    assert_eq!(play("aider:cache_prompts=true").of(Purpose::Ping).len(), 0);
+    assert_eq!(play("aider:keepalive_pings=4").of(Purpose::Ping).len(), 0, "nothing is marked");
+}
+
+#[test]
+fn a_second_pass_begins_while_the_user_is_away() {
+    let (mut actions, mut replies) = edit_turns(3, 60);
+    actions.extend([Action::Idle { ms: 60_000 }, user("n", "on")]);
+    replies.push(says("yes"));
+    let summaries = vec![says(&"long ".repeat(690)), says("second")];
+    let p = play(
+        "aider:max_chat_history_tokens=700",
+        1.0,
+        Script { actions, replies, summaries, ..Script::default() },
+    );
+    let purposes: Vec<_> = p.requests.iter().map(|r| r.purpose).collect();
+    assert_eq!(purposes[6..], [Purpose::Summary, Purpose::Summary, Purpose::Sample]);
+    // Looked for a second after it was asked for, not when the user is back.
+    let at = |i: usize| p.sent_at[i];
+    assert!(at(7) <= at(6) + 2_000 && at(8) >= at(6) + 60_000, "{:?}", p.sent_at);
+}
+
+#[test]
+fn a_restart_ends_keep_alive_requests() {
+    let actions =
+        vec![user("m", "a"), Action::Restart, Action::Idle { ms: 1_200_000 }, user("n", "b")];
+    let p = play(
+        "aider:cache_prompts=true,keepalive_pings=4",
+        1.0,
+        Script { actions, replies: vec![says("x"), says("y")], ..Script::default() },
+    );
+    assert_eq!((p.requests.len(), p.of(Purpose::Ping).len()), (2, 0));
+}
+
+#[test]
+fn bounds_of_the_history_budget_decide_when_to_summarise() {
+    // Scale 0.01: a sixteenth of the window is 125 tokens, the bounds 1,024 and 8,192 become 10 and
+    // 82. Two turns are over 100 each.
+    let asked = |spec: &str| {
+        let (actions, replies) = edit_turns(3, 30);
+        play(spec, 0.01, Script { actions, replies, ..Script::default() })
+            .of(Purpose::Summary)
+            .len()
+    };
+    assert!(asked("aider") > 0);
+    // Between 125 and 1,000: only the lower bound keeps the three turns whole, once the upper one
+    // is out of the way.
+    assert!(asked("aider:history_most=200k") > 0);
+    assert_eq!(asked("aider:history_most=200k,history_least=100k"), 0);
+    assert_eq!(
+        asked("aider:history_least=100k") > 0,
+        asked("aider") > 0,
+        "the upper bound is the last word"
+    );
+}
+
+#[test]
+fn restored_history_has_the_damage_of_its_file() {
+    let reply = "# Title\nIntro\n#### Step\n> quoted\nEnd";
+    let script = || {
+        let actions = vec![user("m", "do it"), Action::Restart, user("n", "again")];
+        Script { actions, replies: vec![says(reply), says("yes")], ..Script::default() }
+    };
+    let shown = outline(play("aider:restore=true", 1.0, script()).requests.last().unwrap());
+    // The title is gone, the step is the user's, the quotation split the reply and is dropped
+    // (docs/sources/aider.md §1.5).
+    let expected = [
+        "Base:base",
+        "User:do it  \n",
+        "Assistant:\nIntro\n",
+        "User:Step\n",
+        "Assistant:End\n\n",
+        "User:again\n\nShow every change",
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_failed_summary_of_a_restored_history_empties_it_as_shipped() {
+    let script = || {
+        let (mut actions, mut replies) = edit_turns(3, 60);
+        actions.extend([Action::Restart, user("n", "again")]);
+        replies.push(says("yes"));
+        let no = || {
+            Err(ModelError {
+                kind: ErrorKind::Server,
+                status: 500,
+                code: None,
+                message: "no".into(),
+            })
+        };
+        Script { actions, replies, summaries: (0..9).map(|_| no()).collect(), ..Script::default() }
+    };
+    let spec = "restore=true,max_chat_history_tokens=300";
+    let p = play(&format!("aider@0.86:{spec}"), 1.0, script());
+    assert_eq!(p.compactions(), ["emptied"]);
+    assert_eq!(
+        outline(p.requests.last().unwrap()),
+        ["Base:base", "User:again\n\nShow every change"]
+    );
+    // As intended, and as described, the history stays whole.
+    for variant in ["aider", "aider@described-003"] {
+        let p = play(&format!("{variant}:{spec}"), 1.0, script());
+        assert!(p.compactions().is_empty());
+        assert!(
+            outline(p.of(Purpose::Sample).last().unwrap())[1].starts_with("User:u0 word"),
+            "{variant}"
+        );
+    }
+}
+
+#[test]
+fn as_described_every_turn_is_history_and_the_swap_is_atomic() {
+    // Turns without an edit, 100 words to a message, budget 500: five messages and more are too
+    // many, two stay.
+    let actions: Vec<_> = (0..5).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
+    let replies: Vec<_> = (0..5).map(|_| says(&"word ".repeat(100))).collect();
+    let script = Script { actions, replies, summaries: vec![says("short")], ..Script::default() };
+    let p = play("aider@described-003:max_chat_history_tokens=500", 1.0, script);
+    let asked = p.of(Purpose::Summary);
+    // After the third turn 600 tokens and a few: the tail is within 250, so two messages, and the
+    // head is the four before.
+    assert_eq!(asked[0].blocks[1].text.matches("# USER\n").count(), 2);
+    assert_eq!(asked[0].blocks[1].text.matches("# ASSISTANT\n").count(), 2);
+    assert_eq!(&*asked[0].model, "claude-haiku-4-5");
+    let fourth = p.of(Purpose::Sample)[3];
+    let shown = outline(fourth);
+    assert_eq!(shown[1], "Summary:[chat summary] short");
+    // Summary, the two newest messages, the new one; no `Ok.` and no notice.
+    assert_eq!(
+        kinds(fourth)[1..],
+        [BlockKind::Summary, BlockKind::User, BlockKind::Assistant, BlockKind::User]
+    );
+    assert_eq!(p.compactions().first(), Some(&"summary"));
+}
+
+#[test]
+fn as_described_a_failure_is_not_passed_to_the_main_model() {
+    let (actions, replies) = edit_turns(3, 100);
+    let no = || {
+        Err(ModelError { kind: ErrorKind::Server, status: 500, code: None, message: "no".into() })
+    };
+    let script =
+        Script { actions, replies, summaries: (0..9).map(|_| no()).collect(), ..Script::default() };
+    let p = play("aider@described-003:max_chat_history_tokens=300", 1.0, script);
+    assert!(!p.of(Purpose::Summary).is_empty());
+    assert!(p.of(Purpose::Summary).iter().all(|r| &*r.model == "claude-haiku-4-5"));
+    assert!(p.compactions().is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn everything_said_is_shown_or_stands_in_a_summary(turns in prop::collection::vec((any::<bool>(), 1usize..120), 1..12)) {
+        let actions = turns.iter().enumerate().map(|(i, (_, n))| user(&format!("m{i}"), &"word ".repeat(*n))).collect();
+        let reply = |i: usize, edit: bool, n: usize| {
+            let tool = if edit { "edit_file" } else { "read_file" };
+            [calls(&"said ".repeat(n), &format!("c{i}"), tool, PATH), says("done")]
+        };
+        let replies = turns.iter().enumerate().flat_map(|(i, (edit, n))| reply(i, *edit, *n)).collect();
+        let p = play("aider:max_chat_history_tokens=300", 1.0, Script { actions, replies, ..Script::default() });
+        prop_assert!(p.failures().is_empty());
+        let covered: HashSet<_> = p.engine.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let said = p.engine.history.messages().iter().filter(|m| !m.synthetic);
+        let parts: usize = said.map(|m| m.parts.len()).sum();
+        prop_assert_eq!(covered.len(), parts);
+        // A shortened history is asked for by an edit and by nothing else.
+        prop_assert!(turns.iter().any(|(edit, _)| *edit) || p.requests.iter().all(|r| r.purpose == Purpose::Sample));
+    }
+}

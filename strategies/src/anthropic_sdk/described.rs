@@ -1,0 +1,86 @@
+//! The Anthropic SDK's compaction as docs/sources/opencode-vs-claude-code.md §8 describes it.
+//!
+//! The description has a threshold of 100,000 tokens on "input + output across all messages" that
+//! must be exceeded, a prompt of five sections, a model of choice, and a history replaced by the
+//! summary. It says nothing of a lost turn, so here the check comes when the step is complete:
+//! reply and tool results are summarised with the rest. Fact: the usage of the last reply alone
+//! decides, system and tools included, it fires at the threshold, and the reply that reached it is
+//! lost (docs/sources/anthropic-sdk.md §2.2).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{BlockKind, Draft, MessageId, Role, total_tokens};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::request::{Phase, Reply, Request};
+use ctxbench_core::strategy::{Flow, Strategy, is_system};
+
+use crate::anthropic_sdk::{Iterations, admit, only};
+
+pub(crate) struct Described {
+    pub(crate) threshold: u64,
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) limit: Iterations,
+    pub(crate) prompt: Arc<str>,
+}
+
+#[async_trait]
+impl Strategy for Described {
+    fn admit(&self, raw: Draft) -> Draft {
+        admit(raw)
+    }
+
+    async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.limit.begin();
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, _s: &mut Engine) -> Flow {
+        if self.limit.over() { Flow::EndTurn } else { Flow::Proceed }
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        Request { max_tokens: self.max_tokens, keep_messages: true, ..s.sample_request() }
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> Flow {
+        self.limit.count();
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        let messages: Vec<_> =
+            s.context.blocks().iter().filter(|b| !is_system(b)).cloned().collect();
+        let used = total_tokens(&messages);
+        if used <= self.threshold {
+            return Flow::Proceed;
+        }
+        s.trigger("after_step", used, self.threshold);
+        let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
+        let mut blocks = messages;
+        blocks.push(
+            Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone())
+                .build(MessageId(u32::MAX), vec![]),
+        );
+        let mut request = s.summary_request(phase, blocks, false);
+        request.max_tokens = self.max_tokens;
+        request.keep_messages = true;
+        match s.send(&request).await {
+            Ok(reply) => {
+                let (mut shown, block) = only(s, reply.text().unwrap_or_default().into());
+                shown.push(block);
+                if let Err(e) = s.compacted(CompactionKind::Summarise, "summary", phase, shown) {
+                    return Flow::FailTurn(e.to_string());
+                }
+                Flow::Proceed
+            }
+            // The answer of a finished turn stands, whatever becomes of its summary.
+            Err(e) if !had_calls => {
+                s.note(Event::TurnFailed(e.to_string()));
+                Flow::Proceed
+            }
+            Err(e) => Flow::FailTurn(e.to_string()),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What the strategy of the Anthropic SDK's tool runner says of itself, and its prompt.
+
+use crate::descriptor::{Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
+
+/// What the strategy says of itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "anthropic-sdk",
+    summary: "Anthropic SDK tool runner: at 100k tokens everything becomes one summary; the \
+        crossing turn is lost",
+    sources: &[
+        "docs/sources/anthropic-sdk.md §2.2: PyPI anthropic 0.125.0 read and observed",
+        "docs/sources/anthropic-sdk.md §2.3: npm @anthropic-ai/sdk 0.124.0 read and observed",
+        "docs/sources/anthropic-sdk.md §2.4: PyPI anthropic 2.12.0 read and observed",
+        "docs/sources/opencode-vs-claude-code.md §8: the description, for described-001",
+    ],
+    matrix: Matrix {
+        layers: "1: summary of everything",
+        llm_calls: "1 per compaction",
+        user_messages: "gone; only the summary is left",
+        tool_results: "gone; those of the crossing turn never ran (2.12: they ran and are in the \
+            summary)",
+        cache: "summary request without system and tools reads nothing; everything is rewritten \
+            after it (2.12: reads the warm prefix)",
+        afterwards: "the model is asked again with the summary as the only message",
+        token_counting: "usage of the last reply",
+        pre_send_check: "none: after each reply",
+        overflow_response: "the error goes to the caller",
+        thinking: "not passed to the summary request's parameters",
+        memory: "none",
+        undo: "none",
+    },
+    wording: &[("anthropic-sdk.summary_prompt", PROMPT)],
+    standing: Standing::Contender,
+    manual: false,
+    recovery: Recovery::Nothing,
+    rewind: Rewind::NONE,
+    // What a program that embeds it stores is its own matter.
+    formats: &[],
+    functions: &[],
+    look: Look::Hue(4),
+    page: "docs/systems/anthropic-sdk.md",
+    factory: Factory::of::<crate::anthropic_sdk::AnthropicSdk>(),
+};
+
+const PROMPT: &str = "The task is not finished, and this conversation is about to be cut off here. \
+    Write a summary from which the work can be \
+continued. Be structured, brief and practical:\n\
+1. Task Overview: what was asked, how success is judged, what was clarified\n\
+2. Current State: what is done, which files were read, changed or made (with paths), important \
+outputs\n\
+3. Important Discoveries: constraints, decisions with their reasons, errors and how they were \
+solved, what was tried and did not work\n\
+4. Next Steps: what to do next, what stands in the way, in which order\n\
+5. Context to Preserve: wishes of the user, details of the field, promises made\n\
+When in doubt include what keeps work from being done twice. Put the summary between <summary> and \
+</summary>.";

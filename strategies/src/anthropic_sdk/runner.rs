@@ -1,0 +1,348 @@
+//! The tool runner of the Anthropic SDK for Python 2.12: the caller asks for a compaction, the
+//! provider makes it.
+//!
+//! Facts: docs/sources/anthropic-sdk.md §2.4. A compaction that the caller asked for while it
+//! handled a reply runs before the next request, tool results included, or behind the last reply of
+//! a turn; never while a turn is paused. Its request holds the whole history with system and tools,
+//! and a block of the provider becomes the history. The provider keeps the conversation as a
+//! thread: a request sends what is new and the id of the reply before it, and a history that was
+//! replaced begins a new thread.
+//!
+//! Both exist on Anthropic's wire only: with another the whole conversation is sent and nothing is
+//! compacted.
+
+use std::sync::Arc;
+
+use crate::descriptor::Build;
+use async_trait::async_trait;
+use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::engine::{CallerAct, Engine, Event, Incoming};
+use ctxbench_core::model::Wire;
+use ctxbench_core::request::{
+    ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason, Thread,
+};
+use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::strategy::{Flow, Strategy, again_if_passing, is_system};
+use serde_json::{Map, Value};
+
+use crate::anthropic_sdk::errors::Raised;
+use crate::anthropic_sdk::settings::Edits;
+use crate::anthropic_sdk::{AnthropicSdk, CLIENT_RETRIES, Iterations, admit};
+
+/// Where the provider's thread stands.
+struct Held {
+    /// Its last reply.
+    after: Arc<str>,
+    /// Blocks of the view that it has.
+    blocks: usize,
+}
+
+/// A compaction that the caller asked for.
+struct Asked {
+    instructions: Option<Arc<str>>,
+}
+
+/// What follows a reply.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    RunTools,
+    Resume,
+    Stop,
+}
+
+/// Each stop reason leads to one step; absent and unknown ones read as the end of a turn.
+fn step(stop: StopReason) -> Step {
+    match stop {
+        StopReason::ToolUse => Step::RunTools,
+        StopReason::PauseTurn | StopReason::Compaction => Step::Resume,
+        _ => Step::Stop,
+    }
+}
+
+pub(crate) struct Runner {
+    max_tokens: Option<u64>,
+    compact_at: u64,
+    threads: bool,
+    edits: Vec<ServerEdit>,
+    limit: Iterations,
+    held: Option<Held>,
+    asked: Option<Asked>,
+    paused: bool,
+    /// Length of the view before a refused reply, which the history does not keep.
+    refused_at: Option<usize>,
+    /// The last reply of the turn: whether it ended with calls that nobody runs.
+    last: Option<bool>,
+    /// The caller appended the reply itself, so that results of its calls are its affair too.
+    appended: bool,
+}
+
+impl Runner {
+    pub(crate) fn new(b: &Build<'_, AnthropicSdk>, limit: Iterations) -> Self {
+        // Defaults of the API, docs/sources/anthropic-sdk.md §3.
+        let edits = match b.settings.edits {
+            Edits::ClearToolUses => vec![ServerEdit::ClearToolUses {
+                trigger: ClearTrigger::InputTokens(scale_tokens(100_000, b.scale)),
+                keep: 3,
+                clear_at_least: 0,
+                exclude: Vec::new(),
+                inputs: ClearInputs::None,
+            }],
+            Edits::Compact => {
+                vec![ServerEdit::Compact {
+                    trigger: scale_tokens(150_000, b.scale),
+                    instructions: None,
+                    pause: false,
+                }]
+            }
+            Edits::None => Vec::new(),
+        };
+        Runner {
+            max_tokens: b.settings.max_tokens,
+            compact_at: b.settings.compact_at,
+            threads: b.settings.threads,
+            edits,
+            limit,
+            held: None,
+            asked: None,
+            paused: false,
+            refused_at: None,
+            last: None,
+            appended: false,
+        }
+    }
+
+    fn threads(&self, s: &Engine) -> bool {
+        self.threads && s.model.wire == Wire::AnthropicMessages
+    }
+
+    /// A compaction block and a compaction edit cannot stand together, and a runner that always
+    /// compacts makes no sense.
+    fn may_compact(&self, s: &Engine) -> Result<(), String> {
+        let given = s.fixed.params.get("context_management").and_then(|c| c["edits"].as_array());
+        let kinds = given.into_iter().flatten().filter_map(|e| e["type"].as_str());
+        let compacts = kinds.into_iter().any(|k| k.starts_with("compact_"));
+        if compacts || self.edits.iter().any(|e| matches!(e, ServerEdit::Compact { .. })) {
+            return Err(Raised::CompactionBesideEdit.to_string());
+        }
+        Ok(())
+    }
+
+    /// What the caller does with a reply; our own caller asks from `compact_at` on where the
+    /// provider can.
+    async fn caller(&mut self, s: &mut Engine, reply: &Reply) -> Result<(), String> {
+        while let Some(act) = s.world().caller().await {
+            match act {
+                CallerAct::Compact { instructions } => {
+                    self.may_compact(s)?;
+                    self.asked = Some(Asked { instructions });
+                }
+                CallerAct::Append { .. } => self.appended = true,
+            }
+        }
+        let used = reply.usage.prompt() + reply.usage.output;
+        let able =
+            s.model.wire == Wire::AnthropicMessages && s.model.capabilities.server_compaction;
+        if able && self.compact_at > 0 && used >= self.compact_at && self.may_compact(s).is_ok() {
+            s.trigger("after_reply", used, self.compact_at);
+            self.asked = Some(Asked { instructions: None });
+        }
+        Ok(())
+    }
+
+    /// The provider summarises the whole history, and its block takes the place of it. Without a
+    /// block everything stays.
+    async fn compact(&mut self, s: &mut Engine, asked: Asked, phase: Phase) -> Result<(), String> {
+        let mut blocks = s.context.blocks().to_vec();
+        let trigger = Draft::synthetic(
+            BlockKind::CompactionTrigger,
+            Role::User,
+            asked.instructions.unwrap_or_default(),
+        );
+        blocks.push(trigger.build(MessageId(u32::MAX), vec![]));
+        let mut request = s.summary_request(phase, blocks, true);
+        request.max_tokens = self.max_tokens;
+        request.keep_messages = true;
+        request.params = compaction_params(&s.fixed.params);
+        request.thread = self.threads(s).then_some(Thread::Create);
+        let reply = s.send(&request).await.map_err(|e| e.to_string())?;
+        while let Some(act) = s.world().caller().await {
+            // Asking again while it runs changes nothing.
+            if let CallerAct::Append { .. } = act {
+                return Err(Raised::ChangedWhileCompacted.to_string());
+            }
+        }
+        let Some(summary) = reply.compaction().filter(|c| !c.is_empty()).cloned() else {
+            return Ok(());
+        };
+        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let mut shown: Vec<_> =
+            s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
+        shown.push(s.synthetic(BlockKind::Compaction, Role::Assistant, summary, origin));
+        self.held = None;
+        s.compacted(CompactionKind::Summarise, "compact_before_next_turn", phase, shown)
+            .map_err(|e| e.to_string())
+    }
+}
+
+/// Parameters of a compaction request: without those that only shape an answer.
+fn compaction_params(given: &Map<String, Value>) -> Map<String, Value> {
+    let mut params = given.clone();
+    for name in ["context_management", "stop_sequences", "output_format"] {
+        params.remove(name);
+    }
+    if params.get("tool_choice").is_some_and(|t| t["type"] == "any" || t["type"] == "tool") {
+        params.remove("tool_choice");
+    }
+    let without_format = |config: &mut Value| config.as_object_mut().map(|o| o.remove("format"));
+    params.get_mut("output_config").and_then(without_format);
+    for fallback in params.get_mut("fallbacks").and_then(Value::as_array_mut).into_iter().flatten()
+    {
+        fallback.get_mut("output_config").and_then(without_format);
+    }
+    params
+}
+
+/// The provider compacted on its own: what it shows is smaller, though the history here is sent
+/// back unchanged.
+fn note_server_compaction(s: &mut Engine, summary: &Arc<str>) {
+    let before = s.context.blocks().to_vec();
+    let origin = before.iter().flat_map(|b| b.origin.iter().copied()).collect();
+    let mut after: Vec<_> = before.iter().filter(|b| is_system(b)).cloned().collect();
+    after.push(
+        Draft::synthetic(BlockKind::Compaction, Role::Assistant, summary.clone())
+            .build(MessageId(u32::MAX), origin),
+    );
+    s.note(Event::Compaction {
+        kind: CompactionKind::Summarise,
+        mechanism: "compact_20260112",
+        phase: Phase::MidTurn,
+        before,
+        after,
+    });
+}
+
+/// Refusals of a continued thread after which the whole history is sent again.
+const REPLAY: [&str; 3] =
+    ["thread_not_found", "thread_already_continued", "thread_continue_in_flight"];
+
+#[async_trait]
+impl Strategy for Runner {
+    fn admit(&self, raw: Draft) -> Draft {
+        admit(raw)
+    }
+
+    async fn on_start(&mut self, s: &mut Engine) {
+        (self.held, self.asked, self.paused) = (None, None, false);
+        s.show_fixed();
+    }
+
+    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.limit.begin();
+        self.paused = false;
+        if s.fixed.params.get("compaction").is_some_and(|c| !c.is_null()) {
+            return Flow::FailTurn(Raised::CompactionOfEveryRequest.to_string());
+        }
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        self.last = None;
+        self.appended = false;
+        if self.limit.over() {
+            self.asked = None;
+            return Flow::EndTurn;
+        }
+        // A paused turn goes on first: a conversation that ends within one cannot be compacted.
+        let asked = if self.paused { None } else { self.asked.take() };
+        match asked {
+            None => Flow::Proceed,
+            Some(asked) => match self.compact(s, asked, Phase::MidTurn).await {
+                Ok(()) => Flow::Again,
+                Err(e) => Flow::FailTurn(e),
+            },
+        }
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let thread = self.threads(s).then(|| match &self.held {
+            Some(h) => Thread::Continue { after: h.after.clone(), held: h.blocks },
+            None => Thread::Create,
+        });
+        let mut request = s.sample_request();
+        if s.model.wire == Wire::AnthropicMessages && request.server_edits.is_empty() {
+            request.server_edits = self.edits.clone();
+        }
+        Request { max_tokens: self.max_tokens, keep_messages: true, thread, ..request }
+    }
+
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        self.limit.count();
+        let len = s.context.blocks().len();
+        let refused = reply.stop == StopReason::Refusal;
+        // The provider may hold a refused turn, so the next one begins a new thread.
+        let id = reply.id.clone().filter(|_| !refused && self.threads(s));
+        self.held = id.map(|after| Held { after, blocks: len + reply.parts.len() });
+        if let Err(e) = self.caller(s, reply).await {
+            return Flow::FailTurn(e);
+        }
+        if let Some(summary) = reply.compaction().filter(|c| !c.is_empty()) {
+            note_server_compaction(s, summary);
+        }
+        // Without threads a refused reply stays as well: it is the thread's record that leaves it
+        // out.
+        self.refused_at = (refused && !self.appended && self.threads(s)).then_some(len);
+        let step = step(reply.stop);
+        self.paused = step == Step::Resume;
+        match step {
+            Step::Resume => Flow::Resume,
+            Step::RunTools if reply.has_calls() => Flow::Proceed,
+            _ => {
+                self.last = Some(reply.has_calls() && !self.appended);
+                Flow::EndTurn
+            }
+        }
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, _had_calls: bool) -> Flow {
+        if self.appended
+            && let Some(h) = &mut self.held
+        {
+            // The calls ran, but the history is the caller's and their results are not sent.
+            h.blocks = s.context.blocks().len();
+        }
+        Flow::Proceed
+    }
+
+    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        let code = e.code.as_deref().unwrap_or("");
+        if code == "thread_unsupported_request" && self.threads {
+            (self.threads, self.held) = (false, None);
+            return Flow::Again;
+        }
+        let lost = REPLAY.contains(&code);
+        if lost && self.held.take().is_some() {
+            Flow::Again
+        } else {
+            again_if_passing(e, attempt, CLIENT_RETRIES)
+        }
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        if let Some(len) = self.refused_at.take() {
+            // Call and result of one reply go together, so nothing is torn.
+            let _ = s.context.set(s.context.blocks()[..len].to_vec());
+        }
+        let Some(unanswered) = self.last.take() else { return };
+        let Some(asked) = self.asked.take().filter(|_| !unanswered) else { return };
+        if let Err(e) = self.compact(s, asked, Phase::PostTurn).await {
+            s.note(Event::TurnFailed(e));
+        }
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        // A history that does not begin as the provider knows it begins a new thread.
+        self.held = None;
+        s.truncate_after(to);
+    }
+}

@@ -1,0 +1,197 @@
+//! The newer runner in the benchmark, where our own caller asks for compactions, and the
+//! description of the older one.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::block::BlockKind::{
+    Assistant, Base, Call, Compaction, CompactionTrigger, Output, Summary, SummaryPrompt, User,
+};
+use ctxbench_core::content::Part;
+use ctxbench_core::request::{
+    ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Thread, Usage,
+};
+
+use crate::testing::{Answer, Script, calls, play_on, says, user};
+
+const MODEL: &str = "claude-sonnet-4-6";
+
+fn kinds(r: &Request) -> Vec<BlockKind> {
+    r.blocks.iter().map(|b| b.kind).collect()
+}
+
+fn named(answer: Answer, id: &str, used: u64) -> Answer {
+    let usage = Usage { input: used, output: 0, ..Usage::default() };
+    answer.map(|r| Reply { id: Some(id.into()), usage, ..r })
+}
+
+fn block(text: &str) -> Answer {
+    let parts = vec![Part::Compaction(Some(text.into()))];
+    Ok(Reply { id: Some("c".into()), parts, stop: StopReason::Compaction, ..Reply::default() })
+}
+
+fn after(r: &Request) -> Option<(Arc<str>, usize)> {
+    match r.thread.clone() {
+        Some(Thread::Continue { after, held }) => Some((after, held)),
+        _ => None,
+    }
+}
+
+#[test]
+fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_request() {
+    let script = Script {
+        actions: vec![user("u1", "go"), user("u2", "next")],
+        replies: vec![
+            named(calls("", "a", "read", "{}"), "m0", 999),
+            named(calls("", "b", "read", "{}"), "m1", 1_000),
+            named(says("done"), "m2", 10),
+            named(says("fine"), "m3", 10),
+        ],
+        summaries: vec![block("so far")],
+        ..Script::default()
+    };
+    let p = play_on(MODEL, "anthropic-sdk@2.12:compact_at=1000", 1.0, script);
+    let samples = p.of(Purpose::Sample);
+    assert_eq!(
+        (&samples[0].thread, after(samples[1])),
+        (&Some(Thread::Create), Some(("m0".into(), 4)))
+    );
+    let summary = p.of(Purpose::Summary)[0];
+    // Results of the crossing step are in, and the whole prefix is the one that was cached.
+    assert_eq!(
+        kinds(summary),
+        [Base, User, Assistant, Call, Output, Assistant, Call, Output, CompactionTrigger]
+    );
+    assert_eq!(summary.thread, Some(Thread::Create));
+    assert_eq!(
+        (kinds(samples[2]), &samples[2].thread),
+        (vec![Base, Compaction], &Some(Thread::Create))
+    );
+    // The next turn goes on in the thread and sends the user's message only.
+    assert_eq!(kinds(samples[3]), [Base, Compaction, Assistant, User]);
+    assert_eq!(
+        (after(samples[3]), kinds(&samples[3].sent())),
+        (Some(("m2".into(), 3)), vec![User])
+    );
+    assert_eq!(p.compactions(), ["compact_before_next_turn"]);
+}
+
+#[test]
+fn behind_the_final_answer_it_compacts_too() {
+    let script = Script {
+        actions: vec![user("u1", "go"), user("u2", "next")],
+        replies: vec![named(says("done"), "m0", 1_000), named(says("fine"), "m1", 10)],
+        summaries: vec![block("so far")],
+        ..Script::default()
+    };
+    let p = play_on(MODEL, "anthropic-sdk@2.12:compact_at=1000", 1.0, script);
+    assert_eq!(kinds(p.of(Purpose::Summary)[0]), [Base, User, Assistant, CompactionTrigger]);
+    assert_eq!(kinds(p.of(Purpose::Sample)[1]), [Base, Compaction, User]);
+}
+
+#[test]
+fn where_the_provider_cannot_compact_nobody_asks() {
+    let script = || Script {
+        actions: vec![user("u1", "go"), user("u2", "next")],
+        replies: vec![named(says("done"), "m0", 500_000), named(says("fine"), "m1", 10)],
+        ..Script::default()
+    };
+    for model in ["claude-sonnet-4-5", "gpt-5"] {
+        let p = play_on(model, "anthropic-sdk@2.12", 1.0, script());
+        assert!(p.of(Purpose::Summary).is_empty(), "{model}");
+    }
+    assert_eq!(
+        play_on("gpt-5", "anthropic-sdk@2.12", 1.0, script()).of(Purpose::Sample)[1].thread,
+        None
+    );
+    let p = play_on(MODEL, "anthropic-sdk@2.12:threads=false,compact_at=0", 1.0, script());
+    assert_eq!((p.requests.len(), &p.requests[1].thread), (2, &None));
+}
+
+#[test]
+fn edits_are_passed_through_with_the_defaults_of_the_api() {
+    let edits = |setting: &str| {
+        let script = Script {
+            actions: vec![user("u1", "go"), user("u2", "x")],
+            replies: vec![named(says("done"), "m0", 500_000), named(says("fine"), "m1", 0)],
+            ..Script::default()
+        };
+        let p = play_on(MODEL, &format!("anthropic-sdk@2.12:edits={setting}"), 0.5, script);
+        (p.of(Purpose::Sample)[0].server_edits.clone(), p.of(Purpose::Summary).len())
+    };
+    let clear = ServerEdit::ClearToolUses {
+        trigger: ClearTrigger::InputTokens(50_000),
+        keep: 3,
+        clear_at_least: 0,
+        exclude: vec![],
+        inputs: ClearInputs::None,
+    };
+    assert_eq!(edits("clear_tool_uses"), (vec![clear], 1));
+    // A block made on demand and a compaction edit exclude each other.
+    assert_eq!(
+        edits("compact"),
+        (vec![ServerEdit::Compact { trigger: 75_000, instructions: None, pause: false }], 0)
+    );
+}
+
+#[test]
+fn a_lost_thread_is_replayed_from_the_beginning() {
+    let lost = ctxbench_core::request::ModelError {
+        kind: ctxbench_core::request::ErrorKind::Invalid,
+        status: 404,
+        code: Some("thread_not_found".into()),
+        message: "gone".into(),
+    };
+    let script = Script {
+        actions: vec![user("u1", "go"), user("u2", "next")],
+        replies: vec![named(says("done"), "m0", 10), Err(lost), named(says("fine"), "m1", 10)],
+        ..Script::default()
+    };
+    let p = play_on(MODEL, "anthropic-sdk@2.12", 1.0, script);
+    assert_eq!(
+        (after(&p.requests[1]), &p.requests[2].thread),
+        (Some(("m0".into(), 3)), &Some(Thread::Create))
+    );
+    assert!(p.failures().is_empty());
+}
+
+#[test]
+fn max_iterations_ends_a_turn() {
+    for spec in [
+        "anthropic-sdk:max_iterations=2",
+        "anthropic-sdk@2.12:max_iterations=2",
+        "anthropic-sdk@described-001:max_iterations=2",
+    ] {
+        let script = Script {
+            actions: vec![user("u1", "go"), user("u2", "next")],
+            replies: vec![calls("", "a", "t", "{}"), calls("", "b", "t", "{}"), says("done")],
+            ..Script::default()
+        };
+        let p = play_on(MODEL, spec, 1.0, script);
+        assert_eq!(p.requests.len(), 3, "{spec}");
+        assert!(p.requests[2].blocks.iter().any(|b| &*b.text == "next"), "{spec}");
+    }
+}
+
+#[test]
+fn as_described_nothing_is_lost_and_the_threshold_must_be_exceeded() {
+    // Messages: "go" 1 + 4; call "{}" 1 + name 1 + 4 and an empty text 0 + 4; output "out" 1 + 4 =
+    // 20 tokens.
+    let p = |threshold: u64| {
+        let script = Script {
+            actions: vec![user("u1", "go")],
+            replies: vec![calls("", "a", "read", "{}"), says("done")],
+            ..Script::default()
+        };
+        play_on(MODEL, &format!("anthropic-sdk@described-001:threshold={threshold}"), 1.0, script)
+    };
+    let kept = p(20);
+    assert!(
+        kept.compactions().is_empty() || kept.of(Purpose::Sample)[1].blocks.len() == 5,
+        "{:?}",
+        kept.compactions()
+    );
+    let done = p(19);
+    assert_eq!(kinds(done.of(Purpose::Summary)[0]), [User, Assistant, Call, Output, SummaryPrompt]);
+    assert_eq!(kinds(done.of(Purpose::Sample)[1]), [Base, Summary]);
+}

@@ -1,0 +1,260 @@
+//! Claude Code as it is described, which is not as it is: two published accounts, each reading like
+//! its source.
+//!
+//! What differs from the facts (docs/sources/claude-code.md §1):
+//! - 001 (docs/sources/opencode-vs-claude-code.md §2): 92 % of the window was the trigger of
+//!   mid-2025; since 2026-01 it is the window less the reply's room and 13k. That ten messages
+//!   stay, that half the window is full afterwards, and that anything is written to CLAUDE.md has
+//!   no source. Files that come back, the guards and the answer to an overflow are not mentioned.
+//! - 002 (docs/sources/login-bug.md §3): results are cleared from a level on and not before every
+//!   request; nothing in the facts cuts the end of a prompt to spare its beginning; session memory
+//!   exists and is reported off.
+
+use std::sync::Arc;
+
+use crate::descriptor::Build;
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
+use ctxbench_core::compaction::{CompactionKind, middle_cut, suffix_within};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::request::{ModelError, Phase, Reply, Request};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::tokens::bytes_div4_up;
+use ctxbench_kit::memory::{Durable, merge};
+
+use crate::claude_code::memory::SessionMemory;
+use crate::claude_code::micro::Deleted;
+use crate::claude_code::rules::{estimate, last_messages, made_by_model};
+use crate::claude_code::settings::{Micro, Trim};
+use crate::claude_code::summary::{Summaries, Undo};
+use crate::claude_code::{ClaudeCode, believed, summaries};
+use crate::common::is_fixed;
+
+/// Share of the window from which the compressor acts, per cent
+/// (docs/sources/opencode-vs-claude-code.md §2).
+const FULL: u64 = 92;
+/// Share of the window that is full afterwards, per cent (docs/sources/opencode-vs-claude-code.md
+/// §2).
+const AFTER: u64 = 50;
+/// Newest messages that stay (docs/sources/opencode-vs-claude-code.md §2: of 50 messages the last
+/// ten).
+const LAST: usize = 10;
+/// Section of the summary that moves to the memory file.
+const MEMORY: &str = "Project Memory";
+/// The memory file's path as sessions show it.
+const MEMORY_FILE: &str = "# CLAUDE.md";
+
+/// Seeds/001: "wU2". At 92 % it identifies what can go, summarises it, migrates what is critical to
+/// CLAUDE.md and replaces the rest.
+pub(crate) struct Wu2 {
+    asked: Summaries,
+    reported: Option<u64>,
+    undo: Undo,
+}
+
+impl Wu2 {
+    pub fn of(b: &Build<'_, ClaudeCode>) -> Self {
+        Wu2 { asked: summaries(b, "wu2_prompt"), reported: None, undo: Undo::default() }
+    }
+
+    async fn compress(&mut self, s: &mut Engine) -> Result<(), String> {
+        let before = s.context.blocks().to_vec();
+        let (fixed, history): (Vec<_>, Vec<_>) = before.iter().cloned().partition(|b| is_fixed(b));
+        // Identify: all but the last ten messages, or fewer if these alone fill half of the window.
+        let starts: Vec<usize> = (1..=LAST).rev().map(|n| last_messages(&history, n)).collect();
+        let room = (s.model.window * AFTER / 100).saturating_sub(estimate(&fixed));
+        let size = |b: &Block| bytes_div4_up(&b.text);
+        let from = suffix_within(&history, &starts, room, size).unwrap_or(history.len());
+        if from == 0 {
+            return Err("there is nothing but the last messages".into());
+        }
+        // Summarise.
+        let written = self
+            .asked
+            .ask(s, &Deleted::default(), Phase::MidTurn, None, None, (&fixed, &history))
+            .await?;
+        let (gone, tail) = history.split_at(from.min(written.upto));
+        // Migrate.
+        let (summary, facts) = parted(&written.text);
+        remember(&mut s.fixed.context, &facts);
+        // Replace.
+        let summary = self.asked.block(s, &summary, gone);
+        self.undo.keep(summary.message, before);
+        let shown =
+            [&s.fixed.base[..], &s.fixed.repo_map, &s.fixed.context, &[summary], tail].concat();
+        s.compacted(CompactionKind::Summarise, "wU2", Phase::MidTurn, shown)
+            .map_err(|e| e.to_string())?;
+        self.reported = None;
+        Ok(())
+    }
+}
+
+/// A summary without its section for the memory file, and the lines of that section.
+fn parted(text: &str) -> (String, Vec<String>) {
+    let is_heading = |l: &str| l.starts_with('#');
+    let Some(at) = text.lines().position(|l| is_heading(l) && l.contains(MEMORY)) else {
+        return (text.to_string(), Vec::new());
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let end = (at + 1..lines.len()).find(|&i| is_heading(lines[i])).unwrap_or(lines.len());
+    let facts =
+        lines[at + 1..end].iter().map(|l| l.trim().to_string()).filter(|l| !l.is_empty()).collect();
+    ([&lines[..at], &lines[end..]].concat().join("\n").trim().to_string(), facts)
+}
+
+/// Adds lines to the memory file, each once; makes the file where there is none.
+fn remember(context: &mut Vec<Arc<Block>>, facts: &[String]) {
+    let file = context.iter().position(|b| b.text.starts_with(MEMORY_FILE));
+    let present = file.map_or(MEMORY_FILE, |i| &*context[i].text);
+    let merged = merge(present, &[Durable { heading: MEMORY.into(), items: facts.to_vec() }]);
+    if merged.added == 0 {
+        return;
+    }
+    let text = merged.text.trim_end().to_string();
+    match file {
+        Some(i) => context[i] = context[i].redraft(|d| d.text = text.into()),
+        None => context.push(
+            Draft::text(BlockKind::Context, Role::User, text).build(MessageId(u32::MAX), vec![]),
+        ),
+    }
+}
+
+#[async_trait]
+impl Strategy for Wu2 {
+    async fn on_start(&mut self, s: &mut Engine) {
+        (self.reported, self.undo) = (None, Undo::default());
+        s.show_fixed();
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let (believed, limit) = (believed(s, self.reported), s.model.window * FULL / 100);
+        if believed >= limit {
+            s.trigger("92_percent", believed, limit);
+            // The account knows no failure: the request is sent as it is.
+            let _ = self.compress(s).await;
+        }
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        Request { ttl: self.asked.ttl, ..s.sample_request() }
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+        self.reported = Some(reply.usage.prompt() + reply.usage.output);
+        Flow::Proceed
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.undo.back_to(s, to);
+        self.reported = None;
+    }
+}
+
+/// Seeds/002: three tiers from light to heavy, the model called last.
+pub(crate) struct ThreeTiers {
+    inner: ClaudeCode,
+    cut: Arc<str>,
+}
+
+impl ThreeTiers {
+    pub fn of(b: &Build<'_, ClaudeCode>) -> Self {
+        let mut inner = ClaudeCode::of(b);
+        inner.micro = Micro::Off;
+        inner.memory = SessionMemory::of(b, true);
+        inner.asked.trim = Trim::Tail;
+        ThreeTiers { inner, cut: b.wording.get("claude-code.cut") }
+    }
+
+    /// Tier 2: whatever was sent before stays as it was, so that the cache serves it; only results
+    /// at the unsent end are cut, each to the same share, as far as the context is above the
+    /// threshold.
+    fn cut_the_end(&mut self, s: &mut Engine) {
+        let limit = self.inner.levels(s).compact;
+        let over = (self.inner.believed(s) + 1).saturating_sub(limit);
+        let blocks = s.context.blocks();
+        let new = blocks
+            .iter()
+            .rposition(|b| made_by_model(b))
+            .map_or(0, |i| i + 1)
+            .max(s.context.changed_from());
+        let may_go = |i: usize, b: &Block| {
+            i >= new && b.kind == BlockKind::Output && b.form == Form::Verbatim
+        };
+        let all: u64 = blocks
+            .iter()
+            .enumerate()
+            .filter(|(i, b)| may_go(*i, b))
+            .map(|(_, b)| b.text.len() as u64)
+            .sum();
+        // Less than a tenth left of a result is no result: then the third tier has to help.
+        let left = all.saturating_sub(over * 4);
+        if over == 0 || left * 10 < all {
+            return;
+        }
+        let shorter = |b: &Arc<Block>| {
+            let budget = (b.text.len() as u64 * left / all) as usize;
+            let room = budget.saturating_sub(self.cut.len() + 2);
+            middle_cut(&b.text, room).map_or_else(
+                || b.clone(),
+                |c| b.altered(Form::Truncated, format!("{}\n{}\n{}", c.head, self.cut, c.tail)),
+            )
+        };
+        let view = blocks
+            .iter()
+            .enumerate()
+            .map(|(i, b)| if may_go(i, b) { shorter(b) } else { b.clone() })
+            .collect();
+        s.trigger("over_the_limit", self.inner.believed(s), limit);
+        // Shorter results separate nothing.
+        let _ = s.compacted(CompactionKind::Truncate, "tail_cut", Phase::MidTurn, view);
+    }
+}
+
+#[async_trait]
+impl Strategy for ThreeTiers {
+    async fn on_start(&mut self, s: &mut Engine) {
+        self.inner.on_start(s).await;
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        // Tier 1: old results are cleared before every request, the newest are protected.
+        let old = self.inner.old_results(s);
+        self.inner.clear(s, &old, None);
+        self.cut_the_end(s);
+        // Tier 3: notes of the session memory, else a summary of nine sections.
+        self.inner.before_request(s).await
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        self.inner.request(s)
+    }
+
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        self.inner.on_reply(s, reply).await
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        self.inner.after_step(s, had_calls).await
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        self.inner.on_error(s, e, attempt).await
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.inner.on_rewind(s, to).await;
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        self.inner.compact(s, instructions).await
+    }
+}
+
+#[cfg(test)]
+#[path = "described_tests.rs"]
+mod tests;

@@ -1,0 +1,131 @@
+use ctxbench_core::request::{Purpose, Request};
+
+use super::*;
+use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
+
+fn reads(n: usize) -> Vec<Answer> {
+    let path = |i: usize| format!(r#"{{"path":"f{i}.rs"}}"#);
+    (0..n)
+        .map(|i| calls("look", &format!("c{i}"), "read_file", &path(i)))
+        .chain([says("done")])
+        .collect()
+}
+
+fn script(sizes: &[usize], summaries: Vec<Answer>) -> Script {
+    let outputs =
+        sizes.iter().enumerate().map(|(i, n)| format!("{i}{}", " word".repeat(*n))).collect();
+    Script {
+        actions: vec![user("m", "go")],
+        replies: reads(sizes.len()),
+        outputs,
+        summaries,
+        ..Script::default()
+    }
+}
+
+fn kinds(r: &Request) -> Vec<BlockKind> {
+    r.blocks.iter().map(|b| b.kind).collect()
+}
+
+const ANSWER: &str = "## Goal\n- the goal\n\n## Project Memory\n- the port is 8443\n- root\n\n## \
+    Next Steps\n- go on";
+
+// Window 2,000 at a hundredth: 001 acts at 1,840, the facts at 1,670.
+
+#[test]
+fn wu2_acts_at_92_percent_and_moves_facts_to_the_memory_file() {
+    let mut s = script(&[700, 700, 250, 250, 10], vec![says(ANSWER)]);
+    s.memory = vec!["# CLAUDE.md\n\n- root"];
+    let p = play("claude-code@described-001", 0.01, s);
+    assert_eq!(p.compactions(), ["wU2"]);
+    let after =
+        p.requests.iter().find(|r| r.blocks.iter().any(|b| b.kind == BlockKind::Summary)).unwrap();
+    assert_eq!(kinds(after)[..3], [BlockKind::Base, BlockKind::Context, BlockKind::Summary]);
+    // Each fact once; what the file said already is not said again, and the summary no longer says
+    // it.
+    assert_eq!(
+        &*after.blocks[1].text,
+        "# CLAUDE.md\n\n- root\n\n## Project Memory\n- the port is 8443"
+    );
+    assert!(after.blocks[2].text.contains("the goal") && after.blocks[2].text.contains("go on"));
+    assert!(!after.blocks[2].text.contains("8443"));
+    // At most half of the window is full.
+    assert!(estimate(&after.blocks) <= 1_000, "{}", estimate(&after.blocks));
+    assert!(after.blocks.len() > 3, "messages stay");
+}
+
+#[test]
+fn wu2_keeps_the_last_ten_messages_where_they_fit() {
+    // Large steps first, then small ones: ten messages are five steps of text + call and result.
+    let p =
+        play("claude-code@described-001", 0.01, script(&[1_400, 20, 20, 20, 20, 300, 10], vec![]));
+    assert_eq!(p.compactions(), ["wU2"]);
+    let at = p.requests.iter().position(|r| r.purpose == Purpose::Summary).unwrap();
+    let (asked, after) = (&p.requests[at], &p.requests[at + 1]);
+    assert_eq!(after.blocks.iter().filter(|b| b.kind == BlockKind::Output).count(), 5);
+    assert_eq!(after.blocks.len(), 2 + 5 * 3);
+    // The facts' program would have acted sooner and kept none of them.
+    assert!(asked.tokens() > 1_670);
+}
+
+#[test]
+fn what_moved_to_memory_survives_every_later_compaction() {
+    let answers =
+        [ANSWER, "## Project Memory\n- the host is db1\n- the port is 8443"].map(says).to_vec();
+    let p = play("claude-code@described-001", 0.01, script(&[900, 900, 900, 900, 10], answers));
+    assert_eq!(p.compactions(), ["wU2", "wU2"]);
+    let memory = &p.requests.last().unwrap().blocks[1];
+    assert_eq!((memory.kind, memory.text.matches("8443").count()), (BlockKind::Context, 1));
+    assert!(memory.text.ends_with("- the host is db1"));
+}
+
+#[test]
+fn wu2_neither_compacts_on_command_nor_answers_an_overflow() {
+    let actions = vec![
+        user("m", "go"),
+        ctxbench_core::engine::Action::Compact { instructions: None },
+        user("n", "on"),
+    ];
+    let replies = vec![says("a"), too_long(9, 8)];
+    let p =
+        play("claude-code@described-001", 1.0, Script { actions, replies, ..Script::default() });
+    assert!(p.of(Purpose::Summary).is_empty() && p.failures().len() == 1);
+}
+
+#[test]
+fn the_first_tier_clears_before_every_request() {
+    let p = play("claude-code@described-002", 1.0, script(&[10; 6], vec![]));
+    let cleared = |r: &Request| r.blocks.iter().filter(|b| b.form == Form::Cleared).count();
+    assert_eq!(
+        p.requests.iter().filter(|r| r.purpose == Purpose::Sample).map(cleared).collect::<Vec<_>>(),
+        [0, 0, 0, 0, 1, 2, 3]
+    );
+    let facts = play("claude-code", 1.0, script(&[10; 6], vec![]));
+    assert!(facts.requests.iter().all(|r| cleared(r) == 0), "below the warning level nothing goes");
+}
+
+#[test]
+fn the_second_tier_cuts_the_unsent_end_only() {
+    // 900 and then 900 words: some 2,300 tokens of four bytes against a threshold of 1,670.
+    let p = play("claude-code@described-002", 0.01, script(&[900, 900, 10], vec![]));
+    assert!(p.compactions().contains(&"tail_cut"));
+    let samples = p.of(Purpose::Sample);
+    let (before, cut) = (samples[1], samples[2]);
+    assert!(
+        before.blocks.iter().zip(&cut.blocks).all(|(a, b)| a.hash == b.hash),
+        "what was sent stays"
+    );
+    let end = cut.blocks.last().unwrap();
+    assert!(end.form == Form::Truncated && end.text.contains("cut to keep"));
+    assert!(end.text.len() < 4_500 && end.text.len() > 450);
+}
+
+#[test]
+fn the_third_tier_uses_notes_before_it_calls_for_a_summary() {
+    // Two hundred words at a time: the fresh result is too small to make room, so the third tier
+    // acts.
+    let p: Played =
+        play("claude-code@described-002:micro_keep=99", 0.01, script(&[260; 9], vec![]));
+    assert!(p.compactions().contains(&"session_memory"), "{:?}", p.compactions());
+    assert!(p.of(Purpose::Summary).iter().all(|r| r.phase == Some(Phase::Background)));
+}

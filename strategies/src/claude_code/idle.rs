@@ -1,0 +1,99 @@
+//! Claude Code's compaction of a session that idles: shortly before the one-hour cache lets a large
+//! conversation go, it is summarised while that still reads the cache, so that the next message
+//! finds a small context to write anew (docs/sources/claude-code.md §1.5).
+//!
+//! The summary is a request beside the conversation. A user who comes back before it is there waits
+//! for it, as with any compaction that has begun (ours; the facts do not say).
+
+use crate::descriptor::Build;
+use ctxbench_core::engine::Engine;
+use ctxbench_core::request::{Phase, Ttl};
+use ctxbench_core::session::Millis;
+
+use crate::claude_code::ClaudeCode;
+use crate::claude_code::summary::{Late, Prepared};
+
+/// How often it is looked at whether the summary is there, ms; ours.
+const LOOK_MS: Millis = 1_000;
+
+/// Which sessions are compacted, and when.
+pub(crate) struct IdleRule {
+    on: bool,
+    /// Least context, tokens.
+    least: u64,
+    /// Share of the cache's lifetime that passes first.
+    share: f64,
+}
+
+impl IdleRule {
+    pub fn of(b: &Build<'_, ClaudeCode>) -> Self {
+        let s = &b.settings;
+        IdleRule { on: s.idle_compaction, least: s.idle_min_tokens, share: s.idle_share }
+    }
+}
+
+/// The pause under way.
+#[derive(Default)]
+pub(crate) struct Pause {
+    /// When to compact if nothing happens, or when to look for the summary, ms of virtual time.
+    at: Option<Millis>,
+    summary: Prepared,
+}
+
+impl Pause {
+    /// The next moment at which something is to be done.
+    pub fn at(&self) -> Option<Millis> {
+        self.at
+    }
+
+    /// The conversation is another one, or the program ended.
+    pub fn drop_it(&mut self, s: &mut Engine) {
+        self.at = None;
+        self.summary.drop_it(s);
+    }
+}
+
+impl ClaudeCode {
+    /// A turn is over.
+    pub fn pause_begins(&mut self, s: &Engine) {
+        let long_lived = self.asked.ttl == Ttl::OneHour;
+        let worth_it =
+            self.idle.on && long_lived && !self.gave_up() && self.believed(s) >= self.idle.least;
+        let wait = s.model.cache.lifetime(Ttl::OneHour) as f64 * self.idle.share;
+        self.state.pause.at = worth_it.then(|| s.now() + wait.round() as Millis);
+    }
+
+    /// The moment has come: the summary is begun, or looked for.
+    pub async fn pause_goes_on(&mut self, s: &mut Engine) {
+        if self.state.pause.summary.is_under_way() {
+            self.pause_summary(s, Late::Keep).await;
+        } else {
+            s.trigger("idle", self.believed(s), self.idle.least);
+            self.state.prepared.drop_it(s);
+            self.state.pause.summary.begin(s, &self.asked, &self.state.deleted).await;
+        }
+        let looks = self.state.pause.summary.is_under_way();
+        self.state.pause.at = looks.then(|| s.now() + LOOK_MS);
+    }
+
+    /// The user is back.
+    pub async fn pause_ends(&mut self, s: &mut Engine) {
+        self.state.pause.at = None;
+        if self.state.pause.summary.is_under_way() {
+            self.pause_summary(s, Late::Wait).await;
+        }
+    }
+
+    async fn pause_summary(&mut self, s: &mut Engine, late: Late) {
+        let (fixed, history) = self.parted(s);
+        let written = self.state.pause.summary.take(s, &history, late).await;
+        if self.state.pause.summary.is_under_way() {
+            return;
+        }
+        let done = match written {
+            Some(written) => self.put(s, Phase::Background, &written, fixed, &history).is_ok(),
+            None => false,
+        };
+        self.state.failures = if done { 0 } else { self.state.failures + 1 };
+    }
+}

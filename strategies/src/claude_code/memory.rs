@@ -1,0 +1,157 @@
+//! Claude Code's session memory: notes kept beside the conversation that can take a summary's place
+//! (docs/sources/claude-code.md §1.5, grade C, off on every machine surveyed).
+//!
+//! A background request over the same prefix brings the notes up to date; it is charged like any
+//! other. When the context is full, notes and a verbatim tail replace the conversation without a
+//! model call, unless that would still be too much.
+
+use std::sync::Arc;
+
+use crate::descriptor::Build;
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
+use ctxbench_core::engine::{Engine, Task};
+use ctxbench_core::request::{Phase, Request};
+
+use crate::claude_code::ClaudeCode;
+use crate::claude_code::micro::Deleted;
+use crate::claude_code::rules::{TailRule, kept_summary, tail_start};
+use crate::claude_code::summary::{Summaries, passing};
+
+pub(crate) struct SessionMemory {
+    on: bool,
+    /// Context from which notes are taken, tokens.
+    start: u64,
+    /// Growth after which they are brought up to date, tokens.
+    growth: u64,
+    tail: TailRule,
+    prompt: Arc<str>,
+    so_far: Arc<str>,
+    /// Context at the last update, tokens.
+    updated_at: Option<u64>,
+    running: Option<Running>,
+    notes: Option<Notes>,
+}
+
+struct Running {
+    task: Task,
+    request: Request,
+    upto: MessageId,
+}
+
+/// What is known of the conversation up to a message.
+struct Notes {
+    text: String,
+    upto: MessageId,
+}
+
+impl SessionMemory {
+    pub fn of(b: &Build<'_, ClaudeCode>, on: bool) -> Self {
+        let s = &b.settings;
+        SessionMemory {
+            on,
+            start: s.memory_start_tokens,
+            growth: s.memory_growth_tokens,
+            tail: TailRule {
+                least_tokens: s.memory_keep_tokens,
+                least_texts: s.memory_keep_texts as usize,
+                most_tokens: s.memory_keep_most_tokens,
+            },
+            prompt: b.wording.get("claude-code.memory_prompt"),
+            so_far: b.wording.get("claude-code.memory_so_far"),
+            updated_at: None,
+            running: None,
+            notes: None,
+        }
+    }
+
+    /// After a step: takes in notes that are ready and starts the next update when the context has
+    /// grown enough.
+    pub async fn tend(&mut self, s: &mut Engine, asked: &Summaries, wire: &Deleted, believed: u64) {
+        if !self.on {
+            return;
+        }
+        self.take_in(s).await;
+        let due =
+            believed >= self.start && self.updated_at.is_none_or(|n| believed >= n + self.growth);
+        let newest =
+            s.context.blocks().iter().rev().find(|b| !b.origin.is_empty()).map(|b| b.message);
+        let (true, None, Some(upto)) = (due, &self.running, newest) else { return };
+        let mut blocks = s.context.blocks().to_vec();
+        if let Some(n) = &self.notes {
+            blocks.push(passing(BlockKind::Summary, &format!("{}\n\n{}", self.so_far, n.text)));
+        }
+        let prompt = passing(BlockKind::SummaryPrompt, &self.prompt);
+        let request = asked.request(s, wire, Phase::Background, blocks, prompt);
+        let task = s.spawn(&request).await;
+        self.running = Some(Running { task, request, upto });
+        self.updated_at = Some(believed);
+    }
+
+    /// Notes whose request is answered by now.
+    async fn take_in(&mut self, s: &mut Engine) {
+        let Some(r) = self.running.take() else { return };
+        match s.collect(r.task, &r.request, false).await {
+            None => self.running = Some(r),
+            Some(Ok(reply)) => match reply.text().and_then(|t| kept_summary(&t)) {
+                Some(text) => self.notes = Some(Notes { text, upto: r.upto }),
+                None => s.unusable(r.task),
+            },
+            // The older notes stay; the next update tries again.
+            Some(Err(_)) => {}
+        }
+    }
+
+    /// Notes that can stand for the history, and where the verbatim tail behind them begins.
+    pub async fn stand_in(
+        &mut self,
+        s: &mut Engine,
+        history: &[Arc<Block>],
+    ) -> Option<(String, usize)> {
+        if !self.on {
+            return None;
+        }
+        self.take_in(s).await;
+        if let Some(r) = &self.running {
+            // The notes before it are taken, or a summary in their place.
+            s.missed(r.task);
+        }
+        let notes = self.notes.as_ref()?;
+        let unknown = history.iter().rposition(|b| b.message <= notes.upto).map_or(0, |i| i + 1);
+        let from = tail_start(history, unknown, self.tail);
+        (from > 0).then(|| (notes.text.clone(), from))
+    }
+
+    /// The conversation was replaced by the notes: growth counts from here.
+    pub fn used(&mut self, believed: u64) {
+        self.updated_at = Some(believed);
+    }
+
+    /// The program ended: an update under way is lost, the notes stay in their file.
+    pub fn stop(&mut self, s: &mut Engine) {
+        if let Some(r) = self.running.take() {
+            s.cancel(r.task);
+        }
+    }
+
+    /// The conversation is another one: what was noted no longer fits it.
+    pub fn forget(&mut self, s: &mut Engine) {
+        self.stop(s);
+        self.notes = None;
+        self.updated_at = None;
+    }
+}
+
+/// The block that shows notes in the place of what they stand for.
+pub(crate) fn notes_block(
+    s: &mut Engine,
+    lead_in: &str,
+    text: &str,
+    replaced: &[Arc<Block>],
+) -> Arc<Block> {
+    s.synthetic(
+        BlockKind::Summary,
+        Role::User,
+        format!("{lead_in}\n\n{text}"),
+        crate::claude_code::summary::origins(replaced),
+    )
+}

@@ -1,0 +1,59 @@
+//! Claude Code's first layer: old tool results go before anything is summarised
+//! (docs/sources/claude-code.md §1.2).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::compaction::clear_outputs;
+use ctxbench_core::engine::Engine;
+use ctxbench_core::request::ServerEdit;
+
+/// Results that the provider takes out of its cached prefix. The view shows them cleared, as the
+/// model sees them; the request shows them as they were and names them.
+#[derive(Default)]
+pub(crate) struct Deleted(HashMap<Arc<str>, Arc<Block>>);
+
+impl Deleted {
+    /// A view without the results at these positions, which are remembered.
+    pub fn delete(
+        &mut self,
+        blocks: &[Arc<Block>],
+        at: &[usize],
+        placeholder: &Arc<str>,
+    ) -> Vec<Arc<Block>> {
+        for b in at.iter().map(|&i| &blocks[i]) {
+            if let Some(id) = b.call_id() {
+                self.0.insert(id.into(), b.clone());
+            }
+        }
+        clear_outputs(blocks, at, placeholder)
+    }
+
+    /// Blocks of the view as they go out: deleted results as they were, and the edit that names
+    /// them.
+    pub fn as_sent(&self, blocks: &[Arc<Block>]) -> (Vec<Arc<Block>>, Vec<ServerEdit>) {
+        let mut results: Vec<Arc<str>> = Vec::new();
+        let mut as_it_was = |b: &Arc<Block>| {
+            let known = (b.kind == BlockKind::Output && b.form == Form::Cleared)
+                .then(|| self.0.get_key_value(b.call_id()?))
+                .flatten();
+            known.map_or_else(
+                || b.clone(),
+                |(id, was)| {
+                    results.push(id.clone());
+                    was.clone()
+                },
+            )
+        };
+        let blocks = blocks.iter().map(&mut as_it_was).collect();
+        let edits =
+            if results.is_empty() { Vec::new() } else { vec![ServerEdit::CacheEdits { results }] };
+        (blocks, edits)
+    }
+}
+
+/// Whether the provider takes results out for its clients.
+pub(crate) fn provider_deletes(s: &Engine) -> bool {
+    s.model.capabilities.context_editing
+}

@@ -1,0 +1,336 @@
+//! Claude Code's transcript (docs/sources/claude-code.md §1.6): JSONL, one line per content
+//! block, each naming the line before it (`parentUuid`); and a registry, `~/.claude.json`, that
+//! says which session a folder had last (docs/sources/opencode-vs-claude-code.md §3).
+//!
+//! A compaction is a `compact_boundary` line, which has no parent, and a user line with the
+//! summary; lines that it keeps are named in `preservedMessages`. Reading follows the parents from
+//! the last line back to the boundary. A boundary whose summary never came, as a crash between the
+//! two lines leaves it, stands for nothing here: reading goes on at its `logicalParentUuid`, and
+//! says so (what the product does then is not known). No source describes a mark for results that
+//! were only cleared, so none is written: they come back whole.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::block::{Media, Role};
+use ctxbench_core::content::{Part, ToolCall};
+use serde_json::{Value, json};
+
+use crate::persist::jsonl::{self, Appender};
+use crate::persist::{Entry, Format, Loaded, PersistError, Persistence, Said, pruned};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "claude-code-jsonl",
+    about: "one JSONL file per session, lines chained by parentUuid, boundaries, a registry of \
+        sessions",
+    open: |dir, seed| Ok(Box::new(Transcript::open(dir, seed)?)),
+};
+
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+const CWD: &str = "/work/project";
+
+struct Transcript {
+    path: PathBuf,
+    file: Appender,
+    seed: u64,
+    lines: u64,
+    /// The line that the next one follows.
+    last: Option<String>,
+    /// What is shown now, each with the ids of its lines.
+    shown: Vec<(Said, Vec<String>)>,
+}
+
+impl Transcript {
+    fn open(dir: &Path, seed: u64) -> Result<Transcript, PersistError> {
+        // Every character that is no letter or digit becomes a hyphen.
+        let folder: String =
+            CWD.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        let path = dir.join(".claude/projects").join(folder).join(format!("{SESSION}.jsonl"));
+        let file = Appender::open(&path)?;
+        register(&dir.join(".claude.json"))?;
+        let (lines, _) = jsonl::objects(&path)?;
+        let last = lines.iter().rev().find_map(|l| l["uuid"].as_str().map(str::to_string));
+        let (shown, _) = chain(&lines);
+        Ok(Transcript { path, file, seed, lines: lines.len() as u64, last, shown })
+    }
+
+    fn uuid(&mut self) -> String {
+        self.lines += 1;
+        format!(
+            "{:08x}-0000-4000-8000-{:012x}",
+            self.lines & 0xffff_ffff,
+            self.seed & 0xffff_ffff_ffff
+        )
+    }
+
+    /// Writes a line; returns its id.
+    fn line(&mut self, mut object: Value) -> Result<String, PersistError> {
+        let id = self.uuid();
+        if object.get("parentUuid").is_none() {
+            object["parentUuid"] = self.last.clone().into();
+        }
+        for (key, value) in [
+            ("uuid", json!(id)),
+            ("sessionId", SESSION.into()),
+            ("cwd", CWD.into()),
+            ("version", "2.1.0".into()),
+            ("isSidechain", false.into()),
+            ("timestamp", "2023-11-14T22:13:20.000Z".into()),
+        ] {
+            object[key] = value;
+        }
+        self.file.line(&object)?;
+        self.last = Some(id.clone());
+        Ok(id)
+    }
+
+    fn say(&mut self, said: &Said, flag: Option<&str>) -> Result<(), PersistError> {
+        let mut ids = Vec::new();
+        let flagged = |mut line: Value| {
+            if let Some(flag) = flag {
+                line[flag] = true.into();
+                line["isVisibleInTranscriptOnly"] = (flag == "isCompactSummary").into();
+            }
+            line
+        };
+        if said.role == Role::Assistant {
+            let message = format!("msg_{:x}_{}", self.seed, self.lines);
+            for content in said.parts.iter().filter_map(block) {
+                let message =
+                    json!({"id": message, "role": "assistant", "content": [content], "usage": {}});
+                ids.push(self.line(flagged(
+                    json!({"type": "assistant", "requestId": message["id"], "message": message}),
+                ))?);
+            }
+        } else {
+            let content: Vec<Value> = said.parts.iter().filter_map(block).collect();
+            ids.push(self.line(flagged(
+                json!({"type": "user", "message": {"role": "user", "content": content}}),
+            ))?);
+        }
+        self.shown.push((said.clone(), ids));
+        Ok(())
+    }
+
+    fn compact(&mut self, view: &[Said]) -> Result<(), PersistError> {
+        let before: Vec<Said> = self.shown.iter().map(|(s, _)| s.clone()).collect();
+        let Some(at) =
+            view.iter().position(Said::is_summary).filter(|_| pruned(&before, view).is_none())
+        else {
+            return Ok(());
+        };
+        // What stands behind the summary as it stood before is named, anything else is written
+        // again.
+        let kept: Vec<String> = view[at + 1..]
+            .iter()
+            .map_while(|s| self.shown.iter().rev().find(|(w, _)| w == s))
+            .flat_map(|(_, ids)| ids.clone())
+            .collect();
+        let named =
+            view[at + 1..].iter().take_while(|s| self.shown.iter().any(|(w, _)| w == *s)).count();
+        let preserved = (!kept.is_empty()).then(|| json!({"anchorUuid": null, "uuids": kept}));
+        let boundary = json!({
+            "type": "system", "subtype": "compact_boundary", "parentUuid": null, "logicalParentUuid": self.last,
+            "content": "Conversation \
+             compacted", "compactMetadata": {"trigger": "auto", "preservedMessages": preserved},
+        });
+        self.line(boundary)?;
+        self.shown.clear();
+        for s in &view[..at] {
+            self.say(s, Some("isMeta"))?;
+        }
+        self.say(&view[at], Some("isCompactSummary"))?;
+        for s in &view[at + 1 + named..] {
+            self.say(s, Some("isMeta"))?;
+        }
+        self.shown = chain(&jsonl::objects(&self.path)?.0).0;
+        Ok(())
+    }
+}
+
+impl Persistence for Transcript {
+    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
+        match entry {
+            Entry::Said(said) => self.say(said, None),
+            Entry::Compacted(view) => self.compact(view),
+        }
+    }
+
+    fn load(&self) -> Result<Loaded, PersistError> {
+        let (lines, mut notes) = jsonl::objects(&self.path)?;
+        let (shown, unfinished) = chain(&lines);
+        if unfinished > 0 {
+            notes.push(format!("{unfinished} compactions have no summary and were passed over"));
+        }
+        Ok(Loaded {
+            context: shown.into_iter().map(|(s, _)| s).collect(),
+            bytes_read: self.size(),
+            notes,
+        })
+    }
+
+    fn log(&self) -> Result<Vec<Said>, PersistError> {
+        let (lines, _) = jsonl::objects(&self.path)?;
+        Ok(messages(lines.iter()).into_iter().map(|(s, _)| s).collect())
+    }
+
+    fn size(&self) -> u64 {
+        jsonl::size(&self.path)
+    }
+}
+
+/// Notes the session in the registry: the whole file is written beside it and moved into place. Of
+/// two programs the later one wins, and nobody reads half a file. What of a registry cannot be
+/// understood is begun anew; the transcripts are what counts.
+fn register(path: &Path) -> Result<(), PersistError> {
+    let mut all: Value = serde_json::from_str(&jsonl::text(path)?).unwrap_or_default();
+    let folder = jsonl::field(jsonl::field(&mut all, "projects"), CWD);
+    *jsonl::field(folder, "lastSessionId") = SESSION.into();
+    let fresh = path.with_extension(format!("json.{}", std::process::id()));
+    std::fs::write(&fresh, all.to_string()).map_err(PersistError::io(&fresh, "write it"))?;
+    std::fs::rename(&fresh, path).map_err(PersistError::io(path, "move it into place"))
+}
+
+/// What the last line's chain of parents shows, back to the newest boundary with a summary; the
+/// lines that it preserved behind its summary. With the number of boundaries passed over. A parent
+/// that was lost in a crash is replaced by the line before.
+fn chain(lines: &[Value]) -> (Vec<(Said, Vec<String>)>, usize) {
+    let place: HashMap<&str, usize> =
+        lines.iter().enumerate().filter_map(|(i, l)| Some((l["uuid"].as_str()?, i))).collect();
+    let mut out = Vec::new();
+    let mut next = lines.iter().rposition(|l| l["uuid"].is_string());
+    let mut preserved = Vec::new();
+    let (mut summarised, mut unfinished) = (false, 0);
+    while let Some(i) = next {
+        let line = &lines[i];
+        let boundary = line["subtype"] == "compact_boundary";
+        if boundary && summarised {
+            let uuids = line["compactMetadata"]["preservedMessages"]["uuids"].as_array();
+            preserved = uuids
+                .into_iter()
+                .flatten()
+                .filter_map(|u| place.get(u.as_str()?))
+                .map(|&i| &lines[i])
+                .collect();
+            break;
+        }
+        unfinished += usize::from(boundary);
+        summarised |= line["isCompactSummary"] == true;
+        out.push(line);
+        let parent = line[if boundary { "logicalParentUuid" } else { "parentUuid" }].as_str();
+        next = match parent {
+            Some(p) => place.get(p).copied().or(i.checked_sub(1)),
+            None => None,
+        };
+        // A chain that does not go back would never end.
+        next = next.filter(|n| *n < i);
+    }
+    out.reverse();
+    let anchor = out.iter().position(|l| l["isCompactSummary"] == true).map_or(0, |i| i + 1);
+    out.splice(anchor..anchor, preserved);
+    (messages(out.into_iter()), unfinished)
+}
+
+/// Lines as messages: those of one response are one.
+fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(Said, Vec<String>)> {
+    let mut out: Vec<(Said, Vec<String>)> = Vec::new();
+    let mut response: Option<&str> = None;
+    let mut names = HashMap::new();
+    for line in lines {
+        let kind = line["type"].as_str().unwrap_or_default();
+        if !matches!(kind, "user" | "assistant") {
+            continue;
+        }
+        let summary = line["isCompactSummary"] == true;
+        let mut parts: Vec<Part> = line["message"]["content"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|b| part(b, summary))
+            .collect();
+        for p in &mut parts {
+            match p {
+                Part::Call(ToolCall { id, name, .. }) => {
+                    drop(names.insert(id.clone(), name.clone()))
+                }
+                Part::Result { id, name, .. } => *name = names.get(id).cloned().unwrap_or_default(),
+                _ => {}
+            }
+        }
+        let id = line["uuid"].as_str().unwrap_or_default().to_string();
+        let own = line["message"]["id"].as_str();
+        match out.last_mut() {
+            Some((said, ids)) if own.is_some() && own == response => {
+                said.parts.extend(parts);
+                ids.push(id);
+            }
+            _ => {
+                let result = parts.iter().any(|p| matches!(p, Part::Result { .. }));
+                let role = if kind == "assistant" {
+                    Role::Assistant
+                } else if result {
+                    Role::Tool
+                } else {
+                    Role::User
+                };
+                out.push((Said { role, parts }, vec![id]));
+            }
+        }
+        response = own;
+    }
+    out
+}
+
+fn block(p: &Part) -> Option<Value> {
+    Some(match p {
+        Part::Text(t) | Part::Summary(t) => json!({"type": "text", "text": **t}),
+        Part::Reasoning { text, encrypted } => {
+            json!({"type": "thinking", "thinking": **text, "signature": encrypted.as_deref()})
+        }
+        Part::Call(ToolCall { id, name, arguments }) => {
+            // A JSON object on the wire; text that is none is kept as it is.
+            let input: Value =
+                serde_json::from_str(arguments).unwrap_or_else(|_| json!(**arguments));
+            let same = *input.to_string() == **arguments;
+            json!({"type": "tool_use", "id": **id, "name": **name, "input": input, "raw": (!same).then_some(&**arguments)})
+        }
+        Part::Result { id, output, is_error, .. } => {
+            json!({"type": "tool_result", "tool_use_id": **id, "content": **output, "is_error": is_error})
+        }
+        Part::Image(m) => {
+            json!({"type": "image", "source": {"type": "url", "media_type": m.media_type, "url": m.url}, "title": m.name})
+        }
+        Part::Compaction(Some(t)) => json!({"type": "compaction", "content": **t}),
+        _ => return None,
+    })
+}
+
+fn part(b: &Value, summary: bool) -> Option<Part> {
+    let text = |key: &str| -> std::sync::Arc<str> { b[key].as_str().unwrap_or_default().into() };
+    Some(match b["type"].as_str()? {
+        "text" if summary => Part::Summary(text("text")),
+        "text" => Part::Text(text("text")),
+        "thinking" => Part::Reasoning {
+            text: text("thinking"),
+            encrypted: b["signature"].as_str().map(Into::into),
+        },
+        "tool_use" => {
+            let arguments =
+                b["raw"].as_str().map_or_else(|| b["input"].to_string(), str::to_string);
+            Part::Call(ToolCall { id: text("id"), name: text("name"), arguments: arguments.into() })
+        }
+        "tool_result" => Part::Result {
+            id: text("tool_use_id"),
+            name: "".into(),
+            output: text("content"),
+            is_error: b["is_error"].as_bool().unwrap_or_default(),
+        },
+        "image" => Part::Image(Media {
+            media_type: b["source"]["media_type"].as_str().unwrap_or_default().to_string(),
+            url: b["source"]["url"].as_str().unwrap_or_default().to_string(),
+            name: b["title"].as_str().map(str::to_string),
+        }),
+        "compaction" => Part::Compaction(Some(text("content"))),
+        _ => return None,
+    })
+}

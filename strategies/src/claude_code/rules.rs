@@ -1,0 +1,412 @@
+//! The numbers and small rules of Claude Code as pure functions (docs/sources/claude-code.md §1).
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::compaction::group_starts;
+use ctxbench_core::tokens::bytes_div4_up;
+
+use crate::tool_names::folded;
+
+/// The levels of one window, tokens (docs/sources/claude-code.md §1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Levels {
+    /// Window less the room for a reply.
+    pub effective: u64,
+    /// Compaction from here on.
+    pub compact: u64,
+    /// Old tool results may go from here on.
+    pub warning: u64,
+}
+
+/// What the levels are made of, tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelRule {
+    /// Window to compact within, where it is not the model's.
+    pub window: Option<u64>,
+    /// Largest room left for a reply.
+    pub reserve: u64,
+    /// Room below the effective window at which it compacts.
+    pub buffer: u64,
+    /// Room below that at which it warns.
+    pub warning: u64,
+    /// Per cent of the effective window that may only lower the threshold; 100 = no effect.
+    pub percent: u64,
+}
+
+impl LevelRule {
+    /// `effective = window − min(largest reply, reserve)`, `compact = effective − buffer`, `warning
+    /// = compact − distance`.
+    pub fn levels(&self, window: u64, max_output: u64) -> Levels {
+        let window = self.window.map_or(window, |w| w.min(window));
+        let effective = window.saturating_sub(max_output.min(self.reserve));
+        let compact = effective.saturating_sub(self.buffer).min(effective * self.percent / 100);
+        Levels { effective, compact, warning: compact.saturating_sub(self.warning) }
+    }
+}
+
+/// Tools whose old results may be cleared: those that can be asked again or whose effect is on disk
+/// (docs/sources/claude-code.md §1.2, grade C).
+pub fn is_compactable(name: &str) -> bool {
+    let f = folded(name);
+    let named = matches!(
+        f.as_str(),
+        "read"
+            | "readfile"
+            | "view"
+            | "viewfile"
+            | "bash"
+            | "shell"
+            | "grep"
+            | "glob"
+            | "edit"
+            | "editfile"
+            | "multiedit"
+            | "write"
+            | "writefile"
+    );
+    named || f.starts_with("web")
+}
+
+/// Positions of the results that a clearing would take: all compactable ones but the newest `keep`,
+/// and only if `minimum` tokens of four bytes go in all. The saving comes with them.
+pub fn clearable(
+    blocks: &[Arc<Block>],
+    keep: usize,
+    minimum: u64,
+    placeholder: &str,
+) -> (Vec<usize>, u64) {
+    let may_go = |b: &Block| {
+        b.kind == BlockKind::Output && b.call.as_ref().is_some_and(|c| is_compactable(&c.name))
+    };
+    let mut at: Vec<usize> = (0..blocks.len()).filter(|&i| may_go(&blocks[i])).collect();
+    at.truncate(at.len().saturating_sub(keep));
+    at.retain(|&i| blocks[i].form != Form::Cleared);
+    let left = bytes_div4_up(placeholder);
+    let saved = at.iter().map(|&i| bytes_div4_up(&blocks[i].text).saturating_sub(left)).sum();
+    if at.is_empty() || saved < minimum { (Vec::new(), 0) } else { (at, saved) }
+}
+
+/// Clearable results that still show their content.
+pub fn active(blocks: &[Arc<Block>]) -> usize {
+    let stands = |b: &&Arc<Block>| b.form != Form::Cleared && b.kind == BlockKind::Output;
+    blocks
+        .iter()
+        .filter(stands)
+        .filter(|b| b.call.as_ref().is_some_and(|c| is_compactable(&c.name)))
+        .count()
+}
+
+/// Whether a block is part of a model's reply.
+pub fn made_by_model(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
+}
+
+/// Tool output longer than this, in bytes, goes to a file; 0 = no limit
+/// (docs/sources/claude-code.md §1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputRule {
+    /// Of any tool.
+    pub all: usize,
+    /// Of a shell.
+    pub shell: usize,
+    /// Of a search in files.
+    pub search: usize,
+}
+
+impl OutputRule {
+    /// Whether the output of this tool is too long. Reading a file never leads to another file
+    /// (ours; facts speak of tool results in general).
+    pub fn too_long(&self, tool: &str, bytes: usize) -> bool {
+        let own = match folded(tool).as_str() {
+            "read" | "readfile" => return false,
+            "bash" | "shell" => self.shell,
+            "grep" => self.search,
+            _ => 0,
+        };
+        [self.all, own].iter().any(|&most| most > 0 && bytes > most)
+    }
+}
+
+/// Behind the last summary and what came back with it: before that nothing is kept verbatim.
+fn after_summary(history: &[Arc<Block>]) -> usize {
+    history
+        .iter()
+        .rposition(|b| matches!(b.kind, BlockKind::Summary | BlockKind::File))
+        .map_or(0, |i| i + 1)
+}
+
+/// Where the newest `n` messages begin, calls and results together, never before a summary.
+pub fn last_messages(history: &[Arc<Block>], n: usize) -> usize {
+    let begins = |&i: &usize| i == 0 || history[i - 1].message != history[i].message;
+    let Some(last) = n.checked_sub(1) else { return history.len() };
+    let first = (0..history.len()).rev().filter(begins).nth(last).unwrap_or(0);
+    whole_from(history, first).max(after_summary(history))
+}
+
+/// The last place up to `at` where a cut parts nothing.
+fn whole_from(history: &[Arc<Block>], at: usize) -> usize {
+    group_starts(history).into_iter().rfind(|&i| i <= at).unwrap_or(0)
+}
+
+/// How much stays verbatim behind the notes of a session memory (docs/sources/claude-code.md §1.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TailRule {
+    /// Tokens that stay at least.
+    pub least_tokens: u64,
+    /// Messages with words of user or model that stay at least.
+    pub least_texts: usize,
+    /// Tokens up to which older messages may join.
+    pub most_tokens: u64,
+}
+
+/// Where the verbatim tail begins: with what the notes do not know (from `unknown`), and further
+/// back until the least is reached or the most would be passed.
+pub fn tail_start(history: &[Arc<Block>], unknown: usize, rule: TailRule) -> usize {
+    let texts = |from: usize| {
+        let mut messages: Vec<_> =
+            history[from..].iter().filter(|b| is_words(b)).map(|b| b.message).collect();
+        messages.dedup();
+        messages.len()
+    };
+    let enough = |from: usize| {
+        estimate(&history[from..]) >= rule.least_tokens && texts(from) >= rule.least_texts
+    };
+    let floor = after_summary(history);
+    let mut at = if unknown == history.len() { unknown } else { whole_from(history, unknown) };
+    for i in group_starts(history).into_iter().rev().filter(|&i| i >= floor) {
+        if i >= at {
+            continue;
+        }
+        if enough(at) || estimate(&history[i..]) > rule.most_tokens {
+            break;
+        }
+        at = i;
+    }
+    at.max(floor.min(history.len()))
+}
+
+fn is_words(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::User | BlockKind::Assistant) && !b.text.is_empty()
+}
+
+/// Estimate of blocks in tokens of four bytes, names and opaque parts included.
+pub fn estimate(blocks: &[Arc<Block>]) -> u64 {
+    blocks
+        .iter()
+        .map(|b| bytes_div4_up(&b.text) + b.opaque.as_ref().map_or(0, |o| bytes_div4_up(o)))
+        .sum()
+}
+
+/// The part of an answer that is kept: what stands in `<summary>`, without the `<analysis>` before
+/// it. An answer that was cut off may lack the closing tag; one without tags is taken whole. `None`
+/// when nothing is left.
+pub fn kept_summary(answer: &str) -> Option<String> {
+    let without = match (answer.find("<analysis>"), answer.find("</analysis>")) {
+        (Some(a), Some(b)) if a < b => {
+            format!("{}{}", &answer[..a], &answer[b + "</analysis>".len()..])
+        }
+        _ => answer.to_string(),
+    };
+    let inner = match without.split_once("<summary>") {
+        Some((_, rest)) => rest.rsplit_once("</summary>").map_or(rest, |(inner, _)| inner),
+        None => &without,
+    };
+    let inner = inner.trim();
+    (!inner.is_empty()).then(|| inner.to_string())
+}
+
+/// By how many tokens a refused prompt was too large, where the provider's words say so
+/// (docs/sources/anthropic-api.md §2.5): the first number less the second.
+pub fn excess(message: &str) -> Option<u64> {
+    let mut numbers = message
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|t| t.len() > 2)
+        .filter_map(|t| t.parse::<u64>().ok());
+    let (used, limit) = (numbers.next()?, numbers.next()?);
+    used.checked_sub(limit).filter(|n| *n > 0)
+}
+
+/// What a restored file shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// Its contents.
+    Whole,
+    /// Its path: it is too large, or its contents are not known.
+    PathOnly,
+    /// Nothing: the budget is used up.
+    Nothing,
+}
+
+/// What each file shows, newest first, from its size in tokens (docs/sources/claude-code.md §1.4).
+pub fn restorable(sizes: &[Option<u64>], each: u64, total: u64) -> Vec<Restored> {
+    let mut left = total;
+    sizes
+        .iter()
+        .map(|size| match size {
+            Some(n) if *n <= each && *n <= left => {
+                left -= n;
+                Restored::Whole
+            }
+            Some(n) if *n <= each => Restored::Nothing,
+            _ => Restored::PathOnly,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
+    use proptest::prelude::*;
+
+    const RULE: LevelRule =
+        LevelRule { window: None, reserve: 20_000, buffer: 13_000, warning: 20_000, percent: 100 };
+
+    #[test]
+    fn thresholds_as_reported() {
+        // docs/sources/claude-code.md §1.1: 167,000 of 200k, 967,000 of 1M, warning about 147k
+        assert_eq!(
+            RULE.levels(200_000, 64_000),
+            Levels { effective: 180_000, compact: 167_000, warning: 147_000 }
+        );
+        assert_eq!(RULE.levels(1_000_000, 128_000).compact, 967_000);
+        assert_eq!(RULE.levels(200_000, 8_000).compact, 179_000);
+        let narrow = LevelRule { window: Some(200_000), ..RULE };
+        assert_eq!(
+            (narrow.levels(1_000_000, 64_000).compact, narrow.levels(100_000, 64_000).compact),
+            (167_000, 67_000)
+        );
+        // 85 % of the effective window is above 83.5 % of the window only where it is: it never
+        // raises the threshold
+        assert_eq!(LevelRule { percent: 95, ..RULE }.levels(200_000, 64_000).compact, 167_000);
+        assert_eq!(LevelRule { percent: 50, ..RULE }.levels(200_000, 64_000).compact, 90_000);
+    }
+
+    #[test]
+    fn tools_are_told_by_their_letters() {
+        for name in [
+            "Read",
+            "read_file",
+            "Bash",
+            "grep",
+            "Glob",
+            "WebFetch",
+            "web_search",
+            "edit_file",
+            "Write",
+        ] {
+            assert!(is_compactable(name), "{name}");
+        }
+        assert!(!is_compactable("task") && !is_compactable("todo_write"));
+    }
+
+    #[test]
+    fn only_the_summary_is_kept() {
+        assert_eq!(
+            kept_summary("<analysis>a <summary> b</analysis>\n<summary>\nS\n</summary> x")
+                .as_deref(),
+            Some("S")
+        );
+        assert_eq!(
+            kept_summary("<analysis>a</analysis><summary>cut of").as_deref(),
+            Some("cut of")
+        );
+        assert_eq!(kept_summary("plain").as_deref(), Some("plain"));
+        assert_eq!(kept_summary("<analysis>only</analysis>"), None);
+    }
+
+    #[test]
+    fn the_excess_is_read_from_the_error() {
+        assert_eq!(excess("prompt is too long: 208310 tokens > 200000 maximum"), Some(8_310));
+        assert_eq!(excess("too long"), None);
+        assert_eq!(excess("5000 tokens < 9000"), None);
+    }
+
+    #[test]
+    fn large_files_come_back_as_a_path() {
+        let all =
+            restorable(&[Some(5_000), Some(5_001), None, Some(3_000), Some(2_000)], 5_000, 7_500);
+        assert_eq!(
+            all,
+            [
+                Restored::Whole,
+                Restored::PathOnly,
+                Restored::PathOnly,
+                Restored::Nothing,
+                Restored::Whole
+            ]
+        );
+    }
+
+    fn said(kind: BlockKind, message: u32, tokens: usize) -> Arc<Block> {
+        Draft::text(kind, Role::User, "x".repeat(4 * tokens)).build(MessageId(message), vec![])
+    }
+
+    #[test]
+    fn output_limits_hold_per_tool() {
+        let rule = OutputRule { all: 50_000, shell: 30_000, search: 20_000 };
+        assert!(rule.too_long("Bash", 30_001) && !rule.too_long("Bash", 30_000));
+        assert!(
+            rule.too_long("grep", 20_001)
+                && !rule.too_long("task", 50_000)
+                && rule.too_long("task", 50_001)
+        );
+        assert!(
+            !rule.too_long("read_file", 90_000)
+                && !OutputRule { all: 0, shell: 0, search: 0 }.too_long("bash", 90_000)
+        );
+    }
+
+    #[test]
+    fn the_last_messages_stay_whole() {
+        use BlockKind::{Assistant, Call, File, Output, Summary, User};
+        let h = [
+            said(Summary, 9, 1),
+            said(File, 10, 1),
+            said(User, 3, 1),
+            said(Assistant, 4, 1),
+            said(Call, 4, 1),
+            said(Output, 5, 1),
+        ];
+        // The last message is a result: its call comes with it. Nothing before the summary's end is
+        // kept.
+        assert_eq!([0, 1, 2, 3, 4, 9].map(|n| last_messages(&h, n)), [6, 3, 3, 2, 2, 2]);
+    }
+
+    #[test]
+    fn the_tail_behind_notes_is_at_least_so_long_and_at_most() {
+        use BlockKind::{Assistant, User};
+        // docs/sources/claude-code.md §1.5: at least 10,000 tokens and 5 text messages, at most
+        // 40,000.
+        let rule = TailRule { least_tokens: 10_000, least_texts: 5, most_tokens: 40_000 };
+        let of = |sizes: &[usize]| -> Vec<_> {
+            let kind = |i: usize| if i.is_multiple_of(2) { User } else { Assistant };
+            sizes.iter().enumerate().map(|(i, n)| said(kind(i), i as u32, *n)).collect()
+        };
+        // 3,000 each: four make 12,000, the fifth text is still wanted.
+        assert_eq!(tail_start(&of(&[3_000; 10]), 10, rule), 5);
+        // 1,000 each: ten make 10,000.
+        assert_eq!(tail_start(&of(&[1_000; 20]), 20, rule), 10);
+        // 15,000 each: two make 30,000, a third would pass 40,000.
+        assert_eq!(tail_start(&of(&[15_000; 6]), 6, rule), 4);
+        // What the notes do not know stays whatever its size.
+        assert_eq!(tail_start(&of(&[15_000; 6]), 1, rule), 1);
+    }
+
+    fn output(name: &str, len: usize) -> Arc<Block> {
+        let mut d = Draft::text(BlockKind::Output, Role::Tool, "x".repeat(len));
+        d.call = Some(Arc::new(CallRef { id: "1".into(), name: name.into() }));
+        d.build(MessageId(0), vec![])
+    }
+
+    proptest! {
+        #[test]
+        fn clearing_is_worth_it_and_spares_the_newest(sizes in prop::collection::vec(0usize..8_000, 0..20), keep in 0usize..5) {
+            let blocks: Vec<_> = sizes.iter().map(|&n| output("bash", n)).collect();
+            let (at, saved) = clearable(&blocks, keep, 2_000, "gone");
+            prop_assert!(at.is_empty() || saved >= 2_000);
+            prop_assert!(at.iter().all(|&i| i + keep < blocks.len()));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! "Summarise from here" and "summarise up to here" of Claude Code's rewind menu: one side of a
+//! message becomes a summary, the other stays word for word (docs/sources/claude-code.md §1.5,
+//! versions 2.1.32 and 2.1.141, grade A).
+//!
+//! From here keeps the prefix, so the prompt cache serves it; up to here keeps the suffix. Recent
+//! files are not shown again afterwards: nothing says that they are.
+
+use ctxbench_core::block::{Block, MessageId};
+use ctxbench_core::engine::{Engine, Side};
+use ctxbench_core::request::Phase;
+
+use super::ClaudeCode;
+
+/// Characters of the message before the seam that the instruction quotes, ours.
+const QUOTED: usize = 80;
+
+impl ClaudeCode {
+    /// Summarises one side of the seam right behind a message. A failure changes nothing.
+    pub(super) async fn summarise_side(
+        &mut self,
+        s: &mut Engine,
+        to: MessageId,
+        side: Side,
+        instructions: Option<&str>,
+    ) -> Result<(), String> {
+        let (fixed, history) = self.parted(s);
+        // Behind the last block of the message: a summary that stands for it is newer than it and
+        // stands before it.
+        let seam = history.iter().rposition(|b| b.message <= to).map_or(0, |i| i + 1);
+        let (before, after) = history.split_at(seam);
+        let (gone, shown) = match side {
+            Side::After => (after, &history[..]),
+            Side::Before => (before, before),
+        };
+        if gone.is_empty() {
+            return Err("there is nothing to summarise on this side".into());
+        }
+        let only = before.last().filter(|_| side == Side::After).map(|b| only_after(b));
+        let extra: Vec<&str> = only.iter().map(String::as_str).chain(instructions).collect();
+        let written = self
+            .asked
+            .ask(
+                s,
+                &self.state.deleted,
+                Phase::StandaloneTurn,
+                Some(&extra.join("\n")),
+                None,
+                (&fixed, shown),
+            )
+            .await?;
+        if written.upto < shown.len() {
+            return Err("the conversation is too long to be summarised at once".into());
+        }
+        let summary = vec![self.asked.block(s, &written.text, gone)];
+        let (mechanism, view) = match side {
+            Side::After => ("summarize_from", [fixed, before.to_vec(), summary].concat()),
+            Side::Before => ("summarize_to", [fixed, summary, after.to_vec()].concat()),
+        };
+        self.replace(s, mechanism, Phase::StandaloneTurn, view)?;
+        self.memory.forget(s);
+        self.state.prepared.drop_it(s);
+        Ok(())
+    }
+}
+
+/// Says where the part to be summarised begins.
+fn only_after(last: &Block) -> String {
+    let quoted: String = last.text.chars().take(QUOTED).collect();
+    format!(
+        "Summarise only what comes after the message that begins with \"{quoted}\"; everything up \
+         to it stays in the conversation."
+    )
+}
+
+#[cfg(test)]
+#[path = "seam_tests.rs"]
+mod tests;

@@ -1,0 +1,240 @@
+//! Claude Code's summary request: the same prefix, the instruction last, and what it leaves out
+//! when it is too long itself (docs/sources/claude-code.md §1.3, §1.5).
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin, Role};
+use ctxbench_core::compaction::group_starts;
+use ctxbench_core::engine::{Engine, Task};
+use ctxbench_core::request::{Phase, Request, Ttl};
+use ctxbench_core::tokens::bytes_div4_up;
+
+use crate::claude_code::micro::Deleted;
+use crate::claude_code::rules::{estimate, excess, kept_summary};
+use crate::claude_code::settings::Trim;
+
+/// How summaries are asked for.
+pub(crate) struct Summaries {
+    pub prompt: Arc<str>,
+    pub lead_in: Arc<str>,
+    pub go_on: Arc<str>,
+    pub left_out: Arc<str>,
+    /// Largest answer, tokens.
+    pub max_tokens: u64,
+    /// Further attempts when the request itself overflows.
+    pub retries: u32,
+    pub trim: Trim,
+    pub ttl: Ttl,
+}
+
+/// A summary that was written.
+pub(crate) struct Written {
+    pub text: String,
+    /// It was asked for from the history up to here; what lies behind stays.
+    pub upto: usize,
+}
+
+/// A block that is shown but never recorded.
+pub(crate) fn passing(kind: BlockKind, text: &str) -> Arc<Block> {
+    Draft::synthetic(kind, Role::User, text).build(MessageId(u32::MAX), vec![])
+}
+
+impl Summaries {
+    /// A request for a summary of these blocks.
+    pub fn request(
+        &self,
+        s: &Engine,
+        wire: &Deleted,
+        phase: Phase,
+        mut blocks: Vec<Arc<Block>>,
+        prompt: Arc<Block>,
+    ) -> Request {
+        blocks.push(prompt);
+        let (blocks, server_edits) = wire.as_sent(&blocks);
+        let mut request = s.summary_request(phase, blocks, true);
+        request.max_tokens = Some(self.max_tokens);
+        request.ttl = self.ttl;
+        request.server_edits = server_edits;
+        request
+    }
+
+    /// The instruction, with what the user adds to `/compact`.
+    pub fn instruction(&self, extra: Option<&str>) -> Arc<Block> {
+        match extra.map(str::trim).filter(|t| !t.is_empty()) {
+            Some(extra) => passing(
+                BlockKind::SummaryPrompt,
+                &format!("{}\n\nThe user adds for this summary:\n{extra}", self.prompt),
+            ),
+            None => passing(BlockKind::SummaryPrompt, &self.prompt),
+        }
+    }
+
+    /// Asks for a summary; each time that the request is too long one end of the history is left
+    /// out. `over` = tokens by which the provider found the prompt too large before.
+    pub async fn ask(
+        &self,
+        s: &mut Engine,
+        wire: &Deleted,
+        phase: Phase,
+        extra: Option<&str>,
+        mut over: Option<u64>,
+        (fixed, history): (&[Arc<Block>], &[Arc<Block>]),
+    ) -> Result<Written, String> {
+        let prompt = self.instruction(extra);
+        let (mut from, mut upto, mut tries) = (0, history.len(), 0);
+        loop {
+            if let Some(n) = over.take() {
+                let n = n + bytes_div4_up(&prompt.text);
+                let shown = &history[from..upto];
+                match self.trim {
+                    Trim::Oldest => {
+                        from += without_oldest(shown, n)
+                            .ok_or("the conversation is too long even without its beginning")?
+                    }
+                    Trim::Tail => {
+                        upto = from
+                            + without_newest(shown, n)
+                                .ok_or("the conversation is too long even without its end")?
+                    }
+                }
+            }
+            let mut blocks = fixed.to_vec();
+            if from > 0 {
+                blocks.push(passing(BlockKind::Marker, &self.left_out));
+            }
+            blocks.extend_from_slice(&history[from..upto]);
+            let request = self.request(s, wire, phase, blocks, prompt.clone());
+            match s.send(&request).await {
+                Ok(reply) => {
+                    let text = reply
+                        .text()
+                        .and_then(|t| kept_summary(&t))
+                        .ok_or("the answer holds no summary")?;
+                    return Ok(Written { text, upto });
+                }
+                Err(e) if e.is_overflow() && tries < self.retries => {
+                    tries += 1;
+                    over = Some(excess(&e.message).unwrap_or(0));
+                }
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+    }
+
+    /// The block that takes the conversation's place.
+    pub fn block(&self, s: &mut Engine, text: &str, replaced: &[Arc<Block>]) -> Arc<Block> {
+        let text = format!("{}\n\n{text}\n\n{}", self.lead_in, self.go_on);
+        s.synthetic(BlockKind::Summary, Role::User, text, origins(replaced))
+    }
+}
+
+/// What becomes of a summary that is not there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// It is needed now; the conversation goes on without it.
+    GiveUp,
+    /// It is needed now, and waited for.
+    Wait,
+    /// Nobody needs it yet.
+    Keep,
+}
+
+/// A summary that is written beside the conversation before it is needed
+/// (docs/sources/claude-code.md §1.5, grade A).
+#[derive(Default)]
+pub(crate) struct Prepared(Option<(Task, Request, MessageId)>);
+
+impl Prepared {
+    /// Starts it, unless one is under way.
+    pub async fn begin(&mut self, s: &mut Engine, asked: &Summaries, wire: &Deleted) {
+        let newest =
+            s.context.blocks().iter().rev().find(|b| !b.origin.is_empty()).map(|b| b.message);
+        let (None, Some(upto)) = (&self.0, newest) else { return };
+        let blocks = s.context.blocks().to_vec();
+        let request = asked.request(s, wire, Phase::Background, blocks, asked.instruction(None));
+        let task = s.spawn(&request).await;
+        self.0 = Some((task, request, upto));
+    }
+
+    /// Whether one is.
+    pub fn is_under_way(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Takes it if it is ready; what was said since stays behind it.
+    pub async fn take(
+        &mut self,
+        s: &mut Engine,
+        history: &[Arc<Block>],
+        late: Late,
+    ) -> Option<Written> {
+        let (task, request, upto) = self.0.take()?;
+        let Some(answer) = s.collect(task, &request, late == Late::Wait).await else {
+            if late == Late::Keep {
+                self.0 = Some((task, request, upto));
+            } else {
+                s.missed(task);
+                s.cancel(task);
+            }
+            return None;
+        };
+        let Some(text) = answer.ok()?.text().and_then(|t| kept_summary(&t)) else {
+            s.unusable(task);
+            return None;
+        };
+        let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);
+        if upto == 0 {
+            s.stale(task);
+            return None;
+        }
+        Some(Written { text, upto })
+    }
+
+    /// The conversation is another one.
+    pub fn drop_it(&mut self, s: &mut Engine) {
+        if let Some((task, ..)) = self.0.take() {
+            s.cancel(task);
+        }
+    }
+}
+
+/// Everything that blocks stand for.
+pub(crate) fn origins(blocks: &[Arc<Block>]) -> Vec<Origin> {
+    blocks.iter().flat_map(|b| b.origin.iter().copied()).collect()
+}
+
+/// Start of the first group before which at least `tokens` stand, else of the last; `None` when
+/// there is but one group.
+fn without_oldest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
+    let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
+    starts.iter().copied().find(|&i| estimate(&history[..i]) >= tokens).or(starts.last().copied())
+}
+
+/// Start of the last group from which on at least `tokens` stand, else of the second; `None` when
+/// there is but one group.
+fn without_newest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
+    let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
+    starts.iter().copied().rfind(|&i| estimate(&history[i..]) >= tokens).or(starts.first().copied())
+}
+
+/// Views as they were before each compaction, with the message that took their place: the
+/// transcript keeps what a compaction replaced, so going back behind one brings it back
+/// (docs/sources/claude-code.md §1.5).
+#[derive(Default)]
+pub(crate) struct Undo(Vec<(MessageId, Vec<Arc<Block>>)>);
+
+impl Undo {
+    /// A view is about to be replaced.
+    pub fn keep(&mut self, by: MessageId, view: Vec<Arc<Block>>) {
+        self.0.push((by, view));
+    }
+
+    /// Goes back to a message.
+    pub fn back_to(&mut self, s: &mut Engine, to: MessageId) {
+        while let Some((_, view)) = self.0.pop_if(|(by, _)| *by > to) {
+            // A view that was shown before is always valid.
+            let _ = s.context.set(view);
+        }
+        s.truncate_after(to);
+    }
+}

@@ -1,0 +1,736 @@
+use ctxbench_core::engine::Action;
+use ctxbench_core::request::{Purpose, Request};
+
+use super::*;
+use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
+
+/// `n` reads of `a.rs`, `b.rs`, … in one turn, then a closing reply. Outputs come from the script.
+fn reads(n: usize) -> Vec<Answer> {
+    let path = |i: usize| format!(r#"{{"path":"f{i}.rs"}}"#);
+    (0..n)
+        .map(|i| calls("look", &format!("c{i}"), "read_file", &path(i)))
+        .chain([says("done")])
+        .collect()
+}
+
+fn outputs(sizes: &[usize]) -> Vec<String> {
+    sizes.iter().enumerate().map(|(i, n)| format!("{i}{}", " word".repeat(*n))).collect()
+}
+
+fn kinds(r: &Request) -> Vec<BlockKind> {
+    r.blocks.iter().map(|b| b.kind).collect()
+}
+
+fn cleared(r: &Request) -> usize {
+    r.blocks.iter().filter(|b| b.form == Form::Cleared).count()
+}
+
+// At scale 0.01 the window is 2,000 tokens, the threshold 1,670 and the warning level 1,470.
+
+#[test]
+fn old_results_go_above_the_warning_level_if_it_is_worth_it() {
+    let script = |sizes: &[usize]| Script {
+        actions: vec![user("m", "go")],
+        replies: reads(sizes.len()),
+        outputs: outputs(sizes),
+        ..Script::default()
+    };
+    let p = play("claude-code", 0.01, script(&[400, 400, 300, 250, 20]));
+    assert_eq!(p.compactions(), ["microcompact"]);
+    let last = p.requests.last().unwrap();
+    assert_eq!(cleared(last), 1);
+    let first = last.blocks.iter().find(|b| b.kind == BlockKind::Output).unwrap();
+    assert_eq!(&*first.text, "[Old tool result content cleared]");
+    // The same without it, and with too little to gain.
+    let p = play("claude-code:microcompact=off", 0.01, script(&[400, 400, 300, 250, 20]));
+    assert!(p.requests.iter().all(|r| cleared(r) == 0));
+    let p = play("claude-code:micro_minimum=900k", 0.01, script(&[400, 400, 300, 250, 20]));
+    assert!(p.requests.iter().all(|r| cleared(r) == 0));
+}
+
+#[test]
+fn a_long_pause_clears_in_time_mode_only() {
+    let actions = || vec![user("m", "go"), Action::Idle { ms: 3_700_000 }, user("n", "again")];
+    let script = || {
+        let mut replies = reads(7);
+        replies.push(says("ok"));
+        Script { actions: actions(), replies, outputs: outputs(&[10; 7]), ..Script::default() }
+    };
+    let p = play("claude-code:microcompact=time", 1.0, script());
+    assert_eq!(cleared(p.requests.last().unwrap()), 2);
+    let p = play("claude-code", 1.0, script());
+    assert_eq!(cleared(p.requests.last().unwrap()), 0);
+}
+
+#[test]
+fn the_summary_rides_the_warm_prefix_and_files_come_back() {
+    let answer = "<analysis>thinking</analysis>\n<summary>\nTHE SUMMARY\n</summary>";
+    let script = Script {
+        actions: vec![user("m", "go")],
+        replies: reads(3),
+        outputs: outputs(&[30, 900, 700]),
+        summaries: vec![says(answer)],
+        memory: vec!["CLAUDE.md"],
+        ..Script::default()
+    };
+    let p = play("claude-code", 0.01, script);
+    assert_eq!(p.compactions(), ["compact"]);
+    let at = p.requests.iter().position(|r| r.purpose == Purpose::Summary).unwrap();
+    let (before, asked, after) = (&p.requests[at - 1], &p.requests[at], &p.requests[at + 1]);
+    // Same prefix, the instruction last, output capped.
+    assert!(asked.blocks.iter().zip(&before.blocks).all(|(a, b)| a.hash == b.hash));
+    assert_eq!(
+        (asked.blocks.last().unwrap().kind, asked.max_tokens),
+        (BlockKind::SummaryPrompt, Some(200))
+    );
+    // Newest file first; the two large ones as paths, the small one whole.
+    assert_eq!(
+        kinds(after),
+        [
+            BlockKind::Base,
+            BlockKind::Context,
+            BlockKind::Summary,
+            BlockKind::File,
+            BlockKind::File,
+            BlockKind::File
+        ]
+    );
+    assert!(
+        after.blocks[2].text.contains("THE SUMMARY") && !after.blocks[2].text.contains("thinking")
+    );
+    assert!(
+        after.blocks[3].text.starts_with("f2.rs was worked on")
+            && after.blocks[4].text.starts_with("f1.rs was worked on")
+    );
+    assert!(
+        after.blocks[5].text.starts_with("f0.rs as it was read before:\n0 word")
+            && after.blocks[5].origin.len() == 1
+    );
+    assert_eq!(after.blocks[2].origin.len(), 1 + 3 * 2 + 3);
+}
+
+#[test]
+fn a_manual_compaction_takes_instructions() {
+    let actions = vec![
+        user("m", "go"),
+        Action::Compact { instructions: Some("keep the port".into()) },
+        user("n", "on"),
+    ];
+    let p = play(
+        "claude-code:cache_ttl=1h",
+        1.0,
+        Script { actions, replies: vec![says("a"), says("b")], ..Script::default() },
+    );
+    let asked = p.of(Purpose::Summary);
+    assert!(asked[0].blocks.last().unwrap().text.ends_with("keep the port"));
+    assert_eq!((asked[0].phase, asked[0].ttl), (Some(Phase::StandaloneTurn), Ttl::OneHour));
+    assert_eq!(
+        kinds(p.requests.last().unwrap()),
+        [BlockKind::Base, BlockKind::Summary, BlockKind::User]
+    );
+    // Nothing to compact, nothing asked.
+    let p = play(
+        "claude-code",
+        1.0,
+        Script { actions: vec![Action::Compact { instructions: None }], ..Script::default() },
+    );
+    assert!(p.requests.is_empty());
+}
+
+#[test]
+fn an_overflow_leaves_the_oldest_part_out() {
+    let mut replies = reads(3);
+    replies.insert(3, too_long(3_000, 2_900));
+    let script = Script {
+        actions: vec![user("m", "go")],
+        replies,
+        outputs: outputs(&[700, 700, 700]),
+        summaries: vec![too_long(3_000, 2_900), says("S")],
+        ..Script::default()
+    };
+    let p = play("claude-code", 1.0, script);
+    assert_eq!(p.failures(), Vec::<&str>::new());
+    let asked = p.of(Purpose::Summary);
+    assert_eq!(asked.len(), 2);
+    assert!(asked[0].blocks[1].text.starts_with("(The beginning"));
+    assert!(asked[1].blocks.len() < asked[0].blocks.len());
+    assert_eq!(p.compactions(), ["compact"]);
+    // The origins of the part left out belong to the summary all the same.
+    let last = p.requests.last().unwrap();
+    assert!(last.blocks[1].origin.iter().any(|o| o.message == MessageId(0)));
+}
+
+#[test]
+fn a_context_that_refills_at_once_stops_compacting() {
+    let script = Script {
+        actions: vec![user("m", "go")],
+        replies: reads(9),
+        outputs: outputs(&[1_700; 9]),
+        ..Script::default()
+    };
+    let p = play("claude-code:microcompact=off", 0.01, script);
+    assert_eq!((p.compactions().len(), p.failures().len()), (3, 1));
+}
+
+#[test]
+fn three_failures_end_automatic_compaction_and_a_full_window_needs_the_user() {
+    let failed = || says("<analysis>no summary</analysis>");
+    let script = Script {
+        actions: vec![user("m", "go"), user("n", "more")],
+        replies: reads(5),
+        outputs: outputs(&[1_690, 10, 10, 100, 10]),
+        summaries: vec![failed(), failed(), failed()],
+        ..Script::default()
+    };
+    let p = play("claude-code:microcompact=off", 0.01, script);
+    assert_eq!(p.of(Purpose::Summary).len(), 3);
+    assert!(p.compactions().is_empty() && p.interventions() >= 1);
+}
+
+#[test]
+fn going_back_behind_a_compaction_brings_the_messages_back() {
+    let actions = vec![
+        user("m", "first"),
+        user("n", "second"),
+        Action::Compact { instructions: None },
+        user("o", "third"),
+        Action::Rewind { to: "n".into() },
+        user("p", "fourth"),
+    ];
+    let replies = ["a", "b", "c", "d"].map(says).into();
+    let p = play("claude-code", 1.0, Script { actions, replies, ..Script::default() });
+    let shown: Vec<String> = Played::outline(p.requests.last().unwrap());
+    assert_eq!(shown, ["Base:base", "User:first", "Assistant:a", "User:second", "User:fourth"]);
+}
+
+#[test]
+fn large_output_goes_to_a_file() {
+    let replies = vec![calls("run", "c", "bash", "{}"), says("done")];
+    let script = Script {
+        actions: vec![user("m", "go")],
+        replies,
+        outputs: vec!["x".repeat(60_000)],
+        ..Script::default()
+    };
+    let p = play("claude-code", 1.0, script);
+    let out = p.requests[1].blocks.last().unwrap();
+    assert_eq!(
+        (out.form, &*out.text),
+        (Form::Truncated, "[60000 bytes of output, too large to show; saved to a file]")
+    );
+}
+
+/// One turn of reads, then `again` replies in a second turn.
+fn two_turns(sizes: &[usize], again: Vec<Answer>, summaries: Vec<Answer>) -> Script {
+    let mut replies = reads(sizes.len());
+    replies.extend(again);
+    Script {
+        actions: vec![user("m", "go"), user("n", "more")],
+        replies,
+        outputs: outputs(sizes),
+        summaries,
+        ..Script::default()
+    }
+}
+
+fn deleted(r: &Request) -> Vec<&str> {
+    r.server_edits
+        .iter()
+        .flat_map(ctxbench_core::context_editing::deleted_results)
+        .map(|id| &**id)
+        .collect()
+}
+
+#[test]
+fn the_provider_deletes_what_exceeds_twelve_results_and_the_prefix_goes_out_as_it_was() {
+    // docs/sources/claude-code.md §1.2, path 2: twelve active results.
+    let script = || Script {
+        actions: vec![user("m", "go")],
+        replies: reads(14),
+        outputs: outputs(&[5; 14]),
+        ..Script::default()
+    };
+    let p = play("claude-code:microcompact=cache-edits", 1.0, script());
+    assert_eq!(p.compactions(), ["cache_edits", "cache_edits"]);
+    let [.., before, last] = &p.requests[..] else { panic!("several requests") };
+    assert_eq!((deleted(before), deleted(last)), (vec!["c0"], vec!["c0", "c1"]));
+    assert_eq!(cleared(last), 0, "what is sent stays as it was");
+    assert!(before.blocks.iter().zip(&last.blocks).all(|(a, b)| a.hash == b.hash));
+    assert_eq!(
+        p.engine.context.blocks().iter().filter(|b| b.form == Form::Cleared).count(),
+        2,
+        "what the model sees does not"
+    );
+    let fewer = play("claude-code:microcompact=cache-edits,micro_active=20", 1.0, script());
+    assert!(fewer.requests.iter().all(|r| r.server_edits.is_empty()));
+}
+
+#[test]
+fn a_summary_request_names_the_deleted_results_too() {
+    let actions = vec![user("m", "go"), Action::Compact { instructions: None }];
+    let script =
+        Script { actions, replies: reads(13), outputs: outputs(&[5; 13]), ..Script::default() };
+    let p = play("claude-code:microcompact=cache-edits", 1.0, script);
+    let asked = p.requests.last().unwrap();
+    assert_eq!((asked.purpose, deleted(asked)), (Purpose::Summary, vec!["c0"]));
+    let before = &p.requests[p.requests.len() - 2];
+    assert!(before.blocks.iter().zip(&asked.blocks).all(|(a, b)| a.hash == b.hash));
+}
+
+#[test]
+fn trimming_the_tail_keeps_prefix_and_last_request() {
+    let mut replies = reads(3);
+    replies.insert(3, too_long(3_000, 2_900));
+    let script = || Script {
+        actions: vec![user("m", "go")],
+        replies: replies.clone(),
+        outputs: outputs(&[700, 700, 700]),
+        summaries: vec![too_long(3_000, 2_900), says("S")],
+        ..Script::default()
+    };
+    let p = play("claude-code:trim=tail", 1.0, script());
+    let asked = p.of(Purpose::Summary);
+    let refused = &p.requests[3];
+    for a in &asked {
+        let shown = a.blocks.len() - 1;
+        assert!(
+            shown < refused.blocks.len()
+                && a.blocks[..shown].iter().zip(&refused.blocks).all(|(a, b)| a.hash == b.hash)
+        );
+    }
+    // One read more is left out by the second attempt: base, user and one step of text, call and
+    // result stay.
+    assert_eq!(
+        asked.iter().map(|a| a.blocks.len()).collect::<Vec<_>>(),
+        [2 + 2 * 3 + 1, 2 + 3 + 1]
+    );
+    // What was left out stands verbatim behind the summary; the file still in view does not come
+    // back a second time.
+    let last = p.requests.last().unwrap();
+    let tail = &last.blocks[last.blocks.len() - 6..];
+    assert!(tail.iter().zip(&refused.blocks[5..]).all(|(a, b)| a.hash == b.hash));
+    let shown_again: Vec<&str> =
+        last.blocks.iter().filter(|b| b.kind == BlockKind::File).map(|b| &b.text[..5]).collect();
+    assert_eq!(shown_again, ["f0.rs"]);
+    // Oldest first leaves the beginning out, so nothing of the prefix but the fixed part is the
+    // same.
+    let oldest = play("claude-code", 1.0, script());
+    assert_eq!(oldest.of(Purpose::Summary)[0].blocks[1].kind, BlockKind::Marker);
+}
+
+#[test]
+fn overflow_retries_bound_the_attempts() {
+    let script = || Script {
+        summaries: vec![too_long(9, 8); 9],
+        ..two_turns(&[600; 9], vec![too_long(9, 8)], vec![])
+    };
+    let attempts = |spec: &str| play(spec, 1.0, script()).of(Purpose::Summary).len();
+    // The first attempt and at most so many more; 0 does not even begin.
+    assert_eq!(
+        [
+            attempts("claude-code"),
+            attempts("claude-code:overflow_retries=1"),
+            attempts("claude-code:overflow_retries=0")
+        ],
+        [4, 2, 0]
+    );
+}
+
+#[test]
+fn the_blocking_limit_stops_the_user_where_nothing_compacts() {
+    // Window 2,000, effective 1,800, blocked from 1,770 by default and from 1,300 with 500 of room.
+    let script = || two_turns(&[1_300], vec![says("ok")], vec![]);
+    let sent = |spec: &str| play(spec, 0.01, script());
+    let free = sent("claude-code:auto=false");
+    assert!(free.failures().is_empty() && free.interventions() == 0);
+    let blocked = sent("claude-code:auto=false,blocking_buffer=50k");
+    assert_eq!(blocked.interventions(), 2);
+    assert!(blocked.failures()[0].contains("blocked from 1300"), "{:?}", blocked.failures());
+    assert!(blocked.requests.len() < free.requests.len());
+    assert!(
+        sent("claude-code:blocking_buffer=50k").interventions() == 0,
+        "what compacts by itself is not blocked"
+    );
+}
+
+#[test]
+fn pause_and_number_of_the_time_rule() {
+    let left = |spec: &str| {
+        let actions = vec![user("m", "go"), Action::Idle { ms: 3_700_000 }, user("n", "again")];
+        let mut replies = reads(7);
+        replies.push(says("ok"));
+        let p = play(
+            spec,
+            1.0,
+            Script { actions, replies, outputs: outputs(&[10; 7]), ..Script::default() },
+        );
+        cleared(p.requests.last().unwrap())
+    };
+    assert_eq!(left("claude-code:microcompact=time,micro_gap_keep=1"), 6);
+    assert_eq!(left("claude-code:microcompact=time,micro_gap_ms=7200000"), 0);
+}
+
+#[test]
+fn guards_count_to_their_settings() {
+    let failing = |spec: &str| {
+        let summaries = (0..9).map(|_| says("<analysis>none</analysis>")).collect();
+        let script = Script {
+            actions: vec![user("m", "go")],
+            replies: reads(6),
+            outputs: outputs(&[1_690, 1, 1, 1, 1, 1]),
+            summaries,
+            ..Script::default()
+        };
+        play(spec, 0.01, script).of(Purpose::Summary).len()
+    };
+    // docs/sources/claude-code.md §1.5: three failures in a row.
+    assert_eq!(
+        [
+            failing("claude-code:microcompact=off"),
+            failing("claude-code:microcompact=off,max_failures=2")
+        ],
+        [3, 2]
+    );
+    let refilled = |spec: &str| {
+        let script = Script {
+            actions: vec![user("m", "go")],
+            replies: reads(9),
+            outputs: outputs(&[1_700; 9]),
+            ..Script::default()
+        };
+        play(spec, 0.01, script)
+    };
+    // docs/sources/claude-code.md §1.5: full again right after three compactions; the user is told
+    // so.
+    let p = refilled("claude-code:microcompact=off");
+    assert_eq!(p.compactions().len(), 3);
+    assert!(
+        p.failures()[0].contains("last 3 compactions")
+            && p.failures()[0].contains("/compact or /clear"),
+        "{:?}",
+        p.failures()
+    );
+    assert_eq!(refilled("claude-code:microcompact=off,max_refills=2").compactions().len(), 2);
+}
+
+#[test]
+fn at_the_limit_only_the_provider_starts_a_compaction() {
+    // Threshold 1,670: reached by the second read.
+    let script = || Script {
+        actions: vec![user("m", "go")],
+        replies: reads(3),
+        outputs: outputs(&[900, 800, 10]),
+        ..Script::default()
+    };
+    assert_eq!(play("claude-code:microcompact=off", 0.01, script()).compactions(), ["compact"]);
+    assert!(
+        play("claude-code:microcompact=off,trigger=limit", 0.01, script()).compactions().is_empty()
+    );
+    let mut overflowing = script();
+    overflowing.replies.insert(3, too_long(2_100, 2_000));
+    assert_eq!(
+        play("claude-code:microcompact=off,trigger=limit", 0.01, overflowing).compactions(),
+        ["compact"]
+    );
+}
+
+#[test]
+fn five_files_come_back_within_each_limit() {
+    // docs/sources/claude-code.md §1.4 at a hundredth: five files, 50 tokens each, 500 in all.
+    // Seven reads of 30 words, about 38 tokens of four bytes.
+    let restored = |spec: &str| {
+        let actions =
+            vec![user("m", "go"), Action::Compact { instructions: None }, user("n", "on")];
+        let mut replies = reads(7);
+        replies.push(says("ok"));
+        let p = play(
+            spec,
+            0.01,
+            Script { actions, replies, outputs: outputs(&[30; 7]), ..Script::default() },
+        );
+        let last = p.requests.last().unwrap();
+        last.blocks
+            .iter()
+            .filter(|b| b.kind == BlockKind::File)
+            .map(|b| (b.text[..5].to_string(), b.origin.len()))
+            .collect::<Vec<_>>()
+    };
+    let named = |names: &[&str]| names.iter().map(|n| (n.to_string(), 1)).collect::<Vec<_>>();
+    assert_eq!(restored("claude-code"), named(&["f6.rs", "f5.rs", "f4.rs", "f3.rs", "f2.rs"]));
+    assert_eq!(restored("claude-code:restore_files=2"), named(&["f6.rs", "f5.rs"]));
+    // 100 tokens hold two of 38; paths of larger ones cost nothing of the budget.
+    assert_eq!(restored("claude-code:restore_total_tokens=10k"), named(&["f6.rs", "f5.rs"]));
+    assert_eq!(
+        restored("claude-code:restore_file_tokens=2k").iter().map(|f| f.1).collect::<Vec<_>>(),
+        [0; 5]
+    );
+}
+
+#[test]
+fn skills_and_the_plan_come_back() {
+    let shown = |spec: &str| {
+        let skill =
+            |id: &str, name: &str| calls("use", id, "Skill", &format!(r#"{{"skill":"{name}"}}"#));
+        let plan = calls("plan", "p", "ExitPlanMode", r#"{"plan":"first a, then b"}"#);
+        let replies = vec![skill("a", "old"), skill("b", "long"), plan, says("ok"), says("on")];
+        let outputs = vec!["OLD".repeat(40), "LONG".repeat(100), "approved".into()];
+        let actions =
+            vec![user("m", "go"), Action::Compact { instructions: None }, user("n", "on")];
+        let p = play(spec, 0.01, Script { actions, replies, outputs, ..Script::default() });
+        let last = p.requests.last().unwrap();
+        last.blocks
+            .iter()
+            .filter(|b| b.kind == BlockKind::File)
+            .map(|b| b.text.to_string())
+            .collect::<Vec<_>>()
+    };
+    // docs/sources/claude-code.md §1.4 at a hundredth: 50 tokens of each skill are 200 bytes, the
+    // newest first.
+    let all = shown("claude-code");
+    assert_eq!(all.len(), 3);
+    assert!(all[0].ends_with(&"LONG".repeat(50)) && !all[0].contains(&"LONG".repeat(51)));
+    assert!(all[1].ends_with(&"OLD".repeat(40)) && all[2].ends_with("first a, then b"));
+    assert!(
+        shown("claude-code:restore_skill_tokens=1k")[0]
+            .ends_with(&format!("\n{}", "LONG".repeat(10)))
+    );
+    // 250 tokens in all; 60 hold the newest and ten of the other.
+    assert!(
+        shown("claude-code:restore_skills_tokens=6k")[1]
+            .ends_with(&format!("\n{}O", "OLD".repeat(13)))
+    );
+    assert_eq!(shown("claude-code:restore_plan=false").len(), 2);
+}
+
+#[test]
+fn rules_for_some_paths_wait_for_such_a_file_and_are_lost_with_a_compaction() {
+    const RULE: &str = "# .claude/rules/rs.md\n\n---\npaths: src/**\n---\nno unwrap";
+    let script = || Script {
+        actions: vec![
+            user("m", "go"),
+            user("n", "read"),
+            Action::Compact { instructions: None },
+            user("o", "on"),
+            user("p", "again"),
+        ],
+        replies: vec![
+            says("a"),
+            calls("r", "c", "read_file", r#"{"path":"src/a.rs"}"#),
+            says("b"),
+            says("c"),
+            calls("r", "d", "read_file", r#"{"path":"src/a.rs"}"#),
+            says("d"),
+        ],
+        memory: vec!["# CLAUDE.md\n\nroot", RULE],
+        ..Script::default()
+    };
+    let shown = |p: &Played| -> Vec<bool> {
+        p.requests.iter().map(|r| r.blocks.iter().any(|b| &*b.text == RULE)).collect()
+    };
+    let p = play("claude-code", 1.0, script());
+    // Turn 1, turn 2 before and after the read, the summary request, turn 3, turn 4 before and
+    // after the read.
+    assert_eq!(shown(&p), [false, false, true, true, false, false, true]);
+    assert!(p.requests.iter().all(|r| r.blocks.iter().any(|b| b.text.ends_with("root"))));
+    assert_eq!(shown(&play("claude-code:scoped_rules=false", 1.0, script())), [true; 7]);
+}
+
+#[test]
+fn the_index_of_the_memory_is_shown_to_its_two_hundredth_line() {
+    let lines: String = (1..=203).map(|i| format!("- fact {i}\n")).collect();
+    let (index, other) =
+        (format!("# memory/MEMORY.md\n\n{lines}"), format!("# CLAUDE.md\n\n{lines}"));
+    let script = Script {
+        actions: vec![user("m", "go")],
+        replies: vec![says("a")],
+        memory: vec![index.leak(), other.leak()],
+        ..Script::default()
+    };
+    let p = play("claude-code", 1.0, script);
+    let text = |start: &str| {
+        p.requests[0].blocks.iter().find(|b| b.text.starts_with(start)).unwrap().text.to_string()
+    };
+    let cut = text("# memory/MEMORY.md");
+    assert!(cut.contains("- fact 200\n[3 more lines") && !cut.contains("- fact 201"), "{cut}");
+    assert!(text("# CLAUDE.md").contains("- fact 203"));
+}
+
+#[test]
+fn messages_stay_behind_the_summary_if_told() {
+    let last = |spec: &str| {
+        let actions = vec![
+            user("m", "first"),
+            user("n", "second"),
+            Action::Compact { instructions: None },
+            user("o", "third"),
+        ];
+        let p = play(
+            spec,
+            1.0,
+            Script { actions, replies: ["a", "b", "c"].map(says).into(), ..Script::default() },
+        );
+        Played::outline(p.requests.last().unwrap()).split_off(2)
+    };
+    assert_eq!(last("claude-code"), ["User:third"]);
+    assert_eq!(last("claude-code:keep_messages=2"), ["User:second", "Assistant:b", "User:third"]);
+}
+
+#[test]
+fn long_output_of_shell_and_search_goes_to_a_file_sooner() {
+    let form = |spec: &str, tool: &str, bytes: usize| {
+        let replies = vec![calls("run", "c", tool, "{}"), says("done")];
+        let p = play(
+            spec,
+            1.0,
+            Script {
+                actions: vec![user("m", "go")],
+                replies,
+                outputs: vec!["x".repeat(bytes)],
+                ..Script::default()
+            },
+        );
+        p.requests[1].blocks.last().unwrap().form
+    };
+    assert_eq!(
+        (form("claude-code", "bash", 30_001), form("claude-code:shell_chars=0", "bash", 30_001)),
+        (Form::Truncated, Form::Verbatim)
+    );
+    assert_eq!(
+        (form("claude-code", "Grep", 20_001), form("claude-code:search_chars=0", "Grep", 20_001)),
+        (Form::Truncated, Form::Verbatim)
+    );
+}
+
+// Session memory at a hundredth: notes from 100 tokens on, again after 50, at least 100 tokens and
+// 5 texts stay, at most 400.
+
+fn noted(spec: &str, outputs_of: &[usize], summaries: Vec<Answer>) -> Played {
+    let script = Script {
+        actions: vec![user("m", "go")],
+        replies: reads(outputs_of.len()),
+        outputs: outputs(outputs_of),
+        summaries,
+        ..Script::default()
+    };
+    play(spec, 0.01, script)
+}
+
+#[test]
+fn notes_take_the_place_of_a_summary_without_a_call() {
+    let sizes = [300, 300, 300, 300, 300, 300, 10];
+    let spec = "claude-code:microcompact=off,session_memory=true";
+    let p = noted(spec, &sizes, (0..9).map(|i| says(&format!("NOTES {i}"))).collect());
+    assert_eq!(p.compactions(), ["session_memory"]);
+    let asked = p.of(Purpose::Summary);
+    assert!(asked.iter().all(|r| r.phase == Some(Phase::Background)), "no summary was waited for");
+    // The update rides the prefix of the request before it and shows the notes so far before the
+    // instruction.
+    let (second, end) = (asked[1], asked[1].blocks.len());
+    assert!(
+        second.blocks[end - 2].text.ends_with("NOTES 0")
+            && second.blocks[end - 1].kind == BlockKind::SummaryPrompt
+    );
+    let last = p.requests.last().unwrap();
+    let at = last.blocks.iter().position(|b| b.kind == BlockKind::Summary).unwrap();
+    assert!(last.blocks[at].text.contains("NOTES"));
+    // One read of 300 words is some 380 tokens: a second would pass 400.
+    assert_eq!(last.blocks[at + 1].kind, BlockKind::Assistant);
+    assert!(ctxbench_core::context::orphans(&last.blocks).results.is_empty());
+    // Off by default: the same session calls for a summary.
+    let off = noted("claude-code:microcompact=off", &sizes, vec![]);
+    assert_eq!(
+        (off.compactions(), off.of(Purpose::Summary)[0].phase),
+        (vec!["compact"], Some(Phase::MidTurn))
+    );
+}
+
+#[test]
+fn settings_of_the_session_memory() {
+    let updates = |more: &str| {
+        noted(&format!("claude-code:session_memory=true{more}"), &[100; 8], vec![])
+            .of(Purpose::Summary)
+            .len()
+    };
+    let (default, late, seldom) =
+        (updates(""), updates(",memory_start_tokens=60k"), updates(",memory_growth_tokens=60k"));
+    assert!(
+        default > late && late > 0 && default > seldom && seldom > 0,
+        "{default} {late} {seldom}"
+    );
+    // What stays behind the notes, in blocks.
+    let sizes = [150, 150, 150, 150, 150, 150, 150, 150, 150, 150, 10];
+    let tail = |more: &str| {
+        let p = noted(
+            &format!("claude-code:microcompact=off,session_memory=true{more}"),
+            &sizes,
+            vec![],
+        );
+        assert_eq!(p.compactions()[0], "session_memory");
+        let shown = p
+            .requests
+            .iter()
+            .find(|r| {
+                r.purpose == Purpose::Sample
+                    && r.blocks.iter().any(|b| b.kind == BlockKind::Summary)
+            })
+            .unwrap();
+        shown.blocks.iter().skip_while(|b| b.kind != BlockKind::Summary).count()
+    };
+    let default = tail("");
+    assert!(tail(",memory_keep_texts=1,memory_keep_tokens=1k") < default);
+    assert!(tail(",memory_keep_most_tokens=80k") > default);
+    assert!(
+        tail(",memory_keep_tokens=60k,memory_keep_texts=1,memory_keep_most_tokens=90k") > default
+    );
+}
+
+#[test]
+fn notes_that_leave_too_much_give_way_to_a_summary() {
+    // The tail that the notes do not know is larger than the threshold.
+    let p = noted(
+        "claude-code:microcompact=off,session_memory=true,memory_growth_tokens=900k",
+        &[120, 1_700, 10],
+        vec![],
+    );
+    assert_eq!(p.compactions(), ["compact"]);
+    // So do notes that are longer than what they stand for.
+    let long = || says(&"note ".repeat(2_000));
+    let p = noted(
+        "claude-code:microcompact=off,session_memory=true",
+        &[300; 7],
+        (0..9).map(|_| long()).collect(),
+    );
+    assert_eq!(p.compactions()[0], "compact");
+}
+
+#[test]
+fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
+    // Warning level 1,470, threshold 1,670: the second read passes the first, the third the second.
+    let p = |spec: &str| {
+        let script = Script {
+            actions: vec![user("m", "go")],
+            replies: reads(4),
+            outputs: outputs(&[600, 730, 230, 10]),
+            summaries: vec![says("EARLY"), says("LATE")],
+            ..Script::default()
+        };
+        play(spec, 0.01, script)
+    };
+    let early = p("claude-code:microcompact=off,precompute=true");
+    assert_eq!(early.compactions(), ["compact"]);
+    let asked = early.of(Purpose::Summary);
+    assert_eq!(asked.iter().map(|r| r.phase).collect::<Vec<_>>(), [Some(Phase::Background)]);
+    let after = early
+        .requests
+        .iter()
+        .find(|r| r.blocks.iter().any(|b| b.kind == BlockKind::Summary))
+        .unwrap();
+    assert!(after.blocks.iter().any(|b| b.text.contains("EARLY")));
+    // The third read was not known to it: text, call and result stand as they were.
+    assert_eq!(
+        kinds(after)[after.blocks.len() - 3..],
+        [BlockKind::Assistant, BlockKind::Call, BlockKind::Output]
+    );
+    let foreground = p("claude-code:microcompact=off");
+    assert_eq!(foreground.of(Purpose::Summary)[0].phase, Some(Phase::MidTurn));
+}

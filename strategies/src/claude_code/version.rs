@@ -1,0 +1,42 @@
+//! Versions of Claude Code.
+
+use crate::descriptor::{Version, Versions};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ClaudeCodeVersion {
+    Program,
+    Described001,
+    Described002,
+}
+
+impl Versions for ClaudeCodeVersion {
+    const TABLE: &'static [(Version, Self)] = &[
+        (Version::released("2.1"), ClaudeCodeVersion::Program),
+        (
+            Version::described(
+                "described-001",
+                "published description (docs/sources/opencode-vs-claude-code.md §2): from 92 % of \
+                 the window one summary, the last ten messages verbatim, at most half the window \
+                 full, key facts moved to CLAUDE.md. In fact 83.5 % of 200k (with the reply's \
+                 room), no such tail and nothing written to CLAUDE.md (docs/sources/claude-code.md \
+                 §1.1)",
+                &["summary_max_tokens", "overflow_retries", "trim", "cache_ttl"],
+            ),
+            ClaudeCodeVersion::Described001,
+        ),
+        (
+            Version {
+                reads: None,
+                ..Version::described(
+                    "described-002",
+                    "published description (docs/sources/login-bug.md §3): old results cleared \
+                     before every request, then only the unsent end cut, then notes before a \
+                     summary. In fact clearing waits for a level, nothing cuts the end, and notes \
+                     are off (docs/sources/claude-code.md §1.2, §1.5)",
+                    &[],
+                )
+            },
+            ClaudeCodeVersion::Described002,
+        ),
+    ];
+}

@@ -1,0 +1,386 @@
+//! Context management by the Anthropic API, as an agent would ask for it
+//! (docs/sources/anthropic-api.md §2.2 to §2.5).
+//!
+//! The history is sent as it is, with edits that the provider applies on arrival. What is left to
+//! the client: to drop what the provider's compaction replaced, to go on after a pause with the
+//! newest messages behind the summary, and to ask for a compaction on demand. A model whose
+//! provider lacks an edit is not asked for it; what is left is a conversation without compaction.
+
+pub(crate) mod descriptor;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::descriptor::{Build, Need, Product, Version, Versions};
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Origin, Role};
+use ctxbench_core::compaction::{CompactionKind, group_starts};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::context_editing::{edited_view, will_apply};
+use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::model::Wire;
+use ctxbench_core::request::{
+    Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
+};
+use ctxbench_core::settings::AUTO;
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
+
+use crate::claude_code_api::settings::{ApiSettings, Compact, Thinking};
+
+/// The memory tool's definition (docs/sources/anthropic-sdk.md §3).
+const MEMORY: &str = "memory";
+/// Pauses in a row after which the summary is as large as what it stands for.
+const MOST_PAUSES: u32 = 3;
+
+/// The only version: the API as documented then.
+#[derive(Clone, Copy)]
+pub(crate) struct ApiVersion;
+
+impl Versions for ApiVersion {
+    const TABLE: &'static [(Version, Self)] = &[(Version::released("2026-09"), ApiVersion)];
+}
+
+impl Product for Api {
+    type Version = ApiVersion;
+    type Settings = ApiSettings;
+
+    fn needs(_version: Self::Version, _settings: &ApiSettings) -> Option<Need> {
+        Some(Need {
+            wire: Wire::AnthropicMessages,
+            why: "context editing of this kind exists on the Anthropic API only",
+        })
+    }
+
+    fn build(b: &Build<'_, Api>) -> Box<dyn Strategy> {
+        let s = &b.settings;
+        let names = |text: Option<&str>| -> Vec<String> {
+            text.into_iter().flat_map(|t| t.split('+')).map(str::to_string).collect()
+        };
+        let memory = s.memory && s.clear;
+        let mut exclude = names(s.clear_exclude.as_deref());
+        if memory {
+            exclude.push(MEMORY.into());
+        }
+        let clear = s.clear.then(|| ServerEdit::ClearToolUses {
+            trigger: match s.clear_trigger_uses {
+                Some(n) => ClearTrigger::ToolUses(n),
+                None => ClearTrigger::InputTokens(s.clear_trigger),
+            },
+            keep: s.clear_keep as usize,
+            clear_at_least: s.clear_at_least,
+            exclude,
+            inputs: match &*s.clear_inputs {
+                "none" | AUTO => ClearInputs::None,
+                "all" => ClearInputs::All,
+                some => ClearInputs::Of(names(Some(some))),
+            },
+        });
+        let thinking = match s.thinking {
+            Thinking::All => Some(ServerEdit::ClearThinking { keep: None }),
+            Thinking::Turns => {
+                Some(ServerEdit::ClearThinking { keep: Some(s.thinking_keep.max(1) as usize) })
+            }
+            Thinking::Default => None,
+        };
+        let instructions = s.instructions.clone();
+        let on_demand = s.compact == Compact::OnDemand;
+        let compact = (s.compact == Compact::Threshold).then(|| ServerEdit::Compact {
+            trigger: s.compact_trigger,
+            instructions: instructions.clone(),
+            pause: s.pause,
+        });
+        Box::new(Api {
+            clearing: thinking.into_iter().chain(clear).collect(),
+            compact,
+            on_demand_at: on_demand.then_some(s.compact_trigger),
+            instructions,
+            keep_last: s.keep_last as usize,
+            memory,
+            warning: b.wording.get("claude-code-api.memory_warning"),
+            saved: b.wording.get("claude-code-api.memory_saved"),
+            tools: None,
+            pauses: 0,
+            due: false,
+            notes: 0,
+            seen: 0,
+            applied: Applied::default(),
+        })
+    }
+}
+
+pub(crate) struct Api {
+    /// Edits that clear, in the order that the API demands: thinking first.
+    clearing: Vec<ServerEdit>,
+    compact: Option<ServerEdit>,
+    /// Usage of a reply from which a compaction is asked for, tokens.
+    on_demand_at: Option<u64>,
+    instructions: Option<Arc<str>>,
+    keep_last: usize,
+    memory: bool,
+    warning: Arc<str>,
+    saved: Arc<str>,
+    /// The session's tools and the memory tool.
+    tools: Option<Arc<Tools>>,
+    /// Pauses since the last answer.
+    pauses: u32,
+    /// A compaction on demand comes before the next request.
+    due: bool,
+    notes: u32,
+    /// Clearable tool results that the last note has seen, whether they were cleared since or not.
+    seen: usize,
+    /// What the provider cleared in the last request.
+    applied: Applied,
+}
+
+impl Api {
+    fn can_clear(&self, s: &Engine) -> bool {
+        s.model.wire == Wire::AnthropicMessages && s.model.capabilities.context_editing
+    }
+
+    fn excluded(&self, b: &Block) -> bool {
+        let tool = b.call.as_ref().map_or("", |c| c.name.as_str());
+        self.clearing.iter().any(|e| matches!(e, ServerEdit::ClearToolUses { exclude, .. } if exclude.iter().any(|x| x == tool)))
+    }
+
+    fn can_compact(&self, s: &Engine) -> bool {
+        s.model.wire == Wire::AnthropicMessages && s.model.capabilities.server_compaction
+    }
+
+    /// Drops what stands before the provider's newest compaction. After a pause the newest messages
+    /// stay, behind it.
+    fn settle(&mut self, s: &mut Engine, phase: Phase, keep: usize) -> Result<(), String> {
+        let blocks = s.context.blocks();
+        let Some(at) =
+            blocks.iter().rposition(|b| b.kind == BlockKind::Compaction && !b.text.is_empty())
+        else {
+            return Ok(());
+        };
+        let old: Vec<Arc<Block>> = blocks[..at].iter().filter(|b| !is_system(b)).cloned().collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+        let starts = group_starts(&old);
+        let from = if keep == 0 {
+            old.len()
+        } else {
+            starts.get(starts.len().saturating_sub(keep)).copied().unwrap_or(old.len())
+        };
+        let mut shown: Vec<_> = blocks[..at].iter().filter(|b| is_system(b)).cloned().collect();
+        shown.push(blocks[at].clone());
+        // A block of an earlier compaction would end the conversation a second time.
+        shown.extend(old[from..].iter().filter(|b| b.kind != BlockKind::Compaction).cloned());
+        shown.extend(blocks[at + 1..].iter().cloned());
+        (self.seen, self.applied) = (0, Applied::default());
+        s.compacted(CompactionKind::Summarise, "compact_20260112", phase, shown)
+            .map_err(|e| e.to_string())
+    }
+
+    /// The provider summarises everything and its block takes the place of it; a request of its
+    /// own, without edits.
+    async fn compact_now(
+        &mut self,
+        s: &mut Engine,
+        instructions: Option<Arc<str>>,
+        phase: Phase,
+    ) -> Result<(), String> {
+        let mut blocks = s.context.blocks().to_vec();
+        let words = instructions.or(self.instructions.clone()).unwrap_or_default();
+        blocks.push(
+            Draft::synthetic(BlockKind::CompactionTrigger, Role::User, words)
+                .build(MessageId(u32::MAX), vec![]),
+        );
+        let mut request = s.summary_request(phase, blocks, true);
+        request.tools = self.tools.clone();
+        let reply = s.send(&request).await.map_err(|e| e.to_string())?;
+        let Some(summary) = reply.compaction().filter(|c| !c.is_empty()).cloned() else {
+            return Ok(());
+        };
+        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let mut shown: Vec<_> =
+            s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
+        shown.push(s.synthetic(BlockKind::Compaction, Role::Assistant, summary, origin));
+        (self.seen, self.applied) = (0, Applied::default());
+        s.compacted(CompactionKind::Summarise, "on_demand", phase, shown).map_err(|e| e.to_string())
+    }
+
+    /// The next request would have results cleared that no note has seen: the model is warned and
+    /// saves what it needs. It sees the conversation as the provider last showed it, so what was
+    /// cleared before stays cleared.
+    async fn note(&mut self, s: &mut Engine) -> Result<(), String> {
+        let next = self.request(s);
+        if will_apply(&next).cleared_tool_uses <= self.seen {
+            return Ok(());
+        }
+        let mut blocks = edited_view(&next, self.applied);
+        blocks.push(
+            Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.warning.clone())
+                .build(MessageId(u32::MAX), vec![]),
+        );
+        let mut request = s.summary_request(Phase::MidTurn, blocks, true);
+        request.tools = self.tools.clone();
+        let reply = s.send(&request).await.map_err(|e| e.to_string())?;
+        self.seen =
+            next.blocks.iter().filter(|b| b.kind == BlockKind::Output && !self.excluded(b)).count();
+        self.notes += 1;
+        let id: Arc<str> = format!("memory_{}", self.notes).into();
+        let path = format!("/memories/notes-{}.md", self.notes);
+        let text = reply.text().unwrap_or_default();
+        let arguments: Arc<str> =
+            serde_json::json!({"command": "create", "path": path, "file_text": text})
+                .to_string()
+                .into();
+        let name: Arc<str> = MEMORY.into();
+        let call = Some(Arc::new(CallRef { id: id.to_string(), name: MEMORY.into() }));
+        let parts = [
+            (
+                Role::Assistant,
+                Part::Call(ToolCall {
+                    id: id.clone(),
+                    name: name.clone(),
+                    arguments: arguments.clone(),
+                }),
+                BlockKind::Call,
+                arguments,
+            ),
+            (
+                Role::Tool,
+                Part::Result { id, name, output: self.saved.clone(), is_error: false },
+                BlockKind::Output,
+                self.saved.clone(),
+            ),
+        ];
+        for (role, part, kind, text) in parts {
+            let message = s.history.append("", role, vec![part], true);
+            let draft = Draft { call: call.clone(), ..Draft::synthetic(kind, role, text) };
+            s.context.push(draft.build(message, vec![Origin { message, part: 0 }]));
+        }
+        Ok(())
+    }
+
+    /// Whether something must happen before the next request.
+    async fn prepare(&mut self, s: &mut Engine) -> Result<(), String> {
+        if self.pauses > MOST_PAUSES {
+            return Err("the provider compacts again and again: what is kept behind its summary \
+                reaches the trigger by itself"
+                .into());
+        }
+        if self.pauses > 0 {
+            self.settle(s, Phase::MidTurn, self.keep_last)?;
+        }
+        if std::mem::take(&mut self.due) {
+            self.compact_now(s, None, Phase::MidTurn).await?;
+        }
+        if self.memory && self.can_clear(s) {
+            self.note(s).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The session's tools with the memory tool behind them.
+fn with_memory(tools: Option<&Arc<Tools>>) -> Option<Arc<Tools>> {
+    let mut all: Vec<serde_json::Value> =
+        tools.and_then(|t| serde_json::from_str(t.json.get()).ok()).unwrap_or_default();
+    all.push(serde_json::json!({"type": "memory_20250818", "name": MEMORY}));
+    Tools::new(&all)
+}
+
+#[async_trait]
+impl Strategy for Api {
+    async fn on_start(&mut self, s: &mut Engine) {
+        (self.pauses, self.due, self.seen, self.applied) = (0, false, 0, Applied::default());
+        self.tools = if self.memory && self.can_clear(s) {
+            with_memory(s.fixed.tools.as_ref())
+        } else {
+            s.fixed.tools.clone()
+        };
+        s.show_fixed();
+        // Messages before a compaction are ignored: what must stay known belongs into the system
+        // prompt.
+        let lift = |b: &Arc<Block>| {
+            let lifted = matches!(b.kind, BlockKind::Context | BlockKind::RepoMap);
+            if lifted {
+                b.redraft(|d| (d.kind, d.role) = (BlockKind::Context, Role::System))
+            } else {
+                b.clone()
+            }
+        };
+        let (mut shown, rest): (Vec<_>, Vec<_>) =
+            s.context.blocks().iter().map(lift).partition(|b| is_system(b));
+        shown.extend(rest);
+        // No calls are shown yet, so none loses its result.
+        let _ = s.context.set(shown);
+    }
+
+    async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.pauses = 0;
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        match self.prepare(s).await {
+            Ok(()) => Flow::Proceed,
+            Err(e) => Flow::FailTurn(e),
+        }
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        r.tools = self.tools.clone();
+        if self.can_clear(s) {
+            r.server_edits.extend(self.clearing.iter().cloned());
+        }
+        if self.can_compact(s) {
+            r.server_edits.extend(self.compact.clone());
+        }
+        r
+    }
+
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        if reply.compaction().is_some()
+            && let Some(ServerEdit::Compact { trigger, .. }) = self.compact
+        {
+            s.trigger("provider_compaction", s.billed_tokens(), trigger);
+        }
+        if reply.stop == StopReason::Compaction {
+            self.pauses += 1;
+            return Flow::Resume;
+        }
+        self.pauses = 0;
+        self.applied = reply.applied;
+        let used = reply.usage.prompt() + reply.usage.output;
+        if let Some(at) = self.on_demand_at.filter(|&at| used >= at && self.can_compact(s)) {
+            s.trigger("after_reply", used, at);
+            self.due = true;
+        }
+        if reply.stop == StopReason::PauseTurn { Flow::Resume } else { Flow::Proceed }
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
+        match self.settle(s, phase, 0) {
+            Ok(()) => Flow::Proceed,
+            Err(e) => Flow::FailTurn(e),
+        }
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        // The block of a compaction on demand cannot stand beside a compaction edit.
+        if self.compact.is_some()
+            || !self.can_compact(s)
+            || s.context.blocks().iter().all(|b| is_system(b))
+        {
+            return Err(Unsupported);
+        }
+        self.due = false;
+        // A failed compaction leaves everything as it was.
+        let _ = self.compact_now(s, instructions.map(Arc::from), Phase::StandaloneTurn).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! What the API is asked for, and what is left to the client.
+
+use ctxbench_core::block::BlockKind::{
+    Assistant, Base, Call, Compaction, CompactionTrigger, Context, Output, SummaryPrompt, User,
+};
+use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::Action;
+use ctxbench_core::request::{
+    ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Usage,
+};
+
+use crate::testing::{Answer, Played, Script, calls, play_on, says, user};
+
+const MODEL: &str = "claude-sonnet-4-6";
+
+fn kinds(r: &Request) -> Vec<BlockKind> {
+    r.blocks.iter().map(|b| b.kind).collect()
+}
+
+fn one(model: &str, settings: &str) -> Vec<ServerEdit> {
+    let script =
+        Script { actions: vec![user("u", "x")], replies: vec![says("y")], ..Script::default() };
+    play_on(model, &format!("claude-code-api:{settings}"), 1.0, script).requests[0]
+        .server_edits
+        .clone()
+}
+
+fn compaction(text: &str, then: Vec<Part>) -> Answer {
+    let mut parts = vec![Part::Compaction(Some(text.into()))];
+    let calls = then.iter().any(|p| matches!(p, Part::Call(_)));
+    let stop = if then.is_empty() {
+        StopReason::Compaction
+    } else if calls {
+        StopReason::ToolUse
+    } else {
+        StopReason::EndTurn
+    };
+    parts.extend(then);
+    Ok(Reply { parts, stop, ..Reply::default() })
+}
+
+fn call(id: &str) -> Part {
+    Part::Call(ToolCall { id: id.into(), name: "read".into(), arguments: "{}".into() })
+}
+
+#[test]
+fn asks_with_the_documented_defaults() {
+    let clear = ServerEdit::ClearToolUses {
+        trigger: ClearTrigger::InputTokens(100_000),
+        keep: 3,
+        clear_at_least: 0,
+        exclude: vec![],
+        inputs: ClearInputs::None,
+    };
+    let compact = ServerEdit::Compact { trigger: 150_000, instructions: None, pause: false };
+    assert_eq!(one(MODEL, ""), [clear.clone(), compact.clone()]);
+    // A provider that lacks an edit is not asked for it.
+    assert_eq!(one("claude-sonnet-4-5", ""), [clear]);
+    assert_eq!(one("gpt-5", ""), []);
+    assert_eq!(one(MODEL, "clear=false"), [compact]);
+}
+
+#[test]
+fn settings_reach_the_request() {
+    let edits = one(
+        MODEL,
+        "thinking=turns,thinking_keep=2,clear_trigger_uses=9,clear_keep=1,clear_at_least=5k,clear_exclude=a+b,clear_inputs=c,pause=true,\
+         instructions=short,compact_trigger=60k",
+    );
+    let clear = ServerEdit::ClearToolUses {
+        trigger: ClearTrigger::ToolUses(9),
+        keep: 1,
+        clear_at_least: 5_000,
+        exclude: vec!["a".into(), "b".into()],
+        inputs: ClearInputs::Of(vec!["c".into()]),
+    };
+    let compact =
+        ServerEdit::Compact { trigger: 60_000, instructions: Some("short".into()), pause: true };
+    assert_eq!(edits, [ServerEdit::ClearThinking { keep: Some(2) }, clear, compact]);
+    assert_eq!(
+        one(MODEL, "clear=false,compact=off,thinking=all"),
+        [ServerEdit::ClearThinking { keep: None }]
+    );
+}
+
+#[test]
+fn what_a_compaction_replaced_is_dropped_and_memory_files_stay() {
+    let script = Script {
+        actions: vec![user("u1", "go"), user("u2", "next")],
+        replies: vec![
+            calls("", "a", "read", "{}"),
+            compaction("so far", vec![call("b")]),
+            says("done"),
+            says("fine"),
+        ],
+        memory: vec!["rules"],
+        ..Script::default()
+    };
+    let p = play_on(MODEL, "claude-code-api", 1.0, script);
+    assert_eq!(kinds(&p.requests[0]), [Base, Context, User]);
+    assert_eq!(p.requests[0].blocks[1].role, Role::System);
+    assert_eq!(kinds(&p.requests[2]), [Base, Context, Compaction, Call, Output]);
+    assert_eq!(kinds(&p.requests[3]), [Base, Context, Compaction, Call, Output, Assistant, User]);
+    assert_eq!(p.compactions(), ["compact_20260112"]);
+    // The summary stands for what the user asked.
+    let asked = p.requests[0].blocks[2].message;
+    assert!(p.requests[2].blocks[2].origin.iter().any(|o| o.message == asked));
+}
+
+fn paused(keep: usize) -> Played {
+    let script = Script {
+        actions: vec![user("u1", "go")],
+        replies: vec![
+            calls("look", "a", "read", "{}"),
+            calls("more", "b", "read", "{}"),
+            compaction("so far", vec![]),
+            says("done"),
+        ],
+        ..Script::default()
+    };
+    play_on(MODEL, &format!("claude-code-api:pause=true,keep_last={keep}"), 1.0, script)
+}
+
+#[test]
+fn after_a_pause_the_newest_messages_stand_behind_the_summary() {
+    assert_eq!(kinds(&paused(0).requests[3]), [Base, Compaction]);
+    // A result is no beginning of its own: call and result count as one message.
+    assert_eq!(kinds(&paused(1).requests[3]), [Base, Compaction, Assistant, Call, Output]);
+    let all = paused(9);
+    assert_eq!(
+        kinds(&all.requests[3]),
+        [Base, Compaction, User, Assistant, Call, Output, Assistant, Call, Output]
+    );
+    assert!(all.failures().is_empty());
+}
+
+#[test]
+fn a_summary_that_never_helps_ends_the_turn() {
+    let pause = || compaction("so far", vec![]);
+    let script = Script {
+        actions: vec![user("u1", "go")],
+        replies: (0..9).map(|_| pause()).collect(),
+        ..Script::default()
+    };
+    let p = play_on(MODEL, "claude-code-api:pause=true", 1.0, script);
+    assert_eq!((p.requests.len(), p.failures().len()), (4, 1));
+}
+
+#[test]
+fn on_demand_the_block_takes_the_place_of_everything() {
+    let used = |answer: Answer, n: u64| {
+        answer.map(|r| Reply { usage: Usage { input: n, ..Usage::default() }, ..r })
+    };
+    let script = Script {
+        actions: vec![
+            user("u1", "go"),
+            Action::Compact { instructions: Some("keep names".into()) },
+            user("u2", "next"),
+        ],
+        replies: vec![
+            used(calls("", "a", "read", "{}"), 1_000),
+            used(says("done"), 10),
+            used(says("fine"), 10),
+        ],
+        summaries: vec![compaction("so far", vec![]), compaction("again", vec![])],
+        ..Script::default()
+    };
+    let p = play_on(MODEL, "claude-code-api:compact=on_demand,compact_trigger=1000", 1.0, script);
+    let asked = p.of(Purpose::Summary);
+    assert_eq!(kinds(asked[0]), [Base, User, Assistant, Call, Output, CompactionTrigger]);
+    assert!(asked[0].server_edits.is_empty(), "not combinable with context_management");
+    assert_eq!(kinds(p.of(Purpose::Sample)[1]), [Base, Compaction]);
+    assert_eq!(&*asked[1].blocks.last().unwrap().text, "keep names");
+    assert_eq!(kinds(p.of(Purpose::Sample)[2]), [Base, Compaction, User]);
+    assert_eq!(p.compactions(), ["on_demand", "on_demand"]);
+}
+
+#[test]
+fn with_memory_a_note_is_written_before_results_go() {
+    let script = Script {
+        actions: vec![user("u1", "go")],
+        replies: vec![calls("", "a", "read", "{}"), calls("", "b", "read", "{}"), says("done")],
+        outputs: vec!["long ".repeat(50), "out".into()],
+        summaries: vec![says("port 8443")],
+        ..Script::default()
+    };
+    let p = play_on(
+        MODEL,
+        "claude-code-api:memory=true,clear_trigger_uses=2,clear_keep=1",
+        1.0,
+        script,
+    );
+    let note = p.of(Purpose::Summary);
+    assert_eq!((note.len(), note[0].blocks.last().unwrap().kind), (1, SummaryPrompt));
+    let last = p.of(Purpose::Sample)[2];
+    assert_eq!(
+        kinds(last),
+        [Base, User, Assistant, Call, Output, Assistant, Call, Output, Call, Output]
+    );
+    assert!(
+        last.blocks[8].text.contains("port 8443") && last.blocks[8].text.contains("/memories/")
+    );
+    assert!(last.tools.as_ref().unwrap().json.get().contains("memory_20250818"));
+    let ServerEdit::ClearToolUses { exclude, .. } = &last.server_edits[0] else {
+        panic!("no clearing")
+    };
+    assert_eq!(exclude, &["memory"]);
+}
+
+#[test]
+fn a_note_covers_all_that_it_has_seen() {
+    let replies = ["a", "b", "c", "d"]
+        .into_iter()
+        .map(|id| calls("", id, "read", "{}"))
+        .chain([says("done")])
+        .collect();
+    let script = Script {
+        actions: vec![user("u1", "go")],
+        replies,
+        outputs: vec!["long ".repeat(50); 4],
+        ..Script::default()
+    };
+    let p = play_on(
+        MODEL,
+        "claude-code-api:memory=true,clear_trigger_uses=2,clear_keep=1",
+        1.0,
+        script,
+    );
+    // One result is cleared with two in view, so the first note sees both; the third is the first
+    // that it has not seen go.
+    let order: Vec<Purpose> = p.requests.iter().map(|r| r.purpose).collect();
+    use Purpose::{Sample, Summary};
+    assert_eq!(order, [Sample, Sample, Summary, Sample, Sample, Summary, Sample]);
+}

@@ -1,0 +1,225 @@
+//! Codex CLI's local token estimates, by version (docs/sources/codex.md §3).
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::tokens::json_escapes;
+
+/// Which rules hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Era {
+    /// 0.63: whole JSON of an item; checks after every response.
+    V063,
+    /// 0.104: whole JSON of an item; checks before a turn and between steps.
+    V104,
+    /// 0.169: text of an item only.
+    V169,
+}
+
+impl Era {
+    /// The rules of a version; unknown ones are the newest.
+    pub fn of(version: &str) -> Era {
+        match version {
+            "0.63" => Era::V063,
+            "0.104" => Era::V104,
+            _ => Era::V169,
+        }
+    }
+}
+
+/// Bytes that stand for an image (docs/sources/codex.md §3).
+const IMAGE_BYTES: u64 = 7_373;
+
+/// Tokens of one item that is one block.
+pub fn estimate_item(era: Era, b: &Block) -> u64 {
+    estimate_group(era, std::iter::once(b))
+}
+
+/// Tokens of items, each rounded up on its own. Base instructions are not among them.
+pub fn estimate_items(era: Era, blocks: &[Arc<Block>]) -> u64 {
+    let items = item_groups(blocks).filter(|g| g[0].kind != BlockKind::Base);
+    items.map(|g| estimate_group(era, g.iter().map(|b| &**b))).sum()
+}
+
+/// Blocks that are one item: the texts and images of one user message, a tool output and the images
+/// that came with it.
+pub(crate) fn item_groups(blocks: &[Arc<Block>]) -> impl Iterator<Item = &[Arc<Block>]> {
+    blocks.chunk_by(|a, b| {
+        let joins = match a.kind {
+            BlockKind::User | BlockKind::Image => {
+                matches!(b.kind, BlockKind::User | BlockKind::Image)
+            }
+            BlockKind::Output => b.kind == BlockKind::Image,
+            _ => false,
+        };
+        joins && a.message == b.message
+    })
+}
+
+fn estimate_group<'a>(era: Era, mut item: impl Iterator<Item = &'a Block> + Clone) -> u64 {
+    if let Some(opaque) = item.clone().find_map(|b| b.opaque.as_ref()) {
+        return encrypted_estimate(opaque.len() as u64);
+    }
+    let Some(first) = item.next() else { return 0 };
+    let bytes = match era {
+        Era::V169 => visible_bytes(first) + item.map(visible_bytes).sum::<u64>(),
+        // One more content part each, and a comma.
+        _ => json_bytes(first) + item.map(|b| 1 + part_bytes(b)).sum::<u64>(),
+    };
+    bytes_estimate(bytes)
+}
+
+/// Bytes of an item as tokens: of its text in 0.169, of its JSON form before.
+pub fn bytes_estimate(bytes: u64) -> u64 {
+    bytes.div_ceil(4)
+}
+
+/// Encrypted reasoning: three quarters of the base64 length less a constant 650.
+pub fn encrypted_estimate(len: u64) -> u64 {
+    bytes_estimate((len * 3 / 4).saturating_sub(650))
+}
+
+/// The estimate of base instructions and items together, as the program reports it after a
+/// compaction.
+pub fn history_estimate(base_bytes: u64, items: impl IntoIterator<Item = u64>) -> u64 {
+    bytes_estimate(base_bytes) + items.into_iter().sum::<u64>()
+}
+
+/// Tokens in use: the last total, what was added after the last item that the model made, and
+/// encrypted reasoning before the last user message. 0.63 knows only the last total.
+pub fn active_tokens(
+    era: Era,
+    last_total: u64,
+    added: impl IntoIterator<Item = u64>,
+    reasoning: impl IntoIterator<Item = u64>,
+) -> u64 {
+    match era {
+        Era::V063 => last_total,
+        _ => last_total + added.into_iter().sum::<u64>() + reasoning.into_iter().sum::<u64>(),
+    }
+}
+
+/// Whether so many tokens in use call for a compaction; never without a limit.
+pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
+    limit.is_some_and(|l| active >= l)
+}
+
+fn visible_bytes(b: &Block) -> u64 {
+    let call = b.call.as_ref();
+    match b.kind {
+        BlockKind::Reasoning => 0,
+        BlockKind::Image => IMAGE_BYTES,
+        BlockKind::Call => b.bytes() as u64 + call.map_or(0, |c| c.name.len() as u64),
+        BlockKind::Output => b.bytes() as u64 + call.map_or(0, |c| c.id.len() as u64),
+        _ => b.bytes() as u64,
+    }
+}
+
+/// Length of the compact JSON form, without ids of items.
+fn json_bytes(b: &Block) -> u64 {
+    let escaped = |t: &str| serde_escape(t);
+    let call = b.call.as_ref();
+    let (id, name) = call.map_or(("", ""), |c| (c.id.as_str(), c.name.as_str()));
+    match b.kind {
+        BlockKind::Reasoning => 0,
+        BlockKind::Call => {
+            r#"{"type":"function_call","name":,"arguments":,"call_id":}"#.len() as u64
+                + escaped(name)
+                + escaped(&b.text)
+                + escaped(id)
+        }
+        BlockKind::Output => {
+            r#"{"type":"function_call_output","call_id":,"output":}"#.len() as u64
+                + escaped(id)
+                + escaped(&b.text)
+        }
+        _ => {
+            let role = match b.role {
+                Role::Assistant => "assistant",
+                Role::Developer => "developer",
+                Role::System => "system",
+                _ => "user",
+            };
+            r#"{"type":"message","role":"","content":[]}"#.len() as u64
+                + role.len() as u64
+                + part_bytes(b)
+        }
+    }
+}
+
+/// The JSON form of a block's content parts, commas between them.
+fn part_bytes(b: &Block) -> u64 {
+    if let Some(m) = &b.media {
+        return r#"{"type":"input_image","image_url":}"#.len() as u64 + serde_escape(&m.url);
+    }
+    let part = if b.role == Role::Assistant {
+        r#"{"type":"output_text","text":}"#
+    } else {
+        r#"{"type":"input_text","text":}"#
+    };
+    let parts: Vec<u64> = b.parts().map(|p| part.len() as u64 + serde_escape(p)).collect();
+    parts.iter().sum::<u64>() + parts.len() as u64 - 1
+}
+
+/// Length of a text as a JSON string, quotes included.
+fn serde_escape(text: &str) -> u64 {
+    text.len() as u64 + json_escapes(text) + 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{CallRef, Draft, Media, MessageId};
+
+    fn output(bytes: usize, id: &str) -> Arc<Block> {
+        let mut d = Draft::text(BlockKind::Output, Role::Tool, "x".repeat(bytes));
+        d.call = Some(Arc::new(CallRef { id: id.into(), name: "exec_command".into() }));
+        d.build(MessageId(0), vec![])
+    }
+
+    #[test]
+    fn the_call_id_counts() {
+        // docs/sources/codex.md §3: m_tight_3890, 3,994 bytes of output and a six-byte id are 1,000
+        // tokens.
+        assert_eq!(estimate_item(Era::V169, &output(3_994, "call_1")), 1_000);
+    }
+
+    #[test]
+    fn json_form_of_a_message() {
+        let b =
+            Draft::text(BlockKind::User, Role::User, "U1 read small").build(MessageId(0), vec![]);
+        let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"U1 read small"}]}"#;
+        assert_eq!(estimate_item(Era::V104, &b), (json.len() as u64).div_ceil(4));
+    }
+
+    #[test]
+    fn text_and_image_of_one_message_are_one_item() {
+        let message = |m: u32| {
+            let mut image = Draft::text(BlockKind::Image, Role::User, "");
+            image.media = Some(Arc::new(Media {
+                media_type: "image/png".into(),
+                url: "data:x".into(),
+                name: None,
+            }));
+            [
+                Draft::text(BlockKind::User, Role::User, "abc").build(MessageId(m), vec![]),
+                image.build(MessageId(m), vec![]),
+            ]
+        };
+        // docs/sources/codex.md §3: an image is 7,373 bytes; with three of text 7,376 = 4 × 1,844.
+        assert_eq!(estimate_items(Era::V169, &message(1)), 1_844);
+        assert_eq!(estimate_items(Era::V169, &[message(1), message(2)].concat()), 3_688);
+        let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"abc"},{"type":"input_image","image_url":"data:x"}]}"#;
+        assert_eq!(estimate_items(Era::V104, &message(1)), (json.len() as u64).div_ceil(4));
+    }
+
+    #[test]
+    fn encrypted_reasoning_is_discounted() {
+        let mut d = Draft::text(BlockKind::Reasoning, Role::Assistant, "");
+        d.opaque = Some("A".repeat(4_000).into());
+        assert_eq!(
+            estimate_item(Era::V169, &d.build(MessageId(0), vec![])),
+            (3_000 - 650u64).div_ceil(4)
+        );
+    }
+}

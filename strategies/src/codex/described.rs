@@ -1,0 +1,279 @@
+//! Codex CLI as two documents describe it, beside what it does.
+//!
+//! `codex@described-000` is docs/sources/chat-history.md §3.4 and docs/sources/token-budgeting.md
+//! §3: no summary; when the estimate is above 95 % of the window the oldest items are removed until
+//! it fits. `codex@described-002` is docs/sources/login-bug.md §2: the conversation goes to a model
+//! with a short prompt, and what is left is the system prompt, the user's messages word for word
+//! and an assistant message with the note. Where a description says nothing the facts hold: tool
+//! outputs are cut on arrival, a call goes together with its result, what the session always shows
+//! is shown.
+
+use std::sync::Arc;
+
+use crate::descriptor::Build;
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+
+use crate::codex::count::{Era, bytes_estimate, estimate_items};
+use crate::codex::items::{kept_users, normalised, remove_first, remove_item, sample_request};
+use crate::codex::{
+    Codex, OutputPolicy, cut_draft, effective_limit, output_policy, show_fixed, usable_window,
+};
+
+/// The estimate of both documents is that of the JSON form (docs/sources/token-budgeting.md §3.1).
+const ERA: Era = Era::V104;
+
+/// The strategy as one of the descriptions has it.
+pub(crate) fn build(b: &Build<'_, Codex>, way: Way) -> Box<dyn Strategy> {
+    Box::new(Described {
+        way,
+        outputs: output_policy(b),
+        retries: b.settings.stream_retries as u32,
+        counted: None,
+    })
+}
+
+pub(crate) enum Way {
+    Trim,
+    Handoff { prompt: Arc<str>, configured: Option<u64>, budget: u64 },
+}
+
+impl Way {
+    pub(crate) fn hand_off(b: &Build<'_, Codex>) -> Way {
+        Way::Handoff {
+            prompt: b.wording.get("codex.summary_prompt"),
+            configured: b.settings.auto_compact_limit,
+            budget: b.settings.user_message_tokens,
+        }
+    }
+}
+
+struct Described {
+    way: Way,
+    outputs: Option<OutputPolicy>,
+    retries: u32,
+    /// Tokens that the provider reported last, and how many blocks they stand for.
+    counted: Option<(u64, usize)>,
+}
+
+impl Described {
+    /// What the provider counted for items up to its last response, four bytes a token for what
+    /// came after, and for everything where nothing was counted (docs/sources/chat-history.md
+    /// §3.4).
+    fn estimate(&self, s: &Engine) -> u64 {
+        let blocks = s.context.blocks();
+        match self.counted {
+            Some((total, upto)) => total + estimate_items(ERA, &blocks[upto.min(blocks.len())..]),
+            None => {
+                let base = blocks
+                    .iter()
+                    .filter(|b| b.kind == BlockKind::Base)
+                    .map(|b| b.bytes() as u64)
+                    .sum();
+                bytes_estimate(base) + estimate_items(ERA, blocks)
+            }
+        }
+    }
+
+    /// Removes the oldest items until the estimate is at most `most` or nothing may go any more.
+    fn trim(&mut self, s: &mut Engine, check: &'static str, most: u64) {
+        let mut estimate = self.estimate(s);
+        if estimate <= most {
+            return;
+        }
+        s.trigger(check, estimate, most);
+        let mut items = s.context.blocks().to_vec();
+        while estimate > most {
+            let before = estimate_items(ERA, &items);
+            if !drop_oldest(&mut items) {
+                break;
+            }
+            // The provider's count covers the removed item too.
+            estimate = estimate.saturating_sub(before - estimate_items(ERA, &items));
+        }
+        self.show(s, CompactionKind::Drop, "trim_oldest", items);
+        self.counted = Some((estimate, s.context.blocks().len()));
+    }
+
+    fn show(
+        &mut self,
+        s: &mut Engine,
+        kind: CompactionKind,
+        mechanism: &'static str,
+        blocks: Vec<Arc<Block>>,
+    ) {
+        // Calls go together with their results, so the edit is always valid.
+        let _ = s.compacted(kind, mechanism, Phase::MidTurn, blocks);
+        self.counted = None;
+    }
+
+    async fn make_room(&mut self, s: &mut Engine, phase: Phase) -> Flow {
+        match &self.way {
+            Way::Trim => {
+                self.trim(s, "above_95_percent", usable_window(s.model.window));
+                Flow::Proceed
+            }
+            Way::Handoff { configured, .. } => {
+                let limit =
+                    effective_limit(ERA, s.model.window, *configured).unwrap_or(s.model.window);
+                let estimate = self.estimate(s);
+                if estimate < limit {
+                    return Flow::Proceed;
+                }
+                s.trigger("near_the_window", estimate, limit);
+                if let Err(e) = self.hand_off(s, phase).await {
+                    return Flow::FailTurn(e);
+                }
+                // "If space is still insufficient after compression": from the earliest messages.
+                self.trim(s, "still_insufficient", limit.saturating_sub(1));
+                Flow::Proceed
+            }
+        }
+    }
+
+    /// The whole conversation and the prompt, which is shorter by its oldest items where it is
+    /// refused as too long; the answer and the user's messages take its place.
+    async fn hand_off(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
+        let Way::Handoff { prompt, budget, .. } = &self.way else { return Ok(()) };
+        let prompt = Draft::synthetic(BlockKind::SummaryPrompt, Role::User, prompt.clone())
+            .build(MessageId(u32::MAX), vec![]);
+        let users = kept_users(ERA, s.context.blocks(), *budget, false);
+        let mut items = s.context.blocks().to_vec();
+        let mut attempts = 0;
+        let reply = loop {
+            let blocks = normalised(&items).into_iter().chain([prompt.clone()]).collect();
+            let request = s.summary_request(phase, blocks, false);
+            match s.send(&request).await {
+                Ok(reply) => break reply,
+                Err(e) if e.is_overflow() && remove_first(&mut items) => attempts = 0,
+                Err(e) if !e.is_overflow() && attempts < self.retries => attempts += 1,
+                Err(e) => return Err(e.to_string()),
+            }
+        };
+        let note = reply.text().unwrap_or_default();
+        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let summary = s.synthetic(BlockKind::Summary, Role::Assistant, note, origin);
+        let fixed = |b: &&Arc<Block>| matches!(b.kind, BlockKind::Base | BlockKind::Context);
+        let mut blocks: Vec<Arc<Block>> =
+            s.context.blocks().iter().filter(fixed).cloned().collect();
+        blocks.extend(users.into_iter().flatten());
+        blocks.push(summary);
+        self.show(s, CompactionKind::Summarise, "handoff_note", blocks);
+        Ok(())
+    }
+}
+
+/// Removes the oldest item with its partner, and what the model said before the next message of the
+/// user. Providers demand that a message of the user comes first and that there is one, of which
+/// the descriptions say nothing, so the newest one stays, and a note does; false when there is
+/// nothing else.
+fn drop_oldest(items: &mut Vec<Arc<Block>>) -> bool {
+    let newest = items.iter().rfind(|b| b.kind == BlockKind::User).map(|b| b.message);
+    let stays = |b: &Block| match b.kind {
+        BlockKind::Base | BlockKind::Summary => true,
+        BlockKind::User | BlockKind::Image => newest == Some(b.message),
+        _ => false,
+    };
+    let Some(at) = items.iter().position(|b| !stays(b)) else { return false };
+    remove_item(items, at);
+    let of_model = |b: &Block| {
+        newest.is_some()
+            && matches!(b.role, Role::Assistant | Role::Tool)
+            && b.kind != BlockKind::Summary
+    };
+    while let Some(first) =
+        items.iter().position(|b| b.kind != BlockKind::Base).filter(|&i| of_model(&items[i]))
+    {
+        remove_item(items, first);
+    }
+    true
+}
+
+#[async_trait]
+impl Strategy for Described {
+    fn admit(&self, raw: Draft) -> Draft {
+        cut_draft(ERA, self.outputs, raw)
+    }
+
+    async fn on_start(&mut self, s: &mut Engine) {
+        self.counted = None;
+        show_fixed(ERA, s);
+    }
+
+    async fn on_user(&mut self, s: &mut Engine, msg: &Incoming) -> Flow {
+        // Trimming waits until the message is there, which must fit too.
+        if matches!(self.way, Way::Trim) {
+            return Flow::Proceed;
+        }
+        let flow = self.make_room(s, Phase::PreTurn).await;
+        if matches!(flow, Flow::FailTurn(_)) {
+            s.record_user(self, msg);
+        }
+        flow
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        match self.way {
+            Way::Trim => self.make_room(s, Phase::MidTurn).await,
+            Way::Handoff { .. } => Flow::Proceed,
+        }
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        sample_request(s)
+    }
+
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        // The reply itself is counted and recorded next.
+        self.counted = Some((reply.usage.total(), s.context.blocks().len() + reply.parts.len()));
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        match self.way {
+            Way::Handoff { .. } if had_calls => self.make_room(s, Phase::MidTurn).await,
+            _ => Flow::Proceed,
+        }
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        if e.is_overflow() {
+            // The oldest item goes, and it is tried again (docs/sources/token-budgeting.md §3.4).
+            let mut items = s.context.blocks().to_vec();
+            if drop_oldest(&mut items) {
+                self.show(s, CompactionKind::Drop, "trim_oldest", items);
+                return Flow::Again;
+            }
+            return Flow::FailTurn(e.to_string());
+        }
+        if attempt <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        s.truncate_after(to);
+        self.counted = None;
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        _instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        match self.way {
+            // Nothing in the description can be asked for.
+            Way::Trim => Err(Unsupported),
+            Way::Handoff { .. } => {
+                let _ = self.hand_off(s, Phase::StandaloneTurn).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "described_tests.rs"]
+mod tests;

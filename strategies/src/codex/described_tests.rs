@@ -1,0 +1,159 @@
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::Action;
+use ctxbench_core::request::{Purpose, Reply, StopReason, Usage};
+
+use crate::testing::{Answer, Played, Script, play, says, too_long, user};
+
+/// The article's session after its first message: words, and how many tokens its results have
+/// (docs/sources/login-bug.md §1, the table).
+const LOGIN_BUG: &[(&str, &str, usize)] = &[
+    ("Let me search for auth-related logic", "grep", 2_000),
+    ("Found several hits, let me check auth.ts", "read_file", 3_500),
+    ("Found it — token validation doesn't handle expiry", "", 0),
+    ("Got it, let me also check the middleware", "read_file", 2_500),
+    ("Middleware needs changes too, I'll handle it", "edit_file", 30),
+    ("", "edit_file", 30),
+    ("Code changes done, let me run the tests", "bash", 3_000),
+    ("3 tests failed, let me fix the test cases", "edit_file", 30),
+    ("", "bash", 1_500),
+    ("All tests pass", "", 0),
+];
+
+fn login_bug(then: Vec<Action>, replies: Vec<Answer>) -> Script {
+    let mut out = Script {
+        actions: vec![
+            user("2", "Login page returns 401, help me debug"),
+            user("10", "OK, but keep backward compatibility with old sessions"),
+        ],
+        ..Script::default()
+    };
+    for (i, (words, tool, tokens)) in LOGIN_BUG.iter().enumerate() {
+        let mut parts = Vec::new();
+        if !words.is_empty() {
+            parts.push(Part::Text((*words).into()));
+        }
+        if !tool.is_empty() {
+            parts.push(Part::Call(ToolCall {
+                id: format!("c{i}").into(),
+                name: (*tool).into(),
+                arguments: "{}".into(),
+            }));
+            out.outputs.push("word".repeat(*tokens));
+        }
+        out.replies.push(Ok(Reply { parts, stop: StopReason::ToolUse, ..Reply::default() }));
+    }
+    out.actions.extend(then);
+    out.replies.extend(replies);
+    out
+}
+
+fn shown(p: &Played, request: usize) -> Vec<(BlockKind, &str)> {
+    p.requests[request].blocks.iter().map(|b| (b.kind, &*b.text)).collect()
+}
+
+#[test]
+fn the_login_bug_session_becomes_four_messages() {
+    let script = login_bug(
+        vec![Action::Compact { instructions: None }, user("27", "Thanks")],
+        vec![says("ok")],
+    );
+    let p = play("codex@described-002", 1.0, Script { summaries: vec![says("NOTE")], ..script });
+    let summary = p.of(Purpose::Summary)[0];
+    // "hand the entire conversation to an LLM": 26 messages in the article; its last reply is ours.
+    assert!(summary.tools.is_none());
+    assert_eq!(summary.blocks.iter().filter(|b| b.kind == BlockKind::Output).count(), 8);
+    let last = p.requests.len() - 1;
+    let expected = [
+        (BlockKind::Base, "base"),
+        (BlockKind::User, "Login page returns 401, help me debug"),
+        (BlockKind::User, "OK, but keep backward compatibility with old sessions"),
+        // "a fabricated assistant message".
+        (BlockKind::Summary, "NOTE"),
+        (BlockKind::User, "Thanks"),
+    ];
+    assert_eq!(shown(&p, last), expected);
+    assert_eq!(p.requests[last].blocks[3].role, ctxbench_core::block::Role::Assistant);
+}
+
+fn used(text: &str, total: u64) -> Answer {
+    says(text).map(|r| Reply { usage: Usage { input: total, ..Usage::default() }, ..r })
+}
+
+#[test]
+fn a_note_that_leaves_too_little_room_is_followed_by_head_trimming() {
+    // 40,000 bytes of the first message are about 10,000 tokens, above the limit of 9,000; the
+    // second stays.
+    let big = "x".repeat(40_000);
+    let script = Script {
+        actions: vec![user("1", &big), user("2", "U2"), user("3", "U3")],
+        replies: vec![used("r1", 100), used("r2", 9_500), used("r3", 100)],
+        summaries: vec![says("NOTE")],
+        ..Script::default()
+    };
+    let p = play("codex@described-002:auto_compact_limit=9000", 1.0, script);
+    assert_eq!(p.compactions(), ["handoff_note", "trim_oldest"]);
+    let texts: Vec<&str> = shown(&p, 3).into_iter().map(|(_, t)| t).collect();
+    assert_eq!(texts, ["base", "U2", "NOTE", "U3"]);
+}
+
+#[test]
+fn above_95_per_cent_the_oldest_go_without_a_summary() {
+    // docs/sources/token-budgeting.md §3.2: 200,000 tokens become 190,000.
+    let play = |total: u64| {
+        let script = Script {
+            actions: vec![user("1", &"a".repeat(40_000)), user("2", "U2"), user("3", "U3")],
+            replies: vec![used("r1", 10_000), used("r2", total), used("r3", 100)],
+            ..Script::default()
+        };
+        play("codex@described-000", 1.0, script)
+    };
+    // The third message's JSON form is 76 bytes, 19 tokens: at 189,981 it just fits.
+    let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"U3"}]}"#;
+    let third = (json.len() as u64).div_ceil(4);
+    let fits = play(190_000 - third);
+    assert!(fits.compactions().is_empty() && fits.of(Purpose::Summary).is_empty());
+    let p = play(190_001 - third);
+    assert_eq!(p.compactions(), ["trim_oldest"]);
+    assert!(p.of(Purpose::Summary).is_empty());
+    let texts: Vec<&str> = shown(&p, 2).into_iter().map(|(_, t)| t).collect();
+    // The reply to the removed message would come first, which no provider takes.
+    assert_eq!(texts, ["base", "U2", "r2", "U3"]);
+}
+
+#[test]
+fn a_call_goes_together_with_its_result_and_the_newest_message_stays() {
+    let call = |id: &str, total| {
+        let call = Part::Call(ToolCall {
+            id: id.into(),
+            name: "read".into(),
+            arguments: format!("{{\"{id}\":1}}").into(),
+        });
+        let usage = Usage { input: total, ..Usage::default() };
+        Ok(Reply { parts: vec![call], stop: StopReason::ToolUse, usage, ..Reply::default() })
+    };
+    let script = Script {
+        actions: vec![user("1", "U1")],
+        replies: vec![call("a", 6_000), call("b", 190_000), used("r", 100)],
+        outputs: vec!["y".repeat(20_000), "z".into()],
+        ..Script::default()
+    };
+    let p = play("codex@described-000", 1.0, script);
+    let texts: Vec<&str> = shown(&p, 2).into_iter().map(|(_, t)| t).collect();
+    assert_eq!(texts, ["base", "U1", "{\"b\":1}", "z"]);
+}
+
+#[test]
+fn a_refused_request_loses_its_oldest_items_and_is_sent_again() {
+    let script = Script {
+        actions: vec![user("1", "U1"), user("2", "U2")],
+        replies: vec![used("r1", 100), too_long(9, 8), too_long(9, 8)],
+        ..Script::default()
+    };
+    let p = play("codex@described-000", 1.0, script);
+    let texts = |i: usize| shown(&p, i).into_iter().map(|(_, t)| t.to_string()).collect::<Vec<_>>();
+    assert_eq!(texts(1), ["base", "U1", "r1", "U2"]);
+    assert_eq!(texts(2), ["base", "U2"]);
+    // Nothing is left that could go.
+    assert_eq!((p.requests.len(), p.failures().len()), (3, 1));
+}

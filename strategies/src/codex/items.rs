@@ -1,0 +1,361 @@
+//! Codex CLI's items: which blocks are one item, what a prompt shows of them, and what a compaction
+//! keeps (docs/sources/codex.md §1.4, §2, §3).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, Role};
+use ctxbench_core::compaction::{Kept, newest_first};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::request::Request;
+use ctxbench_core::strategy::default_breakpoints;
+use ctxbench_core::tokens::bytes_div4_up;
+
+use crate::codex::count::{Era, estimate_items, item_groups};
+use crate::codex::cut::cut_message;
+
+/// The output of a call that never got one (docs/sources/codex.md §3).
+const ABORTED: &str = "aborted";
+/// What stands for a tool output that the provider's compaction has no room for
+/// (docs/sources/codex.md §2).
+const BLANKED: &str = "Output exceeded the available model context and was truncated";
+
+/// What a prompt shows: a call without an output gets one right behind it, an output without a call
+/// is left out. The history itself stays as it is.
+pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
+    let ids = |kind| {
+        blocks
+            .iter()
+            .filter(move |b| b.kind == kind)
+            .filter_map(|b| b.call_id())
+            .collect::<HashSet<&str>>()
+    };
+    let (calls, answered) = (ids(BlockKind::Call), ids(BlockKind::Output));
+    let mut out = Vec::with_capacity(blocks.len());
+    for b in blocks {
+        match (b.kind, b.call_id()) {
+            (BlockKind::Output, Some(id)) if !calls.contains(id) => {}
+            (BlockKind::Call, Some(id)) if !answered.contains(id) => {
+                out.push(b.clone());
+                let draft = Draft {
+                    call: b.call.clone(),
+                    ..Draft::synthetic(BlockKind::Output, Role::Tool, ABORTED)
+                };
+                out.push(draft.build(b.message, vec![]));
+            }
+            _ => out.push(b.clone()),
+        }
+    }
+    out
+}
+
+/// A normal request as the program sends it.
+pub(crate) fn sample_request(s: &Engine) -> Request {
+    let blocks = normalised(s.context.blocks());
+    let breakpoints = if s.default_breakpoints { default_breakpoints(&blocks) } else { Vec::new() };
+    Request { blocks, breakpoints, ..s.sample_request() }
+}
+
+/// Removes the first item that is not the base, with the partner of a call or output; false when
+/// nothing is left.
+pub(crate) fn remove_first(items: &mut Vec<Arc<Block>>) -> bool {
+    let Some(first) = items.iter().position(|b| b.kind != BlockKind::Base) else { return false };
+    remove_item(items, first);
+    true
+}
+
+/// Removes the item that begins at a place, all its parts, and the partner of a call or output.
+pub(crate) fn remove_item(items: &mut Vec<Arc<Block>>, at: usize) {
+    let size = |items: &[Arc<Block>]| item_groups(items).next().map_or(1, <[_]>::len);
+    let end = at + size(&items[at..]);
+    let id = items[at].call_id().map(str::to_string);
+    items.drain(at..end);
+    if id.is_some()
+        && let Some(partner) = items.iter().position(|b| b.call_id() == id.as_deref())
+    {
+        let end = partner + size(&items[partner..]);
+        items.drain(partner..end);
+    }
+}
+
+/// Before the provider compacts: while the estimate is above the usable window, tool outputs at the
+/// end lose their text; the walk stops at the first other item (docs/sources/codex.md §2, 0.169).
+pub(crate) fn blank_trailing_outputs(
+    era: Era,
+    items: &mut [Arc<Block>],
+    base_tokens: u64,
+    usable: u64,
+) {
+    for i in (0..items.len()).rev() {
+        if items[i].kind != BlockKind::Output || base_tokens + estimate_items(era, items) <= usable
+        {
+            return;
+        }
+        items[i] = items[i].altered(Form::Truncated, BLANKED);
+    }
+}
+
+/// The same before 0.169: outputs at the end go altogether, each with its call.
+pub(crate) fn drop_trailing_outputs(
+    era: Era,
+    items: &mut Vec<Arc<Block>>,
+    base_tokens: u64,
+    usable: u64,
+) {
+    while base_tokens + estimate_items(era, items) > usable {
+        let Some(last) = items.last().filter(|b| b.kind == BlockKind::Output) else { return };
+        let id = last.call_id().map(str::to_string);
+        items.pop();
+        items.retain(|b| b.kind != BlockKind::Call || b.call_id() != id.as_deref());
+    }
+}
+
+/// The messages of the user that a compaction keeps within a budget, oldest first, as their blocks.
+///
+/// Before 0.169 what is kept is one text per message, so images go with the rest. In 0.169 they
+/// stay, and where the provider compacts a message with nothing but images costs one token.
+pub(crate) fn kept_users(
+    era: Era,
+    blocks: &[Arc<Block>],
+    budget: u64,
+    remote: bool,
+) -> Vec<Vec<Arc<Block>>> {
+    let said = |g: &&[Arc<Block>]| {
+        g.iter().any(|b| matches!(b.kind, BlockKind::User | BlockKind::Image))
+            && g[0].kind != BlockKind::Output
+    };
+    let messages: Vec<Vec<Arc<Block>>> =
+        item_groups(blocks).filter(said).filter_map(|g| as_kept(era, g)).collect();
+    let least = u64::from(remote);
+    let size =
+        |m: &Vec<Arc<Block>>| m.iter().map(|b| bytes_div4_up(&b.text)).sum::<u64>().max(least);
+    let kept = newest_first(&messages.iter().map(size).collect::<Vec<_>>(), budget);
+    let keep = |(m, k): (Vec<Arc<Block>>, Kept)| match k {
+        Kept::No => None,
+        Kept::Whole => Some(m),
+        Kept::Cut(tokens) => Some(cut_blocks(era, &m, tokens)),
+    };
+    messages.into_iter().zip(kept).filter_map(keep).collect()
+}
+
+/// A message as this version stores it after a compaction: its blocks, or one text.
+fn as_kept(era: Era, message: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
+    if era == Era::V169 {
+        return Some(message.to_vec());
+    }
+    let texts: Vec<&Arc<Block>> = message.iter().filter(|b| b.kind == BlockKind::User).collect();
+    match texts[..] {
+        [] => None,
+        [one] => Some(vec![one.clone()]),
+        [first, ..] => {
+            let joined: String = texts.iter().map(|b| &*b.text).collect();
+            let origin = texts.iter().flat_map(|b| b.origin.iter().copied()).collect();
+            let draft = Draft { text: joined.into(), ..Draft::text(first.kind, first.role, "") };
+            Some(vec![draft.build(first.message, origin)])
+        }
+    }
+}
+
+/// Spends the tokens on the texts of one message in order; the one that does not fit is cut in the
+/// middle, later ones go, images stay.
+fn cut_blocks(era: Era, message: &[Arc<Block>], mut tokens: u64) -> Vec<Arc<Block>> {
+    let mut out = Vec::new();
+    for b in message {
+        let size = bytes_div4_up(&b.text);
+        if b.kind != BlockKind::User || size <= tokens {
+            tokens -= size.min(tokens);
+            out.push(b.clone());
+        } else if tokens > 0 {
+            out.push(cut_block(era, b, tokens));
+            tokens = 0;
+        }
+    }
+    out
+}
+
+fn cut_block(era: Era, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
+    let parts = cut_message(era, &b.text, tokens);
+    let mut at = 0;
+    let ends = parts[..parts.len() - 1].iter().map(|p| {
+        at += p.len();
+        at
+    });
+    let splits = ends.collect();
+    b.redraft(|d| {
+        d.text = parts.concat().into();
+        d.splits = splits;
+        d.form = Form::Truncated;
+    })
+}
+
+/// The history after a compaction: base, user messages, context where this version puts it, the
+/// summary last (docs/sources/codex.md §0).
+pub(crate) fn layout(
+    era: Era,
+    before: &[Arc<Block>],
+    context: &[Arc<Block>],
+    mut users: Vec<Vec<Arc<Block>>>,
+    summary: Arc<Block>,
+) -> Vec<Arc<Block>> {
+    let at = if era == Era::V169 { users.len().saturating_sub(1) } else { 0 };
+    users.insert(at, context.to_vec());
+    let mut out: Vec<Arc<Block>> =
+        before.iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
+    out.extend(users.into_iter().flatten());
+    out.push(summary);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{CallRef, Media, MessageId};
+
+    fn block(kind: BlockKind, message: u32, text: &str) -> Arc<Block> {
+        let role = match kind {
+            BlockKind::Base => Role::Developer,
+            BlockKind::Assistant | BlockKind::Call => Role::Assistant,
+            BlockKind::Output => Role::Tool,
+            _ => Role::User,
+        };
+        let mut d = Draft::text(kind, role, text);
+        if kind == BlockKind::Image {
+            d.media = Some(Arc::new(Media {
+                media_type: "image/png".into(),
+                url: "data:x".into(),
+                name: None,
+            }));
+        }
+        d.build(MessageId(message), vec![])
+    }
+
+    fn call(kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
+        block(kind, 9, text)
+            .redraft(|d| d.call = Some(Arc::new(CallRef { id: id.into(), name: "exec".into() })))
+    }
+
+    fn texts(blocks: &[Arc<Block>]) -> Vec<&str> {
+        blocks.iter().map(|b| &*b.text).collect()
+    }
+
+    #[test]
+    fn prompts_show_calls_and_outputs_in_pairs() {
+        use BlockKind::{Call, Output, User};
+        let history = [
+            call(Call, "a", "A"),
+            call(Call, "b", "B"),
+            call(Output, "b", "ob"),
+            call(Output, "z", "oz"),
+            block(User, 1, "U"),
+        ];
+        let shown = normalised(&history);
+        assert_eq!(texts(&shown), ["A", "aborted", "B", "ob", "U"]);
+        assert_eq!((shown[1].kind, shown[1].call_id()), (Output, Some("a")));
+    }
+
+    #[test]
+    fn the_oldest_item_goes_with_its_partner_and_with_all_its_parts() {
+        use BlockKind::{Assistant, Base, Call, Image, Output, User};
+        let mut items = vec![
+            block(Base, 0, "B"),
+            block(User, 1, "U"),
+            block(Image, 1, ""),
+            call(Call, "a", "A"),
+            block(Assistant, 2, "r"),
+            call(Output, "a", "o"),
+        ];
+        assert!(remove_first(&mut items));
+        assert_eq!(texts(&items), ["B", "A", "r", "o"]);
+        assert!(remove_first(&mut items));
+        assert_eq!(texts(&items), ["B", "r"]);
+        assert!(remove_first(&mut items) && !remove_first(&mut items));
+    }
+
+    #[test]
+    fn outputs_at_the_end_are_blanked_until_the_rest_fits() {
+        use BlockKind::{Call, Output, User};
+        // 4,000 bytes and the id are 1,001 tokens each; the placeholder and the id are 16.
+        let long = "x".repeat(4_000);
+        let history = || {
+            let outputs = ["a", "b", "c"].map(|id| call(Output, id, &long));
+            let calls = ["a", "b", "c"].map(|id| call(Call, id, ""));
+            [&[block(User, 1, "U")], &calls[..], &outputs[..]].concat()
+        };
+        let blanked = |base, usable| {
+            let mut items = history();
+            blank_trailing_outputs(Era::V169, &mut items, base, usable);
+            items.iter().filter(|b| b.kind == Output).map(|b| b.text.len()).collect::<Vec<_>>()
+        };
+        // 1 for the message, 1 for each call's name: 3,007 in all.
+        assert_eq!(estimate_items(Era::V169, &history()), 3_007);
+        assert_eq!(BLANKED.len(), 61);
+        assert_eq!(blanked(0, 3_007), [4_000, 4_000, 4_000]);
+        assert_eq!(blanked(1, 3_007), [4_000, 4_000, 61]);
+        assert_eq!(blanked(1_000, 3_007), [4_000, 61, 61]);
+        assert_eq!(blanked(9_000, 3_007), [61, 61, 61]);
+        // An output that something else follows is left alone.
+        let mut items = history();
+        items.push(block(User, 2, "U2"));
+        blank_trailing_outputs(Era::V169, &mut items, 9_000, 3_007);
+        assert_eq!(items[6].text.len(), 4_000);
+        // Before 0.169 output and call go.
+        let mut items = history();
+        drop_trailing_outputs(Era::V104, &mut items, 0, estimate_items(Era::V104, &history()) - 1);
+        assert_eq!(
+            items.iter().map(|b| b.call_id()).collect::<Vec<_>>(),
+            [None, Some("a"), Some("b"), Some("a"), Some("b")]
+        );
+    }
+
+    #[test]
+    fn a_message_of_images_costs_one_token_where_the_provider_compacts() {
+        let history = [
+            block(BlockKind::User, 1, "old"),
+            block(BlockKind::Image, 2, ""),
+            block(BlockKind::User, 3, "new"),
+        ];
+        let kept = |budget, remote| {
+            let messages = kept_users(Era::V169, &history, budget, remote);
+            messages.iter().map(|m| m[0].message.0).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(2, true), [2, 3]);
+        assert_eq!(kept(1, true), [3]);
+        assert_eq!(kept(2, false), [1, 2, 3]);
+    }
+
+    #[test]
+    fn text_and_image_stay_together_behind_the_context() {
+        let history = [
+            block(BlockKind::User, 1, "U1"),
+            block(BlockKind::User, 2, "U2"),
+            block(BlockKind::Image, 2, ""),
+            block(BlockKind::Summary, 3, "S"),
+        ];
+        let after = |era| {
+            let users = kept_users(era, &history, 100, false);
+            let new = layout(
+                era,
+                &history,
+                &[block(BlockKind::Context, 0, "C")],
+                users,
+                block(BlockKind::Summary, 4, "S2"),
+            );
+            new.iter().map(|b| b.kind).collect::<Vec<_>>()
+        };
+        use BlockKind::{Context, Image, Summary, User};
+        assert_eq!(after(Era::V169), [User, Context, User, Image, Summary]);
+        assert_eq!(after(Era::V104), [Context, User, User, Summary]);
+    }
+
+    #[test]
+    fn a_cut_spends_the_budget_on_the_parts_in_order() {
+        let message = [
+            block(BlockKind::User, 1, "abcdef"),
+            block(BlockKind::Image, 1, ""),
+            block(BlockKind::User, 1, "uvwxyz"),
+        ];
+        let kept = kept_users(Era::V169, &message, 3, true).concat();
+        // Two tokens for the first text, one for the second: 4 bytes, 2 at each end.
+        assert_eq!(texts(&kept), ["abcdef", "", "uv…1 tokens truncated…yz"]);
+    }
+}

@@ -1,0 +1,250 @@
+//! Codex: a rollout per session and the global `history.jsonl` (docs/sources/codex.md §4,
+//! docs/sources/chat-history.md §3.2).
+//!
+//! A compaction is a line with the whole new history in it, so any context can be expressed;
+//! reading goes from the newest such line on. What was typed goes to `history.jsonl` as well, which
+//! no model sees.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ctxbench_core::block::{Media, Role};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_kit::rollout::{
+    Compacted, Content, HistoryFile, Item, Payload, Rollout, SessionMeta, Writer, rollout_path,
+};
+use serde_json::{Map, Value};
+
+use crate::persist::{BEGIN_MS, Entry, Format, Loaded, PersistError, Persistence, Said, jsonl};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "codex-rollout",
+    about: "one JSONL file per session; a compaction is a line with the new history",
+    open: |dir, _seed| Ok(Box::new(Codex::open(dir)?)),
+};
+
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+
+struct Codex {
+    path: PathBuf,
+    writer: Writer,
+    history: HistoryFile,
+}
+
+impl Codex {
+    fn open(dir: &Path) -> Result<Codex, PersistError> {
+        let path = dir.join(rollout_path(BEGIN_MS, SESSION));
+        let clock = || Box::new(|| BEGIN_MS) as ctxbench_kit::rollout::Clock;
+        let meta = SessionMeta {
+            id: SESSION.into(),
+            cli_version: "0.169.0".into(),
+            ..SessionMeta::default()
+        };
+        let writer = if path.exists() {
+            Writer::reopen(&path, clock())?.0
+        } else {
+            Writer::create(dir, meta, clock())?
+        };
+        // Two programs share this file, so waiting for its lock takes real time, as the product
+        // does.
+        let pause = |ms| std::thread::sleep(Duration::from_millis(ms));
+        let history = HistoryFile::new(dir.join("history.jsonl"), None, clock(), pause);
+        Ok(Codex { path, writer, history })
+    }
+}
+
+impl Persistence for Codex {
+    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
+        match entry {
+            Entry::Said(said) => {
+                for item in items(said) {
+                    self.writer.append(Payload::ResponseItem(item))?;
+                }
+                let typed = said
+                    .parts
+                    .iter()
+                    .filter_map(|p| if let Part::Text(t) = p { Some(&**t) } else { None });
+                if said.role == Role::User {
+                    for text in typed {
+                        self.history.append(SESSION, text)?;
+                    }
+                }
+            }
+            Entry::Compacted(view) => {
+                let summary = view
+                    .iter()
+                    .flat_map(|s| &s.parts)
+                    .find_map(|p| if let Part::Summary(t) = p { Some(&**t) } else { None });
+                let new = view.iter().flat_map(items).collect();
+                let message = summary.unwrap_or_default().to_string();
+                self.writer.append(Payload::Compacted(Compacted {
+                    message,
+                    replacement_history: Some(new),
+                    ..Compacted::default()
+                }))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&self) -> Result<Loaded, PersistError> {
+        let rollout = Rollout::read(&self.path)?;
+        let notes = rollout.unreadable.iter().map(ToString::to_string).collect();
+        let context = said(&rollout.resume(|before, _| before.to_vec()).items);
+        Ok(Loaded { context, bytes_read: self.size(), notes })
+    }
+
+    fn log(&self) -> Result<Vec<Said>, PersistError> {
+        let lines = Rollout::read(&self.path)?.lines;
+        let items: Vec<Item> = lines
+            .into_iter()
+            .filter_map(|l| if let Payload::ResponseItem(i) = l.payload { Some(i) } else { None })
+            .collect();
+        Ok(said(&items))
+    }
+
+    fn size(&self) -> u64 {
+        jsonl::size(&self.path)
+    }
+}
+
+/// A message as items: texts and images together, everything else an item each.
+fn items(said: &Said) -> Vec<Item> {
+    let role = match said.role {
+        Role::Assistant => "assistant",
+        Role::Developer => "developer",
+        Role::System | Role::Instructions => "system",
+        Role::User | Role::Tool => "user",
+    };
+    let mut out: Vec<Item> = Vec::new();
+    for p in &said.parts {
+        let content = match p {
+            Part::Text(t) | Part::Summary(t) if role == "assistant" => {
+                Content::OutputText { text: t.to_string() }
+            }
+            Part::Text(t) | Part::Summary(t) => Content::InputText { text: t.to_string() },
+            Part::Image(m) => Content::image(&m.url),
+            other => {
+                out.extend(item(other));
+                continue;
+            }
+        };
+        match out.last_mut() {
+            Some(Item::Message { content: list, .. }) => list.push(content),
+            _ => out.push(Item::Message {
+                role: role.into(),
+                content: vec![content],
+                rest: Map::new(),
+            }),
+        }
+    }
+    out
+}
+
+fn item(p: &Part) -> Option<Item> {
+    Some(match p {
+        Part::Reasoning { text, encrypted } => {
+            let mut rest = Map::new();
+            rest.insert(
+                "summary".into(),
+                serde_json::json!([{"type": "summary_text", "text": **text}]),
+            );
+            Item::Reasoning { encrypted_content: encrypted.as_ref().map(|e| e.to_string()), rest }
+        }
+        Part::Call(ToolCall { id, name, arguments }) => Item::FunctionCall {
+            name: name.to_string(),
+            arguments: arguments.to_string(),
+            call_id: id.to_string(),
+            rest: Map::new(),
+        },
+        Part::Result { id, output, .. } => Item::FunctionCallOutput {
+            call_id: id.to_string(),
+            output: output.to_string().into(),
+            rest: Map::new(),
+        },
+        Part::Compaction(Some(t)) => {
+            Item::Compaction { encrypted_content: t.to_string(), rest: Map::new() }
+        }
+        _ => return None,
+    })
+}
+
+/// Items as messages: consecutive items of the assistant are one message. An output names no tool;
+/// its call does.
+fn said(items: &[Item]) -> Vec<Said> {
+    let mut out: Vec<Said> = Vec::new();
+    let mut names: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
+    for i in items {
+        let (role, parts) = match i {
+            Item::Message { role, content, .. } => {
+                let role = match role.as_str() {
+                    "assistant" => Role::Assistant,
+                    "developer" => Role::Developer,
+                    "system" => Role::System,
+                    _ => Role::User,
+                };
+                (role, content.iter().filter_map(content_part).collect())
+            }
+            Item::Reasoning { encrypted_content, rest } => {
+                let text = rest
+                    .get("summary")
+                    .and_then(|s| s.get(0))
+                    .and_then(|s| s.get("text"))
+                    .and_then(Value::as_str);
+                let encrypted = encrypted_content.as_deref().map(Into::into);
+                (
+                    Role::Assistant,
+                    vec![Part::Reasoning { text: text.unwrap_or_default().into(), encrypted }],
+                )
+            }
+            Item::FunctionCall { name, arguments, call_id, .. } => {
+                names.insert(call_id, name);
+                let (id, name) = (call_id.as_str().into(), name.as_str().into());
+                (
+                    Role::Assistant,
+                    vec![Part::Call(ToolCall { id, name, arguments: arguments.as_str().into() })],
+                )
+            }
+            Item::FunctionCallOutput { call_id, output, .. } => {
+                let name = names.get(call_id.as_str()).copied().unwrap_or_default().into();
+                let output = output.as_str().unwrap_or_default().into();
+                (
+                    Role::Tool,
+                    vec![Part::Result {
+                        id: call_id.as_str().into(),
+                        name,
+                        output,
+                        is_error: false,
+                    }],
+                )
+            }
+            Item::Compaction { encrypted_content, .. } => {
+                (Role::Assistant, vec![Part::Compaction(Some(encrypted_content.as_str().into()))])
+            }
+            Item::GhostSnapshot { .. } | Item::Other(_) => continue,
+        };
+        match out.last_mut() {
+            Some(last)
+                if role == Role::Assistant
+                    && last.role == role
+                    && !matches!(i, Item::Message { .. }) =>
+            {
+                last.parts.extend(parts)
+            }
+            _ => out.push(Said { role, parts }),
+        }
+    }
+    out
+}
+
+fn content_part(c: &Content) -> Option<Part> {
+    match c {
+        Content::InputText { text } | Content::OutputText { text } => {
+            Some(Part::Text(text.as_str().into()))
+        }
+        Content::Other(v) => {
+            let url = v.get("image_url")?.as_str()?.to_string();
+            Some(Part::Image(Media { media_type: String::new(), url, name: None }))
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! A Codex session on disk: the log that the strategy keeps in memory as lines of a rollout, and a
+//! rollout as a history again.
+//!
+//! Here, and only here, ghost snapshots are visible (docs/sources/codex.md §1.4): the old versions
+//! commit the working tree and keep the commit as an item of the history. No prompt shows it, so no
+//! request tells whether it is there; a compaction moves those items behind the summary, which is
+//! what a resume must find again. 0.169 knows none and drops them.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_kit::rollout::{
+    Compacted, Content, Event, Item, Payload, Record, Resumed, Rollout, TokenCount, TokenInfo,
+};
+
+use crate::codex::count::{Era, item_groups};
+use crate::codex::cut::retained_user_messages;
+
+/// The lines that a session leaves. The base instructions stand in the first line of the file and
+/// are no item.
+pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
+    let mut out = Vec::new();
+    let mut at = 0;
+    while let Some(record) = log.get(at) {
+        at += 1;
+        match record {
+            Record::TurnStarted => {
+                out.push(Payload::EventMsg(Event::TaskStarted { rest: Default::default() }))
+            }
+            Record::RolledBack { turns } => {
+                out.push(Payload::EventMsg(Event::ThreadRolledBack {
+                    num_turns: *turns,
+                    rest: Default::default(),
+                }));
+            }
+            Record::Counted { total } => out.push(Payload::EventMsg(Event::TokenCount(
+                TokenCount::estimate(&TokenInfo::default(), *total),
+            ))),
+            Record::Compacted { summary, replacement } => out.push(Payload::Compacted(Compacted {
+                message: summary.text.to_string(),
+                replacement_history: replacement.as_ref().map(|blocks| items(blocks)),
+                ..Compacted::default()
+            })),
+            Record::Item { item, .. } => {
+                // Blocks of one message follow each other in the log and are one line.
+                let mut blocks = vec![item.clone()];
+                while let Some(Record::Item { item, .. }) = log.get(at) {
+                    blocks.push(item.clone());
+                    at += 1;
+                }
+                out.extend(items(&blocks).into_iter().map(Payload::ResponseItem));
+            }
+        }
+    }
+    out
+}
+
+/// Blocks as items of the Responses API; the base is none of them.
+pub fn items(blocks: &[Arc<Block>]) -> Vec<Item> {
+    item_groups(blocks).filter(|g| g[0].kind != BlockKind::Base).map(item).collect()
+}
+
+fn item(group: &[Arc<Block>]) -> Item {
+    let b = &group[0];
+    let text = b.text.to_string();
+    let (name, call_id) =
+        b.call.as_ref().map(|c| (c.name.clone(), c.id.clone())).unwrap_or_default();
+    match b.kind {
+        BlockKind::Reasoning => Item::Reasoning {
+            encrypted_content: b.opaque.as_ref().map(|o| o.to_string()),
+            rest: Default::default(),
+        },
+        BlockKind::Call => {
+            Item::FunctionCall { name, arguments: text, call_id, rest: Default::default() }
+        }
+        BlockKind::Output => {
+            Item::FunctionCallOutput { call_id, output: text.into(), rest: Default::default() }
+        }
+        BlockKind::Compaction => Item::Compaction {
+            encrypted_content: b.opaque.as_ref().map_or(text, |o| o.to_string()),
+            rest: Default::default(),
+        },
+        _ => {
+            let role = match b.role {
+                Role::Assistant => "assistant",
+                Role::Developer => "developer",
+                Role::System | Role::Instructions => "system",
+                Role::User | Role::Tool => "user",
+            };
+            let mut out = Item::message(role, []);
+            if let Item::Message { content, .. } = &mut out {
+                *content = group.iter().flat_map(|b| parts(b)).collect();
+            }
+            out
+        }
+    }
+}
+
+fn parts(b: &Block) -> Vec<Content> {
+    if let Some(m) = &b.media {
+        return vec![Content::image(&m.url)];
+    }
+    let part = |text: &str| {
+        let text = text.to_string();
+        if b.role == Role::Assistant {
+            Content::OutputText { text }
+        } else {
+            Content::InputText { text }
+        }
+    };
+    b.parts().map(part).collect()
+}
+
+/// The session as it goes on in a version: what a resume reads from its rollout. `context` is shown
+/// anew where a compaction left no replacement, and `prefix` is how a summary begins, so that none
+/// is taken for a message of the user.
+pub fn resume(
+    era: Era,
+    rollout: &Rollout,
+    context: &[Item],
+    prefix: &str,
+    budget: u64,
+) -> Resumed<Item> {
+    let mut out =
+        rollout.resume(|before, summary| rebuilt(era, context, before, summary, prefix, budget));
+    if era == Era::V169 {
+        out.items.retain(Item::in_prompt);
+    }
+    out
+}
+
+/// A compaction of the old versions carried out again (docs/sources/codex.md §4): context, user
+/// messages within the budget, summary, and the ghost snapshots of what was there before.
+fn rebuilt(
+    era: Era,
+    context: &[Item],
+    before: &[Item],
+    summary: &Item,
+    prefix: &str,
+    budget: u64,
+) -> Vec<Item> {
+    let is_summary =
+        |text: &str| text.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('\n'));
+    let texts: Vec<String> = before
+        .iter()
+        .filter(|i| i.is_user())
+        .filter_map(Item::text)
+        .filter(|t| !is_summary(t))
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let users = retained_user_messages(era, &texts, budget)
+        .into_iter()
+        .map(|(_, parts)| Item::message("user", parts));
+    let ghosts = before.iter().filter(|i| !i.in_prompt()).cloned();
+    context.iter().cloned().chain(users).chain([summary.clone()]).chain(ghosts).collect()
+}
+
+/// What a prompt shows of a history.
+pub fn prompt(items: &[Item]) -> Vec<Item> {
+    items.iter().filter(|i| i.in_prompt()).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(text: &str) -> Item {
+        Item::message("user", [text.to_string()])
+    }
+
+    fn ghost(id: &str) -> Item {
+        Item::GhostSnapshot { ghost_commit: id.into(), rest: Default::default() }
+    }
+
+    fn rollout(payloads: Vec<Payload>) -> Rollout {
+        use ctxbench_kit::rollout::Line;
+        let line = |payload| Line { timestamp: String::new(), ordinal: None, payload };
+        Rollout { lines: payloads.into_iter().map(line).collect(), unreadable: Vec::new() }
+    }
+
+    /// Written to a file and read again.
+    fn stored(payloads: Vec<Payload>) -> Rollout {
+        use ctxbench_kit::rollout::{SessionMeta, Writer};
+        let home =
+            std::env::temp_dir().join(format!("ctxbench-codex-rollout-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&home);
+        let meta =
+            SessionMeta { id: "s".into(), cli_version: "0.169.0".into(), ..SessionMeta::default() };
+        let mut file = Writer::create(&home, meta, Box::new(|| 0)).unwrap();
+        for p in payloads {
+            file.append(p).unwrap();
+        }
+        let read = Rollout::read(file.path()).unwrap();
+        std::fs::remove_dir_all(&home).unwrap();
+        read
+    }
+
+    fn session() -> Rollout {
+        let said = |i: Item| Payload::ResponseItem(i);
+        let compacted =
+            |m: &str| Payload::Compacted(Compacted { message: m.into(), ..Compacted::default() });
+        let context =
+            Item::message("user", ["<environment_context>old</environment_context>".into()]);
+        rollout(vec![
+            said(context),
+            said(ghost("g1")),
+            said(user("U1")),
+            said(Item::message("assistant", ["r1".into()])),
+            compacted("P\nS1"),
+            said(ghost("g2")),
+            said(user("U2")),
+            compacted("P\nS2"),
+            said(user("U3")),
+        ])
+    }
+
+    #[test]
+    fn an_old_rollout_is_compacted_again_and_keeps_its_ghosts() {
+        let context =
+            [Item::message("user", ["<environment_context>new</environment_context>".into()])];
+        let resumed = resume(Era::V104, &session(), &context, "P", 20_000).items;
+        let expected = [
+            context[0].clone(),
+            user("U1"),
+            user("U2"),
+            user("P\nS2"),
+            ghost("g1"),
+            ghost("g2"),
+            user("U3"),
+        ];
+        assert_eq!(resumed, expected);
+        let shown = [context[0].clone(), user("U1"), user("U2"), user("P\nS2"), user("U3")];
+        assert_eq!(prompt(&resumed), shown);
+    }
+
+    #[test]
+    fn ghosts_in_a_stored_replacement_stay_before_0_169() {
+        let history = vec![user("U1"), user("P\nS"), ghost("g")];
+        let compacted = Compacted {
+            message: "P\nS".into(),
+            replacement_history: Some(history.clone()),
+            ..Compacted::default()
+        };
+        let file = rollout(vec![Payload::Compacted(compacted), Payload::ResponseItem(user("U2"))]);
+        let of = |era| resume(era, &file, &[], "P", 20_000).items;
+        assert_eq!(of(Era::V063), [&history[..], &[user("U2")]].concat());
+        assert_eq!(of(Era::V169), [&history[..2], &[user("U2")]].concat());
+    }
+
+    #[test]
+    fn a_rebuilt_history_cuts_as_the_compaction_did() {
+        // docs/sources/codex.md §1.4: 80,000 bytes exhaust 20,000 tokens, the older message is
+        // gone.
+        let big = "y".repeat(80_000);
+        let said = |t: &str| Payload::ResponseItem(user(t));
+        let file = rollout(vec![
+            said("OLD"),
+            said(&big),
+            Payload::Compacted(Compacted { message: "P\nS".into(), ..Compacted::default() }),
+        ]);
+        assert_eq!(resume(Era::V063, &file, &[], "P", 20_000).items, [user(&big), user("P\nS")]);
+    }
+
+    #[test]
+    fn a_session_in_memory_and_its_file_go_on_alike() {
+        use ctxbench_core::block::{CallRef, Draft, Media, MessageId};
+        use ctxbench_kit::rollout::reconstruct;
+        let block = |kind, role, message: u32, text: &str| {
+            Draft::text(kind, role, text).build(MessageId(message), vec![])
+        };
+        let call = |kind, role, id: &str| {
+            let call = Some(Arc::new(CallRef { id: id.into(), name: "exec".into() }));
+            Draft { call, ..Draft::text(kind, role, "{}") }.build(MessageId(7), vec![])
+        };
+        let image = Some(Arc::new(Media {
+            media_type: "image/png".into(),
+            url: "data:x".into(),
+            name: None,
+        }));
+        let image = Draft { media: image, ..Draft::text(BlockKind::Image, Role::User, "") }
+            .build(MessageId(1), vec![]);
+        let thought = Draft {
+            opaque: Some("QUJD".into()),
+            ..Draft::text(BlockKind::Reasoning, Role::Assistant, "")
+        };
+        let (base, context) = (
+            block(BlockKind::Base, Role::Developer, 0, "B"),
+            block(BlockKind::Context, Role::Developer, 0, "C"),
+        );
+        let (first, second) = (
+            block(BlockKind::User, Role::User, 1, "U1"),
+            block(BlockKind::User, Role::User, 9, "U2"),
+        );
+        let summary = block(BlockKind::Summary, Role::User, 8, "P\nS");
+        let says = |item: &Arc<Block>, user| Record::Item { item: item.clone(), user };
+        let replacement =
+            vec![base.clone(), context.clone(), first.clone(), image.clone(), summary.clone()];
+        let mut log = vec![
+            says(&base, false),
+            says(&context, false),
+            Record::TurnStarted,
+            says(&first, true),
+            says(&image, true),
+        ];
+        log.push(Record::Counted { total: 5_250 });
+        log.extend(
+            [
+                thought.build(MessageId(6), vec![]),
+                call(BlockKind::Call, Role::Assistant, "c"),
+                call(BlockKind::Output, Role::Tool, "c"),
+            ]
+            .map(|b| says(&b, false)),
+        );
+        log.extend([
+            Record::TurnStarted,
+            Record::Compacted { summary, replacement: Some(replacement) },
+            Record::Counted { total: 6_030 },
+        ]);
+        log.push(says(&second, true));
+        for expected in [vec!["C", "U1", "P\nS", "U2"], vec!["C", "U1"]] {
+            let in_memory = reconstruct(&log, |before, _| before.to_vec());
+            let from_file = resume(Era::V169, &stored(lines(&log)), &[], "P", 20_000);
+            assert_eq!(from_file.items, items(&in_memory.items));
+            assert_eq!(from_file.last_total, in_memory.last_total);
+            assert_eq!(from_file.items.iter().filter_map(Item::text).collect::<Vec<_>>(), expected);
+            log.push(Record::RolledBack { turns: 1 });
+        }
+    }
+}

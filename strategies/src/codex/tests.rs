@@ -1,0 +1,286 @@
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::Action;
+use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Usage};
+
+use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
+
+/// A text reply with the tokens that the provider counts.
+fn used(text: &str, input: u64, output: u64) -> Answer {
+    says(text).map(|r| Reply { usage: Usage { input, output, ..Usage::default() }, ..r })
+}
+
+fn broken() -> Answer {
+    Err(ModelError {
+        kind: ErrorKind::Stream,
+        status: 0,
+        code: None,
+        message: "the stream broke off".into(),
+    })
+}
+
+fn opaque(text: &str) -> Answer {
+    Ok(Reply { parts: vec![Part::Compaction(Some(text.into()))], ..Reply::default() })
+}
+
+/// Two turns, the first of which ends over a limit of 5,000 tokens.
+fn over_after_first() -> Script {
+    Script {
+        actions: vec![user("1", "U1"), user("2", "U2"), user("3", "U3")],
+        replies: vec![used("r1", 5_200, 50), used("r2", 1_000, 50), used("r3", 1_100, 50)],
+        memory: vec!["C"],
+        ..Script::default()
+    }
+}
+
+fn kinds(p: &Played, request: usize) -> String {
+    let letter = |b: &std::sync::Arc<ctxbench_core::block::Block>| match b.kind {
+        BlockKind::Base => "B".to_string(),
+        BlockKind::Summary => "S".to_string(),
+        BlockKind::SummaryPrompt => "P".to_string(),
+        BlockKind::CompactionTrigger => "T".to_string(),
+        BlockKind::Compaction => "O".to_string(),
+        _ => b.text.to_string(),
+    };
+    p.requests[request].blocks.iter().map(letter).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_compaction_that_breaks_off_is_tried_as_often_as_set() {
+    // docs/sources/codex.md §1.5: one attempt and as many more; then the turn fails and nothing is
+    // replaced.
+    let tries = |setting: &str, failures: usize| {
+        let summaries = (0..failures).map(|_| broken()).collect();
+        let p = play(
+            &format!("codex:auto_compact_limit=5000{setting}"),
+            1.0,
+            Script { summaries, ..over_after_first() },
+        );
+        let failed = p.failures().len();
+        (p.of(Purpose::Summary).len(), failed)
+    };
+    // The third turn tries again, and then there is an answer.
+    assert_eq!(tries(",stream_retries=2", 3), (4, 1));
+    assert_eq!(tries(",stream_retries=0", 1), (2, 1));
+    assert_eq!(tries("", 5), (6, 0));
+}
+
+#[test]
+fn a_normal_request_is_tried_again_too() {
+    let requests = |spec: &str| {
+        let replies = vec![broken(), broken(), used("r1", 100, 5)];
+        let p = play(
+            spec,
+            1.0,
+            Script { actions: vec![user("1", "U1")], replies, ..Script::default() },
+        );
+        (p.requests.len(), p.failures().len())
+    };
+    assert_eq!(requests("codex:stream_retries=2"), (3, 0));
+    assert_eq!(requests("codex:stream_retries=1"), (2, 1));
+}
+
+#[test]
+fn the_size_of_the_base_decides_whether_the_next_turn_compacts_again() {
+    // docs/sources/codex.md §1.1: a limit of 5,000 and 20,903 bytes of base, 5,226 tokens: after
+    // the compaction the session is still over.
+    let summaries = |setting: &str| {
+        let actions =
+            vec![user("1", "U1"), Action::Compact { instructions: None }, user("2", "U2")];
+        let replies = vec![used("r1", 1_000, 50), used("r2", 1_000, 50)];
+        let p = play(
+            &format!("codex:auto_compact_limit=5000{setting}"),
+            1.0,
+            Script { actions, replies, ..Script::default() },
+        );
+        p.of(Purpose::Summary).len()
+    };
+    assert_eq!(summaries(""), 1);
+    assert_eq!(summaries(",base_estimate_bytes=20903"), 2);
+}
+
+#[test]
+fn the_provider_keeps_as_many_user_messages_as_set() {
+    let after = |setting: &str| {
+        let script = Script {
+            actions: vec![user("1", "12345678"), user("2", "abcdefgh"), user("3", "U3")],
+            replies: vec![used("r1", 1_000, 50), used("r2", 5_200, 50), used("r3", 1_000, 50)],
+            summaries: vec![opaque("X")],
+            ..Script::default()
+        };
+        kinds(&play(&format!("codex:remote=true,auto_compact_limit=5000{setting}"), 1.0, script), 3)
+    };
+    assert_eq!(after(""), "B 12345678 abcdefgh O U3");
+    // Two tokens for each message.
+    assert_eq!(after(",remote_user_tokens=3"), "B 12…1 tokens truncated…78 abcdefgh O U3");
+    assert_eq!(after(",remote_user_tokens=2"), "B abcdefgh O U3");
+}
+
+#[test]
+fn the_provider_is_asked_three_times_at_most_and_a_refusal_is_final() {
+    let summaries = |answers: Vec<Answer>| {
+        let p = play(
+            "codex:remote=true,auto_compact_limit=5000",
+            1.0,
+            Script { summaries: answers, ..over_after_first() },
+        );
+        let turns_failed = p.failures().len();
+        (p.of(Purpose::Summary).len(), turns_failed)
+    };
+    // docs/sources/codex.md §2: at most two stream retries, whatever is set. The third turn asks
+    // anew.
+    assert_eq!(summaries(vec![broken(), broken(), broken(), opaque("X")]), (4, 1));
+    assert_eq!(summaries(vec![too_long(9, 8), opaque("X")]), (2, 1));
+    // Not exactly one compaction in the answer.
+    assert_eq!(summaries(vec![says("words"), opaque("X")]), (2, 1));
+}
+
+#[test]
+fn the_limit_can_count_what_came_after_the_prefix() {
+    // docs/sources/codex.md §1.2: active tokens minus the first input of the window; 95 % of the
+    // window stops it all the same.
+    let compactions = |scope: &str, first: u64, second: u64| {
+        let script = Script {
+            replies: vec![used("r1", first, 50), used("r2", second, 50), used("r3", 9, 1)],
+            ..over_after_first()
+        };
+        play(&format!("codex:auto_compact_limit=5000,limit_scope={scope}"), 1.0, script)
+            .compactions()
+            .len()
+    };
+    assert_eq!(compactions("total", 5_200, 5_300), 2);
+    assert_eq!(compactions("body_after_prefix", 5_200, 5_300), 0);
+    // 10,149 + 50 − 5,200 = 4,999.
+    assert_eq!(compactions("body_after_prefix", 5_200, 10_149), 0);
+    assert_eq!(compactions("body_after_prefix", 5_200, 10_150), 1);
+    // 95 % of 200,000.
+    assert_eq!(compactions("body_after_prefix", 188_000, 189_949), 0);
+    assert_eq!(compactions("body_after_prefix", 188_000, 189_950), 1);
+}
+
+#[test]
+fn another_prompt_can_be_set() {
+    let p = play("codex:auto_compact_limit=5000,compact_prompt=What now?", 1.0, over_after_first());
+    assert_eq!(&*p.of(Purpose::Summary)[0].blocks.last().unwrap().text, "What now?");
+}
+
+#[test]
+fn tool_output_is_cut_in_the_unit_of_the_policy() {
+    let lines: String = (1..=4_000).map(|n| format!("line number {n}\n")).collect();
+    let output = |spec: &str| {
+        let replies = vec![calls("", "c", "exec", "{}"), used("r", 1_000, 50)];
+        let p = play(
+            spec,
+            1.0,
+            Script {
+                actions: vec![user("1", "U1")],
+                replies,
+                outputs: vec![lines.clone()],
+                ..Script::default()
+            },
+        );
+        p.requests[1].blocks.last().unwrap().text.to_string()
+    };
+    // docs/sources/codex.md §3: the marks of the 66,893-byte file.
+    assert!(output("codex").contains("…6724 tokens truncated…"));
+    assert!(output("codex:tool_output_tokens=500").contains("…16224 tokens truncated…"));
+    assert!(output("codex:tool_output_policy=bytes").contains("…56893 chars truncated…"));
+    // A configured limit is worth four bytes a token.
+    assert!(
+        output("codex:tool_output_policy=bytes,tool_output_tokens=2500")
+            .contains("…56893 chars truncated…")
+    );
+    assert!(output("codex@0.104").starts_with("Total output lines: 4000\n"));
+    assert_eq!(output("codex:tool_output_tokens=0"), lines);
+}
+
+#[test]
+fn an_empty_summary_after_a_turn_changes_nothing_and_elsewhere_takes_the_last_reply() {
+    let empty = || Ok(Reply::default());
+    let script = || Script {
+        actions: vec![user("1", "U1"), user("2", "U2")],
+        replies: vec![used("r1", 30_000, 50), used("r2", 1_000, 50)],
+        summaries: vec![empty()],
+        ..Script::default()
+    };
+    // docs/sources/codex.md §1.1: an error after the turn, and only there.
+    let p = play("codex:post_turn_percent=15", 1.0, script());
+    assert_eq!(kinds(&p, 2), "B U1 r1 U2");
+    assert!(p.failures().is_empty());
+    let p = play("codex:auto_compact_limit=30000", 1.0, script());
+    assert_eq!(p.requests[2].blocks[2].kind, BlockKind::Summary);
+    assert!(p.requests[2].blocks[2].text.ends_with("\nr1"));
+    // The older versions have no such compaction.
+    assert!(play("codex@0.104:post_turn_percent=15", 1.0, script()).compactions().is_empty());
+}
+
+#[test]
+fn a_message_whose_compaction_fails_is_kept_in_0_169_only() {
+    let shown = |spec: &str| {
+        let p = play(
+            &format!("{spec}:auto_compact_limit=5000,stream_retries=0"),
+            1.0,
+            Script { summaries: vec![broken()], ..over_after_first() },
+        );
+        assert_eq!(p.engine.history.messages().iter().filter(|m| &*m.key == "2").count(), 1);
+        kinds(&p, 3)
+    };
+    assert_eq!(shown("codex"), "B U1 C U2 S U3");
+    assert_eq!(shown("codex@0.104"), "B C U1 S U3");
+}
+
+#[test]
+fn a_restart_shows_the_same_history() {
+    for (spec, again) in [
+        ("codex", false),
+        ("codex@0.104", true),
+        ("codex@0.63", false),
+        ("codex:remote=true", false),
+    ] {
+        let script = |restart: bool| {
+            let mut actions = vec![user("1", "U1 aaaa"), user("2", "U2 bbbb"), user("3", "U3")];
+            if restart {
+                actions.insert(2, Action::Restart);
+            }
+            let replies = vec![
+                calls("", "c", "exec", "{}"),
+                used("r1", 5_200, 50),
+                used("r2", 1_000, 50),
+                used("r3", 1_100, 50),
+                used("r4", 1_100, 50),
+            ];
+            let summaries = if spec.contains("remote") { vec![opaque("X")] } else { vec![] };
+            Script { actions, replies, summaries, memory: vec!["C"], ..Script::default() }
+        };
+        let separator = if spec.contains(':') { "," } else { ":" };
+        // A budget that cuts the first message, so that the old versions must cut it again.
+        let spec = format!(
+            "{spec}{separator}auto_compact_limit=5000,user_message_tokens=1,remote_user_tokens=1"
+        );
+        let (with, without) = (play(&spec, 1.0, script(true)), play(&spec, 1.0, script(false)));
+        let last = without.requests.len() - 1;
+        let expected = kinds(&without, last);
+        let expected = if again { expected.replace(" U3", " C U3") } else { expected };
+        assert_eq!(with.compactions().len(), 1, "{spec}");
+        assert_eq!(kinds(&with, last), expected, "{spec}");
+    }
+}
+
+#[test]
+fn going_back_past_a_compaction_brings_the_old_history_back() {
+    let mut script = over_after_first();
+    script.actions =
+        vec![user("1", "U1"), user("2", "U2"), Action::Rewind { to: "1".into() }, user("3", "U3")];
+    let p = play("codex:auto_compact_limit=5000", 1.0, script);
+    assert_eq!(kinds(&p, 2), "B C U1 S U2");
+    // The session asks for the first message without its reply; the compaction of the second turn
+    // went with that turn.
+    assert_eq!(kinds(&p, 3), "B C U1 U3");
+}
+
+#[test]
+fn a_cleared_session_starts_to_count_anew() {
+    let mut script = over_after_first();
+    script.actions.insert(1, Action::Clear);
+    assert!(play("codex:auto_compact_limit=5000", 1.0, script).compactions().is_empty());
+}

@@ -1,0 +1,307 @@
+//! What a strategy says of itself. Whatever the benchmark wants to know of a product stands here,
+//! as a field without a default: a product that leaves one out does not compile.
+
+use std::fmt;
+
+use ctxbench_core::model::{Model, Wire};
+use ctxbench_core::session::RewindMode;
+use ctxbench_core::settings::{Setting, Settings, SettingsTable};
+pub use ctxbench_core::strategy::Standing;
+use ctxbench_core::strategy::Strategy;
+use ctxbench_core::wording::Wording;
+
+use crate::conform::Function;
+use crate::persist::Format;
+
+/// Answers to the comparison dimensions, a short phrase each.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix {
+    /// How many layers of compaction, and which.
+    pub layers: &'static str,
+    /// When a model is called for it.
+    pub llm_calls: &'static str,
+    /// What happens to user messages.
+    pub user_messages: &'static str,
+    /// What happens to tool results.
+    pub tool_results: &'static str,
+    /// What it does for, or to, the prompt cache.
+    pub cache: &'static str,
+    /// What follows a compaction.
+    pub afterwards: &'static str,
+    /// How it counts tokens.
+    pub token_counting: &'static str,
+    /// What it checks before sending.
+    pub pre_send_check: &'static str,
+    /// What it does when the provider refuses a prompt.
+    pub overflow_response: &'static str,
+    /// What happens to reasoning.
+    pub thinking: &'static str,
+    /// What it remembers across sessions.
+    pub memory: &'static str,
+    /// What can be undone.
+    pub undo: &'static str,
+}
+
+impl Matrix {
+    /// Dimension names and answers, in report order.
+    pub fn rows(&self) -> [(&'static str, &'static str); 12] {
+        [
+            ("Compaction layers", self.layers),
+            ("LLM calls", self.llm_calls),
+            ("User messages", self.user_messages),
+            ("Tool results", self.tool_results),
+            ("Prompt cache", self.cache),
+            ("Afterwards", self.afterwards),
+            ("Token counting", self.token_counting),
+            ("Check before sending", self.pre_send_check),
+            ("Overflow response", self.overflow_response),
+            ("Thinking", self.thinking),
+            ("Memory", self.memory),
+            ("Undo", self.undo),
+        ]
+    }
+}
+
+/// A version that a strategy can follow: a release, what a program was meant to do, or what a
+/// published description says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Behind the `@`.
+    pub name: &'static str,
+    /// Version of the program that it follows; that of a description is its own name.
+    pub program: &'static str,
+    /// What it is, and how it differs from the releases.
+    pub about: &'static str,
+    /// Names of the settings that mean anything to it; `None` = all.
+    pub reads: Option<&'static [&'static str]>,
+}
+
+impl Version {
+    /// A program as it was released.
+    pub const fn released(name: &'static str) -> Version {
+        Version { name, program: name, about: "as released", reads: None }
+    }
+
+    /// A program as a published description has it.
+    pub const fn described(
+        name: &'static str,
+        about: &'static str,
+        reads: &'static [&'static str],
+    ) -> Version {
+        Version { name, program: name, about, reads: Some(reads) }
+    }
+
+    /// Whether a setting means anything to it.
+    pub fn knows(&self, setting: &str) -> bool {
+        self.reads.is_none_or(|names| names.contains(&setting))
+    }
+}
+
+/// The versions of a product, each with the value by which its code knows it.
+pub trait Versions: Copy + 'static {
+    /// The plain name's first.
+    const TABLE: &'static [(Version, Self)];
+}
+
+/// For what has one version only.
+impl Versions for () {
+    const TABLE: &'static [(Version, Self)] = &[(Version::released("1"), ())];
+}
+
+/// What a strategy is built from.
+#[derive(Clone, Debug)]
+pub struct Build<'a, P: Product> {
+    pub version: P::Version,
+    /// Settings, scale applied.
+    pub settings: P::Settings,
+    pub wording: &'a Wording,
+    /// Multiplier of token constants that are not settings.
+    pub scale: f64,
+}
+
+/// The same as a user asked for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// One of [`Factory::versions`].
+    pub version: Version,
+    /// Settings, scale applied.
+    pub settings: &'a Settings,
+    pub wording: &'a Wording,
+    pub scale: f64,
+}
+
+/// A wire that a strategy cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    pub wire: Wire,
+    /// Why, as a sentence for the row that reads `n/a` with other wires.
+    pub why: &'static str,
+}
+
+/// What a strategy's folder provides beside its descriptor.
+pub trait Product {
+    /// `()` if there is only one.
+    type Version: Versions;
+
+    /// Made by [`settings!`](ctxbench_core::settings!); `()` if it has none.
+    type Settings: SettingsTable;
+
+    /// The wire that a version with these settings cannot do without.
+    fn needs(version: Self::Version, settings: &Self::Settings) -> Option<Need>;
+
+    /// Builds the strategy.
+    fn build(b: &Build<'_, Self>) -> Box<dyn Strategy>
+    where
+        Self: Sized;
+}
+
+/// A [`Product`] with its type forgotten: table and code cannot be those of different products.
+#[derive(Clone, Copy)]
+pub struct Factory {
+    /// Settings with defaults and sources.
+    pub settings: &'static [Setting],
+    versions: fn() -> Vec<Version>,
+    needs: fn(Version, &Settings) -> Option<Need>,
+    build: fn(&Order<'_>) -> Box<dyn Strategy>,
+}
+
+/// The value by which a product's code knows a version.
+fn known<V: Versions>(version: Version) -> V {
+    let found = V::TABLE.iter().find(|(v, _)| v.name == version.name);
+    found.expect("a version comes from the factory's own table").1
+}
+
+impl Factory {
+    /// The factory of a product.
+    pub const fn of<P: Product>() -> Factory {
+        Factory {
+            settings: P::Settings::TABLE,
+            versions: || P::Version::TABLE.iter().map(|(v, _)| *v).collect(),
+            needs: |version, settings| P::needs(known(version), &P::Settings::read(settings)),
+            build: |order| {
+                P::build(&Build {
+                    version: known(order.version),
+                    settings: P::Settings::read(order.settings),
+                    wording: order.wording,
+                    scale: order.scale,
+                })
+            },
+        }
+    }
+
+    /// Versions that can be followed, the plain name's first; `name@version` selects another.
+    pub fn versions(&self) -> Vec<Version> {
+        (self.versions)()
+    }
+
+    /// Why a version with these settings cannot exist with a model; `None` = it can.
+    pub fn unfit(
+        &self,
+        version: Version,
+        settings: &Settings,
+        model: &Model,
+    ) -> Option<&'static str> {
+        (self.needs)(version, settings).filter(|n| n.wire != model.wire).map(|n| n.why)
+    }
+
+    /// Builds the strategy.
+    pub fn build(&self, order: &Order<'_>) -> Box<dyn Strategy> {
+        (self.build)(order)
+    }
+}
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Factory").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Where history survives outside the context, so that the product itself could bring back what the
+/// context lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// A full log of every message and result.
+    Log,
+    /// A chat history in Markdown: user messages and replies, with what is damaged when they are
+    /// read back; no tool output.
+    Markdown,
+    /// Nowhere.
+    Nothing,
+}
+
+/// How a product keeps files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeWay {
+    /// The former content of what edit tools change, per user prompt.
+    EditTools,
+    /// The whole tree in a git directory of its own, per step.
+    ShadowGit,
+}
+
+/// What a product's rewind brings back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rewind {
+    /// The conversation goes back to a message.
+    pub conversation: bool,
+    /// Files go back with it or alone, and how they are kept.
+    pub code: Option<CodeWay>,
+    /// Summaries of one side of a message.
+    pub summaries: bool,
+}
+
+impl Rewind {
+    /// Nothing can be brought back.
+    pub const NONE: Rewind = Rewind { conversation: false, code: None, summaries: false };
+
+    /// Whether anything of a mode can be had.
+    pub fn offers(&self, mode: RewindMode) -> bool {
+        match mode {
+            RewindMode::Conversation => self.conversation,
+            RewindMode::Code => self.code.is_some(),
+            RewindMode::Both => self.conversation || self.code.is_some(),
+            RewindMode::SummarizeFrom | RewindMode::SummarizeTo => self.summaries,
+        }
+    }
+}
+
+/// How a strategy is drawn in plots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// In a hue of the palette, which others may share.
+    Hue(u8),
+    /// In grey: a yardstick.
+    Grey { dashed: bool },
+}
+
+/// What a strategy says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptor {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// One line for people.
+    pub summary: &'static str,
+    /// Where its behaviour is taken from.
+    pub sources: &'static [&'static str],
+    /// Comparison answers.
+    pub matrix: Matrix,
+    /// Prompt texts by name.
+    pub wording: &'static [(&'static str, &'static str)],
+    /// Control, contender or hypothetical.
+    pub standing: Standing,
+    /// Whether the product has a manual compaction.
+    pub manual: bool,
+    /// Where history survives outside the context.
+    pub recovery: Recovery,
+    /// What its rewind brings back.
+    pub rewind: Rewind,
+    /// How it keeps sessions on disk. Techniques and controls are no products; they are held
+    /// against our own store.
+    pub formats: &'static [Format],
+    /// Rules that recorded cases of conformance can call.
+    pub functions: &'static [Function],
+    pub look: Look,
+    /// Its page, from the top of the repository.
+    pub page: &'static str,
+    /// Versions, settings, what it needs of a model, and how it is built.
+    pub factory: Factory,
+}

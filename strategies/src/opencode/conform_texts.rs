@@ -1,0 +1,195 @@
+//! OpenCode's messages as texts: their JSON form and their transcript.
+
+use std::sync::Arc;
+
+use crate::opencode::log::{cleared, estimate_list, message_len, message_transcript, part_len};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::conform::Speaker;
+use crate::conform::{Context, Fault, read};
+
+fn block(
+    kind: BlockKind,
+    role: Role,
+    text: impl Into<Arc<str>>,
+    call: Option<(String, String)>,
+    is_error: bool,
+) -> Arc<Block> {
+    let call = call.map(|(id, name)| Arc::new(CallRef { id, name }));
+    Draft { call, is_error, ..Draft::text(kind, role, text) }.build(MessageId(0), vec![])
+}
+
+fn file(media_type: String, url: String, name: Option<String>) -> Arc<Block> {
+    let media = Some(Arc::new(Media { media_type, url, name }));
+    Draft { media, ..Draft::text(BlockKind::Image, Role::User, "") }.build(MessageId(0), vec![])
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelMessage {
+    role: String,
+    content: Vec<ModelPart>,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
+enum ModelPart {
+    Text { text: String },
+    Reasoning { text: String },
+    ToolCall { tool_call_id: String, tool_name: String, input: Value },
+    ToolResult { tool_call_id: String, tool_name: String, output: ModelOutput },
+    File { data: String, media_type: String, filename: Option<String> },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+enum ModelOutput {
+    Text { value: String },
+    ErrorText { value: String },
+}
+
+impl ModelPart {
+    fn block(self) -> Arc<Block> {
+        match self {
+            ModelPart::Text { text } => block(BlockKind::User, Role::User, text, None, false),
+            ModelPart::Reasoning { text } => {
+                block(BlockKind::Reasoning, Role::Assistant, text, None, false)
+            }
+            ModelPart::ToolCall { tool_call_id, tool_name, input } => block(
+                BlockKind::Call,
+                Role::Assistant,
+                input.to_string(),
+                Some((tool_call_id, tool_name)),
+                false,
+            ),
+            ModelPart::ToolResult { tool_call_id, tool_name, output } => {
+                let (text, is_error) = match output {
+                    ModelOutput::Text { value } => (value, false),
+                    ModelOutput::ErrorText { value } => (value, true),
+                };
+                block(
+                    BlockKind::Output,
+                    Role::Tool,
+                    text,
+                    Some((tool_call_id, tool_name)),
+                    is_error,
+                )
+            }
+            ModelPart::File { data, media_type, filename } => file(media_type, data, filename),
+        }
+    }
+}
+
+pub(super) fn messages_estimate(_: &Context, input: Value) -> Result<Value, Fault> {
+    let messages: Vec<ModelMessage> = read(input)?;
+    let lens = messages
+        .into_iter()
+        .map(|m| (message_len(&m.role, m.content.into_iter().map(|p| part_len(&p.block()))), 1));
+    Ok(json!(estimate_list(&lens.collect::<Vec<_>>())))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    role: Speaker,
+    parts: Vec<StoredPart>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+enum StoredPart {
+    Text {
+        text: String,
+        /// Kept from the model.
+        #[serde(default)]
+        ignored: bool,
+        /// Made by the program; shown like any other.
+        #[serde(default, rename = "synthetic")]
+        _synthetic: bool,
+    },
+    Reasoning {
+        text: String,
+    },
+    Tool {
+        name: String,
+        arguments: String,
+        status: Status,
+        #[serde(default, alias = "error")]
+        output: String,
+        #[serde(default)]
+        cleared: bool,
+        #[serde(default)]
+        attachments: Vec<Attachment>,
+    },
+    File(Attachment),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attachment {
+    mime: String,
+    filename: Option<String>,
+    #[serde(default)]
+    url: String,
+}
+
+impl Attachment {
+    fn block(self) -> Arc<Block> {
+        file(self.mime, self.url, self.filename)
+    }
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Completed,
+    Error,
+    Pending,
+    Running,
+}
+
+impl StoredPart {
+    /// The blocks of the `nth` part.
+    fn blocks(self, nth: usize, user: bool) -> Vec<Arc<Block>> {
+        match self {
+            StoredPart::Text { ignored: true, .. } => vec![],
+            StoredPart::Text { text, .. } if user => {
+                vec![block(BlockKind::User, Role::User, text, None, false)]
+            }
+            StoredPart::Text { text, .. } => {
+                vec![block(BlockKind::Assistant, Role::Assistant, text, None, false)]
+            }
+            StoredPart::Reasoning { text } => {
+                vec![block(BlockKind::Reasoning, Role::Assistant, text, None, false)]
+            }
+            StoredPart::Tool { name, arguments, status, output, cleared: gone, attachments } => {
+                let call = Some((format!("call_{nth}"), name));
+                let mut blocks =
+                    vec![block(BlockKind::Call, Role::Assistant, arguments, call.clone(), false)];
+                if matches!(status, Status::Completed | Status::Error) {
+                    let result =
+                        block(BlockKind::Output, Role::Tool, output, call, status == Status::Error);
+                    blocks.push(if gone { cleared(&result) } else { result });
+                    blocks.extend(attachments.into_iter().map(Attachment::block));
+                }
+                blocks
+            }
+            StoredPart::File(f) => vec![f.block()],
+        }
+    }
+}
+
+pub(super) fn transcript(_: &Context, input: Value) -> Result<Value, Fault> {
+    let m: Stored = read(input)?;
+    let user = m.role.is_user();
+    let blocks: Vec<Arc<Block>> =
+        m.parts.into_iter().enumerate().flat_map(|(n, p)| p.blocks(n, user)).collect();
+    Ok(json!({"text": message_transcript(user, &blocks)}))
+}

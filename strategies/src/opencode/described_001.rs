@@ -1,0 +1,138 @@
+//! OpenCode as docs/sources/opencode-vs-claude-code.md describes it (§2 and §7 there).
+//! `opencode@described-001`; the facts differ, see `opencode.rs`.
+//!
+//! Before a request the tokens of the last reply are held against the window less the largest
+//! reply, "100 % overflow". Beyond it everything so far goes to the model with a plain request for
+//! a summary, and the summary becomes the first message of what follows. After a turn, results of
+//! old tool calls are cleared: the last two user turns and the newest 40,000 tokens stay, and
+//! nothing happens for 20,000 tokens or less. Nothing stays verbatim beside the summary, nothing is
+//! repeated, no tool is exempt. The description is silent about a provider that refuses a prompt,
+//! so the turn fails then.
+
+use std::sync::Arc;
+
+use crate::descriptor::Build;
+use async_trait::async_trait;
+use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, clear_outputs};
+use ctxbench_core::engine::Engine;
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, Usage};
+use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+
+use crate::opencode::OpenCode;
+use crate::opencode::log::CLEARED;
+use crate::opencode::request::{WholeSummary, breakpoints};
+use crate::opencode::rules::{Limits, OUTPUT_CAP, RETRIES, max_output, prune_rule, prune_view};
+use crate::opencode::settings::Prompt;
+
+pub(crate) fn build(b: &Build<'_, OpenCode>) -> Box<dyn Strategy> {
+    let s = &b.settings;
+    let text = |name: &str| b.wording.get(&format!("opencode.{name}"));
+    Box::new(Described {
+        auto: s.auto,
+        prune: s.prune.unwrap_or(true).then(|| prune_rule(s)),
+        cap: scale_tokens(OUTPUT_CAP, b.scale),
+        system: text("summary_system"),
+        prompt: text(if s.prompt == Prompt::Sdk { "template_sdk" } else { "plain_prompt" }),
+        marker: text("marker"),
+        count: 0,
+    })
+}
+
+struct Described {
+    auto: bool,
+    prune: Option<PruneRule>,
+    /// Largest reply that is reckoned with.
+    cap: u64,
+    system: Arc<str>,
+    prompt: Arc<str>,
+    marker: Arc<str>,
+    /// Tokens of the last reply; 0 after a summary, which is never held against the window.
+    count: u64,
+}
+
+/// Input, cached input and output. Tokens written to a cache are forgotten in this description.
+fn count(u: &Usage) -> u64 {
+    u.input + u.cache_read + u.output
+}
+
+impl Described {
+    fn largest_reply(&self, s: &Engine) -> u64 {
+        max_output(
+            Limits { context: s.model.window, output: s.model.max_output, input: None },
+            self.cap,
+        )
+    }
+
+    async fn summarise(&mut self, s: &mut Engine, phase: Phase) {
+        let asked = WholeSummary {
+            system: &self.system,
+            prompt: &self.prompt,
+            most: self.largest_reply(s),
+        };
+        let marker = &self.marker;
+        let done = asked.replace(s, phase, |s, text, talk| {
+            let marker = s.synthetic(BlockKind::Marker, Role::User, marker.clone(), vec![]);
+            let origin = talk.iter().flat_map(|b| b.origin.iter().copied()).collect();
+            vec![marker, s.synthetic(BlockKind::Summary, Role::Assistant, text, origin)]
+        });
+        if done.await {
+            self.count = 0;
+        }
+    }
+}
+
+#[async_trait]
+impl Strategy for Described {
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let window = s.model.window;
+        let usable = window.saturating_sub(self.largest_reply(s));
+        if self.auto && window > 0 && self.count > usable {
+            s.trigger("overflow", self.count, usable);
+            let said = s.context.blocks().last().is_some_and(|b| b.role == Role::User);
+            self.summarise(s, if said { Phase::PreTurn } else { Phase::MidTurn }).await;
+        }
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        r.max_tokens = Some(self.largest_reply(s));
+        r.breakpoints = breakpoints(s, &r.blocks);
+        r
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+        self.count = count(&reply.usage);
+        Flow::Proceed
+    }
+
+    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        if e.is_passing() && attempt <= RETRIES {
+            Flow::Again
+        } else {
+            Flow::FailTurn(e.to_string())
+        }
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        let Some(rule) = self.prune else { return };
+        let blocks = s.context.blocks();
+        let at: Vec<usize> = prune_view(blocks, rule, &[]).into_iter().map(|(i, _)| i).collect();
+        if !at.is_empty() {
+            let cleared = clear_outputs(blocks, &at, &CLEARED.into());
+            // Calls keep their results, so the edit is always valid.
+            let _ = s.compacted(CompactionKind::Clear, "prune", Phase::PostTurn, cleared);
+        }
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        _instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        self.summarise(s, Phase::StandaloneTurn).await;
+        Ok(())
+    }
+}

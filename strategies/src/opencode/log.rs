@@ -1,0 +1,490 @@
+//! OpenCode's stored messages: what is sent is chosen from them. A tool result belongs to the
+//! message of its call.
+
+use std::ops::Index;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::Engine;
+use ctxbench_core::tokens::utf16_len;
+
+use crate::opencode::rules::{
+    PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, json_string_len,
+    transcript_output,
+};
+
+/// What is shown in the place of a cleared result: the marker on the wire (docs/sources/opencode.md
+/// §1).
+pub const CLEARED: &str = "[Old tool result content cleared]";
+
+/// What a call shows that was cut off before its result came: the marker on the wire
+/// (docs/sources/opencode.md §5).
+const INTERRUPTED: &str = "[Tool execution was interrupted]";
+
+/// One stored message.
+pub struct Entry {
+    /// What decides whether it is sent.
+    pub stored: Stored,
+    /// Its contents.
+    pub blocks: Vec<Arc<Block>>,
+    /// Tokens that the provider reported with it; 0 = none.
+    pub used: u64,
+}
+
+impl Entry {
+    fn of(id: MessageId, user: bool, blocks: Vec<Arc<Block>>) -> Self {
+        Entry {
+            stored: Stored {
+                id,
+                user,
+                marker: None,
+                parent: None,
+                summary: false,
+                finished: true,
+                error: false,
+            },
+            blocks,
+            used: 0,
+        }
+    }
+
+    /// A user message.
+    pub fn user(block: Arc<Block>) -> Self {
+        Entry::of(block.message, true, vec![block])
+    }
+
+    /// The user message that stands for a compaction.
+    pub fn marker(block: Arc<Block>) -> Self {
+        let mut e = Entry::user(block);
+        e.stored.marker = Some(None);
+        e
+    }
+
+    /// A finished summary. One without words has no parts, so nothing of it is sent.
+    pub fn summary(block: Arc<Block>, parent: MessageId) -> Self {
+        let id = block.message;
+        let mut e = Entry::of(id, false, if block.text.is_empty() { vec![] } else { vec![block] });
+        e.stored.summary = true;
+        e.stored.parent = Some(parent);
+        e
+    }
+
+    /// A summary that failed.
+    pub fn failed_summary(s: &mut Engine, parent: MessageId, finished: bool) -> Self {
+        let id = s.history.append("", Role::Assistant, vec![], true);
+        let mut e = Entry::of(id, false, vec![]);
+        e.stored =
+            Stored { parent: Some(parent), summary: true, finished, error: true, ..e.stored };
+        e
+    }
+
+    /// Its number.
+    pub fn id(&self) -> MessageId {
+        self.stored.id
+    }
+
+    /// From the user's side.
+    pub fn is_user(&self) -> bool {
+        self.stored.user
+    }
+
+    /// Stands for a compaction.
+    pub fn is_marker(&self) -> bool {
+        self.stored.marker.is_some()
+    }
+
+    /// The text parts, blank line between.
+    pub fn text(&self) -> String {
+        self.blocks
+            .iter()
+            .map(|b| b.text.trim())
+            .filter(|t| !t.is_empty())
+            .collect::<Vec<_>>()
+            .join("\n\n")
+    }
+
+    /// A finished summary of a compaction.
+    pub fn is_summary(&self) -> bool {
+        self.stored.summary && self.stored.finished && !self.stored.error
+    }
+
+    /// History parts that it stands for.
+    pub fn origin(&self) -> Vec<Origin> {
+        self.blocks.iter().flat_map(|b| b.origin.iter().copied()).collect()
+    }
+
+    /// What is sent of it: failed messages are left out.
+    pub fn shown(&self) -> Vec<Arc<Block>> {
+        if self.stored.error { Vec::new() } else { self.blocks.clone() }
+    }
+
+    /// The same with files as notes, and without those of tool results: what 1.3 lets its
+    /// summariser read (docs/sources/opencode.md §0).
+    pub fn shown_without_media(&self) -> Vec<Arc<Block>> {
+        let user = self.is_user();
+        let note = |b: &Arc<Block>| {
+            b.redraft(|d| (d.kind, d.text, d.media) = (BlockKind::User, attached(b).into(), None))
+        };
+        let blocks = self.shown().into_iter().filter(|b| user || b.media.is_none());
+        blocks.map(|b| if b.media.is_some() { note(&b) } else { b }).collect()
+    }
+
+    /// UTF-16 length of its model messages as JSON, commas between them included, and their number.
+    fn json_len(&self) -> (u64, u64) {
+        let outputs: Vec<&Arc<Block>> =
+            self.blocks.iter().filter(|b| b.kind == BlockKind::Output).collect();
+        let rest: Vec<&Arc<Block>> =
+            self.blocks.iter().filter(|b| b.kind != BlockKind::Output).collect();
+        if self.stored.error || self.blocks.is_empty() {
+            return (0, 0);
+        }
+        let role = if self.is_user() { "user" } else { "assistant" };
+        let mut lens = vec![message_len(role, rest.iter().map(|b| part_len(b)))];
+        if !outputs.is_empty() {
+            lens.push(message_len("tool", outputs.iter().map(|b| part_len(b))));
+        }
+        (lens.iter().sum::<u64>() + lens.len() as u64 - 1, lens.len() as u64)
+    }
+
+    /// What pruning needs to know of it.
+    pub fn for_pruning(&self) -> PruneMessage<'_> {
+        let outputs = self.blocks.iter().filter(|b| b.kind == BlockKind::Output);
+        let results = outputs.map(|b| PruneResult {
+            tool: b.call.as_ref().map_or("", |c| &c.name),
+            output: &b.text,
+            completed: !b.is_error,
+            cleared: b.form == Form::Cleared,
+        });
+        PruneMessage {
+            user: self.is_user(),
+            summary: self.stored.summary,
+            results: results.collect(),
+        }
+    }
+
+    fn transcript(&self) -> String {
+        message_transcript(self.is_user(), &self.blocks)
+    }
+}
+
+/// One message as its part of the transcript, a line per block (docs/sources/opencode.md §3.2.6); a
+/// cleared result shows its placeholder.
+pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for (i, b) in blocks.iter().enumerate() {
+        match b.kind {
+            // What stands for a compaction is not part of the conversation.
+            BlockKind::Marker => {}
+            BlockKind::Reasoning => lines.push(format!("[Assistant reasoning]: {}", b.text)),
+            BlockKind::Call => {
+                let name = b.call.as_ref().map_or("", |c| c.name.as_str());
+                lines.push(format!("[Assistant tool call]: {name}({})", compact_json(&b.text)));
+                if let Some(at) = blocks
+                    .iter()
+                    .position(|o| o.kind == BlockKind::Output && o.call_id() == b.call_id())
+                {
+                    lines.push(result_line(&blocks[at..]));
+                }
+            }
+            // Results stand with their calls, and what came with a result stands with it.
+            BlockKind::Output => {}
+            BlockKind::Image
+                if !user && blocks[..i].iter().any(|o| o.kind == BlockKind::Output) => {}
+            BlockKind::Image => lines.push(attached(b)),
+            _ => {
+                let tag = if user { "[User]" } else { "[Assistant]" };
+                lines.extend(b.parts().map(|t| format!("{tag}: {t}")));
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+/// The line of a tool result, which comes first, with the files behind it. The cut counts the
+/// files' lines too.
+fn result_line(blocks: &[Arc<Block>]) -> String {
+    let o = &blocks[0];
+    if o.is_error {
+        return format!("[Tool error]: {}", o.text);
+    }
+    if o.form == Form::Cleared {
+        return format!("[Tool result]: {}", o.text);
+    }
+    let files = blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attached(b));
+    let text: Vec<String> = std::iter::once(o.text.to_string()).chain(files).collect();
+    format!("[Tool result]: {}", transcript_output(&text.join("\n")))
+}
+
+/// What stands for a file where files cannot be shown (docs/sources/opencode.md §3.2.6, §3.3).
+pub fn attached(b: &Block) -> String {
+    let (mime, name) =
+        b.media.as_ref().map_or(("file", None), |m| (m.media_type.as_str(), m.name.as_deref()));
+    format!("[Attached {mime}: {}]", name.unwrap_or("file"))
+}
+
+/// Arguments as the program writes them again after reading: no blanks between members.
+fn compact_json(text: &str) -> String {
+    let (mut inside, mut escaped) = (false, false);
+    let keep = |c: &char| {
+        let kept = inside || !c.is_ascii_whitespace();
+        match c {
+            '"' if !escaped => inside = !inside,
+            _ => {}
+        }
+        escaped = inside && *c == '\\' && !escaped;
+        kept
+    };
+    text.chars().filter(keep).collect()
+}
+
+/// UTF-16 length of one model message as compact JSON, its parts' lengths given.
+pub fn message_len(role: &str, parts: impl Iterator<Item = u64>) -> u64 {
+    let parts: Vec<u64> = parts.collect();
+    r#"{"role":"","content":[]}"#.len() as u64
+        + role.len() as u64
+        + parts.iter().sum::<u64>()
+        + (parts.len() as u64).saturating_sub(1)
+}
+
+/// UTF-16 length of a part of a model message as compact JSON.
+pub fn part_len(b: &Block) -> u64 {
+    let (id, name) = b.call.as_ref().map_or(("", ""), |c| (c.id.as_str(), c.name.as_str()));
+    match b.kind {
+        BlockKind::Call => {
+            r#"{"type":"tool-call","toolCallId":,"toolName":,"input":}"#.len() as u64
+                + json_string_len(id)
+                + json_string_len(name)
+                + utf16_len(&compact_json(&b.text))
+        }
+        BlockKind::Output => {
+            // A failure is an `error-text` (docs/sources/opencode.md §5).
+            let kind = if b.is_error { "error-text" } else { "text" };
+            r#"{"type":"tool-result","toolCallId":,"toolName":,"output":{"type":"","value":}}"#
+                .len() as u64
+                + kind.len() as u64
+                + json_string_len(id)
+                + json_string_len(name)
+                + json_string_len(&b.text)
+        }
+        BlockKind::Reasoning => {
+            r#"{"type":"reasoning","text":}"#.len() as u64 + json_string_len(&b.text)
+        }
+        BlockKind::Image => b.media.as_ref().map_or(0, |m| {
+            let name = m
+                .name
+                .as_deref()
+                .map_or(0, |n| r#","filename":"#.len() as u64 + json_string_len(n));
+            r#"{"type":"file","data":,"mediaType":}"#.len() as u64
+                + json_string_len(&m.url)
+                + json_string_len(&m.media_type)
+                + name
+        }),
+        _ => {
+            // Several parts are several members of the list, with commas between them.
+            let texts =
+                b.parts().map(|t| r#"{"type":"text","text":},"#.len() as u64 + json_string_len(t));
+            texts.sum::<u64>() - 1
+        }
+    }
+}
+
+/// All stored messages, oldest first.
+#[derive(Default)]
+pub struct Log {
+    entries: Vec<Entry>,
+    synced: u32,
+}
+
+impl Index<usize> for Log {
+    type Output = Entry;
+    fn index(&self, i: usize) -> &Entry {
+        &self.entries[i]
+    }
+}
+
+impl Log {
+    /// Number of messages.
+    pub fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Takes over what was recorded since the last time. Costs as much as is new.
+    pub fn sync(&mut self, s: &Engine) {
+        let end = s.history.messages().len() as u32;
+        if end == self.synced {
+            return;
+        }
+        let fresh: Vec<Arc<Block>> = {
+            let new = s
+                .context
+                .blocks()
+                .iter()
+                .rev()
+                .take_while(|b| b.message.0 >= self.synced && b.message.0 < end);
+            // What is always shown stands for nothing in the history.
+            let mut v: Vec<Arc<Block>> = new.filter(|b| !b.origin.is_empty()).cloned().collect();
+            v.reverse();
+            v
+        };
+        for m in &s.history.messages()[self.synced as usize..] {
+            if m.synthetic {
+                continue;
+            }
+            let blocks: Vec<Arc<Block>> =
+                fresh.iter().filter(|b| b.message == m.id).cloned().collect();
+            match m.role {
+                Role::User => self.entries.push(Entry::of(m.id, true, blocks)),
+                Role::Tool => {
+                    if let Some(e) = self.entries.iter_mut().rev().find(|e| !e.stored.user) {
+                        e.blocks.extend(blocks);
+                    }
+                }
+                _ => {
+                    let mut e = Entry::of(m.id, false, blocks);
+                    e.stored.parent = self.newest_user();
+                    e.stored.finished =
+                        !m.parts.iter().all(|p| matches!(p, Part::Reasoning { .. }));
+                    self.entries.push(e);
+                }
+            }
+        }
+        self.synced = end;
+    }
+
+    /// Adds a message that the strategy made.
+    pub fn push(&mut self, e: Entry) {
+        self.synced = self.synced.max(e.id().0 + 1);
+        self.entries.push(e);
+    }
+
+    /// A reply that never came, because the provider refused the prompt or failed.
+    pub fn push_failed_reply(&mut self, s: &mut Engine) {
+        let parent = self.newest_user();
+        let id = s.history.append("", Role::Assistant, vec![], true);
+        let mut e = Entry::of(id, false, vec![]);
+        e.stored = Stored { parent, finished: false, error: true, ..e.stored };
+        self.push(e);
+    }
+
+    /// Notes what the provider reported with the newest reply.
+    pub fn note_used(&mut self, used: u64) {
+        if let Some(e) = self.entries.iter_mut().rev().find(|e| !e.is_user()) {
+            e.used = used;
+        }
+    }
+
+    /// The newest message of the model that came to an end, among those that are sent.
+    pub fn newest_finished(&self) -> Option<&Entry> {
+        let sent = filter_compacted(&self.stored());
+        sent.into_iter()
+            .filter(|&i| !self[i].is_user() && self[i].stored.finished)
+            .max()
+            .map(|i| &self[i])
+    }
+
+    /// Forgets everything: the session begins anew behind what is recorded so far.
+    pub fn clear_all(&mut self, s: &Engine) {
+        *self = Log { entries: Vec::new(), synced: s.history.messages().len() as u32 };
+    }
+
+    /// Goes back: what came after this message is deleted, markers and summaries too
+    /// (docs/sources/opencode.md §7, revert).
+    pub fn rewind(&mut self, to: MessageId) {
+        self.entries.retain(|e| e.id() <= to);
+    }
+
+    /// Gives calls whose result never came an error result, as they are sent then. True if there
+    /// were any.
+    pub fn close_calls(&mut self, s: &mut Engine) -> bool {
+        let Some(e) = self.entries.iter_mut().rev().find(|e| !e.is_user()) else { return false };
+        let has_result = |id: Option<&str>| {
+            e.blocks.iter().any(|o| o.kind == BlockKind::Output && o.call_id() == id)
+        };
+        let open: Vec<Arc<Block>> = e
+            .blocks
+            .iter()
+            .filter(|b| b.kind == BlockKind::Call && !has_result(b.call_id()))
+            .cloned()
+            .collect();
+        for b in &open {
+            let id = s.history.append("", Role::Tool, vec![Part::Text(INTERRUPTED.into())], true);
+            let draft = Draft {
+                call: b.call.clone(),
+                is_error: true,
+                ..Draft::synthetic(BlockKind::Output, Role::Tool, INTERRUPTED)
+            };
+            e.blocks.push(draft.build(id, vec![]));
+            self.synced = self.synced.max(id.0 + 1);
+        }
+        !open.is_empty()
+    }
+
+    /// What decides which messages are sent.
+    pub fn stored(&self) -> Vec<Stored> {
+        self.entries.iter().map(|e| e.stored).collect()
+    }
+
+    /// The newest message from the user's side.
+    pub fn newest_user(&self) -> Option<MessageId> {
+        self.entries.iter().rev().find(|e| e.stored.user).map(Entry::id)
+    }
+
+    /// Whether a message stands for a compaction.
+    pub fn is_marker(&self, id: MessageId) -> bool {
+        self.entries.iter().any(|e| e.id() == id && e.is_marker())
+    }
+
+    /// Notes where the verbatim tail of a compaction starts; messages that are no markers cannot
+    /// cut and stay as they are.
+    pub fn set_tail(&mut self, marker: MessageId, start: Option<MessageId>) {
+        if let Some(e) = self.entries.iter_mut().find(|e| e.id() == marker && e.is_marker()) {
+            e.stored.marker = Some(start);
+        }
+    }
+
+    /// Clears one tool result: the `nth` of a message.
+    pub fn clear(&mut self, i: usize, nth: usize) {
+        let mut outputs = self.entries[i].blocks.iter_mut().filter(|b| b.kind == BlockKind::Output);
+        if let Some(b) = outputs.nth(nth) {
+            *b = cleared(b);
+        }
+    }
+
+    /// The turns among these messages with the estimates of their suffixes.
+    pub fn turns(&self, messages: &[usize]) -> Vec<TurnSpan> {
+        let starts: Vec<usize> = (0..messages.len())
+            .filter(|&k| self[messages[k]].is_user() && !self[messages[k]].is_marker())
+            .collect();
+        let lens: Vec<(u64, u64)> = messages.iter().map(|&i| self[i].json_len()).collect();
+        starts
+            .iter()
+            .enumerate()
+            .map(|(n, &first)| {
+                let end = starts.get(n + 1).copied().unwrap_or(messages.len());
+                let suffix_tokens = (first..end).map(|k| estimate_list(&lens[k..end])).collect();
+                TurnSpan { first, end, suffix_tokens }
+            })
+            .collect()
+    }
+
+    /// These messages as one text.
+    pub fn transcript(&self, messages: &[usize]) -> String {
+        let parts: Vec<String> =
+            messages.iter().map(|&i| self[i].transcript()).filter(|t| !t.is_empty()).collect();
+        parts.join("\n\n")
+    }
+}
+
+/// A tool result with the placeholder in its place.
+pub fn cleared(result: &Block) -> Arc<Block> {
+    result.altered(Form::Cleared, CLEARED)
+}
+
+/// Estimate of a list of messages as JSON, brackets and commas included: length / 4, half up. Of
+/// each entry the length of its model messages, commas between them included, and their number.
+pub fn estimate_list(lens: &[(u64, u64)]) -> u64 {
+    let shown: Vec<u64> = lens.iter().filter(|(_, n)| *n > 0).map(|(l, _)| *l).collect();
+    let len = 2 + shown.iter().sum::<u64>() + (shown.len() as u64).saturating_sub(1);
+    (len + 2) / 4
+}

@@ -1,0 +1,380 @@
+//! OpenCode's session: messages and parts as JSON objects, wherever they are kept
+//! (docs/sources/opencode.md §6, §7, §9; docs/sources/chat-history.md §4.1).
+//!
+//! A call and its result are one `tool` part of the assistant's message, which is rewritten when
+//! the result comes. Pruning sets `state.time.compacted` in it and keeps the output. A compaction
+//! is a user message with a `compaction` part and an assistant message with `summary: true`; only
+//! both together cut, and `tail_start_id` names the first of the messages kept behind them. The
+//! words that stand for the compaction in a prompt are stored beside its part here, because they
+//! are the caller's to choose.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Media, Role};
+use ctxbench_core::content::{Part, ToolCall};
+use serde_json::{Value, json};
+
+use crate::opencode::log::CLEARED;
+use crate::persist::jsonl::field;
+use crate::persist::{BEGIN_MS, Entry, Loaded, PersistError, Persistence, Said, pruned};
+
+/// The one session of a folder.
+pub(super) const SESSION: &str = "ses_000000000000ctxbenchsession";
+
+/// Where the objects are kept.
+pub(super) trait Drawer: Send {
+    /// Stores a message or changes it.
+    fn put_message(&mut self, id: &str, at: u64, info: &Value) -> Result<(), PersistError>;
+    /// Stores a part or changes it.
+    fn put_part(
+        &mut self,
+        id: &str,
+        message: &str,
+        at: u64,
+        part: &Value,
+    ) -> Result<(), PersistError>;
+    /// Messages with their parts before an id, newest first, as many as are read at a time; with
+    /// the bytes read.
+    fn page(&self, before: Option<&str>) -> Result<(Vec<Stored>, u64), PersistError>;
+    /// Damaged objects, for people.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// Bytes on disk.
+    fn size(&self) -> u64;
+}
+
+/// A message with its parts, oldest first.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub(super) id: String,
+    pub(super) info: Value,
+    pub(super) parts: Vec<(String, Value)>,
+}
+
+pub(super) struct OpenCode<D> {
+    drawer: D,
+    /// Virtual time, ms, and ids given in this ms (docs/sources/opencode.md §7).
+    clock: u64,
+    seed: u64,
+    /// What is shown now: each with the message that it is stored in.
+    shown: Vec<(Said, String)>,
+}
+
+impl<D: Drawer> OpenCode<D> {
+    pub(super) fn new(drawer: D, seed: u64) -> Result<Self, PersistError> {
+        let mut out = OpenCode { drawer, clock: BEGIN_MS, seed, shown: Vec::new() };
+        let (newest, _) = out.drawer.page(None)?;
+        // Later than everything that is there already, whoever wrote it.
+        out.clock = newest.iter().flat_map(times).max().unwrap_or(BEGIN_MS);
+        out.shown = read(&out.drawer)?.0;
+        Ok(out)
+    }
+
+    /// `prefix_` + 12 hex digits of the low 48 bits of ms · 4096 + counter, + 14 letters that tell
+    /// writers apart.
+    fn id(&mut self, prefix: &str) -> String {
+        self.clock += 1;
+        format!(
+            "{prefix}_{:012x}{:014x}",
+            (self.clock << 12) & 0xffff_ffff_ffff,
+            self.seed & 0xff_ffff_ffff_ffff
+        )
+    }
+
+    fn put(&mut self, info: Value, parts: Vec<Value>) -> Result<String, PersistError> {
+        let id = self.id("msg");
+        let mut info = info;
+        info["time"] = json!({ "created": self.clock });
+        self.drawer.put_message(&id, self.clock, &info)?;
+        for part in parts {
+            let part_id = self.id("prt");
+            self.drawer.put_part(&part_id, &id, self.clock, &part)?;
+        }
+        Ok(id)
+    }
+
+    fn say(&mut self, said: &Said) -> Result<(), PersistError> {
+        if said.role == Role::Tool {
+            for p in &said.parts {
+                if let Part::Result { id, output, is_error, .. } = p {
+                    self.finish(id, output, *is_error)?;
+                }
+            }
+            if let Some((_, message)) = self.shown.last().cloned() {
+                self.shown.push((said.clone(), message));
+            }
+            return Ok(());
+        }
+        let role = if said.role == Role::Assistant { "assistant" } else { "user" };
+        let id = self.put(
+            json!({"role": role, "spoken": spoken(said.role)}),
+            said.parts.iter().filter_map(part).collect(),
+        )?;
+        self.shown.push((said.clone(), id));
+        Ok(())
+    }
+
+    /// A result came: the newest call of that id gets it.
+    fn finish(&mut self, call: &str, output: &str, failed: bool) -> Result<(), PersistError> {
+        self.change_tool(call, |state| {
+            *field(state, "status") = if failed { "error" } else { "completed" }.into();
+            *field(state, if failed { "error" } else { "output" }) = output.into();
+        })
+    }
+
+    fn change_tool(
+        &mut self,
+        call: &str,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<(), PersistError> {
+        let mut before: Option<String> = None;
+        loop {
+            let (page, _) = self.drawer.page(before.as_deref())?;
+            let Some(last) = page.last() else { return Ok(()) };
+            before = Some(last.id.clone());
+            for m in &page {
+                for (id, part) in &m.parts {
+                    if part["callID"] == call {
+                        let mut part = part.clone();
+                        change(field(&mut part, "state"));
+                        return self.drawer.put_part(id, &m.id, self.clock, &part);
+                    }
+                }
+            }
+        }
+    }
+
+    fn compact(&mut self, view: &[Said]) -> Result<(), PersistError> {
+        let before: Vec<Said> = self.shown.iter().map(|(s, _)| s.clone()).collect();
+        if let Some(marks) = pruned(&before, view) {
+            for (i, k, _) in marks {
+                if let Part::Result { id, .. } = &before[i].parts[k] {
+                    let at = self.clock;
+                    self.change_tool(id, |state| {
+                        *field(field(state, "time"), "compacted") = at.into()
+                    })?;
+                }
+            }
+        } else if let Some(at) = view.iter().position(Said::is_summary) {
+            let behind = &view[at + 1..];
+            // The longest end of what was shown that is kept as it is.
+            let kept = (0..=behind.len().min(before.len()))
+                .rev()
+                .find(|n| before.ends_with(&behind[..*n]))
+                .unwrap_or(0);
+            let tail = self
+                .shown
+                .get(self.shown.len() - kept)
+                .filter(|_| kept > 0)
+                .map(|(_, id)| id.clone());
+            let mut marker = vec![
+                json!({"type": "compaction", "auto": true, "overflow": false, "tail_start_id": tail}),
+            ];
+            marker.extend(view[..at].iter().flat_map(|s| s.parts.iter().filter_map(part)));
+            let parent = self.put(json!({"role": "user"}), marker)?;
+            let info = json!({"role": "assistant", "summary": true, "mode": "compaction", "parentID": parent, "finish": "stop",
+                              "spoken": spoken(view[at].role)});
+            self.put(info, view[at].parts.iter().filter_map(part).collect())?;
+            self.shown = read(&self.drawer)?.0;
+            for said in &behind[kept..] {
+                self.say(said)?;
+            }
+        }
+        // Nothing else takes anything out of what this product shows.
+        self.shown = read(&self.drawer)?.0;
+        Ok(())
+    }
+}
+
+impl<D: Drawer> Persistence for OpenCode<D> {
+    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
+        match entry {
+            Entry::Said(said) => self.say(said),
+            Entry::Compacted(view) => self.compact(view),
+        }
+    }
+
+    fn load(&self) -> Result<Loaded, PersistError> {
+        let (context, bytes_read) = read(&self.drawer)?;
+        Ok(Loaded {
+            context: context.into_iter().map(|(s, _)| s).collect(),
+            bytes_read,
+            notes: self.drawer.notes(),
+        })
+    }
+
+    fn log(&self) -> Result<Vec<Said>, PersistError> {
+        let mut all = Vec::new();
+        let mut before: Option<String> = None;
+        loop {
+            let (page, _) = self.drawer.page(before.as_deref())?;
+            let Some(last) = page.last() else { break };
+            before = Some(last.id.clone());
+            all.extend(page);
+        }
+        all.reverse();
+        Ok(all.iter().flat_map(|m| said(m, false)).collect())
+    }
+
+    fn size(&self) -> u64 {
+        self.drawer.size()
+    }
+}
+
+/// Milliseconds that an id can hold: of 48 bits 12 count within one.
+const ID_MS: u64 = 1 << 36;
+
+/// The times in a message: that of its making, and those in its ids and its parts'. The parts' lie
+/// behind the message's.
+fn times(m: &Stored) -> impl Iterator<Item = u64> + '_ {
+    // A time of more than 48 bits is no clock's.
+    let created = m.info["time"]["created"].as_u64().filter(|t| *t < 1 << 48).unwrap_or(BEGIN_MS);
+    let ids = std::iter::once(&m.id).chain(m.parts.iter().map(|(id, _)| id));
+    std::iter::once(created).chain(ids.filter_map(move |id| time_in(id, created)))
+}
+
+/// The time in an id, of which the high bits are left out: the one nearest to another time.
+fn time_in(id: &str, near: u64) -> Option<u64> {
+    let digits = id.split_once('_')?.1.get(..12)?;
+    let low = u64::from_str_radix(digits, 16).ok()? >> 12;
+    let same = near / ID_MS * ID_MS + low;
+    [same.checked_sub(ID_MS), Some(same), Some(same + ID_MS)]
+        .into_iter()
+        .flatten()
+        .min_by_key(|t| t.abs_diff(near))
+}
+
+/// What the next request shows, each with the message that it is stored in: back to the newest
+/// finished compaction, or to the tail that it keeps (docs/sources/opencode.md §9, 39 to 48).
+fn read(drawer: &impl Drawer) -> Result<(Vec<(Said, String)>, u64), PersistError> {
+    let mut kept: Vec<Stored> = Vec::new();
+    let (mut before, mut bytes) = (None::<String>, 0);
+    // Of the newest finished compaction: its marker, and once that was met the message at which its
+    // tail begins.
+    let (mut marker, mut tail) = (None::<String>, None::<String>);
+    let mut pair: Vec<Stored> = Vec::new();
+    'read: loop {
+        let (page, n) = drawer.page(before.as_deref())?;
+        bytes += n;
+        let Some(last) = page.last() else { break };
+        before = Some(last.id.clone());
+        for m in page {
+            let summary = m.info["summary"] == true
+                && m.info["finish"].is_string()
+                && m.info["error"].is_null();
+            if marker.is_none() && summary {
+                marker = m.info["parentID"].as_str().map(str::to_string);
+                pair.push(m);
+            } else if pair.len() == 1 && marker.as_deref() == Some(m.id.as_str()) {
+                tail = m
+                    .parts
+                    .iter()
+                    .find_map(|(_, p)| p["tail_start_id"].as_str().map(str::to_string));
+                pair.push(m);
+                if tail.is_none() {
+                    break 'read;
+                }
+            } else if tail.as_deref().is_some_and(|t| m.id.as_str() < t) {
+                break 'read;
+            } else {
+                kept.push(m);
+            }
+        }
+    }
+    kept.reverse();
+    pair.reverse();
+    // The pair stands before its tail, and what came later behind it.
+    let place = if pair.len() == 2 { 0 } else { kept.len() };
+    kept.splice(place..place, pair);
+    let shown = kept.iter().filter(|m| !is_marker(m) || m.parts.len() > 1);
+    Ok((shown.flat_map(|m| said(m, true).into_iter().map(|s| (s, m.id.clone()))).collect(), bytes))
+}
+
+fn is_marker(m: &Stored) -> bool {
+    m.parts.iter().any(|(_, p)| p["type"] == "compaction")
+}
+
+/// A message as requests show it: a tool part is a call of the assistant, and its result behind the
+/// message.
+fn said(m: &Stored, prune: bool) -> Vec<Said> {
+    let mut own = Said { role: role_of(&m.info), parts: Vec::new() };
+    let mut results = Vec::new();
+    for (_, p) in &m.parts {
+        let text = |v: &Value| -> Arc<str> { v.as_str().unwrap_or_default().into() };
+        match p["type"].as_str().unwrap_or_default() {
+            "text" if m.info["summary"] == true => own.parts.push(Part::Summary(text(&p["text"]))),
+            "text" => own.parts.push(Part::Text(text(&p["text"]))),
+            "reasoning" => {
+                let encrypted = p["metadata"]["encrypted"].as_str().map(Into::into);
+                own.parts.push(Part::Reasoning { text: text(&p["text"]), encrypted });
+            }
+            "file" => own.parts.push(Part::Image(Media {
+                media_type: text(&p["mime"]).to_string(),
+                url: text(&p["url"]).to_string(),
+                name: p["filename"].as_str().map(str::to_string),
+            })),
+            "tool" => {
+                let (id, name, state) = (text(&p["callID"]), text(&p["tool"]), &p["state"]);
+                own.parts.push(Part::Call(ToolCall {
+                    id: id.clone(),
+                    name: name.clone(),
+                    arguments: text(&state["raw"]),
+                }));
+                let is_error = state["status"] == "error";
+                let output = match &state["time"]["compacted"] {
+                    Value::Number(_) if prune => CLEARED.into(),
+                    _ => text(&state[if is_error { "error" } else { "output" }]),
+                };
+                if matches!(state["status"].as_str(), Some("completed" | "error")) {
+                    results.push(Said {
+                        role: Role::Tool,
+                        parts: vec![Part::Result { id, name, output, is_error }],
+                    });
+                }
+            }
+            "opaque" => own.parts.push(Part::Compaction(Some(text(&p["text"])))),
+            _ => {}
+        }
+    }
+    let mut out = if own.parts.is_empty() { vec![] } else { vec![own] };
+    out.append(&mut results);
+    out
+}
+
+fn part(p: &Part) -> Option<Value> {
+    Some(match p {
+        Part::Text(t) | Part::Summary(t) => json!({"type": "text", "text": **t}),
+        Part::Reasoning { text, encrypted } => {
+            json!({"type": "reasoning", "text": **text, "metadata": {"encrypted": encrypted.as_deref()}})
+        }
+        Part::Call(ToolCall { id, name, arguments }) => {
+            let input: Value = serde_json::from_str(arguments).unwrap_or_default();
+            // The exact argument text is what a prompt repeats.
+            json!({"type": "tool", "callID": **id, "tool": **name, "state": {"status": "running", "input": input, "raw": **arguments, "time": {}}})
+        }
+        Part::Image(m) => {
+            json!({"type": "file", "mime": m.media_type, "url": m.url, "filename": m.name})
+        }
+        Part::Compaction(Some(t)) => json!({"type": "opaque", "text": **t}),
+        _ => return None,
+    })
+}
+
+/// Speakers besides user and assistant, whom the product does not know as messages.
+fn spoken(role: Role) -> Option<&'static str> {
+    match role {
+        Role::System | Role::Instructions => Some("system"),
+        Role::Developer => Some("developer"),
+        _ => None,
+    }
+}
+
+fn role_of(info: &Value) -> Role {
+    match (info["spoken"].as_str(), info["role"].as_str()) {
+        (Some("system"), _) => Role::System,
+        (Some(_), _) => Role::Developer,
+        (None, Some("assistant")) => Role::Assistant,
+        _ => Role::User,
+    }
+}

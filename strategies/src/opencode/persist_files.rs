@@ -1,0 +1,144 @@
+//! OpenCode's older tree of files (docs/sources/peers-and-metrics.md §4):
+//! `storage/session/<project>/<session>.json`, `storage/message/<session>/<message>.json`,
+//! `storage/part/<message>/<part>.json`.
+//!
+//! A file is written under its own name, so a crash in the middle, or a full disk, leaves one that
+//! cannot be read: it is passed over with a note. A result that does not fit takes the call that
+//! stood in the same file with it. The names sort by time, so loading goes from the newest back as
+//! in the tables; the folders have to be listed whole.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::persist::{Drawer, OpenCode, SESSION, Stored};
+use crate::persist::{Format, PersistError, jsonl};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "opencode-files",
+    about: "a JSON file per message and per part (older versions)",
+    open: |dir, seed| Ok(Box::new(OpenCode::new(Files::open(dir)?, seed)?)),
+};
+
+/// Messages read at a time, as in the tables.
+const PAGE: usize = 50;
+
+struct Files {
+    root: PathBuf,
+}
+
+impl Files {
+    fn open(dir: &Path) -> Result<Files, PersistError> {
+        let root = dir.join("storage");
+        let session = root.join("session/global").join(format!("{SESSION}.json"));
+        for folder in
+            [root.join("session/global"), root.join("message").join(SESSION), root.join("part")]
+        {
+            std::fs::create_dir_all(&folder)
+                .map_err(PersistError::io(&folder, "make the folder"))?;
+        }
+        if !session.exists() {
+            write(
+                &session,
+                &json!({"id": SESSION, "projectID": "global", "directory": "/", "title": "session", "version": "1.0"}),
+            )?;
+        }
+        Ok(Files { root })
+    }
+
+    fn message(&self, id: &str) -> PathBuf {
+        self.root.join("message").join(SESSION).join(format!("{id}.json"))
+    }
+
+    fn walk(&self, found: &mut impl FnMut(&Path)) {
+        let mut open = vec![self.root.clone()];
+        while let Some(dir) = open.pop() {
+            for e in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+                if e.path().is_dir() { open.push(e.path()) } else { found(&e.path()) }
+            }
+        }
+    }
+}
+
+/// In the file's own place: once it is open, what it held is gone, and the error says so.
+fn write(path: &Path, value: &Value) -> Result<(), PersistError> {
+    let mut file = File::create(path).map_err(PersistError::io(path, "open it"))?;
+    file.write_all(value.to_string().as_bytes()).map_err(PersistError::cut(path, "write it"))
+}
+
+/// Names of the files of a folder without `.json`, sorted; none where there is no folder.
+fn names(dir: &Path) -> Vec<String> {
+    let name =
+        |e: std::fs::DirEntry| e.file_name().to_str()?.strip_suffix(".json").map(str::to_string);
+    let mut out: Vec<String> =
+        std::fs::read_dir(dir).into_iter().flatten().flatten().filter_map(name).collect();
+    out.sort();
+    out
+}
+
+impl Drawer for Files {
+    fn put_message(&mut self, id: &str, _: u64, info: &Value) -> Result<(), PersistError> {
+        write(&self.message(id), info)
+    }
+
+    fn put_part(
+        &mut self,
+        id: &str,
+        message: &str,
+        _: u64,
+        part: &Value,
+    ) -> Result<(), PersistError> {
+        let dir = self.root.join("part").join(message);
+        std::fs::create_dir_all(&dir).map_err(PersistError::io(&dir, "make the folder"))?;
+        write(&dir.join(format!("{id}.json")), part)
+    }
+
+    fn page(&self, before: Option<&str>) -> Result<(Vec<Stored>, u64), PersistError> {
+        let mut bytes = 0;
+        let mut read = |path: &Path| -> Result<Option<Value>, PersistError> {
+            let text = jsonl::text(path)?;
+            bytes += text.len() as u64;
+            Ok(serde_json::from_str(&text).ok())
+        };
+        let mut out = Vec::new();
+        let ids = names(&self.root.join("message").join(SESSION));
+        for id in
+            ids.into_iter().rev().filter(|id| before.is_none_or(|b| id.as_str() < b)).take(PAGE)
+        {
+            let info = read(&self.message(&id))?.unwrap_or_default();
+            let dir = self.root.join("part").join(&id);
+            let mut parts = Vec::new();
+            for p in names(&dir) {
+                if let Some(v) = read(&dir.join(format!("{p}.json")))? {
+                    parts.push((p, v));
+                }
+            }
+            out.push(Stored { id, info, parts });
+        }
+        Ok((out, bytes))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        self.walk(&mut |path| {
+            let text = jsonl::text(path).unwrap_or_default();
+            if let Err(e) = serde_json::from_str::<Value>(&text) {
+                let name = path.strip_prefix(&self.root).unwrap_or(path).display().to_string();
+                out.push(format!(
+                    "{name} ({} bytes) was cut off while it was written and was passed over: {e}",
+                    text.len()
+                ));
+            }
+        });
+        out.sort();
+        out
+    }
+
+    fn size(&self) -> u64 {
+        let mut sum = 0;
+        self.walk(&mut |path| sum += jsonl::size(path));
+        sum
+    }
+}

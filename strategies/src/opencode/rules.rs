@@ -1,0 +1,343 @@
+//! OpenCode's rules as pure functions (docs/sources/opencode.md §1-4): what fits, where the tail
+//! starts, which messages are sent.
+
+use std::sync::Arc;
+
+use crate::opencode::settings::OpenCodeSettings;
+use ctxbench_core::block::{Block, BlockKind, Form, MessageId};
+use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk, turn_starts};
+use ctxbench_core::request::{ErrorKind, ModelError, Usage};
+use ctxbench_core::tokens::{json_escapes, utf16_div4_round, utf16_len};
+
+/// Limits of a model as OpenCode knows them, tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Context window; 0 = unknown.
+    pub context: u64,
+    /// Largest reply.
+    pub output: u64,
+    /// Separate limit on input.
+    pub input: Option<u64>,
+}
+
+/// `OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX`'s default: replies are capped at this
+/// (docs/sources/opencode.md §2).
+pub const OUTPUT_CAP: u64 = 32_000;
+/// Buffer kept free where a model has an input limit (docs/sources/opencode.md §2,
+/// COMPACTION_BUFFER).
+pub const BUFFER: u64 = 20_000;
+
+/// `min(output, cap)`, or the cap when that is 0.
+pub fn max_output(limits: Limits, cap: u64) -> u64 {
+    match limits.output.min(cap) {
+        0 => cap,
+        n => n,
+    }
+}
+
+/// Tokens that may be used before a compaction.
+pub fn usable(limits: Limits, reserved: Option<u64>, cap: u64, buffer: u64) -> u64 {
+    let out = max_output(limits, cap);
+    if limits.context == 0 {
+        return 0;
+    }
+    match limits.input.filter(|n| *n > 0) {
+        Some(input) => input.saturating_sub(reserved.unwrap_or(buffer.min(out))),
+        None => limits.context.saturating_sub(out),
+    }
+}
+
+/// Whether a step that ended with this many tokens is followed by a compaction
+/// (docs/sources/opencode.md §2).
+pub fn overflows(auto: bool, context: u64, usable: u64, count: u64) -> bool {
+    auto && context != 0 && count >= usable
+}
+
+/// Tokens of a step as they are held against the window: the provider's total, or the parts where
+/// it gives none or 0 (docs/sources/opencode.md §2).
+pub fn used(usage: &Usage) -> u64 {
+    usage.reported_total.filter(|n| *n > 0).unwrap_or(usage.prompt() + usage.output)
+}
+
+/// Provider messages that mean "too long", lower case (docs/sources/opencode.md §3.1 names the
+/// kinds; `{}` stands for digits).
+const TOO_LONG: &[&str] = &[
+    "prompt is too long",
+    "input is too long",
+    "exceeds the context window",
+    "exceed context limit",
+    "maximum context length",
+    "maximum prompt length",
+    "input token count",
+    "context length exceeded",
+    "context_length_exceeded",
+    "context window exceeds limit",
+    "reduce the length of the messages",
+    "request entity too large",
+    "request_too_large",
+    "too many tokens",
+    "token limit exceeded",
+];
+
+/// Messages that are about the rate and not about the length.
+const ABOUT_RATE: &[&str] = &["rate limit", "too many requests", "throttl", "per minute"];
+
+/// Whether a provider refused a prompt for its length (docs/sources/opencode.md §3.1).
+pub fn is_overflow(e: &ModelError) -> bool {
+    let message = e.message.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|w| message.contains(w));
+    e.is_overflow() || (!says(ABOUT_RATE) && says(TOO_LONG))
+}
+
+/// Most further attempts of a request that failed in passing (docs/sources/opencode.md §3.1).
+pub const RETRIES: u32 = 5;
+
+/// Whether a failed request is sent again: rate limits, time-outs, faults of the server and broken
+/// streams (docs/sources/opencode.md §3.1).
+pub fn is_retryable(e: &ModelError) -> bool {
+    let passing = matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream)
+        || matches!(e.status, 408 | 409);
+    passing && !is_overflow(e)
+}
+
+/// Budget of the verbatim tail: a quarter of what is usable, within bounds.
+pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) -> u64 {
+    preserve.unwrap_or_else(|| most.min(least.max(usable / 4)))
+}
+
+/// A turn among the messages to be summarised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnSpan {
+    /// Index of its user message.
+    pub first: usize,
+    /// Index behind its last message.
+    pub end: usize,
+    /// Estimate of the messages from each index of the turn to its end.
+    pub suffix_tokens: Vec<u64>,
+}
+
+/// Where the verbatim tail starts; `None` = everything is summarised (docs/sources/opencode.md
+/// §3.2.4).
+pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> Option<usize> {
+    let considered = match tail_turns {
+        None => turns.len(),
+        Some(n) => usize::try_from(n).unwrap_or(0).min(turns.len()),
+    };
+    let (mut total, mut start) = (0, None);
+    for turn in turns[turns.len() - considered..].iter().rev() {
+        let whole = turn.suffix_tokens.first().copied().unwrap_or(0);
+        if total + whole <= budget {
+            total += whole;
+            start = Some(turn.first);
+            continue;
+        }
+        let left = budget - total;
+        if let Some(i) = (1..turn.suffix_tokens.len()).find(|&i| turn.suffix_tokens[i] <= left) {
+            start = Some(turn.first + i);
+        }
+        break;
+    }
+    start.filter(|s| *s > 0)
+}
+
+/// What [`filter_compacted`] needs to know of a stored message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its number.
+    pub id: MessageId,
+    /// From the user's side.
+    pub user: bool,
+    /// A marker of a compaction, with the start of its verbatim tail.
+    pub marker: Option<Option<MessageId>>,
+    /// The user message that an assistant message answers.
+    pub parent: Option<MessageId>,
+    /// A summary.
+    pub summary: bool,
+    /// It came to an end.
+    pub finished: bool,
+    /// It failed.
+    pub error: bool,
+}
+
+/// Which stored messages are sent, in which order, as indexes (docs/sources/opencode.md §4).
+pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
+    let mut done: Vec<MessageId> = Vec::new();
+    let mut until: Option<MessageId> = None;
+    let mut out = Vec::new();
+    for (i, m) in messages.iter().enumerate().rev() {
+        out.push(i);
+        if let Some(id) = until {
+            if m.id == id {
+                break;
+            }
+            continue;
+        }
+        if m.user && done.contains(&m.id) {
+            match m.marker {
+                Some(None) => break,
+                Some(Some(start)) if start == m.id => break,
+                Some(Some(start)) => until = Some(start),
+                None => {}
+            }
+        } else if !m.user && m.summary && m.finished && !m.error {
+            done.extend(m.parent);
+        }
+    }
+    out.reverse();
+    tail_behind_summary(messages, &out).unwrap_or(out)
+}
+
+/// Marker to summary first, then the tail, then what came after the summary.
+fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize>> {
+    let marker = order
+        .iter()
+        .rposition(|&i| messages[i].user && matches!(messages[i].marker, Some(Some(_))))?;
+    let start_id = messages[order[marker]].marker.flatten()?;
+    let marker_id = messages[order[marker]].id;
+    let summary = (marker + 1..order.len()).find(|&k| {
+        let m = &messages[order[k]];
+        !m.user && m.summary && m.parent == Some(marker_id)
+    })?;
+    let start = order[..marker].iter().position(|&i| messages[i].id == start_id)?;
+    let mut out = order[marker..=summary].to_vec();
+    out.extend(&order[start..marker]);
+    out.extend(&order[summary + 1..]);
+    Some(out)
+}
+
+/// Tools whose results are never cleared (docs/sources/opencode.md §1).
+pub const PRUNE_EXEMPT: &[&str] = &["skill"];
+/// Newest user messages from which on nothing is cleared (docs/sources/opencode.md §1).
+const PRUNE_TURNS: usize = 2;
+
+/// What [`prune`] needs to know of a tool result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PruneResult<'a> {
+    /// Its tool.
+    pub tool: &'a str,
+    /// What it returned.
+    pub output: &'a str,
+    /// It did not fail.
+    pub completed: bool,
+    /// Cleared before.
+    pub cleared: bool,
+}
+
+/// What [`prune`] needs to know of a stored message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PruneMessage<'a> {
+    /// From the user's side.
+    pub user: bool,
+    /// A summary.
+    pub summary: bool,
+    /// Its tool results, in order.
+    pub results: Vec<PruneResult<'a>>,
+}
+
+/// The pruning rule that the settings describe: exactly the minimum is not worth it
+/// (docs/sources/opencode.md §1).
+pub fn prune_rule(s: &OpenCodeSettings) -> PruneRule {
+    PruneRule { protect: s.prune_protect, minimum: s.prune_minimum, minimum_suffices: false }
+}
+
+/// Which results are cleared after a turn, as message and place among its results, oldest first
+/// (docs/sources/opencode.md §1). Without a rule none.
+pub fn prune(messages: &[PruneMessage<'_>], rule: Option<PruneRule>) -> Vec<(usize, usize)> {
+    let Some(rule) = rule else { return Vec::new() };
+    let (mut turns, mut steps, mut places) = (0, Vec::new(), Vec::new());
+    'walk: for (i, m) in messages.iter().enumerate().rev() {
+        turns += usize::from(m.user);
+        if turns < PRUNE_TURNS {
+            continue;
+        }
+        if m.summary {
+            break;
+        }
+        for (j, r) in m.results.iter().enumerate().rev() {
+            if !r.completed || PRUNE_EXEMPT.contains(&r.tool) {
+                continue;
+            }
+            if r.cleared {
+                break 'walk;
+            }
+            steps.push(PruneStep::Result(utf16_div4_round(r.output)));
+            places.push((i, j));
+        }
+    }
+    prune_walk(steps, rule).into_iter().rev().map(|k| places[k]).collect()
+}
+
+/// Results that the descriptions of docs/sources/opencode-vs-claude-code.md and
+/// docs/sources/login-bug.md §4 clear in a view, as positions with their estimates: before the
+/// newest two user messages, newest first, up to a result cleared before. `exempt` names tools
+/// whose results stay.
+pub fn prune_view(blocks: &[Arc<Block>], rule: PruneRule, exempt: &[&str]) -> Vec<(usize, u64)> {
+    let turns = turn_starts(blocks);
+    let Some(&end) = turns.len().checked_sub(PRUNE_TURNS).and_then(|i| turns.get(i)) else {
+        return Vec::new();
+    };
+    let at: Vec<usize> = (0..end).rev().filter(|&i| blocks[i].kind == BlockKind::Output).collect();
+    let step = |&i: &usize| {
+        let b = &blocks[i];
+        match b.call.as_ref() {
+            _ if b.is_error => PruneStep::Exempt,
+            Some(c) if exempt.contains(&c.name.as_str()) => PruneStep::Exempt,
+            _ if b.form == Form::Cleared => PruneStep::Stop,
+            _ => PruneStep::Result(utf16_div4_round(&b.text)),
+        }
+    };
+    let chosen = prune_walk(at.iter().map(step), rule);
+    chosen.into_iter().map(|k| (at[k], utf16_div4_round(&blocks[at[k]].text))).collect()
+}
+
+/// Longest tool result in a transcript, UTF-16 units (docs/sources/opencode.md §3.2.6).
+pub const TRANSCRIPT_OUTPUT: usize = 2_000;
+
+/// A tool result line of a transcript.
+pub fn transcript_output(text: &str) -> String {
+    match head_cut(text, TRANSCRIPT_OUTPUT) {
+        Some(head) => format!("{head}\n[truncated]"),
+        None => text.to_string(),
+    }
+}
+
+/// UTF-16 length of a text as a JSON string, quotes included.
+pub fn json_string_len(text: &str) -> u64 {
+    utf16_len(text) + json_escapes(text) + 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(context: u64, output: u64, input: Option<u64>) -> Limits {
+        Limits { context, output, input }
+    }
+
+    #[test]
+    fn usable_as_measured() {
+        // docs/sources/opencode.md §2: measured thresholds.
+        assert_eq!(usable(limits(16_000, 2_000, None), Some(5_000), OUTPUT_CAP, BUFFER), 14_000);
+        assert_eq!(usable(limits(16_000, 2_000, Some(12_000)), None, OUTPUT_CAP, BUFFER), 10_000);
+        assert_eq!(
+            usable(limits(16_000, 2_000, Some(12_000)), Some(5_000), OUTPUT_CAP, BUFFER),
+            7_000
+        );
+        assert_eq!(usable(limits(0, 2_000, None), None, OUTPUT_CAP, BUFFER), 0);
+        assert_eq!(usable(limits(8_000, 16_000, None), None, OUTPUT_CAP, BUFFER), 0);
+    }
+
+    #[test]
+    fn tail_splits_a_turn() {
+        // docs/sources/opencode.md §10, s1: the turn of four messages does not fit 3,500, its last
+        // two do.
+        let turn = TurnSpan { first: 0, end: 4, suffix_tokens: vec![3_794, 3_770, 2_513, 1_257] };
+        assert_eq!(select_tail(std::slice::from_ref(&turn), None, 3_500), Some(2));
+        assert_eq!(
+            select_tail(std::slice::from_ref(&turn), None, 4_000),
+            None,
+            "everything fits: no tail"
+        );
+        assert_eq!(select_tail(&[turn], Some(0), 3_500), None);
+    }
+}

@@ -1,0 +1,557 @@
+//! Small sessions driven through the agent's loop. At scale 0.01 claude-sonnet-4-5 has a window of
+//! 2,000 tokens and replies of at most 320 (32,000 · 0.01), so 1,680 are usable; a tail may have
+//! 150. A turn `one` / `done 1` is 31 tokens of JSON: 2 + 56 + 1 + 64 = 123 characters; its reply
+//! alone is 17.
+
+use ctxbench_core::block::{BlockKind, Media};
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::{Action, Event, Incoming};
+use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Request, Usage};
+
+use crate::testing::{Answer, Played, Script, calls, play, play_on, says, too_long, user};
+
+use BlockKind::{Assistant, Base, Call, Continue, Marker, Output, ReplayedUser, Summary, User};
+
+const SCALE: f64 = 0.01;
+
+/// The same reply with this many tokens reported.
+fn using(answer: Answer, total: u64) -> Answer {
+    answer.map(|mut r| {
+        r.usage = Usage { reported_total: Some(total), ..Usage::default() };
+        r
+    })
+}
+
+fn failure(kind: ErrorKind, status: u16, message: &str) -> Answer {
+    Err(ModelError { kind, status, code: None, message: message.into() })
+}
+
+fn kinds(r: &Request) -> Vec<BlockKind> {
+    r.blocks.iter().map(|b| b.kind).collect()
+}
+
+fn last(p: &Played) -> &Request {
+    p.of(Purpose::Sample).pop().unwrap()
+}
+
+fn prompt(p: &Played, nth: usize) -> &str {
+    &p.of(Purpose::Summary)[nth].blocks.last().unwrap().text
+}
+
+fn failed(p: &Played) -> usize {
+    p.engine
+        .events
+        .iter()
+        .filter(|e| matches!(e.event, Event::CompactionFailed { dangling: true, .. }))
+        .count()
+}
+
+/// Three short turns; the third one reports what it is told.
+fn three_turns(total: u64) -> Script {
+    Script {
+        actions: vec![user("1", "one"), user("2", "two"), user("3", "six")],
+        replies: vec![
+            says("done 1"),
+            says("done 2"),
+            using(says("done 3"), total),
+            says("going on"),
+        ],
+        ..Script::default()
+    }
+}
+
+/// What stands behind the summary once three short turns have filled the window.
+fn tail(settings: &str) -> Vec<BlockKind> {
+    let p = play(&format!("opencode:{settings}"), SCALE, three_turns(1_680));
+    let shown = kinds(last(&p));
+    assert_eq!(shown[..3], [Base, Marker, Summary]);
+    assert_eq!(shown[shown.len() - 1], Continue);
+    shown[3..shown.len() - 1].to_vec()
+}
+
+#[test]
+fn the_threshold_counts_from_the_usable_window_on() {
+    // docs/sources/opencode.md §2: >=.
+    assert!(play("opencode", SCALE, three_turns(1_679)).compactions().is_empty());
+    assert_eq!(play("opencode", SCALE, three_turns(1_680)).compactions(), ["summary"]);
+    assert!(play("opencode:auto=false", SCALE, three_turns(1_990)).compactions().is_empty());
+}
+
+#[test]
+fn tail_settings_choose_what_stays() {
+    // docs/sources/opencode.md §3.2: everything fits, so nothing is kept; N newest turns; none.
+    assert_eq!(tail(""), []);
+    assert_eq!(tail("tail_turns=1"), [User, Assistant]);
+    assert_eq!(tail("tail_turns=2"), [User, Assistant, User, Assistant]);
+    assert_eq!(tail("tail_turns=0"), []);
+    assert_eq!(tail("tail_turns=-1"), []);
+    // 61 tokens: one turn and 30 left, one short of the turn before, whose reply alone has room. 62
+    // take both.
+    assert_eq!(tail("preserve_recent_tokens=6100"), [Assistant, User, Assistant]);
+    assert_eq!(tail("preserve_recent_tokens=6200"), [User, Assistant, User, Assistant]);
+    assert_eq!(tail("preserve_recent_tokens=0"), []);
+    // The upper bound of the budget, 70 instead of 150 tokens.
+    assert_eq!(tail("tail_most=7000"), [User, Assistant, User, Assistant]);
+}
+
+#[test]
+fn the_summary_model_has_its_own_limits() {
+    // docs/sources/opencode.md §3.2: 400 − 320 = 80 usable, a quarter is 20, which is also the
+    // lower bound: the last reply alone.
+    let model = "model=claude-haiku-4-5,model_context=40k,model_output=32k";
+    assert_eq!(tail(model), [Assistant]);
+    assert_eq!(tail(&format!("{model},tail_least=5k")), [Assistant, User, Assistant]);
+    // 2,000 − 320 are usable again: a budget of 150 tokens for everything.
+    assert_eq!(tail("model=claude-haiku-4-5,model_context=200k,model_output=64k"), []);
+    // An input limit of 100 + 300 less the buffer of 200 leaves 200, and 50 for the tail.
+    assert_eq!(
+        tail("model=claude-haiku-4-5,model_context=200k,model_output=64k,model_input=40k"),
+        [Assistant, User, Assistant]
+    );
+    let p = play(&format!("opencode:{model},model_output=20k"), SCALE, three_turns(1_680));
+    let asked = p.of(Purpose::Summary)[0];
+    assert_eq!((&*asked.model, asked.max_tokens), ("claude-haiku-4-5", Some(200)));
+}
+
+#[test]
+fn reserved_counts_where_the_model_has_an_input_limit() {
+    // docs/sources/opencode.md §2: 272,000 − 20,000 at 0.01; then 272,000 − 72,000. Without an
+    // input limit it is ignored.
+    let on = |model: &str, settings: &str, total| {
+        play_on(model, &format!("opencode:{settings}"), SCALE, three_turns(total))
+            .compactions()
+            .len()
+    };
+    assert_eq!([on("gpt-5", "", 2_519), on("gpt-5", "", 2_520)], [0, 1]);
+    assert_eq!([on("gpt-5", "reserved=72k", 1_999), on("gpt-5", "reserved=72k", 2_000)], [0, 1]);
+    assert_eq!(on("claude-sonnet-4-5", "reserved=72k", 1_679), 0);
+}
+
+/// A turn with this many reads of 200 tokens, then two turns without.
+fn reads(tool: &str, n: usize) -> Script {
+    let mut replies: Vec<Answer> =
+        (0..n).map(|i| using(calls("", &i.to_string(), tool, "{}"), 100)).collect();
+    replies.extend((0..3).map(|_| using(says("done"), 100)));
+    replies.push(using(says("end"), 100));
+    Script {
+        actions: (0..4).map(|i| user(&i.to_string(), "go")).collect(),
+        replies,
+        outputs: vec!["x".repeat(800); n],
+        ..Script::default()
+    }
+}
+
+fn cleared(spec: &str, tool: &str, n: usize) -> usize {
+    let p = play(spec, SCALE, reads(tool, n));
+    last(&p).blocks.iter().filter(|b| b.text.starts_with("[Old tool")).count()
+}
+
+#[test]
+fn pruning_leaves_the_newest_results_and_needs_a_gain() {
+    // docs/sources/opencode.md §1 at 0.01: 400 tokens stay, more than 200 must go.
+    assert_eq!(cleared("opencode:", "read", 5), 0, "off unless asked for");
+    assert_eq!(cleared("opencode:prune=true", "read", 5), 3);
+    assert_eq!(cleared("opencode:prune=true", "read", 3), 0, "exactly 200 is not more");
+    assert_eq!(cleared("opencode:prune=true", "skill", 5), 0);
+    assert_eq!(cleared("opencode:prune=true,prune_protect=20k", "read", 5), 4);
+    assert_eq!(cleared("opencode:prune=true,prune_minimum=60k", "read", 5), 0);
+    assert_eq!(cleared("opencode:", "read", 5), cleared("opencode:prune=false", "read", 5));
+    let p = play("opencode@1.3", SCALE, reads("read", 5));
+    assert_eq!(
+        last(&p).blocks.iter().filter(|b| b.text.starts_with("[Old tool")).count(),
+        3,
+        "on in 1.3 (docs/sources/opencode.md §0)"
+    );
+}
+
+#[test]
+fn pruning_follows_a_failed_turn_too() {
+    // docs/sources/opencode.md §1: when the loop is left, however.
+    let mut script = reads("read", 5);
+    script.replies[7] = failure(ErrorKind::Invalid, 400, "no such tool");
+    assert_eq!(play("opencode:prune=true", SCALE, script).compactions(), ["prune"]);
+}
+
+#[test]
+fn a_proactive_share_looks_before_sending() {
+    // docs/sources/opencode-vs-claude-code.md §10.5: more than 0.92 of the usable 1,680, which is
+    // 1,545. 1,500 were counted; 45 and 46 tokens come after.
+    let script = |chars: usize| Script {
+        actions: vec![user("1", &"x".repeat(800)), user("2", &"y".repeat(chars))],
+        replies: vec![using(says("done 1"), 1_500), using(says("done 2"), 100)],
+        ..Script::default()
+    };
+    let compacted = |settings: &str, chars| {
+        play(&format!("opencode:{settings}"), SCALE, script(chars)).compactions().len()
+    };
+    assert_eq!(
+        [compacted("proactive=0.92", 180), compacted("proactive=0.92", 184), compacted("", 184)],
+        [0, 1, 0]
+    );
+    assert_eq!(compacted("proactive=0.92,auto=false", 184), 0);
+    // The new message is in the tail; of the turn before, whose request has 200 tokens, the reply.
+    let p = play("opencode:proactive=0.92", SCALE, script(184));
+    assert_eq!(kinds(last(&p)), [Base, Marker, Summary, Assistant, User, Continue]);
+}
+
+#[test]
+fn the_sdk_prompt_has_five_sections() {
+    // docs/sources/opencode-vs-claude-code.md §10.1.
+    let five = [
+        "Task Overview",
+        "Current State",
+        "Important Discoveries",
+        "Next Steps",
+        "Context to Preserve",
+        "<summary>",
+    ];
+    for spec in [
+        "opencode:prompt=sdk",
+        "opencode@1.3:prompt=sdk",
+        "opencode@described-001:prompt=sdk",
+        "opencode@described-002:prompt=sdk",
+    ] {
+        let p = play(spec, SCALE, three_turns(1_690));
+        assert!(spec.contains("-001") || five.iter().all(|h| prompt(&p, 0).contains(h)), "{spec}");
+    }
+    let p = play("opencode", SCALE, three_turns(1_680));
+    // docs/sources/opencode.md §0.
+    for heading in [
+        "Objective",
+        "Important Details",
+        "Work State",
+        "Completed",
+        "Active",
+        "Blocked",
+        "Next Move",
+        "Relevant Files",
+    ] {
+        assert!(prompt(&p, 0).contains(heading), "{heading}");
+    }
+    assert!(five.iter().all(|h| !prompt(&p, 0).contains(h)));
+}
+
+#[test]
+fn an_older_pair_inside_the_tail_hands_its_summary_on() {
+    // docs/sources/opencode.md §3.2.3: the last one, by place; §3.4: the older pair stands in the
+    // middle of the tail.
+    let mut script = three_turns(1_680);
+    script.replies[3] = using(says("on 1"), 1_680);
+    script.replies.extend([using(says("on 2"), 1_680), says("on 3")]);
+    script.summaries = vec![says("S-ONE"), says("S-TWO"), says("S-THREE")];
+    let p = play("opencode:tail_turns=2", SCALE, script);
+    assert!(!prompt(&p, 0).contains("S-ONE"));
+    assert!(prompt(&p, 1).contains("S-ONE"));
+    let second = p.of(Purpose::Sample)[4];
+    let texts: Vec<&str> =
+        second.blocks.iter().map(|b| &*b.text).filter(|t| t.starts_with("S-")).collect();
+    assert_eq!(texts, ["S-TWO", "S-ONE"]);
+    assert!(prompt(&p, 2).contains("S-ONE") && !prompt(&p, 2).contains("S-TWO"));
+}
+
+#[test]
+fn a_refused_summary_is_not_tried_again_and_leaves_its_marker() {
+    // docs/sources/opencode.md §3.4, s4.
+    let mut script = three_turns(1_680);
+    script.actions.push(user("4", "ten"));
+    script.summaries = vec![too_long(2_100, 2_000)];
+    let p = play("opencode", SCALE, script);
+    assert_eq!((p.of(Purpose::Summary).len(), failed(&p)), (1, 1));
+    assert_eq!(
+        kinds(last(&p)),
+        [Base, User, Assistant, User, Assistant, User, Assistant, Marker, User]
+    );
+}
+
+#[test]
+fn a_failed_summary_stays_pending_and_cannot_cut_afterwards() {
+    // docs/sources/opencode.md §3.4, s12 and s13: tool call, or an error that is no overflow.
+    for bad in [calls("", "c", "read", "{}"), failure(ErrorKind::Invalid, 400, "bad")] {
+        let mut script = three_turns(1_680);
+        script.actions.push(user("4", "ten"));
+        script.summaries = vec![bad, says("S")];
+        let p = play("opencode", SCALE, script);
+        assert_eq!(p.of(Purpose::Summary).len(), 2);
+        assert!(prompt(&p, 1).contains("[User]: ten"));
+        assert_eq!(
+            kinds(last(&p)),
+            [
+                Base, User, Assistant, User, Assistant, User, Assistant, Marker, User, Summary,
+                Continue
+            ]
+        );
+    }
+}
+
+#[test]
+fn passing_failures_are_tried_five_times_more() {
+    // docs/sources/opencode.md §3.1: at most five retries, and none of what will fail again.
+    let busy = || failure(ErrorKind::RateLimited, 429, "rate limit");
+    let with_summaries = |summaries: Vec<Answer>| {
+        play("opencode", SCALE, Script { summaries, ..three_turns(1_680) })
+    };
+    let p = with_summaries((0..5).map(|_| busy()).collect());
+    assert_eq!((p.of(Purpose::Summary).len(), failed(&p)), (6, 0));
+    let p = with_summaries((0..9).map(|_| busy()).collect());
+    assert_eq!((p.of(Purpose::Summary).len(), failed(&p)), (6, 1));
+    let with_replies = |replies: Vec<Answer>| {
+        let p = play(
+            "opencode",
+            SCALE,
+            Script { actions: vec![user("1", "one")], replies, ..Script::default() },
+        );
+        (p.of(Purpose::Sample).len(), p.failures().len())
+    };
+    assert_eq!(with_replies((0..9).map(|_| busy()).collect()), (6, 1));
+    assert_eq!(with_replies(vec![failure(ErrorKind::Invalid, 400, "bad"), says("never")]), (1, 1));
+}
+
+#[test]
+fn refusals_for_length_are_known_by_their_words() {
+    // docs/sources/opencode.md §3.1: the words of several providers, not those about rates.
+    let answer = |message: &str| {
+        let replies = vec![failure(ErrorKind::Invalid, 400, message), says("on")];
+        play(
+            "opencode",
+            SCALE,
+            Script { actions: vec![user("1", "one")], replies, ..Script::default() },
+        )
+        .compactions()
+        .len()
+    };
+    assert_eq!(answer("Prompt is too long: 9 tokens"), 1);
+    assert_eq!(answer("This model's maximum context length is 8192 tokens"), 1);
+    assert_eq!(answer("Too many tokens per minute: rate limit"), 0);
+    assert_eq!(answer("unknown parameter"), 0);
+}
+
+/// A second user message with two texts and a picture, whose request is refused.
+fn picture() -> Script {
+    let media = Media {
+        media_type: "image/png".into(),
+        url: "data:image/png;base64,AAAA".into(),
+        name: Some("a.png".into()),
+    };
+    let parts = vec![Part::Text("look".into()), Part::Text("here".into()), Part::Image(media)];
+    Script {
+        actions: vec![
+            user("1", "one"),
+            Action::User(Incoming { key: "2".into(), parts }),
+            user("3", "bye"),
+        ],
+        replies: vec![
+            says("done 1"),
+            too_long(2_100, 2_000),
+            too_long(2_100, 2_000),
+            says("seen"),
+            says("bye"),
+        ],
+        ..Script::default()
+    }
+}
+
+#[test]
+fn a_replayed_message_keeps_its_parts_through_a_second_refusal() {
+    // docs/sources/opencode.md §3.3, s15. Without an earlier message there is nothing to repeat.
+    let p = play("opencode", SCALE, picture());
+    let samples = p.of(Purpose::Sample);
+    assert_eq!(kinds(samples[2]), [Base, Marker, Summary, ReplayedUser]);
+    assert_eq!(kinds(samples[3]), [Base, Marker, Summary, Continue]);
+    // With a turn in the tail the repeated message is repeated once more.
+    let mut script = picture();
+    script.actions.insert(1, user("1b", "two"));
+    script.replies.insert(1, says("done 2"));
+    let p = play("opencode:tail_turns=1", SCALE, script);
+    for nth in [3, 4] {
+        let shown = p.of(Purpose::Sample)[nth].blocks.last().unwrap();
+        assert_eq!(shown.kind, ReplayedUser);
+        assert_eq!(
+            shown.parts().collect::<Vec<_>>(),
+            ["look", "here", "[Attached image/png: a.png]"]
+        );
+    }
+}
+
+#[test]
+fn the_old_release_wraps_what_it_repeats_until_it_has_answered() {
+    // docs/sources/opencode.md §0, §10 (1.3.2): the whole list of messages, files as notes.
+    let mut script = picture();
+    drop(script.replies.remove(2));
+    script.replies[2] = using(says("seen"), 100);
+    script.actions.push(user("4", "now"));
+    script.replies[3] = using(says("bye"), 1_680);
+    script.replies.push(says("on"));
+    let p = play("opencode@1.3", SCALE, script);
+    let samples = p.of(Purpose::Sample);
+    let repeated =
+        |r: &Request| r.blocks.iter().find(|b| b.kind == ReplayedUser).unwrap().text.to_string();
+    assert!(repeated(samples[2]).len() > repeated(samples[3]).len());
+    assert!(repeated(samples[3]).starts_with("lookhere[Attached"));
+    assert_eq!(kinds(p.of(Purpose::Summary)[0])[1..], [User, Assistant, BlockKind::SummaryPrompt]);
+
+    let mut script = picture();
+    script.replies = vec![says("done 1"), using(says("seen"), 1_680), says("on")];
+    let p = play("opencode@1.3", SCALE, script);
+    let shown: Vec<&str> = p.of(Purpose::Summary)[0].blocks.iter().map(|b| &*b.text).collect();
+    assert!(shown.contains(&"[Attached image/png: a.png]"), "{shown:?}");
+}
+
+#[test]
+fn a_compaction_left_over_from_a_refusal_repeats_what_was_refused() {
+    // docs/sources/opencode.md §3.2.2: nearest real user message before the parent, which is the
+    // new one here.
+    let script = Script {
+        actions: vec![user("1", "one"), user("2", "two"), user("3", "ten")],
+        replies: vec![says("done 1"), too_long(2_100, 2_000), says("on")],
+        summaries: vec![calls("", "c", "read", "{}"), says("S")],
+        ..Script::default()
+    };
+    let p = play("opencode", SCALE, script);
+    assert!(prompt(&p, 1).contains("[User]: one") && !prompt(&p, 1).contains("two"));
+    assert_eq!(last(&p).blocks.last().unwrap().kind, ReplayedUser);
+    assert_eq!(&*last(&p).blocks.last().unwrap().text, "two");
+}
+
+#[test]
+fn a_manual_compaction_asks_for_nothing_afterwards() {
+    // docs/sources/opencode.md §3.1, s8. One that failed is made up for by the next prompt, which
+    // gets the summary for an answer.
+    let script = |summaries| Script {
+        actions: vec![user("1", "one"), Action::Compact { instructions: None }, user("2", "two")],
+        replies: vec![says("done 1"), says("done 2")],
+        summaries,
+        ..Script::default()
+    };
+    let p = play("opencode", SCALE, script(vec![]));
+    assert_eq!(kinds(last(&p)), [Base, Marker, Summary, User]);
+    let p = play("opencode", SCALE, script(vec![failure(ErrorKind::Invalid, 400, "bad")]));
+    assert_eq!((p.of(Purpose::Summary).len(), p.of(Purpose::Sample).len()), (2, 1));
+}
+
+#[test]
+fn going_back_behind_a_compaction_undoes_it() {
+    // docs/sources/opencode.md §7: marker and summary go too.
+    let mut script = three_turns(1_680);
+    script.actions.extend([Action::Rewind { to: "2".into() }, user("4", "ten")]);
+    let p = play("opencode", SCALE, script);
+    assert_eq!(kinds(last(&p)), [Base, User, Assistant, User, User]);
+    // A step brought back that is over the window is compacted before the next (§2b).
+    let script = Script {
+        actions: vec![user("1", "one"), Action::Rewind { to: "c1".into() }, user("2", "two")],
+        replies: vec![using(calls("", "c1", "read", "{}"), 1_680), says("on"), says("end")],
+        ..Script::default()
+    };
+    assert_eq!(play("opencode", SCALE, script).compactions(), ["summary", "summary"]);
+
+    let mut script = three_turns(1_680);
+    script.actions =
+        vec![user("1", "one"), user("2", "two"), user("3", "six"), Action::Clear, user("4", "ten")];
+    script.replies.push(says("new"));
+    assert_eq!(kinds(last(&play("opencode", SCALE, script))), [Base, User]);
+}
+
+#[test]
+fn what_a_call_returned_stands_beside_it_in_every_form() {
+    // docs/sources/opencode.md §3.2.6: arguments as JSON without blanks, a result cut to 2,000
+    // characters.
+    let script = Script {
+        actions: vec![user("1", "one")],
+        replies: vec![
+            using(calls("reading", "a", "read", r#"{"path": "a b\" c"}"#), 1_680),
+            says("on"),
+        ],
+        outputs: vec!["z".repeat(2_001)],
+        ..Script::default()
+    };
+    let p = play("opencode", SCALE, script);
+    let line = format!(
+        "[Assistant]: reading\n[Assistant tool call]: read({{\"path\":\"a b\\\" c\"}})\n[Tool \
+         result]: {}\n[truncated]",
+        "z".repeat(2_000)
+    );
+    assert!(prompt(&p, 0).contains(&line), "{}", prompt(&p, 0));
+    assert_eq!(kinds(last(&p)), [Base, Marker, Summary, Continue]);
+}
+
+#[test]
+fn as_described_001() {
+    // docs/sources/opencode-vs-claude-code.md §2: count > context − output, strictly; judged before
+    // the next request; nothing but the summary after it.
+    let spec = "opencode@described-001";
+    let with = |total| {
+        let mut s = three_turns(total);
+        s.actions.push(user("4", "ten"));
+        // Input, cached input and output; what is written to a cache is not counted.
+        s.replies[2] = says("done 3").map(|mut r| {
+            r.usage = Usage {
+                input: total - 200,
+                cache_read: 100,
+                output: 100,
+                cache_write: 900,
+                ..Usage::default()
+            };
+            r
+        });
+        play(spec, SCALE, s)
+    };
+    assert!(with(1_680).compactions().is_empty());
+    let p = with(1_681);
+    assert_eq!(p.compactions(), ["summary"]);
+    assert_eq!(kinds(last(&p)), [Base, Marker, Summary]);
+    // The messages themselves and a plain request, in a conversation of their own without tools.
+    let asked = p.of(Purpose::Summary)[0];
+    assert_eq!(
+        kinds(asked),
+        [Base, User, Assistant, User, Assistant, User, Assistant, User, BlockKind::SummaryPrompt]
+    );
+    assert!(asked.tools.is_none() && !prompt(&p, 0).contains("##"));
+    // PRUNE_PROTECT 40,000, PRUNE_MINIMUM 20,000, last two user turns; no tool is exempt.
+    assert_eq!(
+        [
+            cleared("opencode@described-001", "read", 5),
+            cleared("opencode@described-001", "skill", 5),
+            cleared("opencode@described-001", "read", 3)
+        ],
+        [3, 3, 0]
+    );
+    assert_eq!(cleared("opencode@described-001:prune=false", "read", 5), 0);
+    // Nothing is said about a refusal.
+    let replies = vec![too_long(2_100, 2_000), says("never")];
+    let p =
+        play(spec, SCALE, Script { actions: vec![user("1", "one")], replies, ..Script::default() });
+    assert_eq!((p.failures().len(), p.requests.len()), (1, 1));
+}
+
+/// Seven reads of 200 tokens in the first turn; the third turn fills the window.
+fn filled(tool: &str, total: u64) -> Script {
+    let mut s = reads(tool, 5);
+    s.replies[7] = using(says("full"), total);
+    s.replies.push(says("on"));
+    s
+}
+
+#[test]
+fn as_described_002() {
+    // docs/sources/login-bug.md §4.1: more than 20,000 tokens freed, 40,000 kept, two user turns
+    // and `skill` untouched; hidden, not replaced.
+    let spec = "opencode@described-002";
+    let p = play(spec, SCALE, filled("read", 1_700));
+    assert_eq!(p.compactions(), ["hide"]);
+    let count = |r: &Request, kind| r.blocks.iter().filter(|b| b.kind == kind).count();
+    assert_eq!((count(last(&p), Call), count(last(&p), Output)), (2, 2));
+    // Step 2: hiding frees 600, and 2,280 less 600 are 1,680, still too many. Five headings, then
+    // the last user message again.
+    let p = play(spec, SCALE, filled("read", 2_280));
+    assert_eq!(p.compactions(), ["hide", "summary"]);
+    let after = p.of(Purpose::Sample)[8];
+    assert_eq!(kinds(after), [Base, Summary, ReplayedUser]);
+    assert_eq!(&*after.blocks[2].text, "go");
+    assert_eq!(prompt(&p, 0).matches("## ").count(), 5);
+    let system = &p.of(Purpose::Summary)[0].blocks[0].text;
+    assert!(system.contains("language"));
+    assert_eq!(play(spec, SCALE, filled("skill", 1_700)).compactions(), ["summary"]);
+    assert_eq!(
+        play("opencode@described-002:prune=false", SCALE, filled("read", 1_700)).compactions(),
+        ["summary"]
+    );
+}

@@ -1,0 +1,261 @@
+//! The blueprint's figures, and that each of them changes a request. At scale 0.01
+//! claude-sonnet-4-5 has a window of 2,000 tokens; its provider clears but does not summarise, so
+//! the tiers here are at work. The gate is (2,000 − 320) · 0.95 = 1,596, the budget of finished
+//! turns min(2,000 · 0.0625, 82) = 82.
+
+use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::request::{ClearTrigger, Purpose, Request, ServerEdit};
+
+use ctxbench_core::settings::SettingsTable;
+
+use crate::Spec;
+use crate::openoxide::settings::{Management, OpenOxideSettings};
+use crate::testing::{Answer, Played, Script, calls, play, play_on, says, user};
+
+const SCALE: f64 = 0.01;
+
+fn words(n: usize) -> String {
+    "word ".repeat(n)
+}
+
+fn fixed(text: String) -> Vec<&'static str> {
+    vec![Box::leak(text.into_boxed_str())]
+}
+
+#[test]
+fn defaults_are_the_blueprints() {
+    let s = OpenOxideSettings::read(&Spec::parse("openoxide").unwrap().settings);
+    let whole = [
+        (s.prune_protect, 40_000, "docs/sources/openoxide.md §1.3: protect_threshold"),
+        (s.prune_minimum, 20_000, "docs/sources/openoxide.md §1.3: minimum_savings"),
+        (s.keep_turns, 2, "docs/sources/openoxide.md §1.3: keep_recent_turns"),
+        (s.compaction_buffer, 20_000, "docs/sources/openoxide.md §1.3: COMPACTION_BUFFER"),
+        (s.memory_index_lines, 200, "docs/sources/openoxide.md §1.7: index_line_limit"),
+        (s.repo_map_min, 1_024, "docs/sources/openoxide.md §2.2: repo_map_min"),
+        (s.repo_map_max, 8_192, "docs/sources/openoxide.md §2.2: repo_map_max"),
+        (s.chat_history_max, 8_192, "docs/sources/openoxide.md §2.2: chat_history_max"),
+        (s.output_reserve, 32_000, "docs/sources/openoxide.md §2.2: output_reserve"),
+        (
+            s.clear_trigger,
+            100_000,
+            "docs/sources/openoxide.md §2.6: ToolClearingConfig.trigger_tokens",
+        ),
+        (s.clear_keep, 3, "docs/sources/openoxide.md §2.6: keep_tool_uses"),
+        (
+            s.compact_trigger,
+            150_000,
+            "docs/sources/openoxide.md §2.6: ServerCompactionConfig.trigger_tokens",
+        ),
+    ];
+    for (got, value, section) in whole {
+        assert_eq!(got, value, "{section}");
+    }
+    let shares = [
+        (s.repo_map_fraction, 0.125, "docs/sources/openoxide.md §2.2: 12.5 %"),
+        (s.chat_history_fraction, 0.0625, "docs/sources/openoxide.md §2.2: 6.25 %"),
+        (s.safety_margin, 0.05, "docs/sources/openoxide.md §2.2: 5 %"),
+    ];
+    for (got, value, section) in shares {
+        assert_eq!(got, value, "{section}");
+    }
+    // docs/sources/openoxide.md §2.6: clear_at_least is an Option; the server's way is taken where
+    // there is one; awareness is offered, not forced.
+    assert_eq!((s.clear_at_least, s.management, s.awareness), (None, Management::Auto, false));
+}
+
+/// Lines of a long map that are shown.
+fn map_lines(settings: &str) -> usize {
+    let script = Script {
+        actions: vec![user("1", "x")],
+        replies: vec![says("y")],
+        repo_map: fixed("src/file.rs: fn a\n".repeat(100)),
+        ..Script::default()
+    };
+    let p = play(&format!("openoxide:{settings}"), SCALE, script);
+    p.requests[0]
+        .blocks
+        .iter()
+        .filter(|b| b.kind == BlockKind::RepoMap)
+        .map(|b| b.text.lines().count())
+        .sum()
+}
+
+#[test]
+fn blueprint_budget_partitioning_repo_map() {
+    // 1,591 tokens are left beside the system prompt of 5. A line has 18 bytes; n tokens are 4n + 3
+    // bytes.
+    assert_eq!(map_lines(""), 18, "an eighth is 198, the upper bound 82 tokens");
+    assert_eq!(map_lines("repo_map_max=4k"), 9, "40 tokens");
+    assert_eq!(map_lines("repo_map_fraction=0.02"), 7, "31 tokens");
+    assert_eq!(map_lines("repo_map_fraction=0.002"), 2, "3 tokens, raised to 10");
+    assert_eq!(map_lines("repo_map_fraction=0.002,repo_map_min=2k"), 4, "raised to 20");
+}
+
+/// Whether a single message of so many words passes the gate.
+fn passes(settings: &str, n: usize) -> bool {
+    let script = Script {
+        actions: vec![user("1", &words(n))],
+        replies: vec![says("y")],
+        ..Script::default()
+    };
+    !play(&format!("openoxide:{settings}"), SCALE, script).of(Purpose::Sample).is_empty()
+}
+
+#[test]
+fn blueprint_allocation_order_output_reserve_then_margin() {
+    // 32,000 first, then 5 % of the rest: 1,596. With the margin first it would be 1,900 − 320 =
+    // 1,580. The message is n + 1 tokens and 4 more, the system prompt 5.
+    assert!(passes("", 1_585) && !passes("", 1_600));
+    assert!(!passes("output_reserve=40k", 1_585), "(2,000 − 400) · 0.95 = 1,520");
+    assert!(!passes("safety_margin=0.1", 1_585), "1,680 · 0.9 = 1,512");
+    assert!(passes("output_reserve=10k", 1_600));
+}
+
+/// A finished turn of so many words and one more message.
+fn history(n: usize) -> Script {
+    Script {
+        actions: vec![user("1", &words(n)), user("2", "next")],
+        replies: vec![says("done"), says("fine")],
+        ..Script::default()
+    }
+}
+
+fn summaries(settings: &str, script: Script) -> usize {
+    play(&format!("openoxide:{settings}"), SCALE, script).of(Purpose::Summary).len()
+}
+
+#[test]
+fn blueprint_budget_partitioning_chat_history() {
+    // 40 words are 50 tokens, the reply is 1.
+    assert_eq!([summaries("", history(62)), summaries("", history(66))], [0, 1]);
+    assert_eq!([summaries("", history(40)), summaries("chat_history_max=4k", history(40))], [0, 1]);
+    assert_eq!(summaries("chat_history_fraction=0.02", history(40)), 1);
+}
+
+#[test]
+fn blueprint_allocation_order_history_gets_what_files_leave() {
+    // 1,232 words are 1,540 tokens by bytes / 4: 1,596 − 5 − 1,540 leave 51 for a history of 58
+    // that may have 82.
+    let mut script = history(46);
+    script.files = fixed(words(1_232));
+    assert_eq!([summaries("", history(46)), summaries("", script)], [0, 1]);
+}
+
+#[test]
+fn blueprint_compaction_strategy_tier_2_weak_model() {
+    let mut script = history(0);
+    script.replies.insert(0, calls("", "a", "read", "{}"));
+    script.outputs = vec!["z".repeat(600)];
+    let asked = |settings: &str, script: Script| {
+        let p = play(&format!("openoxide:{settings}"), SCALE, script);
+        let r = p.of(Purpose::Summary)[0];
+        (r.model.to_string(), r.blocks[1].text.matches('z').count())
+    };
+    let again = || Script {
+        actions: vec![user("1", "go"), user("2", "next")],
+        replies: vec![calls("", "a", "read", "{}"), says("done"), says("fine")],
+        outputs: vec!["z".repeat(600)],
+        ..Script::default()
+    };
+    // 2,000 bytes of a result, 4,000 with the setting, at 0.01.
+    assert_eq!(asked("", script), ("claude-haiku-4-5".into(), 20));
+    assert_eq!(asked("transcript_output=4k", again()).1, 40);
+    assert_eq!(asked("weak_model=gpt-5-mini", again()).0, "gpt-5-mini");
+}
+
+/// A turn with this many reads of 200 tokens, then three turns without.
+fn reads(n: usize) -> Script {
+    let mut replies: Vec<Answer> =
+        (0..n).map(|i| calls("", &i.to_string(), "read", "{}")).collect();
+    replies.extend((0..4).map(|_| says("done")));
+    Script {
+        actions: (0..4).map(|i| user(&i.to_string(), "go")).collect(),
+        replies,
+        outputs: vec!["x".repeat(800); n],
+        ..Script::default()
+    }
+}
+
+fn cleared(r: &Request) -> usize {
+    r.blocks.iter().filter(|b| b.text.starts_with("[tool result cleared")).count()
+}
+
+#[test]
+fn blueprint_compaction_algorithm_phase_1() {
+    // 400 tokens stay, 200 must go, exactly 200 do; two user turns are left alone.
+    let after = |settings: &str, n: usize, sample: usize| {
+        let p = play(&format!("openoxide:phases=two,{settings}"), SCALE, reads(n));
+        cleared(p.of(Purpose::Sample)[n + sample])
+    };
+    assert_eq!([after("", 5, 2), after("", 5, 3)], [0, 3]);
+    assert_eq!(after("", 3, 3), 1, "20,000 must go: exactly that is enough");
+    assert_eq!([after("prune_minimum=21k", 3, 3), after("prune_protect=20k", 5, 3)], [0, 4]);
+    assert_eq!([after("keep_turns=1", 5, 2), after("keep_turns=3", 5, 3)], [3, 0]);
+}
+
+#[test]
+fn blueprint_compaction_algorithm_phase_2() {
+    // 1,100 words are 1,375 tokens by bytes / 4: within 2,000 − 200, beyond 2,000 − 1,000.
+    assert_eq!(summaries("phases=two", history(1_100)), 0);
+    assert_eq!(summaries("phases=two,compaction_buffer=100k", history(1_100)), 1);
+}
+
+#[test]
+fn blueprint_provider_aware_tool_clearing() {
+    let edit = |settings: &str| {
+        let spec = format!("openoxide:management=server,{settings}");
+        let script =
+            Script { actions: vec![user("1", "x")], replies: vec![says("y")], ..Script::default() };
+        match play(&spec, SCALE, script).requests[0].server_edits[0] {
+            ServerEdit::ClearToolUses { trigger, keep, clear_at_least, .. } => {
+                (trigger, keep, clear_at_least)
+            }
+            ref other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(edit(""), (ClearTrigger::InputTokens(1_000), 3, 0));
+    assert_eq!(edit("clear_at_least=30000"), (ClearTrigger::InputTokens(1_000), 3, 300));
+    assert_eq!(edit("clear_trigger=50k,clear_keep=5"), (ClearTrigger::InputTokens(500), 5, 0));
+}
+
+#[test]
+fn blueprint_context_awareness_once_and_after_tool_calls() {
+    let told = |model: &str, settings: &str| -> Vec<Vec<String>> {
+        let script = Script {
+            actions: vec![user("1", "x")],
+            replies: vec![calls("", "a", "read", "{}"), says("y")],
+            ..Script::default()
+        };
+        let p: Played = play_on(model, &format!("openoxide:{settings}"), SCALE, script);
+        let notes = |r: &Request| -> Vec<String> {
+            let ours = r.blocks.iter().filter(|b| b.text.starts_with("[context:"));
+            ours.inspect(|b| assert_eq!(b.role, Role::System)).map(|b| b.text.to_string()).collect()
+        };
+        p.requests.iter().map(notes).collect()
+    };
+    let notes = told("gpt-5", "awareness=true");
+    assert_eq!(notes[0], ["[context: 4000 tokens in all]"]);
+    assert_eq!((notes[1].len(), notes[1][1].contains("of 4000 tokens used")), (2, true));
+    assert!(told("gpt-5", "").concat().is_empty());
+    // Sonnet 4.5 is told by its provider.
+    assert!(told("claude-sonnet-4-5", "awareness=true").concat().is_empty());
+}
+
+#[test]
+fn blueprint_hierarchical_memory_index_of_200_lines() {
+    let shown = |settings: &str, path: &str| {
+        let script = Script {
+            actions: vec![user("1", "x")],
+            replies: vec![says("y")],
+            memory: fixed(format!("# {path}\n\n{}", "- a\n".repeat(250))),
+            ..Script::default()
+        };
+        let p = play(&format!("openoxide:{settings}"), SCALE, script);
+        p.requests[0].blocks.iter().map(|b| b.text.matches("- a").count()).sum::<usize>()
+    };
+    let index = "/home/u/.openoxide/projects/p/memory/MEMORY.md";
+    assert_eq!(
+        [shown("", index), shown("memory_index_lines=50", index), shown("", "OPENOXIDE.md")],
+        [200, 50, 250]
+    );
+}

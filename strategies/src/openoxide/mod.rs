@@ -1,0 +1,439 @@
+//! OpenOxide: the blueprint (docs/sources/openoxide.md).
+//!
+//! Every request is counted before it is sent. Where the provider can make room itself it is asked
+//! to; otherwise, and when that is not enough, three tiers follow one another: clearing old tool
+//! results, summarising finished turns with the weak model (normally beside the conversation, after
+//! a turn), summarising the whole session. `phases=two` is the older form
+//! (docs/sources/openoxide.md §1.3).
+
+#[cfg(test)]
+mod figures_tests;
+mod settings;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod view;
+mod words;
+
+use std::sync::Arc;
+
+use crate::descriptor::{Build, Need, Product, Version, Versions};
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, MessageId};
+use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, clear_outputs};
+use ctxbench_core::engine::{Engine, Incoming};
+use ctxbench_core::request::{
+    ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
+};
+use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
+use ctxbench_kit::monitor::{Reminders, Teller};
+
+use crate::openoxide::settings::{Management, OpenOxideSettings, Phases};
+use crate::openoxide::summary::Job;
+use crate::openoxide::view::{
+    fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user,
+    prunable, server_compaction,
+};
+
+pub use crate::openoxide::words::DESCRIPTOR;
+
+/// The provider refuses a smaller trigger (docs/sources/anthropic-api.md §2.3), tokens.
+const LEAST_COMPACT_TRIGGER: u64 = 50_000;
+/// Further attempts after a passing failure: what Codex and OpenCode do; the blueprint is silent.
+pub(crate) const RETRIES: u32 = 5;
+
+/// The only version: a design, not a program.
+#[derive(Clone, Copy)]
+pub(crate) struct Blueprint;
+
+impl Versions for Blueprint {
+    const TABLE: &'static [(Version, Self)] = &[(Version::released("blueprint"), Blueprint)];
+}
+
+impl Product for OpenOxide {
+    type Version = Blueprint;
+    type Settings = OpenOxideSettings;
+
+    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Need> {
+        None
+    }
+
+    fn build(b: &Build<'_, OpenOxide>) -> Box<dyn Strategy> {
+        let s = &b.settings;
+        let text = |name: &str| b.wording.get(&format!("openoxide.{name}"));
+        Box::new(OpenOxide {
+            management: s.management,
+            two_phases: s.phases == Phases::Two,
+            budget: BudgetConfig {
+                system_prompt_reserve: 0,
+                repo_map_fraction: s.repo_map_fraction,
+                repo_map_min: s.repo_map_min,
+                repo_map_max: s.repo_map_max,
+                chat_history_fraction: s.chat_history_fraction,
+                chat_history_max: s.chat_history_max,
+                safety_margin_fraction: s.safety_margin,
+                output_reserve: s.output_reserve,
+            },
+            rule: PruneRule {
+                protect: s.prune_protect,
+                minimum: s.prune_minimum,
+                minimum_suffices: true,
+            },
+            keep_turns: s.keep_turns as usize,
+            buffer: s.compaction_buffer,
+            weak_model: s.weak_model.clone(),
+            transcript_output: s.transcript_output as usize,
+            clear: ServerEdit::ClearToolUses {
+                trigger: ClearTrigger::InputTokens(s.clear_trigger),
+                keep: s.clear_keep as usize,
+                clear_at_least: s.clear_at_least.unwrap_or(0),
+                exclude: Vec::new(),
+                inputs: ClearInputs::None,
+            },
+            compact: ServerEdit::Compact {
+                trigger: s.compact_trigger.max(scale_tokens(LEAST_COMPACT_TRIGGER, b.scale)),
+                instructions: None,
+                pause: false,
+            },
+            awareness: s.awareness,
+            memory_lines: s.memory_index_lines as usize,
+            scale: b.scale,
+            words: Words {
+                history_system: text("history_system"),
+                session_prompt: text("session_prompt"),
+                session_wishes: text("session_wishes"),
+                prefix: text("summary_prefix"),
+                placeholder: text("placeholder"),
+            },
+            reminders: Reminders { budget: text("budget"), usage: text("usage") },
+            pinned: PromptChunks::default(),
+            job: None,
+            undo: Vec::new(),
+            paused: false,
+        })
+    }
+}
+
+pub(crate) struct Words {
+    pub(crate) history_system: Arc<str>,
+    pub(crate) session_prompt: Arc<str>,
+    pub(crate) session_wishes: Arc<str>,
+    pub(crate) prefix: Arc<str>,
+    pub(crate) placeholder: Arc<str>,
+}
+
+/// The view before a compaction, for going back.
+struct Undo {
+    /// Newest history message it shows.
+    newest: MessageId,
+    view: Vec<Arc<Block>>,
+}
+
+pub(crate) struct OpenOxide {
+    management: Management,
+    pub(crate) two_phases: bool,
+    pub(crate) budget: BudgetConfig,
+    rule: PruneRule,
+    keep_turns: usize,
+    buffer: u64,
+    pub(crate) weak_model: Option<Arc<str>>,
+    pub(crate) transcript_output: usize,
+    clear: ServerEdit,
+    compact: ServerEdit,
+    awareness: bool,
+    /// Lines of the agent's own memory index that are loaded.
+    memory_lines: usize,
+    pub(crate) scale: f64,
+    pub(crate) words: Words,
+    reminders: Reminders,
+    /// Map, memory and files as shown.
+    pinned: PromptChunks,
+    /// The summary being written beside the conversation.
+    pub(crate) job: Option<Job>,
+    undo: Vec<Undo>,
+    /// The provider stopped after its compaction.
+    paused: bool,
+}
+
+/// The ways to make room, cheapest first.
+#[derive(Clone, Copy)]
+enum Tier {
+    Prune,
+    History,
+    Session,
+}
+
+const TIERS: [Tier; 3] = [Tier::Prune, Tier::History, Tier::Session];
+
+impl OpenOxide {
+    /// Whether the provider makes room; a provider that can do only one of the two is asked only if
+    /// told to.
+    fn on_server(&self, s: &Engine) -> bool {
+        let can = s.model.capabilities;
+        match self.management {
+            Management::Auto => can.context_editing && can.server_compaction,
+            Management::Server => true,
+            Management::Client | Management::Off => false,
+        }
+    }
+
+    /// Whether the model is told its budget here: only where its provider does not
+    /// (docs/sources/openoxide.md §2.7).
+    fn tells(&self, s: &Engine) -> bool {
+        self.awareness && Teller::of(&s.model) == Teller::Agent
+    }
+
+    /// What finished turns may take: what the parts served before them leave, up to their cap
+    /// (docs/sources/openoxide.md §2.2, allocation step 6).
+    pub(crate) fn history_room(&self, s: &Engine, open: usize) -> u64 {
+        let cap = self.budget.history_cap(s.model.window);
+        let parts = PromptChunks::of(s.context.blocks(), open).demand();
+        let given = self.budget.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
+        // With no room at all the gate's tiers decide, which need a size to aim at.
+        given.ok().map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
+    }
+
+    /// What a prompt may have at most, tokens.
+    fn limit(&self, s: &Engine) -> u64 {
+        if self.two_phases {
+            s.model.window.saturating_sub(self.buffer)
+        } else {
+            self.budget.limit(s.model.window)
+        }
+    }
+
+    /// The view in assembly order, with this history and this open turn. The provider ignores
+    /// messages before its own compaction, so what is always shown follows one.
+    pub(crate) fn assemble(
+        &self,
+        s: &Engine,
+        chat_history: Vec<Arc<Block>>,
+        current: Vec<Arc<Block>>,
+    ) -> Vec<Arc<Block>> {
+        let system = s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
+        let mut chunks = PromptChunks { system, chat_history, current, ..self.pinned.clone() };
+        if server_compaction(&chunks.chat_history).is_some() {
+            let mut first = std::mem::take(&mut chunks.chat_history);
+            chunks.system.append(&mut first);
+        }
+        chunks.all_messages()
+    }
+
+    /// The last gate: the next request, counted by the provider or exactly.
+    async fn gate(&mut self, s: &mut Engine) -> Result<(), BudgetError> {
+        let request = self.request(s);
+        let total = s.count(&request).await;
+        let limit = self.limit(s);
+        if limit == 0 {
+            let reserve = if self.two_phases { self.buffer } else { self.budget.output_reserve };
+            return Err(BudgetError::NoRoom { window: s.model.window, reserve });
+        }
+        let open = newest_turn(&request.blocks).unwrap_or(request.blocks.len());
+        validate(&PromptChunks::of(&request.blocks, open), total, limit)
+    }
+
+    async fn tier(&mut self, s: &mut Engine, tier: Tier, phase: Phase) -> bool {
+        match tier {
+            Tier::Prune => self.prune(s, phase),
+            Tier::History => self.history_now(s, phase).await,
+            Tier::Session => self.session_now(s, phase, None).await,
+        }
+    }
+
+    fn prune(&mut self, s: &mut Engine, phase: Phase) -> bool {
+        let blocks = s.context.blocks();
+        let at = prunable(blocks, self.rule, self.keep_turns, self.words.placeholder.len());
+        let cleared = clear_outputs(blocks, &at, &self.words.placeholder);
+        !at.is_empty() && self.compacted(s, CompactionKind::Clear, "prune", phase, cleared)
+    }
+
+    /// Shows these blocks and remembers what was shown before.
+    pub(crate) fn compacted(
+        &mut self,
+        s: &mut Engine,
+        kind: CompactionKind,
+        mechanism: &'static str,
+        phase: Phase,
+        blocks: Vec<Arc<Block>>,
+    ) -> bool {
+        let view = s.context.blocks().to_vec();
+        let done = s.compacted(kind, mechanism, phase, blocks).is_ok();
+        if let Some(newest) = newest_message(&view).filter(|_| done) {
+            self.undo.push(Undo { newest, view });
+        }
+        done
+    }
+
+    fn cancel(&mut self, s: &mut Engine) {
+        if let Some(job) = self.job.take() {
+            s.cancel(job.task);
+        }
+    }
+
+    /// Before a turn's first reply or between its steps.
+    fn moment(s: &Engine) -> Phase {
+        let blocks = s.context.blocks();
+        match (newest_user(blocks).last(), blocks.last()) {
+            (Some(said), Some(last)) if Arc::ptr_eq(said, last) => Phase::PreTurn,
+            _ => Phase::MidTurn,
+        }
+    }
+}
+
+#[async_trait]
+impl Strategy for OpenOxide {
+    async fn on_start(&mut self, s: &mut Engine) {
+        self.cancel(s);
+        self.undo.clear();
+        self.budget.output_reserve = self.budget.output_reserve.min(s.model.max_output);
+        let f = &s.fixed;
+        let mut fixed: Vec<_> =
+            f.base.iter().chain(&f.context).chain(&f.repo_map).chain(&f.files).cloned().collect();
+        for b in &mut fixed {
+            *b = memory_index(b, self.memory_lines);
+        }
+        if self.tells(s) {
+            fixed.push(self.reminders.opening(s.model.window));
+        }
+        let system: u64 = fixed.iter().filter(|b| is_system(b)).map(|b| b.tokens()).sum();
+        self.budget.system_prompt_reserve = system + f.tools.as_ref().map_or(0, |t| t.tokens);
+        let chunks = fixed_chunks(&fixed, &self.budget, s.model.window);
+        for b in chunks.all_messages() {
+            s.context.push(b);
+        }
+        self.pinned = PromptChunks { system: Vec::new(), ..chunks };
+    }
+
+    async fn on_restart(&mut self, s: &mut Engine) {
+        // A background summary dies with the program.
+        self.cancel(s);
+    }
+
+    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        // Finished turns join the history, and the files in the chat stand behind it again.
+        let history = s.context.blocks().iter().filter(|b| is_conversation(b)).cloned().collect();
+        let view = self.assemble(s, history, Vec::new());
+        // Only what is always shown moves, so no call loses its result.
+        let _ = s.context.set(view);
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let phase = Self::moment(s);
+        self.settle(s, false, phase).await;
+        let Err(mut error) = self.gate(s).await else { return Flow::Proceed };
+        if self.management != Management::Off {
+            let limit = self.limit(s);
+            s.trigger("before_request", limit + error.over(), limit);
+            for tier in TIERS {
+                if self.tier(s, tier, phase).await {
+                    match self.gate(s).await {
+                        Ok(()) => return Flow::Proceed,
+                        Err(e) => error = e,
+                    }
+                }
+            }
+        }
+        Flow::FailTurn(error.to_string())
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        if self.on_server(s) {
+            let can = s.model.capabilities;
+            r.server_edits.extend(can.context_editing.then(|| self.clear.clone()));
+            r.server_edits.extend(can.server_compaction.then(|| self.compact.clone()));
+        }
+        if self.tells(s) {
+            let used = estimate(&r.blocks);
+            self.reminders.tell(&mut r, used, s.model.window);
+        }
+        r
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+        self.paused = reply.stop == StopReason::Compaction;
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        let blocks = s.context.blocks();
+        if let Some(i) =
+            server_compaction(blocks).filter(|&i| blocks[..i].iter().any(|b| !is_system(b)))
+        {
+            let kept = blocks
+                .iter()
+                .enumerate()
+                .filter(|(k, b)| *k >= i || is_system(b))
+                .map(|(_, b)| b.clone())
+                .collect();
+            let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
+            self.compacted(s, CompactionKind::Summarise, "server_compaction", phase, kept);
+        }
+        if std::mem::take(&mut self.paused) && !had_calls { Flow::Again } else { Flow::Proceed }
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        if e.is_passing() && attempt <= RETRIES {
+            return Flow::Again;
+        }
+        if e.is_overflow() && self.management != Management::Off {
+            s.trigger("provider_overflow", s.model.window, self.limit(s));
+            for tier in TIERS {
+                if self.tier(s, tier, Phase::MidTurn).await {
+                    return Flow::Again;
+                }
+            }
+        }
+        Flow::FailTurn(e.to_string())
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        if self.management == Management::Off || self.on_server(s) {
+            return;
+        }
+        self.settle(s, false, Phase::PostTurn).await;
+        if self.two_phases {
+            self.prune(s, Phase::PostTurn);
+            let size = estimate(s.context.blocks());
+            if size > self.limit(s) {
+                self.start_session(s).await;
+            }
+        } else {
+            self.start_history(s, Phase::PostTurn, 0, false).await;
+        }
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.cancel(s);
+        if let Some(i) = self.undo.iter().position(|u| u.newest > to) {
+            let view = std::mem::take(&mut self.undo[i].view);
+            self.undo.truncate(i);
+            let _ = s.context.set(view);
+        }
+        let upto = |to: MessageId| -> Vec<Arc<Block>> {
+            s.context
+                .blocks()
+                .iter()
+                .filter(|b| b.origin.iter().all(|o| o.message <= to))
+                .cloned()
+                .collect()
+        };
+        let (kept, fewer) = (upto(to), upto(MessageId(to.0.saturating_sub(1))));
+        if s.context.set(kept).is_err() {
+            // A cut between a call and its result goes back one message further.
+            let _ = s.context.set(fewer);
+        }
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        self.session_now(s, Phase::StandaloneTurn, instructions).await;
+        Ok(())
+    }
+}

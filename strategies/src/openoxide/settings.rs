@@ -1,0 +1,77 @@
+//! Settings of OpenOxide.
+
+ctxbench_core::settings! {
+    /// What can be set, with where each default comes from.
+    pub(crate) struct OpenOxideSettings {
+        /// who makes room: the provider, the tiers here, or nobody; auto = the provider where it
+        /// can clear and compact, else here
+        management: choice Management {
+            Auto = "auto",
+            Server = "server",
+            Client = "client",
+            Off = "off",
+        } = Auto,
+            "docs/sources/openoxide.md §2.6, ContextManagementStrategy, docs/sources/openoxide.md \
+             §1.9, CompactionStrategy: server-side is preferred";
+        /// three = the tiers of docs/sources/openoxide.md §2.4; two = clear after each turn, then
+        /// summarise the session, both judged by window - compaction_buffer
+        phases: choice Phases { Three = "three", Two = "two" } = Three,
+            "docs/sources/openoxide.md §2.4; §1.3";
+        /// newest tool results that clearing leaves
+        prune_protect: tokens = 40_000, "docs/sources/openoxide.md §1.3, \
+            PruneConfig.protect_threshold";
+        /// clearing must free at least this much
+        prune_minimum: tokens = 20_000, "docs/sources/openoxide.md §1.3, \
+            PruneConfig.minimum_savings";
+        /// newest user turns whose tool results are never cleared
+        keep_turns: count = 2, "docs/sources/openoxide.md §1.3, PruneConfig.keep_recent_turns";
+        /// room for the reply, at most the model's largest; also that of a session summary
+        output_reserve: tokens = 32_000, "docs/sources/openoxide.md §2.2, \
+            BudgetConfig.output_reserve";
+        /// share of the rest kept free for errors of counting; phases=three
+        safety_margin: share = 0.05, "docs/sources/openoxide.md §2.2, \
+            BudgetConfig.safety_margin_fraction";
+        /// share of the space beside the system prompt for the repository map
+        repo_map_fraction: share = 0.125, "docs/sources/openoxide.md §2.2, \
+            BudgetConfig.repo_map_fraction";
+        /// lower bound of the map's budget
+        repo_map_min: tokens = 1_024, "docs/sources/openoxide.md §2.2, BudgetConfig.repo_map_min";
+        /// upper bound of the map's budget; what is beyond it is not shown
+        repo_map_max: tokens = 8_192, "docs/sources/openoxide.md §2.2, BudgetConfig.repo_map_max";
+        /// share of the window that finished turns may take
+        chat_history_fraction: share = 0.0625, "docs/sources/openoxide.md §2.2, \
+            BudgetConfig.chat_history_fraction";
+        /// finished turns beyond this are summarised; half of it stays verbatim; phases=three
+        chat_history_max: tokens = 8_192, "docs/sources/openoxide.md §2.2, \
+            BudgetConfig.chat_history_max";
+        /// free part of the window from which phases=two acts
+        compaction_buffer: tokens = 20_000, "docs/sources/openoxide.md §1.3, COMPACTION_BUFFER, \
+            docs/sources/opencode.md §2";
+        /// model that summarises old history; auto = the session model's cheaper sibling
+        weak_model: model = auto, "docs/sources/openoxide.md §2.4, tier 2: weak/editor model";
+        /// bytes of each tool result that the weak model reads
+        transcript_output: bytes = 2_000,
+            "ours: the blueprint is silent; OpenCode's 2,000 characters (docs/sources/opencode.md \
+             §3.2)";
+        /// prompt size from which the provider clears tool results
+        clear_trigger: tokens = 100_000, "docs/sources/openoxide.md §2.6, \
+            ToolClearingConfig.trigger_tokens";
+        /// newest tool uses that the provider leaves
+        clear_keep: count = 3, "docs/sources/openoxide.md §2.6, ToolClearingConfig.keep_tool_uses";
+        /// the provider clears only if this much goes; auto = any amount
+        clear_at_least: tokens = auto, "docs/sources/openoxide.md §2.6, \
+            ToolClearingConfig.clear_at_least: none";
+        /// prompt size from which the provider summarises; less than its minimum of 50,000 counts
+        /// as that
+        compact_trigger: tokens = 150_000,
+            "docs/sources/openoxide.md §2.6, ServerCompactionConfig.trigger_tokens; \
+             docs/sources/anthropic-api.md §2.3";
+        /// tell a model that is not told by its provider its window, once at the start, and what is
+        /// left, after tool results
+        awareness: flag = false, "docs/sources/openoxide.md §2.7: optional there";
+        /// lines of the agent's own memory index (…/memory/MEMORY.md) that are loaded; other memory
+        /// files are shown whole
+        memory_index_lines: count = 200,
+            "docs/sources/openoxide.md §1.7, AutoMemoryConfig.index_line_limit";
+    }
+}

@@ -1,0 +1,299 @@
+//! OpenOxide: the two summaries, of finished turns by the weak model and of the whole session by
+//! the session's own.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
+use ctxbench_core::budget::estimate;
+use ctxbench_core::compaction::{CompactionKind, group_starts};
+use ctxbench_core::engine::{Engine, Event, Task};
+use ctxbench_core::model;
+use ctxbench_core::request::{Phase, Request};
+use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::tokens::{BLOCK_TOKENS, o200k};
+
+use crate::openoxide::view::{
+    conversation, head_end, is_conversation, newest_turn, newest_user, transcript,
+};
+use crate::openoxide::{OpenOxide, RETRIES};
+
+/// How often a summary that is still too large is summarised again (docs/sources/openoxide.md §2.4:
+/// Aider's recursion, depth 3).
+const MOST_DEPTH: u32 = 3;
+/// How often a session that the provider finds too long is offered again with its oldest part left
+/// out.
+const MOST_TRIMS: u32 = 4;
+
+/// A summary being written beside the conversation.
+pub(crate) struct Job {
+    pub(crate) task: Task,
+    request: Request,
+    /// What it will stand for.
+    covered: Vec<Arc<Block>>,
+    depth: u32,
+    mechanism: &'static str,
+}
+
+fn prompt(text: impl Into<Arc<str>>) -> Arc<Block> {
+    Draft::synthetic(BlockKind::SummaryPrompt, Role::User, text).build(MessageId(u32::MAX), vec![])
+}
+
+impl OpenOxide {
+    /// The conversation of finished turns: all of it after a turn, what lies before the open turn
+    /// otherwise.
+    fn finished(s: &Engine, phase: Phase) -> Vec<Arc<Block>> {
+        conversation(s.context.blocks(), Self::open(s, phase))
+    }
+
+    /// Where the open turn begins; the end of the view if none is open.
+    fn open(s: &Engine, phase: Phase) -> usize {
+        let blocks = s.context.blocks();
+        let open = if phase == Phase::PostTurn { None } else { newest_turn(blocks) };
+        open.unwrap_or(blocks.len())
+    }
+
+    /// Starts the summary of finished turns if they have outgrown their budget: beside the
+    /// conversation, or `waited` for at once.
+    pub(crate) async fn start_history(
+        &mut self,
+        s: &mut Engine,
+        phase: Phase,
+        depth: u32,
+        waited: bool,
+    ) -> bool {
+        if self.job.is_some() || depth > MOST_DEPTH {
+            return false;
+        }
+        let history = Self::finished(s, phase);
+        let cap = self.history_room(s, Self::open(s, phase));
+        let believed = estimate(&history);
+        if believed <= cap {
+            return false;
+        }
+        let model = self.weak_model.clone().unwrap_or_else(|| s.model.weak.clone());
+        let window =
+            model::find(&model).map_or(s.model.window, |m| scale_tokens(m.window, self.scale));
+        let end = head_end(&history, cap, window.saturating_sub(2 * cap), self.transcript_output);
+        if end == 0 {
+            return false;
+        }
+        s.note(Event::Trigger {
+            check: "history_cap",
+            believed,
+            billed: total_tokens(&history),
+            limit: cap,
+        });
+        let base =
+            Draft::synthetic(BlockKind::Base, Role::System, self.words.history_system.clone())
+                .build(MessageId(u32::MAX), vec![]);
+        let text = transcript(&history[..end], self.transcript_output);
+        // What is waited for at once races nobody.
+        let when = if waited { phase } else { Phase::Background };
+        let mut request = s.summary_request(when, vec![base, prompt(text)], false);
+        // Nothing will ask for this prefix again.
+        request.breakpoints.clear();
+        request.model = model;
+        request.max_tokens = Some(cap);
+        let task = s.spawn(&request).await;
+        self.job = Some(Job {
+            task,
+            request,
+            covered: history[..end].to_vec(),
+            depth,
+            mechanism: "history_summary",
+        });
+        true
+    }
+
+    /// Starts the summary of the whole session beside the conversation.
+    pub(crate) async fn start_session(&mut self, s: &mut Engine) {
+        if self.job.is_some() {
+            return;
+        }
+        let covered = Self::finished(s, Phase::PostTurn);
+        let Some(request) = self.session_request(s, Phase::Background, None, s.model.window) else {
+            return;
+        };
+        let task = s.spawn(&request).await;
+        self.job = Some(Job { task, request, covered, depth: 0, mechanism: "session_summary" });
+    }
+
+    /// Puts a finished background summary in place; with `wait`, after waiting for it. True if the
+    /// view changed.
+    pub(crate) async fn settle(&mut self, s: &mut Engine, wait: bool, phase: Phase) -> bool {
+        let mut changed = false;
+        while let Some(job) = self.job.take() {
+            let result = match s.collect(job.task, &job.request, wait).await {
+                Some(result) => result,
+                None if wait => break,
+                None => {
+                    if phase != Phase::PostTurn {
+                        // A request is about to be built: it shows the longer context.
+                        s.missed(job.task);
+                    }
+                    self.job = Some(job);
+                    break;
+                }
+            };
+            let text = result.ok().and_then(|r| r.text());
+            let when = if wait { phase } else { Phase::Background };
+            if !text.is_some_and(|t| self.swap(s, &job, &t, when)) {
+                break;
+            }
+            changed = true;
+            if !self.two_phases {
+                self.start_history(s, phase, job.depth + 1, wait).await;
+            }
+        }
+        changed
+    }
+
+    /// Replaces what a summary covers, if that still stands as it was and the summary is smaller.
+    fn swap(&mut self, s: &mut Engine, job: &Job, text: &str, phase: Phase) -> bool {
+        let blocks = s.context.blocks();
+        let places: Vec<usize> = (0..blocks.len())
+            .filter(|&i| is_conversation(&blocks[i]))
+            .take(job.covered.len())
+            .collect();
+        let same = |(i, c): (&usize, &Arc<Block>)| {
+            Arc::ptr_eq(&blocks[*i], c) || blocks[*i].hash == c.hash
+        };
+        let untouched =
+            places.len() == job.covered.len() && places.iter().zip(&job.covered).all(same);
+        let Some(text) = self.summary_text(text, total_tokens(&job.covered)) else {
+            s.unusable(job.task);
+            return false;
+        };
+        if !untouched {
+            s.stale(job.task);
+            return false;
+        }
+        let mut view = s.context.blocks().to_vec();
+        let summary = self.summary_block(s, text, &job.covered);
+        for &i in places[1..].iter().rev() {
+            view.remove(i);
+        }
+        view[places[0]] = summary;
+        self.compacted(s, CompactionKind::Summarise, job.mechanism, phase, view)
+    }
+
+    /// Old history now: the summary under way, else a fresh one, waited for.
+    pub(crate) async fn history_now(&mut self, s: &mut Engine, phase: Phase) -> bool {
+        if self.settle(s, true, phase).await {
+            return true;
+        }
+        !self.two_phases
+            && self.start_history(s, phase, 0, true).await
+            && self.settle(s, true, phase).await
+    }
+
+    /// The whole session now, by the session's own model. The last user message stays as it is.
+    pub(crate) async fn session_now(
+        &mut self,
+        s: &mut Engine,
+        phase: Phase,
+        instructions: Option<&str>,
+    ) -> bool {
+        if let Some(job) = self.job.take() {
+            s.cancel(job.task);
+        }
+        let blocks = s.context.blocks();
+        let covered = conversation(blocks, blocks.len());
+        let user = newest_user(blocks);
+        let answered =
+            covered.last().is_some_and(|b| user.last().is_none_or(|u| !Arc::ptr_eq(u, b)));
+        let replaced = total_tokens(&covered) - total_tokens(&user);
+        if replaced == 0 {
+            return false;
+        }
+        let Some(text) = self.session_text(s, phase, instructions).await else { return false };
+        let Some(text) = self.summary_text(&text, replaced) else { return false };
+        let summary = self.summary_block(s, text, &covered);
+        let view = if answered {
+            // What was done for the message is in the summary, so it follows the message.
+            self.assemble(s, Vec::new(), user.into_iter().chain([summary]).collect())
+        } else {
+            self.assemble(s, vec![summary], user)
+        };
+        self.compacted(s, CompactionKind::Summarise, "session_summary", phase, view)
+    }
+
+    async fn session_text(
+        &self,
+        s: &mut Engine,
+        phase: Phase,
+        instructions: Option<&str>,
+    ) -> Option<String> {
+        let (mut room, mut trims, mut tries) = (s.model.window, 0, 0);
+        loop {
+            let request = self.session_request(s, phase, instructions, room)?;
+            match s.send(&request).await {
+                Ok(reply) => return reply.text(),
+                Err(e) if e.is_overflow() && trims < MOST_TRIMS => {
+                    trims += 1;
+                    room = request.tokens().min(room) * 3 / 4;
+                }
+                Err(e) if e.is_passing() && tries < RETRIES => tries += 1,
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// The session with a closing instruction; where it is larger than `room` less the reply, its
+    /// oldest groups stay out.
+    fn session_request(
+        &self,
+        s: &Engine,
+        phase: Phase,
+        instructions: Option<&str>,
+        room: u64,
+    ) -> Option<Request> {
+        let wishes =
+            instructions.map(|i| format!("{}{i}", self.words.session_wishes)).unwrap_or_default();
+        let last = prompt(format!("{}{wishes}", self.words.session_prompt));
+        let tools = s.fixed.tools.as_ref().map_or(0, |t| t.tokens);
+        let target = room.saturating_sub(self.budget.output_reserve.min(room / 4));
+        let blocks = s.context.blocks();
+        let talk = conversation(blocks, blocks.len());
+        let mut excess = (total_tokens(blocks) + tools + last.tokens()).saturating_sub(target);
+        let starts = group_starts(&talk);
+        let mut first = 0;
+        for (k, &start) in starts.iter().enumerate() {
+            if excess == 0 {
+                break;
+            }
+            first = starts.get(k + 1).copied().unwrap_or(talk.len());
+            excess = excess.saturating_sub(total_tokens(&talk[start..first]));
+        }
+        if first == talk.len() {
+            return None;
+        }
+        let mut seen = 0;
+        let mut shown: Vec<Arc<Block>> = Vec::with_capacity(blocks.len() + 1);
+        for b in blocks {
+            let old = is_conversation(b) && {
+                seen += 1;
+                seen <= first
+            };
+            if !old {
+                shown.push(b.clone());
+            }
+        }
+        shown.push(last);
+        // Tools stay, so that the request reads the conversation's cached prefix.
+        let mut request = s.summary_request(phase, shown, true);
+        request.max_tokens = Some(self.budget.output_reserve);
+        Some(request)
+    }
+
+    /// The summary as it will be shown; none if it is empty or not smaller than what it replaces.
+    fn summary_text(&self, text: &str, replaced: u64) -> Option<String> {
+        let shown = format!("{}{}", self.words.prefix, text.trim());
+        (!text.trim().is_empty() && o200k(&shown) + BLOCK_TOKENS < replaced).then_some(shown)
+    }
+
+    fn summary_block(&self, s: &mut Engine, text: String, covered: &[Arc<Block>]) -> Arc<Block> {
+        let origin = covered.iter().flat_map(|b| b.origin.iter().copied()).collect();
+        s.synthetic(BlockKind::Summary, Role::User, text, origin)
+    }
+}

@@ -1,0 +1,186 @@
+//! OpenOxide: questions about the view, and the conversation as text for the weak model.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Form, MessageId, Role};
+use ctxbench_core::budget::{BudgetConfig, PromptChunks};
+use ctxbench_core::compaction::{PruneRule, PruneStep, group_starts, prune_walk, suffix_within};
+use ctxbench_core::strategy::is_system;
+use ctxbench_core::tokens::bytes_div4_down;
+
+/// Whether a block belongs to the conversation, not to what is always shown.
+pub fn is_conversation(b: &Block) -> bool {
+    !is_system(b)
+        && !matches!(
+            b.kind,
+            BlockKind::Context | BlockKind::RepoMap | BlockKind::File | BlockKind::Reminder
+        )
+}
+
+/// The conversation before a position.
+pub fn conversation(blocks: &[Arc<Block>], before: usize) -> Vec<Arc<Block>> {
+    blocks[..before].iter().filter(|b| is_conversation(b)).cloned().collect()
+}
+
+fn said_by_user(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::User | BlockKind::Image)
+}
+
+/// Positions at which a user message begins, images in front of its text included. What is always
+/// shown may carry any message number, so only the user's own blocks are compared.
+fn user_messages(blocks: &[Arc<Block>]) -> Vec<usize> {
+    let begin = |i: usize| {
+        let same = |b: &&Arc<Block>| said_by_user(b) && b.message == blocks[i].message;
+        i - blocks[..i].iter().rev().take_while(same).count()
+    };
+    let mut out: Vec<usize> =
+        (0..blocks.len()).filter(|&i| blocks[i].kind == BlockKind::User).map(begin).collect();
+    out.dedup();
+    out
+}
+
+/// Position at which the newest user message begins.
+pub fn newest_turn(blocks: &[Arc<Block>]) -> Option<usize> {
+    user_messages(blocks).pop()
+}
+
+/// The newest user message as the user wrote it.
+pub fn newest_user(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
+    let Some(at) = newest_turn(blocks) else { return Vec::new() };
+    blocks[at..]
+        .iter()
+        .take_while(|b| said_by_user(b) && b.message == blocks[at].message)
+        .cloned()
+        .collect()
+}
+
+/// Newest history message that a view shows.
+pub fn newest_message(blocks: &[Arc<Block>]) -> Option<MessageId> {
+    blocks.iter().flat_map(|b| b.origin.iter().map(|o| o.message)).max()
+}
+
+/// Position of the provider's newest compaction; a failed one is empty and stands for nothing.
+pub fn server_compaction(blocks: &[Arc<Block>]) -> Option<usize> {
+    blocks.iter().rposition(|b| b.kind == BlockKind::Compaction && !b.text.is_empty())
+}
+
+/// Positions of the tool results that clearing takes: beyond the protected newest ones, before the
+/// newest `keep_turns` turns. Results of those turns are not counted, as in OpenCode
+/// (docs/sources/openoxide.md §1.3).
+pub fn prunable(
+    blocks: &[Arc<Block>],
+    rule: PruneRule,
+    keep_turns: usize,
+    placeholder: usize,
+) -> Vec<usize> {
+    let turns = user_messages(blocks);
+    let end = match keep_turns {
+        0 => blocks.len(),
+        n if n <= turns.len() => turns[turns.len() - n],
+        _ => return Vec::new(),
+    };
+    let places: Vec<usize> =
+        (0..end).rev().filter(|&i| blocks[i].kind == BlockKind::Output).collect();
+    let steps = places.iter().map(|&i| {
+        let b = &blocks[i];
+        if b.form == Form::Cleared || b.bytes() <= placeholder {
+            PruneStep::Exempt
+        } else {
+            PruneStep::Result(bytes_div4_down(&b.text))
+        }
+    });
+    prune_walk(steps, rule).into_iter().map(|k| places[k]).collect()
+}
+
+/// How much of the finished history, from the oldest on, one background summary takes: all but the
+/// newest half of the budget, cut where no call loses its result, and no more than the weak model
+/// can read. 0 = nothing to gain.
+pub fn head_end(history: &[Arc<Block>], cap: u64, readable: u64, output_bytes: usize) -> usize {
+    let starts = group_starts(history);
+    let mut end = suffix_within(history, &starts, cap / 2, |b| bytes_div4_down(&b.text))
+        .unwrap_or(history.len());
+    // A head that is nothing but the summary before would be summarised for ever
+    // (docs/sources/aider.md §1.1, depth).
+    if end == 1 && history[0].kind == BlockKind::Summary {
+        end = history.len();
+    }
+    let mut read = 0;
+    let mut last = 0;
+    for (k, &start) in starts.iter().enumerate().filter(|(_, s)| **s < end) {
+        let next = starts.get(k + 1).copied().unwrap_or(history.len()).min(end);
+        read += bytes_div4_down(&transcript(&history[start..next], output_bytes));
+        if read > readable {
+            break;
+        }
+        last = next;
+    }
+    if last == 1 && history[0].kind == BlockKind::Summary { 0 } else { last }
+}
+
+/// The conversation as one text under role headings; tool results cut to `output_bytes`, thinking
+/// left out.
+pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> String {
+    let mut out = String::new();
+    for b in blocks {
+        let tool = b.call.as_ref().map_or("", |c| c.name.as_str());
+        let (heading, text) = match b.kind {
+            BlockKind::Reasoning | BlockKind::Image => continue,
+            BlockKind::Call => (format!("# CALL {tool}"), &*b.text),
+            BlockKind::Output => {
+                (format!("# RESULT {tool}"), &b.text[..b.text.floor_char_boundary(output_bytes)])
+            }
+            _ if b.role == Role::Assistant && b.kind != BlockKind::Compaction => {
+                ("# ASSISTANT".to_string(), &*b.text)
+            }
+            _ => ("# USER".to_string(), &*b.text),
+        };
+        out.push_str(&heading);
+        out.push('\n');
+        out.push_str(text);
+        if text.len() < b.bytes() {
+            out.push('…');
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Where the agent keeps the index of what it learned (docs/sources/openoxide.md §1.7:
+/// `auto_memory`).
+const MEMORY_INDEX: &str = "/memory/MEMORY.md";
+
+/// A memory file as it is loaded: of the agent's own index the first `lines` lines, everything else
+/// whole. A memory block is a heading with the path, an empty line and the text.
+pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
+    let is_index = b.kind == BlockKind::Context
+        && b.text.lines().next().is_some_and(|l| l.ends_with(MEMORY_INDEX));
+    let ends = b.text.match_indices('\n').map(|(i, _)| i + 1);
+    match ends.into_iter().nth(lines + 1) {
+        Some(end) if is_index && end < b.bytes() => b.altered(Form::Truncated, &b.text[..end]),
+        _ => b.clone(),
+    }
+}
+
+/// What is always shown, with the repository map cut to its budget at a line end. Ranked maps lose
+/// what matters least.
+pub fn fixed_chunks(blocks: &[Arc<Block>], config: &BudgetConfig, window: u64) -> PromptChunks {
+    let mut chunks = PromptChunks::of(blocks, blocks.len());
+    let Ok(given) = config.allocate(window, &chunks.demand()) else { return chunks };
+    let mut left = 4 * given.repo_map as usize + 3;
+    chunks.repo_map = chunks
+        .repo_map
+        .iter()
+        .map(|b| {
+            let fits = b.bytes() <= left;
+            let head = &b.text[..b.text.floor_char_boundary(left)];
+            left = left.saturating_sub(b.bytes());
+            if fits {
+                b.clone()
+            } else {
+                b.altered(Form::Truncated, head.rfind('\n').map_or(head, |i| &head[..=i]))
+            }
+        })
+        .filter(|b| b.bytes() > 0)
+        .collect();
+    chunks
+}

@@ -1,0 +1,70 @@
+//! OpenOxide: what the strategy says of itself, its settings and its prompt texts.
+
+use crate::descriptor::{CodeWay, Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
+use crate::persist::OURS;
+
+/// What the strategy says of itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "openoxide",
+    summary: "OpenOxide blueprint: checked before every request; prune, then summarise old \
+        history, then the whole session",
+    sources: &[
+        "docs/sources/openoxide.md: a design, not a program; where it is silent the choice is ours \
+         and says so",
+    ],
+    matrix: Matrix {
+        layers: "3: clear old tool results, summarise old history in the background, summarise the \
+            session; or the provider's own two",
+        llm_calls: "1 by the weak model whenever finished turns outgrow their budget; 1 by the \
+            session's model for the whole session",
+        user_messages: "in the summaries, except the newest half of the history budget and, for \
+            the whole session, the last one",
+        tool_results: "cleared beyond the newest 40k tokens, the last two turns left alone; cut in \
+            the weak model's transcript",
+        cache: "stable parts first; summaries replace the middle, so system prompt and map stay \
+            cached; clearing needs 20k tokens to be worth it",
+        afterwards: "the conversation goes on; a summary that is not ready does not hold it up",
+        token_counting: "bytes / 4 while assembling; the provider's count or the exact one at the \
+            gate",
+        pre_send_check: "every request: window - output reserve - 5 %",
+        overflow_response: "the tiers in order, then the request again; if nothing helps the user \
+            is told what to drop",
+        thinking: "kept until the compaction; not in the weak model's transcript",
+        memory: "memory files shown in every request",
+        undo: "nothing is deleted: going back behind a compaction brings the verbatim history back",
+    },
+    wording: &[
+        ("openoxide.history_system", HISTORY_SYSTEM),
+        ("openoxide.session_prompt", SESSION_PROMPT),
+        ("openoxide.session_wishes", "\n\nThe user asks for this in particular: "),
+        ("openoxide.summary_prefix", "Summary of the conversation so far:\n"),
+        ("openoxide.placeholder", "[tool result cleared to make room]"),
+        ("openoxide.budget", "[context: {window} tokens in all]"),
+        ("openoxide.usage", "[context: {used} of {window} tokens used, {left} left]"),
+    ],
+    standing: Standing::Contender,
+    manual: true,
+    recovery: Recovery::Log,
+    // The blueprint of docs/sources/openoxide.md keeps files by edit tools; its summary from a
+    // point is not built here.
+    rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: false },
+    formats: OURS,
+    functions: &[],
+    look: Look::Hue(5),
+    page: "docs/systems/openoxide.md",
+    factory: Factory::of::<crate::openoxide::OpenOxide>(),
+};
+
+const HISTORY_SYSTEM: &str = "You shorten the older part of a coding conversation that is still \
+    going on. Write brief notes from which it can be \
+continued: little about what is long past, more about what is recent. Keep names of files, \
+functions, libraries and exact values, decisions with \
+their reasons, errors and how they were solved, and everything the user ruled out. Write as the \
+user addressing the assistant. No code blocks, no closing words.";
+
+const SESSION_PROMPT: &str = "Do not go on with the task now. The conversation above will be \
+    replaced by what you write. Note under these headings:\n\
+## Goal\n## Constraints and wishes of the user\n## Decisions and why\n## Done so far\n## Files and \
+what is in them\n## Errors and how they were solved\n\
+## Exact values to keep\n## Next steps\nCopy paths, commands, numbers and error texts exactly. \
+Leave a heading empty rather than inventing something. Text only, no tools.";

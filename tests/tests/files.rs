@@ -1,0 +1,298 @@
+//! Nothing of a user's is lost: outputs that are inputs, disks without room, programs that were
+//! killed, and outputs nobody can read.
+#![cfg(unix)]
+
+#[allow(dead_code, reason = "each test file uses a part")]
+use crate::common;
+
+use std::fs::File;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+
+use common::{Folder, jsonl};
+use serde_json::json;
+
+const TWO: &str = "--strategy reference --strategy codex --transport direct --out out";
+
+fn session() -> String {
+    jsonl(&[
+        json!({"type": "session", "version": 1, "id": "small"}),
+        json!({"type": "user", "id": "u1", "text": "read it"}),
+        json!({"type": "assistant", "id": "a1", "text": "read"}),
+    ])
+}
+
+/// The command ends with code 2, says these words, and every file is as it was.
+#[track_caller]
+fn refuses(here: &Folder, line: &str, words: &[&str]) {
+    let before = here.files("");
+    here.run(line).fails_with(2).says(words);
+    assert!(before == here.files(""), "`{line}` changed something: {:?}", here.files("").keys());
+}
+
+#[test]
+fn an_output_that_is_an_input_is_refused_by_whatever_name_it_is_reached() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    here.write("all/r.jsonl", session());
+    symlink("r.jsonl", here.path("link.jsonl")).unwrap();
+    std::fs::hard_link(here.path("r.jsonl"), here.path("hard.jsonl")).unwrap();
+    symlink("all", here.path("same")).unwrap();
+    for option in ["--trace", "--status"] {
+        for name in ["r.jsonl", "./all/../r.jsonl", "link.jsonl", "hard.jsonl"] {
+            let line = format!("run r.jsonl {option} {name} {TWO}");
+            refuses(&here, &line, &[option, name, "would overwrite the input r.jsonl itself"]);
+        }
+        refuses(
+            &here,
+            &format!("run all {option} same/r.jsonl {TWO}"),
+            &["would overwrite the input all/r.jsonl itself"],
+        );
+        // Not an argument, but what an argument could refer to.
+        refuses(
+            &here,
+            &format!("run login-bug {option} r.jsonl {TWO}"),
+            &[option, "r.jsonl holds a session"],
+        );
+    }
+    refuses(&here, "import r.jsonl -o hard.jsonl", &["would overwrite the input r.jsonl itself"]);
+}
+
+#[test]
+fn two_outputs_in_one_place_are_refused() {
+    let here = Folder::new();
+    here.write("t.txt", "");
+    symlink("t.txt", here.path("link.txt")).unwrap();
+    for (a, b) in [("t.txt", "link.txt"), ("new.txt", "./new.txt")] {
+        let line = format!("run login-bug --trace {a} --status {b} {TWO}");
+        refuses(&here, &line, &["--trace and --status both name", "name two files"]);
+    }
+    here.run(&format!("run login-bug {TWO}")).ok();
+    for name in ["results.json", "plots/new.svg", "timings.json"] {
+        let line = format!("run login-bug --trace out/{name} {TWO}");
+        refuses(&here, &line, &["is a file of --out"]);
+    }
+}
+
+#[test]
+fn trace_and_status_replace_those_of_an_earlier_run() {
+    let here = Folder::new();
+    let line = format!("run login-bug --trace out/t.jsonl --status s.jsonl {TWO}");
+    here.run(&format!("run login-bug {TWO}")).ok();
+    here.run(&line).ok();
+    std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
+    let (trace, status) = (here.read("out/t.jsonl"), here.read("s.jsonl"));
+    assert!(trace.lines().count() > 4 && status.lines().count() > 4);
+    here.run(&line).ok();
+    assert_eq!((here.read("out/t.jsonl"), here.read("s.jsonl")), (trace, status));
+    let mode = std::fs::metadata(here.path("s.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn standard_output_without_room_is_an_error_and_a_closed_pipe_is_none() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    here.run(&format!("run login-bug {TWO}")).ok();
+    here.run("gate out --baseline base.json --store").ok();
+    let prints = [
+        "import rollout.jsonl",
+        "report out",
+        "compare out out",
+        "gate out --baseline base.json",
+        "list strategies",
+        "show codex",
+        "compact r.jsonl --strategy codex",
+        "run r.jsonl --strategy reference --transport direct --out small",
+        "run r.jsonl --strategy reference --transport direct --out small --json",
+        "--help",
+        "--version",
+    ];
+    here.write(
+        "rollout.jsonl",
+        jsonl(&[
+            json!({"type": "session_meta", "timestamp": "2026-01-01T00:00:00Z", "payload": {
+                "id": "x", "cwd": "/w", "originator": "codex_cli_rs", "cli_version": "0.1.0",
+                "timestamp": "2026-01-01T00:00:00Z"}}),
+            json!({"type": "response_item", "timestamp": "2026-01-01T00:00:01Z", "payload": {
+                "type": "message", "role": "user",
+                "content": [{"type": "input_text", "text": "hello"}]}}),
+        ]),
+    );
+    for line in prints {
+        let mut full = here.run(line).command();
+        let to_full = File::options().write(true).open("/dev/full").unwrap();
+        let out = full.stdout(to_full).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains("standard output is not whole"), "{line}: {said}");
+
+        let mut closed = here.run(line).command();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let out = closed.stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(0), "{line} into a closed pipe: {said}");
+    }
+}
+
+#[test]
+fn only_a_baseline_becomes_a_baseline() {
+    let here = Folder::new();
+    here.run(&format!("run login-bug {TWO}")).ok();
+    std::fs::hard_link(here.path("out/results.json"), here.path("hard.json")).unwrap();
+    std::fs::copy(here.path("out/results.json"), here.path("copy.json")).unwrap();
+    here.write("notes.json", "{\"mine\": true}");
+    for name in ["out/results.json", "./out/../hard.json"] {
+        refuses(
+            &here,
+            &format!("gate out --baseline {name} --store"),
+            &["would overwrite the input out/results.json itself"],
+        );
+    }
+    for name in ["copy.json", "notes.json", "out/summary.csv"] {
+        refuses(
+            &here,
+            &format!("gate out --baseline {name} --store"),
+            &[name, "is not a baseline", "--store replaces nothing else"],
+        );
+    }
+    here.write("empty.json", "");
+    for name in ["new.json", "empty.json", "new.json"] {
+        here.run(&format!("gate out --baseline {name} --store")).ok().says(&["stored"]);
+        here.run(&format!("gate out --baseline {name}")).ok();
+    }
+}
+
+/// The command where no file may grow beyond some blocks of 512 bytes.
+fn without_room(here: &Folder, blocks: u32, line: &str) -> (Option<i32>, String) {
+    let ours = here.run(line).command();
+    let mut limited = Command::new("sh");
+    limited.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\""));
+    limited.arg(ours.get_program()).args(ours.get_args());
+    limited.current_dir(here.path("")).stdin(Stdio::null());
+    let out = limited.output().unwrap();
+    (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+}
+
+#[test]
+fn without_room_what_was_there_stays_whole() {
+    let here = Folder::new();
+    here.run(&format!("run login-bug {TWO}")).ok();
+    here.write("r.jsonl", session());
+    here.run("gate out --baseline base.json --store").ok();
+    here.run("report out --format html -o page").ok();
+    let before = here.files("");
+    for line in [
+        "gate out --baseline base.json --store",
+        "report out --format html -o page",
+        "report out --format json -o page",
+    ] {
+        let (code, said) = without_room(&here, 1, line);
+        assert_eq!(code, Some(2), "{line}: {said}");
+        assert!(said.contains("could not write it") && said.contains("has space"), "{said}");
+        assert!(before == here.files(""), "`{line}` changed {:?}", here.files("").keys());
+    }
+}
+
+#[test]
+fn a_trace_without_room_costs_no_results() {
+    let here = Folder::new();
+    let out = here.run(&format!("run login-bug --trace /dev/full {TWO}")).fails_with(2);
+    out.says(&["--trace", "/dev/full", "could not write it"]).prints(&["codex"]);
+    assert_eq!(here.csv("out/summary.csv").len(), 2);
+    assert!(!here.path("out.partial").exists());
+}
+
+#[test]
+fn rows_that_were_finished_without_room_for_results_are_found_by_the_next_run() {
+    let here = Folder::new();
+    let line = format!("run login-bug --strategy reference {TWO} --jobs 1").replacen(
+        "--strategy reference ",
+        "",
+        1,
+    );
+    here.run(&line).ok();
+    let whole = here.json("out/results.json")["runs"].clone();
+    let largest = std::fs::metadata(here.path("out/results.json")).unwrap().len();
+    std::fs::remove_dir_all(here.path("out")).unwrap();
+
+    // Room for each row, and none for all of them indented.
+    let (code, said) = without_room(&here, (largest / 512) as u32, &line);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("out.partial, where the next run into this folder finds them"), "{said}");
+    assert!(!here.path("out").exists());
+
+    let other = "run login-bug-tight --strategy reference --transport direct --out out";
+    here.run(other).ok().says(&[
+        "note: an earlier run into out did not end",
+        "the 2 rows that it finished are in out.interrupted",
+    ]);
+    assert_eq!(here.json("out.interrupted/results.json")["runs"], whole);
+    here.run("compare out.interrupted out.interrupted").ok();
+    assert!(!here.path("out.partial").exists());
+    let again = here.run(other).ok();
+    assert!(!again.stderr.contains("earlier run"), "{}", again.stderr);
+}
+
+#[test]
+fn rows_of_another_format_are_moved_aside_and_named() {
+    let here = Folder::new();
+    here.write("out.partial/x.run.json", "{\"version\":0,\"run\":{}}");
+    let line = "run login-bug --strategy reference --transport direct --out out";
+    here.run(line).ok().says(&["did not end", "out.interrupted, which cannot be read"]);
+    assert_eq!(here.read("out.interrupted/x.run.json"), "{\"version\":0,\"run\":{}}");
+}
+
+#[test]
+fn results_of_a_run_that_was_killed_between_two_renames_come_back() {
+    let here = Folder::new();
+    let line = "run login-bug --strategy reference --transport direct --out out";
+    here.run(line).ok();
+    here.write("out/notes.txt", "mine");
+    std::fs::rename(here.path("out"), here.path(".out.old-4000000")).unwrap();
+    here.write(".out.new-4000000/results.json", "{");
+    here.run(line).ok().says(&["note: an earlier run was killed", "are in", "again"]);
+    assert_eq!(here.read("out/notes.txt"), "mine");
+    let left: Vec<String> = here.files("").into_keys().filter(|f| f.starts_with('.')).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn a_dangling_link_is_refused_before_the_run() {
+    let here = Folder::new();
+    symlink("nowhere", here.path("out")).unwrap();
+    symlink("nowhere", here.path("t.jsonl")).unwrap();
+    let line = "run login-bug --strategy reference --transport direct";
+    here.run(&format!("{line} --out out")).fails_with(2).says(&["out is a link to a folder"]);
+    here.run(&format!("{line} --trace t.jsonl"))
+        .fails_with(2)
+        .says(&["--trace", "t.jsonl is a link to nowhere, which does not exist"]);
+    assert!(!here.path("out.partial").exists() && !here.path("ctxbench-out").exists());
+}
+
+#[test]
+fn links_that_lead_back_end() {
+    let here = Folder::new();
+    let case = concat!(env!("CARGO_MANIFEST_DIR"), "/data/conformance");
+    let one = std::fs::read_dir(case).unwrap().map(|e| e.unwrap().path());
+    let case = one.filter(|p| p.is_dir()).min().unwrap();
+    std::fs::create_dir_all(here.path("cases/a")).unwrap();
+    symlink(&case, here.path("cases/real")).unwrap();
+    let plain = here.run("conform cases/real").ok().stdout;
+    symlink("..", here.path("cases/a/one")).unwrap();
+    symlink("../a", here.path("cases/a/two")).unwrap();
+    assert_eq!(here.run("conform cases").ok().stdout, plain);
+}
+
+#[test]
+fn a_run_in_which_every_row_is_an_error_fails() {
+    let here = Folder::new();
+    here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
+    let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette none.jsonl --offline";
+    let line = format!("run login-bug-tight --strategy codex --transport direct {server}");
+    here.run(&line).fails_with(1).says(&["all 1 rows ended with an error", "login-bug-tight"]);
+    assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "error");
+    // One that does not ask for summaries is measured.
+    here.run(&format!("{line} --strategy reference")).ok();
+}

@@ -1,0 +1,75 @@
+//! Every test across crates, a module each: `cargo test -p ctxbench-tests gate::`.
+
+mod common;
+mod random;
+
+#[path = "background.rs"]
+mod background;
+#[path = "bad_input.rs"]
+mod bad_input;
+#[path = "cli.rs"]
+mod cli;
+#[path = "conformance.rs"]
+mod conformance;
+#[path = "crash.rs"]
+mod crash;
+#[path = "delegation.rs"]
+mod delegation;
+#[path = "determinism.rs"]
+mod determinism;
+#[path = "docs.rs"]
+mod docs;
+#[path = "embedding.rs"]
+mod embedding;
+#[path = "faults.rs"]
+mod faults;
+#[path = "files.rs"]
+mod files;
+#[path = "functions.rs"]
+mod functions;
+#[path = "gate.rs"]
+mod gate;
+#[path = "keepalive.rs"]
+mod keepalive;
+#[path = "layouts.rs"]
+mod layouts;
+#[path = "memory.rs"]
+mod memory;
+#[path = "monitoring.rs"]
+mod monitoring;
+#[path = "opencode_failures.rs"]
+mod opencode_failures;
+#[path = "parsers.rs"]
+mod parsers;
+#[path = "properties.rs"]
+mod properties;
+#[path = "reference.rs"]
+mod reference;
+#[path = "resume.rs"]
+mod resume;
+#[path = "sdk_runner.rs"]
+mod sdk_runner;
+#[path = "sdks.rs"]
+mod sdks;
+#[path = "seeds.rs"]
+mod seeds;
+#[path = "serve.rs"]
+mod serve;
+#[path = "settings.rs"]
+mod settings;
+#[path = "summarizers.rs"]
+mod summarizers;
+#[path = "time.rs"]
+mod time;
+#[path = "validate.rs"]
+mod validate;
+
+#[test]
+fn every_file_here_is_a_module_above() {
+    let here = include_str!("main.rs");
+    for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        let listed = here.contains(&format!("#[path = \"{name}\"]"));
+        assert!(!name.ends_with(".rs") || name == "main.rs" || listed, "{name} is not run: add it");
+    }
+}
