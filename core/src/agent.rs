@@ -1,7 +1,8 @@
 //! The agent's loop: one for every strategy, every replay and every embedding.
 
-use crate::engine::{Action, Engine, Event, Incoming, RewindKind, RewindStatus};
+use crate::engine::{Action, Engine, Event, Incoming, RewindStatus};
 use crate::request::{ErrorKind, ModelError};
+use crate::session::RewindMode;
 use crate::strategy::{Flow, Strategy, Unsupported};
 
 /// How a session ended.
@@ -38,31 +39,10 @@ pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
                 s.note(Event::Reopened { shown: s.context.blocks().to_vec() });
             }
             Action::Idle { ms } => strategy.on_idle(s, ms).await,
-            Action::Rewind { to } => {
-                let (id, before) = (s.message(&to), s.context.blocks().to_vec());
-                if let Some(id) = id {
-                    strategy.on_rewind(s, id).await;
-                }
-                let status = if id.is_some() { RewindStatus::Done } else { RewindStatus::Failed };
-                s.note_rewind(to, RewindKind::Conversation, status, before);
-            }
-            Action::RestoreCode { to } => {
+            Action::Rewind { to, mode, instructions } => {
                 let before = s.context.blocks().to_vec();
-                s.note_rewind(to, RewindKind::Code, RewindStatus::Done, before);
-            }
-            Action::SummariseAt { to, side, instructions } => {
-                let (id, before) = (s.message(&to), s.context.blocks().to_vec());
-                let status = match id {
-                    Some(id) => {
-                        match strategy.summarise_at(s, id, side, instructions.as_deref()).await {
-                            Ok(true) => RewindStatus::Done,
-                            Ok(false) => RewindStatus::Failed,
-                            Err(Unsupported) => RewindStatus::Unsupported,
-                        }
-                    }
-                    None => RewindStatus::Failed,
-                };
-                s.note_rewind(to, RewindKind::Summary(side), status, before);
+                let status = rewind(s, strategy, &to, mode, instructions.as_deref()).await;
+                s.note_rewind(to, mode, status, before);
             }
             Action::Clear => {
                 // Everything but what is always shown leaves the view.
@@ -72,6 +52,30 @@ pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
         }
     }
     Ended::Over
+}
+
+/// The conversation's half of a rewind. Files are the world's, so a rewind of them alone leaves the
+/// conversation as it is, and one of both is one of the conversation here.
+async fn rewind(
+    s: &mut Engine,
+    strategy: &mut dyn Strategy,
+    to: &str,
+    mode: RewindMode,
+    instructions: Option<&str>,
+) -> RewindStatus {
+    if mode == RewindMode::Code {
+        return RewindStatus::Done;
+    }
+    let Some(id) = s.message(to) else { return RewindStatus::Failed };
+    if mode.restores_conversation() {
+        strategy.on_rewind(s, id).await;
+        return RewindStatus::Done;
+    }
+    match strategy.summarise_at(s, id, mode, instructions).await {
+        Ok(true) => RewindStatus::Done,
+        Ok(false) => RewindStatus::Failed,
+        Err(Unsupported) => RewindStatus::Unsupported,
+    }
 }
 
 /// What happens next; before it come the moments at which the strategy wants to act.

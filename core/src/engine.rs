@@ -16,12 +16,11 @@ use crate::model::Model;
 use crate::request::{
     Applied, ModelError, Phase, Purpose, Reply, Request, ServerEdit, Tools, Usage,
 };
-use crate::session::Millis;
+use crate::session::{Millis, RewindMode};
 use crate::strategy::{DEFAULT_TTL, Strategy, default_breakpoints};
 
 pub use crate::world::{
-    Action, BackgroundStep, CallerAct, Event, Incoming, RewindKind, RewindStatus, Side, Stamped,
-    Task, World,
+    Action, BackgroundStep, CallerAct, Event, Incoming, RewindStatus, Stamped, Task, World,
 };
 
 /// What is always shown: given by the session, placed by the strategy.
@@ -391,12 +390,12 @@ impl Engine {
     pub fn note_rewind(
         &mut self,
         to: String,
-        kind: RewindKind,
+        mode: RewindMode,
         status: RewindStatus,
         before: Vec<Arc<Block>>,
     ) {
         let after = self.context.blocks().to_vec();
-        self.note(Event::Rewound { to, kind, status, before, after });
+        self.note(Event::Rewound { to, mode, status, before, after });
     }
 
     /// Records a user message and shows it.

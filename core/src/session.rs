@@ -169,9 +169,9 @@ pub enum Entry {
         #[serde(default)]
         #[cfg_attr(
             feature = "schema",
-            schemars(extend("enum" = ["", "conversation", "code", "both", "summarize_from", "summarize_to"]))
+            schemars(with = "String", extend("enum" = ["", "conversation", "code", "both", "summarize_from", "summarize_to"]))
         )]
-        mode: String,
+        mode: RewindMode,
         /// What a summary should keep.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
@@ -222,9 +222,12 @@ pub enum Entry {
 }
 
 /// What a rewind brings back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RewindMode {
     /// The conversation; files stay.
+    #[default]
+    #[serde(alias = "")]
     Conversation,
     /// Files; the conversation stays.
     Code,
@@ -257,12 +260,9 @@ impl RewindMode {
         }
     }
 
-    /// From the word in files; empty = the conversation.
-    pub fn of(word: &str) -> Option<RewindMode> {
-        if word.is_empty() {
-            return Some(RewindMode::Conversation);
-        }
-        RewindMode::ALL.into_iter().find(|m| m.word() == word)
+    /// Whether the conversation goes back.
+    pub fn restores_conversation(self) -> bool {
+        matches!(self, RewindMode::Conversation | RewindMode::Both)
     }
 
     /// Whether files go back.

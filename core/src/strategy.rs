@@ -5,9 +5,9 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::block::{Block, BlockKind, Draft, MessageId, Role};
-use crate::engine::{Engine, Incoming, Side};
+use crate::engine::{Engine, Incoming};
 use crate::request::{ModelError, Reply, Request, Ttl};
-use crate::session::Millis;
+use crate::session::{Millis, RewindMode};
 use std::sync::Arc;
 
 /// What the agent's loop does next.
@@ -101,13 +101,14 @@ pub trait Strategy: Send {
         s.truncate_after(to);
     }
 
-    /// The user asks for a summary of one side of a seam that lies right behind a message. False =
-    /// there was nothing to summarise, or it failed; nothing has changed then.
+    /// The user asks for a summary of one side of a seam that lies right behind a message; `mode`
+    /// is one that summarises. False = there was nothing to summarise, or it failed; nothing has
+    /// changed then.
     async fn summarise_at(
         &mut self,
         _s: &mut Engine,
         _to: MessageId,
-        _side: Side,
+        _mode: RewindMode,
         _instructions: Option<&str>,
     ) -> Result<bool, Unsupported> {
         Err(Unsupported)

@@ -9,7 +9,7 @@ use crate::block::{Block, MessageId};
 use crate::compaction::CompactionKind;
 use crate::content::{Part, ToolCall};
 use crate::request::{ErrorKind, ModelError, Phase, Reply, Request};
-use crate::session::Millis;
+use crate::session::{Millis, RewindMode};
 
 /// A message on its way in: from the user, or what a tool returned.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,48 +47,17 @@ pub enum Action {
         /// ms.
         ms: Millis,
     },
-    /// Back to a message.
+    /// Back to a message, or a summary of what lies on one side of it.
     Rewind {
-        /// The session's id of the last message that stays.
+        /// The session's id of the last message that stays, or behind which the seam lies.
         to: String,
-    },
-    /// The files go back to where they were; the conversation stays as it is.
-    RestoreCode {
-        /// The session's id of the message behind which the files stand afterwards.
-        to: String,
-    },
-    /// One side of a message is summarised, the other stays word for word.
-    SummariseAt {
-        /// The session's id of the message behind which the seam lies.
-        to: String,
-        /// What is summarised.
-        side: Side,
-        /// What the summary should keep.
+        /// What goes back.
+        mode: RewindMode,
+        /// What a summary should keep.
         instructions: Option<String>,
     },
     /// A fresh conversation.
     Clear,
-}
-
-/// Which part of the conversation a summary at a seam replaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// What follows the seam ("summarise from here"): what stands before it stays, and so does its
-    /// prompt cache.
-    After,
-    /// What stands before the seam ("summarise up to here"): what follows stays.
-    Before,
-}
-
-/// What a rewind changed or asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RewindKind {
-    /// The conversation went back.
-    Conversation,
-    /// Only files went back.
-    Code,
-    /// A summary took the place of one side.
-    Summary(Side),
 }
 
 /// Whether a rewind happened.
@@ -237,7 +206,7 @@ pub enum Event {
         /// The session's id of the message.
         to: String,
         /// What was asked for.
-        kind: RewindKind,
+        mode: RewindMode,
         /// Whether it happened.
         status: RewindStatus,
         /// Context before.

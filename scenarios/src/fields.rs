@@ -3,6 +3,8 @@
 
 use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, RewindMode};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
 use serde_json::{Map, Value};
 
 use crate::bounds;
@@ -130,8 +132,10 @@ pub(crate) fn entry(object: Map<String, Value>, line: usize) -> Result<Entry, Fa
 /// A rewind has a known mode, and instructions only where a summary is written.
 fn rewind(object: &Map<String, Value>, line: usize) -> Result<(), Fault> {
     let mode = object.get("mode").and_then(Value::as_str).unwrap_or_default();
-    let known = RewindMode::ALL.map(RewindMode::word);
-    let Some(found) = RewindMode::of(mode) else {
+    let read: Result<RewindMode, serde::de::value::Error> =
+        RewindMode::deserialize(mode.into_deserializer());
+    let Ok(found) = read else {
+        let known = RewindMode::ALL.map(RewindMode::word);
         let hint = nearest::hint(mode, &known);
         return Err(Fault::new(
             line,

@@ -198,7 +198,7 @@ fn session() -> impl Strategy<Value = Session> {
                 let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
                 entries.push(Entry::Rewind {
                     to: "last".into(),
-                    mode: "both".into(),
+                    mode: RewindMode::Both,
                     instructions: None,
                     extra: extra.clone(),
                 });

@@ -13,7 +13,7 @@ use ctxbench_core::model::find;
 use ctxbench_core::request::{
     ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Tools, Usage,
 };
-use ctxbench_core::session::Millis;
+use ctxbench_core::session::{Millis, RewindMode};
 
 use crate::Spec;
 
@@ -55,6 +55,11 @@ pub fn too_long(size: u64, window: u64) -> Answer {
 /// A user message.
 pub fn user(key: &str, text: &str) -> Action {
     Action::User(Incoming { key: key.into(), parts: vec![Part::Text(text.into())] })
+}
+
+/// The conversation goes back to a message.
+pub fn back_to(key: &str) -> Action {
+    Action::Rewind { to: key.into(), mode: RewindMode::Conversation, instructions: None }
 }
 
 /// The script of a session.

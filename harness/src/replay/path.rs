@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Incoming, Side};
+use ctxbench_core::engine::{Action, Incoming};
 use ctxbench_core::session::{
     AssistantEntry, Entry, Millis, RewindMode, Session, ToolEntry, UserEntry,
 };
@@ -89,7 +89,7 @@ impl Path {
                     b.push(Action::Compact { instructions: instructions.clone() }, *at, vec![])
                 }
                 Entry::Rewind { to, mode, instructions, .. } => {
-                    b.rewind(to, mode, instructions.clone())
+                    b.rewind(to, *mode, instructions.clone())
                 }
                 Entry::Clear { .. } => b.push(Action::Clear, None, vec![]),
                 Entry::Restart { .. } => b.push(Action::Restart, None, vec![]),
@@ -147,19 +147,11 @@ impl Builder<'_> {
         self.path.moves.push(Move { gap_ms, action, keys, steps: vec![] });
     }
 
-    fn rewind(&mut self, to: &str, mode: &str, instructions: Option<String>) {
+    fn rewind(&mut self, to: &str, mode: RewindMode, instructions: Option<String>) {
         // Messages that were answered together are one, known by the first of them.
         let turn = self.path.moves.iter().rev().find(|m| m.keys.iter().any(|k| &**k == to));
         let to = turn.map_or(to, |m| &m.keys[0]).to_string();
-        let action = match RewindMode::of(mode).unwrap_or(RewindMode::Conversation) {
-            RewindMode::Conversation | RewindMode::Both => Action::Rewind { to },
-            RewindMode::Code => Action::RestoreCode { to },
-            RewindMode::SummarizeFrom => {
-                Action::SummariseAt { to, side: Side::After, instructions }
-            }
-            RewindMode::SummarizeTo => Action::SummariseAt { to, side: Side::Before, instructions },
-        };
-        self.push(action, None, vec![]);
+        self.push(Action::Rewind { to, mode, instructions }, None, vec![]);
     }
 
     fn user(&mut self, u: &UserEntry) {

@@ -37,7 +37,7 @@ fn run(strategy: &str, to: &str, compacted: bool) -> RunRecord {
     }
     entries.push(Entry::Rewind {
         to: to.into(),
-        mode: String::new(),
+        mode: Default::default(),
         instructions: None,
         extra: Default::default(),
     });

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use ctxbench_core::content::ToolCall;
-use ctxbench_core::session::{Entry, RewindMode, Session, ToolEntry};
+use ctxbench_core::session::{Entry, Session, ToolEntry};
 use ctxbench_kit::checkpoint::{
     CheckpointError, Content, Durability, EditCheckpoints, Keep, Outcome, Root, ShadowGit,
     Snapshots, Success, Tree, git_version,
@@ -135,7 +135,7 @@ fn play<S: Snapshots>(
             }
             Entry::Tool(t) => p.result(t)?,
             Entry::Rewind { to, mode, .. } => {
-                if RewindMode::of(mode).is_some_and(RewindMode::restores_code) {
+                if mode.restores_code() {
                     let to = order.get(to.as_str()).copied().unwrap_or(at);
                     out.insert(rewinds, p.rewind(to)?);
                 }

@@ -11,7 +11,7 @@ mod patch;
 use std::collections::BTreeSet;
 
 use ctxbench_core::block::total_tokens;
-use ctxbench_core::engine::{Event, RewindKind, RewindStatus, Stamped};
+use ctxbench_core::engine::{Event, RewindStatus, Stamped};
 use ctxbench_core::session::{Entry, RewindMode, Session};
 use ctxbench_reports::record::{CodeRewind, RewindRecord};
 use ctxbench_strategies::Spec;
@@ -24,9 +24,7 @@ pub use files::{Files, Played};
 /// Every rewind of a session: where to, and what is asked for.
 pub(crate) fn asked(session: &Session) -> impl Iterator<Item = (&str, RewindMode)> {
     session.entries.iter().filter_map(|e| match e {
-        Entry::Rewind { to, mode, .. } => {
-            Some((to.as_str(), RewindMode::of(mode).unwrap_or(RewindMode::Conversation)))
-        }
+        Entry::Rewind { to, mode, .. } => Some((to.as_str(), *mode)),
         _ => None,
     })
 }
@@ -47,7 +45,7 @@ pub(crate) fn records<'a>(
     let offer = spec.descriptor.rewind;
     let record = |(i, ((to, mode), (e, compared))): (usize, ((&str, RewindMode), _))| {
         let (e, compared): (&Stamped, Compared) = (e, compared);
-        let Event::Rewound { kind, status, before, after, .. } = &e.event else { return None };
+        let Event::Rewound { status, before, after, .. } = &e.event else { return None };
         let base = RewindRecord {
             seq: i as u64,
             to: to.to_string(),
@@ -66,7 +64,7 @@ pub(crate) fn records<'a>(
             return Some(base);
         }
         let shows = mode == RewindMode::Code || mode.summarises() || offer.conversation;
-        let back = shows && *kind == RewindKind::Conversation;
+        let back = shows && mode.restores_conversation();
         let way = offer.code.filter(|_| mode.restores_code());
         Some(RewindRecord {
             context_before: shows.then(|| total_tokens(before)),

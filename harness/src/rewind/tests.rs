@@ -35,12 +35,7 @@ fn result(id: &str, effects: Vec<Effect>) -> Entry {
 }
 
 fn rewind(to: &str, mode: RewindMode) -> Entry {
-    Entry::Rewind {
-        to: to.into(),
-        mode: mode.word().into(),
-        instructions: None,
-        extra: Default::default(),
-    }
+    Entry::Rewind { to: to.into(), mode, instructions: None, extra: Default::default() }
 }
 
 /// One file is edited by a tool, one by `sed`, one removed by the shell, one made by the tool.
@@ -121,17 +116,17 @@ fn reached(strategy: &str) -> Vec<RewindRecord> {
         let block = Draft::text(BlockKind::User, Role::User, "x").build(MessageId(1), vec![]);
         vec![block; n]
     };
-    let rewound = |kind| {
+    let rewound = |mode| {
         let event = Event::Rewound {
             to: "a1".into(),
-            kind,
+            mode,
             status: RewindStatus::Done,
             before: blocks(9),
             after: blocks(4),
         };
         Stamped { before_request: 0, at_ms: 0, event }
     };
-    let events = [rewound(RewindKind::Conversation), rewound(RewindKind::Conversation)];
+    let events = [rewound(RewindMode::Both), rewound(RewindMode::Conversation)];
     let compared = |equal| Compared { then: Some(total_tokens(&blocks(4))), equal: Some(equal) };
     let s = session();
     let reached = events.iter().zip([compared(true), compared(false)]);

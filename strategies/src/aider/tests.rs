@@ -5,7 +5,7 @@ use ctxbench_core::request::{ErrorKind, Phase, Purpose, Request};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Answer, Played, Script, calls, play, says, user};
+use crate::testing::{Answer, Played, Script, back_to, calls, play, says, user};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;
 
@@ -231,7 +231,7 @@ fn a_restart_forgets_unless_the_file_is_read_again() {
 #[test]
 fn a_rewind_takes_later_messages_out_of_both_lists() {
     let (mut actions, mut replies) = edit_turns(2, 3);
-    actions.extend([Action::Rewind { to: "m0".into() }, user("n", "other")]);
+    actions.extend([back_to("m0"), user("n", "other")]);
     replies.push(says("yes"));
     let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
     assert_eq!(

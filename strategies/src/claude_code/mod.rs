@@ -33,10 +33,10 @@ use crate::descriptor::{Build, Need, Product};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId};
 use ctxbench_core::compaction::{CompactionKind, clear_outputs};
-use ctxbench_core::engine::{Engine, Event, Incoming, Side};
+use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model::Wire;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
-use ctxbench_core::session::Millis;
+use ctxbench_core::session::{Millis, RewindMode};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 
@@ -545,10 +545,10 @@ impl Strategy for ClaudeCode {
         &mut self,
         s: &mut Engine,
         to: MessageId,
-        side: Side,
+        mode: RewindMode,
         instructions: Option<&str>,
     ) -> Result<bool, Unsupported> {
-        Ok(self.summarise_side(s, to, side, instructions).await.is_ok())
+        Ok(self.summarise_side(s, to, mode, instructions).await.is_ok())
     }
 
     async fn compact(

@@ -6,8 +6,9 @@
 //! files are not shown again afterwards: nothing says that they are.
 
 use ctxbench_core::block::{Block, MessageId};
-use ctxbench_core::engine::{Engine, Side};
+use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;
+use ctxbench_core::session::RewindMode;
 
 use super::ClaudeCode;
 
@@ -20,7 +21,7 @@ impl ClaudeCode {
         &mut self,
         s: &mut Engine,
         to: MessageId,
-        side: Side,
+        mode: RewindMode,
         instructions: Option<&str>,
     ) -> Result<(), String> {
         let (fixed, history) = self.parted(s);
@@ -28,14 +29,12 @@ impl ClaudeCode {
         // stands before it.
         let seam = history.iter().rposition(|b| b.message <= to).map_or(0, |i| i + 1);
         let (before, after) = history.split_at(seam);
-        let (gone, shown) = match side {
-            Side::After => (after, &history[..]),
-            Side::Before => (before, before),
-        };
+        let from_here = mode == RewindMode::SummarizeFrom;
+        let (gone, shown) = if from_here { (after, &history[..]) } else { (before, before) };
         if gone.is_empty() {
             return Err("there is nothing to summarise on this side".into());
         }
-        let only = before.last().filter(|_| side == Side::After).map(|b| only_after(b));
+        let only = before.last().filter(|_| from_here).map(|b| only_after(b));
         let extra: Vec<&str> = only.iter().map(String::as_str).chain(instructions).collect();
         let written = self
             .asked
@@ -52,11 +51,12 @@ impl ClaudeCode {
             return Err("the conversation is too long to be summarised at once".into());
         }
         let summary = vec![self.asked.block(s, &written.text, gone)];
-        let (mechanism, view) = match side {
-            Side::After => ("summarize_from", [fixed, before.to_vec(), summary].concat()),
-            Side::Before => ("summarize_to", [fixed, summary, after.to_vec()].concat()),
+        let view = if from_here {
+            [fixed, before.to_vec(), summary].concat()
+        } else {
+            [fixed, summary, after.to_vec()].concat()
         };
-        self.replace(s, mechanism, Phase::StandaloneTurn, view)?;
+        self.replace(s, mode.word(), Phase::StandaloneTurn, view)?;
         self.memory.forget(s);
         self.state.prepared.drop_it(s);
         Ok(())

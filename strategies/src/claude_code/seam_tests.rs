@@ -1,11 +1,11 @@
-use ctxbench_core::engine::{Action, Event, RewindStatus, Side};
+use ctxbench_core::engine::{Action, Event, RewindStatus};
 use ctxbench_core::request::Purpose;
+use ctxbench_core::session::RewindMode;
 
-use crate::testing::{Played, Script, play, says, user};
+use crate::testing::{Played, Script, back_to, play, says, user};
 
-fn script(side: Side, to: &str, then: Vec<Action>) -> Script {
-    let at =
-        Action::SummariseAt { to: to.into(), side, instructions: Some("keep the port".into()) };
+fn script(mode: RewindMode, to: &str, then: Vec<Action>) -> Script {
+    let at = Action::Rewind { to: to.into(), mode, instructions: Some("keep the port".into()) };
     let actions =
         [vec![user("m", "first"), user("n", "second"), user("o", "third"), at], then].concat();
     Script { actions, replies: ["a", "b", "c", "d", "e"].map(says).into(), ..Script::default() }
@@ -25,7 +25,8 @@ fn statuses(p: &Played) -> Vec<RewindStatus> {
 
 #[test]
 fn from_here_keeps_what_stands_before() {
-    let p = play("claude-code", 1.0, script(Side::After, "n", vec![user("p", "fourth")]));
+    let p =
+        play("claude-code", 1.0, script(RewindMode::SummarizeFrom, "n", vec![user("p", "fourth")]));
     assert_eq!(p.compactions(), ["summarize_from"]);
     let shown = last(&p);
     assert_eq!(shown[..4], ["Base:base", "User:first", "Assistant:a", "User:second"]);
@@ -40,7 +41,8 @@ fn from_here_keeps_what_stands_before() {
 
 #[test]
 fn up_to_here_keeps_what_follows() {
-    let p = play("claude-code", 1.0, script(Side::Before, "n", vec![user("p", "fourth")]));
+    let p =
+        play("claude-code", 1.0, script(RewindMode::SummarizeTo, "n", vec![user("p", "fourth")]));
     assert_eq!(p.compactions(), ["summarize_to"]);
     let shown = last(&p);
     assert!(shown[1].starts_with("Summary:"), "{shown:?}");
@@ -51,16 +53,21 @@ fn up_to_here_keeps_what_follows() {
 
 #[test]
 fn going_back_before_the_seam_takes_the_summary_out() {
-    let back = vec![Action::Rewind { to: "m".into() }, user("p", "fourth")];
-    let p = play("claude-code", 1.0, script(Side::Before, "n", back));
+    let back = vec![back_to("m"), user("p", "fourth")];
+    let p = play("claude-code", 1.0, script(RewindMode::SummarizeTo, "n", back));
     assert_eq!(last(&p), ["Base:base", "User:first", "User:fourth"]);
 }
 
 #[test]
 fn a_side_without_anything_and_a_product_without_the_command_change_nothing() {
-    let p = play("claude-code", 1.0, script(Side::After, "unknown", vec![user("p", "fourth")]));
+    let p = play(
+        "claude-code",
+        1.0,
+        script(RewindMode::SummarizeFrom, "unknown", vec![user("p", "fourth")]),
+    );
     assert_eq!((statuses(&p), p.compactions()), (vec![RewindStatus::Failed], vec![]));
-    let p = play("opencode", 1.0, script(Side::After, "n", vec![user("p", "fourth")]));
+    let p =
+        play("opencode", 1.0, script(RewindMode::SummarizeFrom, "n", vec![user("p", "fourth")]));
     assert_eq!(statuses(&p), [RewindStatus::Unsupported]);
     assert!(p.of(Purpose::Summary).is_empty());
 }

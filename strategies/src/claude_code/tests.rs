@@ -2,7 +2,7 @@ use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Purpose, Request};
 
 use super::*;
-use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
+use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
 
 /// `n` reads of `a.rs`, `b.rs`, … in one turn, then a closing reply. Outputs come from the script.
 fn reads(n: usize) -> Vec<Answer> {
@@ -194,7 +194,7 @@ fn going_back_behind_a_compaction_brings_the_messages_back() {
         user("n", "second"),
         Action::Compact { instructions: None },
         user("o", "third"),
-        Action::Rewind { to: "n".into() },
+        back_to("n"),
         user("p", "fourth"),
     ];
     let replies = ["a", "b", "c", "d"].map(says).into();

@@ -3,7 +3,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Usage};
 
-use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
+use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
 
 /// A text reply with the tokens that the provider counts.
 fn used(text: &str, input: u64, output: u64) -> Answer {
@@ -269,8 +269,7 @@ fn a_restart_shows_the_same_history() {
 #[test]
 fn going_back_past_a_compaction_brings_the_old_history_back() {
     let mut script = over_after_first();
-    script.actions =
-        vec![user("1", "U1"), user("2", "U2"), Action::Rewind { to: "1".into() }, user("3", "U3")];
+    script.actions = vec![user("1", "U1"), user("2", "U2"), back_to("1"), user("3", "U3")];
     let p = play("codex:auto_compact_limit=5000", 1.0, script);
     assert_eq!(kinds(&p, 2), "B C U1 S U2");
     // The session asks for the first message without its reply; the compaction of the second turn

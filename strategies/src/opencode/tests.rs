@@ -8,7 +8,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Action, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Request, Usage};
 
-use crate::testing::{Answer, Played, Script, calls, play, play_on, says, too_long, user};
+use crate::testing::{Answer, Played, Script, back_to, calls, play, play_on, says, too_long, user};
 
 use BlockKind::{Assistant, Base, Call, Continue, Marker, Output, ReplayedUser, Summary, User};
 
@@ -432,12 +432,12 @@ fn a_manual_compaction_asks_for_nothing_afterwards() {
 fn going_back_behind_a_compaction_undoes_it() {
     // docs/sources/opencode.md §7: marker and summary go too.
     let mut script = three_turns(1_680);
-    script.actions.extend([Action::Rewind { to: "2".into() }, user("4", "ten")]);
+    script.actions.extend([back_to("2"), user("4", "ten")]);
     let p = play("opencode", SCALE, script);
     assert_eq!(kinds(last(&p)), [Base, User, Assistant, User, User]);
     // A step brought back that is over the window is compacted before the next (§2b).
     let script = Script {
-        actions: vec![user("1", "one"), Action::Rewind { to: "c1".into() }, user("2", "two")],
+        actions: vec![user("1", "one"), back_to("c1"), user("2", "two")],
         replies: vec![using(calls("", "c1", "read", "{}"), 1_680), says("on"), says("end")],
         ..Script::default()
     };

@@ -20,7 +20,7 @@ use ctxbench_core::world::Incoming;
 use proptest::prelude::*;
 
 use crate::Spec;
-use crate::testing::{Answer, block_on, calls, says, too_long, user};
+use crate::testing::{Answer, back_to, block_on, calls, says, too_long, user};
 
 const SCALE: f64 = 0.01;
 const GATE: u64 = 1_596;
@@ -196,8 +196,7 @@ fn a_summary_that_is_not_ready_holds_nobody_up() {
 
 #[test]
 fn a_summary_of_what_has_changed_is_thrown_away() {
-    let turns =
-        vec![user("u1", &words(100)), Action::Rewind { to: "u1".into() }, user("u2", "next")];
+    let turns = vec![user("u1", &words(100)), back_to("u1"), user("u2", "next")];
     let p = play("", Script::new(turns, vec![says("done"), says("fine")]));
     assert_eq!(kinds(p.samples()[1]), [Base, User, User]);
     assert!(p.compactions().is_empty());
@@ -415,12 +414,10 @@ fn the_user_may_ask_and_say_what_for() {
 
 #[test]
 fn going_back_behind_a_compaction_brings_the_history_back() {
-    let turns =
-        vec![user("u1", &words(100)), user("u2", "next"), Action::Rewind { to: "u1".into() }];
+    let turns = vec![user("u1", &words(100)), user("u2", "next"), back_to("u1")];
     let p = play("", Script::new(turns, vec![says("done"), says("fine")]));
     assert_eq!(p.view(), [(Base, "base".into()), (User, "word ".into())]);
-    let turns =
-        vec![user("u1", &words(100)), user("u2", "next"), Action::Rewind { to: "u2".into() }];
+    let turns = vec![user("u1", &words(100)), user("u2", "next"), back_to("u2")];
     let p = play("", Script::new(turns, vec![says("done"), says("fine")]));
     // The compaction was made with this message in view, so it stays.
     assert_eq!(p.view().iter().map(|v| v.0).collect::<Vec<_>>(), [Base, Summary, Assistant, User]);

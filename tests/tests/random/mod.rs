@@ -340,7 +340,7 @@ impl Builder<'_> {
             Between::Idle(ms) => self.entries.push(Entry::Idle { ms, extra }),
             Between::Rewind => self.entries.push(Entry::Rewind {
                 to: format!("u{}", n / 2),
-                mode: "conversation".into(),
+                mode: Default::default(),
                 instructions: None,
                 extra,
             }),
