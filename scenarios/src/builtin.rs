@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use ctxbench_core::nearest;
 use include_dir::{Dir, include_dir};
 
-use crate::error::LoadError;
+use crate::error::{LoadError, Loaded};
+use crate::marathon;
 use crate::scenario::{self, Beside, Scenario};
-use crate::{jsonl, marathon};
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 
@@ -64,8 +64,6 @@ pub const IDS: &[&str] = &[
     "rewind-summarise-to",
 ];
 
-const MARATHON: &str = "login-bug-marathon";
-
 /// Every built-in scenario, in the order of [`IDS`].
 pub fn all() -> Result<Vec<Scenario>, LoadError> {
     IDS.iter().map(|id| by_id(id)).collect()
@@ -78,9 +76,6 @@ pub fn defaults() -> Result<Vec<Scenario>, LoadError> {
 
 /// One built-in scenario; an unknown id is an error that tells the nearest ones.
 pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
-    if id == MARATHON {
-        return marathon_scenario();
-    }
     if !IDS.contains(&id) {
         return Err(LoadError::NoSuchName { name: id.to_string(), hint: nearest::hint(id, IDS) });
     }
@@ -93,39 +88,17 @@ pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     Ok(scenario::read(&text, &file, &beside)?)
 }
 
-/// A session made by rule, for scenarios that extend it as `generated:NAME`; `None` if `name` is no
-/// such name.
-pub(crate) fn generated(name: &str) -> Option<Result<Scenario, LoadError>> {
-    let id = name.strip_prefix("generated:")?;
-    Some(match marathon::generated_jsonl(id) {
-        Some(text) => {
-            jsonl::read(text.as_bytes(), name).map(Scenario::of_session).map_err(LoadError::from)
-        }
-        None => Err(LoadError::NoSuchName {
-            name: name.to_string(),
-            hint: nearest::hint(id, &marathon::generated_ids()),
-        }),
-    })
-}
-
-fn marathon_scenario() -> Result<Scenario, LoadError> {
-    let mut out =
-        Scenario::of_session(jsonl::read(marathon::session_jsonl().as_bytes(), MARATHON)?);
-    out.tags = vec!["default".to_string()];
-    out.why =
-        "A whole working day in one session, several windows long. What the user said in the \
-        morning is needed in the \
-               evening, values are replaced on the way, and between them lie tool results that \
-               nobody will ask for again. Every \
-               strategy has to compact more than once, so that losses can add up. A good strategy \
-               still knows the first goal, the \
-               rules and the latest version of each value after its last compaction."
-            .to_string();
-    out.pitfall = "Summaries of summaries: each one drops or blurs a little, a replaced value \
-        comes back, and what was said \
-                   first is gone though nothing ever replaced it."
-        .to_string();
-    Ok(out)
+/// A scenario that another one may extend wherever it stands: a built-in one, or a session made by
+/// rule as `generated:NAME`; `None` if `name` is no such name.
+pub(crate) fn base(name: &str) -> Option<Result<Scenario, LoadError>> {
+    let Some(id) = name.strip_prefix("generated:") else {
+        return IDS.contains(&name).then(|| by_id(name));
+    };
+    let made = marathon::generated(id).ok_or_else(|| LoadError::NoSuchName {
+        name: name.to_string(),
+        hint: nearest::hint(id, &marathon::generated_ids()),
+    });
+    Some(made.map(|session| Scenario::of_session(Loaded { session, warnings: Vec::new() })))
 }
 
 struct Embedded<'a> {
@@ -140,21 +113,7 @@ impl Beside for Embedded<'_> {
     }
 
     fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
-        if name == self.folder {
-            return Err((
-                format!("{name:?} extends itself"),
-                "extend another scenario".to_string(),
-            ));
-        }
-        generated(name).unwrap_or_else(|| by_id(name)).map_err(|e| match e {
-            LoadError::NoSuchName { hint, .. } => {
-                (format!("no built-in scenario is called {name:?}"), hint)
-            }
-            other => (
-                format!("cannot extend {name:?}: {other}"),
-                "correct that scenario first".to_string(),
-            ),
-        })
+        Err((format!("no built-in scenario is called {name:?}"), nearest::hint(name, IDS)))
     }
 }
 
@@ -177,7 +136,7 @@ mod tests {
             let checked = s.expect.steps.is_some()
                 && s.expect.requests.is_some()
                 && s.expect.strategies.len() >= 3;
-            assert!(checked || s.id == MARATHON, "{} expects too little", s.id);
+            assert!(checked || s.id == "login-bug-marathon", "{} expects too little", s.id);
         }
         let ids: Vec<String> = defaults().unwrap().into_iter().map(|s| s.id).collect();
         assert_eq!(ids, IDS[..3], "a run without arguments stays short");

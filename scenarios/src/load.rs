@@ -177,10 +177,6 @@ impl Beside for Alone {
     }
 
     fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
-        if builtin::IDS.contains(&name) {
-            return builtin::by_id(name)
-                .map_err(|e| (e.to_string(), "use another scenario".to_string()));
-        }
         Err((
             format!("there is no {name:?} beside it"),
             format!("name one of {}", builtin::IDS.join(", ")),
@@ -206,13 +202,6 @@ impl Beside for OnDisk<'_> {
     }
 
     fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
-        if let Some(made) = builtin::generated(name) {
-            return made.map_err(|e| (e.to_string(), "extend another scenario".to_string()));
-        }
-        if builtin::IDS.contains(&name) {
-            return builtin::by_id(name)
-                .map_err(|e| (e.to_string(), "use another scenario".to_string()));
-        }
         if self.depth >= DEEPEST {
             return Err((
                 format!("{name:?} is the {DEEPEST}th scenario in a row that extends another"),

@@ -7,8 +7,8 @@ use toml::de::{DeTable, DeValue};
 use crate::bounds::{self, Number};
 use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
-use crate::pitfalls;
 use crate::toml_tree::{self, Lines};
+use crate::{builtin, pitfalls};
 
 pub use faults::{FaultOn, ProviderFault};
 
@@ -67,7 +67,7 @@ impl Scenario {
 pub(crate) trait Beside {
     /// The text of a file.
     fn text(&self, name: &str) -> Result<String, String>;
-    /// The scenario that another one extends; the error is what is wrong and what to do.
+    /// The scenario beside it that it extends; the error is what is wrong and what to do.
     fn base(&self, name: &str) -> Result<Scenario, (String, String)>;
 }
 
@@ -110,7 +110,13 @@ impl Reader<'_> {
         let tree = toml_tree::parse(text, &self.lines)?;
         self.known_keys(&tree, KEYS, "a scenario")?;
         let base = match self.string(&tree, "extends")? {
-            Some(name) => self.beside.base(&name).map_err(|(what, fix)| {
+            Some(name) => match builtin::base(&name) {
+                Some(base) => {
+                    base.map_err(|e| (e.to_string(), "extend another scenario".to_string()))
+                }
+                None => self.beside.base(&name),
+            }
+            .map_err(|(what, fix)| {
                 let expected = "a built-in scenario's id or the path of a scenario file";
                 Fault::new(self.line_of(&tree, "extends"), what, expected, fix)
             })?,

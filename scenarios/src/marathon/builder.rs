@@ -1,42 +1,41 @@
-//! Plays the story against the virtual repository and writes the session line by line.
+//! Plays the story against the virtual repository and writes the session entry by entry.
 
-use super::facts::FactList;
-use super::json::{Object, array};
 use super::rng::Rng;
-use super::script::{Block, Call};
+use super::script::{Block, Call, FactNote};
 use super::vfs::Vfs;
 use super::{outputs, tools};
+use ctxbench_core::content::ToolCall;
+use ctxbench_core::fact::Fact;
+use ctxbench_core::session::{AssistantEntry, Entry, Header, Session, ToolEntry, UserEntry};
 use std::collections::BTreeMap;
 
 pub struct Builder {
     vfs: Vfs,
-    lines: Vec<String>,
+    entries: Vec<Entry>,
     clock_ms: u64,
     users: usize,
     steps: usize,
     calls: usize,
     labels: BTreeMap<String, String>,
     last_id: String,
-    facts: FactList,
+    /// Facts with the message in which they arise.
+    facts: Vec<(FactNote, String)>,
 }
 
 impl Builder {
-    pub fn new() -> Self {
+    /// What stands before the first message is given.
+    pub fn new(entries: Vec<Entry>) -> Self {
         Self {
             vfs: Vfs::new(),
-            lines: Vec::new(),
+            entries,
             clock_ms: 0,
             users: 0,
             steps: 0,
             calls: 0,
             labels: BTreeMap::new(),
             last_id: String::new(),
-            facts: FactList::default(),
+            facts: Vec::new(),
         }
-    }
-
-    pub fn line(&mut self, object: Object) {
-        self.lines.push(object.end());
     }
 
     pub fn play(&mut self, blocks: Vec<Block>) {
@@ -65,10 +64,10 @@ impl Builder {
                             0 => id.clone(),
                             n => format!("c{}", first_call + n),
                         };
-                        self.facts.add(note, arises);
+                        self.facts.push((note, arises));
                     }
                 }
-                Block::Fact(note) => self.facts.add(note, self.last_id.clone()),
+                Block::Fact(note) => self.facts.push((note, self.last_id.clone())),
                 Block::Call(call) => panic!("a call follows an assistant text: {}", call.args),
             }
         }
@@ -90,9 +89,14 @@ impl Builder {
         let id = format!("u{}", self.users);
         self.name(label.as_ref(), &id);
         let text = self.with_pastes(text, &id);
-        let line = Object::new().with("type", "user").with("id", id.as_str());
-        self.line(line.with("text", text).with("at", self.clock_ms));
-        self.last_id = id;
+        self.last_id.clone_from(&id);
+        let at = Some(self.clock_ms);
+        self.entries.push(Entry::User(UserEntry {
+            id,
+            text: Some(text),
+            at,
+            ..UserEntry::default()
+        }));
     }
 
     fn begin_step(&mut self, label: Option<String>) -> String {
@@ -106,24 +110,19 @@ impl Builder {
         let mut rng = Rng::named(&format!("step {id}"));
         self.clock_ms += rng.range(14_000, 56_000);
         let text = self.with_line_numbers(text);
-        let mut line = Object::new().with("type", "assistant").with("id", id).with("text", text);
         let prepared: Vec<_> = calls.iter().map(|call| tools::prepare(call, &self.vfs)).collect();
-        if !calls.is_empty() {
-            let list: Vec<String> = calls
-                .iter()
-                .zip(&prepared)
-                .enumerate()
-                .map(|(index, (call, prepared))| {
-                    Object::new()
-                        .with("id", format!("c{}", self.calls + index + 1))
-                        .with("name", tools::tool_name(&call.tool))
-                        .with("arguments", prepared.arguments.as_str())
-                        .end()
-                })
-                .collect();
-            line = line.with_raw("calls", &array(&list));
-        }
-        self.line(line.with("at", self.clock_ms));
+        let call = |(index, (call, prepared)): (usize, (&Call, &tools::Prepared))| {
+            let id = format!("c{}", self.calls + index + 1);
+            ToolCall::new(id, tools::tool_name(&call.tool), prepared.arguments.as_str())
+        };
+        let entry = AssistantEntry {
+            id: id.to_owned(),
+            text: Some(text),
+            calls: calls.iter().zip(&prepared).enumerate().map(call).collect(),
+            at: Some(self.clock_ms),
+            ..AssistantEntry::default()
+        };
+        self.entries.push(Entry::Assistant(entry));
         self.last_id = id.to_owned();
         for (call, prepared) in calls.iter().zip(&prepared) {
             self.result(call, prepared);
@@ -141,15 +140,14 @@ impl Builder {
             _ => rng.range(500, 3_000),
         };
         let output = self.output(call, prepared, &mut rng);
-        let mut line = Object::new()
-            .with("type", "tool")
-            .with("call_id", id)
-            .with("name", tools::tool_name(&call.tool))
-            .with("output", output.trim_end_matches('\n'));
-        if call.failed {
-            line = line.with("is_error", true);
-        }
-        self.line(line.with("at", self.clock_ms));
+        self.entries.push(Entry::Tool(ToolEntry {
+            call_id: id,
+            name: Some(tools::tool_name(&call.tool).to_owned()),
+            output: Some(output.trim_end_matches('\n').to_owned()),
+            is_error: call.failed.then_some(true),
+            at: Some(self.clock_ms),
+            ..ToolEntry::default()
+        }));
     }
 
     fn output(&mut self, call: &Call, prepared: &tools::Prepared, rng: &mut Rng) -> String {
@@ -213,8 +211,24 @@ impl Builder {
         out + rest
     }
 
-    pub fn finish(mut self) -> String {
-        self.lines.extend(self.facts.lines(&self.labels));
-        self.lines.join("\n") + "\n"
+    /// The session; labels that facts need become the ids of the messages that bear them.
+    pub fn finish(self, header: Header) -> Session {
+        let Builder { entries, facts, labels, .. } = self;
+        let id = |fact: &str, label: &String| match labels.get(label) {
+            Some(id) => id.clone(),
+            None => panic!("fact {fact} needs a message that exists: {label}"),
+        };
+        let fact = |(note, arises): (FactNote, String)| Fact {
+            needs: note.needs.iter().map(|label| id(&note.id, label)).collect(),
+            id: format!("f-{}", note.id),
+            kind: note.kind,
+            tokens: note.tokens,
+            arises,
+            superseded_by: note.superseded_by.map(|id| format!("f-{id}")),
+            forbids: Vec::new(),
+            distractor: false,
+            extra: serde_json::Map::new(),
+        };
+        Session { header, entries, facts: facts.into_iter().map(fact).collect() }
     }
 }

@@ -8,8 +8,6 @@ mod builder;
 mod code;
 mod diff;
 mod domain;
-mod facts;
-mod json;
 mod out_data;
 mod out_ops;
 mod out_tests;
@@ -26,7 +24,7 @@ mod tools;
 mod vfs;
 
 use builder::Builder;
-use json::Object;
+use ctxbench_core::session::{Entry, Header, Session};
 
 const SYSTEM: &str = include_str!("../../data/login-bug-marathon/system.txt");
 const MEMORY: &str = include_str!("../../data/login-bug-marathon/agents.md");
@@ -37,48 +35,40 @@ const STORY: [&str; 4] = [
     include_str!("../../data/login-bug-marathon/story-4-release.txt"),
 ];
 
-/// The session `login-bug-marathon` as JSON lines; the same bytes on every call.
-pub fn session_jsonl() -> String {
-    let mut builder = begun("login-bug-marathon", "A login bug and the long day after it", 200_000);
-    for part in STORY {
-        builder.play(script::parse(part));
+/// The id of the session that the story tells.
+const MARATHON: &str = "login-bug-marathon";
+
+/// A session of that name: the story, or one made by rule (`rounds::PLANS`); the same on every
+/// call.
+pub fn generated(id: &str) -> Option<Session> {
+    if id == MARATHON {
+        return Some(shop(id, 200_000, STORY.into_iter().flat_map(script::parse).collect()));
     }
-    builder.finish()
-}
-
-/// A session made by rule (`rounds::PLANS`) as JSON lines, if there is one of that name; the same
-/// bytes on every call.
-pub fn generated_jsonl(id: &str) -> Option<String> {
     let plan = rounds::PLANS.iter().find(|plan| plan.id == id)?;
-    let mut builder = begun(plan.id, plan.title, plan.window);
-    builder.play(plan.blocks());
-    Some(builder.finish())
+    Some(shop(plan.id, plan.window, plan.blocks()))
 }
 
-/// Ids of the sessions made by rule.
+/// Ids of these sessions.
 pub fn generated_ids() -> Vec<&'static str> {
-    rounds::PLANS.iter().map(|plan| plan.id).collect()
+    std::iter::once(MARATHON).chain(rounds::PLANS.iter().map(|plan| plan.id)).collect()
 }
 
-/// A session of the shop with its header, system prompt, tools and memory.
-fn begun(id: &str, title: &str, window: u64) -> Builder {
-    let mut builder = Builder::new();
-    builder.line(
-        Object::new()
-            .with("type", "session")
-            .with("version", 1)
-            .with("id", id)
-            .with("title", title)
-            .with("context_window", window),
-    );
-    builder.line(Object::new().with("type", "system").with("text", SYSTEM.trim_end()));
-    builder
-        .line(Object::new().with("type", "tools").with_raw("definitions", &tools::definitions()));
-    builder.line(
-        Object::new()
-            .with("type", "memory")
-            .with("path", "AGENTS.md")
-            .with("text", MEMORY.trim_end()),
-    );
-    builder
+/// A session of the shop: system prompt, tools and memory, then what the blocks tell.
+fn shop(id: &str, window: u64, blocks: Vec<script::Block>) -> Session {
+    let header = Header {
+        version: crate::jsonl::VERSION,
+        id: id.to_owned(),
+        context_window: Some(window),
+        ..Header::default()
+    };
+    let extra = serde_json::Map::new;
+    let system = SYSTEM.trim_end().to_owned();
+    let (path, memory) = ("AGENTS.md".to_owned(), MEMORY.trim_end().to_owned());
+    let mut builder = Builder::new(vec![
+        Entry::System { text: system, agent: None, extra: extra() },
+        Entry::Tools { definitions: tools::definitions(), agent: None, extra: extra() },
+        Entry::Memory { path, text: memory, extra: extra() },
+    ]);
+    builder.play(blocks);
+    builder.finish(header)
 }

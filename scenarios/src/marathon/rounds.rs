@@ -9,12 +9,12 @@ use super::domain::{Entity, words};
 use super::rng::Rng;
 use super::script::{Block, Call, FactNote};
 use super::vfs::Vfs;
+use ctxbench_core::fact::FactKind;
 
 /// What a generated session looks like.
 pub struct Plan {
     /// Id of the session; seeds everything in it.
     pub id: &'static str,
-    pub title: &'static str,
     /// Window of the session's header, tokens.
     pub window: u64,
     /// User turns, the reports among them.
@@ -29,7 +29,6 @@ pub struct Plan {
 pub const PLANS: &[Plan] = &[
     Plan {
         id: "ten-rounds",
-        title: "A release train in rounds",
         window: 200_000,
         turns: 30,
         report_every: 3,
@@ -44,7 +43,6 @@ pub const PLANS: &[Plan] = &[
     },
     Plan {
         id: "five-hundred",
-        title: "Five hundred small tickets",
         window: 200_000,
         turns: 500,
         report_every: 10,
@@ -52,7 +50,6 @@ pub const PLANS: &[Plan] = &[
     },
     Plan {
         id: "million",
-        title: "A release train with a million tokens",
         window: 200_000,
         turns: 50,
         report_every: 5,
@@ -124,7 +121,7 @@ impl Plan {
                  and the rows should tell."
             ),
         };
-        let (kind, said) = Said::of_turn(turn, rng);
+        let (kind, said) = Planted::of_turn(turn, rng);
         let mut text = ask;
         let mut facts = Vec::new();
         if turn == 1 {
@@ -137,11 +134,11 @@ impl Plan {
             );
             let reports: Vec<String> =
                 (1..=self.turns).filter(|t| self.is_report(*t)).map(turn_label).collect();
-            facts.push(fact("train", "goal", reports.clone(), &[self.train()]));
-            facts.push(fact("replica", "constraint", reports, &[self.replica()]));
+            facts.push(fact("train", FactKind::Goal, reports.clone(), &[self.train()]));
+            facts.push(fact("replica", FactKind::Constraint, reports, &[self.replica()]));
         }
         let note =
-            |kind: &str| fact(&format!("t{turn}"), kind, self.next_report(turn), &said.tokens);
+            |kind: FactKind| fact(&format!("t{turn}"), kind, self.next_report(turn), &said.tokens);
         if kind == Place::User {
             text = format!("{text} {}", said.sentence);
             facts.push(note(said.kind));
@@ -195,7 +192,7 @@ impl Plan {
         if kind == Place::Path {
             out.push(Block::Fact(fact(
                 &format!("t{turn}"),
-                "artifact",
+                FactKind::Artifact,
                 self.next_report(turn),
                 &[path],
             )));
@@ -226,7 +223,7 @@ impl Plan {
         // A limit is replaced by the next report; the last one stays.
         let mut note = fact(
             &format!("limit-{number}"),
-            if last { "value" } else { "superseded" },
+            if last { FactKind::Value } else { FactKind::Superseded },
             needs,
             &[limit],
         );
@@ -260,24 +257,24 @@ enum Place {
 }
 
 /// A sentence that establishes a fact, and the literals that carry it.
-struct Said {
-    kind: &'static str,
+struct Planted {
+    kind: FactKind,
     sentence: String,
     tokens: Vec<String>,
 }
 
-impl Said {
+impl Planted {
     /// The fact of a turn: six kinds in rotation.
-    fn of_turn(turn: usize, rng: &mut Rng) -> (Place, Said) {
+    fn of_turn(turn: usize, rng: &mut Rng) -> (Place, Planted) {
         let said =
-            |kind, sentence: String, token: String| Said { kind, sentence, tokens: vec![token] };
+            |kind, sentence: String, token: String| Planted { kind, sentence, tokens: vec![token] };
         match turn % 6 {
             0 => {
                 let id = format!("cus_{}", rng.id(12));
                 (
                     Place::Result,
                     said(
-                        "value",
+                        FactKind::Value,
                         format!("09:14:02.118 WARN first affected customer={id} since the deploy"),
                         id,
                     ),
@@ -288,7 +285,7 @@ impl Said {
                 (
                     Place::User,
                     said(
-                        "constraint",
+                        FactKind::Constraint,
                         format!("The answer of {path} must stay as it is, a partner reads it."),
                         path,
                     ),
@@ -300,7 +297,7 @@ impl Said {
                 (
                     Place::Answer,
                     said(
-                        "decision",
+                        FactKind::Decision,
                         format!("We go with {setting}, measured as the best of three."),
                         setting,
                     ),
@@ -311,19 +308,19 @@ impl Said {
                 (
                     Place::Result,
                     said(
-                        "error",
+                        FactKind::Error,
                         format!("09:14:02.531 ERROR deadlock detected code={code} while updating"),
                         code,
                     ),
                 )
             }
-            4 => (Place::Path, said("artifact", String::new(), String::new())),
+            4 => (Place::Path, said(FactKind::Artifact, String::new(), String::new())),
             _ => {
                 let ticket = format!("HS-{}", 6000 + turn);
                 (
                     Place::Answer,
                     said(
-                        "todo",
+                        FactKind::Todo,
                         format!("Left open: the list view has the same gap, noted as {ticket}."),
                         ticket,
                     ),
@@ -333,14 +330,8 @@ impl Said {
     }
 }
 
-fn fact(id: &str, kind: &str, needs: Vec<String>, tokens: &[String]) -> FactNote {
-    FactNote {
-        id: id.to_owned(),
-        kind: kind.to_owned(),
-        needs,
-        superseded_by: None,
-        tokens: tokens.to_vec(),
-    }
+fn fact(id: &str, kind: FactKind, needs: Vec<String>, tokens: &[String]) -> FactNote {
+    FactNote { id: id.to_owned(), kind, needs, superseded_by: None, tokens: tokens.to_vec() }
 }
 
 /// One look at the shop; `mark` makes its arguments, and with them its output, different from all

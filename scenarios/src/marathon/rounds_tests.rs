@@ -4,15 +4,22 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
 use std::collections::HashMap;
 
-use super::generated_jsonl;
 use super::rounds::PLANS;
+use super::{generated, generated_ids};
 use crate::jsonl;
 
 fn session(id: &str) -> Session {
-    let text = generated_jsonl(id).expect("the plan exists");
-    let loaded = jsonl::read(text.as_bytes(), id).expect("it is a session");
-    assert_eq!(loaded.warnings, Vec::<String>::new());
-    loaded.session
+    generated(id).expect("the plan exists")
+}
+
+/// What is made is what a reader of its file would get: nothing that a session must not hold, and
+/// no number or text that changes on the way.
+#[test]
+fn they_are_sessions_as_files_have_them() {
+    for made in generated_ids().into_iter().map(session) {
+        let read = jsonl::read(made.to_jsonl().as_bytes(), "x").expect("it is a session");
+        assert_eq!((read.session, read.warnings), (made, vec![]));
+    }
 }
 
 fn turns(session: &Session) -> usize {
@@ -46,16 +53,13 @@ fn places(text: &str) -> HashMap<String, (usize, String)> {
 }
 
 #[test]
-fn the_same_bytes_every_time_and_different_plans_differ() {
-    assert!(
-        generated_jsonl("ten-rounds")
-            .is_some_and(|text| generated_jsonl("ten-rounds") == Some(text))
-    );
+fn the_same_every_time_and_different_plans_differ() {
+    assert!(generated("ten-rounds").is_some_and(|made| generated("ten-rounds") == Some(made)));
     assert_ne!(
-        generated_jsonl("ten-rounds").map(|t| t.len()),
-        generated_jsonl("million").map(|t| t.len())
+        generated("ten-rounds").map(|s| s.entries.len()),
+        generated("million").map(|s| s.entries.len())
     );
-    assert!(generated_jsonl("billion").is_none());
+    assert!(generated("billion").is_none());
 }
 
 #[test]
@@ -69,7 +73,7 @@ fn they_have_the_turns_that_the_plan_says() {
 
 #[test]
 fn the_million_is_more_than_a_million_tokens() {
-    let text = generated_jsonl("million").expect("the plan exists");
+    let text = session("million").to_jsonl();
     let tokens: u64 = places(&text).values().map(|(_, said)| o200k(said)).sum();
     assert!((1_000_000..1_300_000).contains(&tokens), "{tokens}");
 }
@@ -77,8 +81,8 @@ fn the_million_is_more_than_a_million_tokens() {
 #[test]
 fn facts_stand_where_they_arise_and_are_asked_for_later() {
     for plan in PLANS {
-        let text = generated_jsonl(plan.id).expect("the plan exists");
-        let (session, places) = (session(plan.id), places(&text));
+        let session = session(plan.id);
+        let places = places(&session.to_jsonl());
         // One per ticket, one limit per report, the train and the rule.
         assert_eq!(session.facts.len(), plan.turns + 2, "{}", plan.id);
         for fact in &session.facts {

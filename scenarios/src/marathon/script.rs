@@ -5,6 +5,8 @@
 //! fails. In a body, `====` separates old from new text and `----` arguments from output; an output
 //! that starts with `!kind` is generated.
 
+use ctxbench_core::fact::FactKind;
+
 pub enum Block {
     User { think_ms: u64, label: Option<String>, text: String },
     Say { label: Option<String>, text: String },
@@ -22,7 +24,7 @@ pub struct Call {
 
 pub struct FactNote {
     pub id: String,
-    pub kind: String,
+    pub kind: FactKind,
     pub needs: Vec<String>,
     pub superseded_by: Option<String>,
     pub tokens: Vec<String>,
@@ -73,7 +75,7 @@ fn fact(header: &str, body: &str) -> FactNote {
     let needs = needs.strip_prefix("needs=").expect("needs come third");
     FactNote {
         id,
-        kind,
+        kind: *FactKind::ALL.iter().find(|k| k.name() == kind).expect("a fact has a known kind"),
         needs: needs.split(',').map(str::to_owned).collect(),
         superseded_by: words.next().and_then(|word| word.strip_prefix("by=")).map(str::to_owned),
         tokens: body.lines().map(str::to_owned).collect(),

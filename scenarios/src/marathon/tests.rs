@@ -1,11 +1,17 @@
 //! Properties that every reader of the session relies on.
 
-use super::session_jsonl;
+use super::{MARATHON, generated};
+use ctxbench_core::session::Session;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+fn session() -> Session {
+    generated(MARATHON).expect("the story is there")
+}
+
 fn lines() -> Vec<Value> {
-    session_jsonl()
+    session()
+        .to_jsonl()
         .lines()
         .map(|line| serde_json::from_str(line).expect("every line is JSON"))
         .collect()
@@ -49,8 +55,8 @@ fn facts(lines: &[Value]) -> impl Iterator<Item = &Value> {
 }
 
 #[test]
-fn two_calls_give_the_same_bytes() {
-    assert_eq!(session_jsonl(), session_jsonl());
+fn two_calls_give_the_same_session() {
+    assert_eq!(session(), session());
 }
 
 #[test]

@@ -1,45 +1,45 @@
 //! The tools of the session: their definitions and the arguments of one call.
 
-use super::json::{Object, array};
 use super::script::Call;
 use super::vfs::Vfs;
+use serde_json::{Map, Value, json};
 
 const TOOLS: &str = include_str!("../../data/login-bug-marathon/tools.txt");
 
-/// JSON array of the definitions.
-pub fn definitions() -> String {
-    let tools: Vec<String> =
-        TOOLS.lines().filter(|line| !line.is_empty()).map(definition).collect();
-    array(&tools)
+/// The definitions that the model is shown.
+pub fn definitions() -> Vec<Value> {
+    TOOLS.lines().filter(|line| !line.is_empty()).map(definition).collect()
 }
 
-fn definition(line: &str) -> String {
+fn definition(line: &str) -> Value {
     let mut parts = line.splitn(3, '|');
     let mut next = || parts.next().expect("a tool has a name, a text and parameters");
     let (name, description, parameters) = (next(), next(), next());
-    let mut properties = Object::new();
+    let mut properties = Map::new();
     let mut required = Vec::new();
     for parameter in parameters.split(';') {
         let mut words = parameter.splitn(3, ':');
         let key = words.next().expect("a parameter has a name");
         let kind = words.next().expect("a parameter has a type");
         let text = words.next().unwrap_or("");
-        let schema = Object::new().with("type", kind).with("description", text).end();
-        properties = properties.with_raw(key.trim_end_matches('?'), &schema);
+        let schema = json!({ "type": kind, "description": text });
+        properties.insert(key.trim_end_matches('?').to_owned(), schema);
         if !key.ends_with('?') {
             required.push(key);
         }
     }
-    let schema = Object::new()
-        .with("type", "object")
-        .with_raw("properties", &properties.end())
-        .with("required", required)
-        .end();
-    Object::new()
-        .with("name", name)
-        .with("description", description)
-        .with_raw("input_schema", &schema)
-        .end()
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    json!({ "name": name, "description": description, "input_schema": schema })
+}
+
+/// Arguments of a call in the order in which they are written.
+type Arguments = Vec<(&'static str, Value)>;
+
+/// Their JSON, whatever order serde_json gives to the members of an object.
+fn object(arguments: &Arguments) -> String {
+    let members: Vec<String> =
+        arguments.iter().map(|(key, value)| format!("{}:{value}", json!(key))).collect();
+    format!("{{{}}}", members.join(","))
 }
 
 /// Name of the tool behind a short word of the story files.
@@ -80,60 +80,51 @@ pub fn prepare(call: &Call, vfs: &Vfs) -> Prepared {
     };
     let args = call.args.as_str();
     let first = args.split(' ').next().unwrap_or(args);
-    let object = match call.tool.as_str() {
+    let arguments = match call.tool.as_str() {
         "read" => read_arguments(args),
         "edit" => {
             let (old, new) =
                 input.split_once("\n====\n").expect("an edit has an old and a new text");
             (prepared.old, prepared.new, prepared.output) = (old.into(), new.into(), output.into());
-            Object::new().with("path", first).with("old_string", old).with("new_string", new)
+            vec![("path", json!(first)), ("old_string", json!(old)), ("new_string", json!(new))]
         }
         "write" => {
             prepared.new = content(args, input, vfs);
             prepared.output = output.to_owned();
-            Object::new().with("path", first).with("content", prepared.new.as_str())
+            vec![("path", json!(first)), ("content", json!(prepared.new))]
         }
         "grep" => match args.split_once(" :: ") {
-            Some((pattern, path)) => Object::new().with("pattern", pattern).with("path", path),
-            None => Object::new().with("pattern", args),
+            Some((pattern, path)) => vec![("pattern", json!(pattern)), ("path", json!(path))],
+            None => vec![("pattern", json!(args))],
         },
-        "glob" => Object::new().with("pattern", args),
-        "ls" => Object::new().with("path", args),
-        "bash" => Object::new().with("command", args),
+        "glob" => vec![("pattern", json!(args))],
+        "ls" => vec![("path", json!(args))],
+        "bash" => vec![("command", json!(args))],
         "test" => match args.strip_suffix(" -v") {
-            Some(filter) => Object::new().with("filter", filter).with("verbose", true),
-            None if args == "-v" => Object::new().with("verbose", true),
-            None if args.is_empty() => Object::new(),
-            None => Object::new().with("filter", args),
+            Some(filter) => vec![("filter", json!(filter)), ("verbose", json!(true))],
+            None if args == "-v" => vec![("verbose", json!(true))],
+            None if args.is_empty() => vec![],
+            None => vec![("filter", json!(args))],
         },
-        "sql" => Object::new().with("query", args),
-        "http" => http_arguments(args),
-        "logs" => {
-            let mut words = args.splitn(3, ' ');
-            let object = Object::new()
-                .with("service", words.next().unwrap_or(""))
-                .with("window", words.next().unwrap_or(""));
-            match words.next() {
-                Some(query) => object.with("query", query),
-                None => object,
-            }
-        }
-        "ticket" => Object::new().with("key", args),
+        "sql" => vec![("query", json!(args))],
+        "http" => words(["method", "url", "body"], args),
+        "logs" => words(["service", "window", "query"], args),
+        "ticket" => vec![("key", json!(args))],
         _ => {
             prepared.output = "Task list updated.".to_owned();
-            Object::new().with("items", input)
+            vec![("items", json!(input))]
         }
     };
-    prepared.arguments = object.end();
+    prepared.arguments = object(&arguments);
     prepared
 }
 
-fn read_arguments(args: &str) -> Object {
+fn read_arguments(args: &str) -> Arguments {
     let Some((path, range)) = args.split_once(' ') else {
-        return Object::new().with("path", args);
+        return vec![("path", json!(args))];
     };
     let (from, to) = line_range(range);
-    Object::new().with("path", path).with("offset", from).with("limit", to + 1 - from)
+    vec![("path", json!(path)), ("offset", json!(from)), ("limit", json!(to + 1 - from))]
 }
 
 /// `40-80` as first and last line.
@@ -143,15 +134,9 @@ pub fn line_range(text: &str) -> (usize, usize) {
     (number(from), number(to))
 }
 
-fn http_arguments(args: &str) -> Object {
-    let mut words = args.splitn(3, ' ');
-    let object = Object::new()
-        .with("method", words.next().unwrap_or("GET"))
-        .with("url", words.next().unwrap_or(""));
-    match words.next() {
-        Some(body) => object.with("body", body),
-        None => object,
-    }
+/// The words of a line, the last one with all that follows.
+fn words(names: [&'static str; 3], args: &str) -> Arguments {
+    names.into_iter().zip(args.splitn(3, ' ').map(Value::from)).collect()
 }
 
 /// Contents of a new file: literal, or made from an entity (`path http order,refund`).
