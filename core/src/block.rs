@@ -1,6 +1,7 @@
 //! Blocks: the immutable pieces of what a request shows.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,20 @@ pub struct Origin {
     pub part: u32,
 }
 
+/// A stretch of a block's text that says something of another kind than the block: a tool result in
+/// a transcript, a call in the words of a model without tools.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// Where it stands, bytes.
+    pub range: Range<usize>,
+    /// What it is.
+    pub kind: BlockKind,
+    /// Call id and tool name of calls and outputs.
+    pub call: Option<Arc<CallRef>>,
+    /// The tool failed.
+    pub is_error: bool,
+}
+
 /// A block before it is frozen; [`crate::Strategy::admit`] may change one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
@@ -129,6 +144,8 @@ pub struct Draft {
     pub text: Arc<str>,
     /// Byte offsets at which a further content part of the same message begins.
     pub splits: Vec<usize>,
+    /// What the text quotes, oldest first. On no wire: what reads the bytes alone has to guess.
+    pub quotes: Vec<Quote>,
     /// Call id and tool name of calls and outputs.
     pub call: Option<Arc<CallRef>>,
     /// Encrypted reasoning or an opaque compaction.
@@ -151,6 +168,7 @@ impl Draft {
             role,
             text: text.into(),
             splits: Vec::new(),
+            quotes: Vec::new(),
             call: None,
             opaque: None,
             is_error: false,
@@ -163,6 +181,11 @@ impl Draft {
     /// A block that was never said.
     pub fn synthetic(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Self {
         Draft { form: Form::Synthetic, ..Draft::text(kind, role, text) }
+    }
+
+    /// What the text quotes, oldest first.
+    pub fn quoted(&self) -> impl Iterator<Item = (&Quote, &str)> {
+        self.quotes.iter().filter_map(|q| Some((q, self.text.get(q.range.clone())?)))
     }
 
     /// Freezes the draft as part of a message.
@@ -272,6 +295,7 @@ impl Block {
             text: text.into(),
             form,
             splits: Vec::new(),
+            quotes: Vec::new(),
             media: None,
             ..self.draft.clone()
         };

@@ -83,6 +83,22 @@ fn a_key_stays_in_its_variable() {
 }
 
 #[test]
+fn every_strategy_says_what_there_is_to_summarise() {
+    let here = Folder::new();
+    here.run("run login-bug login-bug-tight --transport direct --trace t.jsonl").ok();
+    let trace = here.read("t.jsonl");
+    for line in trace.lines().filter(|l| l.contains("\"kind\":\"summary\"")) {
+        // A transcript without its quotes leaves the summariser with nothing.
+        assert!(!line.contains("Nothing has been said so far"), "{line}");
+    }
+    for strategy in ["aider", "opencode", "openoxide"] {
+        let own = format!("\"strategy\":\"{strategy}\"");
+        let asks = |l: &str| l.contains(&own) && l.contains("\"purpose\":\"summary\"");
+        assert!(trace.lines().any(asks), "{strategy} renders a transcript");
+    }
+}
+
+#[test]
 fn several_summarisers_are_ranked() {
     let here = Folder::new();
     here.write(

@@ -76,6 +76,9 @@ pub struct Item {
     pub cache: Option<Ttl>,
     /// Hash of role and content.
     pub hash: u64,
+    /// The engine's block that it shows, which knows more than the wire tells; `None` where a
+    /// foreign program wrote the request.
+    pub shows: Option<Arc<Block>>,
     tokens: OnceLock<u64>,
 }
 
@@ -89,7 +92,16 @@ impl PartialEq for Item {
 impl Item {
     /// An item; hashes its content.
     pub fn new(role: Role, content: Content, message: usize, cache: Option<Ttl>) -> Self {
-        Item { hash: content.hash(role), role, content, message, cache, tokens: OnceLock::new() }
+        let (hash, tokens) = (content.hash(role), OnceLock::new());
+        Item { hash, role, content, message, cache, shows: None, tokens }
+    }
+
+    /// The same with other content in its place.
+    pub fn with(&self, content: Content) -> Self {
+        Item {
+            shows: self.shows.clone(),
+            ..Item::new(self.role, content, self.message, self.cache)
+        }
     }
 
     /// Tokens the mock bills for it, the same as for the block it stands for. Counted once.
@@ -109,7 +121,7 @@ impl Item {
         }
     }
 
-    fn of(wire: Wire, slot: &Slot, block: &Block) -> Self {
+    fn of(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
         let as_asked = |i: &&AsItem| (i.wire, i.show, i.role) == (wire, slot.show, slot.role);
         let kept = block.encoded(|| AsItem::of(wire, slot, block)).filter(as_asked);
         let AsItem { content, hash, .. } =
@@ -120,6 +132,7 @@ impl Item {
             message: slot.message,
             cache: slot.cache,
             hash,
+            shows: Some(block.clone()),
             tokens: OnceLock::new(),
         };
         // Where the wire carries all of the block the count is already known.
@@ -288,6 +301,13 @@ impl Prompt {
                     Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),
                 },
             ),
+        }
+    }
+
+    /// Says of a decoded request which block each of its items shows.
+    pub fn recognise(&mut self, blocks: Vec<Arc<Block>>) {
+        if blocks.len() == self.items.len() {
+            self.items.iter_mut().zip(blocks).for_each(|(i, b)| i.shows = Some(b));
         }
     }
 

@@ -7,6 +7,7 @@ mod kind;
 mod prune;
 mod restore;
 mod split;
+mod transcript;
 
 pub use cut::{MiddleCut, head_cut, middle_cut};
 pub use fill::{Kept, newest_first};
@@ -14,3 +15,4 @@ pub use kind::CompactionKind;
 pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
 pub use restore::{RecentFile, file_path, recent_files, text_argument};
 pub use split::{group_starts, suffix_within, turn_starts};
+pub use transcript::Transcript;

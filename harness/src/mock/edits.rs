@@ -28,16 +28,7 @@ pub(super) fn apply(wire: Wire, mut prompt: Prompt) -> (Prompt, Applied) {
         prompt.items.iter().map(|i| Piece { what: kind(i), tokens: i.tokens() }).collect();
     let decision = decide(&prompt.server_edits, prompt.tools_tokens(), &pieces);
     for i in decision.results {
-        let item = &prompt.items[i];
-        if let Content::Output { id, is_error, .. } = &item.content {
-            let content = Content::Output {
-                id: id.clone(),
-                text: CLEARED.into(),
-                is_error: *is_error,
-                image: None,
-            };
-            prompt.items[i] = Item::new(item.role, content, item.message, item.cache);
-        }
+        prompt.items[i] = cleared(&prompt.items[i]);
     }
     for i in decision.inputs {
         let item = &prompt.items[i];
@@ -47,7 +38,7 @@ pub(super) fn apply(wire: Wire, mut prompt: Prompt) -> (Prompt, Applied) {
                 name: name.clone(),
                 arguments: CLEARED_INPUT.into(),
             };
-            prompt.items[i] = Item::new(item.role, content, item.message, item.cache);
+            prompt.items[i] = item.with(content);
         }
     }
     let mut shown = vec![true; prompt.items.len()];
@@ -64,20 +55,21 @@ pub(super) fn apply(wire: Wire, mut prompt: Prompt) -> (Prompt, Applied) {
 fn delete_results(prompt: &mut Prompt, calls: &[Arc<str>]) {
     let gone: HashSet<&Arc<str>> = calls.iter().collect();
     for item in &mut prompt.items {
-        if let Content::Output { id, is_error, .. } = &item.content
+        if let Content::Output { id, .. } = &item.content
             && gone.contains(id)
         {
-            let content = Content::Output {
-                id: id.clone(),
-                text: CLEARED.into(),
-                is_error: *is_error,
-                image: None,
-            };
-            let mut left = Item::new(item.role, content, item.message, item.cache);
-            left.hash = item.hash;
-            *item = left;
+            let hash = item.hash;
+            *item = cleared(item);
+            item.hash = hash;
         }
     }
+}
+
+/// A result with the placeholder in its place; anything else as it is.
+fn cleared(item: &Item) -> Item {
+    let Content::Output { id, is_error, .. } = &item.content else { return item.clone() };
+    let (id, is_error) = (id.clone(), *is_error);
+    item.with(Content::Output { id, text: CLEARED.into(), is_error, image: None })
 }
 
 fn what(item: &Item) -> What<'_> {

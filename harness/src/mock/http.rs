@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use ctxbench_core::block::Block;
 use ctxbench_core::model::Wire;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
@@ -32,8 +33,8 @@ const EXPIRED: &str = "x-ctxbench-expired-tokens";
 
 struct Desk {
     provider: ProviderModel,
-    /// What the next request is answered with, and when.
-    next: Option<(Plan, Millis)>,
+    /// What the next request is answered with, when, and the blocks that it shows.
+    next: Option<(Plan, Millis, Vec<Arc<Block>>)>,
 }
 
 struct Responder(Arc<Mutex<Desk>>);
@@ -44,7 +45,7 @@ impl Respond for Responder {
             return ResponseTemplate::new(500).set_body_string("the provider model panicked");
         };
         let wire = desk.provider.wire();
-        let prompt = match provider::decode(wire, request.url.path(), &request.body) {
+        let mut prompt = match provider::decode(wire, request.url.path(), &request.body) {
             Ok(p) => p,
             Err(e) => return ResponseTemplate::new(400).set_body_string(e.to_string()),
         };
@@ -52,9 +53,10 @@ impl Respond for Responder {
             let (tokens, original) = desk.provider.count(&prompt);
             return json(200, format(wire).encode_count_reply(tokens, original));
         }
-        let Some((plan, now)) = desk.next.take() else {
+        let Some((plan, now, blocks)) = desk.next.take() else {
             return ResponseTemplate::new(500).set_body_string("a request that nobody announced");
         };
+        prompt.recognise(blocks);
         let model = prompt.model.clone();
         match desk.provider.answer(prompt, plan, now) {
             Ok(reply) => {
@@ -153,12 +155,12 @@ impl Door for HttpDoor {
         plan: Plan,
         now: Millis,
     ) -> Result<Reply, ModelError> {
+        let mut encoded = provider::encode(self.wire, request);
         match self.desk.lock() {
-            Ok(mut d) => d.next = Some((plan, now)),
+            Ok(mut d) => d.next = Some((plan, now, std::mem::take(&mut encoded.shows))),
             Err(_) => return Err(broken(&"the provider model panicked")),
         }
-        let (status, Beside { latency_ms, expired }, body) =
-            self.post(provider::encode(self.wire, request)).await?;
+        let (status, Beside { latency_ms, expired }, body) = self.post(encoded).await?;
         if status != 200 {
             return Err(provider::decode_error(self.wire, status, &body));
         }

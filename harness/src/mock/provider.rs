@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::model::{self, Latency, Model, Wire};
@@ -245,12 +246,10 @@ impl ProviderModel {
                 "Summarise the conversation so that the work can go on from the summary alone.",
             )
         });
-        asked.items.push(Item::new(
-            ctxbench_core::block::Role::User,
-            Content::Text(words),
-            usize::MAX,
-            None,
-        ));
+        let ask = Draft::synthetic(BlockKind::SummaryPrompt, Role::User, words.clone());
+        let mut item = Item::new(Role::User, Content::Text(words), usize::MAX, None);
+        item.shows = Some(ask.build(MessageId(u32::MAX), vec![]));
+        asked.items.push(item);
         asked.max_tokens = Some(SERVER_SUMMARY_TOKENS);
         let summary: Arc<str> = self.write_summary(&asked)?.text.into();
         compaction.output = billed_tokens(&summary, None, None, false);
@@ -266,7 +265,7 @@ impl ProviderModel {
         let mut rest = prompt;
         rest.items.retain(|i| i.message == 0);
         let block = Content::Compaction { text: summary.clone(), opaque: None };
-        rest.items.push(Item::new(ctxbench_core::block::Role::Assistant, block, 1, None));
+        rest.items.push(Item::new(Role::Assistant, block, 1, None));
         let later = now.saturating_add(latency(model, &compaction, first));
         let (usage, second) = self.bill(&rest, model, later)?;
         let mut parts = vec![Part::Compaction(Some(summary))];

@@ -1,11 +1,12 @@
 //! Finds in a prompt what is asked and what was said.
 //!
-//! Three shapes of summary requests are known: the whole history followed by one user message with
-//! the instruction; one user message that holds a transcript between tags, instruction and perhaps
-//! the summary before; and an instruction as the system message with a transcript under role
-//! headings.
+//! What our own engine sent says so itself: its blocks have kinds, and a transcript knows what it
+//! quotes. Only where a foreign program wrote the request its text is read. Three shapes are known:
+//! the whole history followed by one user message with the instruction; one user message that holds
+//! a transcript between tags, instruction and perhaps the summary before; and an instruction as the
+//! system message with a transcript under role headings.
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_provider::{Content, Item, Prompt};
 
 use super::transcript;
@@ -42,6 +43,28 @@ pub(super) struct Segment<'a> {
     pub failed: bool,
 }
 
+/// Who said a text of this kind. What stands as the user's may be what the program of a recording
+/// put in the user's place: there, too, only the words tell.
+fn who(kind: BlockKind, text: &str) -> Who {
+    match kind {
+        BlockKind::User | BlockKind::ReplayedUser | BlockKind::Image => user_or_other(text),
+        BlockKind::Assistant => Who::Assistant,
+        BlockKind::Reasoning => Who::Reasoning,
+        BlockKind::Call => Who::Call,
+        BlockKind::Output => Who::Output,
+        BlockKind::Summary | BlockKind::Compaction => Who::Summary,
+        BlockKind::Base
+        | BlockKind::Context
+        | BlockKind::RepoMap
+        | BlockKind::File
+        | BlockKind::Reminder
+        | BlockKind::Marker
+        | BlockKind::Continue
+        | BlockKind::SummaryPrompt
+        | BlockKind::CompactionTrigger => Who::Context,
+    }
+}
+
 impl<'a> Segment<'a> {
     /// A segment without a tool.
     pub fn new(who: Who, text: &'a str) -> Self {
@@ -69,69 +92,98 @@ const TALK: [&str; 3] = ["conversation", "transcript", "history"];
 pub(super) fn read(prompt: &Prompt) -> Reading<'_> {
     let beside = |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
     let (fixed, said): (Vec<&Item>, Vec<&Item>) =
-        prompt.items.iter().partition(|i| beside(i) && plain_text(i).is_some());
+        prompt.items.iter().partition(|i| beside(i) && matches!(i.content, Content::Text(_)));
     let system = || fixed.iter().map(|i| i.text()).collect::<Vec<_>>().join("\n");
     let mut r = Reading::default();
     let (rest, last) = match said.split_last() {
-        Some((last, rest)) => match &last.content {
-            Content::Text(t) if last.role == Role::User => (rest, Some(&**t)),
-            Content::CompactionTrigger(t) => (rest, Some(&**t)),
-            _ => (&said[..], None),
-        },
-        None => (&said[..], None),
+        Some((last, rest)) if asks(last) => (rest, Some(last)),
+        _ => (&said[..], None),
     };
     for i in &fixed {
         r.wishes.extend(compact_section(i.text()));
     }
     for i in rest {
-        push_item(&mut r, i);
+        r.push(i);
     }
-    let Some(text) = last else { return r };
-    if let Some((before, inside, after)) = TALK.iter().find_map(|tag| cut_tag(text, tag)) {
-        r.instruction = system() + "\n" + before + "\n";
-        let kept = take_prior(after, &mut r.segments);
-        r.instruction.push_str(&kept);
-        transcript::split(inside, &mut r.segments);
-    } else if let Some(at) = transcript::first_marker(text) {
-        r.instruction = system() + "\n" + &text[..at];
-        transcript::split(&text[at..], &mut r.segments);
-    } else if rest.is_empty() && !asks_for_summary(text) && asks_for_summary(&system()) {
-        r.instruction = system();
-        transcript::split(text, &mut r.segments);
-    } else {
-        r.instruction = take_prior(text, &mut r.segments);
+    match last.map(|i| (&i.shows, i.text())) {
+        None => {}
+        Some((Some(block), _)) if !block.quotes.is_empty() => {
+            r.instruction = system() + "\n";
+            r.quotes(block);
+        }
+        Some((Some(_), text)) => r.instruction = text.to_string(),
+        Some((None, text)) => r.foreign(text, rest.is_empty(), system),
     }
     r
 }
 
-fn plain_text(i: &Item) -> Option<&str> {
-    match &i.content {
-        Content::Text(t) => Some(t),
-        _ => None,
+/// Whether an item is what asks for the summary.
+fn asks(item: &Item) -> bool {
+    match (&item.shows, &item.content) {
+        (Some(b), _) => matches!(b.kind, BlockKind::SummaryPrompt | BlockKind::CompactionTrigger),
+        (None, Content::Text(_)) => item.role == Role::User,
+        (None, content) => matches!(content, Content::CompactionTrigger(_)),
     }
 }
 
-fn push_item<'a>(r: &mut Reading<'a>, item: &'a Item) {
-    let text = item.text();
-    let segment = match &item.content {
-        Content::Text(_) if item.role == Role::Assistant => Segment::new(Who::Assistant, text),
-        Content::Text(_) => {
-            let s = Segment::new(user_or_other(text), text);
-            if s.who == Who::Context {
-                r.wishes.extend(compact_section(text));
+impl<'a> Reading<'a> {
+    fn push(&mut self, item: &'a Item) {
+        let text = item.text();
+        let segment = match &item.content {
+            Content::Text(_) => match &item.shows {
+                Some(block) if !block.quotes.is_empty() => return self.quotes(block),
+                Some(block) => Segment::new(who(block.kind, text), text),
+                None if item.role == Role::Assistant => Segment::new(Who::Assistant, text),
+                None => Segment::new(user_or_other(text), text),
+            },
+            Content::Reasoning { .. } => Segment::new(Who::Reasoning, text),
+            Content::Call { name, .. } => Segment { tool: name, ..Segment::new(Who::Call, text) },
+            Content::Output { is_error, .. } => {
+                Segment { failed: *is_error, ..Segment::new(Who::Output, text) }
             }
-            s
+            Content::Compaction { .. } => Segment::new(Who::Summary, text),
+            Content::Image { .. } | Content::CompactionTrigger(_) => return,
+        };
+        if segment.who == Who::Context {
+            self.wishes.extend(compact_section(text));
         }
-        Content::Reasoning { .. } => Segment::new(Who::Reasoning, text),
-        Content::Call { name, .. } => Segment { tool: name, ..Segment::new(Who::Call, text) },
-        Content::Output { is_error, .. } => {
-            Segment { failed: *is_error, ..Segment::new(Who::Output, text) }
+        if !text.trim().is_empty() {
+            self.segments.push(segment);
         }
-        Content::Compaction { .. } => Segment::new(Who::Summary, text),
-        Content::Image { .. } | Content::CompactionTrigger(_) => return,
-    };
-    if !text.trim().is_empty() {
-        r.segments.push(segment);
+    }
+
+    /// What a block quotes: the conversation, and the words around it that ask.
+    fn quotes(&mut self, block: &'a Block) {
+        for (q, text) in block.quoted() {
+            let (tool, failed) = (q.call.as_ref().map_or("", |c| &c.name), q.is_error);
+            match (q.kind, text.trim()) {
+                (BlockKind::SummaryPrompt, _) => self.instruction.push_str(text),
+                (kind, text) if !text.is_empty() || kind == BlockKind::Call => {
+                    let who = who(kind, text);
+                    self.segments.push(Segment { who, text, tool, failed });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes the text apart with which a foreign program asks; `alone` = the request says nothing
+    /// else.
+    fn foreign(&mut self, text: &'a str, alone: bool, system: impl Fn() -> String) {
+        if let Some((before, inside, after)) = TALK.iter().find_map(|tag| cut_tag(text, tag)) {
+            self.instruction = system() + "\n" + before + "\n";
+            let kept = take_prior(after, &mut self.segments);
+            self.instruction.push_str(&kept);
+            transcript::split(inside, &mut self.segments);
+        } else if let Some(at) = transcript::first_marker(text) {
+            self.instruction = system() + "\n" + &text[..at];
+            transcript::split(&text[at..], &mut self.segments);
+        } else if alone && !asks_for_summary(text) && asks_for_summary(&system()) {
+            self.instruction = system();
+            transcript::split(text, &mut self.segments);
+        } else {
+            self.instruction = take_prior(text, &mut self.segments);
+        }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Role, total_tokens};
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role, total_tokens};
+use ctxbench_core::compaction::{CompactionKind, Transcript};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model::find;
 use ctxbench_core::request::{Phase, Request};
@@ -30,7 +30,7 @@ pub(super) struct Pending {
     /// Models not yet asked at this step.
     fallback: Vec<Arc<str>>,
     /// The text asked about, for the next model.
-    asked: String,
+    asked: Transcript,
 }
 
 impl Aider {
@@ -76,13 +76,15 @@ impl Aider {
         s: &mut Engine,
         before: Option<Task>,
         (job, snapshot): (Job, Vec<Arc<Block>>),
-        text: String,
+        text: Transcript,
         mut models: Vec<Arc<str>>,
     ) -> Pending {
         let model = models.remove(0);
         let blocks = vec![
             Self::own(BlockKind::Base, Role::System, &self.words.prompt),
-            Self::own(BlockKind::SummaryPrompt, Role::User, &Arc::from(text.as_str())),
+            text.clone()
+                .draft(BlockKind::SummaryPrompt, Role::User)
+                .build(MessageId(u32::MAX), vec![]),
         ];
         let mut request = s.summary_request(Phase::Background, blocks, false);
         request.model = model;
@@ -176,7 +178,7 @@ impl Aider {
         let from = groups.get(job.tail()).map_or(snapshot.len(), |g| g.start);
         let origin = snapshot[..from].iter().flat_map(|b| b.origin.iter().copied()).collect();
         let text = match &summary.content {
-            Content::Text(t) => t.as_str(),
+            Content::Text(t) => &**t,
             _ => "",
         };
         let mut new = vec![s.synthetic(BlockKind::Summary, Role::User, text, origin)];

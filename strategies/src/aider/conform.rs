@@ -44,7 +44,7 @@ struct MessageInput {
 
 fn messages(list: Vec<MessageInput>) -> Result<Vec<Message>, Fault> {
     let content = |v: Value| match v {
-        Value::String(t) => Ok(Content::Text(t)),
+        Value::String(t) => Ok(Content::Text(t.into())),
         Value::Null => Ok(Content::Null),
         Value::Array(_) => Ok(Content::Parts(python_json(&v))),
         other => Err(Fault::Input(format!("a content is a text, a list or null, not {other}"))),
@@ -56,7 +56,7 @@ fn written(list: &[Message]) -> Result<Value, Fault> {
     list.iter()
         .map(|m| {
             let content = match &m.content {
-                Content::Text(t) => json!(t),
+                Content::Text(t) => json!(**t),
                 Content::Null => Value::Null,
                 Content::Parts(p) => serde_json::from_str(p)?,
             };
@@ -78,7 +78,8 @@ impl Count for Counter {
     fn one(&self, m: &Message) -> u64 {
         let chars = match (self, &m.content) {
             (Counter::Json, _) => m.json().chars().count(),
-            (Counter::Content, Content::Text(t) | Content::Parts(t)) => t.chars().count(),
+            (Counter::Content, Content::Text(t)) => t.chars().count(),
+            (Counter::Content, Content::Parts(t)) => t.chars().count(),
             (Counter::Content, Content::Null) => 0,
         };
         (chars as u64).div_ceil(4)

@@ -33,7 +33,8 @@ pub(crate) struct Contents;
 impl Count for Contents {
     fn one(&self, m: &Message) -> u64 {
         match &m.content {
-            Content::Text(t) | Content::Parts(t) => o200k(t),
+            Content::Text(t) => o200k(t),
+            Content::Parts(t) => o200k(t),
             Content::Null => 0,
         }
     }

@@ -43,6 +43,7 @@ use std::sync::Arc;
 use crate::descriptor::{Build, Need, Product};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
+use ctxbench_core::compaction::Transcript;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::request::{ModelError, Reply, Request};
@@ -309,8 +310,12 @@ fn groups(blocks: &[Arc<Block>]) -> Vec<std::ops::Range<usize>> {
 
 fn message(blocks: &[Arc<Block>]) -> Message {
     let role = if blocks[0].role == Role::Assistant { "assistant" } else { "user" };
-    let texts: Vec<&str> = blocks.iter().map(|b| &*b.text).collect();
-    Message::text(role, texts.join("\n"))
+    let mut text = Transcript::default();
+    for (i, b) in blocks.iter().enumerate() {
+        text.push(if i > 0 { "\n" } else { "" });
+        text.show(b);
+    }
+    Message::text(role, text)
 }
 
 fn messages(blocks: &[Arc<Block>]) -> Vec<Message> {
@@ -320,23 +325,31 @@ fn messages(blocks: &[Arc<Block>]) -> Vec<Message> {
 #[async_trait]
 impl Strategy for Aider {
     fn admit(&self, mut raw: Draft) -> Draft {
-        let name = raw.call.as_ref().map(|c| c.name.clone()).unwrap_or_default();
-        match raw.kind {
+        let name = raw.call.as_ref().map_or("", |c| &c.name);
+        let mut text = Transcript::default();
+        let (kind, role) = match raw.kind {
             BlockKind::Call => {
-                raw.text = format!("{name} {}", raw.text).into();
-                raw.kind = BlockKind::Assistant;
-                raw.call = None;
+                text.push(&format!("{name} "));
+                (BlockKind::Assistant, raw.role)
             }
             BlockKind::Output => {
-                let failed = if raw.is_error { " failed" } else { "" };
-                raw.text = format!("{name}{failed}:\n{}", raw.text).into();
-                (raw.kind, raw.role, raw.is_error) = (BlockKind::User, Role::User, false);
-                raw.call = None;
+                text.push(&format!("{name}{}:\n", if raw.is_error { " failed" } else { "" }));
+                (BlockKind::User, Role::User)
             }
-            _ => {}
+            _ => {
+                raw.splits.clear();
+                return raw;
+            }
+        };
+        text.show(&raw);
+        let as_text = text.draft(kind, role);
+        Draft {
+            form: raw.form,
+            opaque: raw.opaque,
+            media: raw.media,
+            listed: raw.listed,
+            ..as_text
         }
-        raw.splits.clear();
-        raw
     }
 
     async fn on_start(&mut self, s: &mut Engine) {

@@ -6,6 +6,8 @@
 
 use std::fmt::Write as _;
 
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::compaction::Transcript;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::o200k;
 
@@ -23,7 +25,7 @@ const UNKNOWN_INPUT: u64 = 4_096;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Text.
-    Text(String),
+    Text(Transcript),
     /// Nothing at all.
     Null,
     /// A list of parts, as its JSON text.
@@ -41,7 +43,7 @@ pub struct Message {
 
 impl Message {
     /// A text message.
-    pub fn text(role: &str, text: impl Into<String>) -> Self {
+    pub fn text(role: &str, text: impl Into<Transcript>) -> Self {
         Message { role: role.into(), content: Content::Text(text.into()) }
     }
 
@@ -213,18 +215,18 @@ pub fn plan(
 
 /// The one text that the summariser is given: `# ROLE` headings, other roles left out, a line break
 /// after each text that lacks one. `None` when a content is not a text.
-pub fn transcript(messages: &[Message]) -> Option<String> {
-    let mut out = String::new();
+pub fn transcript(messages: &[Message]) -> Option<Transcript> {
+    let mut out = Transcript::default();
     for m in messages {
         let role = m.role.to_uppercase();
         if role != "USER" && role != "ASSISTANT" {
             continue;
         }
         let Content::Text(text) = &m.content else { return None };
-        // Writing to a string never fails.
-        let _ = write!(out, "# {role}\n{text}");
+        out.push(&format!("# {role}\n"));
+        out.append(text);
         if !out.ends_with('\n') {
-            out.push('\n');
+            out.push("\n");
         }
     }
     Some(out)
@@ -252,7 +254,7 @@ pub struct Failed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A summary of this text.
-    Ask(String),
+    Ask(Transcript),
     /// Nothing: see [`Job::summary`] and [`Job::tail`].
     Done,
 }
@@ -300,7 +302,8 @@ impl Job {
 
     /// Takes the answer to the last step (docs/sources/aider.md §1.1, steps 7-8).
     pub fn answer(&mut self, text: &str, count: &dyn Count) -> Result<Step, Failure> {
-        let summary = Message::text("user", format!("{}{text}", self.rules.prefix));
+        let text = format!("{}{text}", self.rules.prefix);
+        let summary = Message::text("user", Transcript::of(BlockKind::Summary, text));
         let tail = &self.messages[self.next_from..];
         let tokens = count.list(std::slice::from_ref(&summary))
             + tail.iter().map(|m| count.one(m)).sum::<u64>();

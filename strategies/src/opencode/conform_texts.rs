@@ -191,5 +191,5 @@ pub(super) fn transcript(_: &Context, input: Value) -> Result<Value, Fault> {
     let user = m.role.is_user();
     let blocks: Vec<Arc<Block>> =
         m.parts.into_iter().enumerate().flat_map(|(n, p)| p.blocks(n, user)).collect();
-    Ok(json!({"text": message_transcript(user, &blocks)}))
+    Ok(json!({"text": *message_transcript(user, &blocks)}))
 }

@@ -5,6 +5,7 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
+use ctxbench_core::compaction::Transcript;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::tokens::utf16_len;
@@ -163,57 +164,65 @@ impl Entry {
         }
     }
 
-    fn transcript(&self) -> String {
+    fn transcript(&self) -> Transcript {
         message_transcript(self.is_user(), &self.blocks)
     }
 }
 
 /// One message as its part of the transcript, a line per block (docs/sources/opencode.md §3.2.6); a
 /// cleared result shows its placeholder.
-pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> String {
-    let mut lines: Vec<String> = Vec::new();
+pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
+    let mut out = Transcript::default();
+    let line = |out: &mut Transcript, tag: &str, b: &Block, text: &str| {
+        if !out.is_empty() {
+            out.push("\n");
+        }
+        out.push(tag);
+        out.quote(b, text);
+    };
     for (i, b) in blocks.iter().enumerate() {
         match b.kind {
             // What stands for a compaction is not part of the conversation.
             BlockKind::Marker => {}
-            BlockKind::Reasoning => lines.push(format!("[Assistant reasoning]: {}", b.text)),
+            BlockKind::Reasoning => line(&mut out, "[Assistant reasoning]: ", b, &b.text),
             BlockKind::Call => {
                 let name = b.call.as_ref().map_or("", |c| c.name.as_str());
-                lines.push(format!("[Assistant tool call]: {name}({})", compact_json(&b.text)));
+                let tag = format!("[Assistant tool call]: {name}(");
+                line(&mut out, &tag, b, &compact_json(&b.text));
+                out.push(")");
                 if let Some(at) = blocks
                     .iter()
                     .position(|o| o.kind == BlockKind::Output && o.call_id() == b.call_id())
                 {
-                    lines.push(result_line(&blocks[at..]));
+                    let (tag, text) = result_line(&blocks[at..]);
+                    line(&mut out, tag, &blocks[at], &text);
                 }
             }
             // Results stand with their calls, and what came with a result stands with it.
             BlockKind::Output => {}
             BlockKind::Image
                 if !user && blocks[..i].iter().any(|o| o.kind == BlockKind::Output) => {}
-            BlockKind::Image => lines.push(attached(b)),
+            BlockKind::Image => line(&mut out, "", b, &attached(b)),
             _ => {
-                let tag = if user { "[User]" } else { "[Assistant]" };
-                lines.extend(b.parts().map(|t| format!("{tag}: {t}")));
+                let tag = if user { "[User]: " } else { "[Assistant]: " };
+                b.parts().for_each(|t| line(&mut out, tag, b, t));
             }
         }
     }
-    lines.join("\n")
+    out
 }
 
 /// The line of a tool result, which comes first, with the files behind it. The cut counts the
 /// files' lines too.
-fn result_line(blocks: &[Arc<Block>]) -> String {
+fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     let o = &blocks[0];
-    if o.is_error {
-        return format!("[Tool error]: {}", o.text);
-    }
-    if o.form == Form::Cleared {
-        return format!("[Tool result]: {}", o.text);
+    let tag = if o.is_error { "[Tool error]: " } else { "[Tool result]: " };
+    if o.is_error || o.form == Form::Cleared {
+        return (tag, o.text.to_string());
     }
     let files = blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attached(b));
     let text: Vec<String> = std::iter::once(o.text.to_string()).chain(files).collect();
-    format!("[Tool result]: {}", transcript_output(&text.join("\n")))
+    (tag, transcript_output(&text.join("\n")))
 }
 
 /// What stands for a file where files cannot be shown (docs/sources/opencode.md §3.2.6, §3.3).
@@ -469,10 +478,15 @@ impl Log {
     }
 
     /// These messages as one text.
-    pub fn transcript(&self, messages: &[usize]) -> String {
-        let parts: Vec<String> =
-            messages.iter().map(|&i| self[i].transcript()).filter(|t| !t.is_empty()).collect();
-        parts.join("\n\n")
+    pub fn transcript(&self, messages: &[usize]) -> Transcript {
+        let mut out = Transcript::default();
+        for t in messages.iter().map(|&i| self[i].transcript()).filter(|t| !t.is_empty()) {
+            if !out.is_empty() {
+                out.push("\n\n");
+            }
+            out.append(&t);
+        }
+        out
     }
 }
 

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use crate::descriptor::{Build, Need, Product};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Origin, Role};
-use ctxbench_core::compaction::{CompactionKind, PruneRule};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
@@ -299,7 +299,7 @@ impl OpenCode {
         prior: Option<String>,
     ) -> Request {
         let text = match self.old {
-            true => self.words.old_prompt.to_string(),
+            true => Transcript::from(&*self.words.old_prompt),
             false => self.words.prompt(&self.log.transcript(head), prior.as_deref()),
         };
         let mut blocks = if s.fixed.summary_base.is_empty() {
@@ -310,7 +310,8 @@ impl OpenCode {
         if self.old {
             blocks.extend(head.iter().flat_map(|&i| self.log[i].shown_without_media()));
         }
-        blocks.push(own(BlockKind::SummaryPrompt, Role::User, text));
+        let text = text.draft(BlockKind::SummaryPrompt, Role::User);
+        blocks.push(text.build(MessageId(u32::MAX), vec![]));
         let mut r = s.summary_request(phase, blocks, false);
         if let Some(m) = &self.summary_model {
             r.model = m.clone();

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::compaction::{CompactionKind, Transcript};
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::Phase;
@@ -49,12 +49,20 @@ impl Words {
 
     /// The summary request around a transcript and the summary before it (docs/sources/opencode.md
     /// §3.2.7).
-    pub(crate) fn prompt(&self, transcript: &str, prior: Option<&str>) -> String {
-        let (intro, template) = (&self.intro, &self.template);
+    pub(crate) fn prompt(&self, transcript: &Transcript, prior: Option<&str>) -> Transcript {
+        let ask = |words: &str| Transcript::of(BlockKind::SummaryPrompt, words);
+        let mut out = ask(&self.intro);
+        out.append(transcript);
         match prior {
-            None => format!("{intro}{transcript}{}{template}", self.first),
-            Some(p) => format!("{intro}{transcript}{}{p}{}{template}", self.prior.0, self.prior.1),
+            None => out.append(&ask(&self.first)),
+            Some(p) => {
+                out.append(&ask(&self.prior.0));
+                out.recall(&Transcript::of(BlockKind::Summary, p));
+                out.append(&ask(&self.prior.1));
+            }
         }
+        out.append(&ask(&self.template));
+        out
     }
 }
 

@@ -89,7 +89,9 @@ impl OpenOxide {
         let text = transcript(&history[..end], self.transcript_output);
         // What is waited for at once races nobody.
         let when = if waited { phase } else { Phase::Background };
-        let mut request = s.summary_request(when, vec![base, prompt(text)], false);
+        let text =
+            text.draft(BlockKind::SummaryPrompt, Role::User).build(MessageId(u32::MAX), vec![]);
+        let mut request = s.summary_request(when, vec![base, text], false);
         // Nothing will ask for this prefix again.
         request.breakpoints.clear();
         request.model = model;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Form, MessageId, Role};
 use ctxbench_core::budget::{BudgetConfig, PromptChunks};
-use ctxbench_core::compaction::{PruneRule, PruneStep, group_starts, prune_walk, suffix_within};
+use ctxbench_core::compaction::{
+    PruneRule, PruneStep, Transcript, group_starts, prune_walk, suffix_within,
+};
 use ctxbench_core::strategy::is_system;
 use ctxbench_core::tokens::bytes_div4_down;
 
@@ -119,8 +121,8 @@ pub fn head_end(history: &[Arc<Block>], cap: u64, readable: u64, output_bytes: u
 
 /// The conversation as one text under role headings; tool results cut to `output_bytes`, thinking
 /// left out.
-pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> String {
-    let mut out = String::new();
+pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> Transcript {
+    let mut out = Transcript::default();
     for b in blocks {
         let tool = b.call.as_ref().map_or("", |c| c.name.as_str());
         let (heading, text) = match b.kind {
@@ -134,13 +136,14 @@ pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> String {
             }
             _ => ("# USER".to_string(), &*b.text),
         };
-        out.push_str(&heading);
-        out.push('\n');
-        out.push_str(text);
+        out.push(&heading);
+        out.push("\n");
         if text.len() < b.bytes() {
-            out.push('…');
+            out.quote(b, &format!("{text}…"));
+        } else {
+            out.show(b);
         }
-        out.push('\n');
+        out.push("\n");
     }
     out
 }

@@ -13,6 +13,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use ctxbench_core::block::Block;
 use ctxbench_core::model::{Model, Wire};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
@@ -39,7 +41,7 @@ pub fn format(wire: Wire) -> &'static dyn WireFormat {
 }
 
 /// A request as bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Encoded {
     /// The JSON body.
     pub body: Vec<u8>,
@@ -49,6 +51,8 @@ pub struct Encoded {
     pub headers: Vec<(&'static str, String)>,
     /// Wire message of every block that is sent: 0 = beside the messages, then 1, 2, … in order.
     pub messages: Vec<usize>,
+    /// The block behind every item of the prompt that the body decodes to.
+    pub shows: Vec<Arc<Block>>,
 }
 
 /// Bytes that are not a request or reply of the wire.
@@ -310,7 +314,8 @@ fn encoded(
     for s in slots {
         messages[s.block] = s.message;
     }
-    Encoded { body, path, headers: wire.headers(request, slots), messages }
+    let shows = slots.iter().map(|s| request.blocks[s.block].clone()).collect();
+    Encoded { body, path, headers: wire.headers(request, slots), messages, shows }
 }
 
 /// Decodes the body of a request that was posted to a path.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::prompt::{Content, Prompt, PromptThread};
+use crate::prompt::{Content, Item, Prompt, PromptThread};
 use crate::wire::{decode, decode_error, decode_reply, encode, encode_reply};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
@@ -248,8 +248,13 @@ proptest! {
     #[test]
     fn a_request_survives_its_wire((wire, r) in any_wire(|w| request(w).boxed())) {
         let e = encode(wire, &r);
-        let p = decode(wire, &e.path, &e.body).unwrap();
+        let mut p = decode(wire, &e.path, &e.body).unwrap();
         prop_assert_eq!(&p, &Prompt::of(wire, &r));
+        p.recognise(e.shows);
+        let same = |(a, b): (&Item, &Item)| {
+            a.shows.as_ref().zip(b.shows.as_ref()).is_some_and(|(a, b)| Arc::ptr_eq(a, b))
+        };
+        prop_assert!(p.items.iter().zip(&Prompt::of(wire, &r).items).all(same));
         prop_assert_eq!(p.tokens(), r.tokens());
         prop_assert_eq!(Prompt::of(wire, &r).tokens(), r.tokens());
         prop_assert_eq!(p.items.len(), r.blocks.len());
