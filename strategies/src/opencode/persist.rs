@@ -86,10 +86,17 @@ impl<D: Drawer> OpenCode<D> {
         let id = self.id("msg");
         let mut info = info;
         info["time"] = json!({ "created": self.clock });
-        self.drawer.put_message(&id, self.clock, &info)?;
+        // A summary that is finished hides what is before it, so it is finished when its words are
+        // stored: a program that dies in between has lost nothing.
+        let mut begun = info.clone();
+        let finished = begun.as_object_mut().and_then(|m| m.remove("finish")).is_some();
+        self.drawer.put_message(&id, self.clock, &begun)?;
         for part in parts {
             let part_id = self.id("prt");
             self.drawer.put_part(&part_id, &id, self.clock, &part)?;
+        }
+        if finished {
+            self.drawer.put_message(&id, self.clock, &info)?;
         }
         Ok(id)
     }
@@ -376,5 +383,84 @@ fn role_of(info: &Value) -> Role {
         (Some(_), _) => Role::Developer,
         (None, Some("assistant")) => Role::Assistant,
         _ => Role::User,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::persist_tables::Tables;
+    use super::*;
+
+    /// Dies at a write, as a program that is killed there.
+    struct Dying {
+        tables: Tables,
+        writes: usize,
+    }
+
+    impl Dying {
+        fn write(&mut self) -> Result<&mut Tables, PersistError> {
+            let died = std::io::Error::other("killed");
+            self.writes = self
+                .writes
+                .checked_sub(1)
+                .ok_or(died)
+                .map_err(PersistError::io(Path::new("x"), "go on"))?;
+            Ok(&mut self.tables)
+        }
+    }
+
+    impl Drawer for Dying {
+        fn put_message(&mut self, id: &str, at: u64, info: &Value) -> Result<(), PersistError> {
+            self.write()?.put_message(id, at, info)
+        }
+
+        fn put_part(
+            &mut self,
+            id: &str,
+            message: &str,
+            at: u64,
+            part: &Value,
+        ) -> Result<(), PersistError> {
+            self.write()?.put_part(id, message, at, part)
+        }
+
+        fn page(&self, before: Option<&str>) -> Result<(Vec<Stored>, u64), PersistError> {
+            self.tables.page(before)
+        }
+
+        fn size(&self) -> u64 {
+            self.tables.size()
+        }
+    }
+
+    #[test]
+    fn killed_at_any_write_of_a_compaction_all_is_there_or_its_summary_is() {
+        let said = |role, part: Part| Said { role, parts: vec![part] };
+        let user = said(Role::User, Part::Text("find the bug".into()));
+        let reply = said(Role::Assistant, Part::Text("it is in the cache".into()));
+        let summary = said(Role::Assistant, Part::Summary("the bug is in the cache".into()));
+        let question = said(Role::User, Part::Text("what was it about?".into()));
+        let before = vec![user, reply.clone()];
+        let after = vec![question, summary, reply];
+        let mut ends = Vec::new();
+        for writes in 0..10 {
+            let dir = tempfile::tempdir().unwrap();
+            let mut open = OpenCode::new(Tables::open(dir.path()).unwrap(), 1).unwrap();
+            for said in &before {
+                open.append(&Entry::Said(said.clone())).unwrap();
+            }
+            drop(open);
+            let dying = Dying { tables: Tables::open(dir.path()).unwrap(), writes };
+            let done = OpenCode::new(dying, 2).unwrap().append(&Entry::Compacted(after.clone()));
+            let again = OpenCode::new(Tables::open(dir.path()).unwrap(), 3).unwrap();
+            let found = again.load().unwrap().context;
+            // The question that the marker holds is there before the summary is.
+            let kept = found == after || found.starts_with(&before);
+            assert!(kept, "died before write {}: {found:#?}", writes + 1);
+            ends.push(done.is_ok());
+        }
+        assert!(!ends[0] && ends[9], "it neither died nor ended: {ends:?}");
     }
 }
