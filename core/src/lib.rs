@@ -29,7 +29,6 @@ pub mod session;
 pub mod settings;
 pub mod strategy;
 pub mod tokens;
-pub mod wording;
 pub mod world;
 
 /// For those who write a [`World`] or a [`Strategy`].

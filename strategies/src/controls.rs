@@ -1,6 +1,7 @@
 //! Yardsticks: no compaction at all, in an unlimited and in the real window, and nothing kept at
 //! all.
 
+use crate::conform::Conformance;
 use crate::descriptor::{
     Build, Descriptor, Factory, Look, Matrix, Need, Product, Recovery, Rewind, Standing,
 };
@@ -35,13 +36,12 @@ pub const REFERENCE: Descriptor = Descriptor {
     summary: "no compaction in an unlimited window (hypothetical): the 100 % row",
     sources: &["definition: docs/method.md"],
     matrix: Matrix { overflow_response: "cannot overflow", ..NOTHING },
-    wording: &[],
     standing: Standing::Hypothetical,
     manual: false,
     recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: OURS,
-    functions: &[],
+    conform: Conformance::NONE,
     look: Look::Grey { dashed: true },
     page: "docs/systems/techniques.md",
     factory: Factory::of::<Nothing>(),
@@ -62,12 +62,13 @@ struct Nothing;
 impl Product for Nothing {
     type Version = ();
     type Settings = ();
+    type Words = ();
 
     fn needs(_version: Self::Version, _settings: &()) -> Option<Need> {
         None
     }
 
-    fn build(_b: &Build<'_, Self>) -> Box<dyn Strategy> {
+    fn build(_b: Build<Self>) -> Box<dyn Strategy> {
         Box::new(Nothing)
     }
 }
@@ -98,12 +99,13 @@ struct KeepNothing;
 impl Product for KeepNothing {
     type Version = ();
     type Settings = ();
+    type Words = ();
 
     fn needs(_version: Self::Version, _settings: &()) -> Option<Need> {
         None
     }
 
-    fn build(_b: &Build<'_, Self>) -> Box<dyn Strategy> {
+    fn build(_b: Build<Self>) -> Box<dyn Strategy> {
         Box::new(KeepNothing)
     }
 }

@@ -5,12 +5,12 @@ use std::fmt;
 
 use ctxbench_core::model::{Model, Wire};
 use ctxbench_core::session::RewindMode;
-use ctxbench_core::settings::{Setting, Settings, SettingsTable};
+use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable};
 pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;
-use ctxbench_core::wording::Wording;
+use thiserror::Error;
 
-use crate::conform::Function;
+use crate::conform::Conformance;
 use crate::persist::Format;
 
 /// Answers to the comparison dimensions, a short phrase each.
@@ -91,6 +91,11 @@ impl Version {
         Version { name, program: name, about, reads: Some(reads) }
     }
 
+    /// The same, reading these settings only.
+    pub const fn reading(self, reads: &'static [&'static str]) -> Version {
+        Version { reads: Some(reads), ..self }
+    }
+
     /// Whether a setting means anything to it.
     pub fn knows(&self, setting: &str) -> bool {
         self.reads.is_none_or(|names| names.contains(&setting))
@@ -108,13 +113,24 @@ impl Versions for () {
     const TABLE: &'static [(Version, Self)] = &[(Version::released("1"), ())];
 }
 
+/// The prompt texts of a product, ours: a struct made by [`words!`](crate::words::words!), whose
+/// default they are. Recorded cases put fillers of the recorded length in their place.
+pub trait Words: Default {
+    /// Without a text anywhere.
+    fn blank() -> Self;
+}
+
+/// For what says nothing.
+impl Words for () {
+    fn blank() -> Self {}
+}
+
 /// What a strategy is built from.
-#[derive(Clone, Debug)]
-pub struct Build<'a, P: Product> {
+pub struct Build<P: Product> {
     pub version: P::Version,
     /// Settings, scale applied.
     pub settings: P::Settings,
-    pub wording: &'a Wording,
+    pub words: P::Words,
     /// Multiplier of token constants that are not settings.
     pub scale: f64,
 }
@@ -126,8 +142,45 @@ pub struct Order<'a> {
     pub version: Version,
     /// Settings, scale applied.
     pub settings: &'a Settings,
-    pub wording: &'a Wording,
     pub scale: f64,
+}
+
+/// A strategy that cannot be used as asked.
+#[derive(Debug, Error, PartialEq)]
+pub enum SpecError {
+    /// No such strategy.
+    #[error("there is no strategy `{name}`; {hint}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Nearest names.
+        hint: String,
+    },
+    /// No such version.
+    #[error("`{name}` has no version `{version}`; known are {known}")]
+    UnknownVersion {
+        /// Strategy.
+        name: String,
+        /// What was asked for.
+        version: String,
+        /// All versions.
+        known: String,
+    },
+    /// A setting that means nothing to the version.
+    #[error("`{name}@{version}` does not read the setting `{setting}`; it belongs to {known}")]
+    OtherVersion {
+        /// Strategy.
+        name: String,
+        /// What was asked for.
+        version: &'static str,
+        /// What was given.
+        setting: &'static str,
+        /// Versions that read it.
+        known: String,
+    },
+    /// A setting that does not fit.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
 }
 
 /// A wire that a strategy cannot do without.
@@ -146,11 +199,14 @@ pub trait Product {
     /// Made by [`settings!`](ctxbench_core::settings!); `()` if it has none.
     type Settings: SettingsTable;
 
+    /// `()` if it has none.
+    type Words: Words;
+
     /// The wire that a version with these settings cannot do without.
     fn needs(version: Self::Version, settings: &Self::Settings) -> Option<Need>;
 
     /// Builds the strategy.
-    fn build(b: &Build<'_, Self>) -> Box<dyn Strategy>
+    fn build(b: Build<Self>) -> Box<dyn Strategy>
     where
         Self: Sized;
 }
@@ -166,7 +222,7 @@ pub struct Factory {
 }
 
 /// The value by which a product's code knows a version.
-fn known<V: Versions>(version: Version) -> V {
+pub(crate) fn known<V: Versions>(version: Version) -> V {
     let found = V::TABLE.iter().find(|(v, _)| v.name == version.name);
     found.expect("a version comes from the factory's own table").1
 }
@@ -179,10 +235,10 @@ impl Factory {
             versions: || P::Version::TABLE.iter().map(|(v, _)| *v).collect(),
             needs: |version, settings| P::needs(known(version), &P::Settings::read(settings)),
             build: |order| {
-                P::build(&Build {
+                P::build(Build {
                     version: known(order.version),
                     settings: P::Settings::read(order.settings),
-                    wording: order.wording,
+                    words: P::Words::default(),
                     scale: order.scale,
                 })
             },
@@ -192,6 +248,42 @@ impl Factory {
     /// Versions that can be followed, the plain name's first; `name@version` selects another.
     pub fn versions(&self) -> Vec<Version> {
         (self.versions)()
+    }
+
+    /// A version, the plain name's without one, and settings from `k=v,k=v`; `name` stands in
+    /// errors.
+    pub fn select(
+        &self,
+        name: &str,
+        version: Option<&str>,
+        settings: &str,
+    ) -> Result<(Version, Settings), SpecError> {
+        let versions = self.versions();
+        let named = |known: &dyn Fn(&Version) -> bool| {
+            let names: Vec<&str> = versions.iter().filter(|v| known(v)).map(|v| v.name).collect();
+            names.join(", ")
+        };
+        let version = match version {
+            None => versions[0],
+            Some(v) => {
+                *versions.iter().find(|k| k.name == v).ok_or_else(|| SpecError::UnknownVersion {
+                    name: name.into(),
+                    version: v.into(),
+                    known: named(&|_| true),
+                })?
+            }
+        };
+        let settings = Settings::parse(name, self.settings, settings)?;
+        let strange = settings.given().find(|s| !version.knows(s));
+        match strange {
+            None => Ok((version, settings)),
+            Some(setting) => Err(SpecError::OtherVersion {
+                name: name.into(),
+                version: version.name,
+                setting,
+                known: named(&|v| v.knows(setting)),
+            }),
+        }
     }
 
     /// Why a version with these settings cannot exist with a model; `None` = it can.
@@ -218,13 +310,13 @@ impl fmt::Debug for Factory {
 
 /// Where history survives outside the context, so that the product itself could bring back what the
 /// context lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Recovery {
     /// A full log of every message and result.
     Log,
-    /// A chat history in Markdown: user messages and replies, with what is damaged when they are
-    /// read back; no tool output.
-    Markdown,
+    /// A text of what user and model said, without tool output: how what the user (`true`) or the
+    /// model said comes back of it.
+    ChatHistory(fn(bool, &str) -> String),
     /// Nowhere.
     Nothing,
 }
@@ -284,8 +376,6 @@ pub struct Descriptor {
     pub sources: &'static [&'static str],
     /// Comparison answers.
     pub matrix: Matrix,
-    /// Prompt texts by name.
-    pub wording: &'static [(&'static str, &'static str)],
     /// Control, contender or hypothetical.
     pub standing: Standing,
     /// Whether the product has a manual compaction.
@@ -297,8 +387,8 @@ pub struct Descriptor {
     /// How it keeps sessions on disk. Techniques and controls are no products; they are held
     /// against our own store.
     pub formats: &'static [Format],
-    /// Rules that recorded cases of conformance can call.
-    pub functions: &'static [Function],
+    /// How recorded cases of its program are run.
+    pub conform: Conformance,
     pub look: Look,
     /// Its page, from the top of the repository.
     pub page: &'static str,

@@ -1,7 +1,7 @@
-//! The context management of each product, one file per system, and the registry that lists them.
+//! The context management of each product, a folder per system, and the registry that lists them.
 
 pub mod aider;
-pub mod anthropic_sdk;
+mod anthropic_sdk;
 mod claude_code;
 mod claude_code_api;
 pub mod codex;
@@ -18,6 +18,8 @@ mod sliding_window;
 #[cfg(test)]
 mod testing;
 mod tool_names;
+mod words;
 
-pub use registry::{ALL, Spec, SpecError};
+pub use descriptor::SpecError;
+pub use registry::{ALL, Spec};
 pub use tool_names::{folded, is_edit};

@@ -4,6 +4,7 @@
 //! much as no compaction there (docs/sources/peers-and-metrics.md §1b). Results are masked in
 //! batches, because masking one at each step would break the prompt cache each time.
 
+use crate::conform::Conformance;
 use crate::descriptor::{
     Build, Descriptor, Factory, Look, Matrix, Need, Product, Recovery, Rewind, Standing,
 };
@@ -34,17 +35,23 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         memory: "none",
         undo: "results stay in the history",
     },
-    wording: &[("observation-masking.placeholder", "(this output was left out to save space)")],
     standing: Standing::Contender,
     manual: false,
     recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: OURS,
-    functions: &[],
+    conform: Conformance::NONE,
     look: Look::Hue(7),
     page: "docs/systems/techniques.md",
     factory: Factory::of::<ObservationMasking>(),
 };
+
+crate::words::words! {
+    /// What it says itself.
+    struct MaskingWords {
+        placeholder = "(this output was left out to save space)";
+    }
+}
 
 ctxbench_core::settings! {
     /// What can be set, with where each default comes from.
@@ -59,16 +66,17 @@ ctxbench_core::settings! {
 impl Product for ObservationMasking {
     type Version = ();
     type Settings = ObservationMaskingSettings;
+    type Words = MaskingWords;
 
     fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Need> {
         None
     }
 
-    fn build(b: &Build<'_, Self>) -> Box<dyn Strategy> {
+    fn build(b: Build<Self>) -> Box<dyn Strategy> {
         Box::new(ObservationMasking {
             keep: b.settings.keep as usize,
             batch: (b.settings.batch as usize).max(1),
-            placeholder: b.wording.get("observation-masking.placeholder"),
+            placeholder: b.words.placeholder.clone(),
         })
     }
 }

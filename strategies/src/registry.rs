@@ -1,12 +1,10 @@
 //! The list of strategies. A new one is a file and a line in [`ALL`].
 
-use crate::descriptor::{Descriptor, Order, Version};
+use crate::descriptor::{Descriptor, Order, SpecError, Version};
 use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
-use ctxbench_core::settings::{SettingError, Settings};
+use ctxbench_core::settings::Settings;
 use ctxbench_core::strategy::Strategy;
-use ctxbench_core::wording::Wording;
-use thiserror::Error;
 
 /// Every strategy, in report order.
 pub const ALL: &[Descriptor] = &[
@@ -19,48 +17,10 @@ pub const ALL: &[Descriptor] = &[
     crate::codex::descriptor::DESCRIPTOR,
     crate::opencode::descriptor::DESCRIPTOR,
     crate::claude_code::descriptor::DESCRIPTOR,
-    crate::anthropic_sdk::DESCRIPTOR,
+    crate::anthropic_sdk::descriptor::DESCRIPTOR,
     crate::claude_code_api::descriptor::DESCRIPTOR,
     crate::openoxide::DESCRIPTOR,
 ];
-
-/// A strategy that cannot be used as asked.
-#[derive(Debug, Error, PartialEq)]
-pub enum SpecError {
-    /// No such strategy.
-    #[error("there is no strategy `{name}`; {hint}")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// Nearest names.
-        hint: String,
-    },
-    /// No such version.
-    #[error("`{name}` has no version `{version}`; known are {known}")]
-    UnknownVersion {
-        /// Strategy.
-        name: String,
-        /// What was asked for.
-        version: String,
-        /// All versions.
-        known: String,
-    },
-    /// A setting that means nothing to the version.
-    #[error("`{name}@{version}` does not read the setting `{setting}`; it belongs to {known}")]
-    OtherVersion {
-        /// Strategy.
-        name: String,
-        /// What was asked for.
-        version: &'static str,
-        /// What was given.
-        setting: &'static str,
-        /// Versions that read it.
-        known: String,
-    },
-    /// A setting that does not fit.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-}
 
 /// A strategy with its settings, as asked for: `name[@version][:setting=value,…]`.
 #[derive(Clone, Debug)]
@@ -85,30 +45,7 @@ impl Spec {
                 hint: nearest::hint(name, &names),
             });
         };
-        let versions = descriptor.factory.versions();
-        let named = |known: &dyn Fn(&Version) -> bool| {
-            let names: Vec<&str> = versions.iter().filter(|v| known(v)).map(|v| v.name).collect();
-            names.join(", ")
-        };
-        let version = match version {
-            None => versions[0],
-            Some(v) => {
-                *versions.iter().find(|k| k.name == v).ok_or_else(|| SpecError::UnknownVersion {
-                    name: name.into(),
-                    version: v.into(),
-                    known: named(&|_| true),
-                })?
-            }
-        };
-        let settings = Settings::parse(name, descriptor.factory.settings, settings)?;
-        if let Some(setting) = settings.given().find(|s| !version.knows(s)) {
-            return Err(SpecError::OtherVersion {
-                name: name.into(),
-                version: version.name,
-                setting,
-                known: named(&|v| v.knows(setting)),
-            });
-        }
+        let (version, settings) = descriptor.factory.select(name, version, settings)?;
         Ok(Spec { descriptor, version, settings })
     }
 
@@ -143,20 +80,10 @@ impl Spec {
         self.descriptor.factory.unfit(self.version, &self.settings, model)
     }
 
-    /// Builds the strategy with our own prompt texts.
+    /// Builds the strategy.
     pub fn build(&self, scale: f64) -> Box<dyn Strategy> {
-        self.build_with(scale, &Wording::new(self.descriptor.wording))
-    }
-
-    /// Builds the strategy with given prompt texts.
-    pub fn build_with(&self, scale: f64, wording: &Wording) -> Box<dyn Strategy> {
-        let settings = self.scaled(scale);
-        self.descriptor.factory.build(&Order {
-            version: self.version,
-            settings: &settings,
-            wording,
-            scale,
-        })
+        let settings = &self.scaled(scale);
+        self.descriptor.factory.build(&Order { version: self.version, settings, scale })
     }
 }
 
@@ -216,14 +143,15 @@ mod tests {
     #[test]
     fn rules_of_conformance_are_named_once_and_for_versions_that_exist() {
         for d in ALL {
-            for (i, f) in d.functions.iter().enumerate() {
+            let functions = d.conform.functions;
+            for (i, f) in functions.iter().enumerate() {
                 assert!(
                     f.versions.iter().all(|v| d.factory.versions().iter().any(|k| k.name == *v)),
                     "{}: {} is for a version that is not listed",
                     d.name,
                     f.name
                 );
-                let twice = d.functions[..i].iter().any(|g| {
+                let twice = functions[..i].iter().any(|g| {
                     g.name == f.name
                         && (g.versions.is_empty()
                             || f.versions.is_empty()

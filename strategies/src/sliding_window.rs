@@ -4,6 +4,7 @@
 //! oldest whole steps) are dropped until a share of the window is free again; calls and results
 //! always go together.
 
+use crate::conform::Conformance;
 use crate::descriptor::{
     Build, Descriptor, Factory, Look, Matrix, Need, Product, Recovery, Rewind, Standing,
 };
@@ -36,13 +37,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         memory: "none",
         undo: "none",
     },
-    wording: &[],
     standing: Standing::Contender,
     manual: false,
     recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
     formats: OURS,
-    functions: &[],
+    conform: Conformance::NONE,
     look: Look::Hue(6),
     page: "docs/systems/techniques.md",
     factory: Factory::of::<SlidingWindow>(),
@@ -62,12 +62,13 @@ ctxbench_core::settings! {
 impl Product for SlidingWindow {
     type Version = ();
     type Settings = SlidingWindowSettings;
+    type Words = ();
 
     fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Need> {
         None
     }
 
-    fn build(b: &Build<'_, Self>) -> Box<dyn Strategy> {
+    fn build(b: Build<Self>) -> Box<dyn Strategy> {
         Box::new(SlidingWindow { high: b.settings.high, low: b.settings.low })
     }
 }

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use ctxbench_strategies::ALL;
+use ctxbench_strategies::conform::text::BadRecipe;
+use ctxbench_strategies::conform::{Fault, Replay};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -51,6 +54,12 @@ pub enum CaseError {
         /// Its name.
         name: String,
     },
+    /// What the product says of it.
+    #[error(transparent)]
+    Product(#[from] Fault),
+    /// A text that cannot be made.
+    #[error(transparent)]
+    Text(#[from] BadRecipe),
     /// A run ended in a panic.
     #[error("the run of the case ended in a panic")]
     Poisoned,
@@ -105,15 +114,10 @@ impl Case {
             .map_err(|source| CaseError::Json { path: name.to_string(), source })
     }
 
-    /// Size of a constant in bytes.
-    pub(super) fn constant(&self, name: &str) -> usize {
-        let v = self.constants.get(name);
-        v.and_then(|v| v.as_u64().or_else(|| v.get("bytes").and_then(Value::as_u64))).unwrap_or(0)
-            as usize
-    }
-
-    /// A whole-number setting.
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
-        self.settings.get(name).and_then(Value::as_u64)
+    /// How sessions of its program are replayed.
+    pub(super) fn product(&self) -> Result<&'static Replay, CaseError> {
+        let found =
+            ALL.iter().find(|d| d.name == self.agent).and_then(|d| d.conform.replay.as_ref());
+        found.ok_or_else(|| CaseError::Unknown { what: "agent", name: self.agent.clone() })
     }
 }

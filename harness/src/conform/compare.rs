@@ -3,17 +3,15 @@
 use std::collections::HashMap;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_provider as provider;
-use ctxbench_strategies::anthropic_sdk::errors::Raised;
+use ctxbench_strategies::conform::text::expand;
+use ctxbench_strategies::conform::{PromptParts, View};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Verdict;
 use super::case::Case;
-use super::pieces::View;
-use super::text::expand;
 use super::world::Script;
 
 /// Where a run first differs from its case.
@@ -74,15 +72,19 @@ pub(super) fn compare(
     Verdict { expected, matched: expected, difference: rest }
 }
 
+/// Names of the class of an error that a product raises.
+type Classes = fn(&str) -> &'static [&'static str];
+
 /// How the run ended, against the case: number of requests, calls that ran, and last words or the
 /// class of the error that ended it, whose reason is `failed`.
 pub(super) fn outcome(
     want: &Value,
     script: &Script,
+    classes: Classes,
     failed: Option<&str>,
     last: Option<Vec<String>>,
 ) -> Option<Difference> {
-    let names = failed.map(|reason| error_names(reason, script)).unwrap_or_default();
+    let names = failed.map(|reason| error_names(reason, script, classes)).unwrap_or_default();
     let wanted_error = want.get("error").and_then(Value::as_str);
     // Of several names of one class the case uses one.
     let got_error = names.iter().find(|n| wanted_error == Some(n)).or(names.first());
@@ -157,9 +159,9 @@ fn params(request: &Request, view: &View) -> Value {
     Value::Object(params)
 }
 
-/// On Anthropic's wire a compaction is asked for by a parameter and not by an item.
+/// The item that is sent as a parameter, where a compaction is asked for by one.
 fn asks_compaction<'a>(request: &'a Request, view: &View) -> Option<&'a Block> {
-    let last = request.blocks.last().filter(|_| view.wire == Wire::AnthropicMessages)?;
+    let last = request.blocks.last().filter(|_| view.compaction_is_parameter)?;
     (last.kind == BlockKind::CompactionTrigger).then_some(last)
 }
 
@@ -213,7 +215,7 @@ fn request_difference(
 /// Names of the class of error that a reason belongs to: an error of the API by its status, or by
 /// its code where the connection gave none, an error of the library by what is wrong or by its
 /// exception.
-fn error_names(reason: &str, script: &Script) -> Vec<String> {
+fn error_names(reason: &str, script: &Script, classes: Classes) -> Vec<String> {
     if let Some(e) = script.errors.iter().rev().find(|e| e.to_string() == reason) {
         return vec![match (e.status, &e.code) {
             (0, Some(code)) => code.clone(),
@@ -221,9 +223,9 @@ fn error_names(reason: &str, script: &Script) -> Vec<String> {
             (status, _) => format!("http_{status}"),
         }];
     }
-    match Raised::of(reason) {
-        Some(raised) => raised.class_names().iter().map(|n| n.to_string()).collect(),
-        None => vec![format!("unclassified: {reason}")],
+    match classes(reason) {
+        [] => vec![format!("unclassified: {reason}")],
+        names => names.iter().map(|n| n.to_string()).collect(),
     }
 }
 
@@ -238,7 +240,7 @@ struct Written {
 
 fn written(request: &Request, view: &View) -> Vec<Written> {
     let messages =
-        if view.messages { provider::encode(view.wire, request).messages } else { Vec::new() };
+        view.numbered.map(|wire| provider::encode(wire, request).messages).unwrap_or_default();
     let mut out: Vec<Written> = Vec::new();
     let items = request.blocks.len() - usize::from(asks_compaction(request, view).is_some());
     for (i, b) in request.blocks[..items].iter().enumerate() {
@@ -264,8 +266,7 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
         out.push({
             let mut o = Map::new();
             o.insert("kind".into(), json!(b.kind));
-            // Provider-made compaction items have no role on the Responses wire.
-            let roleless = view.wire == Wire::OpenaiResponses
+            let roleless = view.roleless_compaction
                 && matches!(b.kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
             o.insert("role".into(), if roleless { Value::Null } else { json!(b.role) });
             if let Some(c) = &b.call {
@@ -274,10 +275,8 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
                     o.insert("name".into(), json!(c.name));
                 }
             }
-            // Cases count a system message among the others where the wire has one.
-            if let Some(m) = messages.get(i).map(|m| m - usize::from(view.wire == Wire::OpenaiChat))
-            {
-                o.insert("msg".into(), json!(m));
+            if let Some(m) = messages.get(i) {
+                o.insert("msg".into(), json!(m - view.unnumbered));
             }
             if request.breakpoints.contains(&i) {
                 o.insert("cache".into(), json!(true));
@@ -396,7 +395,9 @@ fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option
     let odd = |e: &str| {
         Some(("summary_prompt".to_string(), e.to_string(), got.chars().take(160).collect()))
     };
-    let Some([intro, first, open, close, template]) = &view.prompt else {
+    let Some(PromptParts { intro, first, prior_open: open, prior_close: close, template }) =
+        &view.prompt
+    else {
         return odd("a prompt with known constant parts");
     };
     let Some(body) =

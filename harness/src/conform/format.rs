@@ -1,13 +1,14 @@
 //! The members of replay cases (conformance/README.md), and what must hold between them.
 
+use ctxbench_strategies::conform::shape::Kind::{
+    Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words,
+};
+use ctxbench_strategies::conform::shape::{Shape, may, must, must_or_null, null};
+use ctxbench_strategies::conform::text::expand;
 use serde_json::Value;
 
 use super::case::{Case, CaseError};
-use super::shape::Kind::{
-    Any, Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words,
-};
-use super::shape::{Checker, Shape, exactly_one, may, must, must_or_null, null, odd};
-use super::text::expand;
+use super::shape::{Checker, exactly_one, odd};
 
 const USAGE: Shape = &[
     may("input_tokens", Count),
@@ -184,78 +185,6 @@ const OUTCOME: Shape = &[
     may("error", Word),
 ];
 
-const CODEX_SETTINGS: Shape = &[
-    must("context_window", Count),
-    null("auto_compact_token_limit", Count),
-    may("stream_max_retries", Count),
-    may("request_max_retries", Count),
-    may("tool_output_policy", One(&[may("tokens", Count), may("bytes", Count)])),
-    null("compact_prompt", Text),
-    null("post_turn_threshold_percent", Count),
-    may("limit_scope", Word),
-    may("model", Word),
-    may("remote", Flag),
-    may("provider_name", Word),
-];
-
-const CODEX_CONSTANTS: Shape =
-    &[may("summary_prompt_bytes", Filler), may("summary_prefix_bytes", Filler)];
-
-const OPENCODE_MODEL: Shape =
-    &[may("name", Word), must("context", Count), must("output", Count), null("input", Count)];
-
-const OPENCODE_SETTINGS: Shape = &[
-    must("model", One(OPENCODE_MODEL)),
-    may("compaction", One(OPENCODE_COMPACTION)),
-    may("compaction_model", One(OPENCODE_MODEL)),
-    must("wire", OneOf(&["openai-chat", "anthropic"])),
-];
-
-const OPENCODE_COMPACTION: Shape = &[
-    null("auto", Flag),
-    null("prune", Flag),
-    null("tail_turns", Count),
-    null("preserve_recent_tokens", Count),
-    null("reserved", Count),
-];
-
-const OPENCODE_CONSTANTS: Shape = &[
-    may("marker", One(CONSTANT)),
-    may("continue", One(CONSTANT)),
-    may("continue_after_overflow", One(CONSTANT)),
-    may("summary_prompt_first", One(CONSTANT)),
-    may("summary_prompt_with_prior", One(CONSTANT)),
-];
-
-const CONSTANT: Shape = &[
-    must("bytes", Filler),
-    may("utf16", Bytes),
-    may("json_utf16", Bytes),
-    may("placeholder", Word),
-];
-
-/// Beside these any request parameter may stand.
-const SDK_SETTINGS: Shape = &[
-    must("model", Word),
-    must("max_tokens", Count),
-    null("max_iterations", Count),
-    may("compaction_control", One(SDK_CONTROL)),
-    may("betas", Words),
-    may("thread", Flag),
-    may("temperature", Any),
-];
-
-const SDK_CONTROL: Shape = &[
-    must("enabled", Flag),
-    null("context_token_threshold", Count),
-    null("contextTokenThreshold", Count),
-    null("model", Word),
-    null("summary_prompt", Text),
-    null("summaryPrompt", Text),
-];
-
-const SDK_CONSTANTS: Shape = &[may("summary_prompt_bytes", Filler)];
-
 /// Items whose wording is the implementation's; of all others the text is compared.
 const CONSTANT_KINDS: &[&str] =
     &["base", "context", "summary_prompt", "marker", "continue", "compaction_trigger"];
@@ -267,22 +196,14 @@ const LEAVABLE: &[&str] = &["phase", "model", "max_tokens", "tokens_after"];
 /// other.
 pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     let mut c = Checker::default();
-    let (settings, constants) = match case.agent.as_str() {
-        "codex" => (CODEX_SETTINGS, CODEX_CONSTANTS),
-        "opencode" => (OPENCODE_SETTINGS, OPENCODE_CONSTANTS),
-        "anthropic-sdk" => (SDK_SETTINGS, SDK_CONSTANTS),
-        other => return Err(CaseError::Unknown { what: "agent", name: other.to_string() }),
-    };
+    let product = case.product()?;
     let whole = |o| Value::Object(o);
-    if case.agent == "anthropic-sdk" {
-        c.open("settings", &case.settings, settings)?;
+    if product.parameters {
+        c.open("settings", &case.settings, product.settings)?;
     } else {
-        c.closed("settings", &whole(case.settings.clone()), settings)?;
+        c.closed("settings", &whole(case.settings.clone()), product.settings)?;
     }
-    if let Some(p) = case.settings.get("tool_output_policy") {
-        exactly_one("settings.tool_output_policy", p, &["tokens", "bytes"])?;
-    }
-    c.closed("constants", &whole(case.constants.clone()), constants)?;
+    c.closed("constants", &whole(case.constants.clone()), product.constants)?;
     for (name, v) in &case.constants {
         if let Some(p) = v.get("placeholder").and_then(Value::as_str) {
             same_size(&format!("constants.{name}.placeholder"), &v["bytes"], p.len())?;
@@ -315,8 +236,9 @@ pub(super) fn check(case: &Case) -> Result<(), CaseError> {
         return Err(odd("not_compared", format!("some of {}", LEAVABLE.join(", ")), name));
     }
     match &case.outcome {
-        None if case.agent == "anthropic-sdk" => {
-            Err(odd("outcome", "an object, required for anthropic-sdk", "nothing"))
+        None if product.ends => {
+            let what = format!("an object, required for {}", case.agent);
+            Err(odd("outcome", what, "nothing"))
         }
         None => Ok(()),
         Some(o) => {

@@ -5,6 +5,7 @@
 
 mod diff;
 
+use ctxbench_strategies::conform::text::{MOST_BYTES, expand};
 use ctxbench_strategies::conform::{Context, Function};
 use ctxbench_strategies::{ALL, Spec};
 use serde::Deserialize;
@@ -12,7 +13,6 @@ use serde_json::{Map, Value};
 
 use super::case::CaseError;
 use super::shape::{numbers, odd};
-use super::text::{MOST_BYTES, expand};
 
 pub use diff::shorten;
 
@@ -117,7 +117,7 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
 }
 
 fn find(file: &File) -> Result<(&'static Function, Context), CaseError> {
-    let table = ALL.iter().find(|d| d.name == file.agent).map_or(&[][..], |d| d.functions);
+    let table = ALL.iter().find(|d| d.name == file.agent).map_or(&[][..], |d| d.conform.functions);
     if table.is_empty() {
         return Err(CaseError::Unknown { what: "agent", name: file.agent.clone() });
     }
@@ -136,7 +136,7 @@ fn find(file: &File) -> Result<(&'static Function, Context), CaseError> {
     })?;
     Ok((
         function,
-        Context { version: spec.version.name, settings: spec.settings, facts: file.facts.clone() },
+        Context { version: spec.version, settings: spec.settings, facts: file.facts.clone() },
     ))
 }
 

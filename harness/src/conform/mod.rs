@@ -10,18 +10,21 @@ mod format;
 mod functions;
 mod pieces;
 mod shape;
-mod text;
 mod world;
 
 pub use case::{Case, CaseError};
 pub use compare::Difference;
 pub use functions::{FunctionDifference, FunctionVerdict, function_file, shorten};
 
+use std::sync::Arc;
+
 use ctxbench_core::agent;
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::history::History;
+use ctxbench_core::model;
+use ctxbench_strategies::conform::{Recorded, SetUp};
 
 /// Result of one replay case.
 #[derive(Clone, Debug)]
@@ -37,12 +40,24 @@ pub struct Verdict {
 /// Runs one replay case.
 pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     format::check(case)?;
-    let set_up = pieces::set_up(case)?;
-    let (world, script) = world::ScriptWorld::new(case)?;
-    let mut engine = Engine::new(set_up.model, Box::new(world));
-    engine.fixed = set_up.fixed;
+    let product = case.product()?;
+    let template = model::catalogue()
+        .first()
+        .ok_or_else(|| CaseError::Unknown { what: "model", name: String::new() })?;
+    let recorded = Recorded {
+        version: &case.version,
+        settings: &case.settings,
+        constants: &case.constants,
+        fixed: &case.fixed,
+    };
+    let set_up = (product.set_up)(&recorded, template.clone())?;
+    let (world, script) = world::ScriptWorld::new(case, &set_up);
+    let SetUp { mut strategy, model, params, view, .. } = set_up;
+    let mut engine = Engine::new(Arc::new(model), Box::new(world));
+    engine.fixed = pieces::fixed(case)?;
+    engine.fixed.server_edits = ctxbench_provider::edits_among(&params);
+    engine.fixed.params = params;
     engine.default_breakpoints = false;
-    let mut strategy = set_up.strategy;
     agent::run(&mut engine, &mut *strategy).await;
     let (_, _, events, history) = engine.into_parts();
     let estimates = events
@@ -53,13 +68,14 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
         })
         .collect();
     let script = script.lock().map_err(|_| CaseError::Poisoned)?;
-    let mut verdict = compare::compare(case, &script, &set_up.view, &estimates);
+    let mut verdict = compare::compare(case, &script, &view, &estimates);
     if let (None, Some(want)) = (&verdict.difference, &case.outcome) {
         let reason = events.iter().rev().find_map(|e| match &e.event {
             Event::TurnFailed(reason) => Some(reason.as_str()),
             _ => None,
         });
-        verdict.difference = compare::outcome(want, &script, reason, final_text(&history));
+        verdict.difference =
+            compare::outcome(want, &script, product.error_classes, reason, final_text(&history));
     }
     Ok(verdict)
 }

@@ -1,81 +1,20 @@
 //! What the members of a case may be: names, types and bounds, checked before anything runs.
 //!
 //! A member that is misspelled or of the wrong type would otherwise be taken for one that is
-//! absent, and the case would pass without what it says. The shapes themselves are in `format.rs`.
+//! absent, and the case would pass without what it says. The shapes of what all cases share are in
+//! `format.rs`, those of a program's settings on its descriptor.
 
+use ctxbench_strategies::conform::shape::{Kind, Shape};
+use ctxbench_strategies::conform::text::{MOST_BYTES, expand};
 use serde_json::{Map, Value};
 
 use super::case::CaseError;
-use super::text::{MOST_BYTES, expand};
 
 /// Largest count of tokens, calls or retries in a case: far above every real one, far below where
 /// sums overflow.
-pub(super) const MOST_COUNT: u64 = 1_000_000_000_000;
+const MOST_COUNT: u64 = 1_000_000_000_000;
 /// Most tools that a case offers.
 const MOST_TOOLS: u64 = 10_000;
-
-/// Type of a member.
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    /// A string or a recipe.
-    Text,
-    /// A string.
-    Word,
-    /// One of these strings.
-    OneOf(&'static [&'static str]),
-    /// Strings.
-    Words,
-    /// A whole number, 0 or more.
-    Count,
-    /// A number of tools.
-    Tools,
-    /// Size in bytes; a list of several is allowed.
-    Bytes,
-    /// Size in bytes of a text that is made for it, or sizes of its parts.
-    Filler,
-    /// True or false.
-    Flag,
-    /// True: the member is there or not.
-    True,
-    /// Any object.
-    Object,
-    /// Any value.
-    Any,
-    /// An object of this shape.
-    One(Shape),
-    /// Objects of this shape.
-    Many(Shape),
-}
-
-/// Name, type, and whether it must be there and may be null.
-pub(super) struct Member {
-    name: &'static str,
-    kind: Kind,
-    required: bool,
-    nullable: bool,
-}
-
-pub(super) type Shape = &'static [Member];
-
-/// A member that must be there.
-pub(super) const fn must(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: true, nullable: false }
-}
-
-/// A member that may be left out.
-pub(super) const fn may(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: false, nullable: false }
-}
-
-/// A member that may be left out or null.
-pub(super) const fn null(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: false, nullable: true }
-}
-
-/// A member that must be there and may be null.
-pub(super) const fn must_or_null(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: true, nullable: true }
-}
 
 /// A place in a case that is not what it should be.
 pub(super) fn odd(
@@ -162,6 +101,10 @@ impl Checker {
             Kind::True => fits(*v == true),
             Kind::Object => fits(v.is_object()),
             Kind::One(shape) => self.closed(at, v, shape),
+            Kind::Either(shape) => {
+                self.closed(at, v, shape)?;
+                exactly_one(at, v, &shape.iter().map(|m| m.name).collect::<Vec<_>>())
+            }
             Kind::Many(shape) => {
                 let list = v.as_array().ok_or_else(wrong)?;
                 list.iter()
@@ -197,7 +140,7 @@ fn name_of(kind: Kind) -> String {
         }
         Kind::Flag => "true or false".into(),
         Kind::True => "true".into(),
-        Kind::Object | Kind::One(_) => "an object".into(),
+        Kind::Object | Kind::One(_) | Kind::Either(_) => "an object".into(),
         Kind::Any => "a value".into(),
         Kind::Many(_) => "a list".into(),
     }

@@ -9,10 +9,11 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, CallerAct, Incoming, Task, World};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::Millis;
+use ctxbench_strategies::conform::SetUp;
+use ctxbench_strategies::conform::text::expand;
 use serde_json::Value;
 
 use super::case::{Case, CaseError};
-use super::text::expand;
 
 /// What the run did: kept outside the world, so that it can be read afterwards.
 #[derive(Debug, Default)]
@@ -33,24 +34,22 @@ pub(super) struct ScriptWorld {
     script: Arc<Mutex<Script>>,
     calls: Vec<Value>,
     users: usize,
-    messages_wire: bool,
-    /// A `compact` is something that the program's caller does while it handles a reply.
-    caller_compacts: bool,
+    cache_beside_input: bool,
+    caller_acts: bool,
 }
 
 impl ScriptWorld {
-    pub(super) fn new(case: &Case) -> Result<(Self, Arc<Mutex<Script>>), CaseError> {
+    pub(super) fn new(case: &Case, set_up: &SetUp) -> (Self, Arc<Mutex<Script>>) {
         let script = Arc::new(Mutex::new(Script { left: case.events.len(), ..Script::default() }));
         let world = ScriptWorld {
             events: case.events.clone().into(),
             script: script.clone(),
             calls: Vec::new(),
             users: 0,
-            caller_compacts: case.agent == "anthropic-sdk" && case.version.starts_with("python-2"),
-            messages_wire: case.agent == "anthropic-sdk"
-                || case.settings.get("wire").and_then(Value::as_str) == Some("anthropic"),
+            cache_beside_input: set_up.cache_beside_input,
+            caller_acts: set_up.caller_acts,
         };
-        Ok((world, script))
+        (world, script)
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut Script) -> T) -> Option<T> {
@@ -148,7 +147,7 @@ impl ScriptWorld {
             Some("stop_sequence") => StopReason::StopSequence,
             Some("model_context_window_exceeded") => StopReason::WindowExceeded,
             // Elsewhere calls run whatever the reason says.
-            Some(_) if self.caller_compacts => StopReason::EndTurn,
+            Some(_) if self.caller_acts => StopReason::EndTurn,
             _ if !calls.is_empty() => StopReason::ToolUse,
             _ => StopReason::EndTurn,
         };
@@ -162,11 +161,12 @@ impl ScriptWorld {
 
     fn usage(&self, u: &Value) -> Usage {
         let n = |names: &[&str]| names.iter().find_map(|k| u.get(*k)?.as_u64()).unwrap_or(0);
+        let beside = |name| if self.cache_beside_input { n(&[name]) } else { 0 };
         Usage {
             input: n(&["input_tokens", "prompt_tokens"]),
             output: n(&["output_tokens", "completion_tokens"]),
-            cache_read: if self.messages_wire { n(&["cache_read_input_tokens"]) } else { 0 },
-            cache_write: if self.messages_wire { n(&["cache_creation_input_tokens"]) } else { 0 },
+            cache_read: beside("cache_read_input_tokens"),
+            cache_write: beside("cache_creation_input_tokens"),
             reported_total: u.get("total_tokens").and_then(Value::as_u64),
             ..Usage::default()
         }
@@ -248,7 +248,7 @@ impl World for ScriptWorld {
 
     async fn caller(&mut self) -> Option<CallerAct> {
         let kind = self.events.front()?["type"].as_str()?;
-        if kind != "caller_append" && !(kind == "compact" && self.caller_compacts) {
+        if kind != "caller_append" && !(kind == "compact" && self.caller_acts) {
             return None;
         }
         let e = self.pop()?;

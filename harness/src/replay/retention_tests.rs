@@ -232,7 +232,7 @@ fn what_a_store_can_bring_back_by_hand() {
     // Lost are rule, port, log-new and from-tool; the chat history holds what the user typed and
     // not what tools returned.
     assert_eq!(
-        [share(Recovery::Log), share(Recovery::Markdown), share(Recovery::Nothing)],
+        [Recovery::Log, Recovery::ChatHistory(|_, text| text.into()), Recovery::Nothing].map(share),
         [100.0, 75.0, 0.0]
     );
 }

@@ -1,6 +1,6 @@
 //! Aider's rules on recorded inputs.
 
-use crate::aider::summary::{
+use super::summary::{
     Content, Count, Ending, Failure, Message, OBSERVED, Rules, head_limit, quoted, summarize,
     summarize_all, summarize_end, too_big,
 };
@@ -8,16 +8,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::conform_texts::{cache_headers, roundtrip, split_markdown};
-use crate::conform::{Context, Fault, Function, nullable, read};
+use crate::conform::{Conformance, Context, Fault, Function, nullable, read};
 
-/// Rules that recorded cases name.
-pub(crate) const FUNCTIONS: &[Function] = &[
-    Function { name: "summarize", versions: &[], call: summarise },
-    Function { name: "split_markdown", versions: &[], call: split_markdown },
-    Function { name: "markdown_roundtrip", versions: &[], call: roundtrip },
-    Function { name: "cache_headers", versions: &[], call: cache_headers },
-    Function { name: "turn_thread", versions: &[], call: turn_thread },
-];
+/// Its routines were recorded, and no sessions.
+pub(crate) const CONFORMANCE: Conformance = Conformance {
+    functions: &[
+        Function { name: "summarize", versions: &[], call: summarise },
+        Function { name: "split_markdown", versions: &[], call: split_markdown },
+        Function { name: "markdown_roundtrip", versions: &[], call: roundtrip },
+        Function { name: "cache_headers", versions: &[], call: cache_headers },
+        Function { name: "turn_thread", versions: &[], call: turn_thread },
+    ],
+    replay: None,
+};
 
 /// A value as Python's `json.dumps` writes it.
 fn python_json(v: &Value) -> String {

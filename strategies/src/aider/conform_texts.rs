@@ -1,7 +1,7 @@
 //! Aider's history file and prompt order on recorded inputs.
 
-use crate::aider::chunks::Chunks;
-use crate::aider::markdown::{Speaker, append, append_start, split_chat_history_markdown};
+use super::chunks::Chunks;
+use super::markdown::{Speaker, append, append_start, split_chat_history_markdown};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

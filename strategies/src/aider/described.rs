@@ -18,7 +18,7 @@
 
 use ctxbench_core::tokens::o200k;
 
-use crate::aider::summary::{Content, Count, Manner, Message, Plan};
+use super::summary::{Content, Count, Manner, Message, Plan};
 
 /// Deepest recursion (docs/sources/token-budgeting.md §2.4).
 const MAX_DEPTH: u32 = 3;

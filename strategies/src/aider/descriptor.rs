@@ -2,6 +2,8 @@
 
 use crate::descriptor::{Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
 
+use super::markdown::{Speaker, append, split_chat_history_markdown};
+
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "aider",
@@ -36,36 +38,35 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         memory: "read-only files; repository map",
         undo: "chat history file, read again only on request and with losses",
     },
-    wording: &[
-        ("aider.summary_prompt", PROMPT),
-        ("aider.summary_prefix", "Before this we spoke about several things, in short:\n"),
-        ("aider.described_prefix", "[chat summary] "),
-        ("aider.committed", "The changes are written and committed."),
-        ("aider.ok", "Ok."),
-        (
-            "aider.reminder",
-            "Show every change as complete blocks of old and new lines, each under the path of its \
-             file.",
-        ),
-        ("aider.too_long", "No answer: the request held more tokens than the model takes."),
-    ],
     standing: Standing::Contender,
     manual: false,
-    recovery: Recovery::Markdown,
+    recovery: Recovery::ChatHistory(written_and_read),
     // `/undo` takes a commit back and no message.
     rewind: Rewind::NONE,
     formats: &[crate::aider::persist::FORMAT],
-    functions: crate::aider::conform::FUNCTIONS,
+    conform: crate::aider::conform::CONFORMANCE,
     look: Look::Hue(0),
     page: "docs/systems/aider.md",
     factory: Factory::of::<crate::aider::Aider>(),
 };
 
-const PROMPT: &str = "Here is a part of a conversation between a USER and an ASSISTANT about \
-    programming. Sum it up shortly. Say less about what \
-is long ago and more about what came last, and start a paragraph where the subject changes. The \
-conversation goes on after it, so do not close \
-with a conclusion.\nName the functions, libraries and packages that were spoken of, and every file \
-whose code stands between fences in what the \
-assistant said. Do not use fences yourself.\nWrite as the USER speaking to the ASSISTANT: the user \
-is I, the assistant is you. Begin with: I asked you";
+/// A message as it comes back from the chat history file (docs/sources/aider.md §1.5).
+fn written_and_read(of_user: bool, text: &str) -> String {
+    let mut file = String::new();
+    append(&mut file, if of_user { Speaker::User } else { Speaker::Assistant }, text);
+    let back = split_chat_history_markdown(&file, false);
+    back.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_loses_headings_of_replies() {
+        // docs/sources/aider.md §1.5: lines that begin with `# ` vanish.
+        assert!(!written_and_read(false, "# Port 8443\nis taken").contains("8443"));
+        assert!(written_and_read(false, "Port 8443\nis taken").contains("8443"));
+        assert!(written_and_read(true, "keep\nport 8443").contains("port 8443"));
+    }
+}

@@ -7,7 +7,7 @@
 
 use ctxbench_core::settings::scale_tokens;
 
-use crate::aider::markdown::lines;
+use super::markdown::lines;
 
 /// Smallest map budget, and that of an unknown window, tokens (docs/sources/aider.md §1.3).
 const LEAST: u64 = 1_024;

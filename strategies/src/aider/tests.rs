@@ -1,10 +1,11 @@
 use std::collections::HashSet;
 
+use ctxbench_core::block::{BlockKind, MessageId};
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::{ErrorKind, Phase, Purpose, Request};
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Request};
+use ctxbench_core::tokens::o200k;
 use proptest::prelude::*;
 
-use super::*;
 use crate::testing::{Answer, Played, Script, back_to, calls, play, says, user};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;

@@ -16,13 +16,26 @@ use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, is_system};
 
-use crate::anthropic_sdk::{Iterations, admit, only};
+use super::settings::SdkSettings;
+use super::shared::{Iterations, admit, only};
+use super::words::SdkWords;
 
 pub(crate) struct Described {
-    pub(crate) threshold: u64,
-    pub(crate) max_tokens: Option<u64>,
-    pub(crate) limit: Iterations,
-    pub(crate) prompt: Arc<str>,
+    threshold: u64,
+    max_tokens: Option<u64>,
+    limit: Iterations,
+    prompt: Arc<str>,
+}
+
+impl Described {
+    pub(crate) fn new(s: &SdkSettings, words: SdkWords) -> Self {
+        Described {
+            threshold: s.threshold,
+            max_tokens: s.max_tokens,
+            limit: Iterations::of(s),
+            prompt: words.summary_prompt,
+        }
+    }
 }
 
 #[async_trait]

@@ -29,28 +29,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         memory: "none",
         undo: "none",
     },
-    wording: &[("anthropic-sdk.summary_prompt", PROMPT)],
     standing: Standing::Contender,
     manual: false,
     recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
     // What a program that embeds it stores is its own matter.
     formats: &[],
-    functions: &[],
+    conform: crate::anthropic_sdk::conform::CONFORMANCE,
     look: Look::Hue(4),
     page: "docs/systems/anthropic-sdk.md",
     factory: Factory::of::<crate::anthropic_sdk::AnthropicSdk>(),
 };
-
-const PROMPT: &str = "The task is not finished, and this conversation is about to be cut off here. \
-    Write a summary from which the work can be \
-continued. Be structured, brief and practical:\n\
-1. Task Overview: what was asked, how success is judged, what was clarified\n\
-2. Current State: what is done, which files were read, changed or made (with paths), important \
-outputs\n\
-3. Important Discoveries: constraints, decisions with their reasons, errors and how they were \
-solved, what was tried and did not work\n\
-4. Next Steps: what to do next, what stands in the way, in which order\n\
-5. Context to Preserve: wishes of the user, details of the field, promises made\n\
-When in doubt include what keeps work from being done twice. Put the summary between <summary> and \
-</summary>.";

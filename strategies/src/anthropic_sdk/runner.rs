@@ -13,7 +13,6 @@
 
 use std::sync::Arc;
 
-use crate::descriptor::Build;
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::CompactionKind;
@@ -26,9 +25,9 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, again_if_passing, is_system};
 use serde_json::{Map, Value};
 
-use crate::anthropic_sdk::errors::Raised;
-use crate::anthropic_sdk::settings::Edits;
-use crate::anthropic_sdk::{AnthropicSdk, CLIENT_RETRIES, Iterations, admit};
+use super::errors::Raised;
+use super::settings::{Edits, SdkSettings};
+use super::shared::{CLIENT_RETRIES, Iterations, admit};
 
 /// Where the provider's thread stands.
 struct Held {
@@ -78,11 +77,11 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
-    pub(crate) fn new(b: &Build<'_, AnthropicSdk>, limit: Iterations) -> Self {
+    pub(crate) fn new(s: &SdkSettings, scale: f64) -> Self {
         // Defaults of the API, docs/sources/anthropic-sdk.md §3.
-        let edits = match b.settings.edits {
+        let edits = match s.edits {
             Edits::ClearToolUses => vec![ServerEdit::ClearToolUses {
-                trigger: ClearTrigger::InputTokens(scale_tokens(100_000, b.scale)),
+                trigger: ClearTrigger::InputTokens(scale_tokens(100_000, scale)),
                 keep: 3,
                 clear_at_least: 0,
                 exclude: Vec::new(),
@@ -90,7 +89,7 @@ impl Runner {
             }],
             Edits::Compact => {
                 vec![ServerEdit::Compact {
-                    trigger: scale_tokens(150_000, b.scale),
+                    trigger: scale_tokens(150_000, scale),
                     instructions: None,
                     pause: false,
                 }]
@@ -98,11 +97,11 @@ impl Runner {
             Edits::None => Vec::new(),
         };
         Runner {
-            max_tokens: b.settings.max_tokens,
-            compact_at: b.settings.compact_at,
-            threads: b.settings.threads,
+            max_tokens: s.max_tokens,
+            compact_at: s.compact_at,
+            threads: s.threads,
             edits,
-            limit,
+            limit: Iterations::of(s),
             held: None,
             asked: None,
             paused: false,

@@ -11,8 +11,26 @@ pub(crate) enum SdkVersion {
 
 impl Versions for SdkVersion {
     const TABLE: &'static [(Version, Self)] = &[
-        (Version::released("0.125"), SdkVersion::V0_125),
-        (Version::released("2.12"), SdkVersion::V2_12),
+        (
+            Version::released("0.125").reading(&[
+                "language",
+                "threshold",
+                "model",
+                "max_tokens",
+                "max_iterations",
+            ]),
+            SdkVersion::V0_125,
+        ),
+        (
+            Version::released("2.12").reading(&[
+                "max_tokens",
+                "max_iterations",
+                "compact_at",
+                "threads",
+                "edits",
+            ]),
+            SdkVersion::V2_12,
+        ),
         (
             Version::described(
                 "described-001",

@@ -12,7 +12,6 @@
 
 use std::sync::Arc;
 
-use crate::descriptor::Build;
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, middle_cut, suffix_within};
@@ -22,12 +21,13 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::bytes_div4_up;
 use ctxbench_kit::memory::{Durable, merge};
 
-use crate::claude_code::memory::SessionMemory;
-use crate::claude_code::micro::Deleted;
-use crate::claude_code::rules::{estimate, last_messages, made_by_model};
-use crate::claude_code::settings::{Micro, Trim};
-use crate::claude_code::summary::{Summaries, Undo};
-use crate::claude_code::{ClaudeCode, believed, summaries};
+use super::memory::SessionMemory;
+use super::micro::Deleted;
+use super::program::{Program, believed, summaries};
+use super::rules::{estimate, last_messages, made_by_model};
+use super::settings::{ClaudeCodeSettings, Micro, Trim};
+use super::summary::{Summaries, Undo};
+use super::words::ClaudeCodeWords;
 use crate::common::is_fixed;
 
 /// Share of the window from which the compressor acts, per cent
@@ -53,8 +53,9 @@ pub(crate) struct Wu2 {
 }
 
 impl Wu2 {
-    pub fn of(b: &Build<'_, ClaudeCode>) -> Self {
-        Wu2 { asked: summaries(b, "wu2_prompt"), reported: None, undo: Undo::default() }
+    pub fn new(s: &ClaudeCodeSettings, words: &ClaudeCodeWords) -> Self {
+        let asked = summaries(s, words, &words.wu2_prompt);
+        Wu2 { asked, reported: None, undo: Undo::default() }
     }
 
     async fn compress(&mut self, s: &mut Engine) -> Result<(), String> {
@@ -153,17 +154,18 @@ impl Strategy for Wu2 {
 
 /// Seeds/002: three tiers from light to heavy, the model called last.
 pub(crate) struct ThreeTiers {
-    inner: ClaudeCode,
+    inner: Program,
     cut: Arc<str>,
 }
 
 impl ThreeTiers {
-    pub fn of(b: &Build<'_, ClaudeCode>) -> Self {
-        let mut inner = ClaudeCode::of(b);
+    pub fn new(s: &ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
+        let (memory, cut) = (SessionMemory::of(s, &words, true), words.cut.clone());
+        let mut inner = Program::new(s, words);
         inner.micro = Micro::Off;
-        inner.memory = SessionMemory::of(b, true);
+        inner.memory = memory;
         inner.asked.trim = Trim::Tail;
-        ThreeTiers { inner, cut: b.wording.get("claude-code.cut") }
+        ThreeTiers { inner, cut }
     }
 
     /// Tier 2: whatever was sent before stays as it was, so that the cache serves it; only results

@@ -7,15 +7,15 @@
 
 use std::sync::Arc;
 
-use crate::descriptor::Build;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::engine::{Engine, Task};
 use ctxbench_core::request::{Phase, Request};
 
-use crate::claude_code::ClaudeCode;
-use crate::claude_code::micro::Deleted;
-use crate::claude_code::rules::{TailRule, kept_summary, tail_start};
-use crate::claude_code::summary::{Summaries, passing};
+use super::micro::Deleted;
+use super::rules::{TailRule, kept_summary, tail_start};
+use super::settings::ClaudeCodeSettings;
+use super::summary::{Summaries, passing};
+use super::words::ClaudeCodeWords;
 
 pub(crate) struct SessionMemory {
     on: bool,
@@ -45,8 +45,7 @@ struct Notes {
 }
 
 impl SessionMemory {
-    pub fn of(b: &Build<'_, ClaudeCode>, on: bool) -> Self {
-        let s = &b.settings;
+    pub fn of(s: &ClaudeCodeSettings, words: &ClaudeCodeWords, on: bool) -> Self {
         SessionMemory {
             on,
             start: s.memory_start_tokens,
@@ -56,8 +55,8 @@ impl SessionMemory {
                 least_texts: s.memory_keep_texts as usize,
                 most_tokens: s.memory_keep_most_tokens,
             },
-            prompt: b.wording.get("claude-code.memory_prompt"),
-            so_far: b.wording.get("claude-code.memory_so_far"),
+            prompt: words.memory_prompt.clone(),
+            so_far: words.memory_so_far.clone(),
             updated_at: None,
             running: None,
             notes: None,
@@ -152,6 +151,6 @@ pub(crate) fn notes_block(
         BlockKind::Summary,
         Role::User,
         format!("{lead_in}\n\n{text}"),
-        crate::claude_code::summary::origins(replaced),
+        super::summary::origins(replaced),
     )
 }

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::descriptor::Build;
 use ctxbench_core::block::{Block, BlockKind, Form, Origin, Role};
 use ctxbench_core::compaction::{file_path, recent_files, text_argument};
 use ctxbench_core::content::{Part, ToolCall};
@@ -13,8 +12,8 @@ use ctxbench_core::history::History;
 use ctxbench_core::tokens::bytes_div4_up;
 use ctxbench_kit::memory::{Scope, cut_index, front_matter};
 
-use crate::claude_code::ClaudeCode;
-use crate::claude_code::rules::{Restored, restorable};
+use super::rules::{Restored, restorable};
+use super::settings::ClaudeCodeSettings;
 use crate::tool_names::folded;
 
 /// How much comes back, tokens.
@@ -28,8 +27,7 @@ pub(crate) struct Restore {
 }
 
 impl Restore {
-    pub fn of(b: &Build<'_, ClaudeCode>) -> Self {
-        let s = &b.settings;
+    pub fn of(s: &ClaudeCodeSettings) -> Self {
         Restore {
             files: s.restore_files as usize,
             file_tokens: s.restore_file_tokens,

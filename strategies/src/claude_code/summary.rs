@@ -9,9 +9,9 @@ use ctxbench_core::engine::{Engine, Task};
 use ctxbench_core::request::{Phase, Request, Ttl};
 use ctxbench_core::tokens::bytes_div4_up;
 
-use crate::claude_code::micro::Deleted;
-use crate::claude_code::rules::{estimate, excess, kept_summary};
-use crate::claude_code::settings::Trim;
+use super::micro::Deleted;
+use super::rules::{estimate, excess, kept_summary};
+use super::settings::Trim;
 
 /// How summaries are asked for.
 pub(crate) struct Summaries {

@@ -1,7 +1,7 @@
+use ctxbench_core::block::{BlockKind, Form, MessageId};
 use ctxbench_core::engine::Action;
-use ctxbench_core::request::{Purpose, Request};
+use ctxbench_core::request::{Phase, Purpose, Request, Ttl};
 
-use super::*;
 use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
 
 /// `n` reads of `a.rs`, `b.rs`, … in one turn, then a closing reply. Outputs come from the script.

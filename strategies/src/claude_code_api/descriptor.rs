@@ -1,6 +1,7 @@
 //! What the strategy that leaves context management to the Anthropic API says of itself, and its
 //! prompt texts.
 
+use crate::conform::Conformance;
 use crate::descriptor::{Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
 
 /// What the strategy says of itself. Sources are graded as in the facts: A documented; "ours" = a
@@ -29,23 +30,23 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         memory: "memory tool, off by default",
         undo: "none",
     },
-    wording: &[
-        (
-            "claude-code-api.memory_warning",
-            "Old tool results are about to be removed from this conversation. Write down now what \
-             is still needed of them: the task, what was \
-             found out, what was decided and why, file paths, names and values, and what comes \
-             next.",
-        ),
-        ("claude-code-api.memory_saved", "The note was written."),
-    ],
     standing: Standing::Contender,
     manual: false,
     recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: &[crate::claude_code::persist::FORMAT],
-    functions: &[],
+    conform: Conformance::NONE,
     look: Look::Hue(3),
     page: "docs/systems/claude-code-api.md",
     factory: Factory::of::<crate::claude_code_api::Api>(),
 };
+
+crate::words::words! {
+    /// What it says itself.
+    pub(crate) struct ApiWords {
+        memory_warning = "Old tool results are about to be removed from this conversation. Write \
+            down now what is still needed of them: the task, what was found out, what was decided \
+            and why, file paths, names and values, and what comes next.";
+        memory_saved = "The note was written.";
+    }
+}

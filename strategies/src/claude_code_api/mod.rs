@@ -27,6 +27,7 @@ use ctxbench_core::request::{
 use ctxbench_core::settings::AUTO;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 
+use crate::claude_code_api::descriptor::ApiWords;
 use crate::claude_code_api::settings::{ApiSettings, Compact, Thinking};
 
 /// The memory tool's definition (docs/sources/anthropic-sdk.md §3).
@@ -45,6 +46,7 @@ impl Versions for ApiVersion {
 impl Product for Api {
     type Version = ApiVersion;
     type Settings = ApiSettings;
+    type Words = ApiWords;
 
     fn needs(_version: Self::Version, _settings: &ApiSettings) -> Option<Need> {
         Some(Need {
@@ -53,7 +55,7 @@ impl Product for Api {
         })
     }
 
-    fn build(b: &Build<'_, Api>) -> Box<dyn Strategy> {
+    fn build(b: Build<Api>) -> Box<dyn Strategy> {
         let s = &b.settings;
         let names = |text: Option<&str>| -> Vec<String> {
             text.into_iter().flat_map(|t| t.split('+')).map(str::to_string).collect()
@@ -98,8 +100,8 @@ impl Product for Api {
             instructions,
             keep_last: s.keep_last as usize,
             memory,
-            warning: b.wording.get("claude-code-api.memory_warning"),
-            saved: b.wording.get("claude-code-api.memory_saved"),
+            warning: b.words.memory_warning.clone(),
+            saved: b.words.memory_saved.clone(),
             tools: None,
             pauses: 0,
             due: false,

@@ -1,30 +1,113 @@
-//! Codex CLI's rules on recorded inputs.
+//! What recorded cases of Codex CLI mean: its rules on recorded inputs, and the settings,
+//! constants and requests of recorded sessions.
 
 use std::sync::Arc;
 
-use crate::codex::count::{
-    Era, active_tokens, bytes_estimate, encrypted_estimate, estimate_item, history_estimate,
-    must_compact,
-};
-use crate::codex::{
-    OutputPolicy, cut_message, cut_output, cut_record, effective_limit, retained_user_messages,
-};
 use ctxbench_core::block::{BlockKind, CallRef, Draft, MessageId, Role};
+use ctxbench_core::model::Model;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::conform::{Context, Fault, Function, nullable, read};
+use super::Codex;
+use super::count::{
+    Era, active_tokens, bytes_estimate, effective_limit, encrypted_estimate, estimate_item,
+    history_estimate, must_compact,
+};
+use super::cut::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
+use super::version::CodexVersion;
+use super::words::CodexWords;
+use crate::conform::shape::Kind::{Count, Either, Filler, Flag, Text, Word};
+use crate::conform::shape::{Shape, may, must, null};
+use crate::conform::text::{expand, filler};
+use crate::conform::{
+    Conformance, Context, Fault, Function, Given, Recorded, Replay, SetUp, View, build, nullable,
+    read,
+};
 
-/// Rules that recorded cases name.
-pub(crate) const FUNCTIONS: &[Function] = &[
-    Function { name: "output_truncation", versions: &[], call: output_truncation },
-    Function { name: "record_truncation", versions: &[], call: record_truncation },
-    Function { name: "middle_cut", versions: &[], call: middle_cut },
-    Function { name: "retained_user_messages", versions: &[], call: retained },
-    Function { name: "history_estimate", versions: &[], call: estimate },
-    Function { name: "effective_limit", versions: &[], call: limit },
-    Function { name: "trigger", versions: &[], call: trigger },
+pub(crate) const CONFORMANCE: Conformance = Conformance {
+    functions: &[
+        Function { name: "output_truncation", versions: &[], call: output_truncation },
+        Function { name: "record_truncation", versions: &[], call: record_truncation },
+        Function { name: "middle_cut", versions: &[], call: middle_cut },
+        Function { name: "retained_user_messages", versions: &[], call: retained },
+        Function { name: "history_estimate", versions: &[], call: estimate },
+        Function { name: "effective_limit", versions: &[], call: limit },
+        Function { name: "trigger", versions: &[], call: trigger },
+    ],
+    replay: Some(Replay {
+        settings: SETTINGS,
+        parameters: false,
+        constants: CONSTANTS,
+        ends: false,
+        set_up,
+        error_classes: |_| &[],
+    }),
+};
+
+const SETTINGS: Shape = &[
+    must("context_window", Count),
+    null("auto_compact_token_limit", Count),
+    may("stream_max_retries", Count),
+    may("request_max_retries", Count),
+    may("tool_output_policy", Either(&[may("tokens", Count), may("bytes", Count)])),
+    null("compact_prompt", Text),
+    null("post_turn_threshold_percent", Count),
+    may("limit_scope", Word),
+    may("model", Word),
+    may("remote", Flag),
+    may("provider_name", Word),
 ];
+
+const CONSTANTS: Shape =
+    &[may("summary_prompt_bytes", Filler), may("summary_prefix_bytes", Filler)];
+
+fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
+    let summary_prompt = match case.setting("compact_prompt") {
+        Some(prompt) => expand(prompt)?,
+        None => filler("prompt", case.constant("summary_prompt_bytes")),
+    };
+    let prefix = filler("prefix", case.constant("summary_prefix_bytes"));
+    let words = CodexWords {
+        summary_prompt: summary_prompt.into(),
+        summary_prefix: prefix.as_str().into(),
+    };
+    let mut given = Given::default();
+    // Outputs of a case are given as they entered the history, after the program's own cutting.
+    given.set("tool_output_tokens", 0);
+    for (ours, theirs) in [
+        ("remote", "remote"),
+        ("auto_compact_limit", "auto_compact_token_limit"),
+        ("stream_retries", "stream_max_retries"),
+        ("post_turn_percent", "post_turn_threshold_percent"),
+        ("limit_scope", "limit_scope"),
+    ] {
+        given.take(ours, case.setting(theirs));
+    }
+    let base = case.fixed.iter().find(|f| f["kind"] == "base");
+    given.take("base_estimate_bytes", base.and_then(|b| b.get("estimate_bytes")));
+    let version = case.version.strip_suffix(".0").unwrap_or(case.version);
+    let window = case.setting("context_window").and_then(Value::as_u64).unwrap_or(0);
+    Ok(SetUp {
+        strategy: build::<Codex>("codex", version, &given, words)?,
+        model: Model { name: "recorded".into(), window, ..model },
+        params: Map::new(),
+        cache_beside_input: false,
+        caller_acts: false,
+        view: View {
+            roleless_compaction: true,
+            summary_prefix: format!("{prefix}\n"),
+            ..View::default()
+        },
+    })
+}
+
+/// Rules of which version hold.
+fn era(c: &Context) -> Result<Era, Fault> {
+    match c.version() {
+        CodexVersion::Program(era) => Ok(era),
+        _ => Err(Fault::Input("the version is a description, which nobody recorded".into())),
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -51,7 +134,7 @@ struct Cut {
 
 fn output_truncation(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Cut = read(input)?;
-    Ok(json!(cut_output(Era::of(c.version), &i.text, i.policy.into())))
+    Ok(json!(cut_output(era(c)?, &i.text, i.policy.into())))
 }
 
 fn record_truncation(_: &Context, input: Value) -> Result<Value, Fault> {
@@ -68,7 +151,7 @@ struct MiddleCut {
 
 fn middle_cut(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: MiddleCut = read(input)?;
-    Ok(json!(cut_message(Era::of(c.version), &i.text, i.remaining_tokens)))
+    Ok(json!(cut_message(era(c)?, &i.text, i.remaining_tokens)))
 }
 
 #[derive(Deserialize)]
@@ -81,7 +164,7 @@ struct Retained {
 fn retained(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Retained = read(input)?;
     let texts: Vec<&str> = i.messages.iter().map(String::as_str).collect();
-    let kept = retained_user_messages(Era::of(c.version), &texts, i.cap_tokens);
+    let kept = retained_user_messages(era(c)?, &texts, i.cap_tokens);
     Ok(kept.into_iter().map(|(_, parts)| json!(parts)).collect())
 }
 
@@ -135,7 +218,7 @@ struct Estimate {
 
 fn estimate(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Estimate = read(input)?;
-    Ok(json!(history_estimate(i.base_bytes, tokens(Era::of(c.version), &i.items)?)))
+    Ok(json!(history_estimate(i.base_bytes, tokens(era(c)?, &i.items)?)))
 }
 
 #[derive(Deserialize)]
@@ -148,7 +231,7 @@ struct Limit {
 
 fn limit(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Limit = read(input)?;
-    Ok(json!(effective_limit(Era::of(c.version), i.context_window, i.configured_limit)))
+    Ok(json!(effective_limit(era(c)?, i.context_window, i.configured_limit)))
 }
 
 /// Where a check is made; the rule is the same everywhere.
@@ -175,7 +258,7 @@ struct Trigger {
 
 fn trigger(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Trigger = read(input)?;
-    let era = Era::of(c.version);
+    let era = era(c)?;
     let reasoning =
         i.encrypted_reasoning_bytes_before_last_user.iter().map(|&n| encrypted_estimate(n));
     let active =

@@ -16,17 +16,6 @@ pub enum Era {
     V169,
 }
 
-impl Era {
-    /// The rules of a version; unknown ones are the newest.
-    pub fn of(version: &str) -> Era {
-        match version {
-            "0.63" => Era::V063,
-            "0.104" => Era::V104,
-            _ => Era::V169,
-        }
-    }
-}
-
 /// Bytes that stand for an image (docs/sources/codex.md §3).
 const IMAGE_BYTES: u64 = 7_373;
 
@@ -102,6 +91,21 @@ pub fn active_tokens(
 /// Whether so many tokens in use call for a compaction; never without a limit.
 pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
     limit.is_some_and(|l| active >= l)
+}
+
+/// `min(configured, 90 % of the window)`; 0.63 takes the configured value as it is and has none of
+/// its own (docs/sources/codex.md §1.2).
+pub fn effective_limit(era: Era, window: u64, configured: Option<u64>) -> Option<u64> {
+    match era {
+        Era::V063 => configured,
+        _ => Some(configured.map_or(window * 9 / 10, |c| c.min(window * 9 / 10))),
+    }
+}
+
+/// The window that the program reports and fits remote compactions into: 95 %
+/// (docs/sources/codex.md §1.2).
+pub(crate) fn usable_window(window: u64) -> u64 {
+    window * 95 / 100
 }
 
 fn visible_bytes(b: &Block) -> u64 {

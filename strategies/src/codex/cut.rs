@@ -1,10 +1,16 @@
 //! What Codex CLI cuts: tool outputs as they enter the history, and user messages that a compaction
 //! keeps (docs/sources/codex.md §1.4, §3).
 
+use ctxbench_core::block::{BlockKind, Draft, Form};
 use ctxbench_core::compaction::{Kept, middle_cut, newest_first};
+use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::bytes_div4_up;
 
-use crate::codex::count::Era;
+use super::count::Era;
+use super::settings::{CodexSettings, ToolOutputPolicy};
+
+/// Limit on tool output, in the unit of the model's policy (docs/sources/codex.md §3).
+const OUTPUT_LIMIT: u64 = 10_000;
 
 /// Unit of the limit on tool output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +30,33 @@ impl OutputPolicy {
             OutputPolicy::Tokens(n) => OutputPolicy::Tokens(more(n)),
         }
     }
+}
+
+/// The limit on tool output that the settings ask for; `None` = outputs stay whole. A configured
+/// limit is in tokens and worth four bytes each where the policy is in bytes (docs/sources/codex.md
+/// §3).
+pub fn output_policy(s: &CodexSettings, scale: f64) -> Option<OutputPolicy> {
+    let given = s.tool_output_tokens;
+    if given == Some(0) {
+        return None;
+    }
+    let default = scale_tokens(OUTPUT_LIMIT, scale);
+    Some(match s.tool_output_policy {
+        ToolOutputPolicy::Bytes => OutputPolicy::Bytes(given.map_or(default, |n| 4 * n)),
+        ToolOutputPolicy::Tokens => OutputPolicy::Tokens(given.unwrap_or(default)),
+    })
+}
+
+/// A tool output cut as this version cuts it.
+pub fn cut_draft(era: Era, policy: Option<OutputPolicy>, mut raw: Draft) -> Draft {
+    if let (BlockKind::Output, Some(policy)) = (raw.kind, policy) {
+        let cut = cut_on_arrival(era, &raw.text, policy);
+        if cut != *raw.text {
+            raw.form = Form::Truncated;
+            raw.text = cut.into();
+        }
+    }
+    raw
 }
 
 /// The user messages that a compaction keeps, oldest first, each with its place and its text parts

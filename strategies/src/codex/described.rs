@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use crate::descriptor::Build;
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::CompactionKind;
@@ -18,41 +17,22 @@ use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
-use crate::codex::count::{Era, bytes_estimate, estimate_items};
-use crate::codex::items::{kept_users, normalised, remove_first, remove_item, sample_request};
-use crate::codex::{
-    Codex, OutputPolicy, cut_draft, effective_limit, output_policy, show_fixed, usable_window,
-};
+use super::count::{Era, bytes_estimate, effective_limit, estimate_items, usable_window};
+use super::cut::{OutputPolicy, cut_draft, output_policy};
+use super::items::{kept_users, normalised, remove_first, remove_item, sample_request, show_fixed};
+use super::settings::CodexSettings;
+use super::words::CodexWords;
 
 /// The estimate of both documents is that of the JSON form (docs/sources/token-budgeting.md §3.1).
 const ERA: Era = Era::V104;
 
-/// The strategy as one of the descriptions has it.
-pub(crate) fn build(b: &Build<'_, Codex>, way: Way) -> Box<dyn Strategy> {
-    Box::new(Described {
-        way,
-        outputs: output_policy(b),
-        retries: b.settings.stream_retries as u32,
-        counted: None,
-    })
-}
-
-pub(crate) enum Way {
+/// What a description has done about a full context.
+enum Way {
     Trim,
     Handoff { prompt: Arc<str>, configured: Option<u64>, budget: u64 },
 }
 
-impl Way {
-    pub(crate) fn hand_off(b: &Build<'_, Codex>) -> Way {
-        Way::Handoff {
-            prompt: b.wording.get("codex.summary_prompt"),
-            configured: b.settings.auto_compact_limit,
-            budget: b.settings.user_message_tokens,
-        }
-    }
-}
-
-struct Described {
+pub(crate) struct Described {
     way: Way,
     outputs: Option<OutputPolicy>,
     retries: u32,
@@ -61,6 +41,30 @@ struct Described {
 }
 
 impl Described {
+    /// Oldest items go, and nothing is summarised.
+    pub(crate) fn trims(s: &CodexSettings, scale: f64) -> Self {
+        Self::of(Way::Trim, s, scale)
+    }
+
+    /// A note as a message of the assistant.
+    pub(crate) fn hands_over(s: &CodexSettings, words: CodexWords, scale: f64) -> Self {
+        let way = Way::Handoff {
+            prompt: words.summary_prompt,
+            configured: s.auto_compact_limit,
+            budget: s.user_message_tokens,
+        };
+        Self::of(way, s, scale)
+    }
+
+    fn of(way: Way, s: &CodexSettings, scale: f64) -> Self {
+        Described {
+            way,
+            outputs: output_policy(s, scale),
+            retries: s.stream_retries as u32,
+            counted: None,
+        }
+    }
+
     /// What the provider counted for items up to its last response, four bytes a token for what
     /// came after, and for everything where nothing was counted (docs/sources/chat-history.md
     /// §3.4).

@@ -28,26 +28,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "whole turns of the user; going back past a compaction brings the old history back \
             from the rollout",
     },
-    wording: &[("codex.summary_prompt", PROMPT), ("codex.summary_prefix", PREFIX)],
     standing: Standing::Contender,
     manual: true,
     recovery: Recovery::Log,
     // Turns of the conversation; its undo of files is gone in era 3 (docs/sources/codex.md §1).
     rewind: Rewind { conversation: true, ..Rewind::NONE },
     formats: &[crate::codex::persist::FORMAT],
-    functions: crate::codex::conform::FUNCTIONS,
+    conform: crate::codex::conform::CONFORMANCE,
     look: Look::Hue(1),
     page: "docs/systems/codex.md",
     factory: Factory::of::<crate::codex::Codex>(),
 };
-
-const PROMPT: &str = "Stop working on the task for a moment and write a handoff note. Another \
-    assistant will take over from it without \
-seeing this conversation.\nCover:\n- Progress so far and the decisions that were made\n- Context \
-that matters: constraints and what the user prefers\n\
-- What is left to do, as clear next steps\n- Data, examples and references that are needed to go \
-on\nBe brief and well ordered, and write only what helps the work to continue.";
-
-const PREFIX: &str = "An assistant before you began this task and left the note below. The tools \
-    are in the state it left them in. \
-Use what it found out instead of doing the same work twice. Its note:";

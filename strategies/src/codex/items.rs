@@ -11,8 +11,8 @@ use ctxbench_core::request::Request;
 use ctxbench_core::strategy::default_breakpoints;
 use ctxbench_core::tokens::bytes_div4_up;
 
-use crate::codex::count::{Era, estimate_items, item_groups};
-use crate::codex::cut::cut_message;
+use super::count::{Era, estimate_items, item_groups};
+use super::cut::cut_message;
 
 /// The output of a call that never got one (docs/sources/codex.md §3).
 const ABORTED: &str = "aborted";
@@ -47,6 +47,17 @@ pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
         }
     }
     out
+}
+
+/// Base instructions where this version puts them, then the context.
+pub(crate) fn show_fixed(era: Era, s: &mut Engine) {
+    let role = if era == Era::V169 { Role::Developer } else { Role::Instructions };
+    for b in &s.fixed.base.clone() {
+        s.context.push(b.redraft(|d| d.role = role));
+    }
+    for b in &s.fixed.context.clone() {
+        s.context.push(b.clone());
+    }
 }
 
 /// A normal request as the program sends it.

@@ -3,6 +3,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Usage};
 
+use crate::Spec;
 use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
 
 /// A text reply with the tokens that the provider counts.
@@ -210,8 +211,9 @@ fn an_empty_summary_after_a_turn_changes_nothing_and_elsewhere_takes_the_last_re
     let p = play("codex:auto_compact_limit=30000", 1.0, script());
     assert_eq!(p.requests[2].blocks[2].kind, BlockKind::Summary);
     assert!(p.requests[2].blocks[2].text.ends_with("\nr1"));
-    // The older versions have no such compaction.
-    assert!(play("codex@0.104:post_turn_percent=15", 1.0, script()).compactions().is_empty());
+    // The older versions have no such compaction, and say so.
+    let refused = Spec::parse("codex@0.104:post_turn_percent=15").unwrap_err().to_string();
+    assert!(refused.contains("belongs to 0.169"), "{refused}");
 }
 
 #[test]

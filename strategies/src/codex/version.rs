@@ -13,11 +13,25 @@ pub(crate) enum CodexVersion {
     HandsOver,
 }
 
+/// Settings before 0.169: a compaction after a turn came with it.
+const OLDER: &[&str] = &[
+    "auto_compact_limit",
+    "limit_scope",
+    "compact_prompt",
+    "user_message_tokens",
+    "tool_output_tokens",
+    "tool_output_policy",
+    "stream_retries",
+    "remote",
+    "remote_user_tokens",
+    "base_estimate_bytes",
+];
+
 impl Versions for CodexVersion {
     const TABLE: &'static [(Version, Self)] = &[
         (Version::released("0.169"), CodexVersion::Program(Era::V169)),
-        (Version::released("0.104"), CodexVersion::Program(Era::V104)),
-        (Version::released("0.63"), CodexVersion::Program(Era::V063)),
+        (Version::released("0.104").reading(OLDER), CodexVersion::Program(Era::V104)),
+        (Version::released("0.63").reading(OLDER), CodexVersion::Program(Era::V063)),
         (
             Version::described(
                 "described-000",

@@ -1,62 +1,177 @@
-//! OpenCode's rules on recorded inputs.
+//! What recorded cases of OpenCode mean: its rules on recorded inputs, and the settings, constants
+//! and requests of recorded sessions.
 
 use std::collections::HashMap;
 
-use crate::opencode::rules::{
-    self as rules, BUFFER, Limits, OUTPUT_CAP, PruneMessage, PruneResult, Stored, TurnSpan,
-};
-use crate::opencode::settings::OpenCodeSettings;
 use ctxbench_core::block::MessageId;
 use ctxbench_core::compaction::PruneRule;
+use ctxbench_core::model::{Model, Provider, Wire};
 use ctxbench_core::request::Usage;
 use ctxbench_core::settings::{Settings, SettingsTable};
 use ctxbench_core::tokens::utf16_div4_round;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::conform_texts::{messages_estimate, transcript};
-use crate::conform::{Context, Fault, Function, nullable, read};
+use super::OpenCode;
+use super::conform_texts::{Speaker, messages_estimate, transcript};
+use super::rules::{
+    self as rules, BUFFER, Limits, OUTPUT_CAP, PruneMessage, PruneResult, Stored, TurnSpan,
+};
+use super::settings::OpenCodeSettings;
+use super::words::OpenCodeWords;
+use crate::conform::shape::Kind::{Bytes, Count, Filler, Flag, One, OneOf, Word};
+use crate::conform::shape::{Shape, may, must, null};
+use crate::conform::text::filler;
+use crate::conform::{
+    Conformance, Context, Fault, Function, Given, PromptParts, Recorded, Replay, SetUp, View,
+    build, nullable, read,
+};
+use crate::descriptor::Words;
 
-/// Rules that recorded cases name.
-pub(crate) const FUNCTIONS: &[Function] = &[
-    Function { name: "estimate", versions: &["1.18"], call: estimate },
-    Function { name: "messages_estimate", versions: &["1.18"], call: messages_estimate },
-    Function { name: "overflow", versions: &["1.18"], call: overflow },
-    Function { name: "tail_budget", versions: &["1.18"], call: tail_budget },
-    Function { name: "prune", versions: &["1.18"], call: prune },
-    Function { name: "select_tail", versions: &["1.18"], call: select_tail },
-    Function { name: "filter_compacted", versions: &["1.18"], call: filter_compacted },
-    Function { name: "transcript", versions: &["1.18"], call: transcript },
+pub(crate) const CONFORMANCE: Conformance = Conformance {
+    functions: &[
+        Function { name: "estimate", versions: &["1.18"], call: estimate },
+        Function { name: "messages_estimate", versions: &["1.18"], call: messages_estimate },
+        Function { name: "overflow", versions: &["1.18"], call: overflow },
+        Function { name: "tail_budget", versions: &["1.18"], call: tail_budget },
+        Function { name: "prune", versions: &["1.18"], call: prune },
+        Function { name: "select_tail", versions: &["1.18"], call: select_tail },
+        Function { name: "filter_compacted", versions: &["1.18"], call: filter_compacted },
+        Function { name: "transcript", versions: &["1.18"], call: transcript },
+    ],
+    replay: Some(Replay {
+        settings: SETTINGS,
+        parameters: false,
+        constants: CONSTANTS,
+        ends: false,
+        set_up,
+        error_classes: |_| &[],
+    }),
+};
+
+const MODEL: Shape =
+    &[may("name", Word), must("context", Count), must("output", Count), null("input", Count)];
+
+const SETTINGS: Shape = &[
+    must("model", One(MODEL)),
+    may("compaction", One(COMPACTION)),
+    may("compaction_model", One(MODEL)),
+    must("wire", OneOf(&["openai-chat", "anthropic"])),
 ];
+
+/// Named as the strategy's settings are.
+const COMPACTION: Shape = &[
+    null("auto", Flag),
+    null("prune", Flag),
+    null("tail_turns", Count),
+    null("preserve_recent_tokens", Count),
+    null("reserved", Count),
+];
+
+const CONSTANTS: Shape = &[
+    may("marker", One(CONSTANT)),
+    may("continue", One(CONSTANT)),
+    may("continue_after_overflow", One(CONSTANT)),
+    may("summary_prompt_first", One(CONSTANT)),
+    may("summary_prompt_with_prior", One(CONSTANT)),
+];
+
+const CONSTANT: Shape = &[
+    must("bytes", Filler),
+    may("utf16", Bytes),
+    may("json_utf16", Bytes),
+    may("placeholder", Word),
+];
+
+/// Size of the constant words around a message that 1.3 repeats; the cases name it in prose only.
+const WRAPPER_BYTES: usize = 133;
+
+fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
+    let anthropic = case.settings.get("wire").is_some_and(|w| w == "anthropic");
+    let m = case.settings.get("model").cloned().unwrap_or_default();
+    let model = Model {
+        name: "mock-model".into(),
+        window: m["context"].as_u64().unwrap_or(0),
+        max_output: m["output"].as_u64().unwrap_or(0),
+        input_limit: m["input"].as_u64(),
+        provider: if anthropic { Provider::Anthropic } else { Provider::Openai },
+        ..model
+    };
+    let prompt = PromptParts {
+        intro: filler("intro", 20),
+        first: filler("first", case.constant("summary_prompt_first").saturating_sub(40)),
+        prior_open: filler("prior_open", 20),
+        prior_close: filler(
+            "prior_close",
+            case.constant("summary_prompt_with_prior").saturating_sub(60),
+        ),
+        template: filler("template", 20),
+    };
+    let constant = |name: &str| {
+        let given = case.constants.get(name).and_then(|c| c.get("placeholder")?.as_str());
+        given.map_or_else(|| filler(name, case.constant(name)), str::to_string).into()
+    };
+    let words = OpenCodeWords {
+        intro: prompt.intro.as_str().into(),
+        first: prompt.first.as_str().into(),
+        prior_open: prompt.prior_open.as_str().into(),
+        prior_close: prompt.prior_close.as_str().into(),
+        template: prompt.template.as_str().into(),
+        marker: constant("marker"),
+        go_on: constant("continue"),
+        go_on_overflow: constant("continue_after_overflow"),
+        // 1.3: the recorded wrapper around a replayed message, and the prompt behind the
+        // conversation.
+        wrapper_open: filler("wrapper", WRAPPER_BYTES).into(),
+        old_prompt: filler("prompt", 1).into(),
+        ..OpenCodeWords::blank()
+    };
+    let mut given = Given::default();
+    if let Some(m) = case.settings.get("compaction_model") {
+        for (ours, theirs) in [
+            ("model", "name"),
+            ("model_context", "context"),
+            ("model_output", "output"),
+            ("model_input", "input"),
+        ] {
+            given.take(ours, m.get(theirs));
+        }
+    }
+    for (name, value) in case.setting("compaction").and_then(Value::as_object).into_iter().flatten()
+    {
+        given.take(name, Some(value));
+    }
+    let version = case.version.rsplit_once('.').map_or("", |(v, _)| v);
+    Ok(SetUp {
+        strategy: build::<OpenCode>("opencode", version, &given, words)?,
+        model,
+        params: Map::new(),
+        cache_beside_input: anthropic,
+        caller_acts: false,
+        view: View {
+            numbered: Some(if anthropic { Wire::AnthropicMessages } else { Wire::OpenaiChat }),
+            // On this wire the system prompt is a message, too.
+            unnumbered: usize::from(!anthropic),
+            prompt: Some(prompt),
+            ..View::default()
+        },
+    })
+}
 
 fn estimate(_: &Context, input: Value) -> Result<Value, Fault> {
     Ok(json!(utf16_div4_round(&read::<String>(input)?)))
 }
 
-/// Who a message is from.
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Speaker {
-    User,
-    Assistant,
-}
-
-impl Speaker {
-    pub(super) fn is_user(&self) -> bool {
-        matches!(self, Speaker::User)
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Model {
+struct ModelInput {
     context: u64,
     output: u64,
     input: Option<u64>,
 }
 
-impl From<Model> for Limits {
-    fn from(m: Model) -> Self {
+impl From<ModelInput> for Limits {
+    fn from(m: ModelInput) -> Self {
         Limits { context: m.context, output: m.output, input: m.input }
     }
 }
@@ -106,7 +221,7 @@ struct Tokens {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Overflow {
-    model: Model,
+    model: ModelInput,
     compaction: Compaction,
     tokens: Tokens,
 }
@@ -134,7 +249,7 @@ fn overflow(_: &Context, input: Value) -> Result<Value, Fault> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TailBudget {
-    model: Model,
+    model: ModelInput,
     compaction: Compaction,
 }
 

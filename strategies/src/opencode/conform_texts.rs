@@ -2,13 +2,26 @@
 
 use std::sync::Arc;
 
-use crate::opencode::log::{cleared, estimate_list, message_len, message_transcript, part_len};
+use super::log::{cleared, estimate_list, message_len, message_transcript, part_len};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::conform::Speaker;
 use crate::conform::{Context, Fault, read};
+
+/// Who a message is from.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Speaker {
+    User,
+    Assistant,
+}
+
+impl Speaker {
+    pub(super) fn is_user(&self) -> bool {
+        matches!(self, Speaker::User)
+    }
+}
 
 fn block(
     kind: BlockKind,

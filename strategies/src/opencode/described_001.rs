@@ -11,7 +11,6 @@
 
 use std::sync::Arc;
 
-use crate::descriptor::Build;
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::compaction::{CompactionKind, PruneRule, clear_outputs};
@@ -20,27 +19,13 @@ use ctxbench_core::request::{ModelError, Phase, Reply, Request, Usage};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
-use crate::opencode::OpenCode;
-use crate::opencode::log::CLEARED;
-use crate::opencode::request::{WholeSummary, breakpoints};
-use crate::opencode::rules::{Limits, OUTPUT_CAP, RETRIES, max_output, prune_rule, prune_view};
-use crate::opencode::settings::Prompt;
+use super::log::CLEARED;
+use super::request::{WholeSummary, breakpoints};
+use super::rules::{Limits, OUTPUT_CAP, RETRIES, max_output, prune_rule, prune_view};
+use super::settings::OpenCodeSettings;
+use super::words::OpenCodeWords;
 
-pub(crate) fn build(b: &Build<'_, OpenCode>) -> Box<dyn Strategy> {
-    let s = &b.settings;
-    let text = |name: &str| b.wording.get(&format!("opencode.{name}"));
-    Box::new(Described {
-        auto: s.auto,
-        prune: s.prune.unwrap_or(true).then(|| prune_rule(s)),
-        cap: scale_tokens(OUTPUT_CAP, b.scale),
-        system: text("summary_system"),
-        prompt: text(if s.prompt == Prompt::Sdk { "template_sdk" } else { "plain_prompt" }),
-        marker: text("marker"),
-        count: 0,
-    })
-}
-
-struct Described {
+pub(crate) struct Described {
     auto: bool,
     prune: Option<PruneRule>,
     /// Largest reply that is reckoned with.
@@ -58,6 +43,19 @@ fn count(u: &Usage) -> u64 {
 }
 
 impl Described {
+    pub(crate) fn new(s: &OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
+        let words = words.headed(s.prompt);
+        Described {
+            auto: s.auto,
+            prune: s.prune.unwrap_or(true).then(|| prune_rule(s)),
+            cap: scale_tokens(OUTPUT_CAP, scale),
+            system: words.summary_system,
+            prompt: words.plain_prompt,
+            marker: words.marker,
+            count: 0,
+        }
+    }
+
     fn largest_reply(&self, s: &Engine) -> u64 {
         max_output(
             Limits { context: s.model.window, output: s.model.max_output, input: None },

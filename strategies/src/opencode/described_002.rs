@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use crate::descriptor::Build;
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::compaction::{CompactionKind, PruneRule};
@@ -19,30 +18,15 @@ use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
-use crate::opencode::OpenCode;
-use crate::opencode::request::{WholeSummary, breakpoints};
-use crate::opencode::rules::{
-    BUFFER, Limits, OUTPUT_CAP, PRUNE_EXEMPT, RETRIES, is_overflow, is_retryable, max_output,
-    prune_rule, prune_view, usable, used,
+use super::request::{WholeSummary, breakpoints, limits};
+use super::rules::{
+    BUFFER, OUTPUT_CAP, PRUNE_EXEMPT, RETRIES, is_overflow, is_retryable, max_output, prune_rule,
+    prune_view, usable, used,
 };
-use crate::opencode::settings::Prompt;
+use super::settings::OpenCodeSettings;
+use super::words::OpenCodeWords;
 
-pub(crate) fn build(b: &Build<'_, OpenCode>) -> Box<dyn Strategy> {
-    let s = &b.settings;
-    let text = |name: &str| b.wording.get(&format!("opencode.{name}"));
-    Box::new(Described {
-        auto: s.auto,
-        hide: s.prune.unwrap_or(true).then(|| prune_rule(s)),
-        reserved: s.reserved,
-        cap: scale_tokens(OUTPUT_CAP, b.scale),
-        buffer: scale_tokens(BUFFER, b.scale),
-        system: text("summary_system"),
-        headings: text(if s.prompt == Prompt::Sdk { "template_sdk" } else { "old_prompt" }),
-        count: 0,
-    })
-}
-
-struct Described {
+pub(crate) struct Described {
     auto: bool,
     hide: Option<PruneRule>,
     reserved: Option<u64>,
@@ -55,12 +39,22 @@ struct Described {
 }
 
 impl Described {
-    fn limits(s: &Engine) -> Limits {
-        Limits { context: s.model.window, output: s.model.max_output, input: s.model.input_limit }
+    pub(crate) fn new(s: &OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
+        let words = words.headed(s.prompt);
+        Described {
+            auto: s.auto,
+            hide: s.prune.unwrap_or(true).then(|| prune_rule(s)),
+            reserved: s.reserved,
+            cap: scale_tokens(OUTPUT_CAP, scale),
+            buffer: scale_tokens(BUFFER, scale),
+            system: words.summary_system,
+            headings: words.old_prompt,
+            count: 0,
+        }
     }
 
     fn usable(&self, s: &Engine) -> u64 {
-        usable(Self::limits(s), self.reserved, self.cap, self.buffer)
+        usable(limits(s), self.reserved, self.cap, self.buffer)
     }
 
     /// Step 1: returns the tokens that it frees.
@@ -84,7 +78,7 @@ impl Described {
 
     /// Step 2: false if no summary could be had.
     async fn step_2(&self, s: &mut Engine, phase: Phase) -> bool {
-        let most = max_output(Self::limits(s), self.cap);
+        let most = max_output(limits(s), self.cap);
         let asked = WholeSummary { system: &self.system, prompt: &self.headings, most };
         let replayed = |s: &mut Engine, text: String, talk: &[Arc<Block>]| {
             let origin = talk.iter().flat_map(|b| b.origin.iter().copied()).collect();
@@ -123,7 +117,7 @@ fn last_user_message(talk: &[Arc<Block>]) -> Vec<Arc<Block>> {
 impl Strategy for Described {
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        r.max_tokens = Some(max_output(Self::limits(s), self.cap));
+        r.max_tokens = Some(max_output(limits(s), self.cap));
         r.breakpoints = breakpoints(s, &r.blocks);
         r
     }

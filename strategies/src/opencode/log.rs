@@ -10,7 +10,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::tokens::utf16_len;
 
-use crate::opencode::rules::{
+use super::rules::{
     PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, json_string_len,
     transcript_output,
 };

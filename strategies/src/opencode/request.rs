@@ -4,71 +4,21 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, Transcript};
+use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::Phase;
-use ctxbench_core::wording::Wording;
 
-/// The texts of the program.
-pub(crate) struct Words {
-    pub(crate) system: Arc<str>,
-    intro: Arc<str>,
-    first: Arc<str>,
-    prior: (Arc<str>, Arc<str>),
-    template: Arc<str>,
-    pub(crate) marker: Arc<str>,
-    pub(crate) go_on: Arc<str>,
-    /// The same after a refusal, complete.
-    pub(crate) overflow: Arc<str>,
-    /// 1.3: the request for a summary behind the conversation.
-    pub(crate) old_prompt: Arc<str>,
-    /// 1.3: what stands around a message that arrived while it was at work.
-    pub(crate) wrapper: (Arc<str>, Arc<str>),
-}
-
-impl Words {
-    /// The texts, with the headings of the program or the five sections of
-    /// docs/sources/opencode-vs-claude-code.md §8.
-    pub(crate) fn new(wording: &Wording, sdk: bool) -> Self {
-        let text = |name: &str| wording.get(&format!("opencode.{name}"));
-        let headings = |own: &str| text(if sdk { "template_sdk" } else { own });
-        Words {
-            system: text("summary_system"),
-            intro: text("intro"),
-            first: text("first"),
-            prior: (text("prior_open"), text("prior_close")),
-            template: headings("template"),
-            marker: text("marker"),
-            go_on: text("continue"),
-            overflow: text("continue_overflow"),
-            old_prompt: headings("old_prompt"),
-            wrapper: (text("wrapper_open"), text("wrapper_close")),
-        }
-    }
-
-    /// The summary request around a transcript and the summary before it (docs/sources/opencode.md
-    /// §3.2.7).
-    pub(crate) fn prompt(&self, transcript: &Transcript, prior: Option<&str>) -> Transcript {
-        let ask = |words: &str| Transcript::of(BlockKind::SummaryPrompt, words);
-        let mut out = ask(&self.intro);
-        out.append(transcript);
-        match prior {
-            None => out.append(&ask(&self.first)),
-            Some(p) => {
-                out.append(&ask(&self.prior.0));
-                out.recall(&Transcript::of(BlockKind::Summary, p));
-                out.append(&ask(&self.prior.1));
-            }
-        }
-        out.append(&ask(&self.template));
-        out
-    }
-}
+use super::rules::Limits;
 
 /// A block of a request that is in no history.
 pub(crate) fn own(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Arc<Block> {
     Draft::synthetic(kind, role, text).build(MessageId(u32::MAX), vec![])
+}
+
+/// Limits of the session's model.
+pub(crate) fn limits(s: &Engine) -> Limits {
+    Limits { context: s.model.window, output: s.model.max_output, input: s.model.input_limit }
 }
 
 /// Parts as one text with the places where the second and further ones begin.

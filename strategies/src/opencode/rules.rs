@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::opencode::settings::OpenCodeSettings;
+use super::settings::OpenCodeSettings;
 use ctxbench_core::block::{Block, BlockKind, Form, MessageId};
 use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk, turn_starts};
 use ctxbench_core::request::{ErrorKind, ModelError, Usage};

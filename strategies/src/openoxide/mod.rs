@@ -37,6 +37,8 @@ use crate::openoxide::view::{
     prunable, server_compaction,
 };
 
+use crate::openoxide::words::OxideWords;
+
 pub use crate::openoxide::words::DESCRIPTOR;
 
 /// The provider refuses a smaller trigger (docs/sources/anthropic-api.md §2.3), tokens.
@@ -55,14 +57,14 @@ impl Versions for Blueprint {
 impl Product for OpenOxide {
     type Version = Blueprint;
     type Settings = OpenOxideSettings;
+    type Words = OxideWords;
 
     fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Need> {
         None
     }
 
-    fn build(b: &Build<'_, OpenOxide>) -> Box<dyn Strategy> {
+    fn build(b: Build<OpenOxide>) -> Box<dyn Strategy> {
         let s = &b.settings;
-        let text = |name: &str| b.wording.get(&format!("openoxide.{name}"));
         Box::new(OpenOxide {
             management: s.management,
             two_phases: s.phases == Phases::Two,
@@ -100,28 +102,14 @@ impl Product for OpenOxide {
             awareness: s.awareness,
             memory_lines: s.memory_index_lines as usize,
             scale: b.scale,
-            words: Words {
-                history_system: text("history_system"),
-                session_prompt: text("session_prompt"),
-                session_wishes: text("session_wishes"),
-                prefix: text("summary_prefix"),
-                placeholder: text("placeholder"),
-            },
-            reminders: Reminders { budget: text("budget"), usage: text("usage") },
+            reminders: Reminders { budget: b.words.budget.clone(), usage: b.words.usage.clone() },
+            words: b.words,
             pinned: PromptChunks::default(),
             job: None,
             undo: Vec::new(),
             paused: false,
         })
     }
-}
-
-pub(crate) struct Words {
-    pub(crate) history_system: Arc<str>,
-    pub(crate) session_prompt: Arc<str>,
-    pub(crate) session_wishes: Arc<str>,
-    pub(crate) prefix: Arc<str>,
-    pub(crate) placeholder: Arc<str>,
 }
 
 /// The view before a compaction, for going back.
@@ -146,7 +134,7 @@ pub(crate) struct OpenOxide {
     /// Lines of the agent's own memory index that are loaded.
     memory_lines: usize,
     pub(crate) scale: f64,
-    pub(crate) words: Words,
+    pub(crate) words: OxideWords,
     reminders: Reminders,
     /// Map, memory and files as shown.
     pinned: PromptChunks,

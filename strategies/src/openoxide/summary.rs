@@ -290,7 +290,7 @@ impl OpenOxide {
 
     /// The summary as it will be shown; none if it is empty or not smaller than what it replaces.
     fn summary_text(&self, text: &str, replaced: u64) -> Option<String> {
-        let shown = format!("{}{}", self.words.prefix, text.trim());
+        let shown = format!("{}{}", self.words.summary_prefix, text.trim());
         (!text.trim().is_empty() && o200k(&shown) + BLOCK_TOKENS < replaced).then_some(shown)
     }
 

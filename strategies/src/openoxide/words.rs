@@ -1,5 +1,6 @@
 //! OpenOxide: what the strategy says of itself, its settings and its prompt texts.
 
+use crate::conform::Conformance;
 use crate::descriptor::{CodeWay, Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
 use crate::persist::OURS;
 
@@ -33,15 +34,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         memory: "memory files shown in every request",
         undo: "nothing is deleted: going back behind a compaction brings the verbatim history back",
     },
-    wording: &[
-        ("openoxide.history_system", HISTORY_SYSTEM),
-        ("openoxide.session_prompt", SESSION_PROMPT),
-        ("openoxide.session_wishes", "\n\nThe user asks for this in particular: "),
-        ("openoxide.summary_prefix", "Summary of the conversation so far:\n"),
-        ("openoxide.placeholder", "[tool result cleared to make room]"),
-        ("openoxide.budget", "[context: {window} tokens in all]"),
-        ("openoxide.usage", "[context: {used} of {window} tokens used, {left} left]"),
-    ],
     standing: Standing::Contender,
     manual: true,
     recovery: Recovery::Log,
@@ -49,11 +41,24 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     // point is not built here.
     rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: false },
     formats: OURS,
-    functions: &[],
+    conform: Conformance::NONE,
     look: Look::Hue(5),
     page: "docs/systems/openoxide.md",
     factory: Factory::of::<crate::openoxide::OpenOxide>(),
 };
+
+crate::words::words! {
+    /// Prompt texts, ours.
+    pub(crate) struct OxideWords {
+        history_system = HISTORY_SYSTEM;
+        session_prompt = SESSION_PROMPT;
+        session_wishes = "\n\nThe user asks for this in particular: ";
+        summary_prefix = "Summary of the conversation so far:\n";
+        placeholder = "[tool result cleared to make room]";
+        budget = "[context: {window} tokens in all]";
+        usage = "[context: {used} of {window} tokens used, {left} left]";
+    }
+}
 
 const HISTORY_SYSTEM: &str = "You shorten the older part of a coding conversation that is still \
     going on. Write brief notes from which it can be \

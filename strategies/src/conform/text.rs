@@ -1,16 +1,22 @@
-//! Texts of cases: plain strings or recipes.
+//! Texts of cases: plain strings or recipes, and fillers in the place of a program's own words.
 
 use serde_json::{Map, Value};
 
-use super::case::CaseError;
+/// A recipe that cannot be followed.
+#[derive(Debug, thiserror::Error)]
+#[error("expected {expected}, found {found}")]
+pub struct BadRecipe {
+    expected: String,
+    found: String,
+}
 
 /// Largest text that a recipe may make, and largest sum of all texts that a case makes: 64 MiB.
-pub(super) const MOST_BYTES: u64 = 64 << 20;
+pub const MOST_BYTES: u64 = 64 << 20;
 /// Most lines that one recipe may make.
 const MOST_LINES: u64 = 1_000_000;
 
 /// Expands a text or recipe.
-pub(super) fn expand(v: &Value) -> Result<String, CaseError> {
+pub fn expand(v: &Value) -> Result<String, BadRecipe> {
     if let Value::String(s) = v {
         return Ok(s.clone());
     }
@@ -20,9 +26,9 @@ pub(super) fn expand(v: &Value) -> Result<String, CaseError> {
 }
 
 /// Appends a text to what a recipe has made so far; nothing is made that would be too large.
-fn push(v: &Value, out: &mut String) -> Result<(), CaseError> {
-    let bad = |what: &str| CaseError::Format {
-        what: what.to_string(),
+fn push(v: &Value, out: &mut String) -> Result<(), BadRecipe> {
+    let bad = |what: &str| BadRecipe {
+        expected: what.to_string(),
         found: v.to_string().chars().take(120).collect(),
     };
     let fits = |len: usize, more: u64| {
@@ -118,14 +124,14 @@ fn push(v: &Value, out: &mut String) -> Result<(), CaseError> {
 }
 
 /// A filler of exactly `bytes` bytes.
-pub(super) fn filler(tag: &str, bytes: usize) -> String {
+pub fn filler(tag: &str, bytes: usize) -> String {
     let mut out: String = format!("<{tag}>").chars().take(bytes).collect();
     out.extend(std::iter::repeat_n('.', bytes - out.len()));
     out
 }
 
 /// A filler of `bytes` bytes whose JSON form is `escapes` bytes longer.
-pub(super) fn filler_with_escapes(tag: &str, bytes: usize, escapes: usize) -> String {
+pub fn filler_with_escapes(tag: &str, bytes: usize, escapes: usize) -> String {
     let mut out = "\n".repeat(escapes.min(bytes));
     out.push_str(&filler(tag, bytes - out.len()));
     out

@@ -10,12 +10,12 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;
 use ctxbench_core::session::RewindMode;
 
-use super::ClaudeCode;
+use super::Program;
 
 /// Characters of the message before the seam that the instruction quotes, ours.
 const QUOTED: usize = 80;
 
-impl ClaudeCode {
+impl Program {
     /// Summarises one side of the seam right behind a message. A failure changes nothing.
     pub(super) async fn summarise_side(
         &mut self,

@@ -8,10 +8,10 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::strategy::Strategy;
 
-use super::Aider;
+use super::Program;
 use crate::aider::markdown::{self, Speaker};
 
-impl Aider {
+impl Program {
     /// The history as its file gives it back (docs/sources/aider.md §1.5).
     pub(super) fn restored(&self, s: &mut Engine) -> Vec<Arc<Block>> {
         let mut file = String::new();

@@ -5,12 +5,12 @@
 //! The summary is a request beside the conversation. A user who comes back before it is there waits
 //! for it, as with any compaction that has begun (ours; the facts do not say).
 
-use crate::descriptor::Build;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Ttl};
 use ctxbench_core::session::Millis;
 
-use crate::claude_code::ClaudeCode;
+use super::Program;
+use crate::claude_code::settings::ClaudeCodeSettings;
 use crate::claude_code::summary::{Late, Prepared};
 
 /// How often it is looked at whether the summary is there, ms; ours.
@@ -26,8 +26,7 @@ pub(crate) struct IdleRule {
 }
 
 impl IdleRule {
-    pub fn of(b: &Build<'_, ClaudeCode>) -> Self {
-        let s = &b.settings;
+    pub fn of(s: &ClaudeCodeSettings) -> Self {
         IdleRule { on: s.idle_compaction, least: s.idle_min_tokens, share: s.idle_share }
     }
 }
@@ -53,7 +52,7 @@ impl Pause {
     }
 }
 
-impl ClaudeCode {
+impl Program {
     /// A turn is over.
     pub fn pause_begins(&mut self, s: &Engine) {
         let long_lived = self.asked.ttl == Ttl::OneHour;

@@ -9,7 +9,7 @@ use ctxbench_core::model::find;
 use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::session::Millis;
 
-use super::{Aider, groups, messages};
+use super::{Program, groups, messages};
 use crate::aider::summary::{
     Content, Ending, Job, Rules, Step, head_limit, summarize_end, too_big,
 };
@@ -33,7 +33,7 @@ pub(super) struct Pending {
     asked: Transcript,
 }
 
-impl Aider {
+impl Program {
     /// Input limit of the first model less the reserve, both scaled.
     fn head_limit(&self, first: &str) -> i64 {
         head_limit(find(first).ok().map(|m| m.input_limit.unwrap_or(m.window)), self.scale)
@@ -60,7 +60,7 @@ impl Aider {
         let rules = Rules {
             max_tokens: budget,
             head_limit: self.head_limit(&models[0]),
-            prefix: self.words.prefix.to_string(),
+            prefix: self.prefix.to_string(),
             manner: self.habits.manner,
         };
         let mut job = Job::new(messages, rules);
@@ -81,7 +81,7 @@ impl Aider {
     ) -> Pending {
         let model = models.remove(0);
         let blocks = vec![
-            Self::own(BlockKind::Base, Role::System, &self.words.prompt),
+            Self::own(BlockKind::Base, Role::System, &self.words.summary_prompt),
             text.clone()
                 .draft(BlockKind::SummaryPrompt, Role::User)
                 .build(MessageId(u32::MAX), vec![]),

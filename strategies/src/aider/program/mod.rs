@@ -1,0 +1,418 @@
+//! Aider as released and as intended; where its description does otherwise is data
+//! (docs/sources/aider.md §1).
+
+mod background;
+mod restore;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
+use ctxbench_core::compaction::Transcript;
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::request::{ModelError, Reply, Request};
+use ctxbench_core::session::Millis;
+use ctxbench_core::strategy::{Flow, Strategy};
+use ctxbench_core::tokens::o200k;
+
+use crate::aider::chunks::Chunks;
+use crate::aider::described::{Contents, MANNER};
+use crate::aider::keepalive::KeepAlive;
+use crate::aider::map::{cut_map, map_budget, map_tokens};
+use crate::aider::settings::{AiderSettings, Oversize, Reminder};
+use crate::aider::summary::{Count, Exact, Manner, Message, OBSERVED, history_budget};
+use crate::aider::version::AiderVersion;
+use crate::aider::words::AiderWords;
+use crate::tool_names::is_edit;
+
+use background::Pending;
+
+/// Attempts at a request that fails for a passing reason: pauses of 0.25 s doubled up to a minute
+/// (docs/sources/aider.md §1.1).
+const ATTEMPTS: u32 = 8;
+
+/// Where the program and its published description part.
+struct Habits {
+    /// How a history is split.
+    manner: Manner,
+    /// How it is counted.
+    count: &'static dyn Count,
+    /// The main model is asked when the weak one fails.
+    asks_main: bool,
+    /// Every turn becomes history, not only one with an edit.
+    every_turn: bool,
+    /// Messages of the program's own: two after an edit, an assent where a summarised history ends
+    /// with the user.
+    own_messages: bool,
+    /// A prompt of exactly the window is already too large.
+    full_is_oversize: bool,
+}
+
+/// What the program does (docs/sources/aider.md §1).
+const HABITS: Habits = Habits {
+    manner: OBSERVED,
+    count: &Exact,
+    asks_main: true,
+    every_turn: false,
+    own_messages: true,
+    full_is_oversize: true,
+};
+
+/// What is written of it (`described.rs`).
+const DESCRIBED: Habits = Habits {
+    manner: MANNER,
+    count: &Contents,
+    asks_main: false,
+    every_turn: true,
+    own_messages: false,
+    full_is_oversize: false,
+};
+
+pub(crate) struct Program {
+    budget: Option<u64>,
+    budget_bounds: (u64, u64),
+    map_tokens: Option<u64>,
+    map_multiplier: u64,
+    as_shipped: bool,
+    cache_prompts: bool,
+    keep_alive: KeepAlive,
+    decline: bool,
+    reminder_in_user: bool,
+    restore: bool,
+    weak: Option<Arc<str>>,
+    scale: f64,
+    words: AiderWords,
+    /// Before a summary.
+    prefix: Arc<str>,
+    habits: Habits,
+    /// The prompt in parts; `cur` is brought up to date by [`Aider::sync`], the reminder stands in
+    /// requests only.
+    chunks: Chunks<Arc<Block>>,
+    /// An editing tool was called in this turn.
+    edited: bool,
+    pending: Option<Pending>,
+}
+
+impl Program {
+    pub(crate) fn new(
+        version: AiderVersion,
+        s: &AiderSettings,
+        words: AiderWords,
+        scale: f64,
+    ) -> Self {
+        let described = version == AiderVersion::Described003;
+        Program {
+            budget: s.max_chat_history_tokens,
+            budget_bounds: (s.history_least, s.history_most),
+            map_tokens: s.map_tokens,
+            map_multiplier: s.map_multiplier_no_files,
+            as_shipped: version == AiderVersion::Released,
+            cache_prompts: s.cache_prompts,
+            keep_alive: KeepAlive::new(s.keepalive_pings),
+            decline: s.oversize == Oversize::Decline,
+            reminder_in_user: s.reminder == Reminder::User,
+            restore: s.restore,
+            weak: s.weak_model.clone(),
+            scale,
+            prefix: if described { &words.described_prefix } else { &words.summary_prefix }.clone(),
+            words,
+            habits: if described { DESCRIBED } else { HABITS },
+            chunks: Chunks::default(),
+            edited: false,
+            pending: None,
+        }
+    }
+
+    fn max_input(s: &Engine) -> u64 {
+        s.model.input_limit.unwrap_or(s.model.window)
+    }
+
+    fn budget(&self, s: &Engine) -> f64 {
+        let (least, most) = self.budget_bounds;
+        self.budget.map_or_else(|| history_budget(Self::max_input(s), least, most), |n| n as f64)
+    }
+
+    /// Weak model first, then the main one.
+    fn models(&self, s: &Engine) -> Vec<Arc<str>> {
+        let weak = self.weak.clone().unwrap_or_else(|| s.model.weak.clone());
+        if self.habits.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
+    }
+
+    /// A message of the program's own that stands for nothing in the session.
+    fn own(kind: BlockKind, role: Role, text: &Arc<str>) -> Arc<Block> {
+        Draft::synthetic(kind, role, text.clone()).build(MessageId(u32::MAX), vec![])
+    }
+
+    /// A part of the prompt with the assistant's assent behind it; nothing when there is nothing to
+    /// show.
+    fn assented(&self, blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
+        let mut out: Vec<_> = blocks.iter().map(|b| b.redraft(|d| d.role = Role::User)).collect();
+        if !out.is_empty() {
+            out.push(Self::own(BlockKind::Assistant, Role::Assistant, &self.words.ok));
+        }
+        out
+    }
+
+    /// Shows the chunks as they are.
+    fn show(&self, s: &mut Engine) {
+        // No block is a call or a result, so nothing can be separated.
+        let _ = s.context.set(self.chunks.all());
+    }
+
+    /// Takes over what the engine appended; thinking does not stay.
+    fn sync(&mut self, s: &mut Engine) {
+        let shown = &s.context.blocks()[self.chunks.before_cur()..];
+        let thinking = shown.iter().any(|b| b.kind == BlockKind::Reasoning);
+        self.chunks.cur =
+            shown.iter().filter(|b| b.kind != BlockKind::Reasoning).cloned().collect();
+        if thinking {
+            self.show(s);
+        }
+    }
+
+    /// After an edit the current turns become history, and two messages say so
+    /// (docs/sources/aider.md §1.2, `move_back_cur_messages`).
+    async fn move_back(&mut self, s: &mut Engine, edited: bool) {
+        let mut cur = std::mem::take(&mut self.chunks.cur);
+        self.chunks.done.append(&mut cur);
+        self.summarize_start(s).await;
+        let own = self.habits.own_messages && edited;
+        for (kind, role, text) in [
+            (BlockKind::User, Role::User, &self.words.committed),
+            (BlockKind::Assistant, Role::Assistant, &self.words.ok),
+        ]
+        .into_iter()
+        .filter(|_| own)
+        {
+            let block = s.synthetic(kind, role, text.clone(), vec![]);
+            self.chunks.done.push(block);
+        }
+        self.show(s);
+    }
+
+    /// What is sent: the context, with the reminder where there is room for it. `cur` counts twice
+    /// in that decision (docs/sources/aider.md §1.4).
+    fn prompt(&self, s: &Engine) -> Vec<Arc<Block>> {
+        let mut blocks = s.context.blocks().to_vec();
+        let from = self.chunks.before_cur().min(blocks.len());
+        let reminder = Self::own(BlockKind::Reminder, Role::System, &self.words.reminder);
+        let parts = [&blocks[..], std::slice::from_ref(&reminder), &blocks[from..]];
+        if parts.iter().map(|p| Exact.list(&messages(p))).sum::<u64>() >= Self::max_input(s) {
+            return blocks;
+        }
+        if !self.reminder_in_user {
+            blocks.push(reminder);
+            return blocks;
+        }
+        // Only a message of the user that is the last one takes it; an image has no text to add to.
+        if let Some(last) =
+            blocks[from..].last_mut().filter(|b| b.role == Role::User && b.media.is_none())
+        {
+            *last =
+                last.redraft(|d| d.text = format!("{}\n\n{}", d.text, self.words.reminder).into());
+        }
+        blocks
+    }
+
+    /// The session's repository map, cut to the budget: one text, or nothing.
+    fn repo_map(&self, s: &Engine) -> Vec<Arc<Block>> {
+        let Some(first) = s.fixed.repo_map.first() else { return Vec::new() };
+        let window = Self::max_input(s);
+        let tokens = self.map_tokens.map_or_else(|| map_tokens(window, self.scale), |n| n as f64);
+        if tokens == 0.0 {
+            return Vec::new();
+        }
+        let budget =
+            map_budget(tokens, !s.fixed.files.is_empty(), self.map_multiplier, window, self.scale);
+        let text = s.fixed.repo_map.iter().map(|b| &*b.text).collect::<Vec<_>>().join("\n");
+        cut_map(&text, budget, o200k)
+            .map(|t| first.redraft(|d| d.text = t.into()))
+            .into_iter()
+            .collect()
+    }
+}
+
+/// Ranges of blocks that make one message of Aider's: those of one message and one side.
+fn groups(blocks: &[Arc<Block>]) -> Vec<std::ops::Range<usize>> {
+    let mut out: Vec<std::ops::Range<usize>> = Vec::new();
+    for (i, b) in blocks.iter().enumerate() {
+        match out.last_mut() {
+            Some(g) if blocks[g.start].message == b.message && blocks[g.start].role == b.role => {
+                g.end = i + 1
+            }
+            _ => out.push(i..i + 1),
+        }
+    }
+    out
+}
+
+fn message(blocks: &[Arc<Block>]) -> Message {
+    let role = if blocks[0].role == Role::Assistant { "assistant" } else { "user" };
+    let mut text = Transcript::default();
+    for (i, b) in blocks.iter().enumerate() {
+        text.push(if i > 0 { "\n" } else { "" });
+        text.show(b);
+    }
+    Message::text(role, text)
+}
+
+fn messages(blocks: &[Arc<Block>]) -> Vec<Message> {
+    groups(blocks).into_iter().map(|g| message(&blocks[g])).collect()
+}
+
+#[async_trait]
+impl Strategy for Program {
+    fn admit(&self, mut raw: Draft) -> Draft {
+        let name = raw.call.as_ref().map_or("", |c| &c.name);
+        let mut text = Transcript::default();
+        let (kind, role) = match raw.kind {
+            BlockKind::Call => {
+                text.push(&format!("{name} "));
+                (BlockKind::Assistant, raw.role)
+            }
+            BlockKind::Output => {
+                text.push(&format!("{name}{}:\n", if raw.is_error { " failed" } else { "" }));
+                (BlockKind::User, Role::User)
+            }
+            _ => {
+                raw.splits.clear();
+                return raw;
+            }
+        };
+        text.show(&raw);
+        let as_text = text.draft(kind, role);
+        Draft {
+            form: raw.form,
+            opaque: raw.opaque,
+            media: raw.media,
+            listed: raw.listed,
+            ..as_text
+        }
+    }
+
+    async fn on_start(&mut self, s: &mut Engine) {
+        // A fresh conversation does not stop the worker: what it writes is waited for and thrown
+        // away (docs/sources/aider.md §1.2, `/clear`).
+        self.edited = false;
+        self.chunks = Chunks {
+            system: s.fixed.base.iter().map(|b| b.redraft(|d| d.role = Role::System)).collect(),
+            readonly_files: self.assented(&s.fixed.context),
+            repo: self.assented(&self.repo_map(s)),
+            chat_files: self.assented(&s.fixed.files),
+            ..Chunks::default()
+        };
+        self.show(s);
+    }
+
+    async fn on_restart(&mut self, s: &mut Engine) {
+        self.keep_alive.stop();
+        if let Some(p) = self.pending.take() {
+            s.cancel(p.task);
+        }
+        self.on_start(s).await;
+        if self.restore {
+            self.chunks.done = self.restored(s);
+            self.show(s);
+            // Nothing is appended behind this one, so its summary holds even as shipped.
+            self.summarize_start(s).await;
+        }
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        self.sync(s);
+        self.keep_alive.settle(s).await;
+        self.summarize_end(s).await;
+        let blocks = self.prompt(s);
+        let (believed, limit) = (Exact.list(&messages(&blocks)), Self::max_input(s));
+        if believed > limit || (believed == limit && self.habits.full_is_oversize) {
+            s.note(Event::Trigger {
+                check: "check_tokens",
+                believed,
+                billed: total_tokens(&blocks),
+                limit,
+            });
+            let answer = if self.decline { "no" } else { "yes" };
+            s.note(Event::Intervention(format!(
+                "{believed} tokens for a window of {limit}: send anyway? {answer}"
+            )));
+            if self.decline {
+                return Flow::FailTurn(format!(
+                    "not sent: {believed} tokens do not fit into {limit}"
+                ));
+            }
+        }
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        r.tools = None;
+        r.blocks = self.prompt(s);
+        let explicit = s.model.cache.needs_breakpoints();
+        r.breakpoints =
+            if self.cache_prompts && explicit { self.chunks.breakpoints() } else { Vec::new() };
+        self.keep_alive.begin(s.now(), &r);
+        r
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+        self.edited |= reply
+            .parts
+            .iter()
+            .any(|p| matches!(p, Part::Call(ToolCall { name, .. }) if is_edit(name)));
+        Flow::Proceed
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        self.sync(s);
+        let edited = std::mem::take(&mut self.edited);
+        if edited || self.habits.every_turn {
+            self.move_back(s, edited).await;
+        }
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        if e.is_passing() && attempt <= ATTEMPTS {
+            return Flow::Again;
+        }
+        if e.is_overflow() && s.context.blocks().last().is_some_and(|b| b.role == Role::User) {
+            // The program answers in the model's place and leaves everything as it is
+            // (docs/sources/aider.md §1.2).
+            let block = s.synthetic(
+                BlockKind::Assistant,
+                Role::Assistant,
+                self.words.too_long.clone(),
+                vec![],
+            );
+            s.context.push(block);
+        }
+        Flow::FailTurn(e.to_string())
+    }
+
+    fn wakes_at(&self) -> Option<Millis> {
+        self.keep_alive.due().into_iter().chain(self.pending.as_ref().map(|p| p.look_at)).min()
+    }
+
+    async fn on_wake(&mut self, s: &mut Engine) {
+        if self.keep_alive.due().is_some_and(|due| due <= s.now()) {
+            self.keep_alive.send(s).await;
+        }
+        self.on_idle(s, 0).await;
+    }
+
+    async fn on_idle(&mut self, s: &mut Engine, _gap_ms: u64) {
+        // A second step may start while nobody waits; the program's worker does the same.
+        self.sync(s);
+        while self.advance(s, false).await {}
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.sync(s);
+        let stays =
+            |b: &Arc<Block>| b.origin.iter().map(|o| o.message).min().unwrap_or(b.message) <= to;
+        self.chunks.done.retain(stays);
+        self.chunks.cur.retain(stays);
+        self.show(s);
+    }
+}

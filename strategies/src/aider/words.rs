@@ -1,0 +1,24 @@
+//! Prompt texts of Aider, in our words.
+
+crate::words::words! {
+    /// Prompt texts, ours.
+    pub(crate) struct AiderWords {
+        summary_prompt = PROMPT;
+        summary_prefix = "Before this we spoke about several things, in short:\n";
+        described_prefix = "[chat summary] ";
+        committed = "The changes are written and committed.";
+        ok = "Ok.";
+        reminder = "Show every change as complete blocks of old and new lines, each under the path of its \
+            file.";
+        too_long = "No answer: the request held more tokens than the model takes.";
+    }
+}
+
+const PROMPT: &str = "Here is a part of a conversation between a USER and an ASSISTANT about \
+    programming. Sum it up shortly. Say less about what \
+is long ago and more about what came last, and start a paragraph where the subject changes. The \
+conversation goes on after it, so do not close \
+with a conclusion.\nName the functions, libraries and packages that were spoken of, and every file \
+whose code stands between fences in what the \
+assistant said. Do not use fences yourself.\nWrite as the USER speaking to the ASSISTANT: the user \
+is I, the assistant is you. Begin with: I asked you";

@@ -1,0 +1,149 @@
+//! The tool runner of Python 0.125 and TypeScript 0.124 (docs/sources/anthropic-sdk.md §2.2, §2.3).
+//!
+//! The check runs on the usage of the reply just received, before that reply is appended and before
+//! its tools run; a compaction therefore forgets it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::{CallerAct, Engine, Incoming};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
+use ctxbench_core::strategy::{Flow, Strategy, again_if_passing};
+
+use super::errors::Raised;
+use super::settings::{Language, SdkSettings};
+use super::shared::{CLIENT_RETRIES, Iterations, admit, only};
+use super::words::SdkWords;
+
+pub(crate) struct Old {
+    typescript: bool,
+    threshold: u64,
+    model: Option<Arc<str>>,
+    max_tokens: Option<u64>,
+    limit: Iterations,
+    prompt: Arc<str>,
+}
+
+impl Old {
+    pub(crate) fn new(s: &SdkSettings, words: SdkWords) -> Self {
+        Old {
+            typescript: s.language == Language::Typescript,
+            threshold: s.threshold,
+            model: s.model.clone(),
+            max_tokens: s.max_tokens,
+            limit: Iterations::of(s),
+            prompt: words.summary_prompt,
+        }
+    }
+}
+
+#[async_trait]
+impl Strategy for Old {
+    fn admit(&self, raw: Draft) -> Draft {
+        admit(raw)
+    }
+
+    async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.limit.begin();
+        Flow::Proceed
+    }
+
+    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        again_if_passing(e, attempt, CLIENT_RETRIES)
+    }
+
+    async fn before_request(&mut self, _s: &mut Engine) -> Flow {
+        if self.limit.over() { Flow::EndTurn } else { Flow::Proceed }
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        r.max_tokens = self.max_tokens;
+        r.keep_messages = true;
+        r
+    }
+
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        self.limit.count();
+        if reply.stop == StopReason::Refusal && !self.typescript {
+            return Flow::EndTurn;
+        }
+        let used = reply.usage.prompt() + reply.usage.output;
+        if used < self.threshold {
+            return if reply.stop == StopReason::Refusal { Flow::EndTurn } else { Flow::Proceed };
+        }
+        s.trigger("after_reply", used, self.threshold);
+        let request = self.summary_request(s, reply).await;
+        let summary = match s.send(&request).await {
+            Ok(summary) => summary,
+            Err(e) => return Flow::FailTurn(e.to_string()),
+        };
+        let texts = match self.texts(&summary) {
+            Ok(texts) => texts,
+            Err(e) => return Flow::FailTurn(e.to_string()),
+        };
+        let (mut shown, block) = only(s, texts.concat().into());
+        shown.extend(texts.into_iter().map(|t| {
+            block.redraft(|d| {
+                d.text = t;
+                d.listed = true;
+            })
+        }));
+        match s.compacted(CompactionKind::Summarise, "summary", Phase::MidTurn, shown) {
+            Ok(()) => Flow::DropReply,
+            Err(e) => Flow::FailTurn(e.to_string()),
+        }
+    }
+}
+
+impl Old {
+    /// The history without the reply just received, then the prompt; no system, no tools, no
+    /// parameters (docs/sources/anthropic-sdk.md §2.2).
+    async fn summary_request(&self, s: &mut Engine, reply: &Reply) -> Request {
+        let mut blocks: Vec<_> =
+            s.context.blocks().iter().filter(|b| b.kind != BlockKind::Base).cloned().collect();
+        // Only a caller that appended the reply itself, as plain blocks, brings its text in; its
+        // calls are filtered out.
+        if let Some(CallerAct::Append { plain }) = s.world().caller().await {
+            let texts = reply.parts.iter().filter_map(|p| match p {
+                Part::Text(t) if plain || self.typescript => Some(t.clone()),
+                _ => None,
+            });
+            let last = MessageId(u32::MAX - 1);
+            blocks.extend(texts.map(|t| {
+                Draft::text(BlockKind::Assistant, Role::Assistant, t).build(last, vec![])
+            }));
+        }
+        let mut prompt =
+            Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
+        prompt.listed = self.typescript;
+        blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
+        let mut request = s.summary_request(Phase::MidTurn, blocks, false);
+        request.breakpoints.clear();
+        request.max_tokens = self.max_tokens;
+        request.keep_messages = true;
+        if let Some(m) = &self.model {
+            request.model = m.clone();
+        }
+        request
+    }
+
+    /// Python uses the first block, which must be text; TypeScript uses all.
+    fn texts(&self, summary: &Reply) -> Result<Vec<Arc<str>>, Raised> {
+        let text = |p: &Part| match p {
+            Part::Text(t) => Some(t.clone()),
+            _ => None,
+        };
+        if self.typescript {
+            return Ok(summary.parts.iter().filter_map(text).collect());
+        }
+        match summary.parts.first().map(text) {
+            Some(Some(t)) => Ok(vec![t]),
+            Some(None) => Err(Raised::SummaryNotText),
+            None => Err(Raised::SummaryEmpty),
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! Claude Code 2.1 (docs/sources/claude-code.md §1).
+
+mod idle;
+mod seam;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId};
+use ctxbench_core::compaction::{CompactionKind, clear_outputs};
+use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
+use ctxbench_core::session::{Millis, RewindMode};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::tokens::bytes_div4_up;
+
+use crate::claude_code::memory::{SessionMemory, notes_block};
+use crate::claude_code::micro::{Deleted, provider_deletes};
+use crate::claude_code::restore::{Restore, Scoped, cut_indexes};
+use crate::claude_code::rules::{
+    LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages,
+    made_by_model,
+};
+use crate::claude_code::settings::{CacheTtl, ClaudeCodeSettings, Micro, Trigger};
+use crate::claude_code::summary::{Late, Prepared, Summaries, Undo, Written};
+use crate::claude_code::words::ClaudeCodeWords;
+use crate::common::is_fixed;
+
+use idle::{IdleRule, Pause};
+
+/// Attempts at a request that fails for a passing reason; ours.
+const ATTEMPTS: u32 = 10;
+/// A compaction is followed "right after" by another one if at most this many replies lie between;
+/// ours (docs/sources/claude-code.md §1.5 gives no number).
+const RIGHT_AFTER: u32 = 1;
+
+/// Requests for summaries as the settings say.
+pub(crate) fn summaries(
+    s: &ClaudeCodeSettings,
+    words: &ClaudeCodeWords,
+    prompt: &Arc<str>,
+) -> Summaries {
+    Summaries {
+        prompt: prompt.clone(),
+        lead_in: words.lead_in.clone(),
+        go_on: words.go_on.clone(),
+        left_out: words.left_out.clone(),
+        max_tokens: s.summary_max_tokens,
+        retries: s.overflow_retries as u32,
+        trim: s.trim,
+        ttl: match s.cache_ttl {
+            CacheTtl::FiveMinutes => Ttl::FiveMinutes,
+            CacheTtl::OneHour => Ttl::OneHour,
+        },
+    }
+}
+
+pub(crate) struct Program {
+    auto: bool,
+    at_limit: bool,
+    precompute: bool,
+    pub idle: IdleRule,
+    rule: LevelRule,
+    blocking: u64,
+    pub micro: Micro,
+    micro_keep: usize,
+    micro_minimum: u64,
+    micro_gap: Millis,
+    micro_gap_keep: usize,
+    micro_active: usize,
+    outputs: OutputRule,
+    pub asked: Summaries,
+    keep_messages: usize,
+    restore: Restore,
+    pub memory: SessionMemory,
+    scoped_rules: bool,
+    max_failures: u32,
+    max_refills: u32,
+    cleared: Arc<str>,
+    notes_lead_in: Arc<str>,
+    pub state: State,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    /// Tokens of the last reply's prompt and output, less what was cleared since; `None` after a
+    /// compaction.
+    pub reported: Option<u64>,
+    /// Virtual time of the last reply, ms.
+    last_reply: Option<Millis>,
+    /// Failures of automatic compactions in a row.
+    pub failures: u32,
+    /// Replies since the last automatic compaction.
+    since: Option<u32>,
+    /// Compactions in a row that came right after another one.
+    refills: u32,
+    undo: Undo,
+    /// A summary under way before it is needed.
+    pub prepared: Prepared,
+    /// What is done while nobody types.
+    pub pause: Pause,
+    /// Results that the provider leaves out.
+    pub deleted: Deleted,
+    scoped: Scoped,
+}
+
+/// First block that the last usage does not know of.
+fn new_from(blocks: &[Arc<Block>]) -> usize {
+    blocks.iter().rposition(|b| made_by_model(b)).map_or(0, |i| i + 1)
+}
+
+/// Last usage + four bytes a token of what is new; without a usage everything is estimated, tools
+/// included.
+pub(crate) fn believed(s: &Engine, reported: Option<u64>) -> u64 {
+    let blocks = s.context.blocks();
+    match reported {
+        Some(n) => n + estimate(&blocks[new_from(blocks)..]),
+        None => {
+            estimate(blocks) + s.fixed.tools.as_ref().map_or(0, |t| bytes_div4_up(t.json.get()))
+        }
+    }
+}
+
+/// What the last usage is worth after blocks that it knows of became smaller.
+pub(crate) fn less(
+    reported: Option<u64>,
+    before: &[Arc<Block>],
+    after: &[Arc<Block>],
+) -> Option<u64> {
+    let known = new_from(after);
+    reported.map(|n| {
+        n.saturating_sub(estimate(&before[..known]).saturating_sub(estimate(&after[..known])))
+    })
+}
+
+impl Program {
+    pub fn new(s: &ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
+        Program {
+            auto: s.auto,
+            at_limit: s.trigger == Trigger::Limit,
+            precompute: s.precompute,
+            idle: IdleRule::of(s),
+            rule: LevelRule {
+                window: s.auto_compact_window,
+                reserve: s.output_reserve,
+                buffer: s.buffer,
+                warning: s.warning_distance,
+                percent: s.threshold_percent,
+            },
+            blocking: s.blocking_buffer,
+            micro: s.microcompact,
+            micro_keep: s.micro_keep as usize,
+            micro_minimum: s.micro_minimum,
+            micro_gap: s.micro_gap_ms,
+            micro_gap_keep: s.micro_gap_keep as usize,
+            micro_active: s.micro_active as usize,
+            outputs: OutputRule {
+                all: s.output_chars as usize,
+                shell: s.shell_chars as usize,
+                search: s.search_chars as usize,
+            },
+            asked: summaries(s, &words, &words.summary_prompt),
+            keep_messages: s.keep_messages as usize,
+            restore: Restore::of(s),
+            memory: SessionMemory::of(s, &words, s.session_memory),
+            scoped_rules: s.scoped_rules,
+            max_failures: s.max_failures as u32,
+            max_refills: s.max_refills as u32,
+            cleared: words.cleared,
+            notes_lead_in: words.notes_lead_in,
+            state: State::default(),
+        }
+    }
+
+    pub fn levels(&self, s: &Engine) -> Levels {
+        self.rule.levels(s.model.window, s.model.max_output)
+    }
+
+    pub fn believed(&self, s: &Engine) -> u64 {
+        believed(s, self.state.reported)
+    }
+
+    pub fn gave_up(&self) -> bool {
+        !self.auto
+            || self.state.failures >= self.max_failures
+            || self.state.refills >= self.max_refills
+    }
+
+    /// The first layer, before every request (docs/sources/claude-code.md §1.2).
+    fn micro_compact(&mut self, s: &mut Engine, levels: &Levels) {
+        let idle = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
+        match self.micro {
+            Micro::Count if self.believed(s) >= levels.warning => {
+                let (at, _) = clearable(
+                    s.context.blocks(),
+                    self.micro_keep,
+                    self.micro_minimum,
+                    &self.cleared,
+                );
+                self.clear(s, &at, Some(("warning_level", levels.warning)));
+            }
+            Micro::Time if idle > self.micro_gap => {
+                let (at, _) = clearable(s.context.blocks(), self.micro_gap_keep, 0, &self.cleared);
+                self.clear(s, &at, Some(("idle_gap", 0)));
+            }
+            Micro::CacheEdits
+                if provider_deletes(s) && active(s.context.blocks()) > self.micro_active =>
+            {
+                let (at, _) = clearable(s.context.blocks(), self.micro_active, 0, &self.cleared);
+                let view = self.state.deleted.delete(s.context.blocks(), &at, &self.cleared);
+                self.smaller(s, "cache_edits", view);
+            }
+            _ => {}
+        }
+    }
+
+    /// Replaces results by the placeholder.
+    pub fn clear(&mut self, s: &mut Engine, at: &[usize], check: Option<(&'static str, u64)>) {
+        if at.is_empty() {
+            return;
+        }
+        if let Some((check, limit)) = check {
+            s.trigger(check, self.believed(s), limit);
+        }
+        let view = clear_outputs(s.context.blocks(), at, &self.cleared);
+        self.smaller(s, "microcompact", view);
+    }
+
+    /// Shows a view with smaller results.
+    pub fn smaller(&mut self, s: &mut Engine, mechanism: &'static str, view: Vec<Arc<Block>>) {
+        self.state.reported = less(self.state.reported, s.context.blocks(), &view);
+        // Smaller results separate nothing.
+        let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
+    }
+
+    /// Positions of old results, all but the newest `keep`.
+    pub fn old_results(&self, s: &Engine) -> Vec<usize> {
+        clearable(s.context.blocks(), self.micro_keep, 0, &self.cleared).0
+    }
+
+    /// What stays whatever is forgotten, and the conversation. A rule for some paths belongs to the
+    /// conversation: it is lost with it.
+    pub fn parted(&self, s: &Engine) -> (Vec<Arc<Block>>, Vec<Arc<Block>>) {
+        s.context.blocks().iter().cloned().partition(|b| is_fixed(b) && !self.state.scoped.holds(b))
+    }
+
+    /// One compaction: summary request over the same prefix, then summary, recent files and what
+    /// stays verbatim in place of the conversation. `over` = tokens by which the provider found the
+    /// prompt too large.
+    async fn compaction(
+        &mut self,
+        s: &mut Engine,
+        phase: Phase,
+        extra: Option<&str>,
+        over: Option<u64>,
+    ) -> Result<(), String> {
+        let (fixed, history) = self.parted(s);
+        let kept = last_messages(&history, self.keep_messages);
+        if kept == 0 || history.is_empty() {
+            return Err("there are not enough messages to compact".into());
+        }
+        let ready = match phase {
+            Phase::MidTurn if over.is_none() => {
+                self.state.prepared.take(s, &history, Late::GiveUp).await
+            }
+            _ => None,
+        };
+        let written = match ready {
+            Some(written) => written,
+            None => {
+                self.asked
+                    .ask(s, &self.state.deleted, phase, extra, over, (&fixed, &history))
+                    .await?
+            }
+        };
+        self.put(s, phase, &written, fixed, &history)
+    }
+
+    /// Shows a summary in the place of what it was asked for; the newest messages stay as they are.
+    pub fn put(
+        &mut self,
+        s: &mut Engine,
+        phase: Phase,
+        written: &Written,
+        fixed: Vec<Arc<Block>>,
+        history: &[Arc<Block>],
+    ) -> Result<(), String> {
+        let kept = last_messages(history, self.keep_messages);
+        let (gone, tail) = history.split_at(kept.min(written.upto));
+        let summary = self.asked.block(s, &written.text, gone);
+        let restored = self.restore.blocks(s, tail);
+        self.replace(
+            s,
+            "compact",
+            phase,
+            [fixed, vec![summary], restored, tail.to_vec()].concat(),
+        )?;
+        self.memory.forget(s);
+        self.state.prepared.drop_it(s);
+        self.state.pause.drop_it(s);
+        Ok(())
+    }
+
+    /// Notes in place of the conversation, without a model call; false where there are none or they
+    /// would not make enough room.
+    async fn replaced_by_notes(&mut self, s: &mut Engine, limit: u64) -> Result<bool, String> {
+        let (fixed, history) = self.parted(s);
+        let Some((text, from)) = self.memory.stand_in(s, &history).await else { return Ok(false) };
+        let (gone, tail) = history.split_at(from);
+        // Notes larger than what they stand for are no help either (ours).
+        let freed = estimate(gone)
+            .saturating_sub(bytes_div4_up(&text) + bytes_div4_up(&self.notes_lead_in));
+        if freed == 0 || believed(s, None).saturating_sub(freed) >= limit {
+            return Ok(false);
+        }
+        let notes = notes_block(s, &self.notes_lead_in, &text, gone);
+        self.replace(
+            s,
+            "session_memory",
+            Phase::MidTurn,
+            [fixed, vec![notes], tail.to_vec()].concat(),
+        )?;
+        self.memory.used(self.believed(s));
+        Ok(true)
+    }
+
+    fn replace(
+        &mut self,
+        s: &mut Engine,
+        mechanism: &'static str,
+        phase: Phase,
+        view: Vec<Arc<Block>>,
+    ) -> Result<(), String> {
+        let before = s.context.blocks().to_vec();
+        let by = view
+            .iter()
+            .find(|b| b.kind == BlockKind::Summary)
+            .map_or(MessageId(u32::MAX), |b| b.message);
+        s.compacted(CompactionKind::Summarise, mechanism, phase, view)
+            .map_err(|e| e.to_string())?;
+        self.state.undo.keep(by, before);
+        self.state.reported = None;
+        Ok(())
+    }
+
+    /// An automatic compaction with its two guards (docs/sources/claude-code.md §1.5).
+    async fn auto_compact(&mut self, s: &mut Engine, limit: u64) -> Flow {
+        let right_after = self.state.since.is_some_and(|n| n <= RIGHT_AFTER);
+        self.state.refills = if right_after { self.state.refills + 1 } else { 0 };
+        if self.state.refills >= self.max_refills {
+            let times = self.state.refills;
+            return Flow::FailTurn(format!(
+                "the context was full again right after each of the last {times} compactions, so \
+                 it is no longer compacted by itself; \
+                 something that is always shown, or one message, may be too large: /compact or \
+                 /clear"
+            ));
+        }
+        let done = match self.replaced_by_notes(s, limit).await {
+            Ok(false) => self.compaction(s, Phase::MidTurn, None, None).await,
+            done => done.map(|_| ()),
+        };
+        match done {
+            Ok(()) => {
+                self.state.failures = 0;
+                self.state.since = Some(0);
+            }
+            // The request is sent as it is; the provider may still take it.
+            Err(_) => self.state.failures += 1,
+        }
+        Flow::Proceed
+    }
+}
+
+#[async_trait]
+impl Strategy for Program {
+    fn admit(&self, mut raw: Draft) -> Draft {
+        if raw.kind == BlockKind::Output
+            && self.outputs.too_long(raw.call.as_ref().map_or("", |c| &c.name), raw.text.len())
+        {
+            raw.text =
+                format!("[{} bytes of output, too large to show; saved to a file]", raw.text.len())
+                    .into();
+            raw.form = Form::Truncated;
+        }
+        raw
+    }
+
+    async fn on_start(&mut self, s: &mut Engine) {
+        self.state.prepared.drop_it(s);
+        self.state.pause.drop_it(s);
+        self.state = State::default();
+        self.memory.forget(s);
+        cut_indexes(s);
+        s.show_fixed();
+        if self.scoped_rules {
+            self.state.scoped = Scoped::set_aside(s);
+        }
+    }
+
+    async fn on_restart(&mut self, s: &mut Engine) {
+        // What ran beside the conversation ended with the program.
+        self.state.prepared.drop_it(s);
+        self.state.pause.drop_it(s);
+        self.memory.stop(s);
+    }
+
+    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.pause_ends(s).await;
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        let levels = self.levels(s);
+        self.micro_compact(s, &levels);
+        let believed = self.believed(s);
+        if !self.gave_up() && !self.at_limit && believed >= levels.compact {
+            s.trigger("auto_compact", believed, levels.compact);
+            return self.auto_compact(s, levels.compact).await;
+        }
+        let blocked = levels.effective.saturating_sub(self.blocking);
+        if self.gave_up() && believed >= blocked {
+            s.trigger("blocking_limit", believed, blocked);
+            s.note(Event::Intervention("the context is full: /compact or /clear".into()));
+            return Flow::FailTurn(format!(
+                "the context is full: {believed} tokens, blocked from {blocked}"
+            ));
+        }
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let (blocks, server_edits) = self.state.deleted.as_sent(s.context.blocks());
+        Request { ttl: self.asked.ttl, blocks, server_edits, ..s.sample_request() }
+    }
+
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        self.state.reported = Some(reply.usage.prompt() + reply.usage.output);
+        self.state.last_reply = Some(s.now());
+        self.state.since = self.state.since.map(|n| n + 1);
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        if had_calls {
+            self.state.scoped.show(s);
+        }
+        let believed = self.believed(s);
+        self.memory.tend(s, &self.asked, &self.state.deleted, believed).await;
+        if self.precompute && !self.gave_up() && believed >= self.levels(s).warning {
+            self.state.prepared.begin(s, &self.asked, &self.state.deleted).await;
+        }
+        Flow::Proceed
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        if e.is_passing() && attempt <= ATTEMPTS {
+            return Flow::Again;
+        }
+        if !e.is_overflow() || self.gave_up() || attempt > self.asked.retries {
+            return Flow::FailTurn(e.to_string());
+        }
+        s.trigger("provider_overflow", self.believed(s), s.model.window);
+        match self.compaction(s, Phase::MidTurn, None, excess(&e.message)).await {
+            Ok(()) => {
+                self.state.failures = 0;
+                self.state.since = Some(0);
+                Flow::Again
+            }
+            Err(why) => {
+                self.state.failures += 1;
+                Flow::FailTurn(format!(
+                    "the prompt is too long and the automatic compaction failed: {why}"
+                ))
+            }
+        }
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        self.pause_begins(s);
+    }
+
+    fn wakes_at(&self) -> Option<Millis> {
+        self.state.pause.at()
+    }
+
+    async fn on_wake(&mut self, s: &mut Engine) {
+        self.pause_goes_on(s).await;
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.state.undo.back_to(s, to);
+        self.memory.forget(s);
+        self.state.prepared.drop_it(s);
+        self.state.pause.drop_it(s);
+        self.state.reported = None;
+        self.state.since = None;
+    }
+
+    async fn summarise_at(
+        &mut self,
+        s: &mut Engine,
+        to: MessageId,
+        mode: RewindMode,
+        instructions: Option<&str>,
+    ) -> Result<bool, Unsupported> {
+        Ok(self.summarise_side(s, to, mode, instructions).await.is_ok())
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        // A failed manual compaction changes nothing and is shown to the user.
+        if self.compaction(s, Phase::StandaloneTurn, instructions, None).await.is_ok() {
+            (self.state.failures, self.state.refills, self.state.since) = (0, 0, None);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,450 @@
+//! Codex CLI as released: 0.169, 0.104 and 0.63 (docs/sources/codex.md, sections named at the
+//! constants).
+//!
+//! One layer: when the tokens in use reach the limit, the complete history and a prompt go to the
+//! same model without tools; the answer, behind a constant prefix, replaces everything except user
+//! messages (newest first, 20,000 tokens, the last one cut in the middle).
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::model::Provider;
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_kit::rollout::{Record, reconstruct, surviving};
+
+use super::count::{
+    Era, active_tokens, bytes_estimate, effective_limit, estimate_item, estimate_items,
+    must_compact, usable_window,
+};
+use super::cut::{OutputPolicy, cut_draft, output_policy};
+use super::items::{
+    blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, normalised, remove_first,
+    sample_request, show_fixed,
+};
+use super::settings::{CodexSettings, LimitScope};
+use super::words::CodexWords;
+
+/// Largest number of further attempts that can be set (docs/sources/codex.md §1.5).
+const MOST_RETRIES: u64 = 100;
+/// The same where the provider compacts (docs/sources/codex.md §2).
+const MOST_REMOTE_RETRIES: u32 = 2;
+pub(crate) struct Program {
+    era: Era,
+    configured: Option<u64>,
+    /// The limit counts only what came after the first input of the window.
+    after_prefix: bool,
+    remote: bool,
+    user_budget: u64,
+    outputs: Option<OutputPolicy>,
+    post_turn_percent: u64,
+    retries: u32,
+    base_bytes: Option<u64>,
+    prompt: Arc<str>,
+    prefix: Arc<str>,
+    /// Total of the last usage, or the local estimate after a compaction.
+    last_total: u64,
+    /// Input of the first response since the last compaction, as the provider counted it.
+    prefix_tokens: Option<u64>,
+    /// Opened again since the last user message.
+    reopened: bool,
+    /// The rollout: what a resume would read.
+    log: Vec<Record<Arc<Block>>>,
+    /// Blocks of the context that stand in the log.
+    logged: usize,
+}
+
+impl Program {
+    pub(crate) fn new(era: Era, s: &CodexSettings, words: CodexWords, scale: f64) -> Self {
+        let remote = s.remote;
+        Program {
+            era,
+            configured: s.auto_compact_limit,
+            after_prefix: s.limit_scope == LimitScope::AfterPrefix,
+            remote,
+            user_budget: if remote { s.remote_user_tokens } else { s.user_message_tokens },
+            outputs: output_policy(s, scale),
+            post_turn_percent: s.post_turn_percent,
+            retries: s.stream_retries.min(MOST_RETRIES) as u32,
+            base_bytes: s.base_estimate_bytes,
+            prompt: s.compact_prompt.clone().unwrap_or(words.summary_prompt),
+            prefix: words.summary_prefix,
+            last_total: 0,
+            prefix_tokens: None,
+            reopened: false,
+            log: Vec::new(),
+            logged: 0,
+        }
+    }
+
+    fn limit(&self, s: &Engine) -> Option<u64> {
+        effective_limit(self.era, s.model.window, self.configured)
+    }
+
+    /// Last total + estimates of the items after the last one the model made + encrypted reasoning
+    /// before the last user message.
+    fn active(&self, s: &Engine) -> u64 {
+        let blocks = s.context.blocks();
+        let after = blocks.iter().rposition(|b| is_model_made(b)).map_or(blocks.len(), |i| i + 1);
+        let last_user = blocks.iter().rposition(|b| b.kind == BlockKind::User).unwrap_or(0);
+        let reasoning = blocks[..last_user]
+            .iter()
+            .filter(|b| b.kind == BlockKind::Reasoning && b.opaque.is_some());
+        let added = estimate_items(self.era, &blocks[after..]);
+        active_tokens(
+            self.era,
+            self.last_total,
+            [added],
+            reasoning.map(|b| estimate_item(self.era, b)),
+        )
+    }
+
+    fn over(&self, s: &mut Engine, check: &'static str) -> bool {
+        let active = self.active(s);
+        let (used, limit, full) = if self.after_prefix {
+            // The configured limit is not capped here; the usable window is a stop of its own
+            // (docs/sources/codex.md §1.2).
+            let used = active.saturating_sub(self.prefix_tokens.unwrap_or(active));
+            (used, self.configured.or(self.limit(s)), active >= usable_window(s.model.window))
+        } else {
+            (active, self.limit(s), false)
+        };
+        let over = full || must_compact(used, limit);
+        if over {
+            let reached = if full {
+                usable_window(s.model.window)
+            } else {
+                active - used + limit.unwrap_or(0)
+            };
+            s.trigger(check, active, reached);
+        }
+        over
+    }
+
+    /// One compaction: summary request, then the replacement history.
+    async fn compaction(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
+        let reply = self.summarise(s, phase).await?;
+        if self.remote {
+            return self.remote_replacement(s, phase, &reply);
+        }
+        let answer = match last_text(&reply) {
+            Some(a) => a,
+            // Only here an empty answer is an error (docs/sources/codex.md §1.1).
+            None if phase == Phase::PostTurn => return Err("the summary was empty".into()),
+            None => last_assistant(s).unwrap_or_default(),
+        };
+        let text: Arc<str> = format!("{}\n{answer}", self.prefix).into();
+        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let summary = s.synthetic(BlockKind::Summary, Role::User, text, origin);
+        self.replace(s, phase, "handoff", summary)
+    }
+
+    /// The opaque item of a provider stands where the summary would; it must be the only one of its
+    /// kind (docs/sources/codex.md §2).
+    fn remote_replacement(
+        &mut self,
+        s: &mut Engine,
+        phase: Phase,
+        reply: &Reply,
+    ) -> Result<(), String> {
+        let mut opaque = reply.parts.iter().filter_map(|p| match p {
+            Part::Compaction(Some(o)) => Some(o.clone()),
+            _ => None,
+        });
+        let (Some(item), None) = (opaque.next(), opaque.next()) else {
+            return Err("the provider's answer does not hold exactly one compaction".into());
+        };
+        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        // Anthropic's item is readable, OpenAI's is not.
+        let readable = s.model.provider == Provider::Anthropic;
+        let block = s.synthetic(BlockKind::Compaction, Role::Assistant, "", origin);
+        let block = block.redraft(|d| if readable { d.text = item } else { d.opaque = Some(item) });
+        self.replace(s, phase, "remote", block)
+    }
+
+    fn replace(
+        &mut self,
+        s: &mut Engine,
+        phase: Phase,
+        mechanism: &'static str,
+        summary: Arc<Block>,
+    ) -> Result<(), String> {
+        self.write_down(s);
+        let blocks = self.replacement(s.context.blocks(), &s.fixed.context, &summary);
+        // Calls go together with their results, so the edit is always valid.
+        s.compacted(CompactionKind::Summarise, mechanism, phase, blocks)
+            .map_err(|e| e.to_string())?;
+        // Local compactions leave their result in the rollout only in 0.169 (docs/sources/codex.md
+        // §4).
+        let stored = self.remote || self.era == Era::V169;
+        let replacement = stored.then(|| s.context.blocks().to_vec());
+        self.log.push(Record::Compacted { summary, replacement });
+        self.logged = s.context.blocks().len();
+        self.prefix_tokens = None;
+        let estimate = self.estimate_context(s);
+        self.count(estimate);
+        s.note(Event::Estimated(estimate));
+        Ok(())
+    }
+
+    fn replacement(
+        &self,
+        before: &[Arc<Block>],
+        context: &[Arc<Block>],
+        summary: &Arc<Block>,
+    ) -> Vec<Arc<Block>> {
+        let users = kept_users(self.era, before, self.user_budget, self.remote);
+        layout(self.era, before, context, users, summary.clone())
+    }
+
+    /// Asks for the summary. What is refused as too long is sent again without its oldest item;
+    /// where the provider compacts it was made to fit before, and a refusal is final
+    /// (docs/sources/codex.md §1.5, §2).
+    async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> Result<Reply, String> {
+        let (asks, retries) = if self.remote {
+            (
+                Draft::synthetic(BlockKind::CompactionTrigger, Role::User, ""),
+                self.retries.min(MOST_REMOTE_RETRIES),
+            )
+        } else {
+            (
+                Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()),
+                self.retries,
+            )
+        };
+        let prompt = asks.build(MessageId(u32::MAX), vec![]);
+        let mut items = s.context.blocks().to_vec();
+        if self.remote {
+            let (base, usable) = (self.base_tokens(s), usable_window(s.model.window));
+            match self.era {
+                Era::V169 => blank_trailing_outputs(self.era, &mut items, base, usable),
+                _ => drop_trailing_outputs(self.era, &mut items, base, usable),
+            }
+        }
+        let mut attempts = 0;
+        loop {
+            let mut blocks = normalised(&items);
+            blocks.push(prompt.clone());
+            let request = s.summary_request(phase, blocks, self.remote);
+            match s.send(&request).await {
+                Ok(reply) => return Ok(reply),
+                Err(e) if e.is_overflow() => {
+                    attempts = 0;
+                    if self.remote || !remove_first(&mut items) {
+                        self.count(s.model.window);
+                        return Err(format!("the summary request does not fit: {e}"));
+                    }
+                }
+                Err(e) if self.remote && e.kind == ErrorKind::Invalid => return Err(e.to_string()),
+                Err(_) if attempts < retries => attempts += 1,
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+    }
+
+    fn base_tokens(&self, s: &Engine) -> u64 {
+        let blocks = s.context.blocks().iter();
+        bytes_estimate(self.base_bytes.unwrap_or_else(|| {
+            blocks.filter(|b| b.kind == BlockKind::Base).map(|b| b.bytes() as u64).sum()
+        }))
+    }
+
+    /// The program's own estimate of base and history.
+    fn estimate_context(&self, s: &Engine) -> u64 {
+        self.base_tokens(s) + estimate_items(self.era, s.context.blocks())
+    }
+
+    /// Takes note of tokens in use, as a `token_count` line does.
+    fn count(&mut self, total: u64) {
+        self.last_total = total;
+        self.log.push(Record::Counted { total });
+    }
+
+    /// Brings the log up to date with what the conversation added.
+    fn write_down(&mut self, s: &Engine) {
+        let new = s.context.blocks().iter().skip(self.logged);
+        // Images of tools stand in the user's place too.
+        let of_user = |b: &Block| {
+            s.history.get(b.message).is_some_and(|m| m.role == Role::User && !m.synthetic)
+        };
+        let user = |b: &Block| matches!(b.kind, BlockKind::User | BlockKind::Image) && of_user(b);
+        self.log.extend(new.map(|b| Record::Item { item: b.clone(), user: user(b) }));
+        self.logged = s.context.blocks().len();
+    }
+
+    /// Shows what the log says, as a session does that is opened again.
+    fn reopen(&mut self, s: &mut Engine) -> Option<u64> {
+        let context = s.fixed.context.clone();
+        let resumed =
+            reconstruct(&self.log, |before, summary| self.replacement(before, &context, summary));
+        // Every call stands in the log before its output.
+        let _ = s.context.set(resumed.items);
+        self.logged = s.context.blocks().len();
+        resumed.last_total
+    }
+}
+
+fn is_model_made(b: &Block) -> bool {
+    matches!(
+        b.kind,
+        BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call | BlockKind::Compaction
+    )
+}
+
+/// The last message of an answer that says anything.
+fn last_text(reply: &Reply) -> Option<String> {
+    let text = |p: &Part| match p {
+        Part::Text(t) if !t.is_empty() => Some(t.to_string()),
+        _ => None,
+    };
+    reply.parts.iter().rev().find_map(text)
+}
+
+/// Without an answer the previous reply stands in for the summary, as the program does
+/// (docs/sources/codex.md §1.4).
+fn last_assistant(s: &Engine) -> Option<String> {
+    s.context
+        .blocks()
+        .iter()
+        .rev()
+        .find(|b| b.kind == BlockKind::Assistant)
+        .map(|b| b.text.to_string())
+}
+
+#[async_trait]
+impl Strategy for Program {
+    fn admit(&self, raw: Draft) -> Draft {
+        cut_draft(self.era, self.outputs, raw)
+    }
+
+    async fn on_start(&mut self, s: &mut Engine) {
+        (self.last_total, self.prefix_tokens, self.reopened) = (0, None, false);
+        (self.log, self.logged) = (Vec::new(), 0);
+        show_fixed(self.era, s);
+    }
+
+    async fn on_restart(&mut self, s: &mut Engine) {
+        self.write_down(s);
+        let total = self.reopen(s);
+        // 0.63 forgets what was counted (docs/sources/codex.md §1.1); the size of the prefix is
+        // found anew in every version (§1.2).
+        self.last_total = total.filter(|_| self.era != Era::V063).unwrap_or(0);
+        self.prefix_tokens = None;
+        self.reopened = true;
+    }
+
+    async fn on_user(&mut self, s: &mut Engine, msg: &Incoming) -> Flow {
+        self.write_down(s);
+        self.log.push(Record::TurnStarted);
+        if std::mem::take(&mut self.reopened) && self.era == Era::V104 {
+            // This version shows the context again after a resume, and counts it
+            // (docs/sources/codex.md §8).
+            for b in &s.fixed.context.clone() {
+                s.context.push(b.clone());
+            }
+        }
+        if self.era != Era::V063
+            && self.over(s, "pre_turn")
+            && let Err(e) = self.compaction(s, Phase::PreTurn).await
+        {
+            if self.era == Era::V169 {
+                s.record_user(self, msg);
+            } else {
+                // 0.104 records the message only after the compaction: the model never sees it, our
+                // log does.
+                s.history.append(msg.key.clone(), Role::User, msg.parts.clone(), false);
+            }
+            return Flow::FailTurn(e);
+        }
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        sample_request(s)
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+        self.prefix_tokens.get_or_insert(reply.usage.prompt());
+        self.count(reply.usage.total());
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        if self.era != Era::V063 && !had_calls {
+            return Flow::Proceed;
+        }
+        if !self.over(s, "mid_turn") {
+            return Flow::Proceed;
+        }
+        match self.compaction(s, Phase::MidTurn).await {
+            Err(e) => Flow::FailTurn(e),
+            Ok(()) if self.era == Era::V063 => Flow::Again,
+            Ok(()) => Flow::Proceed,
+        }
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        if e.is_overflow() {
+            self.count(s.model.window);
+            return Flow::FailTurn(format!("the model's context window is full: {e}"));
+        }
+        if attempt <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        let threshold = s.model.window * self.post_turn_percent / 100;
+        let active = self.active(s);
+        if self.post_turn_percent > 0 && active >= threshold {
+            s.trigger("post_turn", active, threshold);
+            // A failure here must leave the finished turn alone (docs/sources/codex.md §1.1).
+            let _ = self.compaction(s, Phase::PostTurn).await;
+        }
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.write_down(s);
+        let item = |r: &Record<Arc<Block>>| match r {
+            Record::Item { item, user: true } if item.message > to => Some(item.message),
+            _ => None,
+        };
+        let mut taken_back: Vec<MessageId> =
+            surviving(&self.log).into_iter().filter_map(|i| item(&self.log[i])).collect();
+        taken_back.dedup();
+        self.log.push(Record::RolledBack { turns: taken_back.len() });
+        self.reopen(s);
+        // The program goes back by whole turns; a session may ask for less of one.
+        let said = |b: &Block| {
+            b.message > to
+                && !b.origin.is_empty()
+                && !matches!(b.kind, BlockKind::Summary | BlockKind::Compaction)
+        };
+        let kept: Vec<Arc<Block>> =
+            s.context.blocks().iter().filter(|b| !said(b)).cloned().collect();
+        if kept.len() < s.context.blocks().len() && s.context.set(kept).is_ok() {
+            // To a resume this is like a compaction: from here on the history is this.
+            let replacement = Some(s.context.blocks().to_vec());
+            let summary = Draft::synthetic(BlockKind::Marker, Role::User, "").build(to, vec![]);
+            self.log.push(Record::Compacted { summary, replacement });
+            self.logged = s.context.blocks().len();
+        }
+        self.prefix_tokens = None;
+        let estimate = self.estimate_context(s);
+        self.count(estimate);
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        _instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        self.write_down(s);
+        self.log.push(Record::TurnStarted);
+        // A failed manual compaction changes nothing and is shown to the user.
+        let _ = self.compaction(s, Phase::StandaloneTurn).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! What a product brings to the recorded cases of its program: its rules as functions, and what a
+//! recorded session's settings, constants and requests mean to it. Reading, playing and comparing
+//! the cases is the harness's.
+
+pub mod shape;
+pub mod text;
+
+use ctxbench_core::model::{Model, Wire};
+use ctxbench_core::settings::{Settings, SettingsTable};
+use ctxbench_core::strategy::Strategy;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use crate::descriptor::{Build, Factory, Product, SpecError, Version, Versions, known};
+use shape::Shape;
+use text::BadRecipe;
+
+/// How recorded cases of a product are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Conformance {
+    /// Rules that function cases name.
+    pub functions: &'static [Function],
+    /// How recorded sessions are replayed; `None` = there is no program to record.
+    pub replay: Option<Replay>,
+}
+
+impl Conformance {
+    /// Nothing of it is recorded.
+    pub const NONE: Conformance = Conformance { functions: &[], replay: None };
+}
+
+/// What a rule may need beside its input.
+pub struct Context {
+    /// Version whose rules hold.
+    pub version: Version,
+    /// The strategy's settings with their defaults.
+    pub settings: Settings,
+    /// Facts common to all cases of a file.
+    pub facts: Map<String, Value>,
+}
+
+impl Context {
+    /// The version as the product's code knows it.
+    pub(crate) fn version<V: Versions>(&self) -> V {
+        known(self.version)
+    }
+}
+
+/// Why a case could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error("{0}")]
+    Input(String),
+    #[error(transparent)]
+    Recipe(#[from] BadRecipe),
+    #[error("expected settings that the strategy knows, found {0}")]
+    Settings(#[from] SpecError),
+    #[error("unknown version `{0}`")]
+    Version(String),
+}
+
+/// A rule by its name. It deserialises the input, calls what the strategy calls, and writes the
+/// result down; members that it does not know, or misses, fail the case.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    pub name: &'static str,
+    /// Versions in which it exists; none = all.
+    pub versions: &'static [&'static str],
+    pub call: fn(&Context, Value) -> Result<Value, Fault>,
+}
+
+/// An input as the type that a rule expects.
+pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, Fault> {
+    Ok(serde_json::from_value(input)?)
+}
+
+/// A member that may be null but must be there.
+pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    d: D,
+) -> Result<Option<T>, D::Error> {
+    Option::deserialize(d)
+}
+
+/// How recorded sessions of a program are replayed.
+#[derive(Clone, Copy, Debug)]
+pub struct Replay {
+    /// Members of a case's settings.
+    pub settings: Shape,
+    /// Any request parameter may stand beside the settings.
+    pub parameters: bool,
+    /// Members of a case's constants.
+    pub constants: Shape,
+    /// Every case says how it ends.
+    pub ends: bool,
+    /// What a case means: called with settings and constants of these shapes.
+    pub set_up: fn(&Recorded<'_>, Model) -> Result<SetUp, Fault>,
+    /// Names of the class of an error that the program raises by itself, the recorded one first;
+    /// none for a reason that is not its own.
+    pub error_classes: fn(&str) -> &'static [&'static str],
+}
+
+/// What a case says of the program that was recorded.
+pub struct Recorded<'a> {
+    pub version: &'a str,
+    pub settings: &'a Map<String, Value>,
+    /// Sizes of texts that are constant in the program.
+    pub constants: &'a Map<String, Value>,
+    /// Pieces that every request shows.
+    pub fixed: &'a [Value],
+}
+
+impl Recorded<'_> {
+    /// Size of a constant, bytes.
+    pub(crate) fn constant(&self, name: &str) -> usize {
+        let size = |v: &Value| v.as_u64().or_else(|| v.get("bytes").and_then(Value::as_u64));
+        self.constants.get(name).and_then(size).unwrap_or(0) as usize
+    }
+
+    /// A setting that is given and not null.
+    pub(crate) fn setting(&self, name: &str) -> Option<&Value> {
+        self.settings.get(name).filter(|v| !v.is_null())
+    }
+}
+
+/// A case made ready to be replayed.
+pub struct SetUp {
+    pub strategy: Box<dyn Strategy>,
+    pub model: Model,
+    /// Request parameters of the program's caller.
+    pub params: Map<String, Value>,
+    /// Usage counts what the cache served or stored beside the input and not within it.
+    pub cache_beside_input: bool,
+    /// A caller acts while the program handles a reply: a `compact` is the caller's, and calls run
+    /// only where the stop reason says so.
+    pub caller_acts: bool,
+    pub view: View,
+}
+
+/// How requests of a case are written down.
+#[derive(Default)]
+pub struct View {
+    /// Items carry the number of their message on this wire.
+    pub numbered: Option<Wire>,
+    /// Messages in front that the numbers leave out.
+    pub unnumbered: usize,
+    /// A compaction is asked of the provider by a parameter and not by an item.
+    pub compaction_is_parameter: bool,
+    /// Compactions that the provider makes are items without a role.
+    pub roleless_compaction: bool,
+    /// Text before the body of a summary.
+    pub summary_prefix: String,
+    /// The summary prompt, where it holds the conversation as a transcript.
+    pub prompt: Option<PromptParts>,
+}
+
+/// Parts of a summary prompt around the transcript and the summary before it.
+pub struct PromptParts {
+    pub intro: String,
+    pub first: String,
+    pub prior_open: String,
+    pub prior_close: String,
+    pub template: String,
+}
+
+/// Settings of a case as the command line spells them, so that the same ranges hold.
+#[derive(Default)]
+pub(crate) struct Given(Vec<String>);
+
+impl Given {
+    pub(crate) fn set(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.0.push(format!("{name}={value}"));
+    }
+
+    /// Sets what the case gives, if it does.
+    pub(crate) fn take(&mut self, name: &str, value: Option<&Value>) {
+        match value {
+            Some(Value::String(word)) => self.set(name, word),
+            Some(Value::Null) | None => {}
+            Some(other) => self.set(name, other),
+        }
+    }
+}
+
+/// The strategy of a recorded version, with fillers in the place of its words.
+pub(crate) fn build<P: Product>(
+    name: &str,
+    version: &str,
+    given: &Given,
+    words: P::Words,
+) -> Result<Box<dyn Strategy>, Fault> {
+    let (version, settings) = Factory::of::<P>().select(name, Some(version), &given.0.join(","))?;
+    Ok(P::build(Build {
+        version: known(version),
+        settings: P::Settings::read(&settings),
+        words,
+        scale: 1.0,
+    }))
+}

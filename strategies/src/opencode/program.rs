@@ -1,0 +1,506 @@
+//! OpenCode as released: 1.18, and 1.3 (docs/sources/opencode.md, sections named at the constants).
+//!
+//! Two layers: old tool results are cleared after a turn (only if switched on), and when the usage
+//! that the provider reported reaches the usable window, the head goes as one text transcript to a
+//! summary request with a system prompt of its own; a synthetic message then asks the model to go
+//! on.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, MessageId, Origin, Role};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript};
+use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::model;
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
+use ctxbench_core::settings::scale_tokens;
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::tokens::utf16_div4_round;
+
+use super::log::{Entry, Log, attached};
+use super::request::{breakpoints, is_fixed, joined, limits, own};
+use super::rules::{
+    BUFFER, Limits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow, is_retryable,
+    max_output, overflows, prune, prune_rule, select_tail, tail_budget, usable, used,
+};
+use super::settings::OpenCodeSettings;
+use super::words::OpenCodeWords;
+
+pub(crate) struct Program {
+    auto: bool,
+    /// 1.3: the whole conversation goes to the summariser, and no tail stays.
+    old: bool,
+    prune: bool,
+    rule: PruneRule,
+    reserved: Option<u64>,
+    tail_turns: Option<i64>,
+    preserve: Option<u64>,
+    tail_bounds: (u64, u64),
+    summary_model: Option<Arc<str>>,
+    /// Limits of the summary model where it is another one.
+    summary_limits: Option<Limits>,
+    /// Share of the usable window beyond which nothing is sent before a compaction.
+    proactive: Option<f64>,
+    cap: u64,
+    buffer: u64,
+    words: OpenCodeWords,
+    log: Log,
+    last_count: u64,
+    /// How many blocks of the view the newest count covers; none after the view was changed.
+    counted: Option<usize>,
+    /// A compaction that was asked for and never finished.
+    pending: Option<Task>,
+}
+
+/// A compaction as its marker stores it.
+#[derive(Clone, Copy)]
+struct Task {
+    marker: MessageId,
+    /// Asked for by the program, so that the model is told to go on.
+    auto: bool,
+    /// The provider had refused the request.
+    overflow: bool,
+}
+
+/// What became of a compaction.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    Continue,
+    Stop,
+}
+
+impl Program {
+    pub(crate) fn new(old: bool, s: &OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
+        let known = s.model.as_deref().and_then(|m| model::find(m).ok()).map(|m| m.scaled(scale));
+        let context = s.model_context.or(known.as_ref().map(|m| m.window));
+        let output = s.model_output.or(known.as_ref().map(|m| m.max_output));
+        Program {
+            auto: s.auto,
+            old,
+            prune: s.prune.unwrap_or(old),
+            rule: prune_rule(s),
+            reserved: s.reserved,
+            tail_turns: s.tail_turns.map(|n| n as i64),
+            preserve: s.preserve_recent_tokens,
+            tail_bounds: (s.tail_least, s.tail_most),
+            summary_model: s.model.clone(),
+            summary_limits: s.model.as_ref().and(context.zip(output)).map(|(context, output)| {
+                Limits {
+                    context,
+                    output,
+                    input: s.model_input.or(known.as_ref().and_then(|m| m.input_limit)),
+                }
+            }),
+            proactive: s.proactive,
+            cap: scale_tokens(OUTPUT_CAP, scale),
+            buffer: scale_tokens(BUFFER, scale),
+            words: words.headed(s.prompt),
+            log: Log::default(),
+            last_count: 0,
+            counted: None,
+            pending: None,
+        }
+    }
+
+    fn usable(&self, s: &Engine) -> u64 {
+        usable(limits(s), self.reserved, self.cap, self.buffer)
+    }
+
+    fn overflows(&self, s: &Engine, count: u64) -> bool {
+        overflows(self.auto, s.model.window, self.usable(s), count)
+    }
+
+    /// Stores a marker and carries the compaction out.
+    async fn compaction(
+        &mut self,
+        s: &mut Engine,
+        phase: Phase,
+        auto: bool,
+        overflow: bool,
+    ) -> Outcome {
+        self.log.sync(s);
+        let marker = s.synthetic(BlockKind::Marker, Role::User, self.words.marker.clone(), vec![]);
+        let parent = marker.message;
+        self.log.push(Entry::marker(marker));
+        self.process(s, phase, Task { marker: parent, auto, overflow }, parent).await
+    }
+
+    /// Summarises the head, keeps the tail, and shows the result (docs/sources/opencode.md §3.2,
+    /// §3.3). The parent is the marker, or the newest user message where the compaction was left
+    /// over from before it.
+    async fn process(
+        &mut self,
+        s: &mut Engine,
+        phase: Phase,
+        task: Task,
+        parent: MessageId,
+    ) -> Outcome {
+        self.pending = None;
+        let view = filter_compacted(&self.log.stored());
+        let at_parent = view.iter().position(|&i| self.log[i].id() == parent).unwrap_or(view.len());
+        let replay = if task.overflow { self.replay_point(&view[..at_parent]) } else { None };
+        let mut messages = view[..replay.unwrap_or(view.len())].to_vec();
+        if !self.old
+            && messages
+                .last()
+                .is_some_and(|&i| self.log[i].id() == parent && self.log[i].is_marker())
+        {
+            messages.pop();
+        }
+        let prior = if self.old { None } else { self.hide_compactions(&mut messages) };
+        let tail = if self.old { None } else { self.tail_start(s, &messages) };
+        let head = &messages[..tail.unwrap_or(messages.len())];
+        let (prior, prior_origin) = prior.unzip();
+        let prior_origin = prior_origin.unwrap_or_default();
+        let request = self.summary_request(s, phase, head, prior);
+        let failed = match self.ask(s, &request).await {
+            Ok(reply) if !reply.has_calls() => {
+                let text = reply.text().unwrap_or_default();
+                // The new summary stands for the head and for what the summary before it stood for.
+                let origin =
+                    head.iter().flat_map(|&i| self.log[i].origin()).chain(prior_origin).collect();
+                let summary = s.synthetic(BlockKind::Summary, Role::Assistant, text, origin);
+                let tail_id = tail.map(|t| self.log[messages[t]].id());
+                self.log.set_tail(parent, tail_id);
+                self.log.push(Entry::summary(summary, parent));
+                None
+            }
+            // A refusal for length ends the summary message; anything else leaves it open and the
+            // task pending (docs/sources/opencode.md §3.4).
+            Ok(_) => Some(false),
+            // Nothing failed where the session is simply over.
+            Err(e) if e.kind == ErrorKind::Ended => return Outcome::Stop,
+            Err(e) => Some(is_overflow(&e)),
+        };
+        if let Some(finished) = failed {
+            self.log.push(Entry::failed_summary(s, parent, finished));
+            self.pending = (!finished).then_some(task);
+            self.show_silently(s);
+            s.note(Event::CompactionFailed { mechanism: "summary", dangling: true });
+            return Outcome::Stop;
+        }
+        if task.auto {
+            match replay {
+                Some(at) => self.replay(s, view[at]),
+                None => {
+                    let text =
+                        if task.overflow { &self.words.go_on_overflow } else { &self.words.go_on };
+                    let block = s.synthetic(BlockKind::Continue, Role::User, text.clone(), vec![]);
+                    self.log.push(Entry::user(block));
+                }
+            }
+        }
+        self.show(s, "summary", CompactionKind::Summarise, phase);
+        Outcome::Continue
+    }
+
+    /// Sends a summary request, again where it failed in passing.
+    async fn ask(&self, s: &mut Engine, request: &Request) -> Result<Reply, ModelError> {
+        let mut retries = 0;
+        loop {
+            match s.send(request).await {
+                Err(e) if is_retryable(&e) && retries < RETRIES => retries += 1,
+                result => return result,
+            }
+        }
+    }
+
+    /// Position of the nearest earlier real user message, if another one stands before it.
+    fn replay_point(&self, messages: &[usize]) -> Option<usize> {
+        let real = |&i: &usize| self.log[i].is_user() && !self.log[i].is_marker();
+        let at = messages.iter().rposition(real)?;
+        messages[..at].iter().any(real).then_some(at)
+    }
+
+    /// The user message again, as one message with its parts; files become notes.
+    fn replay(&mut self, s: &mut Engine, i: usize) {
+        let parts = self.log[i].blocks.iter().flat_map(|b| match b.media {
+            Some(_) => vec![attached(b)],
+            None => b.parts().map(str::to_string).collect(),
+        });
+        let (text, splits) = joined(parts.collect());
+        let block = s.synthetic(BlockKind::ReplayedUser, Role::User, text, self.log[i].origin());
+        self.log.push(Entry::user(block.redraft(|d| d.splits = splits)));
+    }
+
+    /// Takes finished marker-summary pairs out and returns the text of the last summary. Last is
+    /// meant by place: where a tail holds an older pair, that pair's summary is the one handed on,
+    /// and the newer one is lost.
+    fn hide_compactions(&self, messages: &mut Vec<usize>) -> Option<(String, Vec<Origin>)> {
+        let marker_of = |i: usize| {
+            let parent = self.log[i].stored.parent.filter(|_| self.log[i].is_summary())?;
+            messages
+                .iter()
+                .copied()
+                .find(|&k| self.log[k].id() == parent && self.log[k].is_marker())
+        };
+        let pairs: Vec<(usize, usize)> =
+            messages.iter().filter_map(|&i| marker_of(i).map(|m| (m, i))).collect();
+        let hidden: HashSet<usize> = pairs.iter().flat_map(|&(m, i)| [m, i]).collect();
+        messages.retain(|i| !hidden.contains(i));
+        let last = &self.log[pairs.last()?.1];
+        Some((last.text(), last.origin())).filter(|(text, _)| !text.is_empty())
+    }
+
+    fn tail_start(&self, s: &Engine, messages: &[usize]) -> Option<usize> {
+        let usable = match self.summary_limits {
+            Some(l) => usable(l, self.reserved, self.cap, self.buffer),
+            None => self.usable(s),
+        };
+        let budget = tail_budget(usable, self.preserve, self.tail_bounds.0, self.tail_bounds.1);
+        select_tail(&self.log.turns(messages), self.tail_turns, budget)
+    }
+
+    fn summary_request(
+        &self,
+        s: &Engine,
+        phase: Phase,
+        head: &[usize],
+        prior: Option<String>,
+    ) -> Request {
+        let text = match self.old {
+            true => Transcript::from(&*self.words.old_prompt),
+            false => self.words.prompt(&self.log.transcript(head), prior.as_deref()),
+        };
+        let mut blocks = if s.fixed.summary_base.is_empty() {
+            vec![own(BlockKind::Base, Role::System, self.words.summary_system.clone())]
+        } else {
+            s.fixed.summary_base.clone()
+        };
+        if self.old {
+            blocks.extend(head.iter().flat_map(|&i| self.log[i].shown_without_media()));
+        }
+        let text = text.draft(BlockKind::SummaryPrompt, Role::User);
+        blocks.push(text.build(MessageId(u32::MAX), vec![]));
+        let mut r = s.summary_request(phase, blocks, false);
+        if let Some(m) = &self.summary_model {
+            r.model = m.clone();
+        }
+        r.max_tokens = Some(max_output(self.summary_limits.unwrap_or(limits(s)), self.cap));
+        r.breakpoints = breakpoints(s, &r.blocks);
+        r
+    }
+
+    /// Shows the stored messages as the program would send them.
+    fn show(
+        &mut self,
+        s: &mut Engine,
+        mechanism: &'static str,
+        kind: CompactionKind,
+        phase: Phase,
+    ) {
+        let blocks = self.sent(s);
+        self.counted = None;
+        // Messages go whole, and calls stand in the message of their results, so the edit is always
+        // valid.
+        let _ = s.compacted(kind, mechanism, phase, blocks);
+    }
+
+    /// The same where nothing became smaller: a compaction that failed leaves its marker behind.
+    fn show_silently(&mut self, s: &mut Engine) {
+        let blocks = self.sent(s);
+        self.counted = None;
+        let _ = s.context.set(blocks);
+    }
+
+    fn sent(&self, s: &Engine) -> Vec<Arc<Block>> {
+        let mut blocks: Vec<Arc<Block>> =
+            s.context.blocks().iter().filter(|b| is_fixed(b)).cloned().collect();
+        blocks.extend(
+            filter_compacted(&self.log.stored()).into_iter().flat_map(|i| self.log[i].shown()),
+        );
+        blocks
+    }
+
+    /// Clears old tool results: all messages, newest first, the last two user turns left alone
+    /// (docs/sources/opencode.md §1).
+    fn prune(&mut self, s: &mut Engine) {
+        self.log.sync(s);
+        let messages: Vec<PruneMessage<'_>> =
+            (0..self.log.count()).map(|i| self.log[i].for_pruning()).collect();
+        let chosen = prune(&messages, self.prune.then_some(self.rule));
+        if chosen.is_empty() {
+            return;
+        }
+        for (i, nth) in chosen {
+            self.log.clear(i, nth);
+        }
+        self.show(s, "prune", CompactionKind::Clear, Phase::PostTurn);
+    }
+
+    /// What the next request would have: what the provider counted and an estimate of what came
+    /// since (docs/sources/opencode-vs-claude-code.md §10.5).
+    fn believed(&self, s: &Engine) -> u64 {
+        let blocks = s.context.blocks();
+        let said = |b: &&Arc<Block>| {
+            !matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
+        };
+        let estimate =
+            |new: &[Arc<Block>]| new.iter().map(|b| utf16_div4_round(&b.text)).sum::<u64>();
+        match self.counted.filter(|n| *n <= blocks.len()) {
+            // The reply itself is in the count.
+            Some(n) => {
+                self.last_count
+                    + blocks[n..]
+                        .iter()
+                        .filter(said)
+                        .map(|b| utf16_div4_round(&b.text))
+                        .sum::<u64>()
+            }
+            None => estimate(blocks) + s.fixed.tools.as_ref().map_or(0, |t| t.tokens),
+        }
+    }
+
+    /// Before a turn's first reply or between its steps.
+    fn moment(s: &Engine) -> Phase {
+        let said = s
+            .context
+            .blocks()
+            .last()
+            .is_some_and(|b| matches!(b.kind, BlockKind::User | BlockKind::Image));
+        if said { Phase::PreTurn } else { Phase::MidTurn }
+    }
+
+    /// A request that will not be sent again. What is over is pruned, as after every loop
+    /// (docs/sources/opencode.md §1).
+    fn give_up(&mut self, s: &mut Engine, e: &ModelError) -> Flow {
+        self.log.sync(s);
+        self.log.push_failed_reply(s);
+        self.prune(s);
+        Flow::FailTurn(e.to_string())
+    }
+
+    /// The loop is left because a compaction failed.
+    fn stop(&mut self, s: &mut Engine) -> Flow {
+        self.prune(s);
+        Flow::FailTurn(
+            "the summary for a compaction could not be had; the history stays as it is".into(),
+        )
+    }
+}
+
+#[async_trait]
+impl Strategy for Program {
+    async fn on_start(&mut self, s: &mut Engine) {
+        self.log.clear_all(s);
+        (self.pending, self.counted, self.last_count) = (None, None, 0);
+        s.show_fixed();
+    }
+
+    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.log.sync(s);
+        if self.log.close_calls(s) {
+            self.show_silently(s);
+        }
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        self.log.sync(s);
+        // A compaction that never finished is still waiting; it now answers the new user message
+        // (docs/sources/opencode.md §3.4).
+        if let Some(task) = self.pending
+            && let Some(parent) = self.log.newest_user()
+        {
+            return match self.process(s, Phase::PreTurn, task, parent).await {
+                Outcome::Stop => self.stop(s),
+                Outcome::Continue if task.auto => Flow::Proceed,
+                // Without a synthetic message behind it the summary itself answers the newest
+                // message, and the loop ends (docs/sources/opencode.md §3.1).
+                Outcome::Continue => Flow::EndTurn,
+            };
+        }
+        // A step that was within another window, or one that a rewind brought back
+        // (docs/sources/opencode.md §2b).
+        let newest = self.log.newest_finished().map(|e| (e.stored.summary, e.used));
+        let usable = self.usable(s);
+        let (check, believed, limit) = match (newest, self.proactive) {
+            (Some((false, used)), _) if self.overflows(s, used) => ("newest_step", used, usable),
+            (_, Some(share)) if self.auto && s.model.window > 0 => {
+                ("proactive", self.believed(s), (usable as f64 * share) as u64)
+            }
+            _ => return Flow::Proceed,
+        };
+        if check == "proactive" && believed <= limit {
+            return Flow::Proceed;
+        }
+        s.trigger(check, believed, limit);
+        match self.compaction(s, Self::moment(s), true, false).await {
+            Outcome::Continue => Flow::Proceed,
+            Outcome::Stop => self.stop(s),
+        }
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        // 1.3 wraps a user message that arrived while it was at work, until a reply has come
+        // (docs/sources/opencode.md §10, 1.3.2).
+        if let (true, Some(b)) =
+            (self.old, r.blocks.last_mut().filter(|b| b.kind == BlockKind::ReplayedUser))
+        {
+            let (open, close) = (&self.words.wrapper_open, &self.words.wrapper_close);
+            let (text, splits) = joined(b.parts().map(|t| format!("{open}{t}{close}")).collect());
+            *b = b.redraft(|d| (d.text, d.splits) = (text.into(), splits));
+        }
+        r.max_tokens = Some(max_output(limits(s), self.cap));
+        r.breakpoints = breakpoints(s, &r.blocks);
+        r
+    }
+
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        self.last_count = used(&reply.usage);
+        self.counted = Some(s.context.blocks().len());
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        self.log.sync(s);
+        self.log.note_used(self.last_count);
+        if !self.overflows(s, self.last_count) {
+            return Flow::Proceed;
+        }
+        s.trigger("step_finish", self.last_count, self.usable(s));
+        let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
+        match self.compaction(s, phase, true, false).await {
+            Outcome::Continue => Flow::Again,
+            Outcome::Stop => self.stop(s),
+        }
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        if is_retryable(e) && attempt <= RETRIES {
+            return Flow::Again;
+        }
+        if !is_overflow(e) || !self.auto {
+            return self.give_up(s, e);
+        }
+        self.log.sync(s);
+        self.log.push_failed_reply(s);
+        s.trigger("provider_overflow", s.model.window, self.usable(s));
+        match self.compaction(s, Phase::MidTurn, true, true).await {
+            Outcome::Continue => Flow::Again,
+            Outcome::Stop => self.stop(s),
+        }
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        self.prune(s);
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.log.sync(s);
+        self.log.rewind(to);
+        self.pending = self.pending.filter(|t| self.log.is_marker(t.marker));
+        self.show_silently(s);
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        _instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        self.compaction(s, Phase::StandaloneTurn, false, false).await;
+        Ok(())
+    }
+}

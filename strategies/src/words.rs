@@ -1,0 +1,28 @@
+//! Prompt texts as a struct: a name that no text has, or a text that nobody uses, is told by the
+//! compiler.
+
+/// Makes the struct of a product's prompt texts, each with our words.
+macro_rules! words {
+    (
+        $(#[$of_struct:meta])*
+        $vis:vis struct $name:ident { $($field:ident = $text:expr;)+ }
+    ) => {
+        $(#[$of_struct])*
+        #[derive(Clone, Debug)]
+        $vis struct $name { $($vis $field: std::sync::Arc<str>,)+ }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name { $($field: $text.into(),)+ }
+            }
+        }
+
+        impl $crate::descriptor::Words for $name {
+            fn blank() -> Self {
+                $name { $($field: "".into(),)+ }
+            }
+        }
+    };
+}
+
+pub(crate) use words;
