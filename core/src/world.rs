@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::block::{Block, MessageId};
 use crate::compaction::CompactionKind;
@@ -61,13 +62,16 @@ pub enum Action {
 }
 
 /// Whether a rewind happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RewindStatus {
     /// It did.
     Done,
     /// The message is not there, or the summary could not be had; nothing changed.
     Failed,
     /// The product has no such command.
+    #[default]
+    #[serde(rename = "n/a")]
     Unsupported,
 }
 

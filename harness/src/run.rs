@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::tokens::{BLOCK_TOKENS, IMAGE_TOKENS};
+use ctxbench_reports::Looks;
 use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
-use ctxbench_strategies::descriptor::Look;
+use ctxbench_strategies::descriptor::{Descriptor, Look};
 use ctxbench_strategies::{ALL, Spec};
 
 use crate::replay::{Defaults, Options, Replayed, not_run, replay_with, with_savings};
@@ -195,7 +196,6 @@ fn key(r: &RunRecord) -> (String, String, String, Option<String>, Option<u64>) {
 /// The results of finished pairs, with savings.
 pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
     ctxbench_reports::sort_runs(&mut records);
-    looks(&mut records);
     Results {
         version: RESULTS_VERSION,
         generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
@@ -204,23 +204,22 @@ pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
     }
 }
 
-/// Tells plots how the strategies of runs are drawn, which results do not store.
-pub fn looks(runs: &mut [RunRecord]) {
-    for run in runs {
-        let found = ALL.iter().find(|d| d.name == run.strategy.name).map(|d| d.look);
-        (run.strategy.hue, run.strategy.dashed) = match found {
-            Some(Look::Hue(hue)) => (Some(hue), false),
-            Some(Look::Grey { dashed }) => (None, dashed),
-            None => (None, false),
-        };
+/// How strategies are drawn.
+pub fn looks() -> Looks {
+    let hue = |d: &Descriptor| match d.look {
+        Look::Hue(hue) => Some((d.name, hue)),
+        Look::Grey { .. } => None,
+    };
+    let dashed = |d: &&Descriptor| d.look == Look::Grey { dashed: true };
+    Looks {
+        hues: ALL.iter().filter_map(hue).collect(),
+        dashed: ALL.iter().filter(dashed).map(|d| d.name).collect(),
     }
 }
 
 /// Results of stored rows, with what follows from comparing them.
 pub fn completed(results: Results) -> Results {
-    let mut runs = with_savings(results.runs);
-    looks(&mut runs);
-    Results { runs, ..results }
+    Results { runs: with_savings(results.runs), ..results }
 }
 
 /// What modelled numbers rest on, by name.

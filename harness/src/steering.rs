@@ -125,6 +125,8 @@ fn kind_words(kind: FactKind) -> &'static [&'static str] {
 
 #[cfg(test)]
 mod tests {
+    use ctxbench_reports::record::Place;
+
     use super::*;
     use ctxbench_core::session::{AssistantEntry, UserEntry};
     use serde_json::json;
@@ -171,7 +173,7 @@ mod tests {
             need: (*need).into(),
             request: Some(1),
             found: *found,
-            place: String::new(),
+            place: Place::Nowhere,
             stale: false,
             both: false,
             contradicted: false,

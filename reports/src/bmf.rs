@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::formats::{Artifact, Format, ReportError};
 use crate::metrics::{METRICS, Metric};
+use crate::plots::Looks;
 use crate::view;
 
 /// The format for `report --format bmf`.
@@ -24,7 +25,7 @@ struct Measure {
     value: f64,
 }
 
-fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     let results = &*view::told_apart(results);
     let all: BTreeMap<String, BTreeMap<String, Measure>> = results
         .runs
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn shape_and_omissions() {
-        let text = render(&sample::results()).unwrap().remove(0).text;
+        let text = render(&sample::results(), &Looks::default()).unwrap().remove(0).text;
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert!(json["login-bug/codex"]["cost-usd"]["value"].is_f64());
         assert!(json["login-bug/codex"]["trigger-error-tokens"].is_null());

@@ -3,14 +3,13 @@
 //! on whether that is beyond chance.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::ops::Range;
 
 use crate::record::{Results, RunRecord};
 use comfy_table::Cell;
 
 use crate::metrics::{self, Unit};
-use crate::stats::{self, Differences, Verdict};
+use crate::stats::{self, Differences, StrategyDifference, Verdict};
 use crate::{fmt, grid, markdown, view};
 
 type Rows = Vec<Vec<String>>;
@@ -159,53 +158,31 @@ fn percent(base: f64, new: f64) -> f64 {
 }
 
 impl Comparison {
-    /// Nothing differs.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.only_base.is_empty() && self.only_new.is_empty()
-    }
-
     /// For a terminal.
     pub fn to_text(&self) -> String {
-        let mut out = String::new();
-        let put = |out: &mut String, head: &[&str], figures: Range<usize>, rows: Rows| {
-            let aligned = |(i, text): (usize, String)| {
-                if figures.contains(&i) { grid::figure(text) } else { Cell::new(text) }
-            };
-            let rows = rows.into_iter().map(|r| r.into_iter().enumerate().map(aligned).collect());
-            let last = head.len() - 1;
-            let head = head.iter().map(Cell::new).collect();
-            let lines = grid::draw(head, rows, |i| (1, if i < last { 2 } else { 1 }));
-            lines.iter().for_each(|l| out.push_str(&format!("{l}\n")));
-        };
-        if !self.rows.is_empty() {
-            put(&mut out, &HEAD, FIGURES, self.lines());
-        }
-        let sessions = self.session_lines();
-        if !sessions.is_empty() {
-            out.push('\n');
-            put(&mut out, &SESSION_HEAD, SESSION_FIGURES, sessions);
-        }
-        self.tail(&mut out, "", str::to_string);
-        out
+        self.told(false)
     }
 
     /// For a pull request.
     pub fn to_markdown(&self) -> String {
-        let mut out = String::from("## Changes\n\n");
-        let put = |out: &mut String, head: &[&str], figures: Range<usize>, rows: Rows| {
-            let head: Vec<String> = head.iter().map(ToString::to_string).collect();
-            let rows = rows.iter().map(|r| r.iter().map(|c| markdown::text(c)).collect());
-            let _ = writeln!(out, "{}", grid::markdown(&head, figures, rows));
-        };
+        self.told(true)
+    }
+
+    fn told(&self, markdown: bool) -> String {
+        let mut out = String::from(if markdown { "## Changes\n\n" } else { "" });
         if !self.rows.is_empty() {
-            put(&mut out, &HEAD, FIGURES, self.lines());
+            put(&mut out, markdown, &HEAD, FIGURES, self.lines());
         }
         let sessions = self.session_lines();
         if !sessions.is_empty() {
-            out.push_str("### Over sessions\n\n");
-            put(&mut out, &SESSION_HEAD, SESSION_FIGURES, sessions);
+            out.push_str(if markdown { "### Over sessions\n\n" } else { "\n" });
+            put(&mut out, markdown, &SESSION_HEAD, SESSION_FIGURES, sessions);
         }
-        self.tail(&mut out, "- ", markdown::text);
+        for line in self.tail() {
+            let line = if markdown { format!("- {}", markdown::text(&line)) } else { line };
+            out.push_str(&line);
+            out.push('\n');
+        }
         out
     }
 
@@ -259,39 +236,42 @@ impl Comparison {
         out
     }
 
-    fn tail(&self, out: &mut String, bullet: &str, escape: impl Fn(&str) -> String) {
-        for n in &self.only_base {
-            let _ = writeln!(out, "{bullet}only in base: {}", escape(n));
-        }
-        for n in &self.only_new {
-            let _ = writeln!(out, "{bullet}only in new: {}", escape(n));
-        }
-        for r in &self.remarks {
-            let _ = writeln!(out, "{bullet}{}", escape(r));
-        }
-        for d in self.over_sessions.iter().filter(|d| !d.strategies.is_empty()) {
-            let equal = d
-                .strategies
-                .iter()
-                .filter(|s| s.figures.iter().all(|f| f.verdict == Verdict::Equal))
-                .count();
-            let _ = writeln!(
-                out,
-                "{bullet}{}, {}; {equal} strategies without a difference",
-                escape(&d.model),
-                escape(&stats::caption(d))
-            );
-        }
-        for d in self.over_sessions.iter().filter(|d| d.strategies.is_empty()) {
-            let _ = writeln!(out, "{bullet}{}, {}", escape(&d.model), escape(&stats::caption(d)));
-        }
-        let _ = writeln!(
-            out,
-            "{bullet}{} rows differ, {} are unchanged",
-            self.rows.len(),
-            self.unchanged
-        );
+    fn tail(&self) -> Vec<String> {
+        let mut out: Vec<String> =
+            self.only_base.iter().map(|n| format!("only in base: {n}")).collect();
+        out.extend(self.only_new.iter().map(|n| format!("only in new: {n}")));
+        out.extend(self.remarks.iter().cloned());
+        let (empty, told): (Vec<_>, Vec<_>) =
+            self.over_sessions.iter().partition(|d| d.strategies.is_empty());
+        let alike = |s: &&StrategyDifference| s.figures.iter().all(|f| f.verdict == Verdict::Equal);
+        out.extend(told.into_iter().map(|d| {
+            let equal = d.strategies.iter().filter(alike).count();
+            let caption = stats::caption(d);
+            format!("{}, {caption}; {equal} strategies without a difference", d.model)
+        }));
+        out.extend(empty.into_iter().map(|d| format!("{}, {}", d.model, stats::caption(d))));
+        out.push(format!("{} rows differ, {} are unchanged", self.rows.len(), self.unchanged));
+        out
     }
+}
+
+fn put(out: &mut String, markdown: bool, head: &[&str], figures: Range<usize>, rows: Rows) {
+    if markdown {
+        let head: Vec<String> = head.iter().map(ToString::to_string).collect();
+        let rows = rows.iter().map(|r| r.iter().map(|c| markdown::text(c)).collect());
+        out.push_str(&grid::markdown(&head, figures, rows));
+        out.push('\n');
+        return;
+    }
+    let aligned = |(i, text): (usize, String)| {
+        if figures.contains(&i) { grid::figure(text) } else { Cell::new(text) }
+    };
+    let rows = rows.into_iter().map(|r| r.into_iter().enumerate().map(aligned).collect());
+    let last = head.len() - 1;
+    let lines = grid::draw(head.iter().map(Cell::new).collect(), rows, |i| {
+        (1, if i < last { 2 } else { 1 })
+    });
+    lines.iter().for_each(|l| out.push_str(&format!("{l}\n")));
 }
 
 impl Delta {
@@ -322,7 +302,6 @@ mod tests {
     #[test]
     fn alike_results_have_no_differences() {
         let c = compare(&sample::results(), &sample::results());
-        assert!(c.is_empty());
         let one = "claude-sonnet-4-6, 1 session: nothing to average, no intervals, no verdicts\n";
         assert_eq!(c.to_text(), format!("{one}0 rows differ, 12 are unchanged\n"));
     }

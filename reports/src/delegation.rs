@@ -1,46 +1,32 @@
 //! What subagents cost, and what of their finds came back and was there when it was needed.
 
-use crate::record::{Delegation, Results, RunRecord, Status};
-
 use crate::fmt;
-use crate::sheet::{self, Sheet};
+use crate::record::{Delegation, RunRecord, Status};
+use crate::sheet::ByBlock;
 
-/// One sheet, if any run has subagents.
-pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
-    let rows = |r: &RunRecord| if r.delegation.is_empty() { vec![] } else { vec![row(r)] };
-    let groups = sheet::told_by_block(results, recorded, rows);
-    if groups.is_empty() {
-        return vec![];
-    }
-    vec![Sheet {
-        title: "Delegation: what subagents cost, and what of their finds is there when it is \
-            needed"
-            .into(),
-        note: "Beside the scenario stands what its recording decides for every strategy alike: \
-            facts that first stand in a subagent's \
-               window, the share that its result returns, and (fact, need) pairs of them whose \
-               need lies in another window. Done: subagents \
-               that finished; one that did not gives its recorded result all the same, and the run \
-               counts as not finished. Cost: of all \
-               windows; in agents: the share paid in theirs. Kept: pairs needed in another window \
-               whose fact is in the context there."
-            .into(),
-        head: sheet::head(&[
-            "agents\ndone",
-            "cost $",
-            "in\nagents \
-            %",
-            "compactions\nthere",
-            "peak\nthere",
-            "kept\n%",
-        ]),
-        groups,
-    }]
-}
+pub(crate) const SHEET: ByBlock = ByBlock {
+    title: "Delegation: what subagents cost, and how much of what they found is there when needed",
+    note: "Beside the scenario: what its recording decides for every strategy alike, namely the \
+        facts that first appear in a subagent's window, the share of them that its result \
+        returns, and how often one is needed in another window. Done: subagents that finished; \
+        one that did not still gives its recorded result, and the run counts as not finished. \
+        Cost: of all windows; in agents: the share spent in theirs. Kept: of the facts needed in \
+        another window, those in the context there.",
+    head: &[
+        "agents\ndone",
+        "cost $",
+        "in\nagents %",
+        "compactions\nthere",
+        "peak\nthere",
+        "kept\n%",
+    ],
+    told: recorded,
+    rows: |r| if r.delegation.is_empty() { vec![] } else { vec![row(r)] },
+};
 
 /// What does not depend on the strategy: any run with these subagents tells it.
-fn recorded(runs: &[&RunRecord]) -> String {
-    let Some(run) = runs.iter().find(|r| !r.delegation.is_empty()) else { return String::new() };
+fn recorded(runs: &[&RunRecord]) -> Option<String> {
+    let run = runs.iter().find(|r| !r.delegation.is_empty())?;
     let sum = |f: fn(&Delegation) -> u64| run.delegation.iter().map(f).sum::<u64>();
     let (found, returned) = (sum(|d| d.delegated_facts), sum(|d| d.returned_facts));
     let agents = match run.delegation.len() {
@@ -48,15 +34,15 @@ fn recorded(runs: &[&RunRecord]) -> String {
         n => format!("{n} subagents"),
     };
     if found == 0 {
-        return format!("{agents}; no facts are found there");
+        return Some(format!("{agents}; no facts are found there"));
     }
     let share = fmt::pct(100.0 * returned as f64 / found as f64);
     let facts = if found == 1 { "fact" } else { "facts" };
     let needed = sum(|d| d.needed_outside);
-    format!(
+    Some(format!(
         "{agents}; their results return {share} % of the {found} {facts} found there; needed in \
          another window: {needed}"
-    )
+    ))
 }
 
 fn row(r: &RunRecord) -> Vec<String> {
@@ -83,6 +69,7 @@ fn row(r: &RunRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Results;
     use crate::{csv, sample};
 
     fn results() -> Results {
@@ -106,15 +93,15 @@ mod tests {
 
     #[test]
     fn shares_by_hand() {
-        let all = sheets(&results());
+        let all = SHEET.groups(&results());
         // 0.5 of 2 USD is a quarter; two of four pairs were kept.
         assert_eq!(
-            all[0].groups[0].rows[0][1..],
+            all[0].rows[0][1..],
             ["2/2", &fmt::usd(2.0), &fmt::pct(25.0), "2", "1.0k", &fmt::pct(50.0)]
         );
         // What the recording alone decides stands once: three of four facts came back.
         assert_eq!(
-            all[0].groups[0].name,
+            all[0].name,
             format!(
                 "s: 2 subagents; their results return {} % of the 4 facts found there; needed in \
                  another window: 4",
@@ -122,7 +109,8 @@ mod tests {
             )
         );
         assert!(
-            sheets(&Results { runs: vec![sample::run("s", "codex", 1)], ..Results::default() })
+            SHEET
+                .groups(&Results { runs: vec![sample::run("s", "codex", 1)], ..Results::default() })
                 .is_empty()
         );
     }
@@ -133,14 +121,10 @@ mod tests {
         r.runs[0].delegation[1].status = Status::Overflow;
         r.runs[0].delegation[0].delegated_facts = 0;
         r.runs[0].delegation[1].delegated_facts = 0;
-        let all = sheets(&r);
-        assert_eq!(all[0].groups[0].rows[0][1], "1/2");
-        assert_eq!(all[0].groups[0].name, "s: 2 subagents; no facts are found there");
-        assert!(
-            all[0].note.contains("one that did not gives its recorded result all the same"),
-            "{}",
-            all[0].note
-        );
+        let all = SHEET.groups(&r);
+        assert_eq!(all[0].rows[0][1], "1/2");
+        assert_eq!(all[0].name, "s: 2 subagents; no facts are found there");
+        assert!(SHEET.note.contains("one that did not still gives its recorded result"));
     }
 
     #[test]

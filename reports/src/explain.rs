@@ -3,12 +3,11 @@
 
 use std::fmt::Write as _;
 
-use crate::record::{FactLife, FactMove, FactRecord, Results, RunRecord};
+use crate::record::{FactLife, FactMove, FactRecord, Place, Results, RunRecord, word};
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::nearest;
 use serde::Serialize;
 
-use crate::csv::word;
 use crate::fmt;
 
 /// Which runs to look at; `None` = all.
@@ -106,21 +105,19 @@ pub fn explain<'a>(
     filter: Filter<'_>,
 ) -> Result<Explained<'a>, Unknown> {
     let mut runs: Vec<&RunRecord> = results.runs.iter().collect();
-    narrow(
-        &mut runs,
-        "scenario",
-        filter.scenario,
-        |r, name| r.scenario.id == name,
-        |r| &r.scenario.id,
-    )?;
-    narrow(
-        &mut runs,
-        "strategy",
-        filter.strategy,
-        |r, name| r.strategy.label == name || r.strategy.name == name,
-        |r| &r.strategy.label,
-    )?;
-    narrow(&mut runs, "model", filter.model, |r, name| r.model == name, |r| &r.model)?;
+    let filters: [(&str, Option<&str>, Names); 3] = [
+        ("scenario", filter.scenario, |r| [r.scenario.id.as_str(); 2]),
+        ("strategy", filter.strategy, |r| [&r.strategy.label, &r.strategy.name]),
+        ("model", filter.model, |r| [r.model.as_str(); 2]),
+    ];
+    for (what, name, names) in filters {
+        let Some(name) = name else { continue };
+        let all = runs.clone();
+        runs.retain(|r| names(r).contains(&name));
+        if runs.is_empty() {
+            return Err(unknown(what, name, all.into_iter().map(|r| names(r)[0])));
+        }
+    }
     let lives: Vec<Life<'a>> = runs.iter().filter_map(|r| life(r, fact)).collect();
     if lives.is_empty() {
         let ids = |r: &&'a RunRecord| {
@@ -131,18 +128,8 @@ pub fn explain<'a>(
     Ok(Explained { fact, runs: lives })
 }
 
-fn narrow<'a>(
-    runs: &mut Vec<&'a RunRecord>,
-    what: &'static str,
-    name: Option<&str>,
-    fits: impl Fn(&RunRecord, &str) -> bool,
-    names: impl Fn(&'a RunRecord) -> &'a str,
-) -> Result<(), Unknown> {
-    let Some(name) = name else { return Ok(()) };
-    let all = runs.clone();
-    runs.retain(|r| fits(r, name));
-    if runs.is_empty() { Err(unknown(what, name, all.into_iter().map(names))) } else { Ok(()) }
-}
+/// What a run may be called by; an error lists the first.
+type Names = fn(&RunRecord) -> [&str; 2];
 
 /// Most names that an error lists.
 const NAMED: usize = 20;
@@ -292,19 +279,21 @@ impl Moved<'_> {
 
     fn write(&self, windows: bool, line: &mut impl FnMut(String)) {
         let m = self.moved;
-        let from = place(&m.from);
+        let from = place(m.from);
         let whose = if windows { OF_MAIN } else { "" };
         line(format!(
             "  compaction {} ({}){whose}, before request {}: {from} → {}",
             m.compaction,
             self.mechanism,
             self.before_request,
-            place(&m.to)
+            place(m.to)
         ));
         line(format!("    before{}", quoted(&m.before)));
-        match (m.to.as_str(), m.after.is_empty()) {
-            ("nowhere", true) => line("    after: no line of a summary is near it".to_string()),
-            ("nowhere", false) => {
+        match (m.to, m.after.is_empty()) {
+            (Place::Nowhere, true) => {
+                line("    after: no line of a summary is near it".to_string())
+            }
+            (Place::Nowhere, false) => {
                 line(format!("    after, the nearest words of a summary{}", quoted(&m.after)))
             }
             _ => line(format!("    after{}", quoted(&m.after))),
@@ -320,13 +309,13 @@ fn quoted(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": “{}”", fmt::one_line(text)) }
 }
 
-fn place(name: &str) -> &str {
-    match name {
-        "verbatim" => "verbatim history",
-        "restored" => "a restored file",
-        "memory" => "memory",
-        "summary" => "a summary",
-        other => other,
+fn place(place: Place) -> &'static str {
+    match place {
+        Place::Verbatim => "verbatim history",
+        Place::Restored => "a restored file",
+        Place::Memory => "memory",
+        Place::Summary => "a summary",
+        Place::Nowhere => "nowhere",
     }
 }
 
@@ -358,8 +347,8 @@ impl Needed<'_> {
         mark(n.drifted, "a summary has it in altered form");
         mark(n.recoverable == Some(true), "the product's store could bring it back");
         mark(n.recoverable == Some(false), "the product's store could not bring it back");
-        let found = match n.place.as_str() {
-            "nowhere" => "absent".to_string(),
+        let found = match n.place {
+            Place::Nowhere => "absent".to_string(),
             p => format!("{} in {}", word(&n.found), place(p)),
         };
         let marks =
@@ -411,14 +400,14 @@ mod tests {
             .find(|r| r.strategy.name == "codex" && !r.compactions.is_empty())
             .unwrap();
         let at = run.compactions[0].before_request;
-        let moved = |compaction, from: &str, to: &str| FactMove {
+        let moved = |compaction, from| FactMove {
             compaction,
-            from: from.into(),
-            to: to.into(),
+            from,
+            to: Place::Nowhere,
             before: "ttl is 900".into(),
             after: String::new(),
         };
-        let moves = vec![moved(0, "verbatim", "nowhere"), moved(99, "summary", "nowhere")];
+        let moves = vec![moved(0, Place::Verbatim), moved(99, Place::Summary)];
         run.lives = vec![FactLife {
             fact: "token-ttl".into(),
             arises: "c1".into(),
@@ -472,8 +461,8 @@ mod tests {
         (run.compactions[0].before_request, run.compactions[0].at_ms) = (1, 59_000);
         let moves = vec![FactMove {
             compaction: 0,
-            from: "verbatim".into(),
-            to: "summary".into(),
+            from: Place::Verbatim,
+            to: Place::Summary,
             ..FactMove::default()
         }];
         run.lives = vec![FactLife {

@@ -1,5 +1,6 @@
 //! The registry of report formats: a new one is a file with a `FORMAT` and a line here.
 
+use crate::plots::Looks;
 use crate::record::Results;
 
 use crate::{bmf, csv, github_benchmark, html, json, junit, markdown, plots, table};
@@ -21,7 +22,7 @@ pub struct Format {
     /// A line for people.
     pub about: &'static str,
     /// Makes its files; the first is the one to print when no folder is given.
-    pub render: fn(&Results) -> Result<Vec<Artifact>, ReportError>,
+    pub render: fn(&Results, &Looks) -> Result<Vec<Artifact>, ReportError>,
 }
 
 /// All formats; names are unique.
@@ -99,16 +100,17 @@ mod tests {
 
     #[test]
     fn every_format_renders_the_sample_and_nothing() {
+        let looks = Looks::default();
         for f in &FORMATS {
-            let once = (f.render)(&sample::results()).unwrap();
+            let once = (f.render)(&sample::results(), &looks).unwrap();
             assert!(once.iter().all(|a| !a.text.is_empty()), "{}", f.name);
             assert_eq!(
                 once,
-                (f.render)(&sample::results()).unwrap(),
+                (f.render)(&sample::results(), &looks).unwrap(),
                 "{} is not deterministic",
                 f.name
             );
-            (f.render)(&Results { version: 1, ..Results::default() }).unwrap();
+            (f.render)(&Results { version: 1, ..Results::default() }, &looks).unwrap();
         }
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::formats::{Artifact, Format, ReportError};
 use crate::metrics::{self, Better};
+use crate::plots::Looks;
 use crate::{bmf, view};
 
 /// The format for `report --format github-benchmark`.
@@ -24,7 +25,7 @@ struct Entry {
     extra: String,
 }
 
-fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     let file = |name: &str, better: Better| {
         let mut text = serde_json::to_string_pretty(&entries(results, better))
             .expect("strings and numbers always serialise");
@@ -63,7 +64,7 @@ mod tests {
 
     #[test]
     fn two_arrays_with_one_direction_each() {
-        let files = render(&sample::results()).unwrap();
+        let files = render(&sample::results(), &Looks::default()).unwrap();
         assert_eq!(files.len(), 2);
         for f in &files {
             let json: serde_json::Value = serde_json::from_str(&f.text).unwrap();

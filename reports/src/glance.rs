@@ -104,7 +104,7 @@ fn broken(blocks: &[&Block<'_>]) -> Line {
     }
     Line {
         what: "broken",
-        text: if alarm { parts.join("; ") } else { "no rule, and every product finished".into() },
+        text: if alarm { parts.join("; ") } else { "nothing; every product finished".into() },
         alarm,
     }
 }
@@ -162,7 +162,8 @@ fn ranks(blocks: &[&Block<'_>]) -> Vec<Line> {
     let mut told = Vec::new();
     if blocks.len() > 1 && common.len() < blocks.len() {
         told.push(format!(
-            "sums and means over the {} of {} sessions that all ranked finished unbroken",
+            "sums and means over the {} of {} sessions that every ranked strategy finished without \
+             breaking a rule",
             common.len(),
             blocks.len()
         ));
@@ -244,7 +245,7 @@ fn real(results: &Results, model: &str) -> Option<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::IntegrityFailure;
+    use crate::record::{IntegrityFailure, Rule};
     use ctxbench_core::strategy::Standing;
 
     fn run(session: &str, label: &str, cost: f64, kept: f64, waited_s: u64) -> RunRecord {
@@ -295,11 +296,7 @@ mod tests {
         assert_eq!(line(&r, "real").text, "2 sessions: differences only");
         assert_eq!(
             line(&r, "broken"),
-            Line {
-                what: "broken",
-                text: "no rule, and every product finished".into(),
-                alarm: false
-            }
+            Line { what: "broken", text: "nothing; every product finished".into(), alarm: false }
         );
         assert_eq!(line(&r, "ranked").text, "sums and means over all 2 sessions");
     }
@@ -308,7 +305,7 @@ mod tests {
     fn broken_rules_come_first_and_their_sessions_are_not_summed() {
         let mut r = sessions();
         r.runs[4].integrity.push(IntegrityFailure {
-            rule: "prompt over the window".into(),
+            rule: Rule::OverTheWindow,
             request: 1,
             detail: String::new(),
         });
@@ -325,7 +322,8 @@ mod tests {
         );
         assert_eq!(
             line(&r, "ranked").text,
-            "sums and means over the 1 of 2 sessions that all ranked finished unbroken"
+            "sums and means over the 1 of 2 sessions that every ranked strategy finished without breaking \
+             a rule"
         );
     }
 

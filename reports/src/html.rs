@@ -1,16 +1,18 @@
 //! A page that needs nothing beside it: tables, inline plots, a few lines of script for sorting.
 
+use std::collections::BTreeMap;
+
 use crate::record::{Results, RunRecord};
 use ctxbench_core::strategy::Standing;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
-use crate::plots::{self, Plot};
+use crate::plots::{self, Looks, Plot};
+use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Verdict};
 use crate::view::{self, Block};
-use crate::{glance, metrics, seeds, sheet};
+use crate::{fmt, metrics, seeds};
 
 /// The format for `report --format html`.
 pub(crate) const FORMAT: Format =
@@ -42,17 +44,14 @@ if(p===undefined)return d*x.cells[i].textContent.localeCompare(y.cells[i].textCo
 if(p===''||q==='')return (p==='')-(q==='');return \
 d*(p-q)}).forEach(function(r){b.appendChild(r)})})});";
 
-fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
-    let drawn = plots::plots(results)?;
+fn render(results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
+    let drawn = plots::plots(results, looks)?;
     Ok(vec![Artifact { file: "index.html".into(), text: page(results, &drawn, "") }])
 }
 
-/// The page: failures, then per scenario and model a table and its plots. `matrix_md` is a Markdown
-/// table of what the systems do, or empty.
-pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
+/// The page. `matrix_md` is a Markdown table of what the systems do, or empty.
+pub(crate) fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
     let results = &*seeds::averaged(results);
-    let blocks = view::blocks(results);
-    let failures = view::all_failures(&blocks);
     let policy =
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
     let markup = html! {
@@ -68,21 +67,7 @@ pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
             body {
                 h1 { "Context compaction compared" }
                 p.terms { (clean(&results.generator)) ", " (results.runs.len()) " runs" }
-                @if !failures.is_empty() {
-                    div.alarm { strong { "Failures" } ul { @for f in &failures { li { (clean(f)) } } } }
-                }
-                @for g in glance::glances(results) {
-                    h2 { (clean(&g.heading)) }
-                    table { tbody { @for l in &g.lines { tr.broken[l.alarm] { td.l { strong { (l.what) } } td.l.note { (clean(&l.text)) } } } } }
-                }
-                @if blocks.len() > 1 {
-                    ul { @for (i, b) in blocks.iter().enumerate() { li { a href=(format!("#b{i}")) { (b.title()) } " " span.terms { (b.terms()) } } } }
-                }
-                (differences(results))
-                @for (i, b) in blocks.iter().enumerate() { (section(i, b, drawn)) }
-                @for s in &sheet::all(results) { (sheet(s)) }
-                h2 { "How to read this" }
-                (help(results))
+                @for s in sections::all(results) { (section(&s, results, drawn)) }
                 @if !matrix_md.trim().is_empty() { h2 { "What the systems \
                     do" } (tables(matrix_md)) }
                 script { (PreEscaped(SCRIPT)) }
@@ -92,11 +77,30 @@ pub fn page(results: &Results, drawn: &[Plot], matrix_md: &str) -> String {
     markup.into_string()
 }
 
+fn section(section: &Section<'_>, results: &Results, drawn: &[Plot]) -> Markup {
+    match section {
+        Section::Failures(all) => html! {
+            div.alarm { strong { "Failures" } ul { @for f in all { li { (clean(f)) } } } }
+        },
+        Section::Glance(g) => html! {
+            h2 { (clean(&g.heading)) }
+            table { tbody { @for l in &g.lines { tr.broken[l.alarm] { td.l { strong { (l.what) } } td.l.note { (clean(&l.text)) } } } } }
+        },
+        Section::Contents(blocks) => html! {
+            ul { @for (i, (title, terms)) in blocks.iter().enumerate() { li { a href=(format!("#b{i}")) { (title) } " " span.terms { (terms) } } } }
+        },
+        Section::Differences(found) => differences(results, found),
+        Section::Scores(i, block) => scores(*i, block, drawn),
+        Section::Sheet(s) => sheet(s),
+        Section::Reading(assumptions) => html! { h2 { "How to read this" } (help(assumptions)) },
+    }
+}
+
 fn clean(text: &str) -> String {
     fmt::one_line(text)
 }
 
-fn section(i: usize, block: &Block<'_>, drawn: &[Plot]) -> Markup {
+fn scores(i: usize, block: &Block<'_>, drawn: &[Plot]) -> Markup {
     let run = block.first();
     html! {
         h2 id=(format!("b{i}")) { (block.title()) }
@@ -104,7 +108,7 @@ fn section(i: usize, block: &Block<'_>, drawn: &[Plot]) -> Markup {
         @if !run.scenario.why.is_empty() { p { (clean(&run.scenario.why)) } }
         @for w in &run.scenario.warnings { p.terms { "Note: " (clean(w)) } }
         (score_table(block))
-        @for p in drawn.iter().filter(|p| p.scenario == run.scenario.id && p.model == run.model && p.summariser.as_deref() == block.summariser) {
+        @for p in drawn.iter().filter(|p| p.block == i) {
             figure { figcaption.terms { (p.title) } (PreEscaped(&p.svg)) }
         }
         details { summary { "Settings and \
@@ -148,12 +152,11 @@ fn score_table(block: &Block<'_>) -> Markup {
 }
 
 /// What the strategies differ by over all sessions, with intervals. With one session a line.
-fn differences(results: &Results) -> Markup {
-    let found = stats::over_sessions(results);
+fn differences(results: &Results, found: &[Differences]) -> Markup {
     html! { @if !results.runs.is_empty() {
         h2 { "Differences between strategies" }
-        @if let Some(why) = stats::missing(results, &found) { p.terms { (why) } }
-        @for d in &found {
+        @if let Some(why) = stats::missing(results, found) { p.terms { (why) } }
+        @for d in found {
             @if d.strategies.is_empty() { p.terms { (clean(&d.model)) ": " (stats::caption(d)) } }
             @else { h3 { (stats::heading(d)) } p.terms { (stats::caption(d)) } (difference_table(d)) }
         }
@@ -196,8 +199,8 @@ fn compactions(run: &RunRecord) -> Markup {
             thead { tr { th.l { "mechanism" } th { "before \
                 request" } th { "before" } th { "after" } th { "invalidated" } th { "waited \
                 s" } th { "cost $" }
-                th { "facts lost" } th { "carried" } th { "pays after calls" } th { "calls it \
-                    had" } th { "paid off" } } }
+                th { "facts lost" } th { "carried" } th { "pays off after calls" } th { "calls \
+                    made" } th { "paid off" } } }
             tbody { @for c in run.compactions.iter().take(LISTED) { tr {
                 td.l { (clean(&c.mechanism)) } td { (c.before_request) }
                 td { (fmt::tokens(c.before_tokens as f64)) } td { (fmt::tokens(c.after_tokens as f64)) } td { (fmt::tokens(c.invalidated_tokens as f64)) }
@@ -212,7 +215,7 @@ fn compactions(run: &RunRecord) -> Markup {
     } }
 }
 
-fn help(results: &Results) -> Markup {
+fn help(assumptions: &BTreeMap<String, String>) -> Markup {
     html! {
         ul.help {
             li { "Green: best of the products that finished and broke no rule. Italic: \
@@ -222,7 +225,7 @@ fn help(results: &Results) -> Markup {
             li { strong { "Differences between strategies" } ": " (stats::HELP) }
         }
         p { "Modelled, not measured:" }
-        ul { @for (k, v) in &results.assumptions { li { strong { (clean(k)) } ": " (clean(v)) } } @if results.assumptions.is_empty() { li { "not stated in these results" } } }
+        ul { @for (k, v) in assumptions { li { strong { (clean(k)) } ": " (clean(v)) } } @if assumptions.is_empty() { li { "not stated in these results" } } }
     }
 }
 
@@ -270,7 +273,7 @@ mod tests {
         results.assumptions.insert("<i>".into(), "&\"".into());
         page(
             &results,
-            &plots::plots(&results).unwrap(),
+            &plots::plots(&results, &Looks::default()).unwrap(),
             "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n",
         )
     }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::formats::{Artifact, Format, ReportError};
 use crate::metrics::METRICS;
+use crate::plots::Looks;
 use crate::stats::{self, Differences};
 use crate::view;
 
@@ -186,7 +187,7 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     }
 }
 
-fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: RESULTS_FILE.into(), text: results_text(results)? }])
 }
 

@@ -1,4 +1,4 @@
-//! JUnit XML: a suite per scenario and model, a case per strategy; or a case per check of the gate.
+//! JUnit XML: a suite per scenario and model, a case per strategy.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use ctxbench_core::strategy::Standing;
 
 use crate::fmt::{one_line, xml};
 use crate::formats::{Artifact, Format, ReportError};
-use crate::gate::{GateReport, Outcome};
+use crate::plots::Looks;
 use crate::{seeds, view};
 
 /// The format for `report --format junit`.
@@ -17,8 +17,8 @@ pub(crate) const FORMAT: Format = Format {
     render,
 };
 
-fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
-    Ok(vec![Artifact { file: "junit.xml".into(), text: result_suites(results) }])
+fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
+    Ok(vec![Artifact { file: "junit.xml".into(), text: suites(results) }])
 }
 
 enum Verdict {
@@ -27,43 +27,39 @@ enum Verdict {
     Failed { kind: &'static str, message: String, text: String },
 }
 
-struct Case {
-    class: String,
-    name: String,
-    /// Seconds.
-    time: f64,
+struct Case<'a> {
+    run: &'a RunRecord,
     verdict: Verdict,
 }
 
+impl Case<'_> {
+    /// Virtual seconds.
+    fn time(&self) -> f64 {
+        self.run.summary.total_ms as f64 / 1000.0
+    }
+}
+
 /// Cases by strategy: broken rules and products that did not finish fail; pairs that cannot exist
-/// are skipped; times are virtual.
-pub fn result_suites(results: &Results) -> String {
+/// are skipped.
+fn suites(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let several = view::models(results).len() > 1;
     let suites = view::blocks(results).into_iter().map(|b| {
         let run = b.first();
-        let mut name = if several {
-            format!("{} × {}", run.scenario.id, run.model)
-        } else {
-            run.scenario.id.clone()
-        };
+        let model = several.then(|| format!(" × {}", run.model)).unwrap_or_default();
+        let mut name = format!("{}{model}", run.scenario.id);
         name.extend(b.summariser.map(|s| format!(" × {s}")));
-        let cases = b.runs.iter().map(|r| Case {
-            class: name.clone(),
-            name: r.strategy.label.clone(),
-            time: r.summary.total_ms as f64 / 1000.0,
-            verdict: verdict(r),
-        });
-        (name.clone(), cases.collect())
+        (name, b.runs.into_iter().map(|run| Case { run, verdict: verdict(run) }).collect())
     });
-    document("ctxbench", suites.collect())
+    document(&suites.collect::<Vec<_>>())
 }
 
 fn verdict(run: &RunRecord) -> Verdict {
     if let Some(message) = view::integrity_note(run) {
-        let lines = run.integrity.iter().map(|f| {
-            format!("request {}: {}: {}", f.request, one_line(&f.rule), one_line(&f.detail))
-        });
+        let lines = run
+            .integrity
+            .iter()
+            .map(|f| format!("request {}: {}: {}", f.request, f.rule, one_line(&f.detail)));
         return Verdict::Failed {
             kind: "integrity",
             message,
@@ -80,54 +76,19 @@ fn verdict(run: &RunRecord) -> Verdict {
     }
 }
 
-/// Cases by check: one for every metric of every scenario, strategy and model.
-pub fn gate_suites(report: &GateReport) -> String {
-    let mut cases: Vec<Case> = Vec::new();
-    for (i, fault) in report.faults.iter().enumerate() {
-        let verdict = Verdict::Failed { kind: "gate", message: fault.clone(), text: fault.clone() };
-        cases.push(Case {
-            class: "gate".into(),
-            name: format!("fault {}", i + 1),
-            time: 0.0,
-            verdict,
-        });
-    }
-    for c in &report.checks {
-        let verdict = match c.outcome {
-            Outcome::Fail => Verdict::Failed {
-                kind: "regression",
-                message: c.reason.clone(),
-                text: c.reason.clone(),
-            },
-            Outcome::Noted => Verdict::Skipped(c.reason.clone()),
-            Outcome::Pass | Outcome::Improved => Verdict::Ok,
-        };
-        let class = format!("{} × {}", c.scenario, c.strategy);
-        cases.push(Case { class, name: format!("{} ({})", c.metric, c.model), time: 0.0, verdict });
-    }
-    document("ctxbench gate", vec![("gate".into(), cases)])
-}
-
-fn document(name: &str, suites: Vec<(String, Vec<Case>)>) -> String {
-    let all: Vec<&Case> = suites.iter().flat_map(|(_, c)| c).collect();
+fn document(suites: &[(String, Vec<Case<'_>>)]) -> String {
     let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" {}>\n",
-        xml(name),
-        totals(&all)
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"ctxbench\" {}>\n",
+        totals(suites.iter().flat_map(|(_, cases)| cases))
     );
-    for (suite, cases) in &suites {
-        let _ = writeln!(
-            out,
-            "  <testsuite name=\"{}\" {}>",
-            attribute(suite),
-            totals(&cases.iter().collect::<Vec<_>>())
-        );
+    for (suite, cases) in suites {
+        let suite = attribute(suite);
+        let _ = writeln!(out, "  <testsuite name=\"{suite}\" {}>", totals(cases.iter()));
         for c in cases {
             let head = format!(
-                "    <testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\"",
-                attribute(&c.class),
-                attribute(&c.name),
-                c.time
+                "    <testcase classname=\"{suite}\" name=\"{}\" time=\"{:.3}\"",
+                attribute(&c.run.strategy.label),
+                c.time()
             );
             let _ = match &c.verdict {
                 Verdict::Ok => writeln!(out, "{head}/>"),
@@ -155,43 +116,35 @@ fn attribute(text: &str) -> String {
     xml(&one_line(text))
 }
 
-fn totals(cases: &[&Case]) -> String {
-    let failed = cases.iter().filter(|c| matches!(c.verdict, Verdict::Failed { .. })).count();
-    let skipped = cases.iter().filter(|c| matches!(c.verdict, Verdict::Skipped(_))).count();
-    let time: f64 = cases.iter().map(|c| c.time).sum();
+fn totals<'a>(cases: impl Iterator<Item = &'a Case<'a>>) -> String {
+    let (mut all, mut failed, mut skipped, mut time) = (0, 0, 0, 0.0);
+    for c in cases {
+        all += 1;
+        failed += usize::from(matches!(c.verdict, Verdict::Failed { .. }));
+        skipped += usize::from(matches!(c.verdict, Verdict::Skipped(_)));
+        time += c.time();
+    }
     format!(
-        "tests=\"{}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\" time=\"{time:.3}\"",
-        cases.len()
+        "tests=\"{all}\" failures=\"{failed}\" errors=\"0\" skipped=\"{skipped}\" \
+         time=\"{time:.3}\""
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{Baseline, GateOptions, gate};
     use crate::sample;
 
     #[test]
     fn counts_and_escapes() {
         let mut results = sample::results();
         results.runs[0].status = Status::NotApplicable;
-        let text = result_suites(&results);
+        let text = suites(&results);
         assert!(text.contains("tests=\"12\" failures=\"1\" errors=\"0\" skipped=\"1\""), "{text}");
         assert!(
             text.contains("name=\"x&lt;&amp;&quot;y\"")
                 && text.contains("call &lt;a&amp;b&gt; has no result")
         );
         assert_eq!(text.matches("<testcase").count(), 12);
-    }
-
-    #[test]
-    fn the_gate_has_a_case_for_every_check() {
-        let mut worse = sample::results();
-        worse.runs[3].summary.cost_usd *= 2.0;
-        let report =
-            gate(&worse, &Baseline::from_results(&sample::results()), &GateOptions::default());
-        let text = gate_suites(&report);
-        assert_eq!(text.matches("<testcase").count(), report.checks.len());
-        assert_eq!(text.matches("type=\"regression\"").count(), 1);
     }
 }

@@ -29,6 +29,7 @@ mod resume;
 mod rewind;
 #[cfg(test)]
 mod sample;
+mod sections;
 mod seeds;
 mod sheet;
 mod stats;
@@ -37,20 +38,13 @@ mod table;
 mod view;
 mod write;
 
-pub use compare::{Comparison, Delta, RowDiff, compare};
-pub use explain::{Explained, Filter, Life, Moved, Unknown, explain};
-pub use formats::{Artifact, FORMATS, Format, ReportError, format};
-pub use gate::{
-    BASELINE_VERSION, Baseline, BaselineRow, Check, GateOptions, GateReport, Limit, LimitError,
-    Outcome, gate, read_baseline,
-};
-pub use html::page;
-pub use json::{RESULTS_FILE, ReadError, parse_results, read_results, results_file, results_text};
-pub use junit::{gate_suites, result_suites};
-pub use markdown::pull_request;
+pub use compare::compare;
+pub use explain::{Filter, explain};
+pub use formats::{Artifact, FORMATS, format};
+pub use gate::{Baseline, GateOptions, gate, read_baseline};
+pub use json::{ReadError, parse_results, read_results, results_file, results_text};
 pub use metrics::Cell;
-pub use pairs::{Interrupted, Progress, interrupted, progress_dir, sort_runs};
-pub use plots::{Plot, plots};
-pub use stats::{Differences, Figure, Interval, StrategyDifference, Verdict};
+pub use pairs::{Progress, interrupted, progress_dir, sort_runs};
+pub use plots::Looks;
 pub use table::{TableOptions, table};
-pub use write::{MARKER, WriteError, check_out, is_of_results, restore, write_results};
+pub use write::{check_out, is_of_results, restore, write_results};

@@ -7,9 +7,12 @@ use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
-use crate::stats;
+use crate::plots::Looks;
+use crate::sections::{self, Section};
+use crate::sheet::Sheet;
+use crate::stats::{self, Differences};
 use crate::view::{self, Block};
-use crate::{glance, grid, metrics, seeds, sheet};
+use crate::{grid, metrics, seeds};
 
 /// The format for `report --format markdown`.
 pub(crate) const FORMAT: Format =
@@ -18,12 +21,12 @@ pub(crate) const FORMAT: Format =
 /// A comment on GitHub holds 65,536 characters; details are left out rather than cut in the middle.
 const ROOM: usize = 60_000;
 
-fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: "summary.md".into(), text: pull_request(results) }])
 }
 
 /// The whole comment. Details are left out when it would grow beyond what a comment holds.
-pub fn pull_request(results: &Results) -> String {
+fn pull_request(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let full = compose(results, true);
     if full.len() <= ROOM { full } else { compose(results, false) }
@@ -31,40 +34,61 @@ pub fn pull_request(results: &Results) -> String {
 
 fn compose(results: &Results, details: bool) -> String {
     let mut out = String::from("## Context compaction\n\n");
-    let blocks = view::blocks(results);
-    let failures = view::all_failures(&blocks);
-    if !failures.is_empty() {
-        out.push_str("**Failures**\n\n");
-        failures.iter().for_each(|f| out.push_str(&format!("- {}\n", text(f))));
-        out.push('\n');
-    }
-    if blocks.is_empty() {
+    if results.runs.is_empty() {
         out.push_str("No runs.\n");
     }
-    for g in glance::glances(results) {
-        let _ = write!(out, "**{}**\n\n", text(&g.heading));
-        g.lines.iter().for_each(|l| out.push_str(&format!("- {}: {}\n", l.what, text(&l.text))));
-        out.push('\n');
-    }
-    differences(&mut out, results);
-    for block in &blocks {
-        let _ = write!(out, "### {}\n\n{}\n\n", text(&block.title()), text(&block.terms()));
-        scores(&mut out, block);
-        if details {
-            folded(&mut out, block);
-        }
-    }
-    for s in &sheet::all(results) {
-        let _ = write!(out, "### {}\n\n{}\n\n", text(&s.title), text(&s.note));
-        out.push_str(&grid::markdown(&row(&s.head), 1..s.head.len(), []));
-        for g in &s.groups {
-            if !g.name.is_empty() {
-                let _ = writeln!(out, "| **{}** |{}", text(&g.name), " |".repeat(s.head.len() - 1));
+    for section in sections::all(results) {
+        match section {
+            Section::Failures(all) => {
+                out.push_str("**Failures**\n\n");
+                all.iter().for_each(|f| out.push_str(&format!("- {}\n", text(f))));
+                out.push('\n');
             }
-            g.rows.iter().for_each(|r| out.push_str(&format!("| {} |\n", row(r).join(" | "))));
+            Section::Glance(g) => {
+                let _ = write!(out, "**{}**\n\n", text(&g.heading));
+                for l in &g.lines {
+                    let _ = writeln!(out, "- {}: {}", l.what, text(&l.text));
+                }
+                out.push('\n');
+            }
+            Section::Contents(_) => {}
+            Section::Differences(found) => {
+                if let Some(why) = stats::missing(results, &found) {
+                    let _ = writeln!(out, "{}\n", text(why));
+                }
+                differences(&mut out, &found);
+            }
+            Section::Scores(_, block) => {
+                heading(&mut out, &block.title(), &block.terms());
+                scores(&mut out, &block);
+                if details {
+                    folded(&mut out, &block);
+                }
+            }
+            Section::Sheet(s) => sheet(&mut out, &s),
+            Section::Reading(_) => reading(&mut out, results, details),
         }
-        out.push('\n');
     }
+    out
+}
+
+fn heading(out: &mut String, title: &str, terms: &str) {
+    let _ = write!(out, "### {}\n\n{}\n\n", text(title), text(terms));
+}
+
+fn sheet(out: &mut String, s: &Sheet) {
+    heading(out, &s.title, &s.note);
+    out.push_str(&grid::markdown(&row(&s.head), 1..s.head.len(), []));
+    for g in &s.groups {
+        if !g.name.is_empty() {
+            let _ = writeln!(out, "| **{}** |{}", text(&g.name), " |".repeat(s.head.len() - 1));
+        }
+        g.rows.iter().for_each(|r| out.push_str(&format!("| {} |\n", row(r).join(" | "))));
+    }
+    out.push('\n');
+}
+
+fn reading(out: &mut String, results: &Results, details: bool) {
     let _ = write!(out, "<sub>{}</sub>\n\n", text(&view::modelled(results)));
     out.push_str("<details><summary>How to read this</summary>\n\n");
     out.push_str(
@@ -78,23 +102,18 @@ fn compose(results: &Results, details: bool) -> String {
     if !details {
         out.push_str(
             "\nDetails are left out here because the comment would grow too long; they \
-            stand in `index.html`.\n",
+            are in `index.html`.\n",
         );
     }
     out.push_str("\n</details>\n");
-    out
 }
 
 /// What the strategies differ by over all sessions. With one session a line.
-fn differences(out: &mut String, results: &Results) {
-    let found = stats::over_sessions(results);
-    if let Some(why) = stats::missing(results, &found) {
-        let _ = writeln!(out, "{}\n", text(why));
-    }
+fn differences(out: &mut String, found: &[Differences]) {
     if found.iter().any(|d| !d.strategies.is_empty()) {
         out.push_str("### Differences between strategies\n\n");
     }
-    for d in &found {
+    for d in found {
         if d.strategies.is_empty() {
             let _ = writeln!(out, "{}: {}\n", text(&d.model), text(&stats::caption(d)));
             continue;

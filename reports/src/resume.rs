@@ -1,45 +1,33 @@
 //! Opening a session again: what the product's files give back, and what the product does then.
 
-use crate::record::{Results, ResumeFile, ResumeRecord};
-
 use crate::fmt;
-use crate::sheet::{self, Sheet};
+use crate::record::{ResumeFile, ResumeRecord};
+use crate::sheet::ByBlock;
 
-/// One sheet, if any session was restarted.
-pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
-    let groups = sheet::by_block(results, |r| r.resume.iter().map(row).collect());
-    if groups.is_empty() {
-        return vec![];
-    }
-    vec![Sheet {
-        title: "Resume: the session written, closed and opened again, in the formats of each \
-            product"
-            .into(),
-        note: "Format: the last word of its name in resume.csv. Messages that the context showed \
-            before: lost, garbled (other words or \
-               another speaker), surplus (came back though no longer shown). File same: the file \
-               gives the very context back; shown same: \
-               the product shows it by its own rules. Summary calls and waiting: between the \
-               restart and the first answer. In file: facts \
-               said before the restart that the file still holds."
-            .into(),
-        head: sheet::head(&[
-            "format",
-            "read\nB",
-            "of\nB",
-            "shown\nbefore",
-            "lost",
-            "garbled",
-            "surplus",
-            "file\nsame",
-            "shown\nsame",
-            "summary\ncalls",
-            "waited\ns",
-            "in\nfile %",
-        ]),
-        groups,
-    }]
-}
+pub(crate) const SHEET: ByBlock = ByBlock {
+    title: "Resume: the session written, closed and opened again, in the formats of each product",
+    note: "Format: the last word of its name in resume.csv. Messages that the context showed \
+        before: lost, garbled (other words or another speaker), surplus (came back though no \
+        longer shown). File same: the file gives back exactly that context; shown same: the \
+        product shows it, by its own rules. Summary calls and waiting: between the restart and the first \
+        answer. In file: facts said before the restart that the file still holds.",
+    head: &[
+        "format",
+        "read\nB",
+        "of\nB",
+        "shown\nbefore",
+        "lost",
+        "garbled",
+        "surplus",
+        "file\nsame",
+        "shown\nsame",
+        "summary\ncalls",
+        "waited\ns",
+        "in\nfile %",
+    ],
+    told: |_| None,
+    rows: |r| r.resume.iter().map(row).collect(),
+};
 
 fn row(s: &ResumeRecord) -> Vec<String> {
     let figure =
@@ -74,7 +62,7 @@ mod tests {
     #[test]
     fn a_row_per_restart_and_format_and_none_without() {
         let mut results = sample::results();
-        assert!(sheets(&results).is_empty());
+        assert!(SHEET.groups(&results).is_empty());
         let file = ResumeFile {
             format: "codex-rollout".into(),
             bytes_read: 1_200,
@@ -93,8 +81,8 @@ mod tests {
         let failed =
             ResumeRecord { error: Some("codex-rollout: disk full".into()), ..nothing.clone() };
         results.runs[0].resume = vec![record, nothing, failed];
-        let rows = &sheets(&results)[0].groups[0].rows;
-        assert_eq!((rows.len(), rows[0].len()), (3, sheets(&results)[0].head.len()));
+        let rows = &SHEET.groups(&results)[0].rows;
+        assert_eq!((rows.len(), rows[0].len()), (3, SHEET.head.len() + 1));
         assert_eq!(
             (rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()),
             ("rollout", "2", "no")

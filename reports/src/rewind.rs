@@ -1,45 +1,35 @@
 //! Going back: what came back of files and conversation, and what it cost to keep.
 
-use crate::record::{Results, RewindRecord, RunRecord};
+use crate::fmt;
+use crate::record::{RewindRecord, word};
+use crate::sheet::ByBlock;
 use ctxbench_core::strategy::Standing;
 
-use crate::fmt;
-use crate::sheet::{self, Sheet};
-
-/// One sheet, if any session has a rewind.
-pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
+pub(crate) const SHEET: ByBlock = ByBlock {
+    title: "Rewind: files restored, and whether the context is what it was at that message",
+    note: "Files: how many of those that had changed since the prompt, by whatever means, are back \
+        in their state at the prompt; what a shell command changed unseen is missing there. \
+        Context in tokens, before → after; as then: the very context of that message. Bytes that \
+        either way of keeping files needs for the session so far, before compression. n/a: the \
+        product does not do this, or the session does not say what is on disk.",
+    head: &[
+        "to",
+        "mode",
+        "status",
+        "files",
+        "success\n%",
+        "context",
+        "as\nthen",
+        "edit\ntools B",
+        "shadow\ngit B",
+    ],
+    told: |_| None,
     // Controls are no products: they stand in rewind.csv.
-    let product = |r: &RunRecord| r.strategy.standing == Standing::Contender;
-    let groups = sheet::by_block(results, |r| {
-        if product(r) { r.rewinds.iter().map(row).collect() } else { vec![] }
-    });
-    if groups.is_empty() {
-        return vec![];
-    }
-    vec![Sheet {
-        title: "Rewind: files that came back, and whether the context is the one of then".into(),
-        note:
-            "Files: of those that had changed since the prompt, by whatever means, the ones that \
-            equal their state of then; what a shell \
-               command changed unseen is missing there. Context in tokens, before → after. Bytes \
-               that either way keeps of the session up to \
-               here, before compression. n/a: the product does not do this, or the session does \
-               not say what is on disk."
-                .into(),
-        head: sheet::head(&[
-            "to",
-            "mode",
-            "status",
-            "files",
-            "success\n%",
-            "context",
-            "as\nthen",
-            "edit\ntools B",
-            "shadow\ngit B",
-        ]),
-        groups,
-    }]
-}
+    rows: |r| match r.strategy.standing {
+        Standing::Contender => r.rewinds.iter().map(row).collect(),
+        _ => vec![],
+    },
+};
 
 fn row(w: &RewindRecord) -> Vec<String> {
     let code = w.code.as_ref();
@@ -56,8 +46,8 @@ fn row(w: &RewindRecord) -> Vec<String> {
     vec![
         // Ids of recordings are long; the whole one stands in rewind.csv.
         fmt::elide(&fmt::one_line(&w.to), 12),
-        w.mode.clone(),
-        w.status.clone(),
+        word(&w.mode),
+        word(&w.status),
         code.map_or("n/a".into(), |c| format!("{} of {}", c.restored, c.changed)),
         code.and_then(|c| c.success_pct).map_or("n/a".into(), fmt::pct),
         context,
@@ -70,6 +60,7 @@ fn row(w: &RewindRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use crate::record::CodeRewind;
+    use ctxbench_core::engine::RewindStatus;
 
     use super::*;
     use crate::sample;
@@ -78,7 +69,7 @@ mod tests {
     fn no_rewind_no_sheet_and_unknown_is_not_zero() {
         let mut results = sample::results();
         results.runs.retain(|r| r.strategy.standing == Standing::Contender);
-        assert!(sheets(&results).is_empty());
+        assert!(SHEET.groups(&results).is_empty());
         let code = CodeRewind {
             changed: 4,
             restored: 1,
@@ -87,15 +78,14 @@ mod tests {
             ..CodeRewind::default()
         };
         let done = RewindRecord {
-            status: "done".into(),
+            status: RewindStatus::Done,
             context_before: Some(9),
             context_after: Some(4),
             ..RewindRecord::default()
         };
         let with = RewindRecord { code: Some(code), context_equal: Some(true), ..done };
-        results.runs[0].rewinds =
-            vec![with, RewindRecord { status: "n/a".into(), ..RewindRecord::default() }];
-        let rows = &sheets(&results)[0].groups[0].rows;
+        results.runs[0].rewinds = vec![with, RewindRecord::default()];
+        let rows = &SHEET.groups(&results)[0].rows;
         assert_eq!(rows[0][3..].join(" | "), "done | 1 of 4 | 25.0 | 9 → 4 | yes | 0 | n/a");
         assert_eq!(rows[1][3..].join(" | "), "n/a | n/a | n/a | n/a | n/a | n/a | n/a");
         let csv = crate::csv::of("rewind.csv", &results);

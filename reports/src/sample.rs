@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::record::{
-    CompactionRecord, FactRecord, IntegrityFailure, RESULTS_VERSION, RequestRecord, Results,
-    RunRecord, ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
+    CompactionRecord, FactRecord, IntegrityFailure, Place, RESULTS_VERSION, RequestRecord,
+    RequestStatus, Results, Rule, RunRecord, ScenarioInfo, Status, StrategyInfo, Summary,
+    TriggerRecord,
 };
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::fact::{FactKind, Match};
@@ -30,16 +31,6 @@ pub(crate) const LABELS: [&str; 12] = [
 
 const STEPS: u64 = 120;
 const WINDOW: u64 = 200_000;
-
-/// [`results`] as a run has them, in which each strategy asks for a hue; files do not hold it.
-pub(crate) fn drawn() -> Results {
-    let mut results = results();
-    for run in &mut results.runs {
-        let place = LABELS[..10].iter().position(|l| *l == run.strategy.name);
-        run.strategy.hue = place.map(|i| i as u8);
-    }
-    results
-}
 
 /// One scenario, every label.
 pub(crate) fn results() -> Results {
@@ -79,7 +70,6 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
                 "none" | "keep-nothing" => Standing::Control,
                 _ => Standing::Contender,
             },
-            ..Default::default()
         },
         model: "claude-sonnet-4-6".into(),
         window: WINDOW,
@@ -90,7 +80,7 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
     if label == "x<&\"y" {
         r.integrity.push(IntegrityFailure {
             request: 12,
-            rule: "orphaned tool result".into(),
+            rule: Rule::OrphanedResult,
             detail: "call <a&b> has no result".into(),
         });
         r.summary.integrity_failures = 1;
@@ -137,7 +127,7 @@ fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
             invalidated_tokens: 0,
             invalidated_expired_tokens: 0,
             invalidated_changed_tokens: 0,
-            status: "ok".into(),
+            status: RequestStatus::Ok,
         });
         previous = context;
         context += 1_500 + (step * 7919 + seed * 31) % 900;
@@ -214,7 +204,7 @@ fn score(r: &mut RunRecord, seed: u64) {
         need: "u9".into(),
         request: Some(r.requests.len() as u64 - 1),
         found: Match::Verbatim,
-        place: "summary".into(),
+        place: Place::Summary,
         stale: false,
         both: false,
         contradicted: false,

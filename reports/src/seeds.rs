@@ -136,7 +136,7 @@ fn mean(values: &[&Value]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use crate::record::IntegrityFailure;
+    use crate::record::{IntegrityFailure, Rule};
     use ctxbench_core::fact::FactKind;
 
     use super::*;
@@ -201,7 +201,7 @@ mod tests {
             r.error = Some("too long".into());
             r.summary.integrity_failures = 1;
             r.integrity =
-                vec![IntegrityFailure { request: 3, rule: "rule".into(), detail: "detail".into() }];
+                vec![IntegrityFailure { request: 3, rule: Rule::Roles, detail: "detail".into() }];
         };
         let plain = |r: &mut RunRecord| r.summary.integrity_failures = 0;
         let row =

@@ -1,38 +1,18 @@
 //! Did the words of a manual compaction raise the retention of what they ask for?
 
-use crate::record::{Results, Steering};
-
 use crate::fmt;
-use crate::sheet::{self, Sheet};
+use crate::record::Steering;
+use crate::sheet::ByBlock;
 
-/// One sheet, if any run was steered.
-pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
-    let groups = sheet::by_block(results, |r| r.steering.iter().map(row).collect());
-    if groups.is_empty() {
-        return vec![];
-    }
-    vec![Sheet {
-        title: "Steering: facts kept %, without and with the instructions of the manual \
-            compaction"
-            .into(),
-        note: "Asked for: facts that the instructions name by kind or path, needed after it; \
-            others: those they do not name. The same \
-               run twice. Products that do not pass instructions on gain nothing."
-            .into(),
-        head: sheet::head(&[
-            "asked \
-            for",
-            "without",
-            "with",
-            "gain",
-            "others",
-            "without",
-            "with",
-            "gain",
-        ]),
-        groups,
-    }]
-}
+pub(crate) const SHEET: ByBlock = ByBlock {
+    title: "Steering: facts kept %, without and with the instructions of the manual compaction",
+    note: "Asked for: facts that the instructions name by kind or path, needed after it; others: \
+        those they do not name. The same run twice. Products that do not pass instructions on \
+        gain nothing.",
+    head: &["asked for", "without", "with", "gain", "others", "without", "with", "gain"],
+    told: |_| None,
+    rows: |r| r.steering.iter().map(row).collect(),
+};
 
 fn row(s: &Steering) -> Vec<String> {
     let pct = |x: Option<f64>| x.map_or("n/a".to_string(), fmt::pct);

@@ -4,13 +4,14 @@ use crate::record::{Results, RunRecord};
 use comfy_table::Cell;
 use ctxbench_core::strategy::Standing;
 
-use crate::fmt;
 use crate::formats::{Artifact, Format, ReportError};
-use crate::glance::{self, Glance};
-use crate::sheet::{self, Sheet};
-use crate::stats::{self, Told};
+use crate::glance::Glance;
+use crate::plots::Looks;
+use crate::sections::{self, Section};
+use crate::sheet::Sheet;
+use crate::stats::{self, Differences, StrategyDifference};
 use crate::view::{self, Block, Scored};
-use crate::{grid, metrics, seeds};
+use crate::{fmt, grid, metrics, seeds};
 
 /// The format for `report --format table`.
 pub(crate) const FORMAT: Format =
@@ -31,42 +32,46 @@ impl Default for TableOptions {
     }
 }
 
-fn render_file(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+fn render_file(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: "summary.txt".into(), text: table(results, TableOptions::default()) }])
 }
 
-/// All blocks, then the legend. Failures stand before the scores of their block.
+/// The whole report, failures before the scores of their block and the conclusion last: whoever
+/// waited for it reads the end of the terminal.
 pub fn table(results: &Results, options: TableOptions) -> String {
     let results = &*seeds::averaged(results);
     let width = options.width.clamp(100, 160);
     if results.runs.is_empty() {
         return "no runs\n".into();
     }
+    let mut all: Vec<Section<'_>> = sections::all(results).collect();
+    all.sort_by_key(|s| match s {
+        Section::Failures(_) | Section::Contents(_) | Section::Scores(..) => 0,
+        Section::Differences(_) => 1,
+        Section::Sheet(_) => 2,
+        Section::Reading(_) => 3,
+        Section::Glance(_) => 4,
+    });
     let mut out = String::new();
-    for block in view::blocks(results) {
-        for line in block_lines(&block, width) {
-            push(&mut out, &line, options.color);
-        }
-        out.push('\n');
-    }
-    for line in differences(results, width) {
-        push(&mut out, &line, options.color);
-    }
-    for s in &sheet::all(results) {
-        sheet(s, width).iter().for_each(|l| push(&mut out, l, options.color));
-        out.push('\n');
-    }
-    for line in wrap(&view::modelled_names(results), width, "  ") {
-        push(&mut out, &Line::Faint(line), options.color);
-    }
-    for line in legend(width) {
-        push(&mut out, &Line::Faint(line), options.color);
-    }
-    // The conclusion last: whoever waited for it reads the end of the terminal.
-    for line in glance::glances(results).iter().flat_map(|g| glance_lines(g, width)) {
+    for line in all.iter().flat_map(|s| lines(s, results, width)) {
         push(&mut out, &line, options.color);
     }
     out
+}
+
+fn lines(section: &Section<'_>, results: &Results, width: usize) -> Vec<Line> {
+    match section {
+        // Each block tells its own.
+        Section::Failures(_) | Section::Contents(_) => vec![],
+        Section::Scores(_, block) => block_lines(block, width),
+        Section::Differences(found) => differences(results, found, width),
+        Section::Sheet(s) => sheet(s, width),
+        Section::Reading(_) => {
+            let told = wrap(&view::modelled_names(results), width, "  ");
+            told.into_iter().chain(legend(width)).map(Line::Faint).collect()
+        }
+        Section::Glance(g) => glance_lines(g, width),
+    }
 }
 
 fn glance_lines(g: &Glance, width: usize) -> Vec<Line> {
@@ -127,6 +132,7 @@ fn block_lines(block: &Block<'_>, width: usize) -> Vec<Line> {
         });
     }
     lines.extend(layout.footnotes(block, width));
+    lines.push(Line::Score(String::new()));
     lines
 }
 
@@ -175,6 +181,7 @@ fn sheet(s: &Sheet, width: usize) -> Vec<Line> {
         .map(|l| format!("  {} = {}", short(l), fmt::one_line(l)))
         .chain([format!("  {}", s.note)]);
     lines.extend(told.flat_map(|t| wrap(&t, width, "  ")).map(Line::Faint));
+    lines.push(Line::Score(String::new()));
     lines
 }
 
@@ -278,24 +285,72 @@ impl Layout {
     }
 }
 
-/// What the strategies differ by over all sessions: a short block per model.
-fn differences(results: &Results, width: usize) -> Vec<Line> {
-    let faint =
-        |text: &str| wrap(text, width, "  ").into_iter().map(Line::Faint).collect::<Vec<_>>();
+/// What the strategies differ by over all sessions: a short block per model; of several baselines
+/// only the first.
+fn differences(results: &Results, found: &[Differences], width: usize) -> Vec<Line> {
     let mut out = Vec::new();
-    for block in stats::terminal(results, width) {
-        match block {
-            Told::Remark(text) => out.extend(faint(&text)),
-            Told::Table { heading, caption, head, rows } => {
-                out.push(Line::Heading(fmt::elide(&heading, width)));
-                out.extend(faint(&caption));
-                out.extend(head.into_iter().map(Line::Faint));
-                out.extend(rows.into_iter().map(Line::Verdicts));
-            }
+    let tell = |out: &mut Vec<Line>, text: &str| {
+        out.extend(wrap(text, width, "  ").into_iter().map(Line::Faint));
+    };
+    if let Some(why) = stats::missing(results, found) {
+        tell(&mut out, why);
+        out.push(Line::Score(String::new()));
+    }
+    let several = found.iter().any(|d| d.model != found[0].model);
+    for (i, d) in found.iter().enumerate() {
+        if found[..i].iter().any(|before| before.model == d.model) {
+            continue;
+        }
+        let caption = stats::caption(d);
+        if !d.strategies.is_empty() {
+            out.push(Line::Heading(fmt::elide(&stats::heading(d), width)));
+            let sessions = "sessions = finished by both without a broken rule";
+            tell(&mut out, &format!("{caption}; {sessions}; intervals in index.html"));
+            let mut head = difference_table(d, width);
+            let rows = head.split_off(head.len() - d.strategies.len());
+            out.extend(head.into_iter().map(Line::Faint));
+            out.extend(rows.into_iter().map(Line::Verdicts));
+        } else if several {
+            tell(&mut out, &format!("{}: {caption}", fmt::one_line(&d.model)));
+        } else {
+            tell(&mut out, &caption);
         }
         out.push(Line::Score(String::new()));
     }
     out
+}
+
+/// A mean and a word per figure; intervals stand in the page.
+fn difference_table(d: &Differences, width: usize) -> Vec<String> {
+    let with_verdicts = d.sessions >= stats::MIN_SESSIONS;
+    let label = |row: &StrategyDifference| fmt::one_line(&row.strategy);
+    let draw = |room: usize| {
+        let mut head = vec![Cell::new("strategy"), grid::figure("sessions")];
+        for m in stats::judged() {
+            head.push(grid::figure(m.heading()));
+            head.extend(with_verdicts.then(|| Cell::new("")));
+        }
+        let rows = d.strategies.iter().map(|row| {
+            let name = fmt::elide(&label(row), room);
+            let mut cells = vec![Cell::new(name), grid::figure(stats::seen(d, row))];
+            for (f, m) in row.figures.iter().zip(stats::judged()) {
+                cells.push(grid::figure(stats::change(f, m)));
+                cells.extend(with_verdicts.then(|| Cell::new(stats::word(f.verdict))));
+            }
+            cells
+        });
+        let left = |i| match i {
+            0 => 0,
+            1 => 1,
+            _ if with_verdicts && i % 2 == 1 => 1,
+            _ => 2,
+        };
+        grid::draw(head, rows, |i| (left(i), 0))
+    };
+    // What the other columns leave is known once they are drawn.
+    let longest = d.strategies.iter().map(|r| label(r).chars().count()).max().unwrap_or(0);
+    let widest = draw(longest).iter().map(|l| l.chars().count()).max().unwrap_or(0);
+    draw(longest.saturating_sub(widest.saturating_sub(width)).max(10))
 }
 
 fn cut(text: &str, space: usize) -> String {
@@ -374,6 +429,8 @@ fn green_best(text: &str) -> String {
 mod tests {
     use crate::record::Delegation;
     use crate::record::{CodeRewind, ResumeFile, ResumeRecord, RewindRecord};
+    use ctxbench_core::engine::RewindStatus;
+    use ctxbench_core::session::RewindMode;
 
     use super::*;
     use crate::sample;
@@ -433,8 +490,8 @@ mod tests {
             let to = "0b7f9a52-5d0e-4a43-9a1c-7f2d9d3b6a11".into();
             r.rewinds = vec![RewindRecord {
                 to,
-                mode: "summarize_from".into(),
-                status: "done".into(),
+                mode: RewindMode::SummarizeFrom,
+                status: RewindStatus::Done,
                 code: Some(code),
                 ..RewindRecord::default()
             }];

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::record::{BackgroundRecord, Fate, Results, RunRecord, Status};
+use crate::record::{BackgroundRecord, Fate, Results, Rule, RunRecord, Status};
 use ctxbench_core::strategy::Standing;
 
 use crate::metrics::{self, Metric};
@@ -247,11 +247,11 @@ pub(crate) fn integrity_note(r: &RunRecord) -> Option<String> {
     if n == 0 {
         return None;
     }
-    let rules: BTreeSet<String> = r.integrity.iter().map(|f| fmt::one_line(&f.rule)).collect();
+    let rules: BTreeSet<Rule> = r.integrity.iter().map(|f| f.rule).collect();
     let rules = if rules.is_empty() {
         String::new()
     } else {
-        format!(": {}", rules.into_iter().collect::<Vec<_>>().join(", "))
+        format!(": {}", rules.iter().map(Rule::to_string).collect::<Vec<_>>().join(", "))
     };
     Some(format!("INTEGRITY FAILURES {n}{rules}"))
 }
@@ -303,12 +303,12 @@ pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for r in &block.runs {
         // One line per rule and row: how often, and the first case in full.
-        let mut rules: Vec<(&str, u64, String)> = Vec::new();
+        let mut rules: Vec<(Rule, u64, String)> = Vec::new();
         for f in &r.integrity {
             match rules.iter_mut().find(|(rule, ..)| *rule == f.rule) {
                 Some((_, n, _)) => *n += 1,
                 None => rules.push((
-                    &f.rule,
+                    f.rule,
                     1,
                     format!("request {}: {}", f.request, fmt::one_line(&f.detail)),
                 )),
@@ -316,11 +316,7 @@ pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
         }
         for (rule, n, first) in rules {
             let times = if n == 1 { String::new() } else { format!(" ×{n}, first") };
-            out.push(format!(
-                "{}: INTEGRITY FAILURE: {}{times} at {first}",
-                r.strategy.label,
-                fmt::one_line(rule)
-            ));
+            out.push(format!("{}: INTEGRITY FAILURE: {rule}{times} at {first}", r.strategy.label,));
         }
         if r.integrity.is_empty() && r.broken_rules() > 0 {
             out.push(format!(
@@ -334,15 +330,6 @@ pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
         out.extend(ending(r).map(|e| format!("{}: {e}", r.strategy.label)));
     }
     out
-}
-
-/// The failures of all blocks, each with its scenario.
-pub(crate) fn all_failures(blocks: &[Block<'_>]) -> Vec<String> {
-    let told = |b: &Block<'_>| {
-        let scenario = &b.first().scenario.id;
-        failures(b).into_iter().map(|f| format!("{scenario}, {f}")).collect::<Vec<_>>()
-    };
-    blocks.iter().flat_map(told).collect()
 }
 
 /// `modelled: …`: what is a model's word and not a measurement, by name only.

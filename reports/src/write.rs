@@ -11,7 +11,8 @@ use crate::record::Results;
 use ctxbench_core::files::{self, FileError};
 
 use crate::formats::{Artifact, ReportError};
-use crate::{csv, html, json, plots};
+use crate::plots::{self, Looks};
+use crate::{csv, html, json};
 
 /// Name of the file that marks a folder as ours and lists what we put there.
 pub const MARKER: &str = ".ctxbench";
@@ -65,9 +66,14 @@ pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Err
 ///
 /// Everything is written to a folder beside `dir` first, so that a reader finds the old results or
 /// the new ones, never a mixture. Files in a folder of ours that we did not write are kept.
-pub fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
+pub fn write_results(
+    dir: &Path,
+    results: &Results,
+    looks: &Looks,
+    matrix_md: &str,
+) -> Result<(), WriteError> {
     check_out(dir)?;
-    let files = artifacts(results, matrix_md)?;
+    let files = artifacts(results, looks, matrix_md)?;
     let place = Place::of(dir)?;
     let _alone = Alone::in_folder_of(&place.dir);
     place.clear_leftovers()?;
@@ -112,10 +118,14 @@ pub fn is_of_results(dir: &Path, path: &Path) -> bool {
     listed || name.starts_with("plots/") || OF_RESULTS.contains(&name.as_str())
 }
 
-fn artifacts(results: &Results, matrix_md: &str) -> Result<Vec<Artifact>, ReportError> {
-    let mut files = (json::FORMAT.render)(results)?;
-    files.extend((csv::FORMAT.render)(results)?);
-    let drawn = plots::plots(results)?;
+fn artifacts(
+    results: &Results,
+    looks: &Looks,
+    matrix_md: &str,
+) -> Result<Vec<Artifact>, ReportError> {
+    let mut files = (json::FORMAT.render)(results, looks)?;
+    files.extend((csv::FORMAT.render)(results, looks)?);
+    let drawn = plots::plots(results, looks)?;
     files
         .push(Artifact { file: "index.html".into(), text: html::page(results, &drawn, matrix_md) });
     files.extend(drawn.into_iter().map(|p| Artifact { file: p.file, text: p.svg }));
@@ -338,6 +348,10 @@ fn keep_others(
 mod tests {
     use super::*;
     use crate::sample;
+
+    fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
+        super::write_results(dir, results, &Looks::default(), matrix_md)
+    }
 
     fn names(dir: &Path) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(dir)

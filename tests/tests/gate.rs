@@ -125,7 +125,7 @@ fn a_row_that_is_missing_fails_and_a_new_one_is_only_noted() {
     here.write("fewer.json", fewer.to_string());
     here.run("gate fewer.json --baseline base.json")
         .fails_with(1)
-        .prints(&["login-bug-tight × codex: stands in the baseline"]);
+        .prints(&["login-bug-tight × codex: is in the baseline"]);
     here.run("gate fewer.json --baseline fewer-base.json --store").ok();
     here.run("gate out --baseline fewer-base.json")
         .ok()
@@ -188,6 +188,14 @@ fn another_version_or_a_broken_file_is_bad_input_not_a_failed_check() {
         "old.json",
         "version 0",
         "run again",
+    ]);
+    let mut poor = here.json("base.json");
+    poor["rows"][1].as_object_mut().unwrap().remove("cost_usd");
+    here.write("poor.json", poor.to_string());
+    here.run("gate out --baseline poor.json").fails_with(2).says(&[
+        "poor.json, line",
+        "a row has no `cost_usd`",
+        "store a new one",
     ]);
     here.write("half.json", &here.read("base.json")[..40]);
     here.run("gate out --baseline half.json").fails_with(2).says(&["half.json, line"]);

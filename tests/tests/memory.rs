@@ -21,7 +21,7 @@ fn places(spec: &str) -> Vec<String> {
     let r = run(spec);
     assert_eq!(r.status, Status::Completed, "{spec}");
     assert!(r.summary.compactions > 0, "{spec}");
-    r.facts.iter().map(|f| format!("{}@{}={}", f.fact, f.need, f.place)).collect()
+    r.facts.iter().map(|f| format!("{}@{}={:?}", f.fact, f.need, f.place).to_lowercase()).collect()
 }
 
 #[test]

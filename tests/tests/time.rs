@@ -2,10 +2,12 @@
 //! the cache lives, refusals that come late.
 
 use ctxbench_core::model;
-use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::request::{ErrorKind, Phase, Purpose};
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::{Options, replay};
-use ctxbench_reports::record::{BackgroundRecord, Fate, RequestRecord, RunRecord, Status};
+use ctxbench_reports::record::{
+    BackgroundRecord, Fate, RequestRecord, RequestStatus, RunRecord, Status,
+};
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 
@@ -436,9 +438,10 @@ fn failed_attempts_at_a_summary_are_waited_for() {
     s.faults.push(fault(FaultOn::Summary, 1, 2, 504, 300_000));
     let r = run(&s, "codex");
     let asked = of(&r, Purpose::Summary);
+    let failed = RequestStatus::Failed(ErrorKind::Server);
     assert_eq!(
-        asked.iter().take(3).map(|q| q.status.as_str()).collect::<Vec<_>>(),
-        ["server", "server", "ok"]
+        asked.iter().take(3).map(|q| q.status).collect::<Vec<_>>(),
+        [failed, failed, RequestStatus::Ok]
     );
     let all: u64 = asked.iter().map(|q| q.latency_ms).sum();
     let answered: u64 = asked[2..].iter().map(|q| q.latency_ms).sum();

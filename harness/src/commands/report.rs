@@ -20,13 +20,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
-    let mut results = reports::read_results(&args.results)?;
-    looks(&mut results.runs);
+    let results = reports::read_results(&args.results)?;
     let source = reports::results_file(&args.results);
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
     for format in formats {
-        let files = (format.render)(&results)?;
+        let files = (format.render)(&results, &looks())?;
         match (&args.output, files.as_slice()) {
             (None, [one]) => super::print(&one.text)?,
             (None, many) => {

@@ -9,13 +9,14 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
-    BackgroundRecord, CompactionRecord, IntegrityFailure, RequestRecord, Status, TriggerRecord,
+    BackgroundRecord, CompactionRecord, IntegrityFailure, Place, RequestRecord, Rule, Status,
+    TriggerRecord,
 };
 
 use super::conversation::Conversation;
 use super::drift::Kept;
 use super::events::Event;
-use super::facts::Place;
+use super::facts::place;
 
 /// The compactions of a conversation in order.
 pub(super) fn records(
@@ -63,7 +64,7 @@ pub(super) fn records(
         let (before_tokens, after_tokens) = (total_tokens(before), total_tokens(after));
         let changed = &after[common_prefix(before, after)..];
         let invalidated_tokens = total_tokens(changed);
-        let summaries = changed.iter().filter(|b| Place::of(b) == Place::Summary);
+        let summaries = changed.iter().filter(|b| place(b) == Place::Summary);
         let saved = before_tokens.saturating_sub(after_tokens);
         from = at;
         let break_even_calls = break_even(model, saved, invalidated_tokens, cost_usd);
@@ -134,7 +135,7 @@ pub(super) fn broken_rules(
             );
             out.push(IntegrityFailure {
                 request: c.before_request,
-                rule: "summary larger than what it replaced".into(),
+                rule: Rule::LargerSummary,
                 detail,
             });
         }
@@ -150,7 +151,7 @@ pub(super) fn broken_rules(
             let detail = "three summaries in a row, each leaving the trigger true".to_string();
             out.push(IntegrityFailure {
                 request: c.before_request,
-                rule: "compaction loop".into(),
+                rule: Rule::CompactionLoop,
                 detail,
             });
         }
@@ -164,11 +165,8 @@ pub(super) fn failed(
     conversation: &Conversation,
     compactions: &[CompactionRecord],
 ) -> Vec<IntegrityFailure> {
-    let failure = |request: u64, rule: &str, detail: String| IntegrityFailure {
-        request,
-        rule: rule.into(),
-        detail,
-    };
+    let failure =
+        |request: u64, rule: Rule, detail: String| IntegrityFailure { request, rule, detail };
     let mut out = Vec::new();
     for e in conversation.noted() {
         let Noted::CompactionFailed { mechanism, dangling } = e.event else { continue };
@@ -176,7 +174,7 @@ pub(super) fn failed(
             let detail = format!(
                 "`{mechanism}` failed and its marker stays in the context without a summary"
             );
-            out.push(failure(e.before_request, "dangling compaction marker", detail));
+            out.push(failure(e.before_request, Rule::DanglingMarker, detail));
         }
         let before = conversation.samples().filter(|r| r.seq < e.before_request).last();
         let after = conversation.samples().find(|r| r.seq >= e.before_request);
@@ -189,7 +187,7 @@ pub(super) fn failed(
                     "`{mechanism}` failed; {} tokens before it, {} after",
                     before.context_tokens, after.context_tokens
                 );
-                out.push(failure(after.seq, "history uncut after a failed compaction", detail));
+                out.push(failure(after.seq, Rule::HistoryUncut, detail));
             }
         }
     }

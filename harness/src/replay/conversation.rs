@@ -5,10 +5,10 @@ use std::sync::mpsc::Receiver;
 
 use ctxbench_core::engine::{Event as Noted, Stamped};
 use ctxbench_core::model;
-use ctxbench_core::request::{Purpose, Usage};
+use ctxbench_core::request::{ErrorKind, Purpose, Usage};
 use ctxbench_core::session::{Millis, Session};
 use ctxbench_reports::record::{
-    FactRecord, IntegrityFailure, RequestRecord, Status, TriggerRecord,
+    FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status, TriggerRecord,
 };
 
 use super::events::{Begun, Event, Logged, Sent};
@@ -34,9 +34,6 @@ pub(super) fn conversations(
     }
     (main, others)
 }
-
-/// A compaction stop that nobody answers.
-const COMPACTION_STOP: &str = "a compaction stop not handled";
 
 impl Conversation {
     /// How it began; `None` = never.
@@ -121,7 +118,7 @@ impl Conversation {
 
     /// Largest prompt of an answered normal request, tokens.
     pub(super) fn peak(&self) -> u64 {
-        let answered = self.samples().filter(|r| r.status == "ok");
+        let answered = self.samples().filter(|r| r.status == RequestStatus::Ok);
         answered.map(|r| r.context_tokens).max().unwrap_or_default()
     }
 
@@ -187,7 +184,8 @@ impl Conversation {
 
     /// Times the provider refused a prompt as too long.
     pub(super) fn overflows(&self) -> u64 {
-        self.requests().filter(|r| r.status == "overflow").count() as u64
+        self.requests().filter(|r| r.status == RequestStatus::Failed(ErrorKind::Overflow)).count()
+            as u64
     }
 
     /// Every (fact, need) pair, those that the run did not reach among them.
@@ -212,8 +210,8 @@ impl Conversation {
     /// Rules that single requests break, and compaction stops that nobody answered.
     pub(super) fn broken_rules(&self) -> Vec<IntegrityFailure> {
         let mut out = Vec::new();
-        let mut fail = |request: u64, rule: &str, detail: &str| {
-            out.push(IntegrityFailure { request, rule: rule.into(), detail: detail.into() })
+        let mut fail = |request: u64, rule: Rule, detail: &str| {
+            out.push(IntegrityFailure { request, rule, detail: detail.into() })
         };
         // The provider stopped after a compaction in this request.
         let mut stopped: Option<u64> = None;
@@ -222,20 +220,20 @@ impl Conversation {
             match e {
                 Event::Moved if stopped.take().is_some() => fail(
                     newest,
-                    COMPACTION_STOP,
+                    Rule::CompactionStop,
                     "something else happened before the model was asked to go on",
                 ),
                 Event::Request(s) => {
                     if s.record.purpose == Purpose::Sample {
                         if stopped.is_some() && !s.resumes {
                             let why = "the next request does not show the compaction";
-                            fail(newest, COMPACTION_STOP, why);
+                            fail(newest, Rule::CompactionStop, why);
                         }
                         stopped = s.paused.then_some(s.record.seq);
                     }
                     newest = s.record.seq;
                     for (rule, detail) in &s.broken {
-                        fail(newest, rule, detail);
+                        fail(newest, *rule, detail);
                     }
                 }
                 _ => {}
@@ -243,7 +241,7 @@ impl Conversation {
         }
         if stopped.is_some() {
             let why = "the session ended before the model was asked to go on";
-            fail(newest, COMPACTION_STOP, why);
+            fail(newest, Rule::CompactionStop, why);
         }
         out
     }
@@ -281,7 +279,7 @@ mod tests {
         }))
     }
 
-    fn broken(events: Vec<Event>) -> Vec<(u64, String)> {
+    fn broken(events: Vec<Event>) -> Vec<(u64, Rule)> {
         let rules = Conversation(events).broken_rules();
         rules.into_iter().map(|i| (i.request, i.rule)).collect()
     }
@@ -289,7 +287,7 @@ mod tests {
     #[test]
     fn a_compaction_stop_that_nobody_answers_is_reported() {
         let stop = || request(0, true, false);
-        let failure = [(0, COMPACTION_STOP.to_string())];
+        let failure = [(0, Rule::CompactionStop)];
         assert_eq!(broken(vec![stop(), request(1, false, false)]), failure, "it is not shown");
         assert_eq!(broken(vec![stop()]), failure, "the session ended");
         assert_eq!(broken(vec![stop(), Event::Moved]), failure, "the turn ended");

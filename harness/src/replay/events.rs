@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use ctxbench_core::engine::Stamped;
 use ctxbench_core::request::Usage;
 use ctxbench_core::session::Millis;
-use ctxbench_reports::record::{FactMove, FactRecord, RequestRecord};
+use ctxbench_reports::record::{FactMove, FactRecord, RequestRecord, Rule};
 
 use super::drift::Kept;
 use super::needs::Pair;
@@ -91,7 +91,7 @@ pub(super) struct Sent {
     /// The provider stopped after a compaction.
     pub(super) paused: bool,
     /// Rules that it breaks, with details.
-    pub(super) broken: Vec<(&'static str, String)>,
+    pub(super) broken: Vec<(Rule, String)>,
     /// Its line in the trace.
     pub(super) trace: Option<String>,
 }

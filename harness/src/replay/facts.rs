@@ -11,6 +11,7 @@ use ctxbench_core::block::{Block, BlockKind, MessageId};
 use ctxbench_core::fact::{Fact, FactKind, Match, fold};
 use ctxbench_core::matcher::Matcher;
 use ctxbench_core::session::Session;
+use ctxbench_reports::record::Place;
 
 use super::altered::{Flaw, Frames, Said};
 use super::{distractors, texts};
@@ -22,34 +23,15 @@ pub(super) struct Sighting {
     pub(super) place: Place,
 }
 
-/// What kind of block carries a fact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
-    Summary,
-    Memory,
-    Restored,
-    Verbatim,
-}
-
-impl Place {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Place::Summary => "summary",
-            Place::Memory => "memory",
-            Place::Restored => "restored",
-            Place::Verbatim => "verbatim",
+/// What kind of place a block is for the facts that it carries.
+pub(super) fn place(b: &Block) -> Place {
+    match b.kind {
+        BlockKind::Summary | BlockKind::Compaction => Place::Summary,
+        BlockKind::File => Place::Restored,
+        BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => {
+            Place::Memory
         }
-    }
-
-    pub(super) fn of(b: &Block) -> Place {
-        match b.kind {
-            BlockKind::Summary | BlockKind::Compaction => Place::Summary,
-            BlockKind::File => Place::Restored,
-            BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => {
-                Place::Memory
-            }
-            _ => Place::Verbatim,
-        }
+        _ => Place::Verbatim,
     }
 }
 
@@ -112,7 +94,7 @@ impl FactBook {
             .or_insert_with(|| {
                 let text = readable(b);
                 let folded = fold(text);
-                if Place::of(b) != Place::Summary {
+                if place(b) != Place::Summary {
                     said.note(&folded);
                 }
                 matcher.carried(text, &folded).into()
@@ -125,7 +107,7 @@ impl FactBook {
     pub(super) fn flawed(&mut self, blocks: &[Arc<Block>]) -> HashMap<usize, Flaw> {
         let mut out: HashMap<usize, Flaw> = HashMap::new();
         let FactBook { frames, said, flaws, .. } = self;
-        for b in blocks.iter().filter(|b| Place::of(b) == Place::Summary) {
+        for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
             let found = flaws
                 .entry(b.hash)
                 .or_insert_with(|| frames.flaws(readable(b), |w| said.holds(w)).into());
@@ -149,7 +131,7 @@ impl FactBook {
         for b in blocks {
             let tier = self.carried(b).iter().find(|(i, _)| *i == fact).map(|(_, m)| *m);
             if let Some(tier) = tier.filter(|_| self.counts(b, fact)) {
-                let place = Place::of(b);
+                let place = place(b);
                 if best.is_none_or(|(t, p, _)| (tier, place) > (t, p)) {
                     best = Some((tier, place, b));
                 }
@@ -169,7 +151,7 @@ impl FactBook {
             if without.is_some() && Some(b.message) == without {
                 continue;
             }
-            let place = Place::of(b);
+            let place = place(b);
             for &(i, tier) in self.carried(b).iter() {
                 if !self.counts(b, i) {
                     continue;
@@ -188,7 +170,7 @@ impl FactBook {
     fn counts(&self, b: &Block, fact: usize) -> bool {
         let written =
             matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
-                || Place::of(b) == Place::Summary;
+                || place(b) == Place::Summary;
         !written || self.may_say(b.message, fact)
     }
 
@@ -209,7 +191,7 @@ impl FactBook {
     /// is known keeps its licence, so that a later restatement does not enter it.
     pub(super) fn license_summaries(&mut self, blocks: &[Arc<Block>], visible: &[bool]) -> bool {
         let mut any = false;
-        for b in blocks.iter().filter(|b| Place::of(b) == Place::Summary) {
+        for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
             self.licensed.entry(b.message).or_insert_with(|| {
                 any = true;
                 (0..visible.len()).filter(|&i| visible[i]).collect()

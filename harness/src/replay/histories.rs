@@ -7,10 +7,10 @@ use std::sync::Arc;
 use ctxbench_core::block::Block;
 use ctxbench_core::fact::{Fact, Match, fold};
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::{EXCERPT, FactLife, FactMove};
+use ctxbench_reports::record::{EXCERPT, FactLife, FactMove, Place};
 
 use super::events::{Event, Log};
-use super::facts::{FactBook, Place, Sighting, readable};
+use super::facts::{FactBook, Sighting, place, readable};
 use super::texts;
 
 /// Most moves that are kept of a fact: the first ones.
@@ -67,8 +67,8 @@ impl Histories {
             };
             let to = FactMove {
                 compaction,
-                from: from.name().to_string(),
-                to: to.map_or("nowhere", Place::name).to_string(),
+                from,
+                to: to.unwrap_or_default(),
                 before: words,
                 after: now,
             };
@@ -128,7 +128,7 @@ fn around(fact: &Fact, text: &str) -> String {
 /// The line of a summary that has most words of a fact, and among equals of the words once around
 /// it; empty when none has any.
 fn nearest(fact: &Fact, before: &str, after: &[Arc<Block>]) -> String {
-    let summaries = after.iter().filter(|b| Place::of(b) == Place::Summary);
+    let summaries = after.iter().filter(|b| place(b) == Place::Summary);
     let lines = summaries.flat_map(|b| readable(b).lines());
     like(lines, &words(&fact.tokens.join(" ")), &words(before))
         .map(|l| window(l, 0, 0))

@@ -4,23 +4,24 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::context::orphans;
+use ctxbench_reports::record::Rule;
 
 /// What is wrong with a request: rule and detail.
 pub(super) fn check(
     blocks: &[Arc<Block>],
     newest_user: Option<MessageId>,
     reasoning_in: impl Fn(MessageId) -> bool,
-) -> Vec<(&'static str, String)> {
+) -> Vec<(Rule, String)> {
     let mut out = Vec::new();
     let lost = orphans(blocks);
     if let Some(id) = lost.results.first() {
         out.push((
-            "orphaned tool result",
+            Rule::OrphanedResult,
             format!("the result of call `{id}` is shown without its call"),
         ));
     }
     if let Some(id) = lost.calls.first() {
-        out.push(("orphaned tool call", format!("call `{id}` is shown without its result")));
+        out.push((Rule::OrphanedCall, format!("call `{id}` is shown without its result")));
     }
     let first = blocks
         .iter()
@@ -28,7 +29,7 @@ pub(super) fn check(
     if let Some(b) = first.filter(|b| b.role == Role::Assistant && b.kind != BlockKind::Compaction)
     {
         out.push((
-            "roles the provider rejects",
+            Rule::Roles,
             format!("the conversation begins with a message of the model ({:?})", b.kind),
         ));
     }
@@ -37,7 +38,7 @@ pub(super) fn check(
             |b: &Arc<Block>| b.message == user || b.origin.iter().any(|o| o.message == user);
         if !blocks.iter().any(stands) {
             out.push((
-                "the user's last request dropped",
+                Rule::RequestDropped,
                 format!("nothing shown stands for message {}", user.0),
             ));
         }
@@ -54,7 +55,7 @@ pub(super) fn check(
             blocks.iter().any(|b| b.kind == BlockKind::Reasoning && b.message == call.message);
         if reasoning_in(call.message) && !kept {
             out.push((
-                "reasoning of an unfinished tool cycle removed",
+                Rule::ReasoningRemoved,
                 format!("message {} called tools after reasoning", call.message.0),
             ));
         }
@@ -73,7 +74,7 @@ mod tests {
         d.build(MessageId(message), vec![])
     }
 
-    fn rules(blocks: &[Arc<Block>], user: Option<u32>) -> Vec<&'static str> {
+    fn rules(blocks: &[Arc<Block>], user: Option<u32>) -> Vec<Rule> {
         check(blocks, user.map(MessageId), |m| m == MessageId(1))
             .into_iter()
             .map(|(r, _)| r)
@@ -89,20 +90,20 @@ mod tests {
         assert!(rules(&[user.clone(), think, call.clone(), out.clone()], Some(0)).is_empty());
         assert_eq!(
             rules(&[user.clone(), call.clone(), out.clone()], Some(0)),
-            ["reasoning of an unfinished tool cycle removed"]
+            [Rule::ReasoningRemoved]
         );
-        assert_eq!(rules(&[user.clone(), out.clone()], Some(0)), ["orphaned tool result"]);
+        assert_eq!(rules(&[user.clone(), out.clone()], Some(0)), [Rule::OrphanedResult]);
         assert_eq!(
             rules(
                 &[user.clone(), call.clone(), block(BlockKind::User, Role::User, 3, None)],
                 Some(3)
             ),
-            ["orphaned tool call"]
+            [Rule::OrphanedCall]
         );
         assert_eq!(
             rules(&[block(BlockKind::Assistant, Role::Assistant, 4, None)], None),
-            ["roles the provider rejects"]
+            [Rule::Roles]
         );
-        assert_eq!(rules(&[user], Some(9)), ["the user's last request dropped"]);
+        assert_eq!(rules(&[user], Some(9)), [Rule::RequestDropped]);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::fact::{Fact, Match};
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::FactRecord;
+use ctxbench_reports::record::{FactRecord, Place};
 
 use super::path::Path;
 
@@ -86,7 +86,7 @@ pub(super) fn unreached(fact: &Fact, need: &str, compactions_before: u64) -> Fac
         need: need.to_string(),
         request: None,
         found: Match::Absent,
-        place: "nowhere".into(),
+        place: Place::Nowhere,
         stale: false,
         both: false,
         contradicted: false,

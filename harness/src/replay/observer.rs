@@ -13,7 +13,7 @@ use ctxbench_core::request::{ModelError, Purpose, Reply, Request, StopReason, Us
 use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
 use ctxbench_core::world::Incoming;
-use ctxbench_reports::record::RequestRecord;
+use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
 use ctxbench_strategies::descriptor::Recovery;
 
 use super::events::{Begun, Event, Log, Sent};
@@ -220,13 +220,9 @@ impl Observer {
             invalidated_tokens: again.expired + again.changed + again.other,
             invalidated_expired_tokens: again.expired,
             invalidated_changed_tokens: again.changed,
-            status: match result {
-                Ok(_) => "ok".into(),
-                Err(e) => serde_json::to_value(e.kind)
-                    .ok()
-                    .and_then(|v| v.as_str().map(str::to_string))
-                    .unwrap_or_default(),
-            },
+            status: result
+                .as_ref()
+                .map_or_else(|e| RequestStatus::Failed(e.kind), |_| RequestStatus::Ok),
         };
         let waited = waits && request.purpose == Purpose::Summary;
         let blocked_ms = record.compaction_ms + if waited { latency_ms } else { 0 };
@@ -268,13 +264,13 @@ impl Observer {
         &self,
         request: &Request,
         result: &Result<Reply, ModelError>,
-    ) -> Option<(&'static str, String)> {
+    ) -> Option<(Rule, String)> {
         let limit = self.model.input_limit.unwrap_or(self.model.window);
         let over = result.as_ref().is_err_and(ModelError::is_overflow) && request.tokens() > limit;
         over.then(|| {
             let detail =
                 format!("{} tokens in a window of {}", request.tokens(), self.model.window);
-            ("prompt over the window", detail)
+            (Rule::OverTheWindow, detail)
         })
     }
 
@@ -284,7 +280,7 @@ impl Observer {
         logical: &[Arc<Block>],
         reply: Option<&Reply>,
         asked: &Asked,
-    ) -> Vec<(&'static str, String)> {
+    ) -> Vec<(Rule, String)> {
         let (answers, reread) = match asked {
             Asked::Step(key) => (Some(key), None),
             Asked::Reread { before, result } => (Some(before), Some(&**result)),

@@ -8,8 +8,8 @@ use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
-    BackgroundRecord, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RewindRecord,
-    RunRecord, ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
+    BackgroundRecord, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RequestStatus,
+    RewindRecord, RunRecord, ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
 };
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
@@ -231,11 +231,11 @@ fn integrity(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Vec<Integrit
         let Some(part) = part else { continue };
         out.extend(part.integrity.iter().map(|i| IntegrityFailure {
             request: i.request + part.offset,
-            rule: i.rule.clone(),
+            rule: i.rule,
             detail: format!("subagent {}: {}", agent.id, i.detail),
         }));
     }
-    out.sort_by(|a, b| (a.request, &a.rule).cmp(&(b.request, &b.rule)));
+    out.sort_by_key(|f| (f.request, f.rule));
     out
 }
 
@@ -287,7 +287,7 @@ impl Measures<'_> {
         let (input, output) = (total(|r| r.input_tokens), total(|r| r.output_tokens));
         let cache_read = total(|r| r.cache_read);
         let sampled: Vec<u64> =
-            c.samples().filter(|r| r.status == "ok").map(|r| r.latency_ms).collect();
+            c.samples().filter(|r| r.status == RequestStatus::Ok).map(|r| r.latency_ms).collect();
         let compacted: Vec<u64> =
             compactions.iter().filter(|c| c.blocked_ms > 0).map(|c| c.blocked_ms).collect();
         let lost: u64 = compactions.iter().map(|c| c.facts_lost_verbatim).sum();

@@ -10,12 +10,12 @@ use ctxbench_core::fact::Match;
 use ctxbench_core::request::Request;
 use ctxbench_core::session::Session;
 use ctxbench_core::world::Incoming;
-use ctxbench_reports::record::FactRecord;
+use ctxbench_reports::record::{FactRecord, Place};
 use ctxbench_strategies::descriptor::Recovery;
 
 use super::drift::{Drift, Kept};
 use super::events::{Event, Log};
-use super::facts::{FactBook, Place, Sighting};
+use super::facts::{FactBook, Sighting, place};
 use super::histories::Histories;
 use super::needs::{Needs, Pair, unreached};
 use super::path::Path;
@@ -147,7 +147,7 @@ impl Retention {
             let record = FactRecord {
                 request: Some(request),
                 found,
-                place: seen[f].map_or("nowhere", |s| s.place.name()).to_string(),
+                place: seen[f].map_or(Place::Nowhere, |s| s.place),
                 stale: absent && old_there,
                 both: !absent && old_there,
                 contradicted: flaw.forbidden || flaw.changed,
@@ -195,7 +195,7 @@ impl Retention {
     /// The context was made smaller: what that left of the facts.
     pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> Kept {
         let verbatim = |blocks: &[Arc<Block>]| {
-            blocks.iter().filter(|b| Place::of(b) == Place::Verbatim).cloned().collect::<Vec<_>>()
+            blocks.iter().filter(|b| place(b) == Place::Verbatim).cloned().collect::<Vec<_>>()
         };
         let old = self.book.seen(before, None);
         self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());

@@ -12,7 +12,7 @@ use ctxbench_core::engine::Event as Noted;
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Reply, Request};
-use ctxbench_reports::record::FactRecord;
+use ctxbench_reports::record::{FactRecord, Place};
 use ctxbench_strategies::descriptor::Recovery;
 
 const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
@@ -146,26 +146,26 @@ fn tiers_places_and_marks_by_hand() {
     let r = run(Recovery::Log);
     let told = |fact: &str| {
         let f = pair(&r, fact);
-        (f.place.as_str(), f.stale, f.both, f.contradicted, f.drifted)
+        (f.place, f.stale, f.both, f.contradicted, f.drifted)
     };
-    assert_eq!(told("goal"), ("summary", false, false, false, false));
+    assert_eq!(told("goal"), (Place::Summary, false, false, false, false));
     assert_eq!(
         told("rule"),
-        ("nowhere", false, false, false, true),
+        (Place::Nowhere, false, false, false, true),
         "never, touch, but not billing"
     );
-    assert_eq!(told("port"), ("nowhere", false, false, true, true), "8444 was never said");
+    assert_eq!(told("port"), (Place::Nowhere, false, false, true, true), "8444 was never said");
     assert_eq!(
         told("log-new"),
-        ("nowhere", true, false, false, false),
+        (Place::Nowhere, true, false, false, false),
         "only the old one is there"
     );
     assert_eq!(
         told("mode-new"),
-        ("summary", false, true, true, false),
+        (Place::Summary, false, true, true, false),
         "both are there, and what it forbids"
     );
-    assert_eq!(told("from-tool"), ("nowhere", false, false, false, false));
+    assert_eq!(told("from-tool"), (Place::Nowhere, false, false, false, false));
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn the_curve_and_the_lives_by_hand() {
     let port = life("port");
     assert_eq!((port.first_shown, port.arises.as_str(), port.moves.len()), (Some(2), "u2", 1));
     let moved = &port.moves[0];
-    assert_eq!((moved.from.as_str(), moved.to.as_str()), ("verbatim", "nowhere"));
+    assert_eq!((moved.from, moved.to), (Place::Verbatim, Place::Nowhere));
     assert!(moved.before.contains("from now on port 8443, and log"), "{}", moved.before);
     assert_eq!(
         moved.after, "port 8444",
@@ -219,7 +219,8 @@ fn the_curve_and_the_lives_by_hand() {
     );
     let goal = &life("goal").moves[0];
     assert!(
-        goal.to == "summary" && goal.after.starts_with("The user wants: mend the login page Never"),
+        goal.to == Place::Summary
+            && goal.after.starts_with("The user wants: mend the login page Never"),
         "{}",
         goal.after
     );

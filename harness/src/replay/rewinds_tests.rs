@@ -1,3 +1,4 @@
+use ctxbench_core::engine::RewindStatus;
 use ctxbench_core::model::find;
 use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
 use ctxbench_reports::record::RunRecord;
@@ -94,5 +95,8 @@ fn a_rewind_behind_a_compaction_undoes_it() {
 fn an_unknown_message_fails_and_changes_nothing() {
     let record = run("claude-code", "nobody", false);
     let r = &record.rewinds[0];
-    assert_eq!((&*r.status, r.context_before, r.context_equal), ("failed", r.context_after, None));
+    assert_eq!(
+        (r.status, r.context_before, r.context_equal),
+        (RewindStatus::Failed, r.context_after, None)
+    );
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::request::{Request, Thread};
-use ctxbench_reports::record::RequestRecord;
+use ctxbench_reports::record::{RequestRecord, RequestStatus};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -38,7 +38,7 @@ struct Line<'a> {
     at_ms: u64,
     latency_ms: u64,
     common_prefix_tokens: u64,
-    status: &'a str,
+    status: RequestStatus,
 }
 
 #[derive(Serialize)]
@@ -110,7 +110,7 @@ impl Tracer {
             at_ms: r.at_ms,
             latency_ms: r.latency_ms,
             common_prefix_tokens: r.common_prefix_tokens,
-            status: &r.status,
+            status: r.status,
         };
         serde_json::to_string(&line).expect("plain data always serialises")
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use ctxbench_core::block::total_tokens;
 use ctxbench_core::engine::{Event, RewindStatus, Stamped};
 use ctxbench_core::session::{Entry, RewindMode, Session};
-use ctxbench_reports::record::{CodeRewind, RewindRecord};
+use ctxbench_reports::record::{CodeRewind, KeptBy, RewindRecord};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::CodeWay;
 
@@ -49,18 +49,12 @@ pub(crate) fn records<'a>(
         let base = RewindRecord {
             seq: i as u64,
             to: to.to_string(),
-            mode: mode.word().to_string(),
-            status: "n/a".into(),
+            mode,
             before_request: e.before_request,
             at_ms: e.at_ms,
             ..RewindRecord::default()
         };
-        let status = match status {
-            RewindStatus::Done => "done",
-            RewindStatus::Failed => "failed",
-            RewindStatus::Unsupported => return Some(base),
-        };
-        if !offer.offers(mode) {
+        if *status == RewindStatus::Unsupported || !offer.offers(mode) {
             return Some(base);
         }
         let shows = mode == RewindMode::Code || mode.summarises() || offer.conversation;
@@ -70,9 +64,9 @@ pub(crate) fn records<'a>(
             context_before: shows.then(|| total_tokens(before)),
             context_after: shows.then(|| total_tokens(after)),
             context_then: compared.then.filter(|_| back),
-            context_equal: compared.equal.filter(|_| back && status == "done"),
+            context_equal: compared.equal.filter(|_| back && *status == RewindStatus::Done),
             code: way.and_then(|way| Some(code(files.restored(way, i)?, way, files, i))),
-            status: status.into(),
+            status: *status,
             ..base
         })
     };
@@ -93,8 +87,8 @@ fn code(played: &Played, way: CodeWay, files: &Files, i: usize) -> CodeRewind {
     let changed = played.success.changed.len() as u64;
     CodeRewind {
         way: match way {
-            CodeWay::EditTools => "edit tools".into(),
-            CodeWay::ShadowGit => "shadow git".into(),
+            CodeWay::EditTools => KeptBy::EditTools,
+            CodeWay::ShadowGit => KeptBy::ShadowGit,
         },
         tracked: played.tracked,
         changed,

@@ -142,16 +142,16 @@ fn a_row_holds_what_the_product_offers_and_no_more() {
         [Some(true), Some(false)]
     );
     let code = claude[0].code.as_ref().unwrap();
-    assert_eq!((&*code.way, code.changed, code.restored), ("edit tools", 4, 2));
-    assert_eq!((&*claude[1].mode, &claude[1].code), ("conversation", &None));
+    assert_eq!((code.way, code.changed, code.restored), (KeptBy::EditTools, 4, 2));
+    assert_eq!((claude[1].mode, &claude[1].code), (RewindMode::Conversation, &None));
     let codex = reached("codex");
     assert_eq!((restore_success_pct(&codex), &codex[0].code), (None, &None));
     assert!(codex[0].context_after.is_some() && codex[0].context_after < codex[0].context_before);
     let aider = reached("aider");
     assert_eq!(aider.len(), 2);
-    assert!(
-        aider.iter().all(|r| r.status == "n/a" && r.context_before.is_none() && r.code.is_none())
-    );
+    assert!(aider.iter().all(|r| r.status == RewindStatus::Unsupported
+        && r.context_before.is_none()
+        && r.code.is_none()));
     assert_eq!(restore_success_pct(&aider), None);
     assert!(aider.iter().all(|r| r.context_equal.is_none()));
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::Standing;
 use ctxbench_kit::monitor::{Ask, Burst, RateLimit, burst, needed, recommended};
-use ctxbench_reports::record::{RequestRecord, RunRecord, Status};
+use ctxbench_reports::record::{RequestRecord, RequestStatus, RunRecord, Status};
 
 /// A team on one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ fn asks(run: &RunRecord) -> Vec<Ask> {
     let mut all: Vec<Ask> = run
         .requests
         .iter()
-        .filter(|r| r.status == "ok")
+        .filter(|r| r.status == RequestStatus::Ok)
         .map(|r| Ask { at_ms: r.at_ms, tokens: counted(r) })
         .collect();
     all.sort_by_key(|a| a.at_ms);

@@ -1,6 +1,8 @@
 use ctxbench_core::model::find;
-use ctxbench_core::request::Purpose;
-use ctxbench_reports::record::{RequestRecord, RunRecord, ScenarioInfo, Status, StrategyInfo};
+use ctxbench_core::request::{ErrorKind, Purpose};
+use ctxbench_reports::record::{
+    RequestRecord, RequestStatus, RunRecord, ScenarioInfo, Status, StrategyInfo,
+};
 use ctxbench_scenarios::load;
 use ctxbench_strategies::Spec;
 use serde_json::Value;
@@ -31,7 +33,8 @@ fn a_watched_run_is_the_same_run_and_its_last_line_agrees_with_the_record() {
     assert_eq!(plain.record, watched.record);
     let r = &watched.record;
     let lines = status(&watched.seen);
-    let samples = r.requests.iter().filter(|q| q.purpose == Purpose::Sample && q.status == "ok");
+    let samples =
+        r.requests.iter().filter(|q| q.purpose == Purpose::Sample && q.status == RequestStatus::Ok);
     assert_eq!(lines.len(), samples.count());
     let last = lines.last().unwrap();
     // The record is summed from the log, the line by the meter: two ways to one figure.
@@ -89,13 +92,13 @@ fn a_spend_limit_stops_a_run_before_the_request_that_would_go_over() {
     );
     assert!(r.summary.steps_completed < r.summary.steps_total);
     // What was not sent is no request, and nobody asks to go on.
-    assert!(r.requests.iter().all(|q| q.status == "ok"));
+    assert!(r.requests.iter().all(|q| q.status == RequestStatus::Ok));
     assert_eq!(r.summary.user_interventions, 0);
     // The same where the refused request was one for a summary.
     let limit = Watch { spend: vec!["0.12".parse().unwrap()], ..Watch::default() };
     let r = played("huge-next-reply", "opencode", Some(limit)).record;
     assert_eq!((r.status, r.summary.user_interventions), (Status::Failed, 0));
-    assert!(r.requests.iter().all(|q| q.status != "ended"));
+    assert!(r.requests.iter().all(|q| q.status != RequestStatus::Failed(ErrorKind::Ended)));
     let enough = format!("{:.6}", whole * 3.0);
     let free = played(
         "login-bug-tight",

@@ -1,10 +1,10 @@
 //! The columns of every CSV file but `summary.csv`, in their order.
 
-use super::{Column, word};
+use super::Column;
 use crate::metrics::Cell;
 use crate::record::{
     CodeRewind, CompactionRecord, Delegation, FactRecord, RequestRecord, ResumeFile, ResumeRecord,
-    RewindRecord, Status,
+    RewindRecord, Status, word,
 };
 
 pub(super) const REQUESTS: &[Column<RequestRecord>] = &[
@@ -24,7 +24,7 @@ pub(super) const REQUESTS: &[Column<RequestRecord>] = &[
     ("latency_ms", |q| q.latency_ms.into()),
     ("common_prefix_tokens", |q| q.common_prefix_tokens.into()),
     ("invalidated_tokens", |q| q.invalidated_tokens.into()),
-    ("status", |q| q.status.as_str().into()),
+    ("status", |q| word(&q.status).into()),
     ("invalidated_expired_tokens", |q| q.invalidated_expired_tokens.into()),
     ("invalidated_changed_tokens", |q| q.invalidated_changed_tokens.into()),
     ("agent", |q| q.agent.as_deref().into()),
@@ -62,7 +62,7 @@ pub(super) const FACTS: &[Column<FactRecord>] = &[
     ("need", |f| f.need.as_str().into()),
     ("request", |f| f.request.into()),
     ("found", |f| word(&f.found).into()),
-    ("place", |f| f.place.as_str().into()),
+    ("place", |f| word(&f.place).into()),
     ("stale", |f| f.stale.into()),
     ("compactions_before", |f| f.compactions_before.into()),
     ("both", |f| f.both.into()),
@@ -76,15 +76,15 @@ pub(super) const FACTS: &[Column<FactRecord>] = &[
 pub(super) const REWINDS: &[Column<RewindRecord>] = &[
     ("seq", |w| w.seq.into()),
     ("to", |w| w.to.as_str().into()),
-    ("mode", |w| w.mode.as_str().into()),
-    ("rewind_status", |w| w.status.as_str().into()),
+    ("mode", |w| word(&w.mode).into()),
+    ("rewind_status", |w| word(&w.status).into()),
     ("before_request", |w| w.before_request.into()),
     ("at_ms", |w| w.at_ms.into()),
     ("context_before_tokens", |w| w.context_before.into()),
     ("context_after_tokens", |w| w.context_after.into()),
     ("context_then_tokens", |w| w.context_then.into()),
     ("context_equal", |w| w.context_equal.into()),
-    ("way", |w| code(w, |c| c.way.as_str().into())),
+    ("way", |w| code(w, |c| word(&c.way).into())),
     ("files_tracked", |w| code(w, |c| c.tracked.into())),
     ("files_changed", |w| code(w, |c| c.changed.into())),
     ("files_restored", |w| code(w, |c| c.restored.into())),

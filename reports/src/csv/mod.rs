@@ -3,10 +3,9 @@
 
 mod columns;
 
-use serde::Serialize;
-
 use crate::formats::{Artifact, Format, ReportError};
 use crate::metrics::{Cell, METRICS};
+use crate::plots::Looks;
 use crate::record::{Results, RunRecord};
 use crate::{fmt, seeds};
 
@@ -21,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
 /// Name in the head, and what stands below it.
 type Column<T> = (&'static str, fn(&T) -> Cell);
 
-fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
+fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(FILES
         .iter()
         .map(|(name, text)| Artifact { file: (*name).into(), text: text(results) })
@@ -75,14 +74,6 @@ fn file<T>(results: &Results, columns: &[Column<T>], of: fn(&RunRecord) -> &Vec<
 /// The last column where runs were repeated with several seeds.
 fn seed(r: &RunRecord, seeded: bool) -> Option<Cell> {
     seeded.then(|| r.seed.into())
-}
-
-/// The name of a unit variant in files.
-pub(crate) fn word<T: Serialize>(value: &T) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(s)) => s,
-        _ => "n/a".into(),
-    }
 }
 
 fn text(cell: Cell) -> String {

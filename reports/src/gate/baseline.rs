@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::json::{self, ReadError};
-use crate::metrics::{self, Metric};
+use crate::metrics::{self, Metric, Stored};
 use crate::{pairs, view};
 
 /// Version of the baseline file; a file of another version is refused.
@@ -46,7 +46,7 @@ pub struct BaselineRow {
 }
 
 /// Metrics by column, in files in the order of the table; what is n/a is absent here and `null`
-/// there. A baseline that does not know a metric yet has none.
+/// there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures(BTreeMap<&'static str, f64>);
 
@@ -96,7 +96,7 @@ impl BaselineRow {
 impl Figures {
     fn of(run: &RunRecord) -> Figures {
         let stored = metrics::shown(|m| &m.stored).into_iter();
-        let known = stored.filter_map(|(m, ())| Some((m.column, m.measured(run).number()?)));
+        let known = stored.filter_map(|(m, _)| Some((m.column, m.measured(run).number()?)));
         Figures(known.filter(|(_, x)| x.is_finite()).map(|(c, x)| (c, round(x))).collect())
     }
 
@@ -107,7 +107,7 @@ impl Figures {
 
 impl Serialize for Figures {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(metrics::shown(|m| &m.stored).iter().map(|(m, ())| (m.column, self.get(m))))
+        to.collect_map(metrics::shown(|m| &m.stored).iter().map(|(m, _)| (m.column, self.get(m))))
     }
 }
 
@@ -115,9 +115,16 @@ impl<'de> Deserialize<'de> for Figures {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Figures, D::Error> {
         let fields = BTreeMap::<String, Value>::deserialize(from)?;
         let mut out = Figures::default();
-        for (metric, ()) in metrics::shown(|m| &m.stored) {
+        for (metric, stored) in metrics::shown(|m| &m.stored) {
             match fields.get(metric.column) {
-                None | Some(Value::Null) => {}
+                None | Some(Value::Null) if *stored == Stored::WhereKnown => {}
+                None | Some(Value::Null) => {
+                    return Err(D::Error::custom(format!(
+                        "a row has no `{}`, so the gate cannot check it; remove the file and \
+                         store a new one",
+                        metric.column
+                    )));
+                }
                 Some(value) => {
                     let wrong = || D::Error::custom(format!("`{}` is no number", metric.column));
                     out.0.insert(metric.column, value.as_f64().ok_or_else(wrong)?);
@@ -151,6 +158,24 @@ mod tests {
         let error =
             Baseline::parse(r#"{"version":2}"#, Path::new("b.json")).unwrap_err().to_string();
         assert!(error.contains("version 2 of a baseline, expected version 1"), "{error}");
+    }
+
+    #[test]
+    fn a_row_without_a_figure_that_every_run_has_is_refused() {
+        let text = Baseline::from_results(&sample::results()).to_text();
+        let parse = |from: &str, to: &str| {
+            let other = text.replacen(&format!("\"{from}\": "), &format!("\"{to}\": "), 1);
+            Baseline::parse(&other, Path::new("b.json")).map_err(|e| e.to_string())
+        };
+        for (metric, stored) in metrics::shown(|m| &m.stored) {
+            match (parse(metric.column, "other"), stored) {
+                (Ok(_), Stored::WhereKnown) => {}
+                (Err(e), Stored::Always) => {
+                    assert!(e.contains(&format!("a row has no `{}`", metric.column)), "{e}")
+                }
+                (other, _) => panic!("{}: {other:?}", metric.column),
+            }
+        }
     }
 
     proptest! {

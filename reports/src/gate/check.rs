@@ -1,6 +1,5 @@
 //! The comparison itself: row by row, metric by metric.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{Results, RunRecord, Status};
@@ -21,25 +20,22 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
     let several = view::models(new).len() > 1
         || baseline.rows.iter().map(|r| &r.model).collect::<BTreeSet<_>>().len() > 1;
     let mut gate = Checks { report: GateReport::default(), options, several };
-    let fresh = gate.index(
-        new.runs.iter().map(|r| (r, BaselineRow::of(r))).collect(),
-        |x| &x.1,
-        "the new results",
-    );
-    let stored = gate.index(baseline.rows.iter().collect(), |x| *x, "the baseline");
+    let rows: Vec<BaselineRow> = new.runs.iter().map(BaselineRow::of).collect();
+    let fresh = gate.index(&rows, "the new results");
+    let stored = gate.index(&baseline.rows, "the baseline");
     for (key, base) in &stored {
         match fresh.get(key) {
-            Some((_, row)) => gate.row(base, row),
+            Some((_, row)) => gate.row(base.1, row),
             None => gate.put(
-                base,
+                base.1,
                 "row",
                 Outcome::Fail,
-                "stands in the baseline but not in the new results".into(),
+                "is in the baseline but not in the new results".into(),
             ),
         }
     }
     for (_, (_, row)) in fresh.iter().filter(|(key, _)| !stored.contains_key(*key)) {
-        gate.put(row, "row", Outcome::Noted, "is new; the baseline does not know it".into());
+        gate.put(row, "row", Outcome::Noted, "is new: not in the baseline".into());
         if row.integrity_failures > 0 {
             gate.put(
                 row,
@@ -54,7 +50,11 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
             "the baseline holds no rows, so nothing was compared; store a baseline first".into(),
         );
     }
-    let products: Vec<_> = fresh.values().filter(|(run, _)| run.is_contender()).collect();
+    let products: Vec<(&RunRecord, &BaselineRow)> = fresh
+        .values()
+        .map(|(i, row)| (&new.runs[*i], *row))
+        .filter(|(run, _)| run.is_contender())
+        .collect();
     for (limit, ceiling) in
         options.max.iter().map(|l| (l, true)).chain(options.min.iter().map(|l| (l, false)))
     {
@@ -72,27 +72,22 @@ struct Checks<'o> {
 }
 
 impl Checks<'_> {
-    fn index<T>(
+    /// The rows with their places, by what tells them apart.
+    fn index<'a>(
         &mut self,
-        rows: Vec<T>,
-        row: impl Fn(&T) -> &BaselineRow,
+        rows: &'a [BaselineRow],
         whose: &str,
-    ) -> BTreeMap<(String, String, String), T> {
+    ) -> BTreeMap<Key<'a>, (usize, &'a BaselineRow)> {
         let mut out = BTreeMap::new();
-        for item in rows {
-            let key: Key<'_> = row(&item).key();
-            let key = (key.0.to_string(), key.1.to_string(), key.2.to_string());
-            match out.entry(key) {
-                Entry::Vacant(free) => {
-                    free.insert(item);
-                }
-                Entry::Occupied(taken) => {
-                    let key = taken.key();
-                    let name = view::name(&key.0, &key.1, &key.2, true);
-                    self.report.faults.push(format!(
-                        "{name} stands twice in {whose}, so it cannot be told which row counts"
-                    ));
-                }
+        for (i, row) in rows.iter().enumerate() {
+            let (scenario, strategy, model) = row.key();
+            if out.contains_key(&row.key()) {
+                let name = view::name(scenario, strategy, model, true);
+                self.report.faults.push(format!(
+                    "{name} is twice in {whose}, so it cannot be told which row counts"
+                ));
+            } else {
+                out.insert(row.key(), (i, row));
             }
         }
         out
@@ -183,7 +178,7 @@ impl Checks<'_> {
         outcome == Outcome::Noted
     }
 
-    fn limit(&mut self, limit: &Limit, ceiling: bool, products: &[&(&RunRecord, BaselineRow)]) {
+    fn limit(&mut self, limit: &Limit, ceiling: bool, products: &[(&RunRecord, &BaselineRow)]) {
         let word = if ceiling { "ceiling" } else { "floor" };
         let bound = fmt::exact(limit.bound);
         let mut unknown = 0;

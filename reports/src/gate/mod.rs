@@ -5,7 +5,7 @@ mod check;
 mod limits;
 mod report;
 
-pub use baseline::{BASELINE_VERSION, Baseline, BaselineRow, read_baseline};
+pub use baseline::{Baseline, BaselineRow, read_baseline};
 pub use check::gate;
-pub use limits::{GateOptions, Limit, LimitError};
+pub use limits::{GateOptions, Limit};
 pub use report::{Check, GateReport, Outcome};

@@ -79,35 +79,6 @@ impl GateReport {
         out
     }
 
-    /// For a pull request.
-    pub fn to_markdown(&self) -> String {
-        let mark = if self.passed() { "✅" } else { "❌" };
-        let mut out = format!("## {mark} ctxbench gate\n\n{}\n", self.verdict());
-        let groups = [
-            ("Worse than allowed", Outcome::Fail),
-            ("Better", Outcome::Improved),
-            ("Notes", Outcome::Noted),
-        ];
-        for (title, outcome) in groups {
-            let mut lines: Vec<String> =
-                self.of(outcome).map(|c| crate::markdown::text(&c.reason)).collect();
-            match outcome {
-                Outcome::Fail => lines
-                    .splice(0..0, self.faults.iter().map(|f| crate::markdown::text(f)))
-                    .for_each(drop),
-                Outcome::Noted => {
-                    lines.extend(self.remarks.iter().map(|r| crate::markdown::text(r)))
-                }
-                Outcome::Pass | Outcome::Improved => {}
-            }
-            if !lines.is_empty() {
-                let _ = write!(out, "\n### {title}\n\n");
-                lines.iter().for_each(|l| out.push_str(&format!("- {l}\n")));
-            }
-        }
-        out
-    }
-
     /// The result in one sentence.
     pub fn verdict(&self) -> String {
         let failed = self.of(Outcome::Fail).count() + self.faults.len();

@@ -91,7 +91,7 @@ fn rows_missing_new_and_double() {
     let missing = gate(&fewer, &Baseline::from_results(&all), &GateOptions::default());
     assert!(
         !missing.passed()
-            && missing.to_text().contains("login-bug × codex: stands in the baseline but not")
+            && missing.to_text().contains("login-bug × codex: is in the baseline but not")
     );
     let new = gate(&all, &Baseline::from_results(&fewer), &GateOptions::default());
     assert!(new.passed() && new.of(Outcome::Noted).count() == 1);

@@ -46,7 +46,7 @@ pub(crate) struct Metric {
     pub(crate) compared: Place<f64>,
     pub(crate) gated: Place<Gate>,
     /// Where it stands in a row of a baseline.
-    pub(crate) stored: Place<()>,
+    pub(crate) stored: Place<Stored>,
     pub(crate) bmf: Option<When>,
     pub(crate) github_benchmark: Place<When>,
 }
@@ -117,6 +117,15 @@ pub(crate) struct Gate {
     pub(crate) slack: Slack,
     /// Worse than allowed fails; else it is only noted.
     pub(crate) decides: bool,
+}
+
+/// Whether a row of a baseline has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// A baseline without it is refused.
+    Always,
+    /// Some runs have none.
+    WhereKnown,
 }
 
 /// How much worse than its baseline a figure may get.

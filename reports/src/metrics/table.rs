@@ -6,7 +6,9 @@ use super::Better::{Higher, Lower, Neither};
 use super::Named::{Best, Worst};
 use super::Over::{Mean, Sum};
 use super::When::{Always, Finished};
-use super::{Better, Cell, Gate, Kind, Metric, Named, Over, Ranking, Score, Slack, Unit, When};
+use super::{
+    Better, Cell, Gate, Kind, Metric, Named, Over, Ranking, Score, Slack, Stored, Unit, When,
+};
 use crate::record::{Fate, RunRecord};
 
 /// Every column of `summary.csv`.
@@ -53,7 +55,7 @@ pub(crate) static METRICS: &[Metric] = &[
         )
         .compared(50, 1.0)
         .gated(10, "tokens saved", Slack::By(0.5))
-        .stored(20)
+        .stored(20, Stored::WhereKnown)
         .bmf(Finished)
         .github_benchmark(10, Finished),
     number("cost_usd", Unit::Usd, Lower, |r| r.summary.cost_usd.into())
@@ -67,7 +69,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .judged(10)
         .compared(40, 1.0)
         .gated(30, "cost", Slack::Percent(1.0))
-        .stored(10)
+        .stored(10, Stored::Always)
         .bmf(Finished)
         .github_benchmark(10, Finished),
     number("cost_saved_pct", Unit::Percent, Higher, |r| r.summary.cost_saved_pct.into()).scored(
@@ -85,7 +87,7 @@ pub(crate) static METRICS: &[Metric] = &[
         )
         .compared(60, 100.0)
         .gated(40, "prefix stability", Slack::By(0.005))
-        .stored(50)
+        .stored(50, Stored::WhereKnown)
         .bmf(Finished)
         .github_benchmark(40, Finished),
     number("invalidated_tokens", Unit::Tokens, Lower, |r| r.summary.invalidated_tokens.into())
@@ -118,7 +120,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .judged(30)
         .compared(30, 1.0)
         .gated(20, "retention", Slack::By(0.5))
-        .stored(30)
+        .stored(30, Stored::WhereKnown)
         .bmf(Always)
         .github_benchmark(20, Finished),
     number("summary_retention_pct", Unit::Percent, Higher, |r| {
@@ -132,7 +134,7 @@ pub(crate) static METRICS: &[Metric] = &[
     )
     .compared(70, 0.5)
     .noted_by_gate(50, "in summary", Slack::By(0.5))
-    .stored(40)
+    .stored(40, Stored::WhereKnown)
     .bmf(Finished)
     .github_benchmark(30, Finished),
     kept("retention_goal_pct", 1, "goal %", |r| kind(r, FactKind::Goal)),
@@ -277,8 +279,8 @@ impl Metric {
         Metric { gated: Some((at, Gate { name, slack, decides: false })), ..self }
     }
 
-    const fn stored(self, at: u16) -> Metric {
-        Metric { stored: Some((at, ())), ..self }
+    const fn stored(self, at: u16, stored: Stored) -> Metric {
+        Metric { stored: Some((at, stored)), ..self }
     }
 
     const fn bmf(self, when: When) -> Metric {

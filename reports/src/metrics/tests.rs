@@ -24,7 +24,10 @@ fn every_kind_of_fact_and_every_end_of_a_race_has_its_column() {
         assert_eq!(m.detail.unwrap().1, format!("{} %", kind.name()));
     }
     for fate in Fate::ALL {
-        assert_eq!(find(&format!("background_{}", fate.word())).unwrap().value(&r), Some(0.0));
+        assert_eq!(
+            find(&format!("background_{}", crate::record::word(&fate))).unwrap().value(&r),
+            Some(0.0)
+        );
     }
 }
 

@@ -10,6 +10,8 @@ mod scatter;
 mod sheet;
 mod spend;
 
+pub use palette::Looks;
+
 use crate::record::Results;
 
 use crate::formats::{Artifact, Format, ReportError};
@@ -35,48 +37,45 @@ const KINDS: [(&str, &str, Draw); 5] = [
 
 /// One drawn plot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plot {
+pub(crate) struct Plot {
     /// Path below the output folder: `plots/<scenario>-<plot>.svg`.
-    pub file: String,
+    pub(crate) file: String,
     /// What it shows.
-    pub title: String,
-    /// Scenario id.
-    pub scenario: String,
-    /// Model name.
-    pub model: String,
-    /// Who wrote the summaries, where the results have several summarisers.
-    pub summariser: Option<String>,
+    pub(crate) title: &'static str,
+    /// Number of its block of scores.
+    pub(crate) block: usize,
     /// The document; the same bytes for the same results.
-    pub svg: String,
+    pub(crate) svg: String,
 }
 
 /// Draws every plot.
-pub fn plots(results: &Results) -> Result<Vec<Plot>, ReportError> {
+pub(crate) fn plots(results: &Results, looks: &Looks) -> Result<Vec<Plot>, ReportError> {
     let results = &*seeds::averaged(results);
-    let styles = Styles::of(results);
+    let styles = Styles::of(results, looks);
     let mut out = Vec::new();
-    for block in view::blocks(results) {
+    for (i, block) in view::blocks(results).iter().enumerate() {
         for (name, title, draw) in KINDS {
             let file = format!("plots/{}-{name}{}.svg", block.slug, block.suffix);
-            let svg = draw(&block, &styles)
+            let svg = draw(block, &styles)
                 .map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
-            let run = block.first();
-            let (scenario, model) = (run.scenario.id.clone(), run.model.clone());
-            let summariser = block.summariser.map(str::to_string);
-            out.push(Plot { file, title: title.into(), scenario, model, summariser, svg });
+            out.push(Plot { file, title, block: i, svg });
         }
     }
     Ok(out)
 }
 
-fn render(results: &Results) -> Result<Vec<Artifact>, ReportError> {
-    Ok(plots(results)?.into_iter().map(|p| Artifact { file: p.file, text: p.svg }).collect())
+fn render(results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
+    Ok(plots(results, looks)?.into_iter().map(|p| Artifact { file: p.file, text: p.svg }).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample;
+
+    fn plots(results: &Results) -> Result<Vec<Plot>, ReportError> {
+        super::plots(results, &Looks::default())
+    }
     use ctxbench_core::strategy::Standing;
 
     /// Enough of XML to notice unescaped text, unclosed tags and forbidden characters.
@@ -165,11 +164,13 @@ mod tests {
 
     #[test]
     fn a_strategy_has_its_colour_in_every_run() {
-        let all = sample::drawn();
-        let mut few = sample::drawn();
+        let hues = sample::LABELS[..10].iter().zip(0..).map(|(l, i)| (*l, i)).collect();
+        let looks = Looks { hues, ..Looks::default() };
+        let all = sample::results();
+        let mut few = all.clone();
         few.runs
             .retain(|r| matches!(r.strategy.label.as_str(), "codex" | "opencode" | "reference"));
-        let (a, b) = (Styles::of(&all), Styles::of(&few));
+        let (a, b) = (Styles::of(&all, &looks), Styles::of(&few, &looks));
         for run in &few.runs {
             assert_eq!(a.of_run(run).color, b.of_run(run).color, "{}", run.strategy.label);
         }

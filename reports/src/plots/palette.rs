@@ -40,20 +40,30 @@ pub(super) struct Style {
     pub(super) dash: Dash,
 }
 
+/// How strategies ask to be drawn, by bare name; results do not hold it.
+#[derive(Clone, Debug, Default)]
+pub struct Looks {
+    /// Places in the palette.
+    pub hues: BTreeMap<&'static str, u8>,
+    /// Drawn dashed in grey.
+    pub dashed: BTreeSet<&'static str>,
+}
+
 /// The looks of all strategies of some results.
 pub(super) struct Styles(BTreeMap<String, Style>);
 
 impl Styles {
     /// Looks by label: bare names choose before names with settings, who asks for a hue before who
     /// does not; then first come, first served.
-    pub(super) fn of(results: &Results) -> Styles {
+    pub(super) fn of(results: &Results, looks: &Looks) -> Styles {
         let labels: BTreeSet<(bool, usize, &str)> = results
             .runs
             .iter()
             .filter(|r| r.strategy.standing == Standing::Contender)
             .map(|r| {
                 let label = r.strategy.label.as_str();
-                (label.contains(':'), r.strategy.hue.map_or(HUES.len(), usize::from), label)
+                let hue = looks.hues.get(&*r.strategy.name).copied();
+                (label.contains(':'), hue.map_or(HUES.len(), usize::from), label)
             })
             .collect();
         let mut used = [0_usize; HUES.len()];
@@ -72,7 +82,8 @@ impl Styles {
         for r in results.runs.iter().filter(|r| r.strategy.standing != Standing::Contender) {
             let color =
                 if r.strategy.standing == Standing::Hypothetical { REFERENCE } else { CONTROL };
-            let dash = if r.strategy.dashed { Dash::Dashed } else { Dash::Solid };
+            let dashed = looks.dashed.contains(&*r.strategy.name);
+            let dash = if dashed { Dash::Dashed } else { Dash::Solid };
             out.insert(r.strategy.label.clone(), Style { color, dash });
         }
         Styles(out)

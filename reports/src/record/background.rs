@@ -34,18 +34,6 @@ impl Fate {
         Fate::Stale,
         Fate::Failed,
     ];
-
-    /// The word in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Fate::InTime => "in_time",
-            Fate::LateWaited => "late_waited",
-            Fate::LateProceeded => "late_proceeded",
-            Fate::Cancelled => "cancelled",
-            Fate::Stale => "stale",
-            Fate::Failed => "failed",
-        }
-    }
 }
 
 /// One background summary.

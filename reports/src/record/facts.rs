@@ -4,6 +4,21 @@ use serde::{Deserialize, Serialize};
 
 use ctxbench_core::fact::{FactKind, Match};
 
+/// What kind of block carries a fact; where several do, the last of these counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    #[default]
+    Nowhere,
+    Summary,
+    /// Memory files, the system prompt, a repo map.
+    Memory,
+    /// A file that was shown again.
+    Restored,
+    /// The part of the history that stands as it was.
+    Verbatim,
+}
+
 /// A (fact, need) pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FactRecord {
@@ -17,10 +32,8 @@ pub struct FactRecord {
     pub request: Option<u64>,
     /// How well the context carried it.
     pub found: Match,
-    /// Which kind of block carried it: `verbatim` (the part of the history that stands as it was),
-    /// `summary`, `restored` (a file), `memory` (memory files, system prompt, repo map), or
-    /// `nowhere`.
-    pub place: String,
+    /// Which kind of block carried it.
+    pub place: Place,
     /// The fact was gone and an older value that it replaced was there.
     pub stale: bool,
     /// The fact and an older value that it replaced were both there.
@@ -73,10 +86,8 @@ pub struct FactLife {
 pub struct FactMove {
     /// Number of the compaction in the run.
     pub compaction: u64,
-    /// Where it stood: `verbatim` history, `summary`, `restored`, `memory`.
-    pub from: String,
-    /// Where it stands now, or `nowhere`.
-    pub to: String,
+    pub from: Place,
+    pub to: Place,
     /// The words around it before.
     pub before: String,
     /// The words around it after; where it is gone, the line of a summary nearest to the words

@@ -5,6 +5,7 @@ mod background;
 mod compactions;
 mod delegation;
 mod facts;
+mod integrity;
 mod restarts;
 
 use std::collections::BTreeMap;
@@ -12,15 +13,16 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use ctxbench_core::fact::FactKind;
-use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::request::{ErrorKind, Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::Standing;
 
 pub use background::{BackgroundRecord, Fate};
 pub use compactions::CompactionRecord;
 pub use delegation::Delegation;
-pub use facts::{EXCERPT, FactLife, FactMove, FactRecord};
-pub use restarts::{CodeRewind, ResumeFile, ResumeRecord, RewindRecord};
+pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
+pub use integrity::{IntegrityFailure, Rule};
+pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
 
 /// Version of `results.json`; a file of another version is refused.
 pub const RESULTS_VERSION: u32 = 1;
@@ -119,7 +121,6 @@ pub struct ScenarioInfo {
 
 /// The strategy of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(from = "StrategyFile", into = "StrategyFile")]
 pub struct StrategyInfo {
     /// Name, with the settings that were given: `codex:auto_compact_limit=90000`.
     pub label: String,
@@ -129,54 +130,32 @@ pub struct StrategyInfo {
     pub version: String,
     /// All settings with their values, scale applied.
     pub settings: BTreeMap<String, String>,
-    /// A product, a control row, or what cannot exist in reality.
+    /// A product, a control row, or what cannot exist in reality: two flags in files.
+    #[serde(flatten, with = "standing")]
     pub standing: Standing,
-    /// Its place in the palette of the plots, if it asks for one; not stored.
-    pub hue: Option<u8>,
-    /// Drawn dashed in grey; not stored.
-    pub dashed: bool,
 }
 
-/// [`StrategyInfo`] in files, where the standing is two flags.
-#[derive(Serialize, Deserialize)]
-struct StrategyFile {
-    label: String,
-    name: String,
-    version: String,
-    settings: BTreeMap<String, String>,
-    hypothetical: bool,
-    control: bool,
-}
+mod standing {
+    use ctxbench_core::strategy::Standing;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-impl From<StrategyInfo> for StrategyFile {
-    fn from(s: StrategyInfo) -> StrategyFile {
-        StrategyFile {
-            label: s.label,
-            name: s.name,
-            version: s.version,
-            settings: s.settings,
-            hypothetical: s.standing == Standing::Hypothetical,
-            control: s.standing == Standing::Control,
-        }
+    #[derive(Serialize, Deserialize)]
+    struct Flags {
+        hypothetical: bool,
+        control: bool,
     }
-}
 
-impl From<StrategyFile> for StrategyInfo {
-    fn from(f: StrategyFile) -> StrategyInfo {
-        let standing = match (f.hypothetical, f.control) {
-            (true, _) => Standing::Hypothetical,
-            (false, true) => Standing::Control,
-            (false, false) => Standing::Contender,
-        };
-        StrategyInfo {
-            label: f.label,
-            name: f.name,
-            version: f.version,
-            settings: f.settings,
-            standing,
-            hue: None,
-            dashed: false,
-        }
+    pub(super) fn serialize<S: Serializer>(s: &Standing, to: S) -> Result<S::Ok, S::Error> {
+        let hypothetical = *s == Standing::Hypothetical;
+        Flags { hypothetical, control: *s == Standing::Control }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Standing, D::Error> {
+        Ok(match Flags::deserialize(from)? {
+            Flags { hypothetical: true, .. } => Standing::Hypothetical,
+            Flags { control: true, .. } => Standing::Control,
+            _ => Standing::Contender,
+        })
     }
 }
 
@@ -436,8 +415,24 @@ pub struct RequestRecord {
     /// Of these, because something before them had changed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub invalidated_changed_tokens: u64,
-    /// `ok`, or the kind of failure.
-    pub status: String,
+    pub status: RequestStatus,
+}
+
+/// Whether a request was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestStatus {
+    Ok,
+    #[serde(untagged)]
+    Failed(ErrorKind),
+}
+
+/// The name of a unit variant in files.
+pub(crate) fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(s)) => s,
+        _ => "n/a".into(),
+    }
 }
 
 /// A point at which a strategy decided that the context was too large.
@@ -453,15 +448,4 @@ pub struct TriggerRecord {
     pub limit: u64,
     /// Name of the check.
     pub check: String,
-}
-
-/// A hard failure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct IntegrityFailure {
-    /// Number of the request that shows it.
-    pub request: u64,
-    /// Which rule.
-    pub rule: String,
-    /// What was found, for a person.
-    pub detail: String,
 }

@@ -2,7 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use ctxbench_core::session::Millis;
+use ctxbench_core::engine::RewindStatus;
+use ctxbench_core::session::{Millis, RewindMode};
+
+/// How a product keeps files for a rewind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum KeptBy {
+    #[default]
+    #[serde(rename = "edit tools")]
+    EditTools,
+    #[serde(rename = "shadow git")]
+    ShadowGit,
+}
 
 /// Going back to a message, or a summary of one side of it. `None` = the product does not do this,
 /// or it cannot be known.
@@ -12,10 +23,9 @@ pub struct RewindRecord {
     pub seq: u64,
     /// The session's id of the message.
     pub to: String,
-    /// What the session asks for: `conversation`, `code`, `both`, `summarize_from`, `summarize_to`.
-    pub mode: String,
-    /// `done`, `failed`, or `n/a` where the product offers nothing of it.
-    pub status: String,
+    /// What the session asks for.
+    pub mode: RewindMode,
+    pub status: RewindStatus,
     /// Number of the next request.
     pub before_request: u64,
     /// Virtual time, ms.
@@ -36,8 +46,7 @@ pub struct RewindRecord {
 /// Files that went back.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CodeRewind {
-    /// How the product keeps them: `edit tools` or `shadow git`.
-    pub way: String,
+    pub way: KeptBy,
     /// Files that the product knew to have changed since the prompt.
     pub tracked: u64,
     /// Files that had changed since the prompt, or that the restoration changed, tracked or not.

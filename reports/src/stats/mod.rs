@@ -15,16 +15,13 @@ mod signflip;
 mod simulation;
 mod verdict;
 
-pub use bootstrap::Interval;
 pub use figures::Figure;
 pub use sessions::{Differences, StrategyDifference};
 pub use verdict::Verdict;
 
 pub(crate) use figures::judged;
 pub(crate) use sessions::{between, over_sessions};
-pub(crate) use show::{
-    HELP, Told, caption, cell, change, heading, interval, missing, seen, share, terminal, word,
-};
+pub(crate) use show::{HELP, caption, cell, change, heading, interval, missing, seen, share, word};
 pub(crate) use verdict::MIN_SESSIONS;
 
 /// How much is drawn, and from which seed.

@@ -1,12 +1,11 @@
-//! How differences are told: the words that every report shares, and the block for a terminal.
+//! How differences are told: the words that every report shares.
 
 use crate::record::Results;
-use comfy_table::Cell;
 
 use super::verdict::MIN_SESSIONS;
-use super::{Differences, Figure, StrategyDifference, Verdict, judged, over_sessions};
+use super::{Differences, Figure, StrategyDifference, Verdict};
+use crate::fmt;
 use crate::metrics::Metric;
-use crate::{fmt, grid};
 
 /// What the section says, for a reader who meets it for the first time.
 pub(crate) const HELP: &str = "mean of strategy − baseline over the sessions that both finished \
@@ -91,79 +90,4 @@ pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'stat
     (several && found.is_empty()).then_some(
         "Differences over sessions are taken from `reference`, which is not part of these results.",
     )
-}
-
-/// What a terminal shows of one model.
-pub(crate) enum Told {
-    /// Nothing to show, and why.
-    Remark(String),
-    /// A mean and a word per figure; intervals stand in the page.
-    Table { heading: String, caption: String, head: Vec<String>, rows: Vec<String> },
-}
-
-/// The blocks for a terminal; of several baselines only the first.
-pub(crate) fn terminal(results: &Results, width: usize) -> Vec<Told> {
-    let found = over_sessions(results);
-    let mut out: Vec<Told> =
-        missing(results, &found).map(|m| Told::Remark(m.into())).into_iter().collect();
-    let several = found.iter().any(|d| d.model != found[0].model);
-    for (i, d) in found.iter().enumerate() {
-        if found[..i].iter().any(|before| before.model == d.model) {
-            continue;
-        }
-        out.push(match (d.strategies.is_empty(), several) {
-            (false, _) => block(d, width),
-            (true, true) => Told::Remark(format!("{}: {}", fmt::one_line(&d.model), caption(d))),
-            (true, false) => Told::Remark(caption(d)),
-        });
-    }
-    out
-}
-
-fn block(d: &Differences, width: usize) -> Told {
-    let with_verdicts = d.sessions >= MIN_SESSIONS;
-    let label = |row: &StrategyDifference| fmt::one_line(&row.strategy);
-    let longest = d.strategies.iter().map(|r| label(r).chars().count()).max().unwrap_or(0);
-    // What the other columns leave is known once they are drawn.
-    let wide = draw(d, with_verdicts, &|r| label(r));
-    let over = wide.iter().map(|l| l.chars().count()).max().unwrap_or(0).saturating_sub(width);
-    let room = longest.saturating_sub(over).max(10);
-    let mut head = draw(d, with_verdicts, &|r| fmt::elide(&label(r), room));
-    let rows = head.split_off(head.len() - d.strategies.len());
-    Told::Table {
-        heading: heading(d),
-        caption: format!(
-            "{}; sessions = finished by both without a broken rule; intervals in index.html",
-            caption(d)
-        ),
-        head,
-        rows,
-    }
-}
-
-fn draw(
-    d: &Differences,
-    with_verdicts: bool,
-    label: &dyn Fn(&StrategyDifference) -> String,
-) -> Vec<String> {
-    let mut head = vec![Cell::new("strategy"), grid::figure("sessions")];
-    for m in judged() {
-        head.push(grid::figure(m.heading()));
-        head.extend(with_verdicts.then(|| Cell::new("")));
-    }
-    let rows = d.strategies.iter().map(|row| {
-        let mut cells = vec![Cell::new(label(row)), grid::figure(seen(d, row))];
-        for (f, m) in row.figures.iter().zip(judged()) {
-            cells.push(grid::figure(change(f, m)));
-            cells.extend(with_verdicts.then(|| Cell::new(word(f.verdict))));
-        }
-        cells
-    });
-    let left = |i| match i {
-        0 => 0,
-        1 => 1,
-        _ if with_verdicts && i % 2 == 1 => 1,
-        _ => 2,
-    };
-    grid::draw(head, rows, |i| (left(i), 0))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::files;
-use ctxbench_harness::run::completed;
+use ctxbench_harness::run::{completed, looks};
 use ctxbench_reports as reports;
 use ctxbench_scenarios as scenarios;
 
@@ -75,7 +75,8 @@ pub(super) fn recover(out: &Path) -> anyhow::Result<()> {
     let what = match results {
         Ok(results) => {
             let rows = results.runs.len();
-            reports::write_results(&place, &completed(results), &crate::commands::list::matrix())?;
+            let matrix = crate::commands::list::matrix();
+            reports::write_results(&place, &completed(results), &looks(), &matrix)?;
             left.discard()?;
             format!("the {rows} rows that it finished are in {}", place.display())
         }
@@ -95,7 +96,7 @@ pub(super) fn write(
     timings: &str,
     team: Option<&str>,
 ) -> anyhow::Result<()> {
-    reports::write_results(out, all, &crate::commands::list::matrix())?;
+    reports::write_results(out, all, &looks(), &crate::commands::list::matrix())?;
     files::write_scratch(&out.join("timings.json"), timings)?;
     let team_file = out.join("team.md");
     match team {

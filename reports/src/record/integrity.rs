@@ -1,0 +1,75 @@
+//! Hard failures: what no provider would answer and no person would accept.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::word;
+
+/// A hard failure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IntegrityFailure {
+    /// Number of the request that shows it.
+    pub request: u64,
+    pub rule: Rule,
+    /// What was found, for a person.
+    pub detail: String,
+}
+
+/// What may not happen, in the order of the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Rule {
+    #[serde(rename = "a compaction stop not handled")]
+    CompactionStop,
+    #[serde(rename = "compaction loop")]
+    CompactionLoop,
+    #[serde(rename = "dangling compaction marker")]
+    DanglingMarker,
+    #[serde(rename = "history uncut after a failed compaction")]
+    HistoryUncut,
+    #[serde(rename = "orphaned tool call")]
+    OrphanedCall,
+    #[serde(rename = "orphaned tool result")]
+    OrphanedResult,
+    #[serde(rename = "prompt over the window")]
+    OverTheWindow,
+    #[serde(rename = "reasoning of an unfinished tool cycle removed")]
+    ReasoningRemoved,
+    #[serde(rename = "roles the provider rejects")]
+    Roles,
+    #[serde(rename = "summary larger than what it replaced")]
+    LargerSummary,
+    #[serde(rename = "the user's last request dropped")]
+    RequestDropped,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&word(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_sorted_as_their_words_are() {
+        use Rule::*;
+        let all = [
+            CompactionStop,
+            CompactionLoop,
+            DanglingMarker,
+            HistoryUncut,
+            OrphanedCall,
+            OrphanedResult,
+            OverTheWindow,
+            ReasoningRemoved,
+            Roles,
+            LargerSummary,
+            RequestDropped,
+        ];
+        let words = all.map(|r| r.to_string());
+        assert!(words.is_sorted() && all.is_sorted(), "{words:?}");
+    }
+}

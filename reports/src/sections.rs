@@ -1,0 +1,65 @@
+//! What a report says, in reading order. The table of a terminal, Markdown and the page draw the
+//! same sections, each in its own way; a new one is an entry here.
+
+use std::collections::BTreeMap;
+
+use crate::glance::{self, Glance};
+use crate::record::Results;
+use crate::sheet::Sheet;
+use crate::stats::{self, Differences};
+use crate::view::{self, Block};
+use crate::{delegation, ranking, resume, rewind, steering};
+
+/// A part of a report with typed rows.
+pub(crate) enum Section<'a> {
+    /// What must be read before any figure.
+    Failures(Vec<String>),
+    /// The conclusion for one model.
+    Glance(Glance),
+    /// Title and terms of every block of scores, where there are several.
+    Contents(Vec<(String, String)>),
+    /// Differences over sessions.
+    Differences(Vec<Differences>),
+    /// The strategies on one session, with its number among the blocks.
+    Scores(usize, Block<'a>),
+    /// A small table below the scores.
+    Sheet(Sheet),
+    /// How to read all this, and what is a model's word: assumptions by name.
+    Reading(&'a BTreeMap<String, String>),
+}
+
+type Entry = fn(&Results) -> Vec<Section<'_>>;
+
+const SECTIONS: [Entry; 11] = [
+    failures,
+    |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
+    contents,
+    |r| vec![Section::Differences(stats::over_sessions(r))],
+    |r| view::blocks(r).into_iter().enumerate().map(|(i, b)| Section::Scores(i, b)).collect(),
+    |r| ranking::sheets(r).into_iter().map(Section::Sheet).collect(),
+    |r| steering::SHEET.section(r),
+    |r| rewind::SHEET.section(r),
+    |r| resume::SHEET.section(r),
+    |r| delegation::SHEET.section(r),
+    |r| vec![Section::Reading(&r.assumptions)],
+];
+
+/// Every section that has something to show; none without runs.
+pub(crate) fn all(results: &Results) -> impl Iterator<Item = Section<'_>> {
+    SECTIONS.iter().flat_map(|section| section(results))
+}
+
+fn failures(results: &Results) -> Vec<Section<'_>> {
+    let mut all = Vec::new();
+    for block in view::blocks(results) {
+        let scenario = &block.first().scenario.id;
+        all.extend(view::failures(&block).into_iter().map(|f| format!("{scenario}, {f}")));
+    }
+    if all.is_empty() { vec![] } else { vec![Section::Failures(all)] }
+}
+
+fn contents(results: &Results) -> Vec<Section<'_>> {
+    let all: Vec<(String, String)> =
+        view::blocks(results).iter().map(|b| (b.title(), b.terms())).collect();
+    if all.len() > 1 { vec![Section::Contents(all)] } else { vec![] }
+}
