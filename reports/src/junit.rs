@@ -46,7 +46,7 @@ fn suites(results: &Results) -> String {
     let several = view::models(results).len() > 1;
     let suites = view::blocks(results).into_iter().map(|b| {
         let run = b.first();
-        let model = several.then(|| format!(" × {}", run.model)).unwrap_or_default();
+        let model = if several { format!(" × {}", run.model) } else { String::new() };
         let mut name = format!("{}{model}", run.scenario.id);
         name.extend(b.summariser.map(|s| format!(" × {s}")));
         (name, b.runs.into_iter().map(|run| Case { run, verdict: verdict(run) }).collect())

@@ -1,5 +1,6 @@
 //! The comparison itself: row by row, metric by metric.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{Results, RunRecord, Status};
@@ -80,15 +81,15 @@ impl Checks<'_> {
     ) -> BTreeMap<Key<'a>, (usize, &'a BaselineRow)> {
         let mut out = BTreeMap::new();
         for (i, row) in rows.iter().enumerate() {
-            let (scenario, strategy, model) = row.key();
-            if out.contains_key(&row.key()) {
-                let name = view::name(scenario, strategy, model, true);
-                self.report.faults.push(format!(
-                    "{name} is twice in {whose}, so it cannot be told which row counts"
-                ));
-            } else {
-                out.insert(row.key(), (i, row));
+            let key = row.key();
+            if let Entry::Vacant(place) = out.entry(key) {
+                place.insert((i, row));
+                continue;
             }
+            let name = view::name(key.0, key.1, key.2, true);
+            self.report
+                .faults
+                .push(format!("{name} is twice in {whose}, so it cannot be told which row counts"));
         }
         out
     }
