@@ -173,6 +173,11 @@ pub fn is_system(b: &Block) -> bool {
     b.kind == BlockKind::Base || (b.kind == BlockKind::Context && b.role != Role::User)
 }
 
+/// Whether a block is always shown, whatever is forgotten.
+pub fn is_fixed(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap)
+}
+
 /// Which side of the conversation a block is on; neighbours on one side become one message on most
 /// wires.
 fn wire_side(b: &Block) -> bool {

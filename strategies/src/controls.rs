@@ -8,12 +8,10 @@ use crate::descriptor::{
 use crate::persist::OURS;
 use async_trait::async_trait;
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::compaction::{CompactionKind, step_starts};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;
-use ctxbench_core::strategy::{Flow, Strategy};
-
-use crate::common::{is_fixed, step_starts};
+use ctxbench_core::strategy::{Flow, Strategy, is_fixed};
 
 const NOTHING: Matrix = Matrix {
     layers: "0",

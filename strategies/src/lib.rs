@@ -5,7 +5,6 @@ mod anthropic_sdk;
 mod claude_code;
 mod claude_code_api;
 pub mod codex;
-mod common;
 pub mod conform;
 mod controls;
 pub mod descriptor;
@@ -17,9 +16,7 @@ mod registry;
 mod sliding_window;
 #[cfg(test)]
 mod testing;
-mod tool_names;
 mod words;
 
 pub use descriptor::SpecError;
 pub use registry::{ALL, Spec};
-pub use tool_names::{folded, is_edit};

@@ -11,12 +11,10 @@ use crate::descriptor::{
 use crate::persist::OURS;
 use async_trait::async_trait;
 use ctxbench_core::block::total_tokens;
-use ctxbench_core::compaction::{CompactionKind, turn_starts};
+use ctxbench_core::compaction::{CompactionKind, step_starts, turn_starts};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase};
-use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing};
-
-use crate::common::{is_fixed, step_starts};
+use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing, is_fixed};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {

@@ -5,14 +5,17 @@ mod cut;
 mod fill;
 mod kind;
 mod prune;
+mod replace;
 mod restore;
 mod split;
+pub mod tools;
 mod transcript;
 
 pub use cut::{MiddleCut, head_cut, middle_cut};
 pub use fill::{Kept, newest_first};
 pub use kind::CompactionKind;
 pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
+pub use replace::{Replaced, behind_compaction, origins, passing};
 pub use restore::{RecentFile, file_path, recent_files, text_argument};
-pub use split::{group_starts, suffix_within, turn_starts};
+pub use split::{group_starts, made_by_model, step_starts, suffix_within, turn_starts};
 pub use transcript::Transcript;

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::tools::{is_edit, is_read};
 use crate::content::{Part, ToolCall};
 use crate::history::History;
 
@@ -42,22 +43,7 @@ pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
 
 /// The file that a call reads or changes, if its tool is one for files.
 pub fn file_path(tool: &str, arguments: &str) -> Option<String> {
-    if is_file_tool(tool) { path_of(arguments) } else { None }
-}
-
-/// Names of reading and editing tools of the products and scenarios, folded to letters.
-fn is_file_tool(name: &str) -> bool {
-    let folded: String =
-        name.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect();
-    is_read(&folded)
-        || matches!(
-            folded.as_str(),
-            "edit" | "editfile" | "write" | "writefile" | "multiedit" | "applypatch" | "strreplace"
-        )
-}
-
-fn is_read(folded: &str) -> bool {
-    matches!(folded, "read" | "readfile" | "view" | "viewfile" | "openfile")
+    if is_read(tool) || is_edit(tool) { path_of(arguments) } else { None }
 }
 
 fn path_of(arguments: &str) -> Option<String> {
@@ -73,12 +59,7 @@ pub fn text_argument(arguments: &str, names: &[&str]) -> Option<String> {
 fn newest_read(history: &History, path: &str) -> Option<Arc<str>> {
     history.messages().iter().rev().flat_map(|m| m.parts.iter().rev()).find_map(|p| match p {
         Part::Call(ToolCall { id, name, arguments }) => {
-            let folded: String = name
-                .chars()
-                .filter(char::is_ascii_alphabetic)
-                .map(|c| c.to_ascii_lowercase())
-                .collect();
-            let same = is_read(&folded) && path_of(arguments).as_deref() == Some(path);
+            let same = is_read(name) && path_of(arguments).as_deref() == Some(path);
             same.then(|| history.result(id).cloned()).flatten()
         }
         _ => None,

@@ -15,6 +15,21 @@ pub fn turn_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
         .collect()
 }
 
+/// Whether a block is part of a model's reply.
+pub fn made_by_model(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
+}
+
+/// Positions at which a model's reply begins.
+pub fn step_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
+    (0..blocks.len())
+        .filter(|&i| {
+            let begins = i == 0 || blocks[i - 1].message != blocks[i].message;
+            begins && made_by_model(&blocks[i])
+        })
+        .collect()
+}
+
 /// Positions before which a cut separates nothing: the beginning of a message, unless it holds
 /// results of calls further up.
 pub fn group_starts(blocks: &[Arc<Block>]) -> Vec<usize> {

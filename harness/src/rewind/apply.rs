@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use ctxbench_core::compaction::tools::{folded, is_edit};
 use ctxbench_kit::monitor::edit_names::{ALL, NEW, OLD, PATCH, PATH, WHOLE};
-use ctxbench_strategies::{folded, is_edit};
 use serde_json::{Map, Value};
 
 use super::patch::{self, Change};

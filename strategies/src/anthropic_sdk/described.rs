@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{BlockKind, Draft, MessageId, Role, total_tokens};
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::block::{BlockKind, Draft, Role, total_tokens};
+use ctxbench_core::compaction::{CompactionKind, passing};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, is_system};
@@ -72,10 +72,7 @@ impl Strategy for Described {
         s.trigger("after_step", used, self.threshold);
         let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
         let mut blocks = messages;
-        blocks.push(
-            Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone())
-                .build(MessageId(u32::MAX), vec![]),
-        );
+        blocks.push(passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = self.max_tokens;
         request.keep_messages = true;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::compaction::{CompactionKind, behind_compaction, origins, passing};
 use ctxbench_core::engine::{CallerAct, Engine, Event, Incoming};
 use ctxbench_core::model::Wire;
 use ctxbench_core::request::{
@@ -153,12 +153,8 @@ impl Runner {
     /// block everything stays.
     async fn compact(&mut self, s: &mut Engine, asked: Asked, phase: Phase) -> Result<(), String> {
         let mut blocks = s.context.blocks().to_vec();
-        let trigger = Draft::synthetic(
-            BlockKind::CompactionTrigger,
-            Role::User,
-            asked.instructions.unwrap_or_default(),
-        );
-        blocks.push(trigger.build(MessageId(u32::MAX), vec![]));
+        let instructions = asked.instructions.unwrap_or_default();
+        blocks.push(passing(BlockKind::CompactionTrigger, Role::User, instructions));
         let mut request = s.summary_request(phase, blocks, true);
         request.max_tokens = self.max_tokens;
         request.keep_messages = true;
@@ -174,10 +170,7 @@ impl Runner {
         let Some(summary) = reply.compaction().filter(|c| !c.is_empty()).cloned() else {
             return Ok(());
         };
-        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let mut shown: Vec<_> =
-            s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
-        shown.push(s.synthetic(BlockKind::Compaction, Role::Assistant, summary, origin));
+        let shown = behind_compaction(s, summary);
         self.held = None;
         s.compacted(CompactionKind::Summarise, "compact_before_next_turn", phase, shown)
             .map_err(|e| e.to_string())
@@ -206,7 +199,7 @@ fn compaction_params(given: &Map<String, Value>) -> Map<String, Value> {
 /// back unchanged.
 fn note_server_compaction(s: &mut Engine, summary: &Arc<str>) {
     let before = s.context.blocks().to_vec();
-    let origin = before.iter().flat_map(|b| b.origin.iter().copied()).collect();
+    let origin = origins(&before);
     let mut after: Vec<_> = before.iter().filter(|b| is_system(b)).cloned().collect();
     after.push(
         Draft::synthetic(BlockKind::Compaction, Role::Assistant, summary.clone())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, Role};
+use ctxbench_core::compaction::origins;
 use ctxbench_core::engine::Engine;
 
 use super::settings::SdkSettings;
@@ -23,7 +24,7 @@ pub(crate) fn admit(mut raw: Draft) -> Draft {
 /// The view after a summary of everything: the system prompt and the summary, which stands for the
 /// rest.
 pub(crate) fn only(s: &mut Engine, text: Arc<str>) -> (Vec<Arc<Block>>, Arc<Block>) {
-    let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+    let origin = origins(s.context.blocks());
     let shown = s.context.blocks().iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
     (shown, s.synthetic(BlockKind::Summary, Role::User, text, origin))
 }

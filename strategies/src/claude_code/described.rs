@@ -14,21 +14,22 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, middle_cut, suffix_within};
+use ctxbench_core::compaction::{
+    CompactionKind, Replaced, made_by_model, middle_cut, suffix_within,
+};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
 use ctxbench_kit::memory::{Durable, merge};
 
 use super::memory::SessionMemory;
 use super::micro::Deleted;
 use super::program::{Program, believed, summaries};
-use super::rules::{estimate, last_messages, made_by_model};
+use super::rules::{estimate, last_messages};
 use super::settings::{ClaudeCodeSettings, Micro, Trim};
-use super::summary::{Summaries, Undo};
+use super::summary::Summaries;
 use super::words::ClaudeCodeWords;
-use crate::common::is_fixed;
 
 /// Share of the window from which the compressor acts, per cent
 /// (docs/sources/opencode-vs-claude-code.md §2).
@@ -49,13 +50,13 @@ const MEMORY_FILE: &str = "# CLAUDE.md";
 pub(crate) struct Wu2 {
     asked: Summaries,
     reported: Option<u64>,
-    undo: Undo,
+    undo: Replaced,
 }
 
 impl Wu2 {
     pub fn new(s: &ClaudeCodeSettings, words: &ClaudeCodeWords) -> Self {
         let asked = summaries(s, words, &words.wu2_prompt);
-        Wu2 { asked, reported: None, undo: Undo::default() }
+        Wu2 { asked, reported: None, undo: Replaced::default() }
     }
 
     async fn compress(&mut self, s: &mut Engine) -> Result<(), String> {
@@ -123,7 +124,7 @@ fn remember(context: &mut Vec<Arc<Block>>, facts: &[String]) {
 #[async_trait]
 impl Strategy for Wu2 {
     async fn on_start(&mut self, s: &mut Engine) {
-        (self.reported, self.undo) = (None, Undo::default());
+        (self.reported, self.undo) = (None, Replaced::default());
         s.show_fixed();
     }
 
@@ -148,6 +149,7 @@ impl Strategy for Wu2 {
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.undo.back_to(s, to);
+        s.truncate_after(to);
         self.reported = None;
     }
 }

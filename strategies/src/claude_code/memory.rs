@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::engine::{Engine, Task};
-use ctxbench_core::request::{Phase, Request};
+use ctxbench_core::compaction::{origins, passing};
+use ctxbench_core::engine::Engine;
 
 use super::micro::Deleted;
-use super::rules::{TailRule, kept_summary, tail_start};
+use super::rules::{TailRule, tail_start};
 use super::settings::ClaudeCodeSettings;
-use super::summary::{Summaries, passing};
+use super::summary::{Late, Prepared, Summaries};
 use super::words::ClaudeCodeWords;
 
 pub(crate) struct SessionMemory {
@@ -28,14 +28,8 @@ pub(crate) struct SessionMemory {
     so_far: Arc<str>,
     /// Context at the last update, tokens.
     updated_at: Option<u64>,
-    running: Option<Running>,
+    running: Prepared,
     notes: Option<Notes>,
-}
-
-struct Running {
-    task: Task,
-    request: Request,
-    upto: MessageId,
 }
 
 /// What is known of the conversation up to a message.
@@ -58,7 +52,7 @@ impl SessionMemory {
             prompt: words.memory_prompt.clone(),
             so_far: words.memory_so_far.clone(),
             updated_at: None,
-            running: None,
+            running: Prepared::default(),
             notes: None,
         }
     }
@@ -72,31 +66,25 @@ impl SessionMemory {
         self.take_in(s).await;
         let due =
             believed >= self.start && self.updated_at.is_none_or(|n| believed >= n + self.growth);
-        let newest =
-            s.context.blocks().iter().rev().find(|b| !b.origin.is_empty()).map(|b| b.message);
-        let (true, None, Some(upto)) = (due, &self.running, newest) else { return };
+        if !due {
+            return;
+        }
         let mut blocks = s.context.blocks().to_vec();
         if let Some(n) = &self.notes {
-            blocks.push(passing(BlockKind::Summary, &format!("{}\n\n{}", self.so_far, n.text)));
+            let so_far = format!("{}\n\n{}", self.so_far, n.text);
+            blocks.push(passing(BlockKind::Summary, Role::User, so_far));
         }
-        let prompt = passing(BlockKind::SummaryPrompt, &self.prompt);
-        let request = asked.request(s, wire, Phase::Background, blocks, prompt);
-        let task = s.spawn(&request).await;
-        self.running = Some(Running { task, request, upto });
-        self.updated_at = Some(believed);
+        let prompt = passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
+        if self.running.begin(s, asked, wire, blocks, prompt).await {
+            self.updated_at = Some(believed);
+        }
     }
 
-    /// Notes whose request is answered by now.
+    /// Notes whose request is answered by now. Where it failed the older ones stay, and the next
+    /// update tries again.
     async fn take_in(&mut self, s: &mut Engine) {
-        let Some(r) = self.running.take() else { return };
-        match s.collect(r.task, &r.request, false).await {
-            None => self.running = Some(r),
-            Some(Ok(reply)) => match reply.text().and_then(|t| kept_summary(&t)) {
-                Some(text) => self.notes = Some(Notes { text, upto: r.upto }),
-                None => s.unusable(r.task),
-            },
-            // The older notes stay; the next update tries again.
-            Some(Err(_)) => {}
+        if let Some((_, text, upto)) = self.running.answer(s, Late::Keep).await {
+            self.notes = Some(Notes { text, upto });
         }
     }
 
@@ -110,10 +98,8 @@ impl SessionMemory {
             return None;
         }
         self.take_in(s).await;
-        if let Some(r) = &self.running {
-            // The notes before it are taken, or a summary in their place.
-            s.missed(r.task);
-        }
+        // The notes before it are taken, or a summary in their place.
+        self.running.missed(s);
         let notes = self.notes.as_ref()?;
         let unknown = history.iter().rposition(|b| b.message <= notes.upto).map_or(0, |i| i + 1);
         let from = tail_start(history, unknown, self.tail);
@@ -127,9 +113,7 @@ impl SessionMemory {
 
     /// The program ended: an update under way is lost, the notes stay in their file.
     pub fn stop(&mut self, s: &mut Engine) {
-        if let Some(r) = self.running.take() {
-            s.cancel(r.task);
-        }
+        self.running.drop_it(s);
     }
 
     /// The conversation is another one: what was noted no longer fits it.
@@ -147,10 +131,5 @@ pub(crate) fn notes_block(
     text: &str,
     replaced: &[Arc<Block>],
 ) -> Arc<Block> {
-    s.synthetic(
-        BlockKind::Summary,
-        Role::User,
-        format!("{lead_in}\n\n{text}"),
-        super::summary::origins(replaced),
-    )
+    s.synthetic(BlockKind::Summary, Role::User, format!("{lead_in}\n\n{text}"), origins(replaced))
 }

@@ -14,7 +14,7 @@ use ctxbench_kit::memory::{Scope, cut_index, front_matter};
 
 use super::rules::{Restored, restorable};
 use super::settings::ClaudeCodeSettings;
-use crate::tool_names::folded;
+use ctxbench_core::compaction::tools::folded;
 
 /// How much comes back, tokens.
 pub(crate) struct Restore {

@@ -6,7 +6,7 @@ use ctxbench_core::block::{Block, BlockKind, Form};
 use ctxbench_core::compaction::group_starts;
 use ctxbench_core::tokens::bytes_div4_up;
 
-use crate::tool_names::folded;
+use ctxbench_core::compaction::tools::folded;
 
 /// The levels of one window, tokens (docs/sources/claude-code.md §1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,11 +95,6 @@ pub fn active(blocks: &[Arc<Block>]) -> usize {
         .filter(stands)
         .filter(|b| b.call.as_ref().is_some_and(|c| is_compactable(&c.name)))
         .count()
-}
-
-/// Whether a block is part of a model's reply.
-pub fn made_by_model(b: &Block) -> bool {
-    matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
 }
 
 /// Tool output longer than this, in bytes, goes to a file; 0 = no limit

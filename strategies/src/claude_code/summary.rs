@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origin, Role};
-use ctxbench_core::compaction::group_starts;
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
+use ctxbench_core::compaction::{group_starts, origins, passing};
 use ctxbench_core::engine::{Engine, Task};
 use ctxbench_core::request::{Phase, Request, Ttl};
 use ctxbench_core::tokens::bytes_div4_up;
@@ -34,11 +34,6 @@ pub(crate) struct Written {
     pub upto: usize,
 }
 
-/// A block that is shown but never recorded.
-pub(crate) fn passing(kind: BlockKind, text: &str) -> Arc<Block> {
-    Draft::synthetic(kind, Role::User, text).build(MessageId(u32::MAX), vec![])
-}
-
 impl Summaries {
     /// A request for a summary of these blocks.
     pub fn request(
@@ -63,9 +58,10 @@ impl Summaries {
         match extra.map(str::trim).filter(|t| !t.is_empty()) {
             Some(extra) => passing(
                 BlockKind::SummaryPrompt,
-                &format!("{}\n\nThe user adds for this summary:\n{extra}", self.prompt),
+                Role::User,
+                format!("{}\n\nThe user adds for this summary:\n{extra}", self.prompt),
             ),
-            None => passing(BlockKind::SummaryPrompt, &self.prompt),
+            None => passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()),
         }
     }
 
@@ -100,7 +96,7 @@ impl Summaries {
             }
             let mut blocks = fixed.to_vec();
             if from > 0 {
-                blocks.push(passing(BlockKind::Marker, &self.left_out));
+                blocks.push(passing(BlockKind::Marker, Role::User, self.left_out.clone()));
             }
             blocks.extend_from_slice(&history[from..upto]);
             let request = self.request(s, wire, phase, blocks, prompt.clone());
@@ -139,21 +135,29 @@ pub(crate) enum Late {
     Keep,
 }
 
-/// A summary that is written beside the conversation before it is needed
+/// A text that is written beside the conversation before it is needed
 /// (docs/sources/claude-code.md §1.5, grade A).
 #[derive(Default)]
 pub(crate) struct Prepared(Option<(Task, Request, MessageId)>);
 
 impl Prepared {
-    /// Starts it, unless one is under way.
-    pub async fn begin(&mut self, s: &mut Engine, asked: &Summaries, wire: &Deleted) {
+    /// Starts it, unless one is under way: what is asked of these blocks, which show the
+    /// conversation as it is. True if it was started.
+    pub async fn begin(
+        &mut self,
+        s: &mut Engine,
+        asked: &Summaries,
+        wire: &Deleted,
+        blocks: Vec<Arc<Block>>,
+        prompt: Arc<Block>,
+    ) -> bool {
         let newest =
             s.context.blocks().iter().rev().find(|b| !b.origin.is_empty()).map(|b| b.message);
-        let (None, Some(upto)) = (&self.0, newest) else { return };
-        let blocks = s.context.blocks().to_vec();
-        let request = asked.request(s, wire, Phase::Background, blocks, asked.instruction(None));
+        let (None, Some(upto)) = (&self.0, newest) else { return false };
+        let request = asked.request(s, wire, Phase::Background, blocks, prompt);
         let task = s.spawn(&request).await;
         self.0 = Some((task, request, upto));
+        true
     }
 
     /// Whether one is.
@@ -161,13 +165,20 @@ impl Prepared {
         self.0.is_some()
     }
 
-    /// Takes it if it is ready; what was said since stays behind it.
-    pub async fn take(
+    /// It is needed now and not there.
+    pub fn missed(&self, s: &mut Engine) {
+        if let Some((task, ..)) = &self.0 {
+            s.missed(*task);
+        }
+    }
+
+    /// Its text if it is ready, and the newest message that it knows; an answer that failed or
+    /// holds none is gone.
+    pub async fn answer(
         &mut self,
         s: &mut Engine,
-        history: &[Arc<Block>],
         late: Late,
-    ) -> Option<Written> {
+    ) -> Option<(Task, String, MessageId)> {
         let (task, request, upto) = self.0.take()?;
         let Some(answer) = s.collect(task, &request, late == Late::Wait).await else {
             if late == Late::Keep {
@@ -178,10 +189,21 @@ impl Prepared {
             }
             return None;
         };
-        let Some(text) = answer.ok()?.text().and_then(|t| kept_summary(&t)) else {
+        let text = answer.ok()?.text().and_then(|t| kept_summary(&t));
+        if text.is_none() {
             s.unusable(task);
-            return None;
-        };
+        }
+        Some((task, text?, upto))
+    }
+
+    /// Takes it as a summary of the history; what was said since stays behind it.
+    pub async fn take(
+        &mut self,
+        s: &mut Engine,
+        history: &[Arc<Block>],
+        late: Late,
+    ) -> Option<Written> {
+        let (task, text, upto) = self.answer(s, late).await?;
         let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);
         if upto == 0 {
             s.stale(task);
@@ -198,11 +220,6 @@ impl Prepared {
     }
 }
 
-/// Everything that blocks stand for.
-pub(crate) fn origins(blocks: &[Arc<Block>]) -> Vec<Origin> {
-    blocks.iter().flat_map(|b| b.origin.iter().copied()).collect()
-}
-
 /// Start of the first group before which at least `tokens` stand, else of the last; `None` when
 /// there is but one group.
 fn without_oldest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
@@ -215,26 +232,4 @@ fn without_oldest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
 fn without_newest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
     let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
     starts.iter().copied().rfind(|&i| estimate(&history[i..]) >= tokens).or(starts.first().copied())
-}
-
-/// Views as they were before each compaction, with the message that took their place: the
-/// transcript keeps what a compaction replaced, so going back behind one brings it back
-/// (docs/sources/claude-code.md §1.5).
-#[derive(Default)]
-pub(crate) struct Undo(Vec<(MessageId, Vec<Arc<Block>>)>);
-
-impl Undo {
-    /// A view is about to be replaced.
-    pub fn keep(&mut self, by: MessageId, view: Vec<Arc<Block>>) {
-        self.0.push((by, view));
-    }
-
-    /// Goes back to a message.
-    pub fn back_to(&mut self, s: &mut Engine, to: MessageId) {
-        while let Some((_, view)) = self.0.pop_if(|(by, _)| *by > to) {
-            // A view that was shown before is always valid.
-            let _ = s.context.set(view);
-        }
-        s.truncate_after(to);
-    }
 }

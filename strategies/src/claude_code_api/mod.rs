@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use crate::descriptor::{Build, Need, Product, Version, Versions};
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Origin, Role};
-use ctxbench_core::compaction::{CompactionKind, group_starts};
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
+use ctxbench_core::compaction::{CompactionKind, behind_compaction, group_starts, passing};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{edited_view, will_apply};
 use ctxbench_core::engine::{Engine, Incoming};
@@ -189,20 +189,14 @@ impl Api {
     ) -> Result<(), String> {
         let mut blocks = s.context.blocks().to_vec();
         let words = instructions.or(self.instructions.clone()).unwrap_or_default();
-        blocks.push(
-            Draft::synthetic(BlockKind::CompactionTrigger, Role::User, words)
-                .build(MessageId(u32::MAX), vec![]),
-        );
+        blocks.push(passing(BlockKind::CompactionTrigger, Role::User, words));
         let mut request = s.summary_request(phase, blocks, true);
         request.tools = self.tools.clone();
         let reply = s.send(&request).await.map_err(|e| e.to_string())?;
         let Some(summary) = reply.compaction().filter(|c| !c.is_empty()).cloned() else {
             return Ok(());
         };
-        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
-        let mut shown: Vec<_> =
-            s.context.blocks().iter().filter(|b| is_system(b)).cloned().collect();
-        shown.push(s.synthetic(BlockKind::Compaction, Role::Assistant, summary, origin));
+        let shown = behind_compaction(s, summary);
         (self.seen, self.applied) = (0, Applied::default());
         s.compacted(CompactionKind::Summarise, "on_demand", phase, shown).map_err(|e| e.to_string())
     }
@@ -216,10 +210,7 @@ impl Api {
             return Ok(());
         }
         let mut blocks = edited_view(&next, self.applied);
-        blocks.push(
-            Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.warning.clone())
-                .build(MessageId(u32::MAX), vec![]),
-        );
+        blocks.push(passing(BlockKind::SummaryPrompt, Role::User, self.warning.clone()));
         let mut request = s.summary_request(Phase::MidTurn, blocks, true);
         request.tools = self.tools.clone();
         let reply = s.send(&request).await.map_err(|e| e.to_string())?;

@@ -12,14 +12,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::compaction::{CompactionKind, origins, passing};
 use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
 use super::count::{Era, bytes_estimate, effective_limit, estimate_items, usable_window};
 use super::cut::{OutputPolicy, cut_draft, output_policy};
-use super::items::{kept_users, normalised, remove_first, remove_item, sample_request, show_fixed};
+use super::items::{Ask, kept_users, remove_item, sample_request, show_fixed};
 use super::settings::CodexSettings;
 use super::words::CodexWords;
 
@@ -143,23 +143,13 @@ impl Described {
     /// refused as too long; the answer and the user's messages take its place.
     async fn hand_off(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
         let Way::Handoff { prompt, budget, .. } = &self.way else { return Ok(()) };
-        let prompt = Draft::synthetic(BlockKind::SummaryPrompt, Role::User, prompt.clone())
-            .build(MessageId(u32::MAX), vec![]);
+        let prompt = passing(BlockKind::SummaryPrompt, Role::User, prompt.clone());
         let users = kept_users(ERA, s.context.blocks(), *budget, false);
-        let mut items = s.context.blocks().to_vec();
-        let mut attempts = 0;
-        let reply = loop {
-            let blocks = normalised(&items).into_iter().chain([prompt.clone()]).collect();
-            let request = s.summary_request(phase, blocks, false);
-            match s.send(&request).await {
-                Ok(reply) => break reply,
-                Err(e) if e.is_overflow() && remove_first(&mut items) => attempts = 0,
-                Err(e) if !e.is_overflow() && attempts < self.retries => attempts += 1,
-                Err(e) => return Err(e.to_string()),
-            }
-        };
+        let items = s.context.blocks().to_vec();
+        let asked = Ask { prompt, remote: false, retries: self.retries };
+        let reply = asked.send(s, phase, items).await.map_err(|e| e.to_string())?;
         let note = reply.text().unwrap_or_default();
-        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let origin = origins(s.context.blocks());
         let summary = s.synthetic(BlockKind::Summary, Role::Assistant, note, origin);
         let fixed = |b: &&Arc<Block>| matches!(b.kind, BlockKind::Base | BlockKind::Context);
         let mut blocks: Vec<Arc<Block>> =

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, Role};
 use ctxbench_core::compaction::{Kept, newest_first};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::request::Request;
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::default_breakpoints;
 use ctxbench_core::tokens::bytes_div4_up;
 
@@ -65,6 +65,46 @@ pub(crate) fn sample_request(s: &Engine) -> Request {
     let blocks = normalised(s.context.blocks());
     let breakpoints = if s.default_breakpoints { default_breakpoints(&blocks) } else { Vec::new() };
     Request { blocks, breakpoints, ..s.sample_request() }
+}
+
+/// A summary request: the history and a prompt, or a trigger where the provider compacts.
+pub(crate) struct Ask {
+    pub(crate) prompt: Arc<Block>,
+    /// The provider compacts: tools are shown, and a refusal is final.
+    pub(crate) remote: bool,
+    /// Further attempts after a passing failure.
+    pub(crate) retries: u32,
+}
+
+impl Ask {
+    /// What is refused as too long is sent again without its oldest item (docs/sources/codex.md
+    /// §1.5, §2).
+    pub(crate) async fn send(
+        &self,
+        s: &mut Engine,
+        phase: Phase,
+        mut items: Vec<Arc<Block>>,
+    ) -> Result<Reply, ModelError> {
+        let mut attempts = 0;
+        loop {
+            let blocks = normalised(&items).into_iter().chain([self.prompt.clone()]).collect();
+            let request = s.summary_request(phase, blocks, self.remote);
+            let e = match s.send(&request).await {
+                Ok(reply) => return Ok(reply),
+                Err(e) => e,
+            };
+            if e.is_overflow() {
+                if self.remote || !remove_first(&mut items) {
+                    return Err(e);
+                }
+                attempts = 0;
+            } else if (self.remote && e.kind == ErrorKind::Invalid) || attempts >= self.retries {
+                return Err(e);
+            } else {
+                attempts += 1;
+            }
+        }
+    }
 }
 
 /// Removes the first item that is not the base, with the partner of a call or output; false when

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::compaction::{CompactionKind, origins, passing};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model::Provider;
-use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_kit::rollout::{Record, reconstruct, surviving};
 
@@ -23,8 +23,8 @@ use super::count::{
 };
 use super::cut::{OutputPolicy, cut_draft, output_policy};
 use super::items::{
-    blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, normalised, remove_first,
-    sample_request, show_fixed,
+    Ask, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, sample_request,
+    show_fixed,
 };
 use super::settings::{CodexSettings, LimitScope};
 use super::words::CodexWords;
@@ -138,7 +138,7 @@ impl Program {
             None => last_assistant(s).unwrap_or_default(),
         };
         let text: Arc<str> = format!("{}\n{answer}", self.prefix).into();
-        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let origin = origins(s.context.blocks());
         let summary = s.synthetic(BlockKind::Summary, Role::User, text, origin);
         self.replace(s, phase, "handoff", summary)
     }
@@ -158,7 +158,7 @@ impl Program {
         let (Some(item), None) = (opaque.next(), opaque.next()) else {
             return Err("the provider's answer does not hold exactly one compaction".into());
         };
-        let origin = s.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let origin = origins(s.context.blocks());
         // Anthropic's item is readable, OpenAI's is not.
         let readable = s.model.provider == Provider::Anthropic;
         let block = s.synthetic(BlockKind::Compaction, Role::Assistant, "", origin);
@@ -205,45 +205,26 @@ impl Program {
     /// where the provider compacts it was made to fit before, and a refusal is final
     /// (docs/sources/codex.md §1.5, §2).
     async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> Result<Reply, String> {
-        let (asks, retries) = if self.remote {
-            (
-                Draft::synthetic(BlockKind::CompactionTrigger, Role::User, ""),
-                self.retries.min(MOST_REMOTE_RETRIES),
-            )
-        } else {
-            (
-                Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()),
-                self.retries,
-            )
-        };
-        let prompt = asks.build(MessageId(u32::MAX), vec![]);
         let mut items = s.context.blocks().to_vec();
-        if self.remote {
+        let asked = if self.remote {
             let (base, usable) = (self.base_tokens(s), usable_window(s.model.window));
             match self.era {
                 Era::V169 => blank_trailing_outputs(self.era, &mut items, base, usable),
                 _ => drop_trailing_outputs(self.era, &mut items, base, usable),
             }
-        }
-        let mut attempts = 0;
-        loop {
-            let mut blocks = normalised(&items);
-            blocks.push(prompt.clone());
-            let request = s.summary_request(phase, blocks, self.remote);
-            match s.send(&request).await {
-                Ok(reply) => return Ok(reply),
-                Err(e) if e.is_overflow() => {
-                    attempts = 0;
-                    if self.remote || !remove_first(&mut items) {
-                        self.count(s.model.window);
-                        return Err(format!("the summary request does not fit: {e}"));
-                    }
-                }
-                Err(e) if self.remote && e.kind == ErrorKind::Invalid => return Err(e.to_string()),
-                Err(_) if attempts < retries => attempts += 1,
-                Err(e) => return Err(e.to_string()),
+            let trigger = passing(BlockKind::CompactionTrigger, Role::User, "");
+            Ask { prompt: trigger, remote: true, retries: self.retries.min(MOST_REMOTE_RETRIES) }
+        } else {
+            let prompt = passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
+            Ask { prompt, remote: false, retries: self.retries }
+        };
+        asked.send(s, phase, items).await.map_err(|e| {
+            if !e.is_overflow() {
+                return e.to_string();
             }
-        }
+            self.count(s.model.window);
+            format!("the summary request does not fit: {e}")
+        })
     }
 
     fn base_tokens(&self, s: &Engine) -> u64 {

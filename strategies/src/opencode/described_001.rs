@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Role};
-use ctxbench_core::compaction::{CompactionKind, PruneRule, clear_outputs};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, clear_outputs, origins};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, Usage};
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported, again_if_passing};
 
 use super::log::CLEARED;
 use super::request::{WholeSummary, breakpoints};
@@ -72,7 +72,7 @@ impl Described {
         let marker = &self.marker;
         let done = asked.replace(s, phase, |s, text, talk| {
             let marker = s.synthetic(BlockKind::Marker, Role::User, marker.clone(), vec![]);
-            let origin = talk.iter().flat_map(|b| b.origin.iter().copied()).collect();
+            let origin = origins(talk);
             vec![marker, s.synthetic(BlockKind::Summary, Role::Assistant, text, origin)]
         });
         if done.await {
@@ -107,11 +107,7 @@ impl Strategy for Described {
     }
 
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
-        if e.is_passing() && attempt <= RETRIES {
-            Flow::Again
-        } else {
-            Flow::FailTurn(e.to_string())
-        }
+        again_if_passing(e, attempt, RETRIES)
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::compaction::{CompactionKind, PruneRule};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, origins};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::settings::scale_tokens;
@@ -81,7 +81,7 @@ impl Described {
         let most = max_output(limits(s), self.cap);
         let asked = WholeSummary { system: &self.system, prompt: &self.headings, most };
         let replayed = |s: &mut Engine, text: String, talk: &[Arc<Block>]| {
-            let origin = talk.iter().flat_map(|b| b.origin.iter().copied()).collect();
+            let origin = origins(talk);
             let summary = s.synthetic(BlockKind::Summary, Role::User, text, origin);
             std::iter::once(summary).chain(last_user_message(talk)).collect()
         };

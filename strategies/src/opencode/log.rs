@@ -5,7 +5,7 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
-use ctxbench_core::compaction::Transcript;
+use ctxbench_core::compaction::{Transcript, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::tokens::utf16_len;
@@ -112,7 +112,7 @@ impl Entry {
 
     /// History parts that it stands for.
     pub fn origin(&self) -> Vec<Origin> {
-        self.blocks.iter().flat_map(|b| b.origin.iter().copied()).collect()
+        origins(&self.blocks)
     }
 
     /// What is sent of it: failed messages are left out.

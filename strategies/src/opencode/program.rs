@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Origin, Role};
-use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript, made_by_model, passing};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
@@ -19,7 +19,7 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::utf16_div4_round;
 
 use super::log::{Entry, Log, attached};
-use super::request::{breakpoints, is_fixed, joined, limits, own};
+use super::request::{breakpoints, is_fixed, joined, limits};
 use super::rules::{
     BUFFER, Limits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow, is_retryable,
     max_output, overflows, prune, prune_rule, select_tail, tail_budget, usable, used,
@@ -264,7 +264,7 @@ impl Program {
             false => self.words.prompt(&self.log.transcript(head), prior.as_deref()),
         };
         let mut blocks = if s.fixed.summary_base.is_empty() {
-            vec![own(BlockKind::Base, Role::System, self.words.summary_system.clone())]
+            vec![passing(BlockKind::Base, Role::System, self.words.summary_system.clone())]
         } else {
             s.fixed.summary_base.clone()
         };
@@ -333,22 +333,15 @@ impl Program {
     /// since (docs/sources/opencode-vs-claude-code.md §10.5).
     fn believed(&self, s: &Engine) -> u64 {
         let blocks = s.context.blocks();
-        let said = |b: &&Arc<Block>| {
-            !matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
+        let estimate = |blocks: &mut dyn Iterator<Item = &Arc<Block>>| {
+            blocks.map(|b| utf16_div4_round(&b.text)).sum::<u64>()
         };
-        let estimate =
-            |new: &[Arc<Block>]| new.iter().map(|b| utf16_div4_round(&b.text)).sum::<u64>();
         match self.counted.filter(|n| *n <= blocks.len()) {
             // The reply itself is in the count.
             Some(n) => {
-                self.last_count
-                    + blocks[n..]
-                        .iter()
-                        .filter(said)
-                        .map(|b| utf16_div4_round(&b.text))
-                        .sum::<u64>()
+                self.last_count + estimate(&mut blocks[n..].iter().filter(|b| !made_by_model(b)))
             }
-            None => estimate(blocks) + s.fixed.tools.as_ref().map_or(0, |t| t.tokens),
+            None => estimate(&mut blocks.iter()) + s.fixed.tools.as_ref().map_or(0, |t| t.tokens),
         }
     }
 

@@ -3,18 +3,14 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::compaction::{CompactionKind, passing};
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::Phase;
+use ctxbench_core::strategy;
 
 use super::rules::Limits;
-
-/// A block of a request that is in no history.
-pub(crate) fn own(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Arc<Block> {
-    Draft::synthetic(kind, role, text).build(MessageId(u32::MAX), vec![])
-}
 
 /// Limits of the session's model.
 pub(crate) fn limits(s: &Engine) -> Limits {
@@ -35,7 +31,7 @@ pub(crate) fn joined(parts: Vec<String>) -> (String, Vec<usize>) {
 
 /// Whether a block is always shown.
 pub(crate) fn is_fixed(b: &Block) -> bool {
-    matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::File)
+    strategy::is_fixed(b) || b.kind == BlockKind::File
 }
 
 /// Anthropic only: the first two system messages and the last two others (docs/sources/opencode.md
@@ -83,9 +79,9 @@ impl WholeSummary<'_> {
     ) -> bool {
         let (fixed, talk): (Vec<Arc<Block>>, Vec<Arc<Block>>) =
             s.context.blocks().iter().cloned().partition(|b| is_fixed(b));
-        let mut blocks = vec![own(BlockKind::Base, Role::System, self.system.clone())];
+        let mut blocks = vec![passing(BlockKind::Base, Role::System, self.system.clone())];
         blocks.extend(talk.iter().cloned());
-        blocks.push(own(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
+        blocks.push(passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.most);
         request.breakpoints = breakpoints(s, &request.blocks);

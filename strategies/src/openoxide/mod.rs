@@ -21,7 +21,7 @@ use crate::descriptor::{Build, Need, Product, Version, Versions};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
-use ctxbench_core::compaction::{CompactionKind, PruneRule, clear_outputs};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, Replaced, clear_outputs};
 use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
@@ -106,17 +106,10 @@ impl Product for OpenOxide {
             words: b.words,
             pinned: PromptChunks::default(),
             job: None,
-            undo: Vec::new(),
+            undo: Replaced::default(),
             paused: false,
         })
     }
-}
-
-/// The view before a compaction, for going back.
-struct Undo {
-    /// Newest history message it shows.
-    newest: MessageId,
-    view: Vec<Arc<Block>>,
 }
 
 pub(crate) struct OpenOxide {
@@ -140,7 +133,8 @@ pub(crate) struct OpenOxide {
     pinned: PromptChunks,
     /// The summary being written beside the conversation.
     pub(crate) job: Option<Job>,
-    undo: Vec<Undo>,
+    /// Each view under the newest message that it showed.
+    undo: Replaced,
     /// The provider stopped after its compaction.
     paused: bool,
 }
@@ -249,7 +243,7 @@ impl OpenOxide {
         let view = s.context.blocks().to_vec();
         let done = s.compacted(kind, mechanism, phase, blocks).is_ok();
         if let Some(newest) = newest_message(&view).filter(|_| done) {
-            self.undo.push(Undo { newest, view });
+            self.undo.keep(newest, view);
         }
         done
     }
@@ -274,7 +268,7 @@ impl OpenOxide {
 impl Strategy for OpenOxide {
     async fn on_start(&mut self, s: &mut Engine) {
         self.cancel(s);
-        self.undo.clear();
+        self.undo = Replaced::default();
         self.budget.output_reserve = self.budget.output_reserve.min(s.model.max_output);
         let f = &s.fixed;
         let mut fixed: Vec<_> =
@@ -396,11 +390,7 @@ impl Strategy for OpenOxide {
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.cancel(s);
-        if let Some(i) = self.undo.iter().position(|u| u.newest > to) {
-            let view = std::mem::take(&mut self.undo[i].view);
-            self.undo.truncate(i);
-            let _ = s.context.set(view);
-        }
+        self.undo.back_to(s, to);
         let upto = |to: MessageId| -> Vec<Arc<Block>> {
             s.context
                 .blocks()

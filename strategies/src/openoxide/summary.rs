@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role, total_tokens};
 use ctxbench_core::budget::estimate;
-use ctxbench_core::compaction::{CompactionKind, group_starts};
+use ctxbench_core::compaction::{CompactionKind, group_starts, origins, passing};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Request};
@@ -32,10 +32,6 @@ pub(crate) struct Job {
     covered: Vec<Arc<Block>>,
     depth: u32,
     mechanism: &'static str,
-}
-
-fn prompt(text: impl Into<Arc<str>>) -> Arc<Block> {
-    Draft::synthetic(BlockKind::SummaryPrompt, Role::User, text).build(MessageId(u32::MAX), vec![])
 }
 
 impl OpenOxide {
@@ -83,9 +79,7 @@ impl OpenOxide {
             billed: total_tokens(&history),
             limit: cap,
         });
-        let base =
-            Draft::synthetic(BlockKind::Base, Role::System, self.words.history_system.clone())
-                .build(MessageId(u32::MAX), vec![]);
+        let base = passing(BlockKind::Base, Role::System, self.words.history_system.clone());
         let text = transcript(&history[..end], self.transcript_output);
         // What is waited for at once races nobody.
         let when = if waited { phase } else { Phase::Background };
@@ -252,7 +246,8 @@ impl OpenOxide {
     ) -> Option<Request> {
         let wishes =
             instructions.map(|i| format!("{}{i}", self.words.session_wishes)).unwrap_or_default();
-        let last = prompt(format!("{}{wishes}", self.words.session_prompt));
+        let prompt = format!("{}{wishes}", self.words.session_prompt);
+        let last = passing(BlockKind::SummaryPrompt, Role::User, prompt);
         let tools = s.fixed.tools.as_ref().map_or(0, |t| t.tokens);
         let target = room.saturating_sub(self.budget.output_reserve.min(room / 4));
         let blocks = s.context.blocks();
@@ -295,7 +290,7 @@ impl OpenOxide {
     }
 
     fn summary_block(&self, s: &mut Engine, text: String, covered: &[Arc<Block>]) -> Arc<Block> {
-        let origin = covered.iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let origin = origins(covered);
         s.synthetic(BlockKind::Summary, Role::User, text, origin)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role, total_tokens};
-use ctxbench_core::compaction::{CompactionKind, Transcript};
+use ctxbench_core::compaction::{CompactionKind, Transcript, origins, passing};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model::find;
 use ctxbench_core::request::{Phase, Request};
@@ -81,7 +81,7 @@ impl Program {
     ) -> Pending {
         let model = models.remove(0);
         let blocks = vec![
-            Self::own(BlockKind::Base, Role::System, &self.words.summary_prompt),
+            passing(BlockKind::Base, Role::System, self.words.summary_prompt.clone()),
             text.clone()
                 .draft(BlockKind::SummaryPrompt, Role::User)
                 .build(MessageId(u32::MAX), vec![]),
@@ -176,7 +176,7 @@ impl Program {
         let Some((job, summary)) = job.and_then(|j| j.summary().map(|m| (j, m))) else { return };
         let groups = groups(&snapshot);
         let from = groups.get(job.tail()).map_or(snapshot.len(), |g| g.start);
-        let origin = snapshot[..from].iter().flat_map(|b| b.origin.iter().copied()).collect();
+        let origin = origins(&snapshot[..from]);
         let text = match &summary.content {
             Content::Text(t) => &**t,
             _ => "",

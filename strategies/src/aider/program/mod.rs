@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
-use ctxbench_core::compaction::Transcript;
+use ctxbench_core::compaction::{Transcript, passing};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::request::{ModelError, Reply, Request};
@@ -24,7 +24,7 @@ use crate::aider::settings::{AiderSettings, Oversize, Reminder};
 use crate::aider::summary::{Count, Exact, Manner, Message, OBSERVED, history_budget};
 use crate::aider::version::AiderVersion;
 use crate::aider::words::AiderWords;
-use crate::tool_names::is_edit;
+use ctxbench_core::compaction::tools::is_edit;
 
 use background::Pending;
 
@@ -139,17 +139,12 @@ impl Program {
         if self.habits.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
     }
 
-    /// A message of the program's own that stands for nothing in the session.
-    fn own(kind: BlockKind, role: Role, text: &Arc<str>) -> Arc<Block> {
-        Draft::synthetic(kind, role, text.clone()).build(MessageId(u32::MAX), vec![])
-    }
-
     /// A part of the prompt with the assistant's assent behind it; nothing when there is nothing to
     /// show.
     fn assented(&self, blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
         let mut out: Vec<_> = blocks.iter().map(|b| b.redraft(|d| d.role = Role::User)).collect();
         if !out.is_empty() {
-            out.push(Self::own(BlockKind::Assistant, Role::Assistant, &self.words.ok));
+            out.push(passing(BlockKind::Assistant, Role::Assistant, self.words.ok.clone()));
         }
         out
     }
@@ -196,7 +191,7 @@ impl Program {
     fn prompt(&self, s: &Engine) -> Vec<Arc<Block>> {
         let mut blocks = s.context.blocks().to_vec();
         let from = self.chunks.before_cur().min(blocks.len());
-        let reminder = Self::own(BlockKind::Reminder, Role::System, &self.words.reminder);
+        let reminder = passing(BlockKind::Reminder, Role::System, self.words.reminder.clone());
         let parts = [&blocks[..], std::slice::from_ref(&reminder), &blocks[from..]];
         if parts.iter().map(|p| Exact.list(&messages(p))).sum::<u64>() >= Self::max_input(s) {
             return blocks;

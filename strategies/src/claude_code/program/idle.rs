@@ -69,7 +69,9 @@ impl Program {
         } else {
             s.trigger("idle", self.believed(s), self.idle.least);
             self.state.prepared.drop_it(s);
-            self.state.pause.summary.begin(s, &self.asked, &self.state.deleted).await;
+            let (blocks, prompt) = (s.context.blocks().to_vec(), self.asked.instruction(None));
+            let (asked, wire) = (&self.asked, &self.state.deleted);
+            self.state.pause.summary.begin(s, asked, wire, blocks, prompt).await;
         }
         let looks = self.state.pause.summary.is_under_way();
         self.state.pause.at = looks.then(|| s.now() + LOOK_MS);

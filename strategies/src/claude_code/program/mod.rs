@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId};
-use ctxbench_core::compaction::{CompactionKind, clear_outputs};
+use ctxbench_core::compaction::{CompactionKind, Replaced, clear_outputs, made_by_model};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
 use ctxbench_core::session::{Millis, RewindMode};
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use crate::claude_code::memory::{SessionMemory, notes_block};
@@ -19,12 +19,10 @@ use crate::claude_code::micro::{Deleted, provider_deletes};
 use crate::claude_code::restore::{Restore, Scoped, cut_indexes};
 use crate::claude_code::rules::{
     LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages,
-    made_by_model,
 };
 use crate::claude_code::settings::{CacheTtl, ClaudeCodeSettings, Micro, Trigger};
-use crate::claude_code::summary::{Late, Prepared, Summaries, Undo, Written};
+use crate::claude_code::summary::{Late, Prepared, Summaries, Written};
 use crate::claude_code::words::ClaudeCodeWords;
-use crate::common::is_fixed;
 
 use idle::{IdleRule, Pause};
 
@@ -94,7 +92,9 @@ pub(crate) struct State {
     since: Option<u32>,
     /// Compactions in a row that came right after another one.
     refills: u32,
-    undo: Undo,
+    /// Going back behind a compaction brings back what it replaced (docs/sources/claude-code.md
+    /// §1.5).
+    undo: Replaced,
     /// A summary under way before it is needed.
     pub prepared: Prepared,
     /// What is done while nobody types.
@@ -448,7 +448,9 @@ impl Strategy for Program {
         let believed = self.believed(s);
         self.memory.tend(s, &self.asked, &self.state.deleted, believed).await;
         if self.precompute && !self.gave_up() && believed >= self.levels(s).warning {
-            self.state.prepared.begin(s, &self.asked, &self.state.deleted).await;
+            let (blocks, prompt) = (s.context.blocks().to_vec(), self.asked.instruction(None));
+            let (asked, wire) = (&self.asked, &self.state.deleted);
+            self.state.prepared.begin(s, asked, wire, blocks, prompt).await;
         }
         Flow::Proceed
     }
@@ -490,6 +492,7 @@ impl Strategy for Program {
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.state.undo.back_to(s, to);
+        s.truncate_after(to);
         self.memory.forget(s);
         self.state.prepared.drop_it(s);
         self.state.pause.drop_it(s);

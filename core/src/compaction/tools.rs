@@ -14,6 +14,11 @@ pub fn is_edit(name: &str) -> bool {
     )
 }
 
+/// Whether a tool shows the contents of a file.
+pub fn is_read(name: &str) -> bool {
+    matches!(folded(name).as_str(), "read" | "readfile" | "view" | "viewfile" | "openfile")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,5 +32,6 @@ mod tests {
                 && is_edit("MultiEdit")
         );
         assert!(!is_edit("read_file") && !is_edit("bash"));
+        assert!(is_read("Read") && is_read("view_file") && !is_read("grep"));
     }
 }
