@@ -62,6 +62,6 @@ impl Product for Aider {
     }
 
     fn build(b: Build<Aider>) -> Box<dyn Strategy> {
-        Box::new(Program::new(b.version, &b.settings, b.words, b.scale))
+        Box::new(Program::new(b.version, b.settings, b.words, b.scale))
     }
 }

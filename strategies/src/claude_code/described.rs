@@ -23,7 +23,6 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
 use ctxbench_kit::memory::{Durable, merge};
 
-use super::memory::SessionMemory;
 use super::micro::Deleted;
 use super::program::{Program, believed, summaries};
 use super::rules::{estimate, last_messages};
@@ -161,13 +160,14 @@ pub(crate) struct ThreeTiers {
 }
 
 impl ThreeTiers {
-    pub fn new(s: &ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
-        let (memory, cut) = (SessionMemory::of(s, &words, true), words.cut.clone());
-        let mut inner = Program::new(s, words);
-        inner.micro = Micro::Off;
-        inner.memory = memory;
-        inner.asked.trim = Trim::Tail;
-        ThreeTiers { inner, cut }
+    pub fn new(s: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
+        let s = ClaudeCodeSettings {
+            microcompact: Micro::Off,
+            session_memory: true,
+            trim: Trim::Tail,
+            ..s
+        };
+        ThreeTiers { cut: words.cut.clone(), inner: Program::new(s, words) }
     }
 
     /// Tier 2: whatever was sent before stays as it was, so that the cache serves it; only results

@@ -39,9 +39,9 @@ struct Notes {
 }
 
 impl SessionMemory {
-    pub fn of(s: &ClaudeCodeSettings, words: &ClaudeCodeWords, on: bool) -> Self {
+    pub fn of(s: &ClaudeCodeSettings, words: &ClaudeCodeWords) -> Self {
         SessionMemory {
-            on,
+            on: s.session_memory,
             start: s.memory_start_tokens,
             growth: s.memory_growth_tokens,
             tail: TailRule {

@@ -55,9 +55,9 @@ impl Product for ClaudeCode {
     }
 
     fn build(b: Build<ClaudeCode>) -> Box<dyn Strategy> {
-        let (s, words) = (&b.settings, b.words);
+        let (s, words) = (b.settings, b.words);
         match b.version {
-            ClaudeCodeVersion::Described001 => Box::new(Wu2::new(s, &words)),
+            ClaudeCodeVersion::Described001 => Box::new(Wu2::new(&s, &words)),
             ClaudeCodeVersion::Described002 => Box::new(ThreeTiers::new(s, words)),
             ClaudeCodeVersion::Program => Box::new(Program::new(s, words)),
         }

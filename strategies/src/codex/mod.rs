@@ -44,11 +44,11 @@ impl Product for Codex {
     }
 
     fn build(b: Build<Codex>) -> Box<dyn Strategy> {
-        let (s, words, scale) = (&b.settings, b.words, b.scale);
+        let (s, words, scale) = (b.settings, b.words, b.scale);
         match b.version {
             CodexVersion::Program(era) => Box::new(Program::new(era, s, words, scale)),
-            CodexVersion::Trims => Box::new(Described::trims(s, scale)),
-            CodexVersion::HandsOver => Box::new(Described::hands_over(s, words, scale)),
+            CodexVersion::Trims => Box::new(Described::trims(&s, scale)),
+            CodexVersion::HandsOver => Box::new(Described::hands_over(&s, words, scale)),
         }
     }
 }

@@ -34,16 +34,11 @@ const MOST_RETRIES: u64 = 100;
 /// The same where the provider compacts (docs/sources/codex.md §2).
 const MOST_REMOTE_RETRIES: u32 = 2;
 pub(crate) struct Program {
+    settings: CodexSettings,
     era: Era,
-    configured: Option<u64>,
-    /// The limit counts only what came after the first input of the window.
-    after_prefix: bool,
-    remote: bool,
     user_budget: u64,
     outputs: Option<OutputPolicy>,
-    post_turn_percent: u64,
     retries: u32,
-    base_bytes: Option<u64>,
     prompt: Arc<str>,
     prefix: Arc<str>,
     /// Total of the last usage, or the local estimate after a compaction.
@@ -59,18 +54,12 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(era: Era, s: &CodexSettings, words: CodexWords, scale: f64) -> Self {
-        let remote = s.remote;
+    pub(crate) fn new(era: Era, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
         Program {
             era,
-            configured: s.auto_compact_limit,
-            after_prefix: s.limit_scope == LimitScope::AfterPrefix,
-            remote,
-            user_budget: if remote { s.remote_user_tokens } else { s.user_message_tokens },
-            outputs: output_policy(s, scale),
-            post_turn_percent: s.post_turn_percent,
+            user_budget: if s.remote { s.remote_user_tokens } else { s.user_message_tokens },
+            outputs: output_policy(&s, scale),
             retries: s.stream_retries.min(MOST_RETRIES) as u32,
-            base_bytes: s.base_estimate_bytes,
             prompt: s.compact_prompt.clone().unwrap_or(words.summary_prompt),
             prefix: words.summary_prefix,
             last_total: 0,
@@ -78,11 +67,12 @@ impl Program {
             reopened: false,
             log: Vec::new(),
             logged: 0,
+            settings: s,
         }
     }
 
     fn limit(&self, s: &Engine) -> Option<u64> {
-        effective_limit(self.era, s.model.window, self.configured)
+        effective_limit(self.era, s.model.window, self.settings.auto_compact_limit)
     }
 
     /// Last total + estimates of the items after the last one the model made + encrypted reasoning
@@ -105,11 +95,15 @@ impl Program {
 
     fn over(&self, s: &mut Engine, check: &'static str) -> bool {
         let active = self.active(s);
-        let (used, limit, full) = if self.after_prefix {
+        let (used, limit, full) = if self.settings.limit_scope == LimitScope::AfterPrefix {
             // The configured limit is not capped here; the usable window is a stop of its own
             // (docs/sources/codex.md §1.2).
             let used = active.saturating_sub(self.prefix_tokens.unwrap_or(active));
-            (used, self.configured.or(self.limit(s)), active >= usable_window(s.model.window))
+            (
+                used,
+                self.settings.auto_compact_limit.or(self.limit(s)),
+                active >= usable_window(s.model.window),
+            )
         } else {
             (active, self.limit(s), false)
         };
@@ -128,7 +122,7 @@ impl Program {
     /// One compaction: summary request, then the replacement history.
     async fn compaction(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
         let reply = self.summarise(s, phase).await?;
-        if self.remote {
+        if self.settings.remote {
             return self.remote_replacement(s, phase, &reply);
         }
         let answer = match last_text(&reply) {
@@ -180,7 +174,7 @@ impl Program {
             .map_err(|e| e.to_string())?;
         // Local compactions leave their result in the rollout only in 0.169 (docs/sources/codex.md
         // §4).
-        let stored = self.remote || self.era == Era::V169;
+        let stored = self.settings.remote || self.era == Era::V169;
         let replacement = stored.then(|| s.context.blocks().to_vec());
         self.log.push(Record::Compacted { summary, replacement });
         self.logged = s.context.blocks().len();
@@ -197,7 +191,7 @@ impl Program {
         context: &[Arc<Block>],
         summary: &Arc<Block>,
     ) -> Vec<Arc<Block>> {
-        let users = kept_users(self.era, before, self.user_budget, self.remote);
+        let users = kept_users(self.era, before, self.user_budget, self.settings.remote);
         layout(self.era, before, context, users, summary.clone())
     }
 
@@ -206,7 +200,7 @@ impl Program {
     /// (docs/sources/codex.md §1.5, §2).
     async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> Result<Reply, String> {
         let mut items = s.context.blocks().to_vec();
-        let asked = if self.remote {
+        let asked = if self.settings.remote {
             let (base, usable) = (self.base_tokens(s), usable_window(s.model.window));
             match self.era {
                 Era::V169 => blank_trailing_outputs(self.era, &mut items, base, usable),
@@ -229,7 +223,7 @@ impl Program {
 
     fn base_tokens(&self, s: &Engine) -> u64 {
         let blocks = s.context.blocks().iter();
-        bytes_estimate(self.base_bytes.unwrap_or_else(|| {
+        bytes_estimate(self.settings.base_estimate_bytes.unwrap_or_else(|| {
             blocks.filter(|b| b.kind == BlockKind::Base).map(|b| b.bytes() as u64).sum()
         }))
     }
@@ -377,9 +371,9 @@ impl Strategy for Program {
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
-        let threshold = s.model.window * self.post_turn_percent / 100;
+        let threshold = s.model.window * self.settings.post_turn_percent / 100;
         let active = self.active(s);
-        if self.post_turn_percent > 0 && active >= threshold {
+        if self.settings.post_turn_percent > 0 && active >= threshold {
             s.trigger("post_turn", active, threshold);
             // A failure here must leave the finished turn alone (docs/sources/codex.md §1.1).
             let _ = self.compaction(s, Phase::PostTurn).await;

@@ -42,15 +42,15 @@ impl Product for OpenCode {
     }
 
     fn build(b: Build<OpenCode>) -> Box<dyn Strategy> {
-        let (s, words, scale) = (&b.settings, b.words, b.scale);
+        let (s, words, scale) = (b.settings, b.words, b.scale);
         match b.version {
             OpenCodeVersion::V1_18 => Box::new(Program::new(false, s, words, scale)),
             OpenCodeVersion::V1_3 => Box::new(Program::new(true, s, words, scale)),
             OpenCodeVersion::Described001 => {
-                Box::new(described_001::Described::new(s, words, scale))
+                Box::new(described_001::Described::new(&s, words, scale))
             }
             OpenCodeVersion::Described002 => {
-                Box::new(described_002::Described::new(s, words, scale))
+                Box::new(described_002::Described::new(&s, words, scale))
             }
         }
     }

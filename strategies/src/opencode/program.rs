@@ -28,20 +28,13 @@ use super::settings::OpenCodeSettings;
 use super::words::OpenCodeWords;
 
 pub(crate) struct Program {
-    auto: bool,
+    settings: OpenCodeSettings,
     /// 1.3: the whole conversation goes to the summariser, and no tail stays.
     old: bool,
     prune: bool,
     rule: PruneRule,
-    reserved: Option<u64>,
-    tail_turns: Option<i64>,
-    preserve: Option<u64>,
-    tail_bounds: (u64, u64),
-    summary_model: Option<Arc<str>>,
     /// Limits of the summary model where it is another one.
     summary_limits: Option<Limits>,
-    /// Share of the usable window beyond which nothing is sent before a compaction.
-    proactive: Option<f64>,
     cap: u64,
     buffer: u64,
     words: OpenCodeWords,
@@ -71,20 +64,14 @@ enum Outcome {
 }
 
 impl Program {
-    pub(crate) fn new(old: bool, s: &OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
+    pub(crate) fn new(old: bool, s: OpenCodeSettings, words: OpenCodeWords, scale: f64) -> Self {
         let known = s.model.as_deref().and_then(|m| model::find(m).ok()).map(|m| m.scaled(scale));
         let context = s.model_context.or(known.as_ref().map(|m| m.window));
         let output = s.model_output.or(known.as_ref().map(|m| m.max_output));
         Program {
-            auto: s.auto,
             old,
             prune: s.prune.unwrap_or(old),
-            rule: prune_rule(s),
-            reserved: s.reserved,
-            tail_turns: s.tail_turns.map(|n| n as i64),
-            preserve: s.preserve_recent_tokens,
-            tail_bounds: (s.tail_least, s.tail_most),
-            summary_model: s.model.clone(),
+            rule: prune_rule(&s),
             summary_limits: s.model.as_ref().and(context.zip(output)).map(|(context, output)| {
                 Limits {
                     context,
@@ -92,7 +79,6 @@ impl Program {
                     input: s.model_input.or(known.as_ref().and_then(|m| m.input_limit)),
                 }
             }),
-            proactive: s.proactive,
             cap: scale_tokens(OUTPUT_CAP, scale),
             buffer: scale_tokens(BUFFER, scale),
             words: words.headed(s.prompt),
@@ -100,15 +86,16 @@ impl Program {
             last_count: 0,
             counted: None,
             pending: None,
+            settings: s,
         }
     }
 
     fn usable(&self, s: &Engine) -> u64 {
-        usable(limits(s), self.reserved, self.cap, self.buffer)
+        usable(limits(s), self.settings.reserved, self.cap, self.buffer)
     }
 
     fn overflows(&self, s: &Engine, count: u64) -> bool {
-        overflows(self.auto, s.model.window, self.usable(s), count)
+        overflows(self.settings.auto, s.model.window, self.usable(s), count)
     }
 
     /// Stores a marker and carries the compaction out.
@@ -244,12 +231,13 @@ impl Program {
     }
 
     fn tail_start(&self, s: &Engine, messages: &[usize]) -> Option<usize> {
+        let set = &self.settings;
         let usable = match self.summary_limits {
-            Some(l) => usable(l, self.reserved, self.cap, self.buffer),
+            Some(l) => usable(l, self.settings.reserved, self.cap, self.buffer),
             None => self.usable(s),
         };
-        let budget = tail_budget(usable, self.preserve, self.tail_bounds.0, self.tail_bounds.1);
-        select_tail(&self.log.turns(messages), self.tail_turns, budget)
+        let budget = tail_budget(usable, set.preserve_recent_tokens, set.tail_least, set.tail_most);
+        select_tail(&self.log.turns(messages), set.tail_turns.map(|n| n as i64), budget)
     }
 
     fn summary_request(
@@ -274,7 +262,7 @@ impl Program {
         let text = text.draft(BlockKind::SummaryPrompt, Role::User);
         blocks.push(text.build(MessageId(u32::MAX), vec![]));
         let mut r = s.summary_request(phase, blocks, false);
-        if let Some(m) = &self.summary_model {
+        if let Some(m) = &self.settings.model {
             r.model = m.clone();
         }
         r.max_tokens = Some(max_output(self.summary_limits.unwrap_or(limits(s)), self.cap));
@@ -408,9 +396,9 @@ impl Strategy for Program {
         // (docs/sources/opencode.md §2b).
         let newest = self.log.newest_finished().map(|e| (e.stored.summary, e.used));
         let usable = self.usable(s);
-        let (check, believed, limit) = match (newest, self.proactive) {
+        let (check, believed, limit) = match (newest, self.settings.proactive) {
             (Some((false, used)), _) if self.overflows(s, used) => ("newest_step", used, usable),
-            (_, Some(share)) if self.auto && s.model.window > 0 => {
+            (_, Some(share)) if self.settings.auto && s.model.window > 0 => {
                 ("proactive", self.believed(s), (usable as f64 * share) as u64)
             }
             _ => return Flow::Proceed,
@@ -465,7 +453,7 @@ impl Strategy for Program {
         if is_retryable(e) && attempt <= RETRIES {
             return Flow::Again;
         }
-        if !is_overflow(e) || !self.auto {
+        if !is_overflow(e) || !self.settings.auto {
             return self.give_up(s, e);
         }
         self.log.sync(s);

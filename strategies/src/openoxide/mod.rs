@@ -66,8 +66,6 @@ impl Product for OpenOxide {
     fn build(b: Build<OpenOxide>) -> Box<dyn Strategy> {
         let s = &b.settings;
         Box::new(OpenOxide {
-            management: s.management,
-            two_phases: s.phases == Phases::Two,
             budget: BudgetConfig {
                 system_prompt_reserve: 0,
                 repo_map_fraction: s.repo_map_fraction,
@@ -83,10 +81,6 @@ impl Product for OpenOxide {
                 minimum: s.prune_minimum,
                 minimum_suffices: true,
             },
-            keep_turns: s.keep_turns as usize,
-            buffer: s.compaction_buffer,
-            weak_model: s.weak_model.clone(),
-            transcript_output: s.transcript_output as usize,
             clear: ServerEdit::ClearToolUses {
                 trigger: ClearTrigger::InputTokens(s.clear_trigger),
                 keep: s.clear_keep as usize,
@@ -99,8 +93,6 @@ impl Product for OpenOxide {
                 instructions: None,
                 pause: false,
             },
-            awareness: s.awareness,
-            memory_lines: s.memory_index_lines as usize,
             scale: b.scale,
             reminders: Reminders { budget: b.words.budget.clone(), usage: b.words.usage.clone() },
             words: b.words,
@@ -108,24 +100,17 @@ impl Product for OpenOxide {
             job: None,
             undo: Replaced::default(),
             paused: false,
+            settings: b.settings,
         })
     }
 }
 
 pub(crate) struct OpenOxide {
-    management: Management,
-    pub(crate) two_phases: bool,
+    pub(crate) settings: OpenOxideSettings,
     pub(crate) budget: BudgetConfig,
     rule: PruneRule,
-    keep_turns: usize,
-    buffer: u64,
-    pub(crate) weak_model: Option<Arc<str>>,
-    pub(crate) transcript_output: usize,
     clear: ServerEdit,
     compact: ServerEdit,
-    awareness: bool,
-    /// Lines of the agent's own memory index that are loaded.
-    memory_lines: usize,
     pub(crate) scale: f64,
     pub(crate) words: OxideWords,
     reminders: Reminders,
@@ -150,11 +135,16 @@ enum Tier {
 const TIERS: [Tier; 3] = [Tier::Prune, Tier::History, Tier::Session];
 
 impl OpenOxide {
+    /// The older form (docs/sources/openoxide.md §1.3).
+    pub(crate) fn two_phases(&self) -> bool {
+        self.settings.phases == Phases::Two
+    }
+
     /// Whether the provider makes room; a provider that can do only one of the two is asked only if
     /// told to.
     fn on_server(&self, s: &Engine) -> bool {
         let can = s.model.capabilities;
-        match self.management {
+        match self.settings.management {
             Management::Auto => can.context_editing && can.server_compaction,
             Management::Server => true,
             Management::Client | Management::Off => false,
@@ -164,7 +154,7 @@ impl OpenOxide {
     /// Whether the model is told its budget here: only where its provider does not
     /// (docs/sources/openoxide.md §2.7).
     fn tells(&self, s: &Engine) -> bool {
-        self.awareness && Teller::of(&s.model) == Teller::Agent
+        self.settings.awareness && Teller::of(&s.model) == Teller::Agent
     }
 
     /// What finished turns may take: what the parts served before them leave, up to their cap
@@ -179,8 +169,8 @@ impl OpenOxide {
 
     /// What a prompt may have at most, tokens.
     fn limit(&self, s: &Engine) -> u64 {
-        if self.two_phases {
-            s.model.window.saturating_sub(self.buffer)
+        if self.two_phases() {
+            s.model.window.saturating_sub(self.settings.compaction_buffer)
         } else {
             self.budget.limit(s.model.window)
         }
@@ -209,7 +199,11 @@ impl OpenOxide {
         let total = s.count(&request).await;
         let limit = self.limit(s);
         if limit == 0 {
-            let reserve = if self.two_phases { self.buffer } else { self.budget.output_reserve };
+            let reserve = if self.two_phases() {
+                self.settings.compaction_buffer
+            } else {
+                self.budget.output_reserve
+            };
             return Err(BudgetError::NoRoom { window: s.model.window, reserve });
         }
         let open = newest_turn(&request.blocks).unwrap_or(request.blocks.len());
@@ -226,7 +220,12 @@ impl OpenOxide {
 
     fn prune(&mut self, s: &mut Engine, phase: Phase) -> bool {
         let blocks = s.context.blocks();
-        let at = prunable(blocks, self.rule, self.keep_turns, self.words.placeholder.len());
+        let at = prunable(
+            blocks,
+            self.rule,
+            self.settings.keep_turns as usize,
+            self.words.placeholder.len(),
+        );
         let cleared = clear_outputs(blocks, &at, &self.words.placeholder);
         !at.is_empty() && self.compacted(s, CompactionKind::Clear, "prune", phase, cleared)
     }
@@ -274,7 +273,7 @@ impl Strategy for OpenOxide {
         let mut fixed: Vec<_> =
             f.base.iter().chain(&f.context).chain(&f.repo_map).chain(&f.files).cloned().collect();
         for b in &mut fixed {
-            *b = memory_index(b, self.memory_lines);
+            *b = memory_index(b, self.settings.memory_index_lines as usize);
         }
         if self.tells(s) {
             fixed.push(self.reminders.opening(s.model.window));
@@ -306,7 +305,7 @@ impl Strategy for OpenOxide {
         let phase = Self::moment(s);
         self.settle(s, false, phase).await;
         let Err(mut error) = self.gate(s).await else { return Flow::Proceed };
-        if self.management != Management::Off {
+        if self.settings.management != Management::Off {
             let limit = self.limit(s);
             s.trigger("before_request", limit + error.over(), limit);
             for tier in TIERS {
@@ -361,7 +360,7 @@ impl Strategy for OpenOxide {
         if e.is_passing() && attempt <= RETRIES {
             return Flow::Again;
         }
-        if e.is_overflow() && self.management != Management::Off {
+        if e.is_overflow() && self.settings.management != Management::Off {
             s.trigger("provider_overflow", s.model.window, self.limit(s));
             for tier in TIERS {
                 if self.tier(s, tier, Phase::MidTurn).await {
@@ -373,11 +372,11 @@ impl Strategy for OpenOxide {
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
-        if self.management == Management::Off || self.on_server(s) {
+        if self.settings.management == Management::Off || self.on_server(s) {
             return;
         }
         self.settle(s, false, Phase::PostTurn).await;
-        if self.two_phases {
+        if self.two_phases() {
             self.prune(s, Phase::PostTurn);
             let size = estimate(s.context.blocks());
             if size > self.limit(s) {

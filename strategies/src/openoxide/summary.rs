@@ -66,10 +66,15 @@ impl OpenOxide {
         if believed <= cap {
             return false;
         }
-        let model = self.weak_model.clone().unwrap_or_else(|| s.model.weak.clone());
+        let model = self.settings.weak_model.clone().unwrap_or_else(|| s.model.weak.clone());
         let window =
             model::find(&model).map_or(s.model.window, |m| scale_tokens(m.window, self.scale));
-        let end = head_end(&history, cap, window.saturating_sub(2 * cap), self.transcript_output);
+        let end = head_end(
+            &history,
+            cap,
+            window.saturating_sub(2 * cap),
+            self.settings.transcript_output as usize,
+        );
         if end == 0 {
             return false;
         }
@@ -80,7 +85,7 @@ impl OpenOxide {
             limit: cap,
         });
         let base = passing(BlockKind::Base, Role::System, self.words.history_system.clone());
-        let text = transcript(&history[..end], self.transcript_output);
+        let text = transcript(&history[..end], self.settings.transcript_output as usize);
         // What is waited for at once races nobody.
         let when = if waited { phase } else { Phase::Background };
         let text =
@@ -137,7 +142,7 @@ impl OpenOxide {
                 break;
             }
             changed = true;
-            if !self.two_phases {
+            if !self.two_phases() {
                 self.start_history(s, phase, job.depth + 1, wait).await;
             }
         }
@@ -178,7 +183,7 @@ impl OpenOxide {
         if self.settle(s, true, phase).await {
             return true;
         }
-        !self.two_phases
+        !self.two_phases()
             && self.start_history(s, phase, 0, true).await
             && self.settle(s, true, phase).await
     }

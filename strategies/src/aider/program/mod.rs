@@ -70,17 +70,9 @@ const DESCRIBED: Habits = Habits {
 };
 
 pub(crate) struct Program {
-    budget: Option<u64>,
-    budget_bounds: (u64, u64),
-    map_tokens: Option<u64>,
-    map_multiplier: u64,
+    settings: AiderSettings,
     as_shipped: bool,
-    cache_prompts: bool,
     keep_alive: KeepAlive,
-    decline: bool,
-    reminder_in_user: bool,
-    restore: bool,
-    weak: Option<Arc<str>>,
     scale: f64,
     words: AiderWords,
     /// Before a summary.
@@ -97,23 +89,14 @@ pub(crate) struct Program {
 impl Program {
     pub(crate) fn new(
         version: AiderVersion,
-        s: &AiderSettings,
+        settings: AiderSettings,
         words: AiderWords,
         scale: f64,
     ) -> Self {
         let described = version == AiderVersion::Described003;
         Program {
-            budget: s.max_chat_history_tokens,
-            budget_bounds: (s.history_least, s.history_most),
-            map_tokens: s.map_tokens,
-            map_multiplier: s.map_multiplier_no_files,
             as_shipped: version == AiderVersion::Released,
-            cache_prompts: s.cache_prompts,
-            keep_alive: KeepAlive::new(s.keepalive_pings),
-            decline: s.oversize == Oversize::Decline,
-            reminder_in_user: s.reminder == Reminder::User,
-            restore: s.restore,
-            weak: s.weak_model.clone(),
+            keep_alive: KeepAlive::new(settings.keepalive_pings),
             scale,
             prefix: if described { &words.described_prefix } else { &words.summary_prefix }.clone(),
             words,
@@ -121,6 +104,7 @@ impl Program {
             chunks: Chunks::default(),
             edited: false,
             pending: None,
+            settings,
         }
     }
 
@@ -129,13 +113,14 @@ impl Program {
     }
 
     fn budget(&self, s: &Engine) -> f64 {
-        let (least, most) = self.budget_bounds;
-        self.budget.map_or_else(|| history_budget(Self::max_input(s), least, most), |n| n as f64)
+        let AiderSettings { history_least, history_most, .. } = self.settings;
+        let by_window = || history_budget(Self::max_input(s), history_least, history_most);
+        self.settings.max_chat_history_tokens.map_or_else(by_window, |n| n as f64)
     }
 
     /// Weak model first, then the main one.
     fn models(&self, s: &Engine) -> Vec<Arc<str>> {
-        let weak = self.weak.clone().unwrap_or_else(|| s.model.weak.clone());
+        let weak = self.settings.weak_model.clone().unwrap_or_else(|| s.model.weak.clone());
         if self.habits.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
     }
 
@@ -196,7 +181,7 @@ impl Program {
         if parts.iter().map(|p| Exact.list(&messages(p))).sum::<u64>() >= Self::max_input(s) {
             return blocks;
         }
-        if !self.reminder_in_user {
+        if self.settings.reminder == Reminder::Sys {
             blocks.push(reminder);
             return blocks;
         }
@@ -214,12 +199,18 @@ impl Program {
     fn repo_map(&self, s: &Engine) -> Vec<Arc<Block>> {
         let Some(first) = s.fixed.repo_map.first() else { return Vec::new() };
         let window = Self::max_input(s);
-        let tokens = self.map_tokens.map_or_else(|| map_tokens(window, self.scale), |n| n as f64);
+        let tokens =
+            self.settings.map_tokens.map_or_else(|| map_tokens(window, self.scale), |n| n as f64);
         if tokens == 0.0 {
             return Vec::new();
         }
-        let budget =
-            map_budget(tokens, !s.fixed.files.is_empty(), self.map_multiplier, window, self.scale);
+        let budget = map_budget(
+            tokens,
+            !s.fixed.files.is_empty(),
+            self.settings.map_multiplier_no_files,
+            window,
+            self.scale,
+        );
         let text = s.fixed.repo_map.iter().map(|b| &*b.text).collect::<Vec<_>>().join("\n");
         cut_map(&text, budget, o200k)
             .map(|t| first.redraft(|d| d.text = t.into()))
@@ -306,7 +297,7 @@ impl Strategy for Program {
             s.cancel(p.task);
         }
         self.on_start(s).await;
-        if self.restore {
+        if self.settings.restore {
             self.chunks.done = self.restored(s);
             self.show(s);
             // Nothing is appended behind this one, so its summary holds even as shipped.
@@ -327,11 +318,12 @@ impl Strategy for Program {
                 billed: total_tokens(&blocks),
                 limit,
             });
-            let answer = if self.decline { "no" } else { "yes" };
+            let decline = self.settings.oversize == Oversize::Decline;
+            let answer = if decline { "no" } else { "yes" };
             s.note(Event::Intervention(format!(
                 "{believed} tokens for a window of {limit}: send anyway? {answer}"
             )));
-            if self.decline {
+            if decline {
                 return Flow::FailTurn(format!(
                     "not sent: {believed} tokens do not fit into {limit}"
                 ));
@@ -345,8 +337,11 @@ impl Strategy for Program {
         r.tools = None;
         r.blocks = self.prompt(s);
         let explicit = s.model.cache.needs_breakpoints();
-        r.breakpoints =
-            if self.cache_prompts && explicit { self.chunks.breakpoints() } else { Vec::new() };
+        r.breakpoints = if self.settings.cache_prompts && explicit {
+            self.chunks.breakpoints()
+        } else {
+            Vec::new()
+        };
         self.keep_alive.begin(s.now(), &r);
         r
     }

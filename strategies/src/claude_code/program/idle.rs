@@ -10,26 +10,10 @@ use ctxbench_core::request::{Phase, Ttl};
 use ctxbench_core::session::Millis;
 
 use super::Program;
-use crate::claude_code::settings::ClaudeCodeSettings;
 use crate::claude_code::summary::{Late, Prepared};
 
 /// How often it is looked at whether the summary is there, ms; ours.
 const LOOK_MS: Millis = 1_000;
-
-/// Which sessions are compacted, and when.
-pub(crate) struct IdleRule {
-    on: bool,
-    /// Least context, tokens.
-    least: u64,
-    /// Share of the cache's lifetime that passes first.
-    share: f64,
-}
-
-impl IdleRule {
-    pub fn of(s: &ClaudeCodeSettings) -> Self {
-        IdleRule { on: s.idle_compaction, least: s.idle_min_tokens, share: s.idle_share }
-    }
-}
 
 /// The pause under way.
 #[derive(Default)]
@@ -56,9 +40,11 @@ impl Program {
     /// A turn is over.
     pub fn pause_begins(&mut self, s: &Engine) {
         let long_lived = self.asked.ttl == Ttl::OneHour;
-        let worth_it =
-            self.idle.on && long_lived && !self.gave_up() && self.believed(s) >= self.idle.least;
-        let wait = s.model.cache.lifetime(Ttl::OneHour) as f64 * self.idle.share;
+        let worth_it = self.settings.idle_compaction
+            && long_lived
+            && !self.gave_up()
+            && self.believed(s) >= self.settings.idle_min_tokens;
+        let wait = s.model.cache.lifetime(Ttl::OneHour) as f64 * self.settings.idle_share;
         self.state.pause.at = worth_it.then(|| s.now() + wait.round() as Millis);
     }
 
@@ -67,7 +53,7 @@ impl Program {
         if self.state.pause.summary.is_under_way() {
             self.pause_summary(s, Late::Keep).await;
         } else {
-            s.trigger("idle", self.believed(s), self.idle.least);
+            s.trigger("idle", self.believed(s), self.settings.idle_min_tokens);
             self.state.prepared.drop_it(s);
             let (blocks, prompt) = (s.context.blocks().to_vec(), self.asked.instruction(None));
             let (asked, wire) = (&self.asked, &self.state.deleted);

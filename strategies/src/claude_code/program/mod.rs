@@ -24,7 +24,7 @@ use crate::claude_code::settings::{CacheTtl, ClaudeCodeSettings, Micro, Trigger}
 use crate::claude_code::summary::{Late, Prepared, Summaries, Written};
 use crate::claude_code::words::ClaudeCodeWords;
 
-use idle::{IdleRule, Pause};
+use idle::Pause;
 
 /// Attempts at a request that fails for a passing reason; ours.
 const ATTEMPTS: u32 = 10;
@@ -54,26 +54,12 @@ pub(crate) fn summaries(
 }
 
 pub(crate) struct Program {
-    auto: bool,
-    at_limit: bool,
-    precompute: bool,
-    pub idle: IdleRule,
+    settings: ClaudeCodeSettings,
     rule: LevelRule,
-    blocking: u64,
-    pub micro: Micro,
-    micro_keep: usize,
-    micro_minimum: u64,
-    micro_gap: Millis,
-    micro_gap_keep: usize,
-    micro_active: usize,
     outputs: OutputRule,
     pub asked: Summaries,
-    keep_messages: usize,
     restore: Restore,
     pub memory: SessionMemory,
-    scoped_rules: bool,
-    max_failures: u32,
-    max_refills: u32,
     cleared: Arc<str>,
     notes_lead_in: Arc<str>,
     pub state: State,
@@ -134,12 +120,8 @@ pub(crate) fn less(
 }
 
 impl Program {
-    pub fn new(s: &ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
+    pub fn new(s: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
         Program {
-            auto: s.auto,
-            at_limit: s.trigger == Trigger::Limit,
-            precompute: s.precompute,
-            idle: IdleRule::of(s),
             rule: LevelRule {
                 window: s.auto_compact_window,
                 reserve: s.output_reserve,
@@ -147,28 +129,18 @@ impl Program {
                 warning: s.warning_distance,
                 percent: s.threshold_percent,
             },
-            blocking: s.blocking_buffer,
-            micro: s.microcompact,
-            micro_keep: s.micro_keep as usize,
-            micro_minimum: s.micro_minimum,
-            micro_gap: s.micro_gap_ms,
-            micro_gap_keep: s.micro_gap_keep as usize,
-            micro_active: s.micro_active as usize,
             outputs: OutputRule {
                 all: s.output_chars as usize,
                 shell: s.shell_chars as usize,
                 search: s.search_chars as usize,
             },
-            asked: summaries(s, &words, &words.summary_prompt),
-            keep_messages: s.keep_messages as usize,
-            restore: Restore::of(s),
-            memory: SessionMemory::of(s, &words, s.session_memory),
-            scoped_rules: s.scoped_rules,
-            max_failures: s.max_failures as u32,
-            max_refills: s.max_refills as u32,
+            asked: summaries(&s, &words, &words.summary_prompt),
+            restore: Restore::of(&s),
+            memory: SessionMemory::of(&s, &words),
             cleared: words.cleared,
             notes_lead_in: words.notes_lead_in,
             state: State::default(),
+            settings: s,
         }
     }
 
@@ -181,32 +153,43 @@ impl Program {
     }
 
     pub fn gave_up(&self) -> bool {
-        !self.auto
-            || self.state.failures >= self.max_failures
-            || self.state.refills >= self.max_refills
+        !self.settings.auto
+            || self.state.failures >= self.settings.max_failures as u32
+            || self.state.refills >= self.settings.max_refills as u32
     }
 
     /// The first layer, before every request (docs/sources/claude-code.md §1.2).
     fn micro_compact(&mut self, s: &mut Engine, levels: &Levels) {
         let idle = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
-        match self.micro {
+        match self.settings.microcompact {
             Micro::Count if self.believed(s) >= levels.warning => {
                 let (at, _) = clearable(
                     s.context.blocks(),
-                    self.micro_keep,
-                    self.micro_minimum,
+                    self.settings.micro_keep as usize,
+                    self.settings.micro_minimum,
                     &self.cleared,
                 );
                 self.clear(s, &at, Some(("warning_level", levels.warning)));
             }
-            Micro::Time if idle > self.micro_gap => {
-                let (at, _) = clearable(s.context.blocks(), self.micro_gap_keep, 0, &self.cleared);
+            Micro::Time if idle > self.settings.micro_gap_ms => {
+                let (at, _) = clearable(
+                    s.context.blocks(),
+                    self.settings.micro_gap_keep as usize,
+                    0,
+                    &self.cleared,
+                );
                 self.clear(s, &at, Some(("idle_gap", 0)));
             }
             Micro::CacheEdits
-                if provider_deletes(s) && active(s.context.blocks()) > self.micro_active =>
+                if provider_deletes(s)
+                    && active(s.context.blocks()) > self.settings.micro_active as usize =>
             {
-                let (at, _) = clearable(s.context.blocks(), self.micro_active, 0, &self.cleared);
+                let (at, _) = clearable(
+                    s.context.blocks(),
+                    self.settings.micro_active as usize,
+                    0,
+                    &self.cleared,
+                );
                 let view = self.state.deleted.delete(s.context.blocks(), &at, &self.cleared);
                 self.smaller(s, "cache_edits", view);
             }
@@ -235,7 +218,7 @@ impl Program {
 
     /// Positions of old results, all but the newest `keep`.
     pub fn old_results(&self, s: &Engine) -> Vec<usize> {
-        clearable(s.context.blocks(), self.micro_keep, 0, &self.cleared).0
+        clearable(s.context.blocks(), self.settings.micro_keep as usize, 0, &self.cleared).0
     }
 
     /// What stays whatever is forgotten, and the conversation. A rule for some paths belongs to the
@@ -255,7 +238,7 @@ impl Program {
         over: Option<u64>,
     ) -> Result<(), String> {
         let (fixed, history) = self.parted(s);
-        let kept = last_messages(&history, self.keep_messages);
+        let kept = last_messages(&history, self.settings.keep_messages as usize);
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
@@ -285,7 +268,7 @@ impl Program {
         fixed: Vec<Arc<Block>>,
         history: &[Arc<Block>],
     ) -> Result<(), String> {
-        let kept = last_messages(history, self.keep_messages);
+        let kept = last_messages(history, self.settings.keep_messages as usize);
         let (gone, tail) = history.split_at(kept.min(written.upto));
         let summary = self.asked.block(s, &written.text, gone);
         let restored = self.restore.blocks(s, tail);
@@ -347,7 +330,7 @@ impl Program {
     async fn auto_compact(&mut self, s: &mut Engine, limit: u64) -> Flow {
         let right_after = self.state.since.is_some_and(|n| n <= RIGHT_AFTER);
         self.state.refills = if right_after { self.state.refills + 1 } else { 0 };
-        if self.state.refills >= self.max_refills {
+        if self.state.refills >= self.settings.max_refills as u32 {
             let times = self.state.refills;
             return Flow::FailTurn(format!(
                 "the context was full again right after each of the last {times} compactions, so \
@@ -393,7 +376,7 @@ impl Strategy for Program {
         self.memory.forget(s);
         cut_indexes(s);
         s.show_fixed();
-        if self.scoped_rules {
+        if self.settings.scoped_rules {
             self.state.scoped = Scoped::set_aside(s);
         }
     }
@@ -414,11 +397,12 @@ impl Strategy for Program {
         let levels = self.levels(s);
         self.micro_compact(s, &levels);
         let believed = self.believed(s);
-        if !self.gave_up() && !self.at_limit && believed >= levels.compact {
+        if !self.gave_up() && self.settings.trigger != Trigger::Limit && believed >= levels.compact
+        {
             s.trigger("auto_compact", believed, levels.compact);
             return self.auto_compact(s, levels.compact).await;
         }
-        let blocked = levels.effective.saturating_sub(self.blocking);
+        let blocked = levels.effective.saturating_sub(self.settings.blocking_buffer);
         if self.gave_up() && believed >= blocked {
             s.trigger("blocking_limit", believed, blocked);
             s.note(Event::Intervention("the context is full: /compact or /clear".into()));
@@ -447,7 +431,7 @@ impl Strategy for Program {
         }
         let believed = self.believed(s);
         self.memory.tend(s, &self.asked, &self.state.deleted, believed).await;
-        if self.precompute && !self.gave_up() && believed >= self.levels(s).warning {
+        if self.settings.precompute && !self.gave_up() && believed >= self.levels(s).warning {
             let (blocks, prompt) = (s.context.blocks().to_vec(), self.asked.instruction(None));
             let (asked, wire) = (&self.asked, &self.state.deleted);
             self.state.prepared.begin(s, asked, wire, blocks, prompt).await;
