@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::model::{DEFAULT_MODEL, find};
+use ctxbench_core::model::{DEFAULT_MODEL, Wire, find};
 use ctxbench_core::request::Ttl;
 use ctxbench_harness::conform::{Case, function_file};
 use ctxbench_harness::replay::{Options as ReplayOptions, replay};
@@ -15,21 +15,22 @@ use ctxbench_kit::memory::{Durable, Scope, front_matter, merge};
 use ctxbench_kit::monitor::{changed_lines, edit_of};
 use ctxbench_kit::rollout::{HistoryFile, Rollout, records};
 use ctxbench_provider::{ALL as WIRES, decode, decode_error, decode_reply, format};
-use ctxbench_scenarios::{formats, parse};
+use ctxbench_scenarios::{formats as recordings, parse};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::aider::markdown::split_chat_history_markdown;
-use ctxbench_strategies::persist::{Entry, Said, formats};
+use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 
 /// A name and what it does with bytes.
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const DOORS: [Door; 22] = [
+pub const DOORS: [Door; 20] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
-    ("claude-code", |b| recording("claude-code", b)),
-    ("codex", |b| recording("codex", b)),
-    ("pi", |b| recording("pi", b)),
+    // Each format reads what may be of any.
+    ("recording", |b| {
+        recordings::ALL.iter().for_each(|f| drop(f.import(&lossy(b), "x.jsonl")));
+    }),
     ("validate", |b| {
         if let Ok(r) = ctxbench_harness::validate::read(&lossy(b), "x.jsonl") {
             validate(
@@ -89,7 +90,7 @@ pub const DOORS: [Door; 22] = [
         let all = formats();
         let format = all[usize::from(*which) % all.len()];
         let Ok(dir) = tempfile::tempdir() else { return };
-        let said = Entry::Said(Said::text(Role::User, "first"));
+        let said = JournalEntry::Message(StoredMessage::text(Role::User, "first"));
         let begun = (format.open)(dir.path(), 1).and_then(|mut p| p.append(&said));
         if begun.is_ok() {
             damage(dir.path(), bytes);
@@ -111,14 +112,8 @@ pub const DOORS: [Door; 22] = [
     // The first byte says to which address.
     ("serve", |b| {
         let Some((which, body)) = b.split_first() else { return };
-        let paths = [
-            "/v1/messages",
-            "/v1/messages/count_tokens",
-            "/v1/responses",
-            "/v1/responses/compact",
-            "/v1/chat/completions",
-        ];
-        let path = paths[usize::from(*which) % paths.len()];
+        let paths = served();
+        let path = &paths[usize::from(*which) % paths.len()];
         let clock: serve::Clock = std::sync::Arc::new(|| 0);
         let options = serve::Options { clock, ..serve::Options::default() };
         let one = tokio::runtime::Builder::new_current_thread().build();
@@ -132,6 +127,16 @@ pub const DOORS: [Door; 22] = [
         }
     }),
 ];
+
+/// Every path of every wire.
+pub fn served() -> Vec<String> {
+    let paths = |w: &Wire| {
+        let (wire, path) = (format(*w), format(*w).path(DEFAULT_MODEL));
+        let all = ["", "/count_tokens", "/compact"].map(|end| format!("{path}{end}"));
+        all.into_iter().filter(move |p| wire.endpoint(p).is_some())
+    };
+    WIRES.iter().flat_map(paths).collect()
+}
 
 /// Puts bytes in the place of every file in a folder.
 fn damage(dir: &Path, bytes: &[u8]) {
@@ -156,10 +161,4 @@ fn in_a_file(name: &str, bytes: &[u8], call: impl Fn(&Path)) {
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn recording(format: &str, bytes: &[u8]) {
-    if let Ok(format) = formats::by_name(format) {
-        drop(format.import(&lossy(bytes), "x.jsonl"));
-    }
 }

@@ -14,7 +14,7 @@ use ctxbench_benches::{Mode, table};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_kit::store::{NewPart, NewSession, Store, Ulid};
-use ctxbench_strategies::persist::{Entry, Format, Persistence, Said, formats};
+use ctxbench_strategies::persist::{Format, JournalEntry, Persistence, StoredMessage, formats};
 
 /// Messages before the boundary in the shortest session.
 const OLDER: usize = 2_000;
@@ -73,18 +73,20 @@ fn row(name: &str, took: &[Duration], bytes: Vec<u64>) -> Vec<String> {
 /// A session in a product's format, with a compaction near its end.
 fn written(f: &Format, dir: &Path, older: usize) -> Box<dyn Persistence> {
     let mut p = (f.open)(dir, 1).expect("a fresh folder");
-    let mut say = |e: Entry| p.append(&e).expect("room on the disk");
+    let mut say = |e: JournalEntry| p.append(&e).expect("room on the disk");
     for i in 0..older {
-        say(Entry::Said(Said::text(
+        say(JournalEntry::Message(StoredMessage::text(
             if i % 2 == 0 { Role::User } else { Role::Assistant },
             &text(i),
         )));
     }
-    let summary =
-        Said { role: Role::Assistant, parts: vec![Part::Summary("what happened so far".into())] };
-    say(Entry::Compacted(vec![Said::text(Role::User, "What was it about?"), summary]));
+    let summary = StoredMessage {
+        role: Role::Assistant,
+        parts: vec![Part::Summary("what happened so far".into())],
+    };
+    say(JournalEntry::View(vec![StoredMessage::text(Role::User, "What was it about?"), summary]));
     for i in 0..NEWER {
-        say(Entry::Said(Said::text(
+        say(JournalEntry::Message(StoredMessage::text(
             if i % 2 == 0 { Role::User } else { Role::Assistant },
             &text(i),
         )));

@@ -204,13 +204,13 @@ mod tests {
     #[test]
     fn sessions_are_sound_and_differ_by_seed() {
         let s = session(3, 7);
-        let read = jsonl::read(s.session.to_jsonl().as_bytes(), "x").unwrap();
+        let read = jsonl::read(s.session.to_jsonl().unwrap().as_bytes(), "x").unwrap();
         assert_eq!(read.warnings, Vec::<String>::new());
         assert_eq!(read.session, s.session);
         assert_eq!(s.session, session(3, 7).session);
         assert_ne!(s.session.entries[1], session(3, 8).session.entries[1]);
         let busy = busy_session(3, 7).session;
-        let read = jsonl::read(busy.to_jsonl().as_bytes(), "x").unwrap();
+        let read = jsonl::read(busy.to_jsonl().unwrap().as_bytes(), "x").unwrap();
         assert_eq!(
             (read.warnings, read.session == busy, busy.facts.len()),
             (Vec::new(), true, s.session.facts.len() + 3)
@@ -225,7 +225,7 @@ mod tests {
     fn a_cut_session_is_sound() {
         let whole = builtin::by_id("login-bug").unwrap();
         let part = cut(whole.clone(), 2);
-        let read = jsonl::read(part.session.to_jsonl().as_bytes(), "x").unwrap();
+        let read = jsonl::read(part.session.to_jsonl().unwrap().as_bytes(), "x").unwrap();
         assert_eq!(read.warnings, Vec::<String>::new());
         assert!(part.session.entries.len() < whole.session.entries.len());
     }

@@ -101,6 +101,14 @@ impl Part {
         }
     }
 
+    /// What is said or thought; `None` for anything else.
+    pub fn as_said(&self) -> Option<&str> {
+        match self {
+            Part::Text(text) | Part::Reasoning { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
     /// The tool call; `None` for anything else.
     pub fn as_call(&self) -> Option<&ToolCall> {
         match self {

@@ -99,6 +99,26 @@ pub enum Match {
 }
 
 impl Fact {
+    /// A fact that nothing needs yet.
+    pub fn new(
+        id: impl Into<String>,
+        kind: FactKind,
+        token: impl Into<String>,
+        arises: impl Into<String>,
+    ) -> Fact {
+        Fact {
+            id: id.into(),
+            kind,
+            tokens: vec![token.into()],
+            arises: arises.into(),
+            needs: Vec::new(),
+            superseded_by: None,
+            forbids: Vec::new(),
+            distractor: false,
+            extra: Map::new(),
+        }
+    }
+
     /// The strongest way in which `text` carries every token of the fact.
     pub fn matches(&self, text: &str, folded: &str) -> Match {
         self.tokens.iter().map(|t| match_token(t, text, folded)).min().unwrap_or(Match::Absent)

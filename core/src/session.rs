@@ -407,6 +407,63 @@ pub struct Session {
     pub facts: Vec<Fact>,
 }
 
+impl Entry {
+    /// The subagent whose window it belongs to; `None` = the main conversation.
+    pub fn agent(&self) -> Option<&str> {
+        match self {
+            Entry::User(UserEntry { agent, .. })
+            | Entry::Assistant(AssistantEntry { agent, .. })
+            | Entry::Tool(ToolEntry { agent, .. })
+            | Entry::System { agent, .. }
+            | Entry::Tools { agent, .. } => agent.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// By what facts and rewinds name it: the id of a message, the call of a result.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Entry::User(UserEntry { id, .. })
+            | Entry::Assistant(AssistantEntry { id, .. })
+            | Entry::Tool(ToolEntry { call_id: id, .. }) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Whether somebody says something: the user, or the model.
+    pub fn is_message(&self) -> bool {
+        matches!(self, Entry::User(_) | Entry::Assistant(_))
+    }
+
+    /// A message or result as parts; nothing of anything else.
+    pub fn content(&self) -> Vec<Part> {
+        match self {
+            Entry::User(m) => m.content(),
+            Entry::Assistant(m) => m.content(),
+            Entry::Tool(m) => m.content(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The text of what every request shows: system prompt, memory, map, files of the chat.
+    pub fn standing_text(&self) -> Option<&str> {
+        match self {
+            Entry::System { text, .. }
+            | Entry::RepoMap { text, .. }
+            | Entry::Memory { text, .. }
+            | Entry::File { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl RecordedUsage {
+    /// The whole prompt.
+    pub fn prompt(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+}
+
 impl UserEntry {
     /// The message as parts, whichever way it was written.
     pub fn content(&self) -> Vec<Part> {
@@ -447,25 +504,54 @@ fn parts_or_text(parts: Option<&Vec<Part>>, text: Option<&String>) -> Vec<Part> 
     }
 }
 
+/// A session in memory that no session file can hold.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "entry {entry} of the session cannot be written to a session file: {why}; tool results are \
+     entries of their own, summaries and the provider's compactions have no place in a recorded \
+     message"
+)]
+pub struct UnwritableSession {
+    /// Its place, from 1.
+    entry: usize,
+    why: serde_json::Error,
+}
+
 impl Session {
     /// The session as JSON lines: header, entries, facts.
-    pub fn to_jsonl(&self) -> String {
+    pub fn to_jsonl(&self) -> Result<String, UnwritableSession> {
         #[derive(Serialize)]
-        struct Tagged<'a> {
+        struct Tagged<'a, T> {
             #[serde(rename = "type")]
             tag: &'static str,
             #[serde(flatten)]
-            header: &'a Header,
+            line: &'a T,
         }
-        let line =
-            |v: serde_json::Result<String>| v.expect("session types always serialise") + "\n";
-        let mut out = line(serde_json::to_string(&Tagged { tag: "session", header: &self.header }));
-        for e in &self.entries {
-            out += &line(serde_json::to_string(e));
+        let header = serde_json::to_string(&Tagged { tag: "session", line: &self.header });
+        let entries = self.entries.iter().map(serde_json::to_string);
+        let fact = |line| serde_json::to_string(&Tagged { tag: "fact", line });
+        let mut out = String::new();
+        let lines = std::iter::once(header).chain(entries).chain(self.facts.iter().map(fact));
+        for (entry, line) in lines.enumerate() {
+            out += &line.map_err(|why| UnwritableSession { entry, why })?;
+            out.push('\n');
         }
-        for f in &self.facts {
-            out += &line(serde_json::to_string(&Entry::Fact(f.clone())));
-        }
-        out
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_no_session_file_has_is_an_error_that_names_its_entry() {
+        let summary = AssistantEntry {
+            parts: Some(vec![Part::Summary("so far".into())]),
+            ..AssistantEntry::default()
+        };
+        let entries = vec![Entry::User(UserEntry::default()), Entry::Assistant(summary)];
+        let error = Session { entries, ..Session::default() }.to_jsonl().unwrap_err().to_string();
+        assert!(error.starts_with("entry 2 of the session cannot be written"), "{error}");
     }
 }

@@ -103,7 +103,7 @@ impl Plan {
                         let (scenario, spec, model) =
                             (&self.scenarios[s], &self.specs[k], self.models[m]);
                         begun(&format!("{} × {}", scenario.id, spec.label()));
-                        let files = files[s].get_or_init(|| Files::of(&scenario.session));
+                        let files = files[s].get_or_init(|| Files::played(&scenario.session));
                         let variants = self
                             .summarisers
                             .iter()

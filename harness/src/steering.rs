@@ -48,12 +48,8 @@ pub fn compare(session: &Session, with: &RunRecord, without: &RunRecord) -> Opti
 /// The (fact, need) pairs that a compaction with words lies between, and whether the nearest such
 /// words before the need ask for the fact.
 fn pairs(session: &Session) -> HashMap<(&str, &str), bool> {
-    let at: HashMap<&str, usize> = session
-        .entries
-        .iter()
-        .enumerate()
-        .flat_map(|(i, e)| ids(e).into_iter().map(move |id| (id, i)))
-        .collect();
+    let at: HashMap<&str, usize> =
+        session.entries.iter().enumerate().filter_map(|(i, e)| Some((e.key()?, i))).collect();
     let words: Vec<(usize, &str)> = session
         .entries
         .iter()
@@ -80,15 +76,6 @@ fn instructions(e: &Entry) -> Option<&str> {
             instructions.as_deref().filter(|t| !t.trim().is_empty())
         }
         _ => None,
-    }
-}
-
-fn ids(e: &Entry) -> Vec<&str> {
-    match e {
-        Entry::User(u) => vec![&u.id],
-        Entry::Assistant(a) => vec![&a.id],
-        Entry::Tool(t) => vec![&t.call_id],
-        _ => vec![],
     }
 }
 

@@ -62,26 +62,25 @@ fn find(session: &Session) -> Vec<Fact> {
     let main = None;
     for entry in &session.entries {
         match entry {
-            Entry::System { text, .. }
-            | Entry::RepoMap { text, .. }
-            | Entry::Memory { text, .. }
-            | Entry::File { text, .. } => {
-                windows.entry(main).or_default().see(text);
-            }
             Entry::User(m) => {
                 let window = windows.entry(m.agent.as_deref()).or_default();
                 window.turn += 1;
-                texts(&m.content(), |t| window.see(t));
+                m.content().iter().filter_map(Part::as_said).for_each(|t| window.see(t));
             }
             Entry::Assistant(m) => {
                 windows.entry(m.agent.as_deref()).or_default().reply(m, &mut candidates)
             }
             Entry::Tool(m) => {
                 let window = windows.entry(m.agent.as_deref()).or_default();
-                texts(&m.content(), |t| window.introduce(t, &m.call_id, &mut candidates));
+                let mut found = |t: &str| window.introduce(t, &m.call_id, &mut candidates);
+                m.content().iter().filter_map(Part::as_said).for_each(&mut found);
             }
             Entry::Clear { .. } => windows.clear(),
-            _ => {}
+            _ => {
+                if let Some(text) = entry.standing_text() {
+                    windows.entry(main).or_default().see(text);
+                }
+            }
         }
     }
     candidates.retain(|c| !c.needs.is_empty());
@@ -92,17 +91,10 @@ fn find(session: &Session) -> Vec<Fact> {
     for (i, c) in candidates.into_iter().enumerate() {
         if next < chosen && i == next * n / chosen {
             next += 1;
-            facts.push(Fact {
-                id: format!("auto-{next}"),
-                kind: if words::is_path(&c.token) { FactKind::Artifact } else { FactKind::Value },
-                tokens: vec![c.token],
-                arises: c.call_id,
-                needs: c.needs,
-                superseded_by: None,
-                forbids: vec![],
-                distractor: false,
-                extra: Default::default(),
-            });
+            let path = words::is_path(&c.token);
+            let kind = if path { FactKind::Artifact } else { FactKind::Value };
+            let fact = Fact::new(format!("auto-{next}"), kind, c.token, c.call_id);
+            facts.push(Fact { needs: c.needs, ..fact });
         }
     }
     facts
@@ -154,16 +146,7 @@ impl Window {
             });
         });
         said(&parts, |text| self.see(text));
-        texts(&parts, |text| self.see(text));
-    }
-}
-
-/// Texts and reasoning.
-fn texts(parts: &[Part], mut found: impl FnMut(&str)) {
-    for part in parts {
-        if let Part::Text(text) | Part::Reasoning { text, .. } = part {
-            found(text);
-        }
+        parts.iter().filter_map(Part::as_said).for_each(|text| self.see(text));
     }
 }
 

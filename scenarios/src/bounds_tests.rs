@@ -155,7 +155,7 @@ fn importers_go_on_with_the_largest_number_and_say_so() {
                 .find_map(|e| if let Entry::Assistant(a) = e { a.at } else { None });
             assert_eq!(at, Some(MS), "two centuries later");
         }
-        let again = parse(loaded.session.to_jsonl().as_bytes(), "r.jsonl");
+        let again = parse(loaded.session.to_jsonl().unwrap().as_bytes(), "r.jsonl");
         assert!(again.is_ok(), "what an importer writes can be read: {again:?}");
     }
 }

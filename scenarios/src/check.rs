@@ -173,24 +173,10 @@ fn never_said(session: &Session, fact: &Fact, line: usize) -> Result<(), Fault> 
         ));
     }
     let said = |text: &str| fact.tokens.iter().all(|t| text.contains(t.as_str()));
-    let any = |parts: &[Part]| {
-        parts
-            .iter()
-            .any(|p| matches!(p, Part::Text(text) | Part::Reasoning { text, .. } if said(text)))
-    };
-    let held = session.entries.iter().any(|e| match e {
-        Entry::System { text, .. }
-        | Entry::RepoMap { text, .. }
-        | Entry::Memory { text, .. }
-        | Entry::File { text, .. } => said(text),
-        Entry::User(m) => any(&m.content()),
-        Entry::Assistant(m) => {
-            any(&m.content()) || m.all_calls().iter().any(|c| said(&c.arguments))
-        }
-        Entry::Tool(m) => any(&m.content()),
-        _ => false,
-    });
-    if held {
+    let holds =
+        |p: &Part| p.as_said().is_some_and(said) || p.as_call().is_some_and(|c| said(&c.arguments));
+    let held = |e: &Entry| e.standing_text().is_some_and(said) || e.content().iter().any(holds);
+    if session.entries.iter().any(held) {
         let what = format!("the session says the literals of distractor {:?}", fact.id);
         return Err(Fault::new(
             line,

@@ -244,14 +244,14 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_again(s in session()) {
-        let loaded = read(s.to_jsonl().as_bytes(), "x").unwrap();
+        let loaded = read(s.to_jsonl().unwrap().as_bytes(), "x").unwrap();
         prop_assert_eq!(loaded.session, s);
         prop_assert_eq!(loaded.warnings, Vec::<String>::new());
     }
 
     #[test]
     fn a_file_cut_anywhere_is_an_error_a_warning_or_whole_lines(s in session()) {
-        let text = s.to_jsonl();
+        let text = s.to_jsonl().unwrap();
         for end in 0..text.len() {
             let part = &text.as_bytes()[..end];
             if let Ok(loaded) = read(part, "x") {

@@ -103,21 +103,19 @@ fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
 
 /// A file, and the files beside it that belong to the same session, such as those of subagents.
 fn load_with(path: &Path, depth: usize) -> Result<(Scenario, Vec<PathBuf>), LoadError> {
-    let mut bytes = std::fs::read(path).map_err(|e| io(path, e))?;
-    let mut with = Vec::new();
-    if let Some(Kind::Recording(format)) = sniff(&bytes, &path.to_string_lossy()) {
-        let text = String::from_utf8_lossy(&bytes);
-        with = (formats::by_name(format)?.companions)(path, &text);
-        let others: Vec<String> = with
-            .iter()
-            .map(|p| std::fs::read_to_string(p).map_err(|e| io(p, e)))
-            .collect::<Result<_, LoadError>>()?;
-        if !others.is_empty() {
-            bytes = formats::companions::merged(&text, &others).into_bytes();
+    let bytes = std::fs::read(path).map_err(|e| io(path, e))?;
+    let with = match sniff(&bytes, &path.to_string_lossy()) {
+        Some(Kind::Recording(name)) => {
+            (formats::by_name(name)?.companions)(path, &String::from_utf8_lossy(&bytes))
         }
-    }
-    let mut scenario =
-        of_bytes(&bytes, path, &OnDisk { folder: path.parent().unwrap_or(Path::new(".")), depth })?;
+        _ => vec![],
+    };
+    let others: Vec<String> = with
+        .iter()
+        .map(|p| std::fs::read_to_string(p).map_err(|e| io(p, e)))
+        .collect::<Result<_, LoadError>>()?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut scenario = of_bytes(&bytes, &others, path, &OnDisk { folder, depth })?;
     if !with.is_empty() {
         let names: Vec<String> = with.iter().map(|p| p.display().to_string()).collect();
         scenario.warnings.push(format!(
@@ -133,10 +131,16 @@ fn load_with(path: &Path, depth: usize) -> Result<(Scenario, Vec<PathBuf>), Load
 /// Reads what a file holds that has no others beside it: a session, a scenario or a recording.
 /// `name` decides for scenarios, and messages show it.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
-    of_bytes(bytes, Path::new(name), &Alone)
+    of_bytes(bytes, &[], Path::new(name), &Alone)
 }
 
-fn of_bytes(bytes: &[u8], path: &Path, beside: &dyn Beside) -> Result<Scenario, LoadError> {
+/// Reads a file; `others` = the texts of a recording's companions.
+fn of_bytes(
+    bytes: &[u8],
+    others: &[String],
+    path: &Path,
+    beside: &dyn Beside,
+) -> Result<Scenario, LoadError> {
     let shown = path.display().to_string();
     let loaded: Loaded = match sniff(bytes, &shown) {
         Some(Kind::Scenario) => {
@@ -154,7 +158,8 @@ fn of_bytes(bytes: &[u8], path: &Path, beside: &dyn Beside) -> Result<Scenario, 
                 .file_name()
                 .map_or_else(|| shown.clone(), |f| f.to_string_lossy().into_owned());
             let text = String::from_utf8_lossy(bytes);
-            formats::by_name(name)?.import(text.trim_start_matches('\u{feff}'), &file)?
+            let text = text.trim_start_matches('\u{feff}');
+            formats::by_name(name)?.import_with(text, others, &file)?
         }
         None => {
             return Err(unknown(

@@ -152,7 +152,7 @@ fn real_recordings_import() {
             (agents, compactions),
             (held.agents.iter().map(|a| a.to_string()).collect(), held.compactions.to_vec(),)
         );
-        assert_eq!(jsonl::read(s.to_jsonl().as_bytes(), "x").unwrap().session, *s);
+        assert_eq!(jsonl::read(s.to_jsonl().unwrap().as_bytes(), "x").unwrap().session, *s);
     }
 }
 

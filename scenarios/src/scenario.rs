@@ -150,8 +150,7 @@ impl Reader<'_> {
         );
         self.steps(&tree, &mut items)?;
         let loaded = assemble(header, items, self.file, false)?;
-        if !loaded.session.entries.iter().any(|e| matches!(e, Entry::User(_) | Entry::Assistant(_)))
-        {
+        if !loaded.session.entries.iter().any(Entry::is_message) {
             return Err(Fault::new(
                 1,
                 "no messages",
@@ -178,7 +177,7 @@ impl Reader<'_> {
 
     fn strings(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<String>, Fault> {
         let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
-        let line = self.lines.of(value.span().start);
+        let line = self.lines.line_at(value.span().start);
         serde_json::from_value(toml_tree::json(value.get_ref(), line)?).map_err(|e| {
             Fault::new(
                 line,
@@ -203,7 +202,7 @@ impl Reader<'_> {
 
     fn scale(&self, tree: &DeTable<'_>) -> Result<Option<f64>, Fault> {
         let Some(value) = tree.get("scale") else { return Ok(None) };
-        let line = self.lines.of(value.span().start);
+        let line = self.lines.line_at(value.span().start);
         match toml_tree::json(value.get_ref(), line)?.as_f64().filter(|s| bounds::SCALE.contains(s))
         {
             Some(scale) => Ok(Some(scale)),
@@ -222,7 +221,7 @@ impl Reader<'_> {
 
     fn expect(&self, text: &str, tree: &DeTable<'_>, mut out: Expect) -> Result<Expect, Fault> {
         let Some(value) = tree.get("expect") else { return Ok(out) };
-        let line = self.lines.of(value.span().start);
+        let line = self.lines.line_at(value.span().start);
         let whole: toml::Table = toml::from_str(text)
             .map_err(|e| Fault::new(line, e.message(), "TOML", "correct the syntax"))?;
         let (Some(toml::Value::Table(checks)), DeValue::Table(places)) =
@@ -284,7 +283,7 @@ impl Reader<'_> {
 
     fn count(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<u64>, Fault> {
         let Some(value) = tree.get(key) else { return Ok(None) };
-        let line = self.lines.of(value.span().start);
+        let line = self.lines.line_at(value.span().start);
         match toml_tree::json(value.get_ref(), line)?.as_u64() {
             Some(mut n) => bounds::check(vec![Number::new(key, &mut n, bounds::TOKENS)], line)
                 .map(|()| Some(n)),
@@ -300,7 +299,7 @@ impl Reader<'_> {
     fn known_keys(&self, table: &DeTable<'_>, known: &[&str], whose: &str) -> Result<(), Fault> {
         for key in table.keys() {
             if !known.contains(&key.get_ref().as_ref()) {
-                let line = self.lines.of(key.span().start);
+                let line = self.lines.line_at(key.span().start);
                 let (what, expected) =
                     (format!("unknown key {:?}", key.get_ref()), format!("a key of {whose}"));
                 return Err(Fault::new(line, what, expected, nearest::hint(key.get_ref(), known)));
@@ -310,7 +309,7 @@ impl Reader<'_> {
     }
 
     fn line_of(&self, table: &DeTable<'_>, key: &str) -> usize {
-        table.keys().find(|k| k.get_ref() == key).map_or(1, |k| self.lines.of(k.span().start))
+        table.keys().find(|k| k.get_ref() == key).map_or(1, |k| self.lines.line_at(k.span().start))
     }
 }
 

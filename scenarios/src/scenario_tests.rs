@@ -90,7 +90,7 @@ fn a_scenario_is_a_session_with_a_story() {
     assert_eq!(tool.output.as_deref(), Some("it is 42\n"));
     assert_eq!(s.session.facts.len(), 1);
     assert_eq!(
-        crate::jsonl::read(s.session.to_jsonl().as_bytes(), "x").unwrap().session,
+        crate::jsonl::read(s.session.to_jsonl().unwrap().as_bytes(), "x").unwrap().session,
         s.session
     );
 }

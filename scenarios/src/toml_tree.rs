@@ -14,7 +14,7 @@ impl Lines {
     }
 
     /// The line of a byte offset, counted from 1.
-    pub(crate) fn of(&self, offset: usize) -> usize {
+    pub(crate) fn line_at(&self, offset: usize) -> usize {
         self.0.partition_point(|start| *start <= offset).max(1)
     }
 }
@@ -22,7 +22,7 @@ impl Lines {
 /// Parses a document, with the line of a syntax error.
 pub(crate) fn parse<'a>(text: &'a str, lines: &Lines) -> Result<DeTable<'a>, Fault> {
     DeTable::parse(text).map(toml::Spanned::into_inner).map_err(|e| {
-        let line = e.span().map_or(1, |s| lines.of(s.start));
+        let line = e.span().map_or(1, |s| lines.line_at(s.start));
         let what = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
         Fault::new(line, format!("not TOML: {what}"), "a scenario in TOML", "correct the syntax")
     })
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn offsets_become_lines() {
         let lines = Lines::new("a\nbc\n\nd");
-        assert_eq!([0, 1, 2, 4, 5, 6, 99].map(|o| lines.of(o)), [1, 1, 2, 2, 3, 4, 4]);
+        assert_eq!([0, 1, 2, 4, 5, 6, 99].map(|o| lines.line_at(o)), [1, 1, 2, 2, 3, 4, 4]);
     }
 
     #[test]

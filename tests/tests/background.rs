@@ -11,18 +11,18 @@ mod sync {
 
 use loom::future::block_on;
 use loom::thread;
-use pending::{Outcome, Pending};
+use pending::{Pending, Taking};
 
 type Answer = &'static str;
 
 /// Runs both sides in all orders and returns what the conversation saw, without repetitions.
 fn all_orders(
     task: impl Fn(pending::Job<Answer, Answer>) + Clone + Send + Sync + 'static,
-    conversation: impl Fn(&mut Pending<u32, Answer, Answer>) -> Vec<Outcome<Answer, Answer>>
+    conversation: impl Fn(&mut Pending<u32, Answer, Answer>) -> Vec<Taking<Answer, Answer>>
     + Send
     + Sync
     + 'static,
-) -> Vec<Vec<Outcome<Answer, Answer>>> {
+) -> Vec<Vec<Taking<Answer, Answer>>> {
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let noted = seen.clone();
     loom::model(move || {
@@ -55,7 +55,7 @@ fn an_answer_is_seen_once_or_not_yet_and_what_arrived_is_no_obstacle() {
             out
         },
     );
-    use Outcome::{Cancelled, Finished, Running};
+    use Taking::{Cancelled, Finished, Running};
     assert_eq!(
         seen,
         [
@@ -76,7 +76,7 @@ fn a_changed_conversation_never_gets_the_answer() {
             vec![first, p.take(&[1])]
         },
     );
-    use Outcome::{Cancelled, Running, Stale};
+    use Taking::{Cancelled, Running, Stale};
     assert_eq!(seen, [vec![Running, Stale], vec![Stale, Cancelled]]);
 }
 
@@ -94,14 +94,14 @@ fn cancelling_wins_or_loses_as_a_whole() {
             let gave_up = p.cancel();
             assert_eq!(
                 gave_up,
-                took == Outcome::Running,
+                took == Taking::Running,
                 "what was taken cannot be given up, all else can"
             );
             assert!(p.is_done());
             vec![took, p.take(&[1, 2])]
         },
     );
-    use Outcome::{Cancelled, Finished, Running};
+    use Taking::{Cancelled, Finished, Running};
     assert_eq!(seen, [vec![Finished("summary"), Cancelled], vec![Running, Cancelled]]);
     let (first, late) = *accepted.lock().unwrap();
     assert!(first > 0 && late > 0, "both orders happen: {first}, {late}");
@@ -120,7 +120,7 @@ fn the_task_hears_of_it() {
             vec![p.take(&[1, 2])]
         },
     );
-    assert_eq!(seen, [vec![Outcome::Cancelled]]);
+    assert_eq!(seen, [vec![Taking::Cancelled]]);
     all_orders(
         |job| block_on(job.cancelled()),
         |p| {
@@ -156,7 +156,7 @@ fn a_failure_arrives_and_a_task_that_vanishes_is_noticed() {
         // A changed conversation does not hide why there is no summary.
         vec![p.take(&[7]), p.take(&[7])]
     };
-    use Outcome::{Cancelled, Failed, Lost};
+    use Taking::{Cancelled, Failed, Lost};
     assert_eq!(
         all_orders(|job| assert!(job.finish(Err("refused"))), waits),
         [vec![Failed("refused"), Cancelled]]

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::rng::SplitMix64;
-use ctxbench_strategies::persist::{Entry, Format, Journal, Said, formats, losses};
+use ctxbench_strategies::persist::{Format, Journal, JournalEntry, StoredMessage, formats, losses};
 
 /// What a child is told: format, folder, seed, most entries, kind of entries.
 const JOB: &str = "CTXBENCH_CRASH_JOB";
@@ -37,7 +37,7 @@ fn format(name: &str) -> &'static Format {
 struct Script {
     seed: u64,
     journal: Journal,
-    context: Vec<Said>,
+    context: Vec<StoredMessage>,
     at: u64,
     /// Texts only, as every format knows them, and no compaction.
     plain: bool,
@@ -68,7 +68,7 @@ impl Script {
     }
 
     /// The next entry; the context behind it is then [`Script::context`].
-    fn next(&mut self) -> Entry {
+    fn next(&mut self) -> JournalEntry {
         let i = self.at;
         self.at += 1;
         let text = self.text(i);
@@ -77,10 +77,13 @@ impl Script {
             // A compaction that keeps what came last: with its result where it is a call.
             8 if !self.plain => {
                 let tail = self.context.split_off(self.context.len().saturating_sub(1));
-                let summary =
-                    Said { role: Role::Assistant, parts: vec![Part::Summary(text.into())] };
+                let summary = StoredMessage {
+                    role: Role::Assistant,
+                    parts: vec![Part::Summary(text.into())],
+                };
                 self.context =
-                    [vec![Said::text(Role::User, "What was it about?"), summary], tail].concat();
+                    [vec![StoredMessage::text(Role::User, "What was it about?"), summary], tail]
+                        .concat();
                 self.journal.became(self.context.clone());
             }
             3 if !self.plain => {
@@ -89,7 +92,7 @@ impl Script {
                     name: "read".into(),
                     arguments: "{\"path\":\"a\"}".into(),
                 });
-                self.context.push(Said {
+                self.context.push(StoredMessage {
                     role: Role::Assistant,
                     parts: vec![Part::Text(text.into()), call],
                 });
@@ -101,9 +104,9 @@ impl Script {
                     output: text.into(),
                     is_error: false,
                 };
-                self.context.push(Said { role: Role::Tool, parts: vec![result] });
+                self.context.push(StoredMessage { role: Role::Tool, parts: vec![result] });
             }
-            _ => self.context.push(Said::text(
+            _ => self.context.push(StoredMessage::text(
                 if i.is_multiple_of(2) { Role::User } else { Role::Assistant },
                 &text,
             )),
@@ -268,8 +271,8 @@ fn kill_often(name: &str, plain: bool) -> Figures {
         out.surplus += now.surplus as u64;
         out.torn += loaded.notes.len() as u64;
         // It can be written on.
-        let more = Said::text(Role::User, "after the crash");
-        p.append(&Entry::Said(more.clone())).unwrap();
+        let more = StoredMessage::text(Role::User, "after the crash");
+        p.append(&JournalEntry::Message(more.clone())).unwrap();
         drop(p);
         let last = (format(name).open)(dir.path(), 7).unwrap().load().unwrap().context;
         let after = last.last().cloned();
@@ -338,10 +341,12 @@ fn lines_file(dir: &Path) -> PathBuf {
 fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
     for name in ["codex-rollout", "claude-code-jsonl"] {
         let dir = tempfile::tempdir().unwrap();
-        let said =
-            [Said::text(Role::User, "first"), Said::text(Role::Assistant, "zweite «ü» 日本")];
+        let said = [
+            StoredMessage::text(Role::User, "first"),
+            StoredMessage::text(Role::Assistant, "zweite «ü» 日本"),
+        ];
         let mut p = (format(name).open)(dir.path(), 1).unwrap();
-        said.iter().for_each(|s| p.append(&Entry::Said(s.clone())).unwrap());
+        said.iter().for_each(|s| p.append(&JournalEntry::Message(s.clone())).unwrap());
         drop(p);
         let file = lines_file(dir.path());
         let bytes = std::fs::read(&file).unwrap();
@@ -364,7 +369,7 @@ fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
                 assert!(loaded.notes[0].contains("was passed over"), "{:?}", loaded.notes);
             }
             // What follows is whole.
-            p.append(&Entry::Said(said[1].clone())).unwrap();
+            p.append(&JournalEntry::Message(said[1].clone())).unwrap();
             let after = p.load().unwrap();
             assert_eq!(after.context[kept..], said[1..], "{name} at {cut}");
         }
@@ -389,8 +394,8 @@ fn two_writers_corrupt_nothing() {
         for seed in [1, 2] {
             let mut script = Script::new(seed, true);
             (0..EACH).for_each(|_| drop(script.next()));
-            let of = |s: &&Said| matches!(&s.parts[..], [Part::Text(t), ..] if t.contains(&format!(" of {seed}")));
-            let own: Vec<Said> = log.iter().filter(of).cloned().collect();
+            let of = |s: &&StoredMessage| matches!(&s.parts[..], [Part::Text(t), ..] if t.contains(&format!(" of {seed}")));
+            let own: Vec<StoredMessage> = log.iter().filter(of).cloned().collect();
             let now = losses(&script.context, &own);
             if f.name == "aider-markdown" {
                 // Messages are whole on disk; the format cannot tell whose replies follow each
@@ -451,7 +456,7 @@ fn without_room_the_error_says_so_and_what_was_there_stays() {
             assert_eq!(now.garbled, 0, "{name}");
         }
         // There is room again.
-        p.append(&Entry::Said(Said::text(Role::User, "goes on"))).unwrap();
+        p.append(&JournalEntry::Message(StoredMessage::text(Role::User, "goes on"))).unwrap();
         assert!(
             p.load()
                 .unwrap()
@@ -480,7 +485,7 @@ fn without_room_a_tree_of_files_loses_the_part_that_was_being_written_and_says_s
         let loaded = p.load().unwrap();
         let now = losses(&script.context, &loaded.context);
         let failed = failed.unwrap_or_else(|| panic!("seed {seed}: {acknowledged} entries fitted"));
-        if matches!(script.next(), Entry::Said(Said { role: Role::Tool, .. })) {
+        if matches!(script.next(), JournalEntry::Message(StoredMessage { role: Role::Tool, .. })) {
             cut += 1;
             assert!(failed.contains("what this one held may be cut off"), "{failed}");
             assert_eq!(
@@ -492,10 +497,10 @@ fn without_room_a_tree_of_files_loses_the_part_that_was_being_written_and_says_s
         } else {
             assert_eq!((now.lost, now.garbled), (0, 0), "seed {seed}: {now:?}");
         }
-        p.append(&Entry::Said(Said::text(Role::User, "goes on"))).unwrap();
+        p.append(&JournalEntry::Message(StoredMessage::text(Role::User, "goes on"))).unwrap();
         assert_eq!(
             p.load().unwrap().context.last(),
-            Some(&Said::text(Role::User, "goes on")),
+            Some(&StoredMessage::text(Role::User, "goes on")),
             "seed {seed}"
         );
     }
@@ -507,7 +512,7 @@ fn without_permission_the_error_says_so_and_what_was_there_stays() {
     for (name, _) in ROOM {
         let dir = tempfile::tempdir().unwrap();
         let mut p = (format(name).open)(dir.path(), 1).unwrap();
-        p.append(&Entry::Said(Said::text(Role::User, "kept"))).unwrap();
+        p.append(&JournalEntry::Message(StoredMessage::text(Role::User, "kept"))).unwrap();
         drop(p);
         lock(dir.path(), false);
         let mut c = command(None, name, dir.path(), 2, 1, true);
@@ -521,7 +526,7 @@ fn without_permission_the_error_says_so_and_what_was_there_stays() {
         assert!(failed.contains(&dir.path().display().to_string()), "{failed}");
         lock(dir.path(), true);
         let back = (format(name).open)(dir.path(), 3).unwrap().load().unwrap().context;
-        assert_eq!(losses(&[Said::text(Role::User, "kept")], &back).lost, 0, "{name}");
+        assert_eq!(losses(&[StoredMessage::text(Role::User, "kept")], &back).lost, 0, "{name}");
     }
 }
 

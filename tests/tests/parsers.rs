@@ -11,10 +11,10 @@ use ctxbench_core::model::{DEFAULT_MODEL, find};
 use ctxbench_core::session::Entry as SessionEntry;
 use ctxbench_harness::replay::{Options, replay};
 use ctxbench_reports::record::Status;
-use ctxbench_scenarios::parse;
+use ctxbench_scenarios::{formats, parse};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::persist::{Entry, Format, Said, formats};
-use doors::DOORS;
+use ctxbench_strategies::persist::{self, Format, JournalEntry, StoredMessage};
+use doors::{DOORS, served};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -25,9 +25,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
     let found = match door {
         "session" => files(&data, ".jsonl"),
         "scenario" => built_in(".toml"),
-        "claude-code" | "codex" | "pi" | "validate" | "rollout" => {
-            files(&data.join("validate"), ".jsonl")
-        }
+        "recording" | "validate" | "rollout" => files(&data.join("validate"), ".jsonl"),
         "case" | "functions" => files(&data.join("conformance"), ".json"),
         _ => Vec::new(),
     };
@@ -62,8 +60,8 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         ],
         "script" => vec![b"\"plain\"\n{\"text\":\"x\",\"strategy\":\"codex\"}\n".to_vec()],
         "history" => vec![b"{\"session_id\":\"s\",\"ts\":1,\"text\":\"x\"}\n".repeat(9)],
-        "stored" => (0_u8..).zip(formats()).flat_map(|(i, f)| stored(i, f)).collect(),
-        "serve" => (0..5).flat_map(|i| good("request").into_iter().map(move |b| [vec![i], b].concat())).collect(),
+        "stored" => (0_u8..).zip(persist::formats()).flat_map(|(i, f)| stored(i, f)).collect(),
+        "serve" => (0..served().len() as u8).flat_map(|i| good("request").into_iter().map(move |b| [vec![i], b].concat())).collect(),
         _ => Vec::new(),
     });
     out
@@ -96,9 +94,10 @@ fn hostile(prefix: u64, ms: u64, tokens: u64) -> Vec<u8> {
 fn stored(number: u8, format: &Format) -> Vec<Vec<u8>> {
     let dir = tempfile::tempdir().unwrap();
     let mut p = (format.open)(dir.path(), 1).unwrap();
-    let said = [Said::text(Role::User, "do it"), Said::text(Role::Assistant, "done")];
-    said.iter().for_each(|s| p.append(&Entry::Said(s.clone())).unwrap());
-    p.append(&Entry::Compacted(said[1..].to_vec())).unwrap();
+    let said =
+        [StoredMessage::text(Role::User, "do it"), StoredMessage::text(Role::Assistant, "done")];
+    said.iter().for_each(|s| p.append(&JournalEntry::Message(s.clone())).unwrap());
+    p.append(&JournalEntry::View(said[1..].to_vec())).unwrap();
     drop(p);
     files(dir.path(), "")
         .iter()
@@ -200,6 +199,14 @@ fn every_door_has_files_that_it_takes() {
         let files = good(name);
         assert!(!files.is_empty(), "nothing to try {name} with");
         files.iter().for_each(|f| door(f));
+    }
+    for format in formats::ALL {
+        let sniffed = |b: &Vec<u8>| (format.sniff)(&String::from_utf8_lossy(b));
+        assert!(good("recording").iter().any(sniffed), "no recording of {}", format.title);
+    }
+    for wire in ctxbench_provider::ALL {
+        let decoded = |b: &Vec<u8>| ctxbench_provider::decode(wire, "", b).is_ok();
+        assert!(good("request").iter().any(decoded), "no request of {wire:?}");
     }
 }
 

@@ -48,7 +48,10 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
         for w in &loaded.warnings {
             eprintln!("note: {}: {w}", path.display());
         }
-        let jsonl = loaded.session.to_jsonl();
+        let jsonl = loaded
+            .session
+            .to_jsonl()
+            .with_context(|| format!("writing the session of {}", path.display()))?;
         match &args.output {
             Some(out) => files::write(out, jsonl)?,
             None => super::print(&jsonl)?,

@@ -140,7 +140,7 @@ fn told(e: &anyhow::Error) -> String {
 pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
     let loaded = ctxbench_scenarios::load(name)?;
     for s in &loaded {
-        if !s.session.entries.iter().any(|e| matches!(e, Entry::User(_) | Entry::Assistant(_))) {
+        if !s.session.entries.iter().any(Entry::is_message) {
             bail!(
                 "{name}: no messages in session {:?}; expected at least one user message or reply",
                 s.id

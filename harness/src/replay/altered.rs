@@ -61,7 +61,7 @@ const BEFORE: usize = 3;
 
 impl Frames {
     /// The frames of facts that arise in `sources`.
-    pub(super) fn of(facts: &[Fact], sources: &[String]) -> Frames {
+    pub(super) fn new(facts: &[Fact], sources: &[String]) -> Frames {
         let mut all = Collected::default();
         let mut values: HashMap<String, Vec<Value>> = HashMap::new();
         let mut frames = Vec::new();
@@ -162,9 +162,9 @@ impl Collected {
 
 /// Words with digits that were said, by hash.
 #[derive(Default)]
-pub(super) struct Said(HashSet<u64>);
+pub(super) struct SaidWords(HashSet<u64>);
 
-impl Said {
+impl SaidWords {
     /// Notes the words of a folded text.
     pub(super) fn note(&mut self, folded: &str) {
         self.0.extend(
@@ -253,12 +253,12 @@ mod tests {
     }
 
     fn only(fact: Fact, source: &str, summary: &str, said: impl Fn(&str) -> bool) -> Flaw {
-        let flaws = Frames::of(&[fact], &[source.to_string()]).flaws(summary, said);
+        let flaws = Frames::new(&[fact], &[source.to_string()]).flaws(summary, said);
         flaws.first().map(|(_, flaw)| *flaw).unwrap_or_default()
     }
 
     fn flaw(tokens: &[&str], source: &str, summary: &str) -> (bool, bool) {
-        let mut said = Said::default();
+        let mut said = SaidWords::default();
         said.note(&fold(source));
         let flaw = only(fact(tokens, &[]), source, summary, |w| said.holds(w));
         (flaw.partial, flaw.changed)

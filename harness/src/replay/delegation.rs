@@ -11,7 +11,7 @@ use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
 use super::record::{Part, Run};
-use super::windows::{Subagent, own, window};
+use super::windows::{Subagent, own};
 
 /// A row for each subagent; `parts` are their conversations, `facts` the pairs of all windows.
 pub(super) fn records(
@@ -85,16 +85,7 @@ fn handed_over(agent: &Subagent, session: &Session, pairs: &[FactRecord]) -> Del
 
 /// Ids of the messages and results in a window.
 fn ids<'a>(session: &'a Session, agent: &str) -> HashSet<&'a str> {
-    session.entries.iter().filter(|e| window(e) == Some(agent)).filter_map(id_of).collect()
-}
-
-fn id_of(entry: &Entry) -> Option<&str> {
-    match entry {
-        Entry::User(u) => Some(&u.id),
-        Entry::Assistant(a) => Some(&a.id),
-        Entry::Tool(t) => Some(&t.call_id),
-        _ => None,
-    }
+    session.entries.iter().filter(|e| e.agent() == Some(agent)).filter_map(Entry::key).collect()
 }
 
 /// What a call returned, as text.
@@ -118,7 +109,7 @@ pub(super) fn facts(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Vec<F
             // Nobody looked at those of a subagent that was never started.
             None => {
                 let own = own(session, &agent.id);
-                let pairs = Needs::new(&own, &Path::of(&own, &Defaults::STATED)).pairs();
+                let pairs = Needs::new(&own, &Path::recorded(&own, &Defaults::STATED)).pairs();
                 out.extend(pairs.iter().map(|(need, f)| unreached(&session.facts[*f], need, 0)));
             }
         }
@@ -137,21 +128,17 @@ pub(super) fn facts(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Vec<F
 /// Whether a fact that arises in another window is said by a user or a tool in the window of a need
 /// before it. What a model says there without having seen it counts for nobody.
 fn delivered(session: &Session, fact: &Fact, need: &str) -> bool {
-    let place = |id: &str| session.entries.iter().position(|e| id_of(e) == Some(id));
+    let place = |id: &str| session.entries.iter().position(|e| e.key() == Some(id));
     let (Some(from), Some(at)) = (place(&fact.arises), place(need)) else { return true };
-    let here = window(&session.entries[at]);
-    if window(&session.entries[from]) == here {
+    let here = session.entries[at].agent();
+    if session.entries[from].agent() == here {
         return true;
     }
     let user = matches!(session.entries[at], Entry::User(_));
     let before = &session.entries[..at + usize::from(user)];
-    before.iter().filter(|e| window(e) == here).any(|e| {
-        let parts = match e {
-            Entry::User(u) => u.content(),
-            Entry::Tool(t) => t.content(),
-            _ => return false,
-        };
-        let text = joined_text(&parts, "\n");
+    let told = |e: &&Entry| e.agent() == here && matches!(e, Entry::User(_) | Entry::Tool(_));
+    before.iter().filter(told).any(|e| {
+        let text = joined_text(&e.content(), "\n");
         fact.matches(&text, &fold(&text)) > Match::Absent
     })
 }

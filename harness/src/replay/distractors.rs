@@ -32,17 +32,8 @@ pub(super) fn made_up(session: &Session) -> Vec<Fact> {
     let mut out: Vec<Fact> = (0..chosen)
         .map(|i| {
             let (f, token) = &real[i * real.len() / chosen];
-            Fact {
-                id: format!("not-{}", f.id),
-                kind: f.kind,
-                tokens: vec![exchanged(token)],
-                arises: String::new(),
-                needs: vec![],
-                superseded_by: None,
-                forbids: vec![],
-                distractor: true,
-                extra: Default::default(),
-            }
+            let id = format!("not-{}", f.id);
+            Fact { distractor: true, ..Fact::new(id, f.kind, exchanged(token), "") }
         })
         .filter(|d| d.tokens[0].bytes().any(|b| b.is_ascii_alphanumeric()))
         .collect();

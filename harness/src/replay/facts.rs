@@ -13,7 +13,7 @@ use ctxbench_core::matcher::Matcher;
 use ctxbench_core::session::Session;
 use ctxbench_reports::record::Place;
 
-use super::altered::{Flaw, Frames, Said};
+use super::altered::{Flaw, Frames, SaidWords};
 use super::{distractors, texts};
 
 /// A fact seen in a context.
@@ -57,7 +57,7 @@ pub(super) struct FactBook {
     older: Vec<Vec<usize>>,
     matcher: Matcher,
     frames: Frames,
-    said: Said,
+    said: SaidWords,
     memo: HashMap<u64, Arc<[(usize, Match)]>>,
     flaws: HashMap<u64, Arc<[(usize, Flaw)]>>,
     /// Facts that each reply may restate, by its message.
@@ -76,11 +76,11 @@ impl FactBook {
         FactBook {
             older: (0..measured).map(|i| older(&session.facts, i)).collect(),
             matcher: Matcher::new(&facts),
-            frames: Frames::of(&session.facts, &texts::sources(session)),
+            frames: Frames::new(&session.facts, &texts::sources(session)),
             facts,
             measured,
             goal,
-            said: Said::default(),
+            said: SaidWords::default(),
             memo: HashMap::new(),
             flaws: HashMap::new(),
             licensed: HashMap::new(),
@@ -235,17 +235,7 @@ fn goal(session: &Session, facts: &mut Vec<Fact>) -> Option<usize> {
     }
     let line: String =
         text.lines().map(str::trim).find(|l| !l.is_empty())?.chars().take(GOAL).collect();
-    facts.push(Fact {
-        id: "first-request".into(),
-        kind: FactKind::Goal,
-        tokens: vec![line],
-        arises: id.to_string(),
-        needs: vec![],
-        superseded_by: None,
-        forbids: vec![],
-        distractor: false,
-        extra: Default::default(),
-    });
+    facts.push(Fact::new("first-request", FactKind::Goal, line, id));
     Some(facts.len() - 1)
 }
 

@@ -141,7 +141,7 @@ pub async fn replay_in_full(
     model: &Model,
     options: &Options,
 ) -> FullReplay {
-    replay_with(scenario, spec, model, options, &Files::of(&scenario.session)).await
+    replay_with(scenario, spec, model, options, &Files::played(&scenario.session)).await
 }
 
 /// The same, where the files of the session at its rewinds are known.
@@ -325,7 +325,7 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
     }
     // What is marked as a subagent's is not the main conversation's; in the session of a subagent
     // nothing is marked.
-    for e in session.entries.iter().filter(|e| windows::window(e).is_none()) {
+    for e in session.entries.iter().filter(|e| e.agent().is_none()) {
         match e {
             Entry::System { text, .. } => {
                 out.base.push(block(BlockKind::Base, Role::System, text.clone()))

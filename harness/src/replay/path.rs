@@ -61,7 +61,7 @@ pub struct Path {
 
 impl Path {
     /// The path of a session's main conversation; subagents' windows are theirs.
-    pub fn of(session: &Session, defaults: &Defaults) -> Path {
+    pub fn recorded(session: &Session, defaults: &Defaults) -> Path {
         Path::without(session, defaults, &HashSet::new())
     }
 
@@ -275,7 +275,7 @@ mod tests {
             Entry::Compact { instructions: None, at: None, extra: Default::default() },
             user("u3", 9_000),
         ];
-        let path = Path::of(
+        let path = Path::recorded(
             &Session { header: Header::default(), entries, facts: vec![] },
             &Defaults::STATED,
         );
@@ -290,7 +290,7 @@ mod tests {
     }
 
     fn gaps(entries: Vec<Entry>) -> Vec<u64> {
-        let path = Path::of(
+        let path = Path::recorded(
             &Session { header: Header::default(), entries, facts: vec![] },
             &Defaults::STATED,
         );

@@ -18,17 +18,17 @@ pub(super) struct Reread {
 }
 
 /// A call as the model wrote it; two equal ones ask for the same thing.
-type Call = (Arc<str>, Arc<str>);
+type CallShape = (Arc<str>, Arc<str>);
 
 pub(super) struct Rereads {
     /// Recorded calls by their id.
-    calls: HashMap<Arc<str>, Call>,
+    calls: HashMap<Arc<str>, CallShape>,
     /// Ids of the calls of every recorded reply, with what they returned.
     steps: HashMap<Arc<str>, Vec<Incoming>>,
     /// What a call returned last.
-    latest: HashMap<Call, Incoming>,
+    latest: HashMap<CallShape, Incoming>,
     /// Calls made again since a fact of theirs was last seen.
-    made: HashSet<Call>,
+    made: HashSet<CallShape>,
     /// A re-read whose result the next request will show: its id and what the tool returned.
     coming: Option<(Arc<str>, Arc<str>)>,
     count: u64,
@@ -131,7 +131,7 @@ mod tests {
 
     fn rereads() -> Rereads {
         let session = ctxbench_scenarios::jsonl::read(LINES.as_bytes(), "s").unwrap().session;
-        Rereads::new(&Path::of(&session, &Defaults::STATED))
+        Rereads::new(&Path::recorded(&session, &Defaults::STATED))
     }
 
     fn returned(again: Option<Reread>) -> Option<String> {

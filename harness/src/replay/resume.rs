@@ -11,10 +11,12 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Event as Noted, Stamped, is_server_clear};
 use ctxbench_core::fact::{Fact, Match, fold};
 use ctxbench_core::request::Purpose;
-use ctxbench_core::session::{Entry as SessionEntry, Millis, Session};
+use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_reports::record::{ResumeFile, ResumeRecord};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::persist::{self, Entry, Format, Journal, PersistError, Said, losses};
+use ctxbench_strategies::persist::{
+    self, Format, Journal, JournalEntry, PersistError, StoredMessage, losses,
+};
 
 use super::conversation::{Conversation, blocked_ms};
 use super::events::Event;
@@ -119,26 +121,19 @@ pub(super) fn records(
 
 /// Facts that are said before a restart (from 1).
 fn established(session: &Session, restart: usize) -> Vec<&Fact> {
-    let is = |e: &&SessionEntry| matches!(e, SessionEntry::Restart { .. });
+    let is = |e: &&Entry| matches!(e, Entry::Restart { .. });
     let restarts: Vec<usize> =
         (0..session.entries.len()).filter(|&i| is(&&session.entries[i])).collect();
     let end = restarts.get(restart - 1).copied().unwrap_or(session.entries.len());
-    let ids: std::collections::HashSet<&str> = session.entries[..end]
-        .iter()
-        .filter_map(|e| match e {
-            SessionEntry::User(u) => Some(u.id.as_str()),
-            SessionEntry::Assistant(a) => Some(a.id.as_str()),
-            SessionEntry::Tool(t) => Some(t.call_id.as_str()),
-            _ => None,
-        })
-        .collect();
+    let ids: std::collections::HashSet<&str> =
+        session.entries[..end].iter().filter_map(Entry::key).collect();
     session.facts.iter().filter(|f| !f.distractor && ids.contains(f.arises.as_str())).collect()
 }
 
 fn measure(
     f: &Format,
-    entries: &[Entry],
-    before: &[Said],
+    entries: &[JournalEntry],
+    before: &[StoredMessage],
     facts: &[&Fact],
 ) -> Result<(ResumeFile, Duration), PersistError> {
     let dir = tempfile::tempdir().map_err(PersistError::scratch)?;

@@ -73,7 +73,7 @@ fn request(model: &Model, blocks: &[Arc<Block>]) -> Request {
 fn run(recovery: Recovery) -> RunRecord {
     let model = model::find("claude-sonnet-4-6").unwrap().clone();
     let session = session();
-    let path = Path::of(&session, &Defaults::STATED);
+    let path = Path::recorded(&session, &Defaults::STATED);
     let (log, events) = Log::open();
     let shared = Arc::new(model.clone());
     let mut o = Observer::new(&session, &path, &shared, recovery, log);

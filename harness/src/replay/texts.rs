@@ -13,21 +13,12 @@ pub(super) fn each<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str
                 found("", path);
                 found("", text);
             }
-            Entry::User(m) => parts(&m.content(), |t| found(&m.id, t)),
-            Entry::Assistant(m) => {
-                parts(&m.content(), |t| found(&m.id, t));
-                m.all_calls().iter().for_each(|c| found(&m.id, &c.arguments));
+            _ => {
+                let (key, parts) = (e.key().unwrap_or_default(), e.content());
+                parts.iter().filter_map(Part::as_said).for_each(|t| found(key, t));
+                let calls = parts.iter().filter_map(Part::as_call);
+                calls.for_each(|c| found(key, &c.arguments));
             }
-            Entry::Tool(m) => parts(&m.content(), |t| found(&m.call_id, t)),
-            _ => {}
-        }
-    }
-}
-
-fn parts(parts: &[Part], mut found: impl FnMut(&str)) {
-    for p in parts {
-        if let Part::Text(text) | Part::Reasoning { text, .. } = p {
-            found(text);
         }
     }
 }
@@ -54,8 +45,7 @@ pub(super) fn sources(session: &Session) -> Vec<String> {
 pub(super) fn first_request(session: &Session) -> Option<(&str, String)> {
     session.entries.iter().find_map(|e| match e {
         Entry::User(m) if m.agent.is_none() => {
-            let mut text = String::new();
-            parts(&m.content(), |t| text.push_str(t));
+            let text = m.content().iter().filter_map(Part::as_said).collect();
             Some((m.id.as_str(), text))
         }
         _ => None,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct TraceLine<'a> {
     seq: u64,
     scenario: &'a str,
     strategy: &'a str,
@@ -85,7 +85,7 @@ impl Tracer {
         let marked = |at| request.breakpoints.contains(&at);
         let items =
             request.blocks.iter().enumerate().map(|(at, b)| item(hashes, b, marked(at))).collect();
-        let line = Line {
+        let line = TraceLine {
             seq: r.seq,
             scenario,
             strategy,

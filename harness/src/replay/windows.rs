@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 
 use ctxbench_core::content::joined_text;
-use ctxbench_core::session::{AssistantEntry, Entry, Session};
+use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use ctxbench_core::tokens::o200k;
 use serde_json::Value;
 
@@ -18,28 +18,17 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subagent {
     pub(super) id: String,
-    pub(super) call: Option<Call>,
+    pub(super) call: Option<AgentCall>,
     /// Whether the caller waits for its end.
     pub(super) waits: bool,
 }
 
 /// The call that starts a subagent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct AgentCall {
     pub(super) id: String,
     /// In whose window it is made; `None` = the main conversation.
     pub(super) caller: Option<String>,
-}
-
-/// The window that an entry belongs to; `None` = the main conversation.
-pub(super) fn window(e: &Entry) -> Option<&str> {
-    match e {
-        Entry::User(u) => u.agent.as_deref(),
-        Entry::Assistant(a) => a.agent.as_deref(),
-        Entry::Tool(t) => t.agent.as_deref(),
-        Entry::System { agent, .. } | Entry::Tools { agent, .. } => agent.as_deref(),
-        _ => None,
-    }
 }
 
 /// The subagents of a session in the order in which they begin.
@@ -47,11 +36,7 @@ pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
     let mut all: Vec<Found<'_>> = Vec::new();
     let mut index: HashMap<&str, usize> = HashMap::new();
     for (i, e) in session.entries.iter().enumerate() {
-        let Some(id) = window(e)
-            .filter(|_| matches!(e, Entry::User(_) | Entry::Assistant(_) | Entry::Tool(_)))
-        else {
-            continue;
-        };
+        let Some(id) = e.agent().filter(|_| e.key().is_some()) else { continue };
         let at = *index.entry(id).or_insert_with(|| {
             all.push(Found { id, first: i, last: i, prompt: prompt(e) });
             all.len() - 1
@@ -200,7 +185,8 @@ impl<'a> Calls<'a> {
 
 impl Found<'_> {
     fn started_by(&self, made: Option<&Made<'_>>) -> Subagent {
-        let call = made.map(|m| Call { id: m.id.clone(), caller: m.caller.map(str::to_string) });
+        let call =
+            made.map(|m| AgentCall { id: m.id.clone(), caller: m.caller.map(str::to_string) });
         Subagent {
             id: self.id.to_string(),
             call,
@@ -230,14 +216,14 @@ pub(super) fn own(session: &Session, id: &str) -> Session {
         facts: session.facts.clone(),
     };
     let gives =
-        |kind: fn(&Entry) -> bool| session.entries.iter().any(|e| kind(e) && window(e) == Some(id));
+        |kind: fn(&Entry) -> bool| session.entries.iter().any(|e| kind(e) && e.agent() == Some(id));
     let system = gives(|e| matches!(e, Entry::System { .. })).then_some(id);
     let tools = gives(|e| matches!(e, Entry::Tools { .. })).then_some(id);
     for e in &session.entries {
         let own = match e {
-            Entry::System { .. } => window(e) == system,
-            Entry::Tools { .. } => window(e) == tools,
-            Entry::User(_) | Entry::Assistant(_) | Entry::Tool(_) => window(e) == Some(id),
+            Entry::System { .. } => e.agent() == system,
+            Entry::Tools { .. } => e.agent() == tools,
+            Entry::User(_) | Entry::Assistant(_) | Entry::Tool(_) => e.agent() == Some(id),
             Entry::Memory { .. } | Entry::RepoMap { .. } | Entry::File { .. } => true,
             _ => false,
         };
@@ -259,16 +245,17 @@ fn prefix(entries: &[Entry]) -> Option<u64> {
         return None;
     };
     let known: u64 = entries[..first].iter().map(|e| o200k(&prompt(e))).sum();
-    let counted = usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write);
+    let counted = usage.prompt();
     (counted > known).then(|| counted - known)
 }
 
 fn unmarked(mut e: Entry) -> Entry {
     match &mut e {
-        Entry::User(u) => u.agent = None,
-        Entry::Assistant(a) => a.agent = None,
-        Entry::Tool(t) => t.agent = None,
-        Entry::System { agent, .. } | Entry::Tools { agent, .. } => *agent = None,
+        Entry::User(UserEntry { agent, .. })
+        | Entry::Assistant(AssistantEntry { agent, .. })
+        | Entry::Tool(ToolEntry { agent, .. })
+        | Entry::System { agent, .. }
+        | Entry::Tools { agent, .. } => *agent = None,
         _ => {}
     }
     e
@@ -284,8 +271,8 @@ mod tests {
     }
 
     fn agent(id: &str, call: Option<(&str, Option<&str>)>, waits: bool) -> Subagent {
-        let call =
-            call.map(|(id, caller)| Call { id: id.into(), caller: caller.map(str::to_string) });
+        let call = call
+            .map(|(id, caller)| AgentCall { id: id.into(), caller: caller.map(str::to_string) });
         Subagent { id: id.into(), call, waits }
     }
 

@@ -11,7 +11,7 @@ use super::patch::{self, Change};
 
 /// An edit of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Edit {
+pub(super) struct FileEdit {
     /// Path as the tool gave it.
     pub path: String,
     pub how: How,
@@ -29,7 +29,7 @@ pub(super) enum How {
 
 /// The edits of a call: none for a tool that changes no files, an error for one whose arguments
 /// cannot be read.
-pub(super) fn edits(name: &str, arguments: &str) -> Result<Vec<Edit>, String> {
+pub(super) fn edits(name: &str, arguments: &str) -> Result<Vec<FileEdit>, String> {
     if !is_edit(name) {
         return Ok(Vec::new());
     }
@@ -52,10 +52,10 @@ pub(super) fn edits(name: &str, arguments: &str) -> Result<Vec<Edit>, String> {
         ),
         (None, None) => How::Replace(vec![replacement(args).ok_or_else(unread)?]),
     };
-    Ok(vec![Edit { path, how }])
+    Ok(vec![FileEdit { path, how }])
 }
 
-fn of_patch((path, change): (String, Change)) -> Edit {
+fn of_patch((path, change): (String, Change)) -> FileEdit {
     let how = match change {
         Change::Add(content) => How::Write(content),
         Change::Delete => How::Delete,
@@ -63,7 +63,7 @@ fn of_patch((path, change): (String, Change)) -> Edit {
             How::Replace(runs.into_iter().map(|(old, new)| (old, new, false)).collect())
         }
     };
-    Edit { path, how }
+    FileEdit { path, how }
 }
 
 fn text<'a>(args: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
@@ -75,7 +75,7 @@ fn replacement(args: &Map<String, Value>) -> Option<(String, String, bool)> {
     Some((text(args, OLD)?.to_string(), text(args, NEW)?.to_string(), all))
 }
 
-impl Edit {
+impl FileEdit {
     /// The content after the edit; `None` = the file goes. An edit that does not match is an error,
     /// as it would be for the tool.
     pub(super) fn after(&self, now: Option<&str>) -> Result<Option<String>, String> {
@@ -160,7 +160,7 @@ mod tests {
     /// where it goes.
     #[test]
     fn what_is_carried_out_is_counted() {
-        use ctxbench_kit::monitor::{Edit as Counted, edit_names, edit_of};
+        use ctxbench_kit::monitor::{CountedEdit as Counted, edit_names, edit_of};
         let mut calls: Vec<(&str, serde_json::Value)> = Vec::new();
         for path in edit_names::PATH {
             calls.extend(

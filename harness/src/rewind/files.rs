@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use ctxbench_core::content::ToolCall;
 use ctxbench_core::session::{Entry, Session, ToolEntry};
 use ctxbench_kit::checkpoint::{
-    CheckpointError, Content, Durability, EditCheckpoints, Keep, Outcome, Root, ShadowGit,
+    CheckpointError, Content, Durability, EditCheckpoints, FileOutcome, Keep, Root, ShadowGit,
     Snapshots, Success, Tree, git_version,
 };
 use ctxbench_strategies::descriptor::CodeWay;
@@ -54,7 +54,7 @@ fn git() -> bool {
 
 impl Files {
     /// Plays the files of a session.
-    pub fn of(session: &Session) -> Files {
+    pub fn played(session: &Session) -> Files {
         let mut out = Files::default();
         let known = session.entries.iter().any(|e| matches!(e, Entry::DiskFile { .. }));
         if !known || !super::asked(session).any(|(_, mode)| mode.restores_code()) {
@@ -184,7 +184,7 @@ struct Player<S> {
 
 impl<S: Snapshots> Player<S> {
     fn tree(&self) -> Result<Tree, String> {
-        Tree::of(self.disk.root.dir()).map_err(|e| e.to_string())
+        Tree::read(self.disk.root.dir()).map_err(|e| e.to_string())
     }
 
     fn end_step(&mut self) -> Result<(), String> {
@@ -262,7 +262,7 @@ impl<S: Snapshots> Player<S> {
         Ok(Played {
             tracked,
             success: Tree::success(&then, &before, &after),
-            refused: done.count(|o| matches!(o, Outcome::Refused(_) | Outcome::Failed(_))),
+            refused: done.count(|o| matches!(o, FileOutcome::Refused(_) | FileOutcome::Failed(_))),
             stored_bytes: self.way.stored().map_err(|e| e.to_string())?.content_bytes,
         })
     }

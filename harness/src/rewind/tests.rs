@@ -70,7 +70,7 @@ fn session() -> Session {
 
 #[test]
 fn edit_tools_miss_what_the_shell_did() {
-    let files = Files::of(&session());
+    let files = Files::played(&session());
     let first = files.restored(CodeWay::EditTools, 0).unwrap();
     assert_eq!((first.tracked, first.refused), (2, 0));
     assert_eq!(first.success.changed, ["edited", "gone", "made", "sed"]);
@@ -87,20 +87,20 @@ fn shadow_git_restores_it() {
         println!("skipped: there is no git program");
         return;
     }
-    let files = Files::of(&session());
+    let files = Files::played(&session());
     let first = files.restored(CodeWay::ShadowGit, 0).unwrap();
     assert_eq!((first.tracked, first.success.pct()), (4, Some(100.0)));
-    assert_eq!(files, Files::of(&session()), "the same session gives the same figures");
+    assert_eq!(files, Files::played(&session()), "the same session gives the same figures");
 }
 
 #[test]
 fn without_files_nothing_is_claimed() {
     let mut s = session();
     s.entries.drain(..3);
-    assert_eq!(Files::of(&s), Files::default());
+    assert_eq!(Files::played(&s), Files::default());
     let mut s = session();
     s.entries[0] = file("edited", "something else");
-    let files = Files::of(&s);
+    let files = Files::played(&s);
     assert_eq!(files.restored(CodeWay::EditTools, 0), None);
     assert!(
         files.remarks[0].contains("call c1: edited does not contain \"before\""),
@@ -130,7 +130,7 @@ fn reached(strategy: &str) -> Vec<RewindRecord> {
     let compared = |equal| Compared { then: Some(total_tokens(&blocks(4))), equal: Some(equal) };
     let s = session();
     let reached = events.iter().zip([compared(true), compared(false)]);
-    records(&s, &Spec::parse(strategy).unwrap(), &Files::of(&s), reached)
+    records(&s, &Spec::parse(strategy).unwrap(), &Files::played(&s), reached)
 }
 
 #[test]

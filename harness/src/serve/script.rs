@@ -72,7 +72,7 @@ impl Script {
     /// The replies of a session's main conversation.
     pub fn of(session: &Session) -> Script {
         let mut steps = Vec::new();
-        for m in Path::of(session, &Defaults::STATED).moves {
+        for m in Path::recorded(session, &Defaults::STATED).moves {
             let Action::User(said) = m.action else { continue };
             let text = |p: &Part| Some(Arc::from(p.as_text()?));
             let mut after =

@@ -153,8 +153,10 @@ impl Watcher {
                 tokens_per_minute,
                 tokens_left,
             });
-            let line =
-                StatusLine { rate_limit, ..StatusLine::of(&self.session, &self.model, meter) };
+            let line = StatusLine {
+                rate_limit,
+                ..StatusLine::of_meter(&self.session, &self.model, meter)
+            };
             seen.status.push(serde_json::to_string(&line).expect("plain data always serialises"));
         }
     }

@@ -1,39 +1,33 @@
-//! A session and the files beside it that belong to it, as one text.
+//! A session and the files beside it that belong to it, as one.
 
-use serde_json::{Map, Value};
-
+use super::RecordedLine;
 use super::lines::str_of;
-use crate::jsonl::numbered;
 
-/// The lines of a session and its companions, in the order of their times, those of each
-/// file in their own. A line without a time stands with the one before it.
-pub(crate) fn merged(main: &str, agents: &[String]) -> String {
-    let mut lines: Vec<(String, &str)> =
-        std::iter::once(main).chain(agents.iter().map(String::as_str)).flat_map(timed).collect();
+/// The objects of a session and its companions, in the order of their times, those of each file in
+/// their own. One without a time stands with the one before it.
+pub(super) fn merged(files: impl Iterator<Item = Vec<RecordedLine>>) -> Vec<RecordedLine> {
+    let mut all: Vec<(String, RecordedLine)> = files.flat_map(timed).collect();
     // Stable: what each file holds stays in its order, and of equal times the main file's line
     // comes first.
-    lines.sort_by(|a, b| a.0.cmp(&b.0));
-    lines.into_iter().flat_map(|(_, l)| [l, "\n"]).collect()
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    (1..).zip(all).map(|(number, (_, line))| RecordedLine { number, ..line }).collect()
 }
 
-/// Lines with the newest time so far; such times sort as text.
-fn timed(text: &str) -> Vec<(String, &str)> {
+/// Objects with the newest time so far; such times sort as text.
+fn timed(lines: Vec<RecordedLine>) -> Vec<(String, RecordedLine)> {
     let mut newest = String::new();
-    numbered(text)
-        .map(|(_, line)| {
-            let time = serde_json::from_str::<Map<String, Value>>(line)
-                .ok()
-                .and_then(|o| str_of(&o, "timestamp").map(str::to_string));
-            if let Some(time) = time.filter(|t| *t > newest) {
-                newest = time;
-            }
-            (newest.clone(), line)
-        })
-        .collect()
+    let timed = |line: RecordedLine| {
+        if let Some(time) = str_of(&line.object, "timestamp").filter(|t| **t > *newest) {
+            newest = time.to_string();
+        }
+        (newest.clone(), line)
+    };
+    lines.into_iter().map(timed).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Recording, lines::of_lines};
     use super::*;
 
     #[test]
@@ -43,8 +37,10 @@ mod tests {
         };
         let main = [at(1, "ask"), "{\"n\":\"untimed\"}".into(), at(9, "result")].join("\n");
         let agent = [at(3, "x1"), at(2, "x2 by another clock"), at(9, "x3")].join("\n");
-        let text = merged(&main, &[agent]);
-        let order: Vec<&str> = text.lines().map(|l| l.split('"').nth(3).unwrap()).collect();
+        let objects = |text: &String| of_lines(text, "x", &mut Recording::default());
+        let all = merged([main, agent].iter().map(objects));
+        let order: Vec<&str> = all.iter().map(|l| str_of(&l.object, "n").unwrap()).collect();
+        assert!(all.iter().map(|l| l.number).eq(1..=6));
         assert_eq!(order, ["ask", "untimed", "x1", "x2 by another clock", "result", "x3"]);
     }
 }

@@ -7,19 +7,20 @@ use crate::jsonl::numbered;
 
 /// One JSON object of a recording.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct RecordedLine {
     /// From 1.
     pub number: usize,
     pub object: Map<String, Value>,
 }
 
-/// The JSON objects of a recording. Broken lines are left out, and noted in the recording.
-pub(super) fn objects(text: &str, file: &str, notes: &mut Recording) -> Vec<Line> {
+/// The objects of a format with one on each line. Broken lines are left out, and noted in the
+/// recording.
+pub(super) fn of_lines(text: &str, file: &str, notes: &mut Recording) -> Vec<RecordedLine> {
     let mut out = Vec::new();
     let mut lines = numbered(text).peekable();
     while let Some((number, content)) = lines.next() {
         match serde_json::from_str(content) {
-            Ok(object) => out.push(Line { number, object }),
+            Ok(object) => out.push(RecordedLine { number, object }),
             Err(e) if lines.peek().is_none() && e.is_eof() => {
                 notes.warnings.push(format!(
                     "{file}:{number}: the last line breaks off; what stands before it is used"
@@ -32,7 +33,6 @@ pub(super) fn objects(text: &str, file: &str, notes: &mut Recording) -> Vec<Line
             }
         }
     }
-    notes.last_line = out.last().map_or(1, |l| l.number);
     out
 }
 
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn broken_lines_are_reported_and_the_rest_is_kept() {
         let mut notes = Recording::default();
-        let lines = objects("{\"a\":1}\nnoise\n\n{\"b\":2}\n{\"c\":", "r.jsonl", &mut notes);
+        let lines = of_lines("{\"a\":1}\nnoise\n\n{\"b\":2}\n{\"c\":", "r.jsonl", &mut notes);
         assert_eq!(lines.iter().map(|l| l.number).collect::<Vec<_>>(), [1, 4]);
         let warnings = notes.warnings;
         assert!(warnings[0].starts_with("r.jsonl:2: not a JSON object"), "{warnings:?}");

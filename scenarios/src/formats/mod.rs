@@ -5,7 +5,7 @@
 
 mod claude_code;
 mod codex;
-pub(crate) mod companions;
+mod companions;
 mod lines;
 mod pi;
 mod recording;
@@ -19,7 +19,7 @@ use ctxbench_core::nearest;
 use crate::autofacts;
 use crate::error::{ImportError, LoadError, Loaded};
 
-pub use lines::Line;
+pub use lines::RecordedLine;
 pub use recording::{
     Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
 };
@@ -33,8 +33,11 @@ pub struct Format {
     pub name: &'static str,
     /// Whether a text is of the format; looks at the first lines only.
     pub sniff: fn(&str) -> bool,
-    /// Adds what the lines hold to a recording. The file's name is for messages.
-    pub read: fn(Vec<Line>, &str, &mut Recording),
+    /// The objects of a text, in order; what cannot be read is noted in the recording. The file's
+    /// name is for messages.
+    pub objects: fn(&str, &str, &mut Recording) -> Vec<RecordedLine>,
+    /// Adds what the objects hold to a recording.
+    pub read: fn(Vec<RecordedLine>, &str, &mut Recording),
     /// The files beside a recording that belong to the same session.
     pub companions: fn(&Path, &str) -> Vec<PathBuf>,
 }
@@ -78,20 +81,40 @@ pub fn titles() -> String {
 impl Format {
     /// Reads a recording. `file` is the file's name, for messages.
     pub fn recording(&self, text: &str, file: &str) -> Recording {
+        self.with_companions(text, &[], file)
+    }
+
+    fn with_companions(&self, text: &str, others: &[String], file: &str) -> Recording {
         let mut out = Recording::default();
-        let lines = lines::objects(text, file, &mut out);
+        let mut lines = (self.objects)(text, file, &mut out);
+        if !others.is_empty() {
+            let others = others.iter().map(|o| (self.objects)(o, file, &mut out));
+            lines = companions::merged(std::iter::once(lines).chain(others.collect::<Vec<_>>()));
+        }
+        out.last_line = lines.last().map_or(1, |l| l.number);
         (self.read)(lines, file, &mut out);
         out
     }
 
     /// The session in a recording. The file's name also becomes the session's id.
     pub fn session(&self, text: &str, file: &str) -> Result<Loaded, ImportError> {
-        session::of(self.recording(text, file), self.name, file)
+        session::put_together(self.recording(text, file), self.name, file)
     }
 
     /// The session in a recording with its facts; see [`autofacts`].
     pub fn import(&self, text: &str, file: &str) -> Result<Loaded, ImportError> {
-        let mut loaded = self.session(text, file)?;
+        self.import_with(text, &[], file)
+    }
+
+    /// The same for a recording and the texts of the files beside it that belong to it.
+    pub fn import_with(
+        &self,
+        text: &str,
+        others: &[String],
+        file: &str,
+    ) -> Result<Loaded, ImportError> {
+        let recording = self.with_companions(text, others, file);
+        let mut loaded = session::put_together(recording, self.name, file)?;
         autofacts::add(&mut loaded.session);
         Ok(loaded)
     }

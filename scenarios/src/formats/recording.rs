@@ -196,7 +196,7 @@ impl Counters {
     }
 
     /// Counters under these names: input, read, write, output.
-    pub fn of(usage: &Map<String, Value>, names: [&str; 4]) -> Counters {
+    pub fn read(usage: &Map<String, Value>, names: [&str; 4]) -> Counters {
         let mut wrong = None;
         let [input, read, write, output] = names.map(|name| count(usage, name, &mut wrong));
         Counters { input, read, write, output, long: None, wrong }

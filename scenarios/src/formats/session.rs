@@ -16,7 +16,11 @@ use crate::check::{Located, assemble};
 use crate::error::{Fault, ImportError, Loaded};
 
 /// The session that a recording ended with.
-pub(super) fn of(recording: Recording, format: &str, file: &str) -> Result<Loaded, ImportError> {
+pub(super) fn put_together(
+    recording: Recording,
+    format: &str,
+    file: &str,
+) -> Result<Loaded, ImportError> {
     let Recording { steps, context_window, of_subagent, mut warnings, left_out, .. } = recording;
     warnings.extend(left_out);
     let mut unknown = BTreeMap::new();
@@ -204,7 +208,7 @@ impl Builder {
 
     /// Whether a user message or a reply was added.
     fn begun(&self) -> bool {
-        self.items.iter().any(|i| matches!(i.entry, Entry::User(_) | Entry::Assistant(_)))
+        self.items.iter().any(|i| i.entry.is_message())
     }
 
     /// An entry that is no message.
@@ -245,7 +249,7 @@ impl Builder {
                 .iter_mut()
                 .rev()
                 .map(|i| &mut i.entry)
-                .find(|e| window(e) == agent.as_deref())
+                .find(|e| e.agent() == agent.as_deref())
             {
                 Some(Entry::Tool(t)) => {
                     let mut all = t.content();
@@ -406,34 +410,12 @@ fn prefix_tokens(session: &Session) -> Option<u64> {
         return None;
     };
     let known: u64 =
-        session.entries[..first].iter().filter(|e| window(e).is_none()).map(entry_tokens).sum();
-    Some((usage.input + usage.cache_read + usage.cache_write).saturating_sub(known))
-}
-
-/// The subagent whose window an entry belongs to.
-fn window(entry: &Entry) -> Option<&str> {
-    match entry {
-        Entry::User(u) => u.agent.as_deref(),
-        Entry::Assistant(a) => a.agent.as_deref(),
-        Entry::Tool(t) => t.agent.as_deref(),
-        _ => None,
-    }
+        session.entries[..first].iter().filter(|e| e.agent().is_none()).map(entry_tokens).sum();
+    Some(usage.prompt().saturating_sub(known))
 }
 
 fn entry_tokens(entry: &Entry) -> u64 {
-    let parts = match entry {
-        Entry::System { text, .. }
-        | Entry::RepoMap { text, .. }
-        | Entry::Memory { text, .. }
-        | Entry::File { text, .. } => {
-            return o200k(text);
-        }
-        Entry::User(m) => m.content(),
-        Entry::Assistant(m) => m.content(),
-        Entry::Tool(m) => m.content(),
-        _ => Vec::new(),
-    };
-    parts.iter().map(part_tokens).sum()
+    entry.standing_text().map_or(0, o200k) + entry.content().iter().map(part_tokens).sum::<u64>()
 }
 
 fn part_tokens(part: &Part) -> u64 {

@@ -1,7 +1,7 @@
 //! Plays the story against the virtual repository and writes the session entry by entry.
 
 use super::rng::Rng;
-use super::script::{Block, Call, FactNote};
+use super::script::{FactNote, StoryBlock, StoryCall};
 use super::vfs::Vfs;
 use super::{outputs, tools};
 use ctxbench_core::content::ToolCall;
@@ -38,22 +38,22 @@ impl Builder {
         }
     }
 
-    pub fn play(&mut self, blocks: Vec<Block>) {
+    pub fn play(&mut self, blocks: Vec<StoryBlock>) {
         let mut blocks = blocks.into_iter().peekable();
         while let Some(block) = blocks.next() {
             match block {
-                Block::User { think_ms, label, text } => self.user(think_ms, label, &text),
-                Block::Say { label, text } => {
+                StoryBlock::User { think_ms, label, text } => self.user(think_ms, label, &text),
+                StoryBlock::Say { label, text } => {
                     let id = self.begin_step(label);
                     let mut calls = Vec::new();
                     let mut notes = Vec::new();
                     // Facts between calls belong to the message before them.
-                    while let Some(next) =
-                        blocks.next_if(|next| matches!(next, Block::Call(_) | Block::Fact(_)))
+                    while let Some(next) = blocks
+                        .next_if(|next| matches!(next, StoryBlock::Call(_) | StoryBlock::Fact(_)))
                     {
                         match next {
-                            Block::Call(call) => calls.push(call),
-                            Block::Fact(note) => notes.push((calls.len(), note)),
+                            StoryBlock::Call(call) => calls.push(call),
+                            StoryBlock::Fact(note) => notes.push((calls.len(), note)),
                             _ => {}
                         }
                     }
@@ -67,8 +67,8 @@ impl Builder {
                         self.facts.push((note, arises));
                     }
                 }
-                Block::Fact(note) => self.facts.push((note, self.last_id.clone())),
-                Block::Call(call) => panic!("a call follows an assistant text: {}", call.args),
+                StoryBlock::Fact(note) => self.facts.push((note, self.last_id.clone())),
+                StoryBlock::Call(call) => panic!("a call follows an assistant text: {}", call.args),
             }
         }
     }
@@ -106,12 +106,12 @@ impl Builder {
         id
     }
 
-    fn step(&mut self, id: &str, text: &str, calls: &[Call]) {
+    fn step(&mut self, id: &str, text: &str, calls: &[StoryCall]) {
         let mut rng = Rng::named(&format!("step {id}"));
         self.clock_ms += rng.range(14_000, 56_000);
         let text = self.with_line_numbers(text);
         let prepared: Vec<_> = calls.iter().map(|call| tools::prepare(call, &self.vfs)).collect();
-        let call = |(index, (call, prepared)): (usize, (&Call, &tools::Prepared))| {
+        let call = |(index, (call, prepared)): (usize, (&StoryCall, &tools::Prepared))| {
             let id = format!("c{}", self.calls + index + 1);
             ToolCall::new(id, tools::tool_name(&call.tool), prepared.arguments.as_str())
         };
@@ -129,7 +129,7 @@ impl Builder {
         }
     }
 
-    fn result(&mut self, call: &Call, prepared: &tools::Prepared) {
+    fn result(&mut self, call: &StoryCall, prepared: &tools::Prepared) {
         self.calls += 1;
         let id = format!("c{}", self.calls);
         let mut rng = Rng::named(&format!("result {} {}", call.tool, call.args));
@@ -150,7 +150,7 @@ impl Builder {
         }));
     }
 
-    fn output(&mut self, call: &Call, prepared: &tools::Prepared, rng: &mut Rng) -> String {
+    fn output(&mut self, call: &StoryCall, prepared: &tools::Prepared, rng: &mut Rng) -> String {
         let args = call.args.as_str();
         if call.failed {
             let text = outputs::generated(&mut self.vfs, rng, args, &prepared.output);
@@ -220,14 +220,9 @@ impl Builder {
         };
         let fact = |(note, arises): (FactNote, String)| Fact {
             needs: note.needs.iter().map(|label| id(&note.id, label)).collect(),
-            id: format!("f-{}", note.id),
-            kind: note.kind,
             tokens: note.tokens,
-            arises,
             superseded_by: note.superseded_by.map(|id| format!("f-{id}")),
-            forbids: Vec::new(),
-            distractor: false,
-            extra: serde_json::Map::new(),
+            ..Fact::new(format!("f-{}", note.id), note.kind, "", arises)
         };
         Session { header, entries, facts: facts.into_iter().map(fact).collect() }
     }

@@ -38,23 +38,23 @@ const STORY: [&str; 4] = [
 /// The id of the session that the story tells.
 const MARATHON: &str = "login-bug-marathon";
 
-/// A session of that name: the story, or one made by rule (`rounds::PLANS`); the same on every
+/// A session of that name: the story, or one made by rule (`rounds::ROUNDS`); the same on every
 /// call.
 pub fn generated(id: &str) -> Option<Session> {
     if id == MARATHON {
         return Some(shop(id, 200_000, STORY.into_iter().flat_map(script::parse).collect()));
     }
-    let plan = rounds::PLANS.iter().find(|plan| plan.id == id)?;
+    let plan = rounds::ROUNDS.iter().find(|plan| plan.id == id)?;
     Some(shop(plan.id, plan.window, plan.blocks()))
 }
 
 /// Ids of these sessions.
 pub fn generated_ids() -> Vec<&'static str> {
-    std::iter::once(MARATHON).chain(rounds::PLANS.iter().map(|plan| plan.id)).collect()
+    std::iter::once(MARATHON).chain(rounds::ROUNDS.iter().map(|plan| plan.id)).collect()
 }
 
 /// A session of the shop: system prompt, tools and memory, then what the blocks tell.
-fn shop(id: &str, window: u64, blocks: Vec<script::Block>) -> Session {
+fn shop(id: &str, window: u64, blocks: Vec<script::StoryBlock>) -> Session {
     let header = Header {
         version: crate::jsonl::VERSION,
         id: id.to_owned(),

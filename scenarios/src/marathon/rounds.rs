@@ -7,12 +7,12 @@
 
 use super::domain::{Entity, words};
 use super::rng::Rng;
-use super::script::{Block, Call, FactNote};
+use super::script::{FactNote, StoryBlock, StoryCall};
 use super::vfs::Vfs;
 use ctxbench_core::fact::FactKind;
 
 /// What a generated session looks like.
-pub struct Plan {
+pub struct Rounds {
     /// Id of the session; seeds everything in it.
     pub id: &'static str,
     /// Window of the session's header, tokens.
@@ -26,8 +26,8 @@ pub struct Plan {
 }
 
 /// The sessions that scenarios extend as `generated:ID`.
-pub const PLANS: &[Plan] = &[
-    Plan {
+pub const ROUNDS: &[Rounds] = &[
+    Rounds {
         id: "ten-rounds",
         window: 200_000,
         turns: 30,
@@ -41,14 +41,14 @@ pub const PLANS: &[Plan] = &[
             ("log", 14),
         ],
     },
-    Plan {
+    Rounds {
         id: "five-hundred",
         window: 200_000,
         turns: 500,
         report_every: 10,
         looks: &[("log", 6), ("rows", 4)],
     },
-    Plan {
+    Rounds {
         id: "million",
         window: 200_000,
         turns: 50,
@@ -69,9 +69,9 @@ fn turn_label(turn: usize) -> String {
     format!("turn-{turn}")
 }
 
-impl Plan {
+impl Rounds {
     /// The story, from the first turn to the last report.
-    pub fn blocks(&self) -> Vec<Block> {
+    pub fn blocks(&self) -> Vec<StoryBlock> {
         let vfs = Vfs::new();
         let mut out = Vec::new();
         for turn in 1..=self.turns {
@@ -99,7 +99,7 @@ impl Plan {
         if next <= self.turns { vec![turn_label(next)] } else { vec![] }
     }
 
-    fn work(&self, turn: usize, entity: &Entity, rng: &mut Rng, out: &mut Vec<Block>) {
+    fn work(&self, turn: usize, entity: &Entity, rng: &mut Rng, out: &mut Vec<StoryBlock>) {
         let ticket = format!("HS-{}", 3000 + turn);
         let verb = words(&entity.verbs[turn % entity.verbs.len()]);
         let noun = words(&entity.name);
@@ -143,8 +143,8 @@ impl Plan {
             text = format!("{text} {}", said.sentence);
             facts.push(note(said.kind));
         }
-        out.push(Block::User { think_ms: 0, label: Some(turn_label(turn)), text });
-        out.extend(facts.into_iter().map(Block::Fact));
+        out.push(StoryBlock::User { think_ms: 0, label: Some(turn_label(turn)), text });
+        out.extend(facts.into_iter().map(StoryBlock::Fact));
         for (step, looks) in self.looks.chunks(2).enumerate() {
             let text = match step {
                 0 => format!(
@@ -156,11 +156,11 @@ impl Plan {
                 ),
                 _ => format!("Nothing unusual for {noun} yet. One more look, at an earlier time."),
             };
-            out.push(Block::Say { label: None, text });
+            out.push(StoryBlock::Say { label: None, text });
             for (index, (look, lines)) in looks.iter().enumerate() {
                 let shown = kind == Place::Result && step == 0 && index == 0;
                 let extra = if shown { format!("\n{}", said.sentence) } else { String::new() };
-                out.push(Block::Call(call(
+                out.push(StoryBlock::Call(call(
                     look,
                     *lines,
                     entity,
@@ -168,18 +168,18 @@ impl Plan {
                     &extra,
                 )));
                 if shown {
-                    out.push(Block::Fact(note(said.kind)));
+                    out.push(StoryBlock::Fact(note(said.kind)));
                 }
             }
         }
         let path = format!("docs/changes/{}.md", ticket.to_lowercase());
-        out.push(Block::Say {
+        out.push(StoryBlock::Say {
             label: None,
             text: format!(
                 "The cause is clear, the change to {noun} is small. I write it down for the train."
             ),
         });
-        out.push(Block::Call(Call {
+        out.push(StoryBlock::Call(StoryCall {
             tool: "write".into(),
             failed: false,
             args: path.clone(),
@@ -190,7 +190,7 @@ impl Plan {
             ),
         }));
         if kind == Place::Path {
-            out.push(Block::Fact(fact(
+            out.push(StoryBlock::Fact(fact(
                 &format!("t{turn}"),
                 FactKind::Artifact,
                 self.next_report(turn),
@@ -198,18 +198,18 @@ impl Plan {
             )));
         }
         let end = if kind == Place::Answer { format!(" {}", said.sentence) } else { String::new() };
-        out.push(Block::Say {
+        out.push(StoryBlock::Say {
             label: None,
             text: format!(
                 "Done: the {noun} service checks the state first, and a test covers {verb}.{end}"
             ),
         });
         if kind == Place::Answer {
-            out.push(Block::Fact(note(said.kind)));
+            out.push(StoryBlock::Fact(note(said.kind)));
         }
     }
 
-    fn report(&self, turn: usize, rng: &mut Rng, out: &mut Vec<Block>) {
+    fn report(&self, turn: usize, rng: &mut Rng, out: &mut Vec<StoryBlock>) {
         let number = turn / self.report_every;
         let limit =
             format!("{} requests per minute", 2000 + number * 37 + rng.range(0, 30) as usize);
@@ -228,9 +228,9 @@ impl Plan {
             &[limit],
         );
         note.superseded_by = (!last).then(|| format!("limit-{}", number + 1));
-        out.push(Block::User { think_ms: 0, label: Some(turn_label(turn)), text });
-        out.push(Block::Fact(note));
-        out.push(Block::Say {
+        out.push(StoryBlock::User { think_ms: 0, label: Some(turn_label(turn)), text });
+        out.push(StoryBlock::Fact(note));
+        out.push(StoryBlock::Say {
             label: None,
             text: format!(
                 "Report {number} is on the page: every ticket since the last one with its outcome, \
@@ -336,7 +336,7 @@ fn fact(id: &str, kind: FactKind, needs: Vec<String>, tokens: &[String]) -> Fact
 
 /// One look at the shop; `mark` makes its arguments, and with them its output, different from all
 /// others.
-fn call(look: &str, lines: usize, entity: &Entity, mark: &str, extra: &str) -> Call {
+fn call(look: &str, lines: usize, entity: &Entity, mark: &str, extra: &str) -> StoryCall {
     let (tool, args, order) = match look {
         "log" => {
             ("logs", format!("shop-api 15m {}:{mark}:{lines}", entity.name), format!("log {lines}"))
@@ -366,7 +366,7 @@ fn call(look: &str, lines: usize, entity: &Entity, mark: &str, extra: &str) -> C
             format!("gitlog {lines}"),
         ),
     };
-    Call {
+    StoryCall {
         tool: tool.to_owned(),
         failed: false,
         args,

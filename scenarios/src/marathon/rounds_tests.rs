@@ -4,7 +4,7 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
 use std::collections::HashMap;
 
-use super::rounds::PLANS;
+use super::rounds::ROUNDS;
 use super::{generated, generated_ids};
 use crate::jsonl;
 
@@ -17,7 +17,7 @@ fn session(id: &str) -> Session {
 #[test]
 fn they_are_sessions_as_files_have_them() {
     for made in generated_ids().into_iter().map(session) {
-        let read = jsonl::read(made.to_jsonl().as_bytes(), "x").expect("it is a session");
+        let read = jsonl::read(made.to_jsonl().unwrap().as_bytes(), "x").expect("it is a session");
         assert_eq!((read.session, read.warnings), (made, vec![]));
     }
 }
@@ -64,7 +64,7 @@ fn the_same_every_time_and_different_plans_differ() {
 
 #[test]
 fn they_have_the_turns_that_the_plan_says() {
-    for plan in PLANS {
+    for plan in ROUNDS {
         assert_eq!(turns(&session(plan.id)), plan.turns, "{}", plan.id);
         assert!(plan.turns.is_multiple_of(plan.report_every), "{} ends with a report", plan.id);
     }
@@ -73,16 +73,16 @@ fn they_have_the_turns_that_the_plan_says() {
 
 #[test]
 fn the_million_is_more_than_a_million_tokens() {
-    let text = session("million").to_jsonl();
+    let text = session("million").to_jsonl().unwrap();
     let tokens: u64 = places(&text).values().map(|(_, said)| o200k(said)).sum();
     assert!((1_000_000..1_300_000).contains(&tokens), "{tokens}");
 }
 
 #[test]
 fn facts_stand_where_they_arise_and_are_asked_for_later() {
-    for plan in PLANS {
+    for plan in ROUNDS {
         let session = session(plan.id);
-        let places = places(&session.to_jsonl());
+        let places = places(&session.to_jsonl().unwrap());
         // One per ticket, one limit per report, the train and the rule.
         assert_eq!(session.facts.len(), plan.turns + 2, "{}", plan.id);
         for fact in &session.facts {

@@ -7,14 +7,14 @@
 
 use ctxbench_core::fact::FactKind;
 
-pub enum Block {
+pub enum StoryBlock {
     User { think_ms: u64, label: Option<String>, text: String },
     Say { label: Option<String>, text: String },
-    Call(Call),
+    Call(StoryCall),
     Fact(FactNote),
 }
 
-pub struct Call {
+pub struct StoryCall {
     pub tool: String,
     pub failed: bool,
     pub args: String,
@@ -30,7 +30,7 @@ pub struct FactNote {
     pub tokens: Vec<String>,
 }
 
-pub fn parse(text: &str) -> Vec<Block> {
+pub fn parse(text: &str) -> Vec<StoryBlock> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -47,7 +47,7 @@ pub fn parse(text: &str) -> Vec<Block> {
     blocks
 }
 
-fn block(header: &str, body: &str) -> Block {
+fn block(header: &str, body: &str) -> StoryBlock {
     let (header, label) = match header.rsplit_once(" #") {
         Some((rest, label)) if !label.contains(' ') => (rest, Some(label.to_owned())),
         _ => (header, None),
@@ -55,10 +55,10 @@ fn block(header: &str, body: &str) -> Block {
     let (word, rest) = header.split_once(' ').unwrap_or((header, ""));
     let text = body.to_owned();
     match word {
-        "user" => Block::User { think_ms: duration_ms(rest), label, text },
-        "say" => Block::Say { label, text },
-        "fact" => Block::Fact(fact(rest, body)),
-        _ => Block::Call(Call {
+        "user" => StoryBlock::User { think_ms: duration_ms(rest), label, text },
+        "say" => StoryBlock::Say { label, text },
+        "fact" => StoryBlock::Fact(fact(rest, body)),
+        _ => StoryBlock::Call(StoryCall {
             tool: word.trim_end_matches('!').to_owned(),
             failed: word.ends_with('!'),
             args: rest.to_owned(),

@@ -12,6 +12,7 @@ fn session() -> Session {
 fn lines() -> Vec<Value> {
     session()
         .to_jsonl()
+        .unwrap()
         .lines()
         .map(|line| serde_json::from_str(line).expect("every line is JSON"))
         .collect()

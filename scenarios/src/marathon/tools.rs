@@ -1,6 +1,6 @@
 //! The tools of the session: their definitions and the arguments of one call.
 
-use super::script::Call;
+use super::script::StoryCall;
 use super::vfs::Vfs;
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,7 @@ pub struct Prepared {
     pub new: String,
 }
 
-pub fn prepare(call: &Call, vfs: &Vfs) -> Prepared {
+pub fn prepare(call: &StoryCall, vfs: &Vfs) -> Prepared {
     let (input, output) = call.body.split_once("\n----\n").unwrap_or((&call.body, ""));
     let mut prepared = Prepared {
         arguments: String::new(),

@@ -86,7 +86,7 @@ impl Reader<'_> {
         };
         list.iter()
             .map(|item| {
-                let line = self.lines.of(item.span().start);
+                let line = self.lines.line_at(item.span().start);
                 let DeValue::Table(table) = item.get_ref() else { return Err(not_tables(line)) };
                 self.known_keys(table, FAULT, "a fault")?;
                 let object = toml_tree::object(table, line)?;

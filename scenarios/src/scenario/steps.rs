@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use ctxbench_core::session::Entry;
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
@@ -27,11 +26,8 @@ impl Reader<'_> {
         }
         let mut used: HashSet<String> =
             steps.iter().filter_map(|(_, s)| Some(s.get("id")?.as_str()?.to_string())).collect();
-        used.extend(items.iter().filter_map(|i| match &i.entry {
-            Entry::User(m) => Some(m.id.clone()),
-            Entry::Assistant(m) => Some(m.id.clone()),
-            _ => None,
-        }));
+        let messages = items.iter().map(|i| &i.entry).filter(|e| e.is_message());
+        used.extend(messages.filter_map(|e| Some(e.key()?.to_string())));
         for (line, mut step) in steps {
             let tag = step.get("type").and_then(Value::as_str).unwrap_or_default().to_string();
             if matches!(tag.as_str(), "user" | "assistant") && !step.contains_key("id") {
@@ -76,13 +72,13 @@ impl Reader<'_> {
         };
         let mut out = Vec::new();
         for item in list.iter() {
-            let line = self.lines.of(item.span().start);
+            let line = self.lines.line_at(item.span().start);
             let DeValue::Table(table) = item.get_ref() else { return Err(not_tables(line)) };
             let tag = table.get("type").and_then(|t| t.get_ref().as_str().map(str::to_string));
             if let Some(tag) = if key == "fact" { Some("fact".to_string()) } else { tag } {
                 let kind = fields::kind(
                     &tag,
-                    table.get("type").map_or(line, |t| self.lines.of(t.span().start)),
+                    table.get("type").map_or(line, |t| self.lines.line_at(t.span().start)),
                 )?;
                 self.known_keys(table, &step_keys(kind), &format!("a {tag:?} entry"))?;
             } else {

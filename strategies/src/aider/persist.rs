@@ -13,7 +13,7 @@ use ctxbench_core::content::Part;
 
 use crate::aider::markdown::{Speaker, append, append_start, split_chat_history_markdown};
 use crate::persist::jsonl::{self, Appender};
-use crate::persist::{Entry, Format, Loaded, PersistError, Persistence, Said};
+use crate::persist::{Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage};
 
 pub(crate) const FORMAT: Format = Format {
     name: "aider-markdown",
@@ -36,9 +36,12 @@ impl Markdown {
         Ok(Markdown { path, file })
     }
 
-    fn messages(&self) -> Result<Vec<Said>, PersistError> {
+    fn messages(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let said = |(who, text): (Speaker, String)| {
-            Said::text(if who == Speaker::Assistant { Role::Assistant } else { Role::User }, &text)
+            StoredMessage::text(
+                if who == Speaker::Assistant { Role::Assistant } else { Role::User },
+                &text,
+            )
         };
         Ok(split_chat_history_markdown(&jsonl::text(&self.path)?, false)
             .into_iter()
@@ -48,8 +51,8 @@ impl Markdown {
 }
 
 impl Persistence for Markdown {
-    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
-        let Entry::Said(said) = entry else { return Ok(()) };
+    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
+        let JournalEntry::Message(said) = entry else { return Ok(()) };
         let mut text = String::new();
         for p in &said.parts {
             match p {
@@ -68,7 +71,7 @@ impl Persistence for Markdown {
         Ok(Loaded { context: self.messages()?, bytes_read: self.size(), notes: Vec::new() })
     }
 
-    fn log(&self) -> Result<Vec<Said>, PersistError> {
+    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         self.messages()
     }
 

@@ -12,12 +12,15 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::block::{Media, Role};
+use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_kit::transcript;
 use serde_json::{Value, json};
 
 use crate::persist::jsonl::{self, Appender};
-use crate::persist::{Entry, Format, Loaded, PersistError, Persistence, Said, pruned};
+use crate::persist::{
+    Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, pruned,
+};
 
 pub(crate) const FORMAT: Format = Format {
     name: "claude-code-jsonl",
@@ -37,7 +40,7 @@ struct Transcript {
     /// The line that the next one follows.
     last: Option<String>,
     /// What is shown now, each with the ids of its lines.
-    shown: Vec<(Said, Vec<String>)>,
+    shown: Vec<(StoredMessage, Vec<String>)>,
 }
 
 impl Transcript {
@@ -84,7 +87,7 @@ impl Transcript {
         Ok(id)
     }
 
-    fn say(&mut self, said: &Said, flag: Option<&str>) -> Result<(), PersistError> {
+    fn say(&mut self, said: &StoredMessage, flag: Option<&str>) -> Result<(), PersistError> {
         let mut ids = Vec::new();
         let flagged = |mut line: Value| {
             if let Some(flag) = flag {
@@ -112,10 +115,12 @@ impl Transcript {
         Ok(())
     }
 
-    fn compact(&mut self, view: &[Said]) -> Result<(), PersistError> {
-        let before: Vec<Said> = self.shown.iter().map(|(s, _)| s.clone()).collect();
-        let Some(at) =
-            view.iter().position(Said::is_summary).filter(|_| pruned(&before, view).is_none())
+    fn compact(&mut self, view: &[StoredMessage]) -> Result<(), PersistError> {
+        let before: Vec<StoredMessage> = self.shown.iter().map(|(s, _)| s.clone()).collect();
+        let Some(at) = view
+            .iter()
+            .position(StoredMessage::is_summary)
+            .filter(|_| pruned(&before, view).is_none())
         else {
             return Ok(());
         };
@@ -149,10 +154,10 @@ impl Transcript {
 }
 
 impl Persistence for Transcript {
-    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
+    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
-            Entry::Said(said) => self.say(said, None),
-            Entry::Compacted(view) => self.compact(view),
+            JournalEntry::Message(said) => self.say(said, None),
+            JournalEntry::View(view) => self.compact(view),
         }
     }
 
@@ -169,7 +174,7 @@ impl Persistence for Transcript {
         })
     }
 
-    fn log(&self) -> Result<Vec<Said>, PersistError> {
+    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let (lines, _) = jsonl::objects(&self.path)?;
         Ok(messages(lines.iter()).into_iter().map(|(s, _)| s).collect())
     }
@@ -194,7 +199,7 @@ fn register(path: &Path) -> Result<(), PersistError> {
 /// What the last line's chain of parents shows, back to the newest boundary with a summary; the
 /// lines that it preserved behind its summary. With the number of boundaries passed over. A parent
 /// that was lost in a crash is replaced by the line before.
-fn chain(lines: &[Value]) -> (Vec<(Said, Vec<String>)>, usize) {
+fn chain(lines: &[Value]) -> (Vec<(StoredMessage, Vec<String>)>, usize) {
     let place: HashMap<&str, usize> =
         lines.iter().enumerate().filter_map(|(i, l)| Some((l["uuid"].as_str()?, i))).collect();
     let mut out = Vec::new();
@@ -232,8 +237,8 @@ fn chain(lines: &[Value]) -> (Vec<(Said, Vec<String>)>, usize) {
 }
 
 /// Lines as messages: those of one response are one.
-fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(Said, Vec<String>)> {
-    let mut out: Vec<(Said, Vec<String>)> = Vec::new();
+fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(StoredMessage, Vec<String>)> {
+    let mut out: Vec<(StoredMessage, Vec<String>)> = Vec::new();
     let mut response: Option<&str> = None;
     let mut names = HashMap::new();
     for line in lines {
@@ -273,7 +278,7 @@ fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(Said, Vec<String
                 } else {
                     Role::User
                 };
-                out.push((Said { role, parts }, vec![id]));
+                out.push((StoredMessage { role, parts }, vec![id]));
             }
         }
         response = own;
@@ -305,32 +310,23 @@ fn block(p: &Part) -> Option<Value> {
     })
 }
 
+/// A block as it was written: what the product's format has no place for stands in fields of ours.
 fn part(b: &Value, summary: bool) -> Option<Part> {
     let text = |key: &str| -> std::sync::Arc<str> { b[key].as_str().unwrap_or_default().into() };
-    Some(match b["type"].as_str()? {
-        "text" if summary => Part::Summary(text("text")),
-        "text" => Part::Text(text("text")),
-        "thinking" => Part::Reasoning {
-            text: text("thinking"),
-            encrypted: b["signature"].as_str().map(Into::into),
-        },
-        "tool_use" => {
-            let arguments =
-                b["raw"].as_str().map_or_else(|| b["input"].to_string(), str::to_string);
-            Part::Call(ToolCall { id: text("id"), name: text("name"), arguments: arguments.into() })
+    Some(match (b["type"].as_str()?, transcript::part(b.as_object()?)) {
+        (_, Some(Part::Text(said))) if summary => Part::Summary(said),
+        (_, Some(Part::Call(call))) => {
+            let arguments = b["raw"].as_str().map_or(call.arguments, Into::into);
+            Part::Call(ToolCall { arguments, ..call })
         }
-        "tool_result" => Part::Result {
+        (_, Some(part)) => part,
+        ("tool_result", None) => Part::Result {
             id: text("tool_use_id"),
             name: "".into(),
             output: text("content"),
             is_error: b["is_error"].as_bool().unwrap_or_default(),
         },
-        "image" => Part::Image(Media {
-            media_type: b["source"]["media_type"].as_str().unwrap_or_default().to_string(),
-            url: b["source"]["url"].as_str().unwrap_or_default().to_string(),
-            name: b["title"].as_str().map(str::to_string),
-        }),
-        "compaction" => Part::Compaction(Some(text("content"))),
+        ("compaction", None) => Part::Compaction(Some(text("content"))),
         _ => return None,
     })
 }

@@ -8,14 +8,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ctxbench_core::block::{Media, Role};
+use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_kit::rollout::{
-    Compacted, Content, HistoryFile, Item, Payload, Rollout, SessionMeta, Writer, rollout_path,
+    Compacted, Content, HistoryFile, Item, Payload, Rollout, SessionMeta, Writer, part,
+    rollout_path,
 };
 use serde_json::{Map, Value};
 
-use crate::persist::{BEGIN_MS, Entry, Format, Loaded, PersistError, Persistence, Said, jsonl};
+use crate::persist::{
+    BEGIN_MS, Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, jsonl,
+};
 
 pub(crate) const FORMAT: Format = Format {
     name: "codex-rollout",
@@ -54,9 +57,9 @@ impl Codex {
 }
 
 impl Persistence for Codex {
-    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
+    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
-            Entry::Said(said) => {
+            JournalEntry::Message(said) => {
                 for item in items(said) {
                     self.writer.append(Payload::ResponseItem(item))?;
                 }
@@ -70,7 +73,7 @@ impl Persistence for Codex {
                     }
                 }
             }
-            Entry::Compacted(view) => {
+            JournalEntry::View(view) => {
                 let summary = view
                     .iter()
                     .flat_map(|s| &s.parts)
@@ -94,7 +97,7 @@ impl Persistence for Codex {
         Ok(Loaded { context, bytes_read: self.size(), notes })
     }
 
-    fn log(&self) -> Result<Vec<Said>, PersistError> {
+    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let lines = Rollout::read(&self.path)?.lines;
         let items: Vec<Item> = lines
             .into_iter()
@@ -109,7 +112,7 @@ impl Persistence for Codex {
 }
 
 /// A message as items: texts and images together, everything else an item each.
-fn items(said: &Said) -> Vec<Item> {
+fn items(said: &StoredMessage) -> Vec<Item> {
     let role = match said.role {
         Role::Assistant => "assistant",
         Role::Developer => "developer",
@@ -171,8 +174,8 @@ fn item(p: &Part) -> Option<Item> {
 
 /// Items as messages: consecutive items of the assistant are one message. An output names no tool;
 /// its call does.
-fn said(items: &[Item]) -> Vec<Said> {
-    let mut out: Vec<Said> = Vec::new();
+fn said(items: &[Item]) -> Vec<StoredMessage> {
+    let mut out: Vec<StoredMessage> = Vec::new();
     let mut names: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
     for i in items {
         let (role, parts) = match i {
@@ -231,7 +234,7 @@ fn said(items: &[Item]) -> Vec<Said> {
             {
                 last.parts.extend(parts)
             }
-            _ => out.push(Said { role, parts }),
+            _ => out.push(StoredMessage { role, parts }),
         }
     }
     out
@@ -242,9 +245,6 @@ fn content_part(c: &Content) -> Option<Part> {
         Content::InputText { text } | Content::OutputText { text } => {
             Some(Part::Text(text.as_str().into()))
         }
-        Content::Other(v) => {
-            let url = v.get("image_url")?.as_str()?.to_string();
-            Some(Part::Image(Media { media_type: String::new(), url, name: None }))
-        }
+        Content::Other(v) => part(v.as_object()?),
     }
 }

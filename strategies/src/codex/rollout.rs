@@ -173,8 +173,8 @@ mod tests {
     }
 
     fn rollout(payloads: Vec<Payload>) -> Rollout {
-        use ctxbench_kit::rollout::Line;
-        let line = |payload| Line { timestamp: String::new(), ordinal: None, payload };
+        use ctxbench_kit::rollout::RolloutLine;
+        let line = |payload| RolloutLine { timestamp: String::new(), ordinal: None, payload };
         Rollout { lines: payloads.into_iter().map(line).collect(), unreadable: Vec::new() }
     }
 

@@ -16,7 +16,9 @@ use serde_json::{Value, json};
 
 use crate::opencode::log::CLEARED;
 use crate::persist::jsonl::field;
-use crate::persist::{BEGIN_MS, Entry, Loaded, PersistError, Persistence, Said, pruned};
+use crate::persist::{
+    BEGIN_MS, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, pruned,
+};
 
 /// The one session of a folder.
 pub(super) const SESSION: &str = "ses_000000000000ctxbenchsession";
@@ -58,7 +60,7 @@ pub(super) struct OpenCode<D> {
     clock: u64,
     seed: u64,
     /// What is shown now: each with the message that it is stored in.
-    shown: Vec<(Said, String)>,
+    shown: Vec<(StoredMessage, String)>,
 }
 
 impl<D: Drawer> OpenCode<D> {
@@ -101,7 +103,7 @@ impl<D: Drawer> OpenCode<D> {
         Ok(id)
     }
 
-    fn say(&mut self, said: &Said) -> Result<(), PersistError> {
+    fn say(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
         if said.role == Role::Tool {
             for p in &said.parts {
                 if let Part::Result { id, output, is_error, .. } = p {
@@ -152,8 +154,8 @@ impl<D: Drawer> OpenCode<D> {
         }
     }
 
-    fn compact(&mut self, view: &[Said]) -> Result<(), PersistError> {
-        let before: Vec<Said> = self.shown.iter().map(|(s, _)| s.clone()).collect();
+    fn compact(&mut self, view: &[StoredMessage]) -> Result<(), PersistError> {
+        let before: Vec<StoredMessage> = self.shown.iter().map(|(s, _)| s.clone()).collect();
         if let Some(marks) = pruned(&before, view) {
             for (i, k, _) in marks {
                 if let Part::Result { id, .. } = &before[i].parts[k] {
@@ -163,7 +165,7 @@ impl<D: Drawer> OpenCode<D> {
                     })?;
                 }
             }
-        } else if let Some(at) = view.iter().position(Said::is_summary) {
+        } else if let Some(at) = view.iter().position(StoredMessage::is_summary) {
             let behind = &view[at + 1..];
             // The longest end of what was shown that is kept as it is.
             let kept = (0..=behind.len().min(before.len()))
@@ -195,10 +197,10 @@ impl<D: Drawer> OpenCode<D> {
 }
 
 impl<D: Drawer> Persistence for OpenCode<D> {
-    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
+    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
-            Entry::Said(said) => self.say(said),
-            Entry::Compacted(view) => self.compact(view),
+            JournalEntry::Message(said) => self.say(said),
+            JournalEntry::View(view) => self.compact(view),
         }
     }
 
@@ -211,7 +213,7 @@ impl<D: Drawer> Persistence for OpenCode<D> {
         })
     }
 
-    fn log(&self) -> Result<Vec<Said>, PersistError> {
+    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let mut all = Vec::new();
         let mut before: Option<String> = None;
         loop {
@@ -254,7 +256,7 @@ fn time_in(id: &str, near: u64) -> Option<u64> {
 
 /// What the next request shows, each with the message that it is stored in: back to the newest
 /// finished compaction, or to the tail that it keeps (docs/sources/opencode.md §9, 39 to 48).
-fn read(drawer: &impl Drawer) -> Result<(Vec<(Said, String)>, u64), PersistError> {
+fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64), PersistError> {
     let mut kept: Vec<Stored> = Vec::new();
     let (mut before, mut bytes) = (None::<String>, 0);
     // Of the newest finished compaction: its marker, and once that was met the message at which its
@@ -304,8 +306,8 @@ fn is_marker(m: &Stored) -> bool {
 
 /// A message as requests show it: a tool part is a call of the assistant, and its result behind the
 /// message.
-fn said(m: &Stored, prune: bool) -> Vec<Said> {
-    let mut own = Said { role: role_of(&m.info), parts: Vec::new() };
+fn said(m: &Stored, prune: bool) -> Vec<StoredMessage> {
+    let mut own = StoredMessage { role: role_of(&m.info), parts: Vec::new() };
     let mut results = Vec::new();
     for (_, p) in &m.parts {
         let text = |v: &Value| -> Arc<str> { v.as_str().unwrap_or_default().into() };
@@ -334,7 +336,7 @@ fn said(m: &Stored, prune: bool) -> Vec<Said> {
                     _ => text(&state[if is_error { "error" } else { "output" }]),
                 };
                 if matches!(state["status"].as_str(), Some("completed" | "error")) {
-                    results.push(Said {
+                    results.push(StoredMessage {
                         role: Role::Tool,
                         parts: vec![Part::Result { id, name, output, is_error }],
                     });
@@ -437,7 +439,7 @@ mod tests {
 
     #[test]
     fn killed_at_any_write_of_a_compaction_all_is_there_or_its_summary_is() {
-        let said = |role, part: Part| Said { role, parts: vec![part] };
+        let said = |role, part: Part| StoredMessage { role, parts: vec![part] };
         let user = said(Role::User, Part::Text("find the bug".into()));
         let reply = said(Role::Assistant, Part::Text("it is in the cache".into()));
         let summary = said(Role::Assistant, Part::Summary("the bug is in the cache".into()));
@@ -449,11 +451,11 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut open = OpenCode::new(Tables::open(dir.path()).unwrap(), 1).unwrap();
             for said in &before {
-                open.append(&Entry::Said(said.clone())).unwrap();
+                open.append(&JournalEntry::Message(said.clone())).unwrap();
             }
             drop(open);
             let dying = Dying { tables: Tables::open(dir.path()).unwrap(), writes };
-            let done = OpenCode::new(dying, 2).unwrap().append(&Entry::Compacted(after.clone()));
+            let done = OpenCode::new(dying, 2).unwrap().append(&JournalEntry::View(after.clone()));
             let again = OpenCode::new(Tables::open(dir.path()).unwrap(), 3).unwrap();
             let found = again.load().unwrap().context;
             // The question that the marker holds is there before the summary is.

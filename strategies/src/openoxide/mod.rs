@@ -154,7 +154,7 @@ impl OpenOxide {
     /// Whether the model is told its budget here: only where its provider does not
     /// (docs/sources/openoxide.md §2.7).
     fn tells(&self, s: &Engine) -> bool {
-        self.settings.awareness && Teller::of(&s.model) == Teller::Agent
+        self.settings.awareness && Teller::of_model(&s.model) == Teller::Agent
     }
 
     /// What finished turns may take: what the parts served before them leave, up to their cap

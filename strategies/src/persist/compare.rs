@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
 
-use super::Said;
+use super::StoredMessage;
 
 /// What became of the messages of a context that was written and read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Losses {
 /// Compares a context with what was read. How parts are dealt over neighbouring messages of one
 /// speaker does not matter, nor which text is a summary, nor whether a tool failed, which not every
 /// wire says.
-pub fn losses(before: &[Said], after: &[Said]) -> Losses {
+pub fn losses(before: &[StoredMessage], after: &[StoredMessage]) -> Losses {
     let (was, is) = (flat(before), flat(after));
     let mut used = vec![false; is.len()];
     // Exact matches first, each part of the file once.
@@ -76,8 +76,8 @@ impl Flat<'_> {
     }
 }
 
-fn flat(all: &[Said]) -> Vec<Flat<'_>> {
-    let of = |(message, s): (usize, &'_ Said)| -> Vec<(usize, usize)> {
+fn flat(all: &[StoredMessage]) -> Vec<Flat<'_>> {
+    let of = |(message, s): (usize, &'_ StoredMessage)| -> Vec<(usize, usize)> {
         (0..s.parts.len()).map(|at| (message, at)).collect()
     };
     all.iter()
@@ -132,8 +132,8 @@ fn lines(p: &Part) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn say(role: Role, text: &str) -> Said {
-        Said::text(role, text)
+    fn say(role: Role, text: &str) -> StoredMessage {
+        StoredMessage::text(role, text)
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub use error::PersistError;
 /// One message as a request shows it: who speaks, and text, reasoning, calls, results, files or
 /// summaries.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct StoredMessage {
     /// Who speaks.
     pub role: Role,
     /// What, in order.
@@ -34,19 +34,19 @@ pub struct Said {
 
 /// Something that a product writes down.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Entry {
+pub enum JournalEntry {
     /// A message entered the conversation.
-    Said(Said),
+    Message(StoredMessage),
     /// The conversation was compacted, cleared, cut or taken back: this is what is shown from now
     /// on.
-    Compacted(Vec<Said>),
+    View(Vec<StoredMessage>),
 }
 
 /// A session read again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
     /// What the next request would show of the conversation, oldest first.
-    pub context: Vec<Said>,
+    pub context: Vec<StoredMessage>,
     /// Bytes that had to be read for it: whole files where a format has no way to skip, rows where
     /// it has one.
     pub bytes_read: u64,
@@ -58,11 +58,11 @@ pub struct Loaded {
 /// product makes it.
 pub trait Persistence: Send {
     /// Writes down what happened.
-    fn append(&mut self, entry: &Entry) -> Result<(), PersistError>;
+    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError>;
     /// Reads the session as a restarted program would.
     fn load(&self) -> Result<Loaded, PersistError>;
     /// Everything said that the format still holds, compacted or not, oldest first.
-    fn log(&self) -> Result<Vec<Said>, PersistError>;
+    fn log(&self) -> Result<Vec<StoredMessage>, PersistError>;
     /// Bytes on disk.
     fn size(&self) -> u64;
 }
@@ -102,15 +102,15 @@ pub(crate) const BEGIN_MS: u64 = 1_700_000_000_000;
 /// The conversation in a context: without what a program shows anew whenever it starts
 /// (instructions, memory, map, files of the chat, reminders). Blocks of one message are one message
 /// again.
-pub fn conversation(blocks: &[Arc<Block>]) -> Vec<Said> {
-    let mut out: Vec<(u32, Said)> = Vec::new();
+pub fn conversation(blocks: &[Arc<Block>]) -> Vec<StoredMessage> {
+    let mut out: Vec<(u32, StoredMessage)> = Vec::new();
     for b in blocks {
         let Some(part) = part(b) else { continue };
         match out.last_mut() {
             Some((message, said)) if *message == b.message.0 && said.role == b.role => {
                 said.parts.push(part)
             }
-            _ => out.push((b.message.0, Said { role: b.role, parts: vec![part] })),
+            _ => out.push((b.message.0, StoredMessage { role: b.role, parts: vec![part] })),
         }
     }
     out.into_iter().map(|(_, said)| said).collect()
@@ -153,16 +153,16 @@ fn part(b: &Block) -> Option<Part> {
 /// new was said, and what is no longer there or looks different was compacted.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
-    shown: Vec<Said>,
+    shown: Vec<StoredMessage>,
     /// What happened so far.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<JournalEntry>,
 }
 
 impl Journal {
     /// The context grew to this. If it changed otherwise, such as by going back, that is noted too.
-    pub fn grew(&mut self, now: Vec<Said>) {
+    pub fn grew(&mut self, now: Vec<StoredMessage>) {
         if now.starts_with(&self.shown) {
-            self.entries.extend(now[self.shown.len()..].iter().cloned().map(Entry::Said));
+            self.entries.extend(now[self.shown.len()..].iter().cloned().map(JournalEntry::Message));
             self.shown = now;
         } else {
             self.became(now);
@@ -170,18 +170,18 @@ impl Journal {
     }
 
     /// The context was replaced by this.
-    pub fn became(&mut self, now: Vec<Said>) {
+    pub fn became(&mut self, now: Vec<StoredMessage>) {
         if now != self.shown {
-            self.entries.push(Entry::Compacted(now.clone()));
+            self.entries.push(JournalEntry::View(now.clone()));
             self.shown = now;
         }
     }
 }
 
-impl Said {
+impl StoredMessage {
     /// A message of one text.
-    pub fn text(role: Role, text: &str) -> Said {
-        Said { role, parts: vec![Part::Text(text.into())] }
+    pub fn text(role: Role, text: &str) -> StoredMessage {
+        StoredMessage { role, parts: vec![Part::Text(text.into())] }
     }
 
     pub(crate) fn is_summary(&self) -> bool {
@@ -192,8 +192,8 @@ impl Said {
 /// The results of a view that look different from before, where nothing else does: what pruning
 /// leaves. (message, part, output)
 pub(crate) fn pruned<'a>(
-    before: &[Said],
-    after: &'a [Said],
+    before: &[StoredMessage],
+    after: &'a [StoredMessage],
 ) -> Option<Vec<(usize, usize, &'a Arc<str>)>> {
     let mut out = Vec::new();
     if before.len() != after.len() {

@@ -11,7 +11,9 @@ use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_kit::store::{LoadedMessage, NewPart, NewSession, Store, Ulid, Ulids};
 
-use super::{BEGIN_MS, Entry, Format, Loaded, PersistError, Persistence, Said, jsonl, pruned};
+use super::{
+    BEGIN_MS, Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, jsonl, pruned,
+};
 
 pub(super) const FORMAT: Format = Format {
     name: "ctxbench-store",
@@ -25,7 +27,7 @@ struct Ours {
     session: Ulid,
     clock: i64,
     /// What is shown now, each with the ids of its parts.
-    shown: Vec<(Said, Vec<Ulid>)>,
+    shown: Vec<(StoredMessage, Vec<Ulid>)>,
 }
 
 impl Ours {
@@ -53,16 +55,17 @@ impl Ours {
 }
 
 impl Persistence for Ours {
-    fn append(&mut self, entry: &Entry) -> Result<(), PersistError> {
+    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         self.clock += 1;
         match entry {
-            Entry::Said(said) => {
+            JournalEntry::Message(said) => {
                 let parts: Vec<NewPart> = said.parts.iter().map(NewPart::from).collect();
                 let (_, ids) = self.store.append_message(self.session, said.role, &parts)?;
                 self.shown.push((said.clone(), ids));
             }
-            Entry::Compacted(view) => {
-                let before: Vec<Said> = self.shown.iter().map(|(s, _)| s.clone()).collect();
+            JournalEntry::View(view) => {
+                let before: Vec<StoredMessage> =
+                    self.shown.iter().map(|(s, _)| s.clone()).collect();
                 if let Some(marks) = pruned(&before, view) {
                     for (i, k, output) in marks {
                         self.store.prune_part_as(self.shown[i].1[k], self.clock, Some(output))?;
@@ -70,7 +73,7 @@ impl Persistence for Ours {
                 } else {
                     // A summary that comes first stands in the boundary itself.
                     let summary = match view.first() {
-                        Some(Said { role: Role::User, parts }) => match &parts[..] {
+                        Some(StoredMessage { role: Role::User, parts }) => match &parts[..] {
                             [Part::Summary(text)] => Some(text.clone()),
                             _ => None,
                         },
@@ -101,7 +104,7 @@ impl Persistence for Ours {
         Ok(Loaded { context, bytes_read: self.store.bytes_read() - before, notes: Vec::new() })
     }
 
-    fn log(&self) -> Result<Vec<Said>, PersistError> {
+    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         Ok(self.store.log(self.session)?.iter().filter_map(said).map(|(s, _)| s).collect())
     }
 
@@ -111,8 +114,8 @@ impl Persistence for Ours {
 }
 
 /// A message with the ids of its parts; a boundary without a summary shows nothing.
-fn said(m: &LoadedMessage) -> Option<(Said, Vec<Ulid>)> {
+fn said(m: &LoadedMessage) -> Option<(StoredMessage, Vec<Ulid>)> {
     let (parts, ids): (Vec<Part>, Vec<Ulid>) =
         m.parts.iter().filter_map(|p| Some((p.content()?, p.id))).unzip();
-    (!parts.is_empty()).then_some((Said { role: m.role, parts }, ids))
+    (!parts.is_empty()).then_some((StoredMessage { role: m.role, parts }, ids))
 }

@@ -14,16 +14,16 @@ fn open(name: &str, dir: &Path) -> Box<dyn Persistence> {
     (format(name).open)(dir, 7).unwrap()
 }
 
-fn user(text: &str) -> Said {
-    Said::text(Role::User, text)
+fn user(text: &str) -> StoredMessage {
+    StoredMessage::text(Role::User, text)
 }
 
-fn reply(text: &str) -> Said {
-    Said::text(Role::Assistant, text)
+fn reply(text: &str) -> StoredMessage {
+    StoredMessage::text(Role::Assistant, text)
 }
 
-fn call(id: &str) -> Said {
-    Said {
+fn call(id: &str) -> StoredMessage {
+    StoredMessage {
         role: Role::Assistant,
         parts: vec![
             Part::Text("I look.".into()),
@@ -36,8 +36,8 @@ fn call(id: &str) -> Said {
     }
 }
 
-fn result(id: &str, output: &str) -> Said {
-    Said {
+fn result(id: &str, output: &str) -> StoredMessage {
+    StoredMessage {
         role: Role::Tool,
         parts: vec![Part::Result {
             id: id.into(),
@@ -48,14 +48,14 @@ fn result(id: &str, output: &str) -> Said {
     }
 }
 
-fn summary(role: Role, text: &str) -> Said {
-    Said { role, parts: vec![Part::Summary(text.into())] }
+fn summary(role: Role, text: &str) -> StoredMessage {
+    StoredMessage { role, parts: vec![Part::Summary(text.into())] }
 }
 
 const LOSSLESS: [&str; 5] =
     ["ctxbench-store", "codex-rollout", "opencode-tables", "opencode-files", "claude-code-jsonl"];
 
-fn written(name: &str, dir: &Path, entries: &[Entry]) -> Loaded {
+fn written(name: &str, dir: &Path, entries: &[JournalEntry]) -> Loaded {
     let mut p = open(name, dir);
     for e in entries {
         p.append(e).unwrap();
@@ -73,7 +73,7 @@ fn what_was_said_comes_back() {
         reply("done\n# with a heading"),
         user("and?"),
     ];
-    let entries: Vec<Entry> = all.iter().cloned().map(Entry::Said).collect();
+    let entries: Vec<JournalEntry> = all.iter().cloned().map(JournalEntry::Message).collect();
     for name in LOSSLESS {
         let f = tempfile::tempdir().unwrap();
         let loaded = written(name, f.path(), &entries);
@@ -85,7 +85,7 @@ fn what_was_said_comes_back() {
     let loaded = written(
         "aider-markdown",
         f.path(),
-        &[user("do it"), reply("done\n# with a heading\nok")].map(Entry::Said),
+        &[user("do it"), reply("done\n# with a heading\nok")].map(JournalEntry::Message),
     );
     // The heading is gone; the start of the next session, "\n# aider chat started at …\n\n", leaves
     // its empty lines (docs/sources/aider.md §1.5).
@@ -108,9 +108,10 @@ fn a_compaction_with_a_tail_comes_back_in_its_order() {
                 view.insert(0, user("What was it about?"));
             }
             view.extend_from_slice(&old[from..]);
-            let mut entries: Vec<Entry> = old.iter().cloned().map(Entry::Said).collect();
-            entries.push(Entry::Compacted(view.clone()));
-            entries.push(Entry::Said(user("later")));
+            let mut entries: Vec<JournalEntry> =
+                old.iter().cloned().map(JournalEntry::Message).collect();
+            entries.push(JournalEntry::View(view.clone()));
+            entries.push(JournalEntry::Message(user("later")));
             view.push(user("later"));
             let loaded = written(name, f.path(), &entries);
             assert!(losses(&view, &loaded.context).equal, "{name}: {:?}", loaded.context);
@@ -132,8 +133,9 @@ fn pruning_is_a_mark_where_a_format_has_one() {
         ("claude-code-jsonl", "[gone]", false),
     ] {
         let f = tempfile::tempdir().unwrap();
-        let mut entries: Vec<Entry> = said.iter().cloned().map(Entry::Said).collect();
-        entries.push(Entry::Compacted(cleared(words)));
+        let mut entries: Vec<JournalEntry> =
+            said.iter().cloned().map(JournalEntry::Message).collect();
+        entries.push(JournalEntry::View(cleared(words)));
         let loaded = written(name, f.path(), &entries);
         let want = if marked { cleared(words) } else { said.to_vec() };
         assert!(losses(&want, &loaded.context).equal, "{name}: {:?}", loaded.context);
@@ -148,7 +150,7 @@ fn pruning_is_a_mark_where_a_format_has_one() {
 fn a_marker_without_a_finished_summary_does_not_cut() {
     // docs/sources/opencode.md §9, 42: as a crash between the two leaves it.
     let f = tempfile::tempdir().unwrap();
-    written("opencode-tables", f.path(), &[user("a"), reply("b")].map(Entry::Said));
+    written("opencode-tables", f.path(), &[user("a"), reply("b")].map(JournalEntry::Message));
     let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
     db.execute_batch(
         "INSERT INTO message SELECT 'msg_zzz', session_id, 9, 9, '{\"role\":\"user\"}' FROM \
@@ -165,8 +167,8 @@ fn a_boundary_without_its_summary_does_not_cut() {
     // docs/sources/failure-modes.md, failure mode 15: a crash between boundary and summary.
     let f = tempfile::tempdir().unwrap();
     let said = [user("a"), reply("b")];
-    let mut entries: Vec<Entry> = said.iter().cloned().map(Entry::Said).collect();
-    entries.push(Entry::Compacted(vec![summary(Role::User, "S"), reply("b")]));
+    let mut entries: Vec<JournalEntry> = said.iter().cloned().map(JournalEntry::Message).collect();
+    entries.push(JournalEntry::View(vec![summary(Role::User, "S"), reply("b")]));
     written("claude-code-jsonl", f.path(), &entries);
     let file =
         f.path().join(".claude/projects/-work-project/00000000-0000-4000-8000-000000000001.jsonl");
@@ -178,7 +180,7 @@ fn a_boundary_without_its_summary_does_not_cut() {
     let loaded = p.load().unwrap();
     assert_eq!(loaded.context, said);
     assert!(loaded.notes[0].contains("no summary"), "{:?}", loaded.notes);
-    p.append(&Entry::Said(user("on"))).unwrap();
+    p.append(&JournalEntry::Message(user("on"))).unwrap();
     assert_eq!(p.load().unwrap().context[2..], [user("on")]);
 }
 
@@ -187,7 +189,7 @@ fn opencodes_keys_cascade() {
     // docs/sources/chat-history.md §7.7: one statement, and nothing is left to take back.
     // Ours refuses it, see core::store.
     let f = tempfile::tempdir().unwrap();
-    written("opencode-tables", f.path(), &[user("a"), reply("b")].map(Entry::Said));
+    written("opencode-tables", f.path(), &[user("a"), reply("b")].map(JournalEntry::Message));
     let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
     db.execute_batch("PRAGMA foreign_keys = ON; DELETE FROM session").unwrap();
     let left: i64 = db
@@ -244,15 +246,15 @@ fn a_registry_of_other_shapes_is_no_obstacle() {
 fn a_tool_part_of_another_shape_takes_its_result() {
     for state in ["\"x\"", "[]", "7", "null", "{\"time\":\"x\"}"] {
         let f = tempfile::tempdir().unwrap();
-        written("opencode-tables", f.path(), &[user("a"), call("c")].map(Entry::Said));
+        written("opencode-tables", f.path(), &[user("a"), call("c")].map(JournalEntry::Message));
         let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
         let change =
             "UPDATE part SET data = json_set(data, '$.state', json(?1)) WHERE data LIKE '%callID%'";
         assert_eq!(db.execute(change, [state]).unwrap(), 1);
         let mut p = open("opencode-tables", f.path());
-        p.append(&Entry::Said(result("c", "out"))).unwrap();
+        p.append(&JournalEntry::Message(result("c", "out"))).unwrap();
         assert_eq!(p.load().unwrap().context.last(), Some(&result("c", "out")), "{state}");
-        p.append(&Entry::Compacted(
+        p.append(&JournalEntry::View(
             [p.load().unwrap().context[..2].to_vec(), vec![result("c", "cleared")]].concat(),
         ))
         .unwrap();
@@ -269,7 +271,7 @@ fn reopened_with_the_same_seed_nothing_is_written_over() {
     for name in ["opencode-tables", "opencode-files"] {
         let f = tempfile::tempdir().unwrap();
         let mut said = vec![user("a")];
-        written(name, f.path(), &[Entry::Said(user("a"))]);
+        written(name, f.path(), &[JournalEntry::Message(user("a"))]);
         for i in 0..4 {
             let more = [
                 call(&format!("c{i}")),
@@ -279,7 +281,7 @@ fn reopened_with_the_same_seed_nothing_is_written_over() {
             ];
             for one in more {
                 // Opened again for every message, by `written`.
-                written(name, f.path(), &[Entry::Said(one.clone())]);
+                written(name, f.path(), &[JournalEntry::Message(one.clone())]);
                 said.push(one);
             }
         }
@@ -290,14 +292,14 @@ fn reopened_with_the_same_seed_nothing_is_written_over() {
 #[test]
 fn a_time_that_no_clock_can_show_is_no_obstacle() {
     let f = tempfile::tempdir().unwrap();
-    written("opencode-tables", f.path(), &[Entry::Said(user("a"))]);
+    written("opencode-tables", f.path(), &[JournalEntry::Message(user("a"))]);
     let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
     db.execute(
         "UPDATE message SET data = json_set(data, '$.time.created', json('18446744073709551615'))",
         [],
     )
     .unwrap();
-    let loaded = written("opencode-tables", f.path(), &[Entry::Said(reply("b"))]);
+    let loaded = written("opencode-tables", f.path(), &[JournalEntry::Message(reply("b"))]);
     assert_eq!(loaded.context, [user("a"), reply("b")]);
 }
 
@@ -331,7 +333,7 @@ proptest! {
         for name in ["ctxbench-store", "codex-rollout"] {
             let f = tempfile::tempdir().unwrap();
             let mut p = open(name, f.path());
-            let (mut journal, mut context, mut calls) = (Journal::default(), Vec::<Said>::new(), 0);
+            let (mut journal, mut context, mut calls) = (Journal::default(), Vec::<StoredMessage>::new(), 0);
             let mut written = 0;
             for s in &steps {
                 match s {

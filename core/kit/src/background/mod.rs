@@ -23,7 +23,7 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::context::EditError;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;
-pub use pending::{Job, Outcome, Pending};
+pub use pending::{Job, Pending, Taking};
 
 /// What makes a block of the view the same block: where it came from and what it shows.
 pub type Key = (MessageId, u64);
@@ -119,12 +119,12 @@ impl<T, E> Background<T, E> {
         let blocks = s.context.blocks().to_vec();
         let at = self.at.min(blocks.len());
         let answer = match self.pending.take(&keys(&blocks[at..])) {
-            Outcome::Running => return Swap::Running,
-            Outcome::Stale => return Swap::Stale,
-            Outcome::Failed(e) => return Swap::Failed(e),
-            Outcome::Lost => return Swap::Lost,
-            Outcome::Cancelled => return Swap::Cancelled,
-            Outcome::Finished(answer) => answer,
+            Taking::Running => return Swap::Running,
+            Taking::Stale => return Swap::Stale,
+            Taking::Failed(e) => return Swap::Failed(e),
+            Taking::Lost => return Swap::Lost,
+            Taking::Cancelled => return Swap::Cancelled,
+            Taking::Finished(answer) => answer,
         };
         let end = at + self.pending.covered().len();
         let new = make(s, answer, &blocks[at..end]);

@@ -14,7 +14,7 @@ use super::sync::{Arc, Mutex, MutexGuard};
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<T, E> {
+pub enum Taking<T, E> {
     /// No answer yet.
     Running,
     /// The answer; all that it covers is unchanged.
@@ -169,20 +169,20 @@ impl<K: PartialEq, T, E> Pending<K, T, E> {
     /// The answer, once, if the conversation still begins with what it covers; `now` are the names
     /// of what is there now. What follows the covered part arrived in the meantime and is the
     /// caller's to keep.
-    pub fn take(&mut self, now: &[K]) -> Outcome<T, E> {
+    pub fn take(&mut self, now: &[K]) -> Taking<T, E> {
         let mut state = self.shared.lock();
         match &*state {
-            State::Running { .. } => return Outcome::Running,
-            State::Cancelled | State::Taken => return Outcome::Cancelled,
-            State::Lost => return Outcome::Lost,
+            State::Running { .. } => return Taking::Running,
+            State::Cancelled | State::Taken => return Taking::Cancelled,
+            State::Lost => return Taking::Lost,
             State::Done(_) => {}
         }
         let taken = std::mem::replace(&mut *state, State::Taken);
         drop(state);
         match taken {
-            State::Done(Ok(_)) if !now.starts_with(&self.covered) => Outcome::Stale,
-            State::Done(Ok(answer)) => Outcome::Finished(answer),
-            State::Done(Err(why)) => Outcome::Failed(why),
+            State::Done(Ok(_)) if !now.starts_with(&self.covered) => Taking::Stale,
+            State::Done(Ok(answer)) => Taking::Finished(answer),
+            State::Done(Err(why)) => Taking::Failed(why),
             other => unreachable!("only a finished state gets here, not {}", other.name()),
         }
     }

@@ -17,7 +17,7 @@ pub struct Digest(String);
 
 impl Digest {
     /// Of these bytes.
-    pub fn of(bytes: &[u8]) -> Digest {
+    pub fn sha256(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
     }
 
@@ -99,7 +99,7 @@ impl Blobs {
     /// Keeps a content, unless it is kept already. A file of its name that says something else, as
     /// a power cut or a bad disk leaves it, is written anew.
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, CheckpointError> {
-        let digest = Digest::of(bytes);
+        let digest = Digest::sha256(bytes);
         let place = self.place(&digest);
         if !fs::read(&place).is_ok_and(|kept| kept == bytes) {
             let folder = place.parent().expect("a place lies in a folder of its first two digits");
@@ -122,7 +122,7 @@ impl Blobs {
         }
         let path = self.place(digest);
         let bytes = fs::read(&path).map_err(io(&path, "read it"))?;
-        if Digest::of(&bytes) != *digest {
+        if Digest::sha256(&bytes) != *digest {
             return Err(CheckpointError::Damaged {
                 path,
                 what: "its content does not have the SHA-256 of its name".into(),

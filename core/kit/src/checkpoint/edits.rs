@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::blobs::{entries, put_file, sync_folder};
 use super::{
-    Blobs, CheckpointError, Content, Digest, Durability, FileState, Outcome, PathError, Restored,
-    Root, Snapshots, Stored, io,
+    Blobs, CheckpointError, Content, Digest, Durability, FileOutcome, FileState, PathError,
+    Restored, Root, Snapshots, Stored, io,
 };
 use ctxbench_core::session::Millis;
 
@@ -173,12 +173,12 @@ impl EditCheckpoints {
 }
 
 /// What an error means for one file.
-fn outcome(e: CheckpointError) -> Outcome {
+fn outcome(e: CheckpointError) -> FileOutcome {
     match e {
         CheckpointError::Path(e @ PathError { .. }) if e.is_refusal() => {
-            Outcome::Refused(e.to_string())
+            FileOutcome::Refused(e.to_string())
         }
-        e => Outcome::Failed(e.to_string()),
+        e => FileOutcome::Failed(e.to_string()),
     }
 }
 
@@ -219,7 +219,7 @@ impl Snapshots for EditCheckpoints {
     fn restore(&mut self, to: u64, now_ms: Millis) -> Result<Restored, CheckpointError> {
         let wanted = self.wanted(to)?;
         let undo = self.begin(&format!("before going back to checkpoint {to}"), now_ms)?;
-        let mut files: Vec<(String, Outcome)> = Vec::new();
+        let mut files: Vec<(String, FileOutcome)> = Vec::new();
         let mut saved = self.all.last().expect("begun above").clone();
         let mut due: Vec<(usize, FileState)> = Vec::new();
         for (path, want) in wanted {
@@ -230,11 +230,11 @@ impl Snapshots for EditCheckpoints {
                 .map_err(CheckpointError::from);
             let is = now.and_then(|c| self.state(c.as_ref()));
             let done = match is {
-                Ok(is) if is == want => Outcome::Unchanged,
+                Ok(is) if is == want => FileOutcome::Unchanged,
                 Ok(is) => {
                     saved.files.insert(path.clone(), is);
                     due.push((files.len(), want));
-                    Outcome::Restored
+                    FileOutcome::Restored
                 }
                 // What cannot be saved is not overwritten.
                 Err(e) => outcome(e),

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::blobs::entries;
-use super::{CheckpointError, Content, Outcome, Restored, Root, Snapshots, Stored, io};
+use super::{CheckpointError, Content, FileOutcome, Restored, Root, Snapshots, Stored, io};
 use ctxbench_core::session::Millis;
 
 /// New files above this size are left out, bytes (docs/sources/opencode.md §7: 2 MiB).
@@ -49,7 +49,7 @@ pub struct ShadowGit {
 
 /// A file in a tree.
 #[derive(Clone, Debug)]
-struct Entry {
+struct TreeEntry {
     mode: String,
     id: String,
 }
@@ -154,14 +154,14 @@ impl ShadowGit {
     }
 
     /// The files of a tree.
-    fn tree(&self, tree: &str) -> Result<BTreeMap<String, Entry>, CheckpointError> {
+    fn tree(&self, tree: &str) -> Result<BTreeMap<String, TreeEntry>, CheckpointError> {
         let list = self.run(&["ls-tree", "-r", "-z", tree], b"")?;
         let entry = |line: String| {
             let (head, path) = line.split_once('\t')?;
             let mut words = head.split(' ');
             Some((
                 path.to_string(),
-                Entry { mode: words.next()?.to_string(), id: words.nth(1)?.to_string() },
+                TreeEntry { mode: words.next()?.to_string(), id: words.nth(1)?.to_string() },
             ))
         };
         Ok(names(&list).filter_map(entry).collect())
@@ -204,7 +204,7 @@ impl ShadowGit {
         Ok(out)
     }
 
-    fn put(&self, path: &str, entry: Option<&(String, Vec<u8>)>) -> Outcome {
+    fn put(&self, path: &str, entry: Option<&(String, Vec<u8>)>) -> FileOutcome {
         let write = || {
             let path = self.root.resolve(path)?;
             let now = self.root.read(&path)?;
@@ -218,16 +218,18 @@ impl ShadowGit {
                 }
             });
             match &want {
-                _ if now == want => return Ok(Outcome::Unchanged),
+                _ if now == want => return Ok(FileOutcome::Unchanged),
                 None => self.root.remove(&path)?,
                 Some(content) => self.root.write(&path, content)?,
             }
-            Ok(Outcome::Restored)
+            Ok(FileOutcome::Restored)
         };
         match write() {
             Ok(done) => done,
-            Err(e @ super::PathError { .. }) if e.is_refusal() => Outcome::Refused(e.to_string()),
-            Err(e) => Outcome::Failed(e.to_string()),
+            Err(e @ super::PathError { .. }) if e.is_refusal() => {
+                FileOutcome::Refused(e.to_string())
+            }
+            Err(e) => FileOutcome::Failed(e.to_string()),
         }
     }
 }
@@ -300,15 +302,15 @@ impl Snapshots for ShadowGit {
         if let Some((_, patches)) = self.prompts.last_mut() {
             patches.push(Patch { tree, files: wanted.keys().cloned().collect() });
         }
-        let mut trees: BTreeMap<String, BTreeMap<String, Entry>> = BTreeMap::new();
+        let mut trees: BTreeMap<String, BTreeMap<String, TreeEntry>> = BTreeMap::new();
         for tree in wanted.values() {
             if !trees.contains_key(tree) {
                 trees.insert(tree.clone(), self.tree(tree)?);
             }
         }
-        let found: Vec<Option<&Entry>> =
+        let found: Vec<Option<&TreeEntry>> =
             wanted.iter().map(|(path, tree)| trees[tree].get(path)).collect();
-        let is_file = |e: &&Entry| e.mode.starts_with("100");
+        let is_file = |e: &&TreeEntry| e.mode.starts_with("100");
         let ids: Vec<&str> =
             found.iter().flatten().copied().filter(is_file).map(|e| &*e.id).collect();
         let mut contents = self.contents(&ids)?.into_iter();
@@ -318,7 +320,7 @@ impl Snapshots for ShadowGit {
                 Some(e) if is_file(e) => {
                     self.put(path, contents.next().map(|c| (e.mode.clone(), c)).as_ref())
                 }
-                Some(_) => Outcome::Refused(format!(
+                Some(_) => FileOutcome::Refused(format!(
                     "{path}: it was a link or a repository of its own, which is not restored"
                 )),
                 None => self.put(path, None),

@@ -81,7 +81,7 @@ fn io(
 
 /// What became of a file when code was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FileOutcome {
     /// It was written, or removed because it did not exist then.
     Restored,
     /// It was as it should be.
@@ -99,12 +99,12 @@ pub struct Restored {
     /// The checkpoint that holds what was overwritten; restoring to it takes the restoration back.
     pub undo: u64,
     /// Every file that was looked at, by path, in order.
-    pub files: Vec<(String, Outcome)>,
+    pub files: Vec<(String, FileOutcome)>,
 }
 
 impl Restored {
     /// Number of files with an outcome like this.
-    pub fn count(&self, like: impl Fn(&Outcome) -> bool) -> u64 {
+    pub fn count(&self, like: impl Fn(&FileOutcome) -> bool) -> u64 {
         self.files.iter().filter(|(_, o)| like(o)).count() as u64
     }
 }

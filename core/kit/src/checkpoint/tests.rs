@@ -69,7 +69,7 @@ fn goes_back_to_a_prompt_and_forth_again() {
     assert_eq!((p.read("a").as_deref(), p.read("new/b")), (Some("two"), None));
     assert_eq!(
         back.files,
-        [("a".to_string(), Outcome::Restored), ("new/b".to_string(), Outcome::Restored)]
+        [("a".to_string(), FileOutcome::Restored), ("new/b".to_string(), FileOutcome::Restored)]
     );
     c.restore(back.undo, 3).unwrap();
     assert_eq!(
@@ -103,7 +103,7 @@ fn modes_come_back_and_contents_are_kept_once() {
     // 180-4.
     assert_eq!(blobs.list().unwrap().iter().map(|(_, n)| n).sum::<u64>(), 15);
     assert_eq!(
-        Digest::of(b"abc").as_str(),
+        Digest::sha256(b"abc").as_str(),
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     );
 }
@@ -118,7 +118,7 @@ fn a_damaged_content_is_never_written() {
     fs::write(blob(&p, b"one"), "forged").unwrap();
     let back = c.restore(n, 1).unwrap();
     assert!(
-        matches!(&back.files[0].1, Outcome::Failed(why) if why.contains("SHA-256")),
+        matches!(&back.files[0].1, FileOutcome::Failed(why) if why.contains("SHA-256")),
         "{back:?}"
     );
     assert_eq!(p.read("a").as_deref(), Some("two"));
@@ -148,7 +148,7 @@ fn thirty_days_and_a_hundred_checkpoints() {
 }
 
 fn blob(p: &Place, bytes: &[u8]) -> PathBuf {
-    let digest = Digest::of(bytes);
+    let digest = Digest::sha256(bytes);
     p.store.join("blobs").join(&digest.as_str()[..2]).join(&digest.as_str()[2..])
 }
 
@@ -310,14 +310,14 @@ fn the_shell_is_the_blind_spot_and_lowers_the_success() {
     }
     let mut c = p.edits();
     let n = c.begin("x", 0).unwrap();
-    let at_prompt = Tree::of(&p.root).unwrap();
+    let at_prompt = Tree::read(&p.root).unwrap();
     edit(&mut c, &p, "edited", "after");
     p.write("sed", "after");
     p.write("made", "by the shell");
     fs::remove_file(p.root.join("removed")).unwrap();
-    let before = Tree::of(&p.root).unwrap();
+    let before = Tree::read(&p.root).unwrap();
     c.restore(n, 1).unwrap();
-    let s = Tree::success(&at_prompt, &before, &Tree::of(&p.root).unwrap());
+    let s = Tree::success(&at_prompt, &before, &Tree::read(&p.root).unwrap());
     // Four files changed, one came back; the file that nobody touched does not count.
     assert_eq!(s.changed, ["edited", "made", "removed", "sed"]);
     assert_eq!(s.missed, ["made", "removed", "sed"]);
@@ -345,7 +345,7 @@ fn shadow_git_sees_the_shell_but_not_what_is_ignored_or_large() {
     p.write("build/out", "before");
     p.write("odd name [x]", "before");
     let n = g.begin("x", 0).unwrap();
-    let at_prompt = Tree::of(&p.root).unwrap();
+    let at_prompt = Tree::read(&p.root).unwrap();
     g.step_begins().unwrap();
     p.write("sed", "after");
     p.write("odd name [x]", "after");
@@ -355,14 +355,14 @@ fn shadow_git_sees_the_shell_but_not_what_is_ignored_or_large() {
     fs::remove_file(p.root.join("removed")).unwrap();
     g.step_ends().unwrap();
     assert_eq!(g.tracked(n).unwrap(), ["made", "odd name [x]", "removed", "sed"]);
-    let before = Tree::of(&p.root).unwrap();
+    let before = Tree::read(&p.root).unwrap();
     let back = g.restore(n, 1).unwrap();
-    assert_eq!(back.count(|o| *o == Outcome::Restored), 4);
-    let s = Tree::success(&at_prompt, &before, &Tree::of(&p.root).unwrap());
+    assert_eq!(back.count(|o| *o == FileOutcome::Restored), 4);
+    let s = Tree::success(&at_prompt, &before, &Tree::read(&p.root).unwrap());
     assert_eq!(s.missed, ["build/out", "large"]);
     assert_eq!(p.read("sed").as_deref(), Some("line\r\nline\n"), "bytes come back as they were");
     g.restore(back.undo, 2).unwrap();
-    assert_eq!(Tree::of(&p.root).unwrap(), before, "the restoration can be taken back");
+    assert_eq!(Tree::read(&p.root).unwrap(), before, "the restoration can be taken back");
     let stored = g.stored().unwrap();
     assert!(stored.content_bytes > 0 && stored.disk_bytes > 0);
     assert!(!p.root.join(".git").exists());
@@ -380,7 +380,7 @@ fn shadow_git_does_not_write_through_links() {
     g.step_ends().unwrap();
     let back = g.restore(n, 1).unwrap();
     assert!(
-        back.files.iter().any(|(f, o)| f == "d/secret" && matches!(o, Outcome::Refused(_))),
+        back.files.iter().any(|(f, o)| f == "d/secret" && matches!(o, FileOutcome::Refused(_))),
         "{back:?}"
     );
     assert_eq!(fs::read_to_string(p.outside.join("secret")).unwrap(), "keep me");
@@ -436,7 +436,7 @@ fn set(p: &Place, name: &str, text: Option<&str>) {
 /// Carries everything out; returns for each restoration the trees at the prompt, before, after, and
 /// after taking it back and going again.
 fn play(p: &Place, c: &mut impl Snapshots, ops: &[Op]) -> Vec<[Tree; 4]> {
-    let look = || Tree::of(&p.root).unwrap();
+    let look = || Tree::read(&p.root).unwrap();
     let mut points = vec![(c.begin("p0", 0).unwrap(), look())];
     let mut seen = Vec::new();
     for (now, op) in ops.iter().enumerate() {
@@ -476,7 +476,7 @@ fn play(p: &Place, c: &mut impl Snapshots, ops: &[Op]) -> Vec<[Tree; 4]> {
                 c.restore(to, now as u64).unwrap();
                 assert_eq!(look(), after, "the same restoration again gives the same files");
                 assert!(
-                    back.files.iter().all(|(_, o)| !matches!(o, Outcome::Failed(_))),
+                    back.files.iter().all(|(_, o)| !matches!(o, FileOutcome::Failed(_))),
                     "{back:?}"
                 );
                 seen.push([then, before, after, undone]);
@@ -524,14 +524,14 @@ proptest! {
         let Some(mut g) = shadow(&p) else { return Ok(()) };
         let mut points = Vec::new();
         for (i, x) in ops {
-            points.push((g.begin("p", 0).unwrap(), Tree::of(&p.root).unwrap()));
+            points.push((g.begin("p", 0).unwrap(), Tree::read(&p.root).unwrap()));
             g.step_begins().unwrap();
             set(&p, NAMES[i], (x > 0).then(|| format!("{x}")).as_deref());
             g.step_ends().unwrap();
         }
         for (n, then) in points.iter().rev() {
             g.restore(*n, 0).unwrap();
-            prop_assert_eq!(&Tree::of(&p.root).unwrap(), then);
+            prop_assert_eq!(&Tree::read(&p.root).unwrap(), then);
         }
     }
 }

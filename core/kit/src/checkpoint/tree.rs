@@ -49,7 +49,7 @@ impl Success {
 
 impl Tree {
     /// Looks at a folder.
-    pub fn of(dir: &Path) -> Result<Tree, CheckpointError> {
+    pub fn read(dir: &Path) -> Result<Tree, CheckpointError> {
         let root = Root::open(dir)?;
         let mut out = BTreeMap::new();
         let mut folders = vec![root.dir().to_path_buf()];
@@ -65,7 +65,7 @@ impl Tree {
                     if let Some(c) = root.read(&safe)? {
                         out.insert(
                             safe.as_str().to_string(),
-                            FileState::Regular { sha256: Digest::of(&c.bytes), mode: c.mode },
+                            FileState::Regular { sha256: Digest::sha256(&c.bytes), mode: c.mode },
                         );
                     }
                 }

@@ -28,7 +28,7 @@ impl Places {
     /// The usual places on Linux (docs/sources/chat-history.md §5.1). The root is the nearest
     /// folder with `.git`, else the directory itself; the automatic memory is the root's, its name
     /// with `-` for whatever is neither letter nor digit.
-    pub fn of(home: &Path, directory: &Path) -> Self {
+    pub fn usual(home: &Path, directory: &Path) -> Self {
         let root = directory
             .ancestors()
             .find(|a| a.join(".git").exists())

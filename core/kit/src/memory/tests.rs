@@ -30,7 +30,7 @@ impl Disk {
     fn places(&self) -> Places {
         Places {
             managed: self.path("etc"),
-            ..Places::of(&self.path("home"), &self.path("work/app"))
+            ..Places::usual(&self.path("home"), &self.path("work/app"))
         }
     }
 

@@ -21,7 +21,7 @@ impl Change {
 
 /// What a call of an edit tool does to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edit {
+pub enum CountedEdit {
     /// Texts in a file are replaced by others: (old, new).
     Replace {
         /// The file, if the call names one.
@@ -74,14 +74,14 @@ const EDITORS: [&str; 5] = ["edit", "write", "replace", "patch", "create_file"];
 
 /// The edit that a call makes; `None` when its tool changes no file, or the arguments are of a
 /// shape that is not known.
-pub fn edit_of(tool: &str, arguments: &str) -> Option<Edit> {
+pub fn edit_of(tool: &str, arguments: &str) -> Option<CountedEdit> {
     let tool = tool.to_ascii_lowercase();
     if !EDITORS.iter().any(|w| tool.contains(w)) || tool.contains("todo") {
         return None;
     }
     let Ok(args) = serde_json::from_str::<Value>(arguments) else {
         // Some wires carry a patch as plain text.
-        return is_patch(arguments).then(|| Edit::Patch(patched(arguments)));
+        return is_patch(arguments).then(|| CountedEdit::Patch(patched(arguments)));
     };
     let word = |v: &Value, names: &[&str]| {
         names.iter().find_map(|n| v.get(*n)?.as_str().map(str::to_string))
@@ -92,19 +92,19 @@ pub fn edit_of(tool: &str, arguments: &str) -> Option<Edit> {
         (old.is_some() || new.is_some()).then(|| (old.unwrap_or_default(), new.unwrap_or_default()))
     };
     if let Some(list) = args.get("edits").and_then(Value::as_array) {
-        return Some(Edit::Replace { path, pairs: list.iter().filter_map(pair).collect() });
+        return Some(CountedEdit::Replace { path, pairs: list.iter().filter_map(pair).collect() });
     }
     if let Some(one) = pair(&args) {
-        return Some(Edit::Replace { path, pairs: vec![one] });
+        return Some(CountedEdit::Replace { path, pairs: vec![one] });
     }
     if let Some(text) = word(&args, &[CELL.1]) {
-        return Some(Edit::Write { path: path.or_else(|| word(&args, &[CELL.0])), text });
+        return Some(CountedEdit::Write { path: path.or_else(|| word(&args, &[CELL.0])), text });
     }
     // Only who names a file writes one.
     if let Some(text) = word(&args, WHOLE).filter(|_| path.is_some()) {
-        return Some(Edit::Write { path, text });
+        return Some(CountedEdit::Write { path, text });
     }
-    word(&args, PATCH).filter(|p| is_patch(p)).map(|p| Edit::Patch(patched(&p)))
+    word(&args, PATCH).filter(|p| is_patch(p)).map(|p| CountedEdit::Patch(patched(&p)))
 }
 
 fn is_patch(text: &str) -> bool {
@@ -226,12 +226,12 @@ mod tests {
     #[test]
     fn every_shape_of_an_edit_is_understood() {
         let replaced = |tool: &str, args: &str| match edit_of(tool, args) {
-            Some(Edit::Replace { pairs, .. }) => pairs,
+            Some(CountedEdit::Replace { pairs, .. }) => pairs,
             other => panic!("{other:?}"),
         };
         let pair = |a: &str, b: &str| vec![(a.to_string(), b.to_string())];
         assert_eq!(
-            replaced("Edit", r#"{"file_path":"f","old_string":"a","new_string":"b"}"#),
+            replaced("CountedEdit", r#"{"file_path":"f","old_string":"a","new_string":"b"}"#),
             pair("a", "b")
         );
         assert_eq!(replaced("edit_file", r#"{"path":"f","old":"a","new":"b"}"#), pair("a", "b"));
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(replaced("str_replace_based_edit_tool", insert), pair("", "x"));
         let many = r#"{"file_path":"f","edits":[{"old_string":"a","new_string":"b"},{"old_string":"c","new_string":""}]}"#;
         assert_eq!(replaced("MultiEdit", many).len(), 2);
-        let whole = Edit::Write { path: Some("f".into()), text: "1\n2".into() };
+        let whole = CountedEdit::Write { path: Some("f".into()), text: "1\n2".into() };
         assert_eq!(edit_of("write_file", r#"{"path":"f","content":"1\n2"}"#), Some(whole.clone()));
         assert_eq!(
             edit_of("write", r#"{"path":"f","text":"1\n2"}"#),
@@ -249,10 +249,10 @@ mod tests {
         assert_eq!(edit_of("write_stdin", r#"{"text":"y\n"}"#), None, "no file is named");
         let patch =
             "*** Begin Patch\n*** Update File: a\n@@\n-old\n+new\n+++ counts\n*** End Patch";
-        assert_eq!(edit_of("apply_patch", patch), Some(Edit::Patch(change(2, 1))));
+        assert_eq!(edit_of("apply_patch", patch), Some(CountedEdit::Patch(change(2, 1))));
         let unified =
             serde_json::json!({"diff": "--- a\n+++ b\n@@ -1 +1 @@\n-old\n+new\n"}).to_string();
-        assert_eq!(edit_of("patch", &unified), Some(Edit::Patch(change(1, 1))));
+        assert_eq!(edit_of("patch", &unified), Some(CountedEdit::Patch(change(1, 1))));
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod tests {
         let lines =
             |patch: &str| match edit_of("patch", &serde_json::json!({ "diff": patch }).to_string())
             {
-                Some(Edit::Patch(c)) => c,
+                Some(CountedEdit::Patch(c)) => c,
                 other => panic!("{other:?}"),
             };
         // SQL and Lua comments that go, a C line that comes: on the line they look like names of

@@ -38,7 +38,7 @@ impl Period {
     }
 
     /// The period that a time falls into, by name: `2026-05-11`, `2026-05`.
-    fn of(self, unix_ms: Millis) -> String {
+    fn named(self, unix_ms: Millis) -> String {
         let length = match self {
             Period::Session => 0,
             Period::Day => "2026-05-11".len(),
@@ -265,14 +265,16 @@ impl SpendGuard {
     /// Dollars spent `at` ms after the start, by this session or by others on the same purse.
     pub fn spend(&mut self, usd: f64, at: Millis) {
         for p in [Period::Session, Period::Day, Period::Month] {
-            *self.spent.entry((p.word(), p.of(self.began_ms.saturating_add(at)))).or_default() +=
-                usd;
+            *self
+                .spent
+                .entry((p.word(), p.named(self.began_ms.saturating_add(at))))
+                .or_default() += usd;
         }
     }
 
     /// USD spent in the period that this time falls into.
     pub fn spent(&self, period: Period, at: Millis) -> f64 {
-        let key = (period.word(), period.of(self.began_ms.saturating_add(at)));
+        let key = (period.word(), period.named(self.began_ms.saturating_add(at)));
         self.spent.get(&key).copied().unwrap_or(0.0)
     }
 }

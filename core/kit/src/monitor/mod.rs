@@ -11,7 +11,7 @@ mod status;
 mod tags;
 
 pub use burst::{Ask, Burst, burst, needed};
-pub use edits::{Change, Edit, changed_lines, edit_of, names as edit_names};
+pub use edits::{Change, CountedEdit, changed_lines, edit_of, names as edit_names};
 pub use limits::{Estimate, Period, SpendGuard, SpendLimit, SpendRefused};
 pub use rate::{Band, Counted, Headroom, RATE_TABLE, RateLimit, Wait, recommended};
 pub use session::{CallSample, EditCount, SessionMeter, Source};

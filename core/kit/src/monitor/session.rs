@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::edits::{Change, Edit, changed_lines, edit_of};
+use super::edits::{Change, CountedEdit, changed_lines, edit_of};
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::budget::BudgetSnapshot;
 use ctxbench_core::content::{Part, ToolCall};
@@ -66,7 +66,7 @@ pub struct EditCount {
 struct Pending {
     id: Arc<str>,
     tool: String,
-    edit: Edit,
+    edit: CountedEdit,
 }
 
 /// What is known of one conversation: the main one, or that of a subagent.
@@ -150,7 +150,7 @@ impl SessionMeter {
         let sample = request.purpose == Purpose::Sample;
         if sample {
             self.settle(agent, request);
-            let since = self.of(agent).tools_since.take();
+            let since = self.conversation(agent).tools_since.take();
             if agent.is_none() {
                 self.active_ms += took + since.map_or(0, |since| at.saturating_sub(since));
             }
@@ -176,14 +176,14 @@ impl SessionMeter {
         });
         if sample {
             self.take_calls(agent, reply);
-            let conversation = self.of(agent);
+            let conversation = self.conversation(agent);
             conversation.last_call = Some(reply.usage);
             conversation.tools_since = reply.has_calls().then_some(at.saturating_add(took));
         }
         Some(self.snapshot())
     }
 
-    fn of(&mut self, agent: Option<&str>) -> &mut Conversation {
+    fn conversation(&mut self, agent: Option<&str>) -> &mut Conversation {
         match agent {
             None => &mut self.main,
             Some(name) => self.agents.entry(name.to_string()).or_default(),
@@ -205,11 +205,11 @@ impl SessionMeter {
     fn take_calls(&mut self, agent: Option<&str>, reply: &Reply) {
         for part in &reply.parts {
             let Part::Call(ToolCall { id, name, arguments }) = part else { continue };
-            if !self.of(agent).asked.insert(id.clone()) {
+            if !self.conversation(agent).asked.insert(id.clone()) {
                 continue;
             }
             if let Some(edit) = edit_of(name, arguments) {
-                self.of(agent).pending.push(Pending {
+                self.conversation(agent).pending.push(Pending {
                     id: id.clone(),
                     tool: name.to_string(),
                     edit,
@@ -226,7 +226,7 @@ impl SessionMeter {
     /// Counts what calls did whose results the request shows, by what these say; the others go on
     /// waiting.
     fn settle(&mut self, agent: Option<&str>, request: &Request) {
-        for p in std::mem::take(&mut self.of(agent).pending) {
+        for p in std::mem::take(&mut self.conversation(agent).pending) {
             let result = request
                 .blocks
                 .iter()
@@ -234,15 +234,15 @@ impl SessionMeter {
                 .find(|b| b.kind == BlockKind::Output && b.call_id() == Some(&*p.id));
             match result.map(|b| b.is_error) {
                 Some(failed) => self.apply(p, !failed),
-                None => self.of(agent).pending.push(p),
+                None => self.conversation(agent).pending.push(p),
             }
         }
     }
 
     fn apply(&mut self, p: Pending, done: bool) {
         let path = match &p.edit {
-            Edit::Replace { path, .. } | Edit::Write { path, .. } => path.as_deref(),
-            Edit::Patch(_) => None,
+            CountedEdit::Replace { path, .. } | CountedEdit::Write { path, .. } => path.as_deref(),
+            CountedEdit::Patch(_) => None,
         };
         let language = path
             .and_then(|p| std::path::Path::new(p).extension()?.to_str())
@@ -253,8 +253,8 @@ impl SessionMeter {
             return;
         }
         match p.edit {
-            Edit::Patch(c) => self.changed.add(c),
-            Edit::Replace { path, pairs } => {
+            CountedEdit::Patch(c) => self.changed.add(c),
+            CountedEdit::Replace { path, pairs } => {
                 for (old, new) in &pairs {
                     self.changed.add(changed_lines(old, new));
                     if let Some(text) = path
@@ -266,7 +266,7 @@ impl SessionMeter {
                     }
                 }
             }
-            Edit::Write { path, text } => {
+            CountedEdit::Write { path, text } => {
                 let before =
                     path.as_ref().and_then(|p| self.files.get(p)).map_or("", String::as_str);
                 self.changed.add(changed_lines(before, &text));

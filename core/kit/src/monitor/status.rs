@@ -109,10 +109,10 @@ pub struct SessionCost {
 
 impl StatusLine {
     /// The state of a meter. `model` is the one of the conversation.
-    pub fn of(session: &str, model: &str, meter: &SessionMeter) -> Self {
+    pub fn of_meter(session: &str, model: &str, meter: &SessionMeter) -> Self {
         let s = meter.snapshot();
         let percentage = s.last_call.map(|_| s.percentage);
-        let told = model::find(model).is_ok_and(|m| Teller::of(m) == Teller::Provider);
+        let told = model::find(model).is_ok_and(|m| Teller::of_model(m) == Teller::Provider);
         StatusLine {
             session_id: session.to_string(),
             model: ModelName { id: model.to_string(), display_name: display_name(model) },
@@ -160,7 +160,8 @@ mod tests {
     #[test]
     fn the_fields_that_scripts_read() {
         let mut meter = SessionMeter::new(200_000);
-        let empty = serde_json::to_value(StatusLine::of("s", "claude-sonnet-4-6", &meter)).unwrap();
+        let empty =
+            serde_json::to_value(StatusLine::of_meter("s", "claude-sonnet-4-6", &meter)).unwrap();
         assert_eq!(
             empty["context_window"]["used_percentage"],
             serde_json::Value::Null,
@@ -174,7 +175,8 @@ mod tests {
             ..Usage::default()
         };
         meter.observe(&request(vec![]), &reply(usage, vec![]), 0, 9_000);
-        let v = serde_json::to_value(StatusLine::of("s", "claude-sonnet-4-6", &meter)).unwrap();
+        let v =
+            serde_json::to_value(StatusLine::of_meter("s", "claude-sonnet-4-6", &meter)).unwrap();
         // By hand: 50,000 of 200,000; 500×3 + 40,000×0.3 + 9,500×3.75 + 1,200×15 = 67,125 µUSD.
         let usd = v["cost"]["total_cost_usd"].as_f64().unwrap();
         assert!((usd - 0.067_125).abs() < 1e-12, "{usd}");
@@ -197,7 +199,7 @@ mod tests {
             "told": "<system_warning>Token usage: 50000/200000; 150000 remaining</system_warning>",
         });
         assert_eq!(v, expected);
-        assert!(StatusLine::of("s", "gpt-5", &meter).told.is_none());
+        assert!(StatusLine::of_meter("s", "gpt-5", &meter).told.is_none());
         assert_eq!(display_name("gpt-5"), "gpt-5");
     }
 }

@@ -25,7 +25,7 @@ pub enum Teller {
 
 impl Teller {
     /// Who tells this model.
-    pub fn of(model: &Model) -> Self {
+    pub fn of_model(model: &Model) -> Self {
         if model.capabilities.awareness { Teller::Provider } else { Teller::Agent }
     }
 }
@@ -161,7 +161,7 @@ mod tests {
     fn only_the_documented_models_are_told_by_their_provider() {
         let told: Vec<&str> = model::catalogue()
             .iter()
-            .filter(|m| Teller::of(m) == Teller::Provider)
+            .filter(|m| Teller::of_model(m) == Teller::Provider)
             .map(|m| &*m.name)
             .collect();
         let mut sorted = told.clone();

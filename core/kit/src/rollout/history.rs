@@ -25,7 +25,7 @@ const LOCK_PAUSE_MS: u64 = 100;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct TypedPrompt {
     /// Session in which it was typed.
     pub session_id: String,
     /// Seconds since 1970.
@@ -101,7 +101,7 @@ impl HistoryFile {
 
     /// Appends what was typed in a session, and trims the file where it is past its limit.
     pub fn append(&self, session: &str, text: &str) -> Result<(), HistoryError> {
-        let entry = Entry {
+        let entry = TypedPrompt {
             session_id: session.to_string(),
             ts: (self.clock)() / 1_000,
             text: text.to_string(),
@@ -132,7 +132,7 @@ impl HistoryFile {
 
     /// The line at a place, from 0. None when the file is another than `log`, has no such line, or
     /// the line cannot be read.
-    pub fn lookup(&self, log: LogId, offset: usize) -> Result<Option<Entry>, HistoryError> {
+    pub fn lookup(&self, log: LogId, offset: usize) -> Result<Option<TypedPrompt>, HistoryError> {
         let Some(mut file) = self.open()? else { return Ok(None) };
         if self.id(&file)? != log {
             return Ok(None);

@@ -1,6 +1,8 @@
 //! Items of a conversation as a rollout stores them: the Responses API's own shape. Members not
 //! named here are kept.
 
+use ctxbench_core::block::Media;
+use ctxbench_core::content::Part;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -97,6 +99,21 @@ impl Content {
     pub fn image(url: &str) -> Content {
         Content::Other(serde_json::json!({"type": "input_image", "image_url": url}))
     }
+}
+
+/// The text or image that a part of a message or of an output is.
+pub fn part(content: &Map<String, Value>) -> Option<Part> {
+    let text = |key: &str| content.get(key)?.as_str();
+    if text("type") != Some("input_image") {
+        return Some(Part::Text(text("text")?.into()));
+    }
+    let url = text("image_url")?.to_string();
+    let media_type = url
+        .strip_prefix("data:")
+        .and_then(|u| u.split([';', ',']).next())
+        .filter(|m| !m.is_empty());
+    let media_type = media_type.unwrap_or("image/*").to_string();
+    Some(Part::Image(Media { media_type, url, name: None }))
 }
 
 impl Item {

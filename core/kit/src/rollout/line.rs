@@ -10,7 +10,7 @@ type Rest = Map<String, Value>;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct RolloutLine {
     /// ISO 8601, UTC.
     pub timestamp: String,
     /// Place in the file, from 0; 0.169 writes it.

@@ -16,9 +16,11 @@ mod tests;
 mod time;
 mod writer;
 
-pub use history::{Entry, HistoryError, HistoryFile, LogId, Metadata, trim_target};
-pub use item::{Content, Item, context_path};
-pub use line::{Compacted, Counters, Event, Line, Payload, SessionMeta, TokenCount, TokenInfo};
+pub use history::{HistoryError, HistoryFile, LogId, Metadata, TypedPrompt, trim_target};
+pub use item::{Content, Item, context_path, part};
+pub use line::{
+    Compacted, Counters, Event, Payload, RolloutLine, SessionMeta, TokenCount, TokenInfo,
+};
 pub use reader::{Rollout, Unreadable, records};
 pub use reconstruct::{Record, Resumed, reconstruct, surviving};
 pub use time::{iso, rollout_path};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::item::Item;
-use super::line::{Event, Line, Payload};
+use super::line::{Event, Payload, RolloutLine};
 use super::reconstruct::{Record, Resumed, reconstruct};
 use super::writer::RolloutError;
 
@@ -13,7 +13,7 @@ use super::writer::RolloutError;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rollout {
     /// Its lines in order.
-    pub lines: Vec<Line>,
+    pub lines: Vec<RolloutLine>,
     /// Lines that could not be read.
     pub unreadable: Vec<Unreadable>,
 }
@@ -89,8 +89,8 @@ impl Rollout {
 }
 
 /// What a resume needs to know of each line.
-pub fn records(lines: &[Line]) -> Vec<Record<Item>> {
-    let record = |line: &Line| match &line.payload {
+pub fn records(lines: &[RolloutLine]) -> Vec<Record<Item>> {
+    let record = |line: &RolloutLine| match &line.payload {
         Payload::ResponseItem(item) => {
             Some(Record::Item { item: item.clone(), user: item.is_user() })
         }

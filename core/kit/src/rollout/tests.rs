@@ -289,7 +289,7 @@ proptest! {
             let whole: String = all.concat();
             prop_assert!(whole.ends_with(&kept) && kept.ends_with('\n'));
             prop_assert!(kept.len() as u64 <= max.max(newest.len() as u64));
-            let entry: Entry = serde_json::from_str(newest.trim_end()).unwrap();
+            let entry: TypedPrompt = serde_json::from_str(newest.trim_end()).unwrap();
             prop_assert_eq!(&entry.text, t);
         }
     }

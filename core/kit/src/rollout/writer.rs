@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::Clock;
-use super::line::{Line, Payload, SessionMeta};
+use super::line::{Payload, RolloutLine, SessionMeta};
 use super::reader::Rollout;
 use super::time::{iso, rollout_path};
 use ctxbench_core::advice;
@@ -101,7 +101,7 @@ impl Writer {
 
     /// Appends one line with the time of the clock.
     pub fn append(&mut self, payload: Payload) -> Result<(), RolloutError> {
-        let line = Line { timestamp: iso((self.clock)()), ordinal: self.next, payload };
+        let line = RolloutLine { timestamp: iso((self.clock)()), ordinal: self.next, payload };
         let mut text =
             serde_json::to_string(&line).expect("a line holds nothing but JSON values and texts");
         text.push('\n');

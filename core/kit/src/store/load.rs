@@ -214,8 +214,8 @@ impl Store {
         );
         let mut out: HashMap<String, Vec<LoadedPart>> = HashMap::new();
         for (id, message, kind, data, compacted_at, placeholder) in raw {
-            let kind =
-                PartKind::of(&kind).ok_or_else(|| self.bad(&id, format!("kind `{kind}`")))?;
+            let kind = PartKind::from_word(&kind)
+                .ok_or_else(|| self.bad(&id, format!("kind `{kind}`")))?;
             let mut data: Value = serde_json::from_str(&data).map_err(|e| self.bad(&id, e))?;
             if compacted_at.is_some() && pruned {
                 let Some(o) = data.as_object_mut() else {

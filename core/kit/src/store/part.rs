@@ -54,7 +54,7 @@ impl PartKind {
         WORDS.iter().find(|(k, _)| *k == self).map_or("", |(_, w)| w)
     }
 
-    pub(super) fn of(word: &str) -> Option<Self> {
+    pub(super) fn from_word(word: &str) -> Option<Self> {
         WORDS.iter().find(|(_, w)| *w == word).map(|(k, _)| *k)
     }
 }

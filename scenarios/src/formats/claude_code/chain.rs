@@ -12,10 +12,10 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::{Line, str_of};
+use super::{RecordedLine, str_of};
 
 /// The messages among the lines of one conversation that do not belong to its final form, by line.
-pub(super) fn left_out(lines: &[&Line]) -> Vec<usize> {
+pub(super) fn left_out(lines: &[&RecordedLine]) -> Vec<usize> {
     let mut keep: HashSet<usize> = HashSet::new();
     let mut from = 0;
     for to in 1..=lines.len() {
@@ -28,7 +28,7 @@ pub(super) fn left_out(lines: &[&Line]) -> Vec<usize> {
     messages.filter(|number| !keep.contains(number)).collect()
 }
 
-fn piece(lines: &[&Line], keep: &mut HashSet<usize>) {
+fn piece(lines: &[&RecordedLine], keep: &mut HashSet<usize>) {
     let by_uuid: HashMap<&str, usize> = lines
         .iter()
         .enumerate()
@@ -68,19 +68,19 @@ fn piece(lines: &[&Line], keep: &mut HashSet<usize>) {
     }
 }
 
-fn is_boundary(line: &Line) -> bool {
+fn is_boundary(line: &RecordedLine) -> bool {
     str_of(&line.object, "subtype") == Some("compact_boundary")
 }
 
-fn is_message(line: &Line) -> bool {
+fn is_message(line: &RecordedLine) -> bool {
     matches!(str_of(&line.object, "type"), Some("user" | "assistant"))
 }
 
-fn message_id(line: &Line) -> Option<&str> {
+fn message_id(line: &RecordedLine) -> Option<&str> {
     line.object.get("message")?.get("id")?.as_str()
 }
 
-fn ids<'a>(line: &'a Line, block: &str, field: &str) -> Vec<&'a str> {
+fn ids<'a>(line: &'a RecordedLine, block: &str, field: &str) -> Vec<&'a str> {
     let content =
         line.object.get("message").and_then(|m| m.get("content")).and_then(Value::as_array);
     let blocks = content
@@ -92,12 +92,12 @@ fn ids<'a>(line: &'a Line, block: &str, field: &str) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lines::objects;
+    use super::super::super::lines::of_lines;
     use super::super::Recording;
     use super::*;
 
     fn kept(text: &str) -> Vec<usize> {
-        let lines = objects(text, "t", &mut Recording::default());
+        let lines = of_lines(text, "t", &mut Recording::default());
         let left = left_out(&lines.iter().collect::<Vec<_>>());
         lines.iter().map(|l| l.number).filter(|n| !left.contains(n)).collect()
     }

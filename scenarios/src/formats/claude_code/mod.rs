@@ -33,7 +33,7 @@ use ctxbench_core::content::Part;
 use serde_json::{Map, Value};
 
 use super::Format;
-use super::lines::{Line, first_objects, flag, str_of, string};
+use super::lines::{RecordedLine, first_objects, flag, of_lines, str_of, string};
 use super::recording::{
     Counters, Input, NoteKind, Piece, Place, Recording, Reply, Step, View, What,
 };
@@ -44,6 +44,7 @@ pub(super) const FORMAT: Format = Format {
     title: "Claude Code",
     name: "claude-code",
     sniff,
+    objects: of_lines,
     read,
     companions: companions::beside,
 };
@@ -57,7 +58,7 @@ fn sniff(text: &str) -> bool {
     })
 }
 
-fn read(lines: Vec<Line>, file: &str, out: &mut Recording) {
+fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     let conversations = sidechains::split(lines);
     out.of_subagent = conversations.of_subagent;
     let left: HashSet<usize> =
@@ -198,7 +199,7 @@ impl Reader {
         self.version = Some(new.to_string());
     }
 
-    fn what(&mut self, line: &Line) -> What {
+    fn what(&mut self, line: &RecordedLine) -> What {
         let o = &line.object;
         match str_of(o, "type").unwrap_or_default() {
             "assistant" => self.assistant(line),
@@ -209,7 +210,7 @@ impl Reader {
         }
     }
 
-    fn assistant(&mut self, line: &Line) -> What {
+    fn assistant(&mut self, line: &RecordedLine) -> What {
         let o = &line.object;
         let Some(message) = o.get("message").and_then(Value::as_object) else { return What::Link };
         let model = string(message, "model");
@@ -253,7 +254,7 @@ fn counters(usage: &Map<String, Value>) -> Counters {
     } else {
         written("ephemeral_5m_input_tokens").then_some(false)
     };
-    Counters { long, ..Counters::of(usage, names) }
+    Counters { long, ..Counters::read(usage, names) }
 }
 
 fn system(o: &Map<String, Value>) -> What {

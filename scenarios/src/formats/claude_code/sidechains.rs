@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{Line, flag, str_of, string};
+use super::{RecordedLine, flag, str_of, string};
 
 /// The lines of a transcript by whose they are.
 pub(super) struct Conversations {
@@ -23,7 +23,7 @@ pub(super) struct Conversations {
 pub(super) struct Spoken {
     pub(super) agent: Option<String>,
     pub(super) origin: Origin,
-    pub(super) line: Line,
+    pub(super) line: RecordedLine,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,8 +37,8 @@ pub(super) enum Origin {
 
 impl Conversations {
     /// The lines of each conversation.
-    pub(super) fn windows(&self) -> Vec<Vec<&Line>> {
-        let mut windows: HashMap<Option<&str>, Vec<&Line>> = HashMap::new();
+    pub(super) fn windows(&self) -> Vec<Vec<&RecordedLine>> {
+        let mut windows: HashMap<Option<&str>, Vec<&RecordedLine>> = HashMap::new();
         for spoken in self.lines.iter().filter(|s| s.origin != Origin::Progress) {
             let agent = spoken.agent.as_deref().filter(|_| !self.of_subagent);
             windows.entry(agent).or_default().push(&spoken.line);
@@ -47,8 +47,8 @@ impl Conversations {
     }
 }
 
-pub(super) fn split(lines: Vec<Line>) -> Conversations {
-    let is_main = |l: &Line| {
+pub(super) fn split(lines: Vec<RecordedLine>) -> Conversations {
+    let is_main = |l: &RecordedLine| {
         matches!(str_of(&l.object, "type"), Some("user" | "assistant"))
             && !flag(&l.object, "isSidechain")
     };
@@ -90,7 +90,7 @@ fn sidechain(object: &Map<String, Value>, roots: &mut HashMap<String, String>) -
 }
 
 /// The message that a progress line repeats, as a line of its subagent.
-fn progress(line: &Line) -> Option<(String, Line)> {
+fn progress(line: &RecordedLine) -> Option<(String, RecordedLine)> {
     let data = line.object.get("data")?.as_object()?;
     if str_of(data, "type") != Some("agent_progress") {
         return None;
@@ -98,17 +98,17 @@ fn progress(line: &Line) -> Option<(String, Line)> {
     let agent = str_of(data, "agentId")?;
     let mut object = data.get("message")?.as_object()?.clone();
     object.insert("isSidechain".into(), true.into());
-    Some((agent.to_string(), Line { number: line.number, object }))
+    Some((agent.to_string(), RecordedLine { number: line.number, object }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lines::objects;
+    use super::super::super::lines::of_lines;
     use super::super::Recording;
     use super::*;
 
     fn agents(text: &str) -> (Vec<usize>, Vec<(String, Vec<usize>)>) {
-        let found = split(objects(text, "t", &mut Recording::default()));
+        let found = split(of_lines(text, "t", &mut Recording::default()));
         let (mut main, mut agents) = (Vec::new(), Vec::<(String, Vec<usize>)>::new());
         for s in found.lines.iter().filter(|s| s.origin != Origin::Progress) {
             let Some(id) = &s.agent else {

@@ -22,15 +22,21 @@ mod content;
 use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Map, Value};
 
-use super::lines::{Line, first_objects, str_of, string};
+use super::lines::{RecordedLine, first_objects, of_lines, str_of, string};
 use super::recording::{
     Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, What,
 };
 use super::{Format, no_companions};
 use content::{content, context_path};
 
-pub(super) const FORMAT: Format =
-    Format { title: "Codex", name: "codex", sniff, read, companions: no_companions };
+pub(super) const FORMAT: Format = Format {
+    title: "Codex",
+    name: "codex",
+    sniff,
+    objects: of_lines,
+    read,
+    companions: no_companions,
+};
 
 const ENVELOPES: &[&str] =
     &["session_meta", "turn_context", "response_item", "event_msg", "compacted"];
@@ -59,7 +65,7 @@ fn sniff(text: &str) -> bool {
     })
 }
 
-fn read(lines: Vec<Line>, _file: &str, out: &mut Recording) {
+fn read(lines: Vec<RecordedLine>, _file: &str, out: &mut Recording) {
     let mut reader = Reader::default();
     for line in lines {
         reader.line(line);
@@ -94,8 +100,8 @@ struct At {
 }
 
 impl Reader {
-    fn line(&mut self, line: Line) {
-        let Line { number, mut object } = line;
+    fn line(&mut self, line: RecordedLine) {
+        let RecordedLine { number, mut object } = line;
         let at = At { line: number, stamp: string(&object, "timestamp") };
         let kind = string(&object, "type").unwrap_or_default();
         let payload = match object.remove("payload") {
@@ -187,7 +193,7 @@ impl Reader {
         let Some(last) = info.get("last_token_usage").and_then(Value::as_object) else { return };
         let names =
             ["input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"];
-        let all = Counters::of(last, names);
+        let all = Counters::read(last, names);
         self.context = Some(all.input.saturating_add(all.output));
         let total = info.get("total_token_usage").cloned();
         let repeated = total.is_some() && total == self.total;

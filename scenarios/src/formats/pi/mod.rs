@@ -15,14 +15,14 @@ use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Map, Value};
 
-use super::lines::{Line, first_objects, str_of, string};
+use super::lines::{RecordedLine, first_objects, of_lines, str_of, string};
 use super::recording::{
     Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
 };
 use super::{Format, no_companions};
 
 pub(super) const FORMAT: Format =
-    Format { title: "pi", name: "pi", sniff, read, companions: no_companions };
+    Format { title: "pi", name: "pi", sniff, objects: of_lines, read, companions: no_companions };
 
 fn sniff(text: &str) -> bool {
     let is_head = |o: &Map<String, Value>| {
@@ -36,7 +36,7 @@ fn sniff(text: &str) -> bool {
         || first_objects(text).all(|o| is_message(&o)) && first_objects(text).next().is_some()
 }
 
-fn read(lines: Vec<Line>, file: &str, out: &mut Recording) {
+fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     let left = left_out(&lines);
     if !left.is_empty() {
         out.left_out.push(format!(
@@ -52,12 +52,12 @@ fn read(lines: Vec<Line>, file: &str, out: &mut Recording) {
     out.steps = reader.steps;
 }
 
-fn is_message(line: &Line) -> bool {
+fn is_message(line: &RecordedLine) -> bool {
     str_of(&line.object, "type") == Some("message")
 }
 
 /// The messages that are not on the way from the first to the last one, by line.
-fn left_out(lines: &[Line]) -> HashSet<usize> {
+fn left_out(lines: &[RecordedLine]) -> HashSet<usize> {
     let by_id: HashMap<&str, usize> =
         lines.iter().enumerate().filter_map(|(i, l)| Some((str_of(&l.object, "id")?, i))).collect();
     let Some(mut at) =
@@ -88,7 +88,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, line: &Line, view: View) {
+    fn line(&mut self, line: &RecordedLine, view: View) {
         let o = &line.object;
         let kind = str_of(o, "type").unwrap_or_default();
         let id = string(o, "id")
@@ -202,7 +202,7 @@ fn output_only(
 fn counters(m: &Map<String, Value>) -> Counters {
     let none = Map::new();
     let usage = m.get("usage").and_then(Value::as_object).unwrap_or(&none);
-    Counters::of(usage, ["input", "cacheRead", "cacheWrite", "output"])
+    Counters::read(usage, ["input", "cacheRead", "cacheWrite", "output"])
 }
 
 fn reply(
