@@ -2,8 +2,10 @@
 //! its measured records.
 
 pub mod conform;
+mod hash;
 pub mod inspect;
 pub mod mock;
+mod post;
 pub mod replay;
 pub mod rewind;
 pub mod run;

@@ -44,15 +44,7 @@ fn prompt(sizes: &[u64], marks: &[(usize, Ttl)]) -> Prompt {
         Item::new(Role::User, Content::Text(text(i, *n)), 1, cache)
     };
     let items = sizes.iter().enumerate().map(item).collect();
-    Prompt {
-        model: "m".into(),
-        max_tokens: None,
-        tools: None,
-        tools_cache: None,
-        items,
-        server_edits: vec![],
-        thread: None,
-    }
+    Prompt::new("m", items)
 }
 
 fn five(sizes: &[u64], marks: &[usize]) -> Prompt {

@@ -284,12 +284,10 @@ impl Prompt {
     pub fn of(wire: Wire, request: &Request) -> Self {
         let request = &*request.sent();
         let slots = plan::plan(format(wire), request);
+        let items = slots.iter().map(|s| Item::of(wire, s, &request.blocks[s.block])).collect();
         Prompt {
-            model: request.model.clone(),
             max_tokens: format(wire).max_tokens(request),
             tools: request.tools.as_ref().map(|t| t.json.clone()),
-            tools_cache: None,
-            items: slots.iter().map(|s| Item::of(wire, s, &request.blocks[s.block])).collect(),
             server_edits: request
                 .server_edits
                 .iter()
@@ -301,6 +299,20 @@ impl Prompt {
                     Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),
                 },
             ),
+            ..Prompt::new(request.model.clone(), items)
+        }
+    }
+
+    /// A prompt of these items and nothing else.
+    pub fn new(model: impl Into<Arc<str>>, items: Vec<Item>) -> Self {
+        Prompt {
+            model: model.into(),
+            max_tokens: None,
+            tools: None,
+            tools_cache: None,
+            items,
+            server_edits: Vec::new(),
+            thread: None,
         }
     }
 

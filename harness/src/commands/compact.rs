@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use anyhow::bail;
 use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_harness::inspect::{Layout, layouts};
 use ctxbench_harness::summarise::Summariser;
@@ -26,11 +25,7 @@ pub(crate) struct Args {
 pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
     let spec = Spec::parse(&args.strategy)?;
     let model = model::find(&args.model)?;
-    let mut loaded = super::load(&args.session)?;
-    if loaded.len() != 1 {
-        bail!("compact takes one session, and {} are in {}", loaded.len(), args.session);
-    }
-    let scenario = loaded.remove(0);
+    let scenario = super::load_one("compact", &args.session)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let found =
         runtime.block_on(layouts(&scenario, &spec, model, args.window, &Summariser::Extractive));

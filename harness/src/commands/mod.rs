@@ -150,6 +150,15 @@ pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
     Ok(loaded)
 }
 
+/// The one session that something takes.
+pub(crate) fn load_one(who: &str, name: &str) -> anyhow::Result<Scenario> {
+    let mut loaded = load(name)?;
+    match loaded.len() {
+        1 => Ok(loaded.remove(0)),
+        n => bail!("{who} takes one session, and {n} are in {name}"),
+    }
+}
+
 /// Prints to standard output. Whoever closed the pipe wants no more, which is no error; anything
 /// else that keeps the text from its reader is.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {

@@ -283,18 +283,11 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     } else {
         args.strategy.iter().map(|s| Spec::parse(s)).collect::<Result<Vec<_>, _>>()?
     };
-    let mut labels: Vec<String> = specs.iter().map(Spec::label).collect();
-    labels.sort();
-    if let Some(twice) = labels.windows(2).find(|w| w[0] == w[1]) {
-        bail!(
-            "strategy `{}` is given twice; give it different settings or leave one out",
-            twice[0]
-        );
+    if let Some(label) = twice(specs.iter().map(Spec::label)) {
+        bail!("strategy `{label}` is given twice; give it different settings or leave one out");
     }
-    let mut names = args.model.clone();
-    names.sort();
-    if let Some(twice) = names.windows(2).find(|w| w[0] == w[1]) {
-        bail!("model `{}` is given twice; leave one out", twice[0]);
+    if let Some(name) = twice(args.model.iter()) {
+        bail!("model `{name}` is given twice; leave one out");
     }
     let models = args.model.iter().map(|m| model::find(m)).collect::<Result<Vec<_>, _>>()?;
     for (spec, model) in specs.iter().flat_map(|s| models.iter().map(move |m| (s, m))) {
@@ -318,10 +311,8 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     for input in &args.inputs {
         sessions.extend(super::load(input)?);
     }
-    let mut ids: Vec<&str> = sessions.iter().map(|s| s.id.as_str()).collect();
-    ids.sort_unstable();
-    if let Some(twice) = ids.windows(2).find(|w| w[0] == w[1]) {
-        bail!("two sessions are called `{}`; give one another id, or run them apart", twice[0]);
+    if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
+        bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
     if args.jobs == Some(0) {
         bail!("--jobs takes a number of threads above 0");
@@ -357,6 +348,14 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         shard: args.shard.as_deref().map(shard).transpose()?,
     })
+}
+
+/// What is named more than once, the first by name.
+fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
+    let mut names: Vec<T> = names.collect();
+    names.sort_unstable();
+    let at = names.windows(2).position(|w| w[0] == w[1])?;
+    Some(names.swap_remove(at))
 }
 
 /// One seed is 1 unless it is named; several are counted from 0.

@@ -79,11 +79,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
 }
 
 fn script(name: &str) -> anyhow::Result<Script> {
-    let mut loaded = super::load(name)?;
-    if loaded.len() != 1 {
-        bail!("--script takes one session, and {} are in {name}", loaded.len());
-    }
-    let script = Script::of(&loaded.remove(0).session);
+    let script = Script::of(&super::load_one("--script", name)?.session);
     if script.is_empty() {
         bail!("--script {name}: the session has no replies");
     }

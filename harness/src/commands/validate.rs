@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use ctxbench_core::files;
 use ctxbench_core::request::Ttl;
 use ctxbench_harness::validate::{
     Calibration, Options, Validated, compaction, read, validate as compare,
@@ -109,7 +110,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
         bad.for_each(|e| eprintln!("error: {e:#}"));
         return Err(first);
     }
-    let (exact, compared) = counted(&all);
+    let (_, exact, compared) = counted(&all, Validated::counts);
     match args.min {
         Some(min) if compared == 0 => {
             Err(CheckFailed(format!("--min {min}: no calls to compare outside gateways")).into())
@@ -123,31 +124,17 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// The `.jsonl` files in a folder and the folders in it, in the order of their names.
+/// The `.jsonl` files in a folder and the folders in it.
 fn recordings(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let (mut out, mut open) = (Vec::new(), vec![dir.to_path_buf()]);
-    while let Some(dir) = open.pop() {
-        for entry in
-            std::fs::read_dir(&dir).with_context(|| format!("reading {}", dir.display()))?
-        {
-            let entry = entry.with_context(|| format!("reading {}", dir.display()))?;
-            // Links are not followed: they can lead back.
-            let kind =
-                entry.file_type().with_context(|| format!("reading {}", entry.path().display()))?;
-            if kind.is_dir() {
-                open.push(entry.path());
-            } else if kind.is_file() && entry.path().extension().is_some_and(|e| e == "jsonl") {
-                out.push(entry.path());
-            }
-        }
-    }
-    out.sort();
-    Ok(out)
+    let mut files = files::walk(dir)?;
+    files.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
+    Ok(files)
 }
 
-/// Exactly right and compared, gateways left out.
-fn counted(all: &[Validated]) -> (usize, usize) {
-    all.iter().filter(|v| v.counts()).fold((0, 0), |(e, c), v| (e + v.exact, c + v.compared))
+/// Recordings, and exactly right and compared calls, of those that are meant.
+fn counted(all: &[Validated], of: impl Fn(&Validated) -> bool) -> (usize, usize, usize) {
+    let add = |(n, e, c), v: &Validated| (n + 1, e + v.exact, c + v.compared);
+    all.iter().filter(|v| of(v)).fold((0, 0, 0), add)
 }
 
 fn share(part: usize, whole: usize) -> String {
@@ -155,14 +142,15 @@ fn share(part: usize, whole: usize) -> String {
 }
 
 fn json(all: &[Validated]) -> anyhow::Result<String> {
-    let (exact, compared) = counted(all);
-    let gateways =
-        all.iter().filter(|v| !v.counts()).fold((0, 0), |(e, c), v| (e + v.exact, c + v.compared));
-    let sum = |(exact, compared): (usize, usize)| {
+    let sum = |(_, exact, compared): (usize, usize, usize)| {
         let pct = (compared > 0).then(|| 100.0 * exact as f64 / compared as f64);
         serde_json::json!({"exact": exact, "compared": compared, "exact_pct": pct})
     };
-    let out = serde_json::json!({"counted": sum((exact, compared)), "gateways": sum(gateways), "files": all});
+    let out = serde_json::json!({
+        "counted": sum(counted(all, Validated::counts)),
+        "gateways": sum(counted(all, |v| !v.counts())),
+        "files": all,
+    });
     Ok(serde_json::to_string_pretty(&out)?)
 }
 
@@ -172,11 +160,9 @@ fn table(all: &[Validated], args: &Args) -> String {
         file(&mut out, v);
     }
     let group = |name: &str, yes: fn(&Validated) -> bool| {
-        let of: Vec<&Validated> = all.iter().filter(|v| yes(v)).collect();
-        let (e, c) = of.iter().fold((0, 0), |(e, c), v| (e + v.exact, c + v.compared));
+        let (n, e, c) = counted(all, yes);
         format!(
-            "{name:<22} {:>3} recordings   {e:>5} of {c:>5} calls exactly right   {}\n",
-            of.len(),
+            "{name:<22} {n:>3} recordings   {e:>5} of {c:>5} calls exactly right   {}\n",
             share(e, c)
         )
     };

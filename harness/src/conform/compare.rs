@@ -8,11 +8,11 @@ use ctxbench_provider as provider;
 use ctxbench_strategies::conform::text::expand;
 use ctxbench_strategies::conform::{PromptParts, View};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::Verdict;
 use super::case::Case;
 use super::world::Script;
+use crate::hash::sha256;
 
 /// Where a run first differs from its case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -445,8 +445,4 @@ fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option
     };
     (want_prior.as_deref() != prior)
         .then(|| ("prior_summary".into(), format!("{want_prior:?}"), format!("{prior:?}")))
-}
-
-pub(super) fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
 }

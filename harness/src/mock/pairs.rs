@@ -72,15 +72,7 @@ mod tests {
             _ => Role::Assistant,
         };
         let items = talk.iter().map(|(m, c)| Item::new(role(c), c.clone(), *m, None)).collect();
-        let prompt = Prompt {
-            model: "m".into(),
-            max_tokens: None,
-            tools: None,
-            tools_cache: None,
-            items,
-            server_edits: vec![],
-            thread: None,
-        };
+        let prompt = Prompt::new("m", items);
         check(wire, &prompt).is_err()
     }
 

@@ -22,7 +22,7 @@ use super::Plan;
 use super::edits::apply;
 use super::threads::{LIVE, Threads};
 use super::{pairs, rules};
-use crate::summarise::{Job, Summariser, SummaryDesk, Written, summarise};
+use crate::summarise::{ASK, Job, Summariser, SummaryDesk, Written, summarise};
 
 /// What a provider is set up with.
 #[derive(Clone, Debug)]
@@ -241,11 +241,7 @@ impl ProviderModel {
     ) -> Result<Reply, ModelError> {
         let (mut compaction, first) = self.bill(&prompt, model, now)?;
         let mut asked = prompt.clone();
-        let words = due.instructions.unwrap_or_else(|| {
-            Arc::from(
-                "Summarise the conversation so that the work can go on from the summary alone.",
-            )
-        });
+        let words = due.instructions.unwrap_or_else(|| ASK.into());
         let ask = Draft::synthetic(BlockKind::SummaryPrompt, Role::User, words.clone());
         let mut item = Item::new(Role::User, Content::Text(words), usize::MAX, None);
         item.shows = Some(ask.build(MessageId(u32::MAX), vec![]));

@@ -135,15 +135,7 @@ mod tests {
                 Item::new(role(&c), c, message, None)
             })
             .collect();
-        Prompt {
-            model: "m".into(),
-            max_tokens: None,
-            tools: None,
-            tools_cache: None,
-            items,
-            server_edits,
-            thread: None,
-        }
+        Prompt { server_edits, ..Prompt::new("m", items) }
     }
 
     fn said(t: &str) -> Content {

@@ -163,15 +163,7 @@ mod tests {
 
     fn prompt(words: &str, thread: PromptThread) -> Prompt {
         let items = vec![Item::new(Role::User, Content::Text(words.into()), 1, None)];
-        Prompt {
-            model: "m".into(),
-            max_tokens: None,
-            tools: None,
-            tools_cache: None,
-            items,
-            server_edits: vec![],
-            thread: Some(thread),
-        }
+        Prompt { thread: Some(thread), ..Prompt::new("m", items) }
     }
 
     /// Asks and stores a reply of five bytes under this id.

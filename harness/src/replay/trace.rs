@@ -8,7 +8,8 @@ use ctxbench_core::request::{Request, Thread};
 use ctxbench_reports::record::{RequestRecord, RequestStatus};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+
+use crate::hash::sha256;
 
 #[derive(Serialize)]
 struct TraceLine<'a> {
@@ -117,11 +118,7 @@ impl Tracer {
 }
 
 fn item<'a>(hashes: &mut HashMap<u64, Arc<str>>, b: &'a Block, cache: bool) -> Item<'a> {
-    let hash = hashes.entry(b.hash).or_insert_with(|| {
-        let hex: String =
-            Sha256::digest(b.text.as_bytes()).iter().map(|x| format!("{x:02x}")).collect();
-        hex.into()
-    });
+    let hash = hashes.entry(b.hash).or_insert_with(|| sha256(&b.text).into());
     Item {
         kind: b.kind,
         role: b.role,

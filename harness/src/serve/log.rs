@@ -8,7 +8,8 @@ use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::request::Usage;
 use ctxbench_provider::{Content, Item, Prompt};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
+
+use crate::hash::sha256;
 
 /// Texts shorter than this stand in the log themselves, as in traces, bytes.
 const SHORT: usize = 200;
@@ -106,7 +107,7 @@ fn shown(item: &Item) -> Shown {
         role: item.role,
         bytes: text.len(),
         tokens: item.tokens(),
-        sha256: Sha256::digest(text.as_bytes()).iter().map(|x| format!("{x:02x}")).collect(),
+        sha256: sha256(text),
         id: id.map(|s| s.to_string()),
         name: name.map(|s| s.to_string()),
         cache: item.cache.is_some(),
@@ -156,15 +157,7 @@ mod tests {
     #[test]
     fn pieces_are_hashed_only_for_a_reader() {
         let items = vec![Item::new(Role::User, Content::Text("hello".into()), 1, None)];
-        let prompt = Prompt {
-            model: "m".into(),
-            max_tokens: Some(7),
-            tools: None,
-            tools_cache: None,
-            items,
-            server_edits: vec![],
-            thread: None,
-        };
+        let prompt = Prompt { max_tokens: Some(7), ..Prompt::new("m", items) };
         let noted = |log: Log| {
             let mut line = Line::default();
             line.prompt(&prompt, log.is_read());

@@ -185,15 +185,7 @@ mod tests {
             Item::new(role, c, i + 1, None)
         });
         let items = items.collect();
-        Prompt {
-            model: "m".into(),
-            max_tokens: None,
-            tools: None,
-            tools_cache: None,
-            items,
-            server_edits: vec![],
-            thread: None,
-        }
+        Prompt::new("m", items)
     }
 
     #[test]

@@ -136,6 +136,10 @@ impl FromStr for Summariser {
     }
 }
 
+/// What is asked where the provider would know by itself: compaction on demand, or of its own.
+pub(crate) const ASK: &str =
+    "Summarise the conversation so that the work can go on from the summary alone.";
+
 /// One summary to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {

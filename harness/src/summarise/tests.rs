@@ -42,15 +42,7 @@ const RULE: &str =
     "You must never touch src/legacy/pos-bridge.ts because its checksum is certified.";
 
 fn prompt(items: Vec<Item>) -> Prompt {
-    Prompt {
-        model: "m".into(),
-        max_tokens: None,
-        tools: None,
-        tools_cache: None,
-        items,
-        server_edits: vec![],
-        thread: None,
-    }
+    Prompt::new("m", items)
 }
 
 fn text(role: Role, text: &str, message: usize) -> Item {

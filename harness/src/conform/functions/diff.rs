@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::conform::compare::sha256;
+use crate::hash::sha256;
 
 /// Characters shown before and behind the first difference.
 const BEFORE: usize = 60;

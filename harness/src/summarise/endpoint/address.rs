@@ -1,20 +1,21 @@
 //! Addresses of model servers: `openai+https://host/v1#model`.
 
+use ctxbench_core::model::Wire;
+use ctxbench_provider::format;
+use ctxbench_provider::wire::Family;
 use hyper::Uri;
 
-/// How a server wants to be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndpointWire {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Chat Completions.
-    OpenAi,
-}
+/// The wires that summaries are asked for on, by the word in front of an address.
+const WIRES: [(&str, Wire); 2] =
+    [("anthropic", Wire::AnthropicMessages), ("openai", Wire::OpenaiChat)];
+
+/// What the paths of the wires begin with.
+const VERSION: &str = "/v1";
 
 /// Where to ask, how, and for which model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    wire: EndpointWire,
+    wire: Wire,
     url: Uri,
     model: Option<String>,
 }
@@ -62,11 +63,10 @@ impl Address {
             Some((place, model)) => (place, Some(model.to_string())),
             None => (text, None),
         };
-        let (wire, place) = match place.split_once('+') {
-            Some(("anthropic", rest)) => (Some(EndpointWire::Anthropic), rest),
-            Some(("openai", rest)) => (Some(EndpointWire::OpenAi), rest),
-            _ => (None, place),
-        };
+        let named = place.split_once('+').and_then(|(word, rest)| {
+            WIRES.iter().find(|(name, _)| *name == word).map(|(_, w)| (Some(*w), rest))
+        });
+        let (wire, place) = named.unwrap_or((None, place));
         let syntax = |why: &str| AddressError::Syntax(why.to_string());
         let base: Uri = place
             .parse()
@@ -92,18 +92,15 @@ impl Address {
             return Err(AddressError::Query);
         }
         let path = base.path().trim_end_matches('/');
-        let wire = match wire {
-            Some(w) => w,
-            None if path.ends_with("/messages") => EndpointWire::Anthropic,
-            None if path.ends_with("/chat/completions") => EndpointWire::OpenAi,
-            None => return Err(AddressError::Wire),
-        };
-        let rest = match wire {
-            EndpointWire::Anthropic if path.ends_with("/messages") => "",
-            EndpointWire::Anthropic if path.ends_with("/v1") => "/messages",
-            EndpointWire::Anthropic => "/v1/messages",
-            EndpointWire::OpenAi if path.ends_with("/chat/completions") => "",
-            EndpointWire::OpenAi => "/chat/completions",
+        // Base addresses of OpenAI's clients hold the version, those of Anthropic's need not.
+        let whole = |w: Wire| format(w).path("");
+        let end = |w: Wire| whole(w).trim_start_matches(VERSION).to_string();
+        let told = || WIRES.iter().map(|(_, w)| *w).find(|w| path.ends_with(&end(*w)));
+        let wire = wire.or_else(told).ok_or(AddressError::Wire)?;
+        let rest = match format(wire).family() {
+            _ if path.ends_with(&end(wire)) => String::new(),
+            Family::Anthropic if !path.ends_with(VERSION) => whole(wire),
+            _ => end(wire),
         };
         let url = format!("{scheme}://{authority}{path}{rest}");
         let url = url
@@ -113,7 +110,7 @@ impl Address {
     }
 
     /// How to ask.
-    pub fn wire(&self) -> EndpointWire {
+    pub fn wire(&self) -> Wire {
         self.wire
     }
 

@@ -8,7 +8,6 @@
 
 mod address;
 mod cassette;
-mod http;
 mod redact;
 #[cfg(test)]
 mod tests;
@@ -16,8 +15,12 @@ mod wire;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
 
 use super::{Job, Unwritten, Written};
+use crate::post::{Limits, post};
 
 pub use address::{Address, AddressError};
 pub use cassette::{Cassette, CassetteError};
@@ -129,12 +132,13 @@ impl Endpoint {
         let headers = wire::headers(self.address.wire(), self.key.as_ref().map(|k| k.0.as_str()));
         let body = question.body(self.address.wire(), self.address.host());
         let (status, answer) =
-            http::post(self.address.url(), &headers, body).map_err(|e| clean(&e))?;
+            post(self.address.url(), &headers, body, &LIMITS).map_err(|e| clean(&e))?;
         let text = String::from_utf8_lossy(&answer);
-        if status != 200 {
+        if status != StatusCode::OK {
             let words: String = clean(&text).chars().take(MOST_WORDS).collect();
             return Err(format!(
-                "the endpoint answered {status}: {}",
+                "the endpoint answered {}: {}",
+                status.as_u16(),
                 words.split_whitespace().collect::<Vec<_>>().join(" ")
             ));
         }
@@ -149,6 +153,9 @@ impl Endpoint {
         })
     }
 }
+
+/// A summary of a long conversation takes minutes; more than this, and nobody is there.
+const LIMITS: Limits = Limits { patience: Duration::from_secs(600), bytes: 16 << 20 };
 
 /// How much of a refusal is told, characters.
 const MOST_WORDS: usize = 300;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
+use ctxbench_core::model::Wire;
 use ctxbench_core::request::StopReason;
 use ctxbench_provider::{Content, Item, Prompt};
 use proptest::prelude::*;
@@ -11,7 +12,6 @@ use serde_json::{Value, json};
 use wiremock::matchers::{body_partial_json, header, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-use super::address::EndpointWire;
 use super::redact::{MARK, redact};
 use super::*;
 use crate::summarise::{Summariser, summarise};
@@ -31,21 +31,14 @@ fn prompt(words: &str) -> Prompt {
         is_error: false,
         image: None,
     };
-    Prompt {
-        model: "claude-haiku-4-5".into(),
-        max_tokens: Some(2_000),
-        tools: None,
-        tools_cache: None,
-        items: vec![
-            text(Role::System, "You are a coding agent.", 0),
-            text(Role::User, words, 1),
-            Item::new(Role::Assistant, call, 2, None),
-            Item::new(Role::Tool, output, 3, None),
-            text(Role::User, "Write a summary.", 3),
-        ],
-        server_edits: vec![],
-        thread: None,
-    }
+    let items = vec![
+        text(Role::System, "You are a coding agent.", 0),
+        text(Role::User, words, 1),
+        Item::new(Role::Assistant, call, 2, None),
+        Item::new(Role::Tool, output, 3, None),
+        text(Role::User, "Write a summary.", 3),
+    ];
+    Prompt { max_tokens: Some(2_000), ..Prompt::new("claude-haiku-4-5", items) }
 }
 
 fn ask(e: &Arc<Endpoint>, p: &Prompt) -> Result<Written, Unwritten> {
@@ -276,25 +269,25 @@ fn addresses_say_wire_path_and_model() {
     let url = |text: &str| {
         Address::parse(text).map(|a| (a.wire(), a.url().to_string(), a.model().map(str::to_string)))
     };
-    use EndpointWire::{Anthropic, OpenAi};
+    let (anthropic, openai) = (Wire::AnthropicMessages, Wire::OpenaiChat);
     let to = |wire, url: &str, model: Option<&str>| {
         Ok((wire, url.to_string(), model.map(str::to_string)))
     };
     assert_eq!(
         url("anthropic+https://api.anthropic.com"),
-        to(Anthropic, "https://api.anthropic.com/v1/messages", None)
+        to(anthropic, "https://api.anthropic.com/v1/messages", None)
     );
     assert_eq!(
         url("anthropic+https://host/v1/#m"),
-        to(Anthropic, "https://host/v1/messages", Some("m"))
+        to(anthropic, "https://host/v1/messages", Some("m"))
     );
     assert_eq!(
         url("openai+http://localhost:8080/v1#qwen/3:8b"),
-        to(OpenAi, "http://localhost:8080/v1/chat/completions", Some("qwen/3:8b"))
+        to(openai, "http://localhost:8080/v1/chat/completions", Some("qwen/3:8b"))
     );
     assert_eq!(
         url("https://host/x/chat/completions"),
-        to(OpenAi, "https://host/x/chat/completions", None)
+        to(openai, "https://host/x/chat/completions", None)
     );
     assert_eq!(url("https://host/v1"), Err(AddressError::Wire));
     assert_eq!(url("openai+https://u:p@host/v1"), Err(AddressError::Login));
@@ -356,7 +349,7 @@ fn conversations_become_what_servers_take() {
         ..prompt("")
     };
     let body: Value = serde_json::from_slice(
-        &wire::Question::of(&p, None, None).body(EndpointWire::OpenAi, "api.openai.com"),
+        &wire::Question::of(&p, None, None).body(Wire::OpenaiChat, "api.openai.com"),
     )
     .unwrap();
     let roles: Vec<&str> =
@@ -404,6 +397,6 @@ proptest! {
         prop_assert_eq!(redact(&out, Some(&key)).contains(&key), false);
         let _ = Address::parse(&url);
         let _ = Address::parse(&format!("openai+http://{url}"));
-        let _ = wire::read(EndpointWire::OpenAi, &text);
+        let _ = wire::read(Wire::OpenaiChat, &text);
     }
 }

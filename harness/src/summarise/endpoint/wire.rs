@@ -5,13 +5,15 @@
 //! without its signature, and a summary needs none of that machinery.
 
 use ctxbench_core::block::Role;
+use ctxbench_core::model::Wire;
 use ctxbench_core::request::StopReason;
-use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_provider::wire::Family;
+use ctxbench_provider::{Content, Item, Prompt, format};
 use serde::Serialize;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
-use super::address::EndpointWire;
+use crate::hash::sha256;
+use crate::summarise::ASK;
 
 /// Largest reply where the request does not limit it, tokens. A choice of ours: above any summary
 /// that was measured (`extractive::MOST_TOKENS`), and no provider refuses it.
@@ -19,9 +21,6 @@ const DEFAULT_MAX_TOKENS: u64 = 8_192;
 
 /// Version of the Messages API that requests name.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
-
-/// What is asked where the provider would know by itself (compaction on demand).
-const ASK: &str = "Summarise the conversation so that the work can go on from the summary alone.";
 
 /// Stands in front of a conversation that begins with the model, which servers do not take.
 const BEGIN: &str = "(The beginning of the conversation is not shown.)";
@@ -83,13 +82,13 @@ impl Question {
     /// hexadecimal.
     pub(super) fn hash(&self) -> String {
         let text = serde_json::to_string(self).expect("strings and numbers always serialise");
-        Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+        sha256(&text)
     }
 
     /// The body of the request.
-    pub(super) fn body(&self, wire: EndpointWire, host: &str) -> Vec<u8> {
-        let body = match wire {
-            EndpointWire::Anthropic => {
+    pub(super) fn body(&self, wire: Wire, host: &str) -> Vec<u8> {
+        let body = match format(wire).family() {
+            Family::Anthropic => {
                 let system =
                     self.messages.iter().find(|m| m.role == "system").map(|m| m.content.as_str());
                 let talk: Vec<&Message> =
@@ -101,7 +100,7 @@ impl Question {
                 }
                 body
             }
-            EndpointWire::OpenAi => {
+            Family::Openai => {
                 // OpenAI's newer models refuse the older name, other servers do not know the newer
                 // one.
                 let limit =
@@ -130,24 +129,24 @@ fn words(item: &Item) -> String {
 }
 
 /// Headers besides the content type; the key stands in one of them.
-pub(super) fn headers(wire: EndpointWire, key: Option<&str>) -> Vec<(&'static str, String)> {
-    match wire {
-        EndpointWire::Anthropic => {
+pub(super) fn headers(wire: Wire, key: Option<&str>) -> Vec<(&'static str, String)> {
+    match format(wire).family() {
+        Family::Anthropic => {
             let version = ("anthropic-version", ANTHROPIC_VERSION.to_string());
             std::iter::once(version).chain(key.map(|k| ("x-api-key", k.to_string()))).collect()
         }
-        EndpointWire::OpenAi => {
+        Family::Openai => {
             key.map(|k| ("authorization", format!("Bearer {k}"))).into_iter().collect()
         }
     }
 }
 
 /// Reads an answer.
-pub(super) fn read(wire: EndpointWire, body: &str) -> Result<Said, String> {
+pub(super) fn read(wire: Wire, body: &str) -> Result<Said, String> {
     let v: Value = serde_json::from_str(body)
         .map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;
-    let (text, stop) = match wire {
-        EndpointWire::Anthropic => {
+    let (text, stop) = match format(wire).family() {
+        Family::Anthropic => {
             let parts = v["content"].as_array().ok_or(
                 "the answer of the endpoint has no `content` list; is it an Anthropic address?",
             )?;
@@ -158,7 +157,7 @@ pub(super) fn read(wire: EndpointWire, body: &str) -> Result<Said, String> {
                 .collect();
             (text, &v["stop_reason"])
         }
-        EndpointWire::OpenAi => {
+        Family::Openai => {
             let choice = v["choices"]
                 .get(0)
                 .ok_or("the answer of the endpoint has no `choices`; is it an OpenAI address?")?;

@@ -6,17 +6,19 @@
 
 mod json;
 mod metrics;
-mod post;
 mod prometheus;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use ctxbench_core::files::{self, FileError};
 use hyper::Uri;
 use thiserror::Error;
+
+use crate::post::{Limits, post};
 
 pub use metrics::{Instrument, Kind, Metrics};
 
@@ -27,6 +29,9 @@ pub const INTERVAL_MS: u64 = 60_000;
 /// Where a collector listens for metrics unless told otherwise (OTLP specification, HTTP port
 /// 4318).
 const DEFAULT_OTLP: &str = "http://localhost:4318/v1/metrics";
+
+/// What a collector may take for an answer (OTLP specification: 10 s).
+const LIMITS: Limits = Limits { patience: Duration::from_secs(10), bytes: 64 << 10 };
 
 /// Where metrics go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +127,7 @@ impl Exporter {
             let one = match sink {
                 Sink::Otlp(uri) => {
                     let body = json::body(metrics, self.began_ms, now_ms);
-                    post::post(uri, body).map_err(|why| ExportError::Otlp(uri.clone(), why))
+                    collected(uri, body).map_err(|why| ExportError::Otlp(uri.clone(), why))
                 }
                 Sink::Prometheus(path) => {
                     files::write_scratch(path, prometheus::text(metrics)).map_err(ExportError::File)
@@ -135,5 +140,25 @@ impl Exporter {
             outcome = outcome.and(one);
         }
         outcome
+    }
+}
+
+/// Posts a body to a collector; the error says what it answered.
+fn collected(uri: &Uri, body: String) -> Result<(), String> {
+    let (status, bytes) = post(uri, &[], body.into_bytes(), &LIMITS)?;
+    if !status.is_success() {
+        return Err(format!("{status} {}", String::from_utf8_lossy(&bytes).trim()));
+    }
+    // 200 with `partialSuccess` means that some of it was thrown away. An empty answer is full
+    // success.
+    let partial = serde_json::from_slice::<serde_json::Value>(&bytes).unwrap_or_default();
+    let partial = &partial["partialSuccess"];
+    let rejected = &partial["rejectedDataPoints"];
+    match rejected.as_str().and_then(|n| n.parse().ok()).or(rejected.as_u64()) {
+        Some(n) if n > 0 => Err(format!(
+            "{n} data points were rejected: {}",
+            partial["errorMessage"].as_str().unwrap_or("no reason given")
+        )),
+        _ => Ok(()),
     }
 }

@@ -255,13 +255,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         items.extend(m.contents(role)?.into_iter().map(|c| Item::new(role, c, i + 1, None)));
     }
     Ok(Prompt {
-        model: body.model.0,
         max_tokens: body.max_completion_tokens.or(body.max_tokens),
-        tools_cache: None,
         tools: body.tools.map(RawValue::to_owned),
-        items,
-        server_edits: Vec::new(),
-        thread: None,
+        ..Prompt::new(body.model.0, items)
     })
 }
 

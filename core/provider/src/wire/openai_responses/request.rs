@@ -221,11 +221,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let threshold = |m: &Management| m.compact_threshold.filter(|_| m.kind == "compaction");
     let edit = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
     Ok(Prompt {
-        model: body.model.0,
         max_tokens: body.max_output_tokens,
-        tools_cache: None,
         tools: body.tools.map(RawValue::to_owned),
-        items,
         server_edits: body
             .context_management
             .unwrap_or_default()
@@ -233,7 +230,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
             .filter_map(threshold)
             .map(edit)
             .collect(),
-        thread: None,
+        ..Prompt::new(body.model.0, items)
     })
 }
 

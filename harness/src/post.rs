@@ -1,44 +1,49 @@
-//! One request over the network, from code that is not asynchronous.
+//! One request to a server of somebody else, from code that is not asynchronous.
 
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::Uri;
 use hyper::body::Bytes;
+use hyper::{StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
-/// A summary of a long conversation takes minutes; more than this, and nobody is there.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// Largest answer that is read, bytes.
-const MOST_BYTES: usize = 16 << 20;
+/// How far an answer is waited for.
+pub(crate) struct Limits {
+    pub(crate) patience: Duration,
+    /// Largest answer that is read, bytes.
+    pub(crate) bytes: usize,
+}
 
 /// Posts JSON and returns status and body. The runtime of a replay cannot be entered twice, so the
-/// request has a thread and a runtime of its own; nobody waits for it in vain, since a replay
-/// cannot go on without the summary.
-pub(super) fn post(
+/// request has a thread and a runtime of its own.
+pub(crate) fn post(
     url: &Uri,
     headers: &[(&'static str, String)],
     body: Vec<u8>,
-) -> Result<(u16, Vec<u8>), String> {
-    let work = || -> Result<(u16, Vec<u8>), String> {
+    limits: &Limits,
+) -> Result<(StatusCode, Bytes), String> {
+    let work = || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|e| e.to_string())?;
-        let answer = runtime
-            .block_on(async { tokio::time::timeout(PATIENCE, send(url, headers, body)).await });
-        answer.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())))
+        let sent = async {
+            tokio::time::timeout(limits.patience, send(url, headers, body, limits.bytes)).await
+        };
+        let late = |_| Err(format!("no answer within {} s", limits.patience.as_secs()));
+        runtime.block_on(sent).unwrap_or_else(late)
     };
     let joined = std::thread::scope(|s| s.spawn(work).join());
-    joined.unwrap_or_else(|_| Err("the request to the endpoint panicked".to_string()))
+    joined.unwrap_or_else(|_| Err("the request panicked".to_string()))
 }
 
 async fn send(
     url: &Uri,
     headers: &[(&'static str, String)],
     body: Vec<u8>,
-) -> Result<(u16, Vec<u8>), String> {
+    most_bytes: usize,
+) -> Result<(StatusCode, Bytes), String> {
     let connector = hyper_rustls::HttpsConnectorBuilder::new()
         .with_webpki_roots()
         .https_or_http()
@@ -56,16 +61,16 @@ async fn send(
     let answer = client
         .request(request)
         .await
-        .map_err(|e| format!("the endpoint could not be reached: {}", causes(&e)))?;
-    let status = answer.status().as_u16();
-    let body = Limited::new(answer.into_body(), MOST_BYTES)
+        .map_err(|e| format!("the server could not be reached: {}", causes(&e)))?;
+    let status = answer.status();
+    let body = Limited::new(answer.into_body(), most_bytes)
         .collect()
         .await
         .map_err(|e| format!("the answer broke off: {e}"))?;
-    Ok((status, body.to_bytes().to_vec()))
+    Ok((status, body.to_bytes()))
 }
 
-/// An error with what lies under it.
+/// An error with what lies under it: hyper's own words leave out why.
 fn causes(e: &dyn std::error::Error) -> String {
     match e.source() {
         Some(s) => format!("{e}: {}", causes(s)),
