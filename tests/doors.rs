@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::model::{DEFAULT_MODEL, Wire, find};
+use ctxbench_core::model::{DEFAULT_MODEL, find};
 use ctxbench_core::request::Ttl;
 use ctxbench_harness::conform::{Case, function_file};
 use ctxbench_harness::replay::{Options as ReplayOptions, replay};
@@ -14,7 +14,7 @@ use ctxbench_harness::{serve, summarise};
 use ctxbench_kit::memory::{Durable, Scope, front_matter, merge};
 use ctxbench_kit::monitor::{changed_lines, edit_of};
 use ctxbench_kit::rollout::{HistoryFile, Rollout, records};
-use ctxbench_provider::{ALL as WIRES, decode, decode_error, decode_reply, format};
+use ctxbench_provider::wire::{ALL as WIRES, Wire, apis};
 use ctxbench_scenarios::{formats as recordings, parse};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::aider::markdown::split_chat_history_markdown;
@@ -41,10 +41,10 @@ pub const DOORS: [Door; 20] = [
             );
         }
     }),
-    ("request", |b| WIRES.iter().for_each(|w| drop(decode(*w, "", b)))),
+    ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), w.asked("", b))))),
     ("reply", |b| {
-        WIRES.iter().for_each(|w| drop((decode_reply(*w, b), decode_error(*w, 400, b))));
-        WIRES.iter().for_each(|w| drop(format(*w).decode_count_reply(b)));
+        WIRES.iter().for_each(|w| drop((w.decode_reply(b), w.decode_count_reply(b))));
+        apis().iter().for_each(|a| drop(a.decode_error(400, b)));
     }),
     ("rollout", |b| {
         let rollout = Rollout::parse(&lossy(b));
@@ -131,7 +131,7 @@ pub const DOORS: [Door; 20] = [
 /// Every path of every wire.
 pub fn served() -> Vec<String> {
     let paths = |w: &Wire| {
-        let (wire, path) = (format(*w), format(*w).path(DEFAULT_MODEL));
+        let (wire, path) = (*w, w.path(DEFAULT_MODEL));
         let all = ["", "/count_tokens", "/compact"].map(|end| format!("{path}{end}"));
         all.into_iter().filter(move |p| wire.endpoint(p).is_some())
     };

@@ -8,20 +8,18 @@ use std::time::Duration;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use ctxbench_benches::{blocks, model};
 use ctxbench_core::block::Block;
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::{Purpose, Request};
 use ctxbench_core::strategy::{DEFAULT_TTL, default_breakpoints};
-use ctxbench_provider::{decode, encode};
+use ctxbench_provider::wire;
 
 /// Turns shown; a turn is about 3.7 kB.
 const TURNS: [usize; 3] = [8, 64, 512];
-const WIRE: Wire = Wire::AnthropicMessages;
 
 fn request(blocks: Vec<Arc<Block>>) -> Request {
     Request {
         purpose: Purpose::Sample,
         phase: None,
-        model: model().name.clone(),
+        model: Arc::new(model().clone()),
         max_tokens: Some(8_192),
         tools: None,
         breakpoints: default_breakpoints(&blocks),
@@ -35,25 +33,26 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
 }
 
 fn wire(c: &mut Criterion) {
+    let wire = wire::of(model());
     let mut group = c.benchmark_group("anthropic");
     for turns in TURNS {
         let seen = request(blocks(0, turns, 1));
-        let body = encode(WIRE, &seen).body;
+        let body = wire.encode(&seen).body;
         let size = format!("{} kB", body.len().div_ceil(1_000));
         group.throughput(Throughput::Bytes(body.len() as u64));
         // Blocks keep their text as JSON: a block is escaped in the first request that shows it.
         group.bench_function(BenchmarkId::new("encode new blocks", &size), |b| {
             b.iter_batched_ref(
                 || request(blocks(0, turns, 1)),
-                |r| encode(WIRE, r),
+                |r| wire.encode(r),
                 BatchSize::LargeInput,
             );
         });
         group.bench_function(BenchmarkId::new("encode known blocks", &size), |b| {
-            b.iter(|| encode(WIRE, &seen))
+            b.iter(|| wire.encode(&seen))
         });
         group.bench_function(BenchmarkId::new("decode", &size), |b| {
-            b.iter(|| decode(WIRE, "", &body).expect("what was encoded can be decoded"));
+            b.iter(|| wire.decode("", &body).expect("what was encoded can be decoded"));
         });
     }
     group.finish();

@@ -1,21 +1,21 @@
 //! Context editing on the provider's side: which thinking and which tool results go. The server
-//! applies it; clients and measurements need to know what it left. Both ask [`decide`], the server
-//! with its items, the others with their blocks.
+//! applies it to what it decoded; clients and measurements need to know what it left of a request.
+//! Both are a [`Piece`] here, so it is decided once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::block::{Block, BlockKind, Form, Role};
-use crate::model::{Wire, find};
+use crate::model::Model;
 use crate::request::{Applied, ClearInputs, ClearTrigger, Request, ServerEdit};
 use crate::strategy::is_system;
 use crate::tokens::billed_tokens;
 
 /// What is shown in the place of a result that the provider cleared; its real words are not
 /// published.
-pub const CLEARED: &str = "(cleared by the provider)";
+const CLEARED: &str = "(cleared by the provider)";
 /// What is shown in the place of cleared call arguments: this wire takes nothing but an object.
-pub const CLEARED_INPUT: &str = "{}";
+const CLEARED_INPUT: &str = "{}";
 /// Smallest trigger that `compact_20260112` takes, input tokens (docs/sources/anthropic-api.md
 /// §2.3).
 pub const LEAST_COMPACT_TRIGGER: u64 = 50_000;
@@ -33,70 +33,203 @@ pub enum What<'a> {
     Call(&'a str, &'a str),
     /// A tool result: id of its call.
     Result(&'a str),
-    /// A compaction with content; everything before it is ignored.
+    /// A compaction with content; a provider that edits contexts ignores everything before it.
     Compaction,
     /// Anything else.
     Other,
 }
 
-/// A piece of a prompt.
-#[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
-    /// What it is.
-    pub what: What<'a>,
+/// A piece of a prompt: a block of a request, or what a server decoded of one.
+pub trait Piece: Sized {
+    /// What it is; `head` = nothing but system text stands before it.
+    fn what(&self, head: bool) -> What<'_>;
     /// Billed tokens.
-    pub tokens: u64,
+    fn tokens(&self) -> u64;
+    /// A result or a call with other words in the place of its own.
+    fn cleared(&self, words: &str) -> Self;
+    /// The same where the cached prefix stays valid.
+    fn deleted(&self, words: &str) -> Self;
+}
+
+impl Piece for Arc<Block> {
+    /// System text behind the first message is a message on the wire.
+    fn what(&self, head: bool) -> What<'_> {
+        match (self.kind, self.call.as_deref()) {
+            _ if head && is_system(self) => What::System,
+            (BlockKind::Call, Some(c)) => What::Call(&c.id, &c.name),
+            (BlockKind::Output, Some(c)) => What::Result(&c.id),
+            (BlockKind::Reasoning, _) => What::Thinking,
+            (BlockKind::Compaction, _) if !self.text.is_empty() || self.opaque.is_some() => {
+                What::Compaction
+            }
+            (BlockKind::Compaction | BlockKind::CompactionTrigger | BlockKind::Image, _) => {
+                What::Other
+            }
+            _ if self.role == Role::Assistant => What::Other,
+            _ => What::User,
+        }
+    }
+    fn tokens(&self) -> u64 {
+        Block::tokens(self)
+    }
+    fn cleared(&self, words: &str) -> Self {
+        self.altered(Form::Cleared, words)
+    }
+    fn deleted(&self, words: &str) -> Self {
+        self.cleared(words)
+    }
+}
+
+/// A prompt as context editing reads it.
+struct Reading<'a> {
+    /// What each piece is, and its billed tokens.
+    pieces: Vec<(What<'a>, u64)>,
+    /// Positions of messages before the last compaction.
+    ignored: Vec<usize>,
+}
+
+impl<'a> Reading<'a> {
+    /// `drops` = the provider ignores what stands before a compaction.
+    fn of<P: Piece>(prompt: &'a [P], drops: bool) -> Self {
+        let mut head = true;
+        let mut read = |p: &'a P| {
+            let what = p.what(head);
+            head &= what == What::System;
+            (what, p.tokens())
+        };
+        let pieces: Vec<_> = prompt.iter().map(&mut read).collect();
+        let compaction = pieces.iter().rposition(|p| p.0 == What::Compaction);
+        let before = 0..compaction.filter(|_| drops).unwrap_or(0);
+        let ignored = before.filter(|&i| pieces[i].0 != What::System).collect();
+        Reading { pieces, ignored }
+    }
+
+    /// The pieces that are not ignored, with their positions.
+    fn rest(&self) -> impl Iterator<Item = (usize, What<'a>)> {
+        let from = self.ignored.last().map_or(0, |i| i + 1);
+        self.pieces.iter().map(|p| p.0).enumerate().skip(from)
+    }
+
+    fn tokens(&self, at: &[usize]) -> u64 {
+        at.iter().map(|&i| self.pieces[i].1).sum()
+    }
+
+    /// Thinking by turn, oldest turn first, turns without any left out. A turn reaches from what
+    /// the user says to what the user says next, so an unfinished tool cycle is part of the newest
+    /// one.
+    fn thinking_turns(&self) -> Vec<Vec<usize>> {
+        let mut turns = vec![Vec::new()];
+        for (i, what) in self.rest() {
+            match what {
+                What::User => turns.push(Vec::new()),
+                What::Thinking => turns.last_mut().expect("begins with one turn").push(i),
+                _ => {}
+            }
+        }
+        turns.retain(|t| !t.is_empty());
+        turns
+    }
+
+    /// Tool uses that may be cleared, the oldest first.
+    fn tool_uses(&self, exclude: &[String], inputs: &ClearInputs) -> Vec<ToolUse> {
+        let mut calls: HashMap<&str, (usize, &str)> = HashMap::new();
+        let placeholder = billed_tokens(CLEARED, None, None, false);
+        let mut out = Vec::new();
+        for (i, what) in self.rest() {
+            match what {
+                What::Call(id, name) => drop(calls.insert(id, (i, name))),
+                What::Result(id) => {
+                    let call = calls.get(id);
+                    if call.is_some_and(|(_, name)| exclude.iter().any(|e| e == name)) {
+                        continue;
+                    }
+                    let input = call.filter(|(_, name)| inputs.takes(name));
+                    let of_input = input.map_or(0, |&(at, name)| {
+                        let left = billed_tokens(CLEARED_INPUT, Some(name), None, false);
+                        self.pieces[at].1.saturating_sub(left)
+                    });
+                    let freed = self.pieces[i].1.saturating_sub(placeholder) + of_input;
+                    out.push(ToolUse { result: i, input: input.map(|c| c.0), freed });
+                }
+                _ => {}
+            }
+        }
+        out
+    }
+}
+
+struct ToolUse {
+    result: usize,
+    input: Option<usize>,
+    freed: u64,
 }
 
 /// What context editing does to a prompt, as positions of its pieces in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision {
-    /// Ignored: messages before the last compaction block.
-    pub ignored: Vec<usize>,
-    /// Thinking that goes.
-    pub thinking: Vec<usize>,
+struct Decision {
+    /// Pieces that the model does not see: ignored messages, and thinking that goes.
+    gone: Vec<usize>,
     /// Results that become a placeholder.
-    pub results: Vec<usize>,
+    results: Vec<usize>,
     /// Calls whose arguments become empty.
-    pub inputs: Vec<usize>,
+    inputs: Vec<usize>,
     /// What the provider reports.
-    pub applied: Applied,
+    applied: Applied,
+}
+
+impl Decision {
+    fn clear_thinking(&mut self, turns: Vec<Vec<usize>>, old: usize) {
+        self.gone.extend(turns.into_iter().take(old).flatten());
+    }
+
+    fn clear_uses(&mut self, old: &[ToolUse]) {
+        self.results = old.iter().map(|u| u.result).collect();
+        self.inputs = old.iter().filter_map(|u| u.input).collect();
+    }
+
+    /// What it leaves of a prompt.
+    fn left<P: Piece>(&self, mut prompt: Vec<P>) -> Vec<P> {
+        for (at, words) in [(&self.results, CLEARED), (&self.inputs, CLEARED_INPUT)] {
+            at.iter().for_each(|&i| prompt[i] = prompt[i].cleared(words));
+        }
+        let mut shown = vec![true; prompt.len()];
+        self.gone.iter().for_each(|&i| shown[i] = false);
+        let mut shown = shown.into_iter();
+        prompt.retain(|_| shown.next().unwrap_or(true));
+        prompt
+    }
 }
 
 /// Decides what goes, by the rules of docs/sources/anthropic-sdk.md §3. `fixed` = tokens of the
 /// tool definitions.
-pub fn decide(edits: &[ServerEdit], fixed: u64, pieces: &[Piece<'_>]) -> Decision {
-    let mut d = Decision { ignored: before_compaction(pieces), ..Decision::default() };
-    let ignored: u64 = d.ignored.iter().map(|&i| pieces[i].tokens).sum();
-    let mut total = fixed + pieces.iter().map(|p| p.tokens).sum::<u64>() - ignored;
-    let from = d.ignored.last().map_or(0, |i| i + 1);
+fn decide(edits: &[ServerEdit], fixed: u64, prompt: &Reading<'_>) -> Decision {
+    let mut d = Decision { gone: prompt.ignored.clone(), ..Decision::default() };
+    let all = prompt.pieces.iter().map(|p| p.1).sum::<u64>();
+    let mut total = fixed + all - prompt.tokens(&prompt.ignored);
     for edit in edits {
         match edit {
             ServerEdit::ClearThinking { keep: Some(keep) } => {
-                let turns = thinking_turns(pieces, from);
+                let turns = prompt.thinking_turns();
                 let old = turns.len().saturating_sub(*keep);
-                d.thinking = turns.into_iter().take(old).flatten().collect();
+                d.clear_thinking(turns, old);
                 d.applied.cleared_thinking_turns = old;
-                d.applied.thinking_tokens = d.thinking.iter().map(|&i| pieces[i].tokens).sum();
+                d.applied.thinking_tokens = prompt.tokens(&d.gone[prompt.ignored.len()..]);
                 total -= d.applied.thinking_tokens;
             }
             ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude, inputs } => {
-                let uses = tool_uses(pieces, from, exclude, inputs);
-                let count =
-                    pieces[from..].iter().filter(|p| matches!(p.what, What::Result(_))).count()
-                        as u64;
+                let uses = prompt.tool_uses(exclude, inputs);
+                let results = prompt.rest().filter(|(_, what)| matches!(what, What::Result(_)));
                 let reached = match *trigger {
                     ClearTrigger::InputTokens(n) => total >= n,
-                    ClearTrigger::ToolUses(n) => count >= n,
+                    ClearTrigger::ToolUses(n) => results.count() as u64 >= n,
                 };
-                let old = uses.len().saturating_sub(*keep);
-                let freed: u64 = uses[..old].iter().map(|u| u.freed).sum();
-                if !reached || old == 0 || freed < *clear_at_least {
+                let old = &uses[..uses.len().saturating_sub(*keep)];
+                let freed: u64 = old.iter().map(|u| u.freed).sum();
+                if !reached || old.is_empty() || freed < *clear_at_least {
                     continue;
                 }
-                d.results = uses[..old].iter().map(|u| u.result).collect();
-                d.inputs = uses[..old].iter().filter_map(|u| u.input).collect();
-                (d.applied.cleared_tool_uses, d.applied.cleared_tokens) = (old, freed);
+                d.clear_uses(old);
+                (d.applied.cleared_tool_uses, d.applied.cleared_tokens) = (old.len(), freed);
                 total -= freed;
             }
             ServerEdit::ClearThinking { keep: None }
@@ -107,90 +240,31 @@ pub fn decide(edits: &[ServerEdit], fixed: u64, pieces: &[Piece<'_>]) -> Decisio
     d
 }
 
-fn before_compaction(pieces: &[Piece<'_>]) -> Vec<usize> {
-    let at = pieces.iter().rposition(|p| p.what == What::Compaction).unwrap_or(0);
-    (0..at).filter(|&i| pieces[i].what != What::System).collect()
+/// The decision behind what a provider reported: as many of the oldest as it says.
+fn reported(edits: &[ServerEdit], applied: Applied, prompt: &Reading<'_>) -> Decision {
+    let mut d = Decision { gone: prompt.ignored.clone(), applied, ..Decision::default() };
+    d.clear_thinking(prompt.thinking_turns(), applied.cleared_thinking_turns);
+    let rule = edits.iter().find_map(|e| match e {
+        ServerEdit::ClearToolUses { exclude, inputs, .. } => Some((&**exclude, inputs)),
+        _ => None,
+    });
+    let (exclude, inputs) = rule.unwrap_or((&[], &ClearInputs::None));
+    let uses = prompt.tool_uses(exclude, inputs);
+    d.clear_uses(&uses[..applied.cleared_tool_uses.min(uses.len())]);
+    d
 }
 
-/// Thinking by turn, oldest turn first, turns without any left out. A turn reaches from what the
-/// user says to what the user says next, so an unfinished tool cycle is part of the newest one.
-fn thinking_turns(pieces: &[Piece<'_>], from: usize) -> Vec<Vec<usize>> {
-    let mut turns = vec![Vec::new()];
-    for (i, p) in pieces.iter().enumerate().skip(from) {
-        match p.what {
-            What::User => turns.push(Vec::new()),
-            What::Thinking => turns.last_mut().expect("begins with one turn").push(i),
-            _ => {}
-        }
-    }
-    turns.retain(|t| !t.is_empty());
-    turns
-}
-
-struct ToolUse {
-    result: usize,
-    input: Option<usize>,
-    freed: u64,
-}
-
-fn tool_uses(
-    pieces: &[Piece<'_>],
-    from: usize,
-    exclude: &[String],
-    inputs: &ClearInputs,
-) -> Vec<ToolUse> {
-    let mut calls: HashMap<&str, (usize, &str)> = HashMap::new();
-    let placeholder = billed_tokens(CLEARED, None, None, false);
-    let mut out = Vec::new();
-    for (i, p) in pieces.iter().enumerate().skip(from) {
-        match p.what {
-            What::Call(id, name) => drop(calls.insert(id, (i, name))),
-            What::Result(id) => {
-                let call = calls.get(id);
-                if call.is_some_and(|(_, name)| exclude.iter().any(|e| e == name)) {
-                    continue;
-                }
-                let input = call.filter(|(_, name)| inputs.takes(name));
-                let of_input = input.map_or(0, |&(at, name)| {
-                    pieces[at].tokens.saturating_sub(billed_tokens(
-                        CLEARED_INPUT,
-                        Some(name),
-                        None,
-                        false,
-                    ))
-                });
-                let freed = p.tokens.saturating_sub(placeholder) + of_input;
-                out.push(ToolUse { result: i, input: input.map(|c| c.0), freed });
-            }
-            _ => {}
-        }
-    }
-    out
-}
-
-fn pieces(blocks: &[Arc<Block>]) -> Vec<Piece<'_>> {
-    // System text behind the first message is a message on this wire.
-    let head = blocks.iter().take_while(|b| is_system(b)).count();
-    blocks
-        .iter()
-        .enumerate()
-        .map(|(i, b)| Piece {
-            what: if i < head { What::System } else { what(b) },
-            tokens: b.tokens(),
-        })
-        .collect()
-}
-
-fn what(b: &Block) -> What<'_> {
-    match (b.kind, b.call.as_deref()) {
-        (BlockKind::Call, Some(c)) => What::Call(&c.id, &c.name),
-        (BlockKind::Output, Some(c)) => What::Result(&c.id),
-        (BlockKind::Reasoning, _) => What::Thinking,
-        (BlockKind::Compaction, _) if !b.text.is_empty() || b.opaque.is_some() => What::Compaction,
-        (BlockKind::Compaction | BlockKind::CompactionTrigger | BlockKind::Image, _) => What::Other,
-        _ if b.role == Role::Assistant => What::Other,
-        _ => What::User,
-    }
+/// A prompt as the provider shows it to the model, and what it reports. `fixed` = tokens of the
+/// tool definitions.
+pub fn apply<P: Piece>(
+    model: &Model,
+    edits: &[ServerEdit],
+    fixed: u64,
+    prompt: Vec<P>,
+) -> (Vec<P>, Applied) {
+    let prompt = without_results(prompt, edits);
+    let d = decide(edits, fixed, &Reading::of(&prompt, model.capabilities.context_editing));
+    (d.left(prompt), d.applied)
 }
 
 /// What the provider will clear of a request.
@@ -199,60 +273,37 @@ pub fn will_apply(request: &Request) -> Applied {
         return Applied::default();
     }
     let fixed = request.tools.as_ref().map_or(0, |t| t.tokens);
-    decide(&request.server_edits, fixed, &pieces(&request.blocks)).applied
+    let blocks = without_results(request.blocks.clone(), &request.server_edits);
+    let drops = request.model.capabilities.context_editing;
+    decide(&request.server_edits, fixed, &Reading::of(&blocks, drops)).applied
 }
 
 /// A request as the provider showed it to the model after clearing as much as `applied` says:
-/// messages before the last compaction block are left out where the provider ignores them
-/// (Anthropic), the oldest results and thinking are cleared, deleted results are gone.
+/// messages before the last compaction block are left out where the provider ignores them, the
+/// oldest results and thinking are cleared, deleted results are gone.
 pub fn edited_view(request: &Request, applied: Applied) -> Vec<Arc<Block>> {
-    without_results(cleared_view(request, applied), &request.server_edits)
-}
-
-fn cleared_view(request: &Request, applied: Applied) -> Vec<Arc<Block>> {
-    let compacted = request.blocks.iter().any(|b| b.kind == BlockKind::Compaction);
-    if applied == Applied::default() && !compacted {
-        return request.blocks.clone();
-    }
-    let pieces = pieces(&request.blocks);
-    let anthropic = find(&request.model).is_ok_and(|m| m.wire == Wire::AnthropicMessages);
-    let ignored = if anthropic { before_compaction(&pieces) } else { Vec::new() };
-    let from = ignored.last().map_or(0, |i| i + 1);
-    let mut shown: Vec<Option<Arc<Block>>> = request.blocks.iter().cloned().map(Some).collect();
-    let thinking =
-        thinking_turns(&pieces, from).into_iter().take(applied.cleared_thinking_turns).flatten();
-    for i in ignored.into_iter().chain(thinking) {
-        shown[i] = None;
-    }
-    let rule = request.server_edits.iter().find_map(|e| match e {
-        ServerEdit::ClearToolUses { exclude, inputs, .. } => {
-            Some((exclude.clone(), inputs.clone()))
-        }
-        _ => None,
-    });
-    let (exclude, inputs) = rule.unwrap_or_default();
-    for u in tool_uses(&pieces, from, &exclude, &inputs).into_iter().take(applied.cleared_tool_uses)
-    {
-        shown[u.result] = Some(request.blocks[u.result].altered(Form::Cleared, CLEARED));
-        if let Some(i) = u.input {
-            shown[i] = Some(request.blocks[i].altered(Form::Cleared, CLEARED_INPUT));
-        }
-    }
-    shown.into_iter().flatten().collect()
-}
-
-/// A view without the results that `cache_edits` takes out, as the provider shows it to the model.
-fn without_results(blocks: Vec<Arc<Block>>, edits: &[ServerEdit]) -> Vec<Arc<Block>> {
-    let gone: HashSet<&str> = edits.iter().flat_map(deleted_results).map(|id| &**id).collect();
-    if gone.is_empty() {
+    let blocks = without_results(request.blocks.clone(), &request.server_edits);
+    if applied == Applied::default() && blocks.iter().all(|b| b.kind != BlockKind::Compaction) {
         return blocks;
     }
-    let deleted =
-        |b: &Block| b.kind == BlockKind::Output && b.call_id().is_some_and(|id| gone.contains(id));
-    blocks
-        .into_iter()
-        .map(|b| if deleted(&b) { b.altered(Form::Cleared, CLEARED) } else { b })
-        .collect()
+    let drops = request.model.capabilities.context_editing;
+    let d = reported(&request.server_edits, applied, &Reading::of(&blocks, drops));
+    d.left(blocks)
+}
+
+/// A prompt without the results that `cache_edits` takes out: the model does not see them and
+/// nobody pays for them.
+fn without_results<P: Piece>(mut prompt: Vec<P>, edits: &[ServerEdit]) -> Vec<P> {
+    let gone: HashSet<&str> = edits.iter().flat_map(deleted_results).map(|id| &**id).collect();
+    if gone.is_empty() {
+        return prompt;
+    }
+    for piece in &mut prompt {
+        if matches!(piece.what(false), What::Result(id) if gone.contains(id)) {
+            *piece = piece.deleted(CLEARED);
+        }
+    }
+    prompt
 }
 
 /// Calls whose results an edit takes out of the cached prefix.
@@ -269,8 +320,23 @@ mod tests {
     use crate::block::{CallRef, Draft, MessageId, Role};
     use What::{Call, Compaction, Other, Result, System, Thinking, User};
 
-    fn pieces(all: &[(What<'static>, u64)]) -> Vec<Piece<'static>> {
-        all.iter().map(|&(what, tokens)| Piece { what, tokens }).collect()
+    impl Piece for (What<'static>, u64) {
+        fn what(&self, _head: bool) -> What<'_> {
+            self.0
+        }
+        fn tokens(&self) -> u64 {
+            self.1
+        }
+        fn cleared(&self, _words: &str) -> Self {
+            *self
+        }
+        fn deleted(&self, _words: &str) -> Self {
+            *self
+        }
+    }
+
+    fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(What<'static>, u64)]) -> Decision {
+        super::decide(edits, fixed, &Reading::of(prompt, true))
     }
 
     fn clear(trigger: ClearTrigger, keep: usize, clear_at_least: u64) -> ServerEdit {
@@ -295,7 +361,7 @@ mod tests {
         for id in ["a", "b", "w", "c", "d"] {
             all.extend([(Call(id, if id == "w" { "web" } else { "read" }), 10), (Result(id), 100)]);
         }
-        let p = pieces(&all);
+        let p = all;
         let freed = 100 - placeholder();
         let run = |e: ServerEdit| decide(&[e], 0, &p);
         assert_eq!(run(clear(ClearTrigger::InputTokens(561), 1, 0)), Decision::default());
@@ -313,12 +379,12 @@ mod tests {
 
     #[test]
     fn arguments_go_where_asked() {
-        let p = pieces(&[
+        let p = [
             (Call("a", "read"), 50),
             (Result("a"), 100),
             (Call("b", "edit"), 50),
             (Result("b"), 100),
-        ]);
+        ];
         let edit = |inputs| ServerEdit::ClearToolUses {
             trigger: ClearTrigger::ToolUses(1),
             keep: 0,
@@ -332,7 +398,7 @@ mod tests {
 
     #[test]
     fn thinking_stays_for_the_newest_turns_and_within_a_tool_cycle() {
-        let p = pieces(&[
+        let p = [
             (User, 5),
             (Thinking, 7),
             (Other, 5),
@@ -345,19 +411,19 @@ mod tests {
             (Thinking, 13),
             (Call("b", "read"), 5),
             (Result("b"), 5),
-        ]);
+        ];
         let run = |keep| decide(&[ServerEdit::ClearThinking { keep }], 0, &p);
         // The open cycle is one turn: both of its thinkings stay, although a result stands between
         // them.
-        assert_eq!((run(Some(1)).thinking, run(Some(1)).applied.thinking_tokens), (vec![1], 7));
+        assert_eq!((run(Some(1)).gone, run(Some(1)).applied.thinking_tokens), (vec![1], 7));
         // A turn without thinking does not count.
-        assert_eq!(run(Some(2)).thinking, [] as [usize; 0]);
+        assert_eq!(run(Some(2)).gone, [] as [usize; 0]);
         assert_eq!(run(None), Decision::default());
     }
 
     #[test]
     fn what_stands_before_the_last_compaction_is_ignored_and_not_counted() {
-        let p = pieces(&[
+        let p = [
             (System, 10),
             (User, 90),
             (Call("a", "t"), 10),
@@ -365,12 +431,13 @@ mod tests {
             (Compaction, 20),
             (Call("b", "t"), 10),
             (Result("b"), 60),
-        ]);
+        ];
         let d = decide(&[clear(ClearTrigger::InputTokens(101), 0, 0)], 0, &p);
-        assert_eq!((d.ignored, d.results), (vec![1, 2, 3], vec![]));
+        assert_eq!((d.gone, d.results), (vec![1, 2, 3], vec![]));
         let d = decide(&[clear(ClearTrigger::InputTokens(100), 0, 0)], 0, &p);
         assert_eq!(d.results, [6]);
     }
+
     #[test]
     fn deleted_results_are_the_named_ones_only() {
         let output = |id: &str| {

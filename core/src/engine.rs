@@ -70,7 +70,7 @@ pub struct Engine {
     /// Usage of the last normal reply.
     pub last_usage: Option<Usage>,
     /// Model of every summary request, whatever the product's own rule says.
-    pub summary_model: Option<Arc<str>>,
+    pub summary_model: Option<Arc<Model>>,
     /// Put breakpoints at the default places where a product has no rule of its own for the
     /// provider.
     pub default_breakpoints: bool,
@@ -155,7 +155,7 @@ impl Engine {
         Request {
             purpose: Purpose::Sample,
             phase: None,
-            model: self.model.name.clone(),
+            model: self.model.clone(),
             max_tokens: None,
             tools: self.fixed.tools.clone(),
             blocks: self.context.blocks().to_vec(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::model::{self, Cost};
+use crate::model::{Cost, cost_of_reply};
 use crate::request::{Purpose, Reply, Request, Usage};
 
 /// Usage and cost of one model.
@@ -13,9 +13,10 @@ pub struct ModelTotal {
     pub requests: u64,
     /// Tokens billed.
     pub usage: Usage,
-    /// USD; models without a price in the catalogue count as 0 and are named in
-    /// [`Ledger::unpriced`].
+    /// USD; models without a price list count as 0 and are named in [`Ledger::unpriced`].
     pub cost: Cost,
+    /// Whether it has a price list.
+    pub priced: bool,
 }
 
 /// Tokens and dollars of every request so far.
@@ -28,12 +29,11 @@ pub struct Ledger {
 impl Ledger {
     /// Adds an answered request.
     pub fn add(&mut self, request: &Request, reply: &Reply) {
-        let total = self.by_model.entry(request.model.clone()).or_default();
+        let total = self.by_model.entry(request.model.name.clone()).or_default();
         total.requests += 1;
         total.usage.add(&reply.billed);
-        if let Ok(model) = model::find(&request.model) {
-            total.cost.add(&model::cost_of_reply(model, reply));
-        }
+        total.cost.add(&cost_of_reply(&request.model, reply));
+        total.priced = request.model.is_priced();
         self.summary_calls += u64::from(request.purpose == Purpose::Summary);
     }
 
@@ -54,6 +54,6 @@ impl Ledger {
 
     /// Models that have no price.
     pub fn unpriced(&self) -> Vec<&str> {
-        self.by_model.keys().map(|k| &**k).filter(|k| model::find(k).is_err()).collect()
+        self.models().filter(|(_, total)| !total.priced).map(|(name, _)| name).collect()
     }
 }

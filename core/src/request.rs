@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::block::{Block, total_tokens};
 use crate::content::{Part, ToolCall};
+use crate::model::Model;
 use crate::session::Millis;
 use crate::tokens;
 
@@ -179,8 +180,8 @@ pub struct Request {
     pub purpose: Purpose,
     /// When, for summaries.
     pub phase: Option<Phase>,
-    /// Model name.
-    pub model: Arc<str>,
+    /// Who is asked.
+    pub model: Arc<Model>,
     /// Largest reply in tokens.
     pub max_tokens: Option<u64>,
     /// Tools offered, if any.

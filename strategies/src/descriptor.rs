@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use ctxbench_core::model::{Model, Wire};
+use ctxbench_core::model::{Capabilities, Model};
 use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable};
 pub use ctxbench_core::strategy::Standing;
@@ -183,11 +183,12 @@ pub enum SpecError {
     Setting(#[from] SettingError),
 }
 
-/// A wire that a strategy cannot do without.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a strategy cannot do without.
+#[derive(Clone, Copy, Debug)]
 pub struct Need {
-    pub wire: Wire,
-    /// Why, as a sentence for the row that reads `n/a` with other wires.
+    /// Whether a provider can do it.
+    pub can: fn(&Capabilities) -> bool,
+    /// Why, as a sentence for the row that reads `n/a` with other models.
     pub why: &'static str,
 }
 
@@ -202,7 +203,7 @@ pub trait Product {
     /// `()` if it has none.
     type Words: Words;
 
-    /// The wire that a version with these settings cannot do without.
+    /// What a version with these settings cannot do without.
     fn needs(version: Self::Version, settings: &Self::Settings) -> Option<Need>;
 
     /// Builds the strategy.
@@ -293,7 +294,7 @@ impl Factory {
         settings: &Settings,
         model: &Model,
     ) -> Option<&'static str> {
-        (self.needs)(version, settings).filter(|n| n.wire != model.wire).map(|n| n.why)
+        (self.needs)(version, settings).filter(|n| !(n.can)(&model.capabilities)).map(|n| n.why)
     }
 
     /// Builds the strategy.

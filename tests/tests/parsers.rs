@@ -204,8 +204,8 @@ fn every_door_has_files_that_it_takes() {
         let sniffed = |b: &Vec<u8>| (format.sniff)(&String::from_utf8_lossy(b));
         assert!(good("recording").iter().any(sniffed), "no recording of {}", format.title);
     }
-    for wire in ctxbench_provider::ALL {
-        let decoded = |b: &Vec<u8>| ctxbench_provider::decode(wire, "", b).is_ok();
+    for wire in ctxbench_provider::wire::ALL {
+        let decoded = |b: &Vec<u8>| wire.decode("", b).is_ok();
         assert!(good("request").iter().any(decoded), "no request of {wire:?}");
     }
 }

@@ -9,7 +9,7 @@ use ctxbench_core::session::Entry;
 use ctxbench_core::settings::Kind;
 use ctxbench_harness::replay::{FullReplay, Options, replay_in_full};
 use ctxbench_harness::summarise::Summariser;
-use ctxbench_provider as provider;
+use ctxbench_provider::wire;
 use ctxbench_reports::record::{Place, Rule, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::{ALL, Spec};
@@ -137,8 +137,7 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
         Entry::Tools { definitions, .. } => Some(definitions),
         _ => None,
     });
-    let tools =
-        Tools::new(&provider::tool_definitions(model.wire, definitions.unwrap())).unwrap().tokens;
+    let tools = Tools::new(&wire::of(model).tool_definitions(definitions.unwrap())).unwrap().tokens;
     let edited = EDITED_BY_PROVIDER.iter().any(|who| label == *who || spec.descriptor.name == *who);
     for (at, (input, items, offers)) in billed(&whole).into_iter().enumerate() {
         let sent = items + if offers { tools } else { 0 };

@@ -6,41 +6,50 @@ mod serving;
 use std::sync::atomic::Ordering;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::model::Wire;
-use ctxbench_core::request::{ErrorKind, StopReason};
+use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
-use ctxbench_harness::serve::{FAULT_HEADER, Family, Options, Script};
-use ctxbench_provider::{decode_error, decode_reply};
+use ctxbench_harness::serve::{FAULT_HEADER, Options, Script};
+use ctxbench_provider::wire::named;
+use ctxbench_provider::{Wire, WireError};
 use serde_json::{Value, json};
 use serving::{Here, assembled};
 
 const MESSAGES: &str = "/v1/messages";
 const RESPONSES: &str = "/v1/responses";
 const CHAT: &str = "/v1/chat/completions";
-const ROUTES: [(Wire, &str); 3] = [
-    (Wire::AnthropicMessages, MESSAGES),
-    (Wire::OpenaiResponses, RESPONSES),
-    (Wire::OpenaiChat, CHAT),
-];
+const ROUTES: [(&str, &str); 3] =
+    [("anthropic-messages", MESSAGES), ("openai-responses", RESPONSES), ("openai-chat", CHAT)];
+
+fn wire(name: &str) -> Wire {
+    named(name).unwrap()
+}
+
+fn decode_reply(name: &str, body: &[u8]) -> Result<Reply, WireError> {
+    wire(name).decode_reply(body)
+}
+
+fn decode_error(name: &str, status: u16, body: &[u8]) -> ModelError {
+    wire(name).api().decode_error(status, body)
+}
 
 fn block_on(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
 /// A request that makes a reply of thinking (where the wire has it), text and two calls.
-fn asking(wire: Wire, words: &str) -> Value {
+fn asking(wire: &str, words: &str) -> Value {
     let schema = json!({"type": "object"});
     let said = json!([{"role": "user", "content": words}]);
     match wire {
-        Wire::AnthropicMessages => json!({
+        "anthropic-messages" => json!({
             "model": "claude-sonnet-4-6", "max_tokens": 2000, "messages": said, "thinking": {"type": "enabled", "budget_tokens": 1024},
             "tools": [{"name": "read", "input_schema": schema}],
         }),
-        Wire::OpenaiResponses => json!({
+        "openai-responses" => json!({
             "model": "gpt-5.5", "input": said, "reasoning": {"effort": "low"},
             "tools": [{"type": "function", "name": "read", "parameters": schema}],
         }),
-        Wire::OpenaiChat => json!({
+        _ => json!({
             "model": "gpt-5.5", "messages": said, "tools": [{"type": "function", "function": {"name": "read", "parameters": schema}}],
         }),
     }
@@ -91,7 +100,7 @@ fn a_stream_put_together_is_the_whole_reply() {
             assert_eq!(reply.stop, StopReason::ToolUse);
             assert_eq!(
                 matches!(reply.parts[0], Part::Reasoning { .. }),
-                wire != Wire::OpenaiChat,
+                wire != "openai-chat",
                 "{path}"
             );
         }
@@ -217,7 +226,7 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
                 (unknown.status, &*code),
                 (
                     404,
-                    if wire == Wire::AnthropicMessages {
+                    if wire == "anthropic-messages" {
                         "not_found_error"
                     } else {
                         "model_not_found"
@@ -244,7 +253,7 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
             );
         }
         // A model of another provider is unknown to this one.
-        let mut foreign = asking(Wire::AnthropicMessages, "x");
+        let mut foreign = asking("anthropic-messages", "x");
         foreign["model"] = "gpt-5.5".into();
         assert_eq!(here.post(MESSAGES, &foreign).await.status, 404);
     });
@@ -253,7 +262,8 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
 #[test]
 fn one_provider_may_be_served_alone() {
     block_on(async {
-        let here = Here::new(Options { family: Some(Family::Openai), ..Options::default() }).await;
+        let here =
+            Here::new(Options { api: Some(wire("openai-chat").api()), ..Options::default() }).await;
         let status = |(wire, path)| {
             let here = &here;
             async move { here.post(path, &asking(wire, "x")).await.status }
@@ -268,7 +278,7 @@ fn faults_come_by_number_and_by_header() {
     block_on(async {
         let faults = vec!["2:429;retry-after=3".parse().unwrap(), "3-4:529".parse().unwrap()];
         let here = Here::new(Options { faults, ..Options::default() }).await;
-        let body = asking(Wire::AnthropicMessages, "x");
+        let body = asking("anthropic-messages", "x");
         let mut seen = Vec::new();
         for _ in 0..5 {
             let a = here.post(MESSAGES, &body).await;
@@ -412,17 +422,17 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
             // Asked again, as a client does whose connection broke.
             let again = here.post(path, &body).await;
             assert_eq!(decode_reply(wire, &again.body).unwrap().parts, reply.parts, "{path}");
-            let talk = if wire == Wire::OpenaiResponses { "input" } else { "messages" };
+            let talk = if wire == "openai-responses" { "input" } else { "messages" };
             let more = match wire {
-                Wire::AnthropicMessages => vec![
+                "anthropic-messages" => vec![
                     json!({"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}}]}),
                     json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "out"}]}),
                 ],
-                Wire::OpenaiResponses => vec![
+                "openai-responses" => vec![
                     json!({"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a\"}"}),
                     json!({"type": "function_call_output", "call_id": "c1", "output": "out"}),
                 ],
-                Wire::OpenaiChat => vec![
+                _ => vec![
                     json!({"role": "assistant", "content": null, "tool_calls": [
                         {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}}]}),
                     json!({"role": "tool", "tool_call_id": "c1", "content": "out"}),
@@ -456,8 +466,7 @@ fn the_log_tells_requests_and_no_key() {
             ("authorization", "Bearer sk-very-secret"),
             (FAULT_HEADER, "slow=1"),
         ];
-        here.ask("POST", MESSAGES, &headers, asking(Wire::AnthropicMessages, CALLS).to_string())
-            .await;
+        here.ask("POST", MESSAGES, &headers, asking("anthropic-messages", CALLS).to_string()).await;
         here.ask("POST", RESPONSES, &[], "{").await;
         let lines = here.lines();
         let l = &lines[0];
@@ -488,7 +497,7 @@ fn the_log_tells_requests_and_no_key() {
 fn the_server_ends_when_it_is_told_to() {
     block_on(async {
         let mut here = Here::new(Options::default()).await;
-        assert_eq!(here.post(CHAT, &asking(Wire::OpenaiChat, "x")).await.status, 200);
+        assert_eq!(here.post(CHAT, &asking("openai-chat", "x")).await.status, 200);
         here.stop.take().unwrap().send(()).unwrap();
         here.running.await.unwrap().unwrap();
     });

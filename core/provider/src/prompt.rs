@@ -4,10 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 
-use crate::wire::format;
+use crate::wire::Wire;
 use crate::wire::plan::{self, Show, Slot};
 use ctxbench_core::block::{Block, Media, Role};
-use ctxbench_core::model::Wire;
+use ctxbench_core::context_editing::{Piece, What};
 use ctxbench_core::request::{Request, ServerEdit, Thread, Ttl};
 use ctxbench_core::tokens::{self, billed_tokens};
 
@@ -145,6 +145,42 @@ impl Item {
     }
 }
 
+impl Piece for Item {
+    fn what(&self, _head: bool) -> What<'_> {
+        match &self.content {
+            _ if self.role == Role::System && self.message == 0 => What::System,
+            Content::Call { id, name, .. } => What::Call(id, name),
+            Content::Output { id, .. } => What::Result(id),
+            Content::Reasoning { .. } => What::Thinking,
+            Content::Compaction { text, opaque } if !text.is_empty() || opaque.is_some() => {
+                What::Compaction
+            }
+            Content::Compaction { .. } | Content::CompactionTrigger(_) | Content::Image { .. } => {
+                What::Other
+            }
+            Content::Text(_) if self.role == Role::Assistant => What::Other,
+            Content::Text(_) => What::User,
+        }
+    }
+    fn tokens(&self) -> u64 {
+        Item::tokens(self)
+    }
+    fn cleared(&self, words: &str) -> Self {
+        let content = match self.content.clone() {
+            Content::Output { id, is_error, .. } => {
+                Content::Output { id, text: words.into(), is_error, image: None }
+            }
+            Content::Call { id, name, .. } => Content::Call { id, name, arguments: words.into() },
+            other => other,
+        };
+        self.with(content)
+    }
+    /// Nobody pays for it, yet the prefix hashes as before and is read from the cache.
+    fn deleted(&self, words: &str) -> Self {
+        Item { hash: self.hash, ..self.cleared(words) }
+    }
+}
+
 /// What a block becomes on a wire, wherever it stands. A block remembers it as it was first asked
 /// for: a run has one wire, and few blocks change their role in it.
 #[derive(Clone, Debug)]
@@ -201,7 +237,6 @@ impl Content {
     }
 
     fn of(wire: Wire, show: Show, b: &Block) -> Self {
-        let wire = format(wire);
         let media = |m: &Media| plan::carried_media(m);
         let call = || {
             b.call.as_ref().map_or((Arc::from(""), Arc::from("")), |c| {
@@ -283,23 +318,19 @@ impl Prompt {
     /// == Prompt::of(r)` is a tested property.
     pub fn of(wire: Wire, request: &Request) -> Self {
         let request = &*request.sent();
-        let slots = plan::plan(format(wire), request);
+        let slots = plan::plan(wire, request);
         let items = slots.iter().map(|s| Item::of(wire, s, &request.blocks[s.block])).collect();
+        let thread = |t: &Thread| match t {
+            Thread::Create => PromptThread::Create,
+            Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),
+        };
+        let edits = request.server_edits.iter();
         Prompt {
-            max_tokens: format(wire).max_tokens(request),
+            max_tokens: wire.max_tokens(request),
             tools: request.tools.as_ref().map(|t| t.json.clone()),
-            server_edits: request
-                .server_edits
-                .iter()
-                .filter_map(|e| format(wire).carried_edit(e))
-                .collect(),
-            thread: request.thread.as_ref().filter(|_| format(wire).keeps_threads()).map(
-                |t| match t {
-                    Thread::Create => PromptThread::Create,
-                    Thread::Continue { after, .. } => PromptThread::Continue(after.clone()),
-                },
-            ),
-            ..Prompt::new(request.model.clone(), items)
+            server_edits: edits.filter_map(|e| wire.carried_edit(e)).collect(),
+            thread: request.thread.as_ref().filter(|_| wire.carries_threads()).map(thread),
+            ..Prompt::new(request.model.name.clone(), items)
         }
     }
 

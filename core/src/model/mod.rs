@@ -29,18 +29,6 @@ pub enum Provider {
     Xai,
 }
 
-/// The format of requests and replies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Wire {
-    /// `POST /v1/messages`.
-    AnthropicMessages,
-    /// `POST /v1/responses`.
-    OpenaiResponses,
-    /// `POST /v1/chat/completions`.
-    OpenaiChat,
-}
-
 /// Where a prefix can end that a later prompt reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -115,7 +103,7 @@ impl CacheRule {
 }
 
 /// USD per million tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Prices {
     /// Uncached input.
     pub input: f64,
@@ -143,16 +131,21 @@ fn one() -> f64 {
     1.0
 }
 
-/// What a model's provider can do.
+/// What a model's provider can do. What holds for everybody who speaks a wire stands with the wire
+/// (`[wire.*]` in `models.toml`), and a model adds its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Capabilities {
     /// A free counting endpoint.
     pub counting: bool,
-    /// Clears old tool results on its side.
+    /// Clears old tool results on its side, and ignores what stands before a compaction.
     pub context_editing: bool,
     /// Summarises on its side.
     pub server_compaction: bool,
+    /// A compaction is an item that the client asks for and puts where it wants.
+    pub compaction_items: bool,
+    /// Keeps conversations that a later request goes on with.
+    pub message_threads: bool,
     /// The model is told how much window is left.
     pub awareness: bool,
 }
@@ -177,12 +170,15 @@ pub struct Model {
     pub name: Arc<str>,
     /// Provider.
     pub provider: Provider,
-    /// Default wire format.
-    pub wire: Wire,
+    /// The wire format: a name that whoever speaks wires knows (`ctxbench-provider`).
+    pub wire: Arc<str>,
     /// Context window, tokens.
     pub window: u64,
     /// Largest reply, tokens.
     pub max_output: u64,
+    /// The same whatever the scale: asked for where a wire demands a limit and a request has none.
+    #[serde(skip)]
+    pub published_output: u64,
     /// Separate limit on input, tokens.
     #[serde(default)]
     pub input_limit: Option<u64>,
@@ -225,6 +221,22 @@ impl Model {
             ..self.clone()
         }
     }
+
+    /// The model of a name as a client of this one meets it. A name that the catalogue does not
+    /// hold is taken for another model like this one, without a price list.
+    pub fn named(self: &Arc<Self>, name: &str) -> Arc<Model> {
+        if *self.name == *name {
+            return self.clone();
+        }
+        let unknown =
+            |_| Model { name: name.into(), prices: Prices::default(), ..(**self).clone() };
+        Arc::new(find(name).cloned().unwrap_or_else(unknown))
+    }
+
+    /// Whether anybody knows what it costs.
+    pub fn is_priced(&self) -> bool {
+        self.prices != Prices::default()
+    }
 }
 
 /// All models, in the order of the data file.
@@ -233,29 +245,28 @@ pub fn catalogue() -> &'static [Model] {
     ALL.get_or_init(|| read(include_str!("models.toml")).expect("models.toml is checked by a test"))
 }
 
-/// Reads the data file: a model's `cache` names one of the rules and may override its parameters.
+/// Reads the data file: a model's `cache` names one of the rules and may override its parameters;
+/// its capabilities add to those of its wire.
 fn read(text: &str) -> Result<Vec<Model>, String> {
     let mut file: toml::Table = toml::from_str(text).map_err(|e| e.to_string())?;
-    let rules =
-        file.get("cache").and_then(toml::Value::as_table).cloned().ok_or("no table [cache]")?;
-    let models =
-        file.get_mut("model").and_then(toml::Value::as_array_mut).ok_or("no tables [[model]]")?;
-    let resolved = models.iter().map(|m| {
-        let mut m = m.as_table().cloned().ok_or("a model is no table")?;
-        let own = m
-            .get("cache")
-            .and_then(toml::Value::as_table)
-            .cloned()
-            .ok_or("a model without cache")?;
-        let name = own.get("rule").and_then(toml::Value::as_str).ok_or("a cache without rule")?;
-        let mut rule = rules
-            .get(name)
-            .and_then(toml::Value::as_table)
-            .cloned()
-            .ok_or_else(|| format!("no rule [cache.{name}]"))?;
-        rule.extend(own.into_iter().filter(|(k, _)| k != "rule"));
-        m.insert("cache".into(), rule.into());
-        m.try_into::<Model>().map_err(|e| e.to_string())
+    let models = file.remove("model").and_then(|m| m.try_into::<Vec<toml::Table>>().ok());
+    let part = |of: &str, name: &str| file.get(of)?.get(name)?.as_table().cloned();
+    let resolved = models.ok_or("no tables [[model]]")?.into_iter().map(|mut m| {
+        let word = |v: Option<&toml::Value>| v.and_then(toml::Value::as_str).map(str::to_string);
+        let table = |m: &mut toml::Table, key: &str| match m.remove(key) {
+            Some(toml::Value::Table(t)) => t,
+            _ => toml::Table::new(),
+        };
+        let mut own = table(&mut m, "cache");
+        let rule = word(own.remove("rule").as_ref()).ok_or("a cache without rule")?;
+        let mut cache = part("cache", &rule).ok_or_else(|| format!("no rule [cache.{rule}]"))?;
+        cache.extend(own);
+        let wire = word(m.get("wire")).ok_or("a model without wire")?;
+        let mut can = part("wire", &wire).unwrap_or_default();
+        can.extend(table(&mut m, "capabilities"));
+        m.extend([("cache".into(), cache.into()), ("capabilities".into(), can.into())]);
+        let model = m.try_into::<Model>().map_err(|e| e.to_string())?;
+        Ok(Model { published_output: model.max_output, ..model })
     });
     resolved.collect()
 }
@@ -302,6 +313,7 @@ mod tests {
         for m in catalogue() {
             let weak = find(&m.weak).unwrap();
             assert_eq!(weak.provider, m.provider, "{}", m.name);
+            assert!(m.is_priced(), "{}", m.name);
             let p = &m.prices;
             assert!(
                 [p.input, p.write_5m, p.write_1h, p.read, p.output].iter().all(|x| *x > 0.0),

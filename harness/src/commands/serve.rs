@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use clap::ValueEnum;
-use ctxbench_harness::serve::{Family, FaultPlan, Options, Script, Server};
+use clap::builder::PossibleValuesParser;
+use ctxbench_harness::serve::{FaultPlan, Options, Script, Server};
+use ctxbench_provider::wire::apis;
 
 #[derive(clap::Args)]
 #[command(
@@ -15,9 +16,9 @@ use ctxbench_harness::serve::{Family, FaultPlan, Options, Script, Server};
     that request; see docs/serve.md."
 )]
 pub(crate) struct Args {
-    /// Whose API to serve [default: both]
-    #[arg(long)]
-    provider: Option<Provider>,
+    /// Whose API to serve [default: all]
+    #[arg(long, value_parser = PossibleValuesParser::new(apis().iter().map(|a| a.name())))]
+    provider: Option<String>,
     /// Port on 127.0.0.1; 0 = any free one
     #[arg(long, default_value_t = 0)]
     port: u16,
@@ -36,12 +37,6 @@ pub(crate) struct Args {
     fault: Vec<FaultPlan>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Provider {
-    Anthropic,
-    Openai,
-}
-
 pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
     let log = match &args.log {
         None => None,
@@ -55,10 +50,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
         }
     };
     let options = Options {
-        family: args.provider.map(|p| match p {
-            Provider::Anthropic => Family::Anthropic,
-            Provider::Openai => Family::Openai,
-        }),
+        api: args.provider.and_then(|p| apis().into_iter().find(|a| a.name() == p)),
         port: args.port,
         script: args.script.as_deref().map(script).transpose()?,
         faults: args.fault,

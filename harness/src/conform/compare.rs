@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::request::{Request, Thread};
-use ctxbench_provider as provider;
+use ctxbench_provider::wire;
 use ctxbench_strategies::conform::text::expand;
 use ctxbench_strategies::conform::{PromptParts, View};
 use serde_json::{Map, Value, json};
@@ -179,7 +179,7 @@ fn request_difference(
         "purpose": got.purpose,
         "phase": got.phase,
         "tools": got.tools.is_some(),
-        "model": &*got.model,
+        "model": &*got.model.name,
         "max_tokens": got.max_tokens,
         "tokens_after": estimate,
     });
@@ -240,7 +240,7 @@ struct Written {
 
 fn written(request: &Request, view: &View) -> Vec<Written> {
     let messages =
-        view.numbered.map(|wire| provider::encode(wire, request).messages).unwrap_or_default();
+        view.numbered.and_then(wire::named).map(|w| w.encode(request).messages).unwrap_or_default();
     let mut out: Vec<Written> = Vec::new();
     let items = request.blocks.len() - usize::from(asks_compaction(request, view).is_some());
     for (i, b) in request.blocks[..items].iter().enumerate() {

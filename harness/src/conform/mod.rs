@@ -24,6 +24,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::history::History;
 use ctxbench_core::model;
+use ctxbench_provider::wire;
 use ctxbench_strategies::conform::{Recorded, SetUp};
 
 /// Result of one replay case.
@@ -55,7 +56,8 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     let SetUp { mut strategy, model, params, view, .. } = set_up;
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
     engine.fixed = pieces::fixed(case)?;
-    engine.fixed.server_edits = ctxbench_provider::edits_among(&params);
+    let wire = view.numbered.and_then(wire::named);
+    engine.fixed.server_edits = wire.map(|w| w.edits_among(&params)).unwrap_or_default();
     engine.fixed.params = params;
     engine.default_breakpoints = false;
     agent::run(&mut engine, &mut *strategy).await;

@@ -5,12 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ctxbench_core::block::Block;
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
-use ctxbench_provider as provider;
-use ctxbench_provider::wire::Endpoint;
-use ctxbench_provider::{Encoded, format};
+use ctxbench_provider::Encoded;
+use ctxbench_provider::wire::{Endpoint, Wire};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
@@ -45,28 +43,25 @@ impl Respond for Responder {
             return ResponseTemplate::new(500).set_body_string("the provider model panicked");
         };
         let wire = desk.provider.wire();
-        let mut prompt = match provider::decode(wire, request.url.path(), &request.body) {
+        let mut prompt = match wire.decode(request.url.path(), &request.body) {
             Ok(p) => p,
             Err(e) => return ResponseTemplate::new(400).set_body_string(e.to_string()),
         };
-        if format(wire).endpoint(request.url.path()) == Some(Endpoint::Count) {
+        if wire.endpoint(request.url.path()) == Some(Endpoint::Count) {
             let (tokens, original) = desk.provider.count(&prompt);
-            return json(200, format(wire).encode_count_reply(tokens, original));
+            return json(200, wire.encode_count_reply(tokens, original));
         }
         let Some((plan, now, blocks)) = desk.next.take() else {
             return ResponseTemplate::new(500).set_body_string("a request that nobody announced");
         };
         prompt.recognise(blocks);
-        let model = prompt.model.clone();
+        let model = desk.provider.model(&prompt.model);
         match desk.provider.answer(prompt, plan, now) {
-            Ok(reply) => {
-                let body = provider::encode_reply(wire, &reply, &model);
-                json(200, body)
-                    .insert_header(LATENCY, reply.latency_ms.to_string().as_str())
-                    .insert_header(EXPIRED, reply.expired.to_string().as_str())
-            }
+            Ok(reply) => json(200, wire.encode_reply(&reply, &model))
+                .insert_header(LATENCY, reply.latency_ms.to_string().as_str())
+                .insert_header(EXPIRED, reply.expired.to_string().as_str()),
             Err(e) => {
-                let (status, body) = provider::encode_error(wire, &e);
+                let (status, body) = wire.api().encode_error(&e);
                 json(status, body)
             }
         }
@@ -155,16 +150,16 @@ impl Door for HttpDoor {
         plan: Plan,
         now: Millis,
     ) -> Result<Reply, ModelError> {
-        let mut encoded = provider::encode(self.wire, request);
+        let mut encoded = self.wire.encode(request);
         match self.desk.lock() {
             Ok(mut d) => d.next = Some((plan, now, std::mem::take(&mut encoded.shows))),
             Err(_) => return Err(broken(&"the provider model panicked")),
         }
         let (status, Beside { latency_ms, expired }, body) = self.post(encoded).await?;
         if status != 200 {
-            return Err(provider::decode_error(self.wire, status, &body));
+            return Err(self.wire.api().decode_error(status, &body));
         }
-        let reply = provider::decode_reply(self.wire, &body).map_err(|e| broken(&e))?;
+        let reply = self.wire.decode_reply(&body).map_err(|e| broken(&e))?;
         Ok(Reply { latency_ms, expired, ..reply })
     }
 
@@ -172,8 +167,7 @@ impl Door for HttpDoor {
         if !self.counting {
             return None;
         }
-        let wire = format(self.wire);
-        let (status, _, body) = self.post(wire.encode_count(request)?).await.ok()?;
-        (status == 200).then(|| wire.decode_count_reply(&body).ok()).flatten()
+        let (status, _, body) = self.post(self.wire.encode_count(request)?).await.ok()?;
+        (status == 200).then(|| self.wire.decode_count_reply(&body).ok()).flatten()
     }
 }

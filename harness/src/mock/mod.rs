@@ -1,7 +1,6 @@
 //! The mock model server: one provider model behind two doors, in process and over HTTP.
 
 mod direct;
-mod edits;
 mod http;
 mod pairs;
 mod provider;

@@ -2,24 +2,23 @@
 //! (docs/sources/failure-modes.md §6, failure 7).
 
 use ctxbench_core::block::Role;
-use ctxbench_core::model::Wire;
+use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError};
-use ctxbench_provider::wire::ResultsDue;
-use ctxbench_provider::{Content, Item, Prompt, WireFormat, format};
+use ctxbench_provider::wire::{ResultsDue, Wire};
+use ctxbench_provider::{Content, Item, Prompt};
 
 use super::rules;
 
-/// Refuses a conversation in which a call or a result stands alone. Anthropic wants the results in
-/// the next message, OpenAI anywhere behind the call; what lies before Anthropic's last compaction
-/// block is not looked at, and a request for a compaction has codes of its own.
-pub(super) fn check(wire: Wire, prompt: &Prompt) -> Result<(), ModelError> {
+/// Refuses a conversation in which a call or a result stands alone, by when the wire wants results.
+/// What lies before the last compaction block is not looked at where the provider ignores it, and a
+/// request for a compaction has codes of its own.
+pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), ModelError> {
     if rules::on_demand(prompt) {
         return Ok(());
     }
-    let wire = format(wire);
     let due = wire.results_due();
     let talk: Vec<&Item> = prompt.items.iter().filter(|i| i.message > 0).collect();
-    let from = if wire.edits_context() {
+    let from = if model.capabilities.context_editing {
         talk.iter().rposition(|i| matches!(i.content, Content::Compaction { .. })).unwrap_or(0)
     } else {
         0
@@ -50,12 +49,12 @@ pub(super) fn check(wire: Wire, prompt: &Prompt) -> Result<(), ModelError> {
     }
 }
 
-fn refused(wire: &dyn WireFormat, call: bool, id: &str) -> Result<(), ModelError> {
+fn refused(wire: Wire, call: bool, id: &str) -> Result<(), ModelError> {
     Err(ModelError {
         kind: ErrorKind::Invalid,
         status: 400,
         code: Some("invalid_request_error".into()),
-        message: wire.unpaired(call, id),
+        message: wire.api().unpaired(call, id),
     })
 }
 
@@ -63,9 +62,9 @@ fn refused(wire: &dyn WireFormat, call: bool, id: &str) -> Result<(), ModelError
 mod tests {
     use super::*;
 
-    const WIRES: [Wire; 3] = ctxbench_provider::ALL;
+    use ctxbench_provider::wire::{self, ALL};
 
-    fn refuses(wire: Wire, talk: &[(usize, Content)]) -> bool {
+    fn refuses(wire: &Wire, talk: &[(usize, Content)]) -> bool {
         let role = |c: &Content| match c {
             Content::Text(_) => Role::User,
             Content::Output { .. } => Role::Tool,
@@ -73,7 +72,9 @@ mod tests {
         };
         let items = talk.iter().map(|(m, c)| Item::new(role(c), c.clone(), *m, None)).collect();
         let prompt = Prompt::new("m", items);
-        check(wire, &prompt).is_err()
+        let speaks = |m: &&Model| wire::of(m) == *wire;
+        let model = ctxbench_core::model::catalogue().iter().find(speaks);
+        model.is_some_and(|m| check(*wire, m, &prompt).is_err())
     }
 
     #[test]
@@ -83,22 +84,26 @@ mod tests {
             || Content::Output { id: "a".into(), text: "r".into(), is_error: false, image: None };
         let said = || Content::Text("u".into());
         let block = || Content::Compaction { text: "S".into(), opaque: None };
-        for wire in WIRES {
+        for wire in ALL {
             assert!(!refuses(wire, &[(1, said()), (2, call()), (3, result())]), "{wire:?}");
             assert!(refuses(wire, &[(1, said()), (2, call())]), "{wire:?}");
             assert!(refuses(wire, &[(1, said()), (2, result())]), "{wire:?}");
             assert!(refuses(wire, &[(1, said()), (2, result()), (3, call())]), "{wire:?}");
             assert!(refuses(wire, &[(1, said()), (2, call()), (3, said())]), "{wire:?}");
         }
+        const WIRES: [&str; 3] = ["anthropic-messages", "openai-responses", "openai-chat"];
+        let refused = |talk: &[(usize, Content)]| {
+            WIRES.map(|name| refuses(&wire::named(name).unwrap(), talk))
+        };
         let late = [(1, call()), (2, said()), (3, result())];
         assert_eq!(
-            WIRES.map(|w| refuses(w, &late)),
+            refused(&late),
             [true, false, true],
             "Responses takes a result anywhere behind its call"
         );
         let cut = [(1, call()), (2, block()), (3, said())];
         assert_eq!(
-            WIRES.map(|w| refuses(w, &cut)),
+            refused(&cut),
             [false, true, true],
             "only Anthropic ignores what lies before a compaction"
         );

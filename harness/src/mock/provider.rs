@@ -9,17 +9,17 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
+use ctxbench_core::context_editing;
 use ctxbench_core::fact::Fact;
-use ctxbench_core::model::{self, Latency, Model, Wire};
+use ctxbench_core::model::{self, Latency, Model};
 use ctxbench_core::recent::Recent;
 use ctxbench_core::request::{Applied, ModelError, Reply, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens::billed_tokens;
-use ctxbench_provider as provider;
-use ctxbench_provider::{CacheUse, Content, Item, Prompt, PromptCache, format};
+use ctxbench_provider::wire::{self, Wire};
+use ctxbench_provider::{CacheUse, Content, Item, Prompt, PromptCache};
 
 use super::Plan;
-use super::edits::apply;
 use super::threads::{LIVE, Threads};
 use super::{pairs, rules};
 use crate::summarise::{ASK, Job, Summariser, SummaryDesk, Written, summarise};
@@ -46,6 +46,7 @@ pub struct ProviderOptions {
 /// One account at one provider.
 pub struct ProviderModel {
     options: ProviderOptions,
+    wire: Wire,
     caches: HashMap<Arc<str>, PromptCache>,
     replies: u64,
     threads: Threads,
@@ -92,6 +93,7 @@ impl ProviderModel {
     pub fn new(options: ProviderOptions) -> Self {
         let (caches, signed) = (HashMap::new(), Recent::new(MOST_SIGNED));
         ProviderModel {
+            wire: wire::of(&options.model),
             options,
             caches,
             replies: 0,
@@ -113,10 +115,11 @@ impl ProviderModel {
 
     /// The wire format of the run's model.
     pub fn wire(&self) -> Wire {
-        self.options.model.wire
+        self.wire
     }
 
-    fn model(&self, name: &str) -> Arc<Model> {
+    /// The model of this name as the account serves it; the run's where there is none.
+    pub(super) fn model(&self, name: &str) -> Arc<Model> {
         let model = self.known(name);
         match &self.live {
             Some(live) => Arc::new(live.model(&model)),
@@ -139,21 +142,22 @@ impl ProviderModel {
     pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
         let original = prompt.tokens();
         let asked = !prompt.server_edits.is_empty();
-        let (edited, _) = apply(self.wire(), prompt.clone());
+        let (edited, _) = edited(&self.model(&prompt.model), prompt.clone());
         (edited.tokens(), asked.then_some(original))
     }
 
     /// Answers a prompt at a virtual time.
     pub fn answer(&mut self, prompt: Prompt, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
         if let Plan::Refuse { status, code, message } = plan {
-            return Err(provider::refusal(self.wire(), status, code, message));
+            return Err(self.wire.api().refusal(status, code, message));
         }
+        let model = self.model(&prompt.model);
         let whole = self.threads.whole(prompt)?;
         let kept = whole.thread.is_some().then(|| whole.clone());
-        let mut reply = self.answer_whole(whole, plan, now)?;
+        let mut reply = self.answer_whole(whole, plan, now, &model)?;
         reply.expired = self.expired;
-        if format(self.wire()).keeps_threads() {
-            let id: Arc<str> = format(self.wire()).reply_id(self.replies).into();
+        if model.capabilities.message_threads {
+            let id: Arc<str> = self.wire.reply_id(self.replies).into();
             self.replies += 1;
             if let Some(whole) = kept {
                 self.threads.keep(whole, &id, &reply);
@@ -168,28 +172,28 @@ impl ProviderModel {
         prompt: Prompt,
         plan: Plan,
         now: Millis,
+        model: &Model,
     ) -> Result<Reply, ModelError> {
-        let model = self.model(&prompt.model);
         if self.live.is_some() {
-            pairs::check(self.wire(), &prompt)?;
+            pairs::check(self.wire, model, &prompt)?;
         }
-        if format(self.wire()).edits_context() {
+        if model.capabilities.context_editing {
             rules::check(&prompt, &self.signed, self.options.scale)?;
         }
-        let (prompt, applied) = apply(self.wire(), prompt);
+        let (prompt, applied) = edited(model, prompt);
         let total = prompt.tokens();
         let limit = model.input_limit.unwrap_or(model.window);
         if total > limit && !self.options.unlimited {
-            return Err(provider::overflow(self.wire(), total, limit));
+            return Err(self.wire.overflow(total, limit));
         }
         if let Some(due) = compaction_due(&prompt, total) {
-            return self.compact_and_answer(prompt, due, plan, &model, applied, now);
+            return self.compact_and_answer(prompt, due, plan, model, applied, now);
         }
-        let (usage, first_token) = self.bill(&prompt, &model, now)?;
+        let (usage, first_token) = self.bill(&prompt, model, now)?;
         let (parts, stop) = match plan {
             Plan::Say { parts, stop } => (parts, stop),
             _ if rules::on_demand(&prompt) => {
-                return self.compact_on_demand(prompt, usage, first_token, &model);
+                return self.compact_on_demand(prompt, usage, first_token, model);
             }
             _ => {
                 let Written { text, stop } = self.write_summary(&prompt)?;
@@ -198,7 +202,7 @@ impl ProviderModel {
                 (parts, stop)
             }
         };
-        Ok(finish(parts, stop, usage, None, applied, first_token, &model))
+        Ok(finish(parts, stop, usage, None, applied, first_token, model))
     }
 
     /// On demand the provider answers with an item of its own. Its encryption is not imitated: the
@@ -214,7 +218,7 @@ impl ProviderModel {
         let summary: Arc<str> = self.write_summary(&prompt)?.text.into();
         self.signed.insert(rules::signature(&summary), ());
         let parts = vec![Part::Compaction(Some(summary.clone()))];
-        if !format(self.wire()).edits_context() {
+        if !model.capabilities.context_editing {
             return Ok(finish(
                 parts,
                 StopReason::Compaction,
@@ -321,6 +325,13 @@ impl ProviderModel {
             + model.latency.c_ms * used.read as f64;
         Ok((usage, first.round() as Millis))
     }
+}
+
+/// A prompt as the model sees it, and what the provider edited in it.
+fn edited(model: &Model, mut prompt: Prompt) -> (Prompt, Applied) {
+    let (items, fixed) = (std::mem::take(&mut prompt.items), prompt.tools_tokens());
+    let (items, applied) = context_editing::apply(model, &prompt.server_edits, fixed, items);
+    (Prompt { items, ..prompt }, applied)
 }
 
 /// A compaction that the provider has to make before it answers.

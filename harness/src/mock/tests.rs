@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
-use ctxbench_core::model::{Wire, find};
+use ctxbench_core::model::find;
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Purpose, Reply, Request, ServerEdit, StopReason, Thread,
     Tools, Ttl, Usage,
@@ -41,7 +41,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
     Request {
         purpose: Purpose::Sample,
         phase: None,
-        model: "claude-sonnet-4-6".into(),
+        model: Arc::new(find("claude-sonnet-4-6").unwrap().clone()),
         max_tokens: None,
         tools: Tools::new(&[serde_json::json!({"name": "read"})]),
         breakpoints: vec![],
@@ -63,7 +63,7 @@ fn text(t: &str) -> Part {
 }
 
 fn ask(p: &mut ProviderModel, r: &Request, plan: Plan) -> Result<Reply, ModelError> {
-    p.answer(Prompt::of(Wire::AnthropicMessages, r), plan, 0)
+    p.answer(Prompt::of(p.wire(), r), plan, 0)
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
     let applied = ask(&mut p, &r, say(vec![])).unwrap().applied;
     assert_eq!((applied.cleared_tool_uses, applied.cleared_thinking_turns), (1, 1));
     assert_eq!(applied.thinking_tokens, r.blocks[1].tokens());
-    let (after, before) = p.count(&Prompt::of(Wire::AnthropicMessages, &r));
+    let (after, before) = p.count(&Prompt::of(p.wire(), &r));
     assert_eq!(
         (before, after),
         (Some(r.tokens()), r.tokens() - applied.cleared_tokens - applied.thinking_tokens)

@@ -38,7 +38,7 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_core::strategy::Standing;
-use ctxbench_provider::tool_definitions;
+use ctxbench_provider::wire;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_strategies::Spec;
@@ -292,7 +292,7 @@ async fn play(
     let world = world.entered(subagents, start.at_ms);
     let mut engine = Engine::new((*model).clone(), Box::new(world));
     engine.fixed = fixed(session, model);
-    engine.summary_model = options.summary_model.map(|m| m.name.clone());
+    engine.summary_model = options.summary_model.map(|m| Arc::new(m.clone()));
     let mut strategy = spec.build(scenario.scale);
     agent::run(&mut engine, &mut *strategy).await;
     log.note(Event::Ended { at_ms: engine.now(), usd: engine.ledger.cost_usd() });
@@ -331,7 +331,7 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
                 out.base.push(block(BlockKind::Base, Role::System, text.clone()))
             }
             Entry::Tools { definitions, .. } => {
-                out.tools = Tools::new(&tool_definitions(model.wire, definitions))
+                out.tools = Tools::new(&wire::of(model).tool_definitions(definitions))
             }
             Entry::Memory { path, text, .. } => out.context.push(block(
                 BlockKind::Context,

@@ -195,15 +195,15 @@ impl Observer {
             true => self.prefix.compare(request, &logical, reply),
             false => Default::default(),
         };
-        let model = model::find(&request.model).ok();
-        let inside = reply.zip(model).and_then(|(r, m)| provider_compaction(m, r));
+        let model = &request.model;
+        let inside = reply.and_then(|r| provider_compaction(model, r));
         let again = shared.again;
         let record = RequestRecord {
             seq: self.requests,
             agent: self.agent.clone(),
             purpose: request.purpose,
             phase: request.phase,
-            model: request.model.to_string(),
+            model: model.name.to_string(),
             step: self.steps,
             extra: matches!(asked, Asked::Neutral | Asked::Reread { .. } | Asked::Paused),
             input_tokens: billed.prompt(),
@@ -211,7 +211,7 @@ impl Observer {
             cache_write: billed.cache_write + billed.cache_write_1h,
             output_tokens: billed.output,
             context_tokens: reply.map_or(request.tokens(), |r| r.usage.prompt()),
-            cost_usd: reply.zip(model).map_or(0.0, |(r, m)| model::cost_of_reply(m, r).total()),
+            cost_usd: reply.map_or(0.0, |r| model::cost_of_reply(model, r).total()),
             compaction_usd: inside.map_or(0.0, |c| c.usd),
             compaction_ms: inside.map_or(0, |c| c.ms),
             at_ms,

@@ -56,7 +56,7 @@ fn request(model: &Model, blocks: &[Arc<Block>]) -> Request {
     Request {
         purpose: ctxbench_core::request::Purpose::Sample,
         phase: None,
-        model: model.name.clone(),
+        model: Arc::new(model.clone()),
         max_tokens: None,
         tools: None,
         blocks: blocks.to_vec(),

@@ -1,28 +1,27 @@
 //! What a request says to the server and not to the model: whether to stream, to think, to tell
 //! usage.
 
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::ModelError;
-use ctxbench_provider::wire::{self, Asked};
-use ctxbench_provider::{Prompt, format};
+use ctxbench_provider::Prompt;
+use ctxbench_provider::wire::{Asked, Wire};
 use serde_json::Value;
 
 use super::errors::invalid;
 
 /// Reads a body that is known to be JSON of the wire.
 pub(super) fn asked(wire: Wire, path: &str, bytes: &[u8]) -> Result<Asked, ModelError> {
-    wire::asked(wire, path, bytes).map_err(invalid)
+    wire.asked(path, bytes).map_err(invalid)
 }
 
 /// Refuses what the provider would before it looks at the conversation. `most` = the model's
 /// largest reply, tokens.
 pub(super) fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelError> {
     if !prompt.items.iter().any(|i| i.message > 0) {
-        let field = format(wire).conversation_field();
+        let field = wire.conversation_field();
         return Err(invalid(format!("{field}: at least one message is required")));
     }
     match prompt.max_tokens {
-        None if format(wire).demands_max_tokens() => Err(invalid("max_tokens: Field required")),
+        None if wire.demands_max_tokens() => Err(invalid("max_tokens: Field required")),
         Some(0) => Err(invalid("max_tokens: must be at least 1")),
         Some(n) if n > most => Err(invalid(format!(
             "max_tokens: {n} > {most}, the most output tokens of {}",
@@ -33,38 +32,31 @@ pub(super) fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelE
 }
 
 /// The names of the tools that a prompt offers.
-pub(super) fn tools(prompt: &Prompt) -> Vec<String> {
+pub(super) fn tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
     let all: Vec<Value> =
         prompt.tools.as_ref().and_then(|t| serde_json::from_str(t.get()).ok()).unwrap_or_default();
-    let name = |t: &Value| {
-        t.get("name")
-            .or_else(|| t.get("function")?.get("name"))
-            .and_then(Value::as_str)
-            .map(str::to_string)
-    };
-    all.iter().filter_map(name).collect()
+    all.iter().filter_map(|t| wire.tool_name(t)).map(str::to_string).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ctxbench_provider::wire::named;
 
     #[test]
     fn what_a_body_says_beside_its_prompt() {
-        let of = |wire, body: &str| asked(wire, "", body.as_bytes());
+        let of = |wire: &str, body: &str| asked(named(wire).unwrap(), "", body.as_bytes());
         let a = of(
-            Wire::AnthropicMessages,
+            "anthropic-messages",
             r#"{"stream":true,"thinking":{"type":"enabled","budget_tokens":1024}}"#,
         )
         .unwrap();
         assert_eq!((a.stream, a.thinking), (true, true));
-        let a = of(Wire::AnthropicMessages, r#"{"thinking":{"type":"disabled"}}"#).unwrap();
+        let a = of("anthropic-messages", r#"{"thinking":{"type":"disabled"}}"#).unwrap();
         assert_eq!((a.stream, a.thinking), (false, false));
-        assert!(of(Wire::OpenaiResponses, r#"{"reasoning":{"effort":"low"}}"#).unwrap().thinking);
-        assert!(of(Wire::OpenaiResponses, r#"{"previous_response_id":"r"}"#).is_err());
-        assert!(
-            of(Wire::OpenaiChat, r#"{"stream_options":{"include_usage":true}}"#).unwrap().usage
-        );
-        assert!(of(Wire::OpenaiChat, r#"{"n":2}"#).is_err());
+        assert!(of("openai-responses", r#"{"reasoning":{"effort":"low"}}"#).unwrap().thinking);
+        assert!(of("openai-responses", r#"{"previous_response_id":"r"}"#).is_err());
+        assert!(of("openai-chat", r#"{"stream_options":{"include_usage":true}}"#).unwrap().usage);
+        assert!(of("openai-chat", r#"{"n":2}"#).is_err());
     }
 }

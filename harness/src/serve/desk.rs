@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::model::{self, DEFAULT_MODEL, Model, Wire};
+use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::request::{ModelError, Reply, StopReason};
 use ctxbench_core::session::Millis;
-use ctxbench_provider as provider;
-use ctxbench_provider::{ALL, Content, Prompt, format};
+use ctxbench_provider::wire::{self, ALL, Asked, Wire};
+use ctxbench_provider::{Content, Prompt};
 
 use super::limit::limit;
 use super::script::Script;
 use super::{echo, errors};
 use crate::mock::{Live, Plan, ProviderModel, ProviderOptions};
 use crate::summarise::{Summariser, SummaryDesk};
-use ctxbench_provider::wire::Asked;
 
-/// The accounts. Wires share nothing, not even a cache: their prompts are not the same bytes.
+/// The accounts, one per wire for which there are models. Wires share nothing, not even a cache:
+/// their prompts are not the same bytes.
 pub(super) struct Desk {
-    accounts: [ProviderModel; ALL.len()],
+    accounts: Vec<ProviderModel>,
     script: Option<Script>,
     live: Live,
     replies: u64,
@@ -27,19 +27,20 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new(script: Option<Script>, window: Option<u64>) -> Self {
         let live = Live { window };
-        let account = |wire| ProviderModel::live(options(wire), live);
-        Desk { accounts: ALL.map(account), script, live, replies: 0 }
+        let accounts = ALL.iter().filter_map(|w| options(*w));
+        let accounts = accounts.map(|o| ProviderModel::live(o, live)).collect();
+        Desk { accounts, script, live, replies: 0 }
     }
 
     /// The model of a name, also with a date behind it, as far as the wire speaks of it.
     pub(super) fn model(&self, wire: Wire, name: &str) -> Result<Model, ModelError> {
         let found = model::find_recorded(name).filter(|m| speaks(wire, m));
-        found.map(|m| self.live.model(m)).ok_or_else(|| errors::no_model(wire, name))
+        found.map(|m| self.live.model(m)).ok_or_else(|| errors::no_model(wire.api(), name))
     }
 
     fn account(&mut self, wire: Wire) -> &mut ProviderModel {
-        let at = ALL.iter().position(|w| *w == wire).expect("every wire has an account");
-        &mut self.accounts[at]
+        let account = self.accounts.iter_mut().find(|a| a.wire() == wire);
+        account.expect("whoever asks has found a model of the wire")
     }
 
     /// Tokens of a prompt after and before the edits that it asks for.
@@ -66,7 +67,7 @@ impl Desk {
             Plan::Summarise
         } else {
             let parts = match &self.script {
-                None => echo::echo(&prompt, number),
+                None => echo::echo(wire, &prompt, number),
                 Some(script) => {
                     found = Some(script.find(&prompt).ok_or_else(ModelError::ended)?);
                     found.as_ref().map(|f| f.parts.clone()).unwrap_or_default()
@@ -85,36 +86,34 @@ impl Desk {
         {
             script.gave(f);
         }
-        reply.id.get_or_insert_with(|| format(wire).reply_id(number).into());
+        reply.id.get_or_insert_with(|| wire.reply_id(number).into());
         Ok(reply)
     }
 }
 
 fn speaks(wire: Wire, model: &Model) -> bool {
-    format(model.wire).family() == format(wire).family()
+    wire::of(model).api() == wire.api()
 }
 
-fn options(wire: Wire) -> ProviderOptions {
+fn options(wire: Wire) -> Option<ProviderOptions> {
     let default = model::find(DEFAULT_MODEL).ok().filter(|m| speaks(wire, m));
-    let model = default
-        .or_else(|| model::catalogue().iter().find(|m| speaks(wire, m)))
-        .expect("the catalogue holds models of each wire");
-    ProviderOptions {
-        model: Arc::new(Model { wire, ..model.clone() }),
+    let model = default.or_else(|| model::catalogue().iter().find(|m| speaks(wire, m)))?;
+    Some(ProviderOptions {
+        model: Arc::new(Model { wire: wire.name().into(), ..model.clone() }),
         unlimited: false,
         summariser: Summariser::Extractive,
         facts: Arc::from(Vec::new()),
         seed: 0,
         scale: 1.0,
         desk: SummaryDesk::default(),
-    }
+    })
 }
 
 /// Thinking comes first where the request allows it, and not at all where it does not. Chat shows
 /// what a script holds.
 fn thoughts(mut parts: Vec<Part>, wire: Wire, asked: Asked, prompt: &Prompt) -> Vec<Part> {
     let thinks = |p: &Part| matches!(p, Part::Reasoning { .. });
-    if format(wire).always_thinks() {
+    if wire.always_thinks() {
         return parts;
     }
     if !asked.thinking {
@@ -128,5 +127,5 @@ fn thoughts(mut parts: Vec<Part>, wire: Wire, asked: Asked, prompt: &Prompt) -> 
 /// What an overflow of a prompt is told as, whatever its size.
 pub(super) fn overflow(wire: Wire, prompt: &Prompt, model: &Model) -> ModelError {
     let window = model.input_limit.unwrap_or(model.window);
-    provider::overflow(wire, prompt.tokens().max(window.saturating_add(1)), window)
+    wire.overflow(prompt.tokens().max(window.saturating_add(1)), window)
 }

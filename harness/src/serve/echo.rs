@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_provider::{Content, Prompt};
+use ctxbench_provider::{Content, Prompt, Wire};
 
 use super::asked::tools;
 use super::script::Tail;
@@ -14,7 +14,7 @@ const MOST_CHARS: usize = 400;
 
 /// What the model says. A line `call NAME {arguments}` in what the user says last is answered by
 /// that call, if the request offers a tool of that name; `number` makes its id.
-pub(super) fn echo(prompt: &Prompt, number: u64) -> Vec<Part> {
+pub(super) fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
     let tail = Tail::of(prompt);
     if !tail.results.is_empty() {
         let said: Vec<String> = prompt
@@ -30,7 +30,7 @@ pub(super) fn echo(prompt: &Prompt, number: u64) -> Vec<Part> {
             .collect();
         return vec![Part::Text(said.join("\n").into())];
     }
-    let offered = tools(prompt);
+    let offered = tools(wire, prompt);
     let calls: Vec<Part> = tail
         .words
         .iter()

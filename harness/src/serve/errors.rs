@@ -1,14 +1,13 @@
 //! Refusals that come from the server and not from the model, in the shape of the client's
 //! provider.
 
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::{ErrorKind, ModelError};
-use ctxbench_provider as provider;
+use ctxbench_provider::wire::Api;
 
 /// A refusal with the code that the provider uses for its status.
-pub(super) fn refusal(wire: Wire, status: u16, message: String) -> ModelError {
-    let code = provider::format(wire).status_code(status);
-    provider::refusal(wire, status, code.map(str::to_string), message)
+pub(super) fn refusal(api: Api, status: u16, message: String) -> ModelError {
+    let code = api.status_code(status);
+    api.refusal(status, code.map(str::to_string), message)
 }
 
 /// The request is not what the wire prescribes.
@@ -16,13 +15,13 @@ pub(super) fn invalid(message: impl Into<String>) -> ModelError {
     ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message: message.into() }
 }
 
-/// No such model on this wire.
-pub(super) fn no_model(wire: Wire, name: &str) -> ModelError {
-    let (code, message) = provider::format(wire).unknown_model(name);
-    provider::refusal(wire, 404, Some(code.into()), message)
+/// No such model here.
+pub(super) fn no_model(api: Api, name: &str) -> ModelError {
+    let (code, message) = api.unknown_model(name);
+    api.refusal(404, Some(code.into()), message)
 }
 
 /// The body is larger than the server takes.
-pub(super) fn too_large(wire: Wire, limit: usize) -> ModelError {
-    refusal(wire, 413, format!("the request body is larger than {limit} bytes"))
+pub(super) fn too_large(api: Api, limit: usize) -> ModelError {
+    refusal(api, 413, format!("the request body is larger than {limit} bytes"))
 }

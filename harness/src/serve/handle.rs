@@ -8,11 +8,10 @@ use axum::body::{Body, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
 use ctxbench_core::block::Role;
-use ctxbench_core::model::{self, Model, Wire};
+use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply};
-use ctxbench_provider as provider;
-use ctxbench_provider::wire::{Asked, Endpoint, Family};
-use ctxbench_provider::{Content, Item, Prompt, format};
+use ctxbench_provider::wire::{Api, Asked, Endpoint, Wire, speaker};
+use ctxbench_provider::{Content, Item, Prompt};
 use http_body_util::BodyExt;
 
 use super::asked;
@@ -20,7 +19,7 @@ use super::desk::{self, Desk};
 use super::errors;
 use super::faults::{Fault, Faults};
 use super::log::{Line, Log};
-use super::route::{NoRoute, Route, route, speaker};
+use super::route::{NoRoute, Route, route};
 use super::{Clock, models, sse};
 
 /// The request header that asks for a fault.
@@ -28,7 +27,7 @@ pub const FAULT_HEADER: &str = "x-ctxbench-fault";
 
 /// What all requests share.
 pub(super) struct Shared {
-    pub(super) family: Option<Family>,
+    pub(super) api: Option<Api>,
     pub(super) body_limit: usize,
     /// Instead of every model's own, tokens.
     pub(super) window: Option<u64>,
@@ -72,10 +71,10 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
     let begin = (shared.clock)();
     let path = request.uri().path().to_string();
-    let family = speaker(&path, &|name| request.headers().contains_key(name));
-    let wire = match route(None, request.method().as_str(), &path, family) {
-        Ok(Route::Of(wire, _)) => wire,
-        _ => family.wire(),
+    let speaker = speaker(&path, &|name| request.headers().contains_key(name));
+    let api = match route(None, request.method().as_str(), &path, speaker) {
+        Ok(Route::Of(wire, _)) => wire.api(),
+        _ => speaker,
     };
     let mut line = Line {
         method: request.method().to_string(),
@@ -84,11 +83,11 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         status: "ok".into(),
         ..Line::default()
     };
-    let answer = match answer(&shared, request, &path, family, &mut line).await {
+    let answer = match answer(&shared, request, &path, speaker, &mut line).await {
         Ok(answer) => answer,
         Err(Refused { error, retry_after }) => {
             line.status = word(error.kind).into();
-            let (status, body) = provider::encode_error(wire, &error);
+            let (status, body) = api.encode_error(&error);
             line.error = Some(error.message);
             Answer { status, retry_after, ..json(body) }
         }
@@ -96,7 +95,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     line.http = answer.status;
     line.latency_ms = (shared.clock)().saturating_sub(begin);
     let number = shared.log.write(line);
-    let id = format(wire).request_id_header();
+    let id = api.request_id_header();
     let mut response = Response::builder()
         .status(StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
         .header(header::CONTENT_TYPE, answer.kind)
@@ -123,34 +122,26 @@ async fn answer(
     shared: &Shared,
     request: Request,
     path: &str,
-    family: Family,
+    api: Api,
     line: &mut Line,
 ) -> Result<Answer, Refused> {
     let method = request.method().to_string();
-    let (wire, compact) = match route(shared.family, &method, path, family) {
-        Ok(Route::Models) => return Ok(json(models::list(family, shared.window).to_string())),
+    let (wire, compact) = match route(shared.api, &method, path, api) {
+        Ok(Route::Models) => return Ok(json(models::list(api, shared.window).to_string())),
         Ok(Route::Model(name)) => {
-            let found = models::one(family, name, shared.window)
-                .ok_or_else(|| errors::no_model(family.wire(), name))?;
+            let found =
+                models::one(api, name, shared.window).ok_or_else(|| errors::no_model(api, name))?;
             return Ok(json(found.to_string()));
         }
         Ok(Route::Of(wire, Endpoint::Count)) => return count(shared, request, wire, line).await,
         Ok(Route::Of(wire, endpoint)) => (wire, endpoint == Endpoint::Compact),
         Err(NoRoute::Path) => {
-            return Err(errors::refusal(
-                family.wire(),
-                404,
-                format!("there is no {method} {path} here"),
-            )
-            .into());
+            let message = format!("there is no {method} {path} here");
+            return Err(errors::refusal(api, 404, message).into());
         }
         Err(NoRoute::Method(m)) => {
-            return Err(errors::refusal(
-                family.wire(),
-                405,
-                format!("{path} takes {m}, not {method}"),
-            )
-            .into());
+            let message = format!("{path} takes {m}, not {method}");
+            return Err(errors::refusal(api, 405, message).into());
         }
     };
     let fault = asked_fault(shared, request.headers(), line)?;
@@ -159,7 +150,7 @@ async fn answer(
         tokio::time::sleep(Duration::from_millis(fault.slow_ms)).await;
     }
     if let Some(status) = fault.status {
-        let error = errors::refusal(wire, status, "refused on purpose".into());
+        let error = errors::refusal(wire.api(), status, "refused on purpose".into());
         return Err(Refused { error, retry_after: fault.retry_after });
     }
     let (mut prompt, asked, model) = understood(shared, wire, path, &body, line)?;
@@ -181,12 +172,12 @@ async fn answer(
     line.usage(&reply.billed);
     line.cost_usd = model::cost_of_reply(&model, &reply).total();
     let whole = match &kept {
-        Some(before) => format(wire).encode_compacted(before, &reply, &model.name),
-        None => provider::encode_reply(wire, &reply, &model.name),
+        Some(before) => wire.encode_compacted(before, &reply, &model),
+        None => wire.encode_reply(&reply, &model),
     };
     line.stream = asked.stream && !compact;
     if line.stream {
-        let events = format(wire).events(&whole, asked.usage).map_err(|e| broken(&reply, &e))?;
+        let events = wire.events(&whole, asked.usage).map_err(|e| broken(&reply, &e))?;
         let pause = Duration::from_millis(fault.pace_ms);
         return Ok(Answer {
             kind: "text/event-stream; charset=utf-8",
@@ -212,7 +203,7 @@ async fn count(
     let body = read(request.into_body(), wire, shared.body_limit).await?;
     let (prompt, ..) = understood(shared, wire, &path, &body, line)?;
     let (tokens, original) = lock(&shared.desk).count(wire, &prompt);
-    Ok(json(format(wire).encode_count_reply(tokens, original)))
+    Ok(json(wire.encode_count_reply(tokens, original)))
 }
 
 fn asked_fault(shared: &Shared, headers: &HeaderMap, line: &mut Line) -> Result<Fault, ModelError> {
@@ -232,8 +223,7 @@ fn understood(
     body: &[u8],
     line: &mut Line,
 ) -> Result<(Prompt, Asked, Model), ModelError> {
-    let mut prompt =
-        provider::decode(wire, path, body).map_err(|e| errors::invalid(e.to_string()))?;
+    let mut prompt = wire.decode(path, body).map_err(|e| errors::invalid(e.to_string()))?;
     line.prompt(&prompt, shared.log.is_read());
     let asked = asked::asked(wire, path, body)?;
     let model = lock(&shared.desk).model(wire, &prompt.model)?;
@@ -257,5 +247,5 @@ async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, Model
             break;
         }
     }
-    if seen > limit { Err(errors::too_large(wire, limit)) } else { Ok(bytes) }
+    if seen > limit { Err(errors::too_large(wire.api(), limit)) } else { Ok(bytes) }
 }

@@ -2,10 +2,10 @@
 //! streaming, under a real clock.
 //!
 //! A request's way: `route` tells what is asked for, `faults` whether something goes wrong on
-//! purpose, `provider::decode` reads the body, `asked` what the body says beside the prompt, `desk`
-//! lets `script` or `echo` decide what the model says and the provider model what it costs,
-//! `provider::encode_reply` writes the reply, and `stream` turns those bytes into events where the
-//! client wants them. There is no second way to write a reply: a stream is the whole reply, cut up.
+//! purpose, the wire reads the body, `desk` lets `script` or `echo` decide what the model says and
+//! the provider model what it costs, the wire writes the reply and turns those bytes into events
+//! where the client wants them. There is no second way to write a reply: a stream is the whole
+//! reply, cut up.
 
 mod asked;
 mod desk;
@@ -32,10 +32,10 @@ use axum::extract::State;
 use axum::http::Request;
 use axum::serve::ListenerExt;
 use ctxbench_core::session::Millis;
+use ctxbench_provider::wire::Api;
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
-pub use ctxbench_provider::wire::Family;
 pub use faults::{BadFault, Fault, FaultPlan};
 pub use handle::FAULT_HEADER;
 pub use script::Script;
@@ -59,8 +59,8 @@ pub fn wall_clock() -> Clock {
 
 /// What a server is set up with.
 pub struct Options {
-    /// Whose routes are served; `None` = both.
-    pub family: Option<Family>,
+    /// Whose routes are served; `None` = everybody's.
+    pub api: Option<Api>,
     /// Port on loopback; 0 = any free one.
     pub port: u16,
     /// Where replies come from; `None` = they say what arrived.
@@ -80,7 +80,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            family: None,
+            api: None,
             port: 0,
             script: None,
             faults: Vec::new(),
@@ -101,7 +101,7 @@ pub struct Server {
 
 fn shared(options: Options) -> Arc<handle::Shared> {
     Arc::new(handle::Shared {
-        family: options.family,
+        api: options.api,
         body_limit: options.body_limit,
         window: options.window,
         clock: options.clock,

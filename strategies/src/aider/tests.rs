@@ -107,7 +107,7 @@ fn a_background_summary_replaces_what_it_covers() {
     );
     let asked = p.of(Purpose::Summary);
     assert_eq!(
-        (&*asked[0].model, asked[0].phase, asked[0].tools.is_none()),
+        (&*asked[0].model.name, asked[0].phase, asked[0].tools.is_none()),
         ("claude-haiku-4-5", Some(Phase::Background), true)
     );
     assert!(
@@ -170,7 +170,10 @@ fn the_main_model_answers_when_the_weak_one_fails() {
         Script { actions, replies, summaries: vec![failed, says("by main")], ..Script::default() },
     );
     let asked = p.of(Purpose::Summary);
-    assert_eq!((&*asked[0].model, &*asked[1].model), ("claude-haiku-4-5", "claude-sonnet-4-5"));
+    assert_eq!(
+        (&*asked[0].model.name, &*asked[1].model.name),
+        ("claude-haiku-4-5", "claude-sonnet-4-5")
+    );
     assert_eq!(p.compactions().first(), Some(&"summary"));
 }
 
@@ -525,7 +528,7 @@ fn as_described_every_turn_is_history_and_the_swap_is_atomic() {
     // head is the four before.
     assert_eq!(asked[0].blocks[1].text.matches("# USER\n").count(), 2);
     assert_eq!(asked[0].blocks[1].text.matches("# ASSISTANT\n").count(), 2);
-    assert_eq!(&*asked[0].model, "claude-haiku-4-5");
+    assert_eq!(&*asked[0].model.name, "claude-haiku-4-5");
     let fourth = p.of(Purpose::Sample)[3];
     let shown = outline(fourth);
     assert_eq!(shown[1], "Summary:[chat summary] short");
@@ -547,7 +550,7 @@ fn as_described_a_failure_is_not_passed_to_the_main_model() {
         Script { actions, replies, summaries: (0..9).map(|_| no()).collect(), ..Script::default() };
     let p = play("aider@described-003:max_chat_history_tokens=300", 1.0, script);
     assert!(!p.of(Purpose::Summary).is_empty());
-    assert!(p.of(Purpose::Summary).iter().all(|r| &*r.model == "claude-haiku-4-5"));
+    assert!(p.of(Purpose::Summary).iter().all(|r| &*r.model.name == "claude-haiku-4-5"));
     assert!(p.compactions().is_empty());
 }
 

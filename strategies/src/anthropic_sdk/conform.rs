@@ -1,6 +1,6 @@
 //! What recorded sessions of the Anthropic SDK mean: their settings, constants and requests.
 
-use ctxbench_core::model::{Model, Wire};
+use ctxbench_core::model::Model;
 use serde_json::{Map, Value};
 
 use super::AnthropicSdk;
@@ -101,7 +101,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         cache_beside_input: true,
         caller_acts: newer,
         view: View {
-            numbered: Some(Wire::AnthropicMessages),
+            numbered: Some("anthropic-messages"),
             compaction_is_parameter: true,
             ..View::default()
         },

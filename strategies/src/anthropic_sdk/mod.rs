@@ -17,7 +17,6 @@ mod tests;
 mod version;
 mod words;
 
-use ctxbench_core::model::Wire;
 use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Need, Product};
@@ -39,7 +38,7 @@ impl Product for AnthropicSdk {
     /// demand are the provider's.
     fn needs(version: SdkVersion, _settings: &SdkSettings) -> Option<Need> {
         (version == SdkVersion::V2_12).then_some(Need {
-            wire: Wire::AnthropicMessages,
+            can: |c| c.message_threads,
             why: "threads and compaction on demand exist on the Anthropic API only",
         })
     }

@@ -126,7 +126,7 @@ impl Old {
         request.max_tokens = self.max_tokens;
         request.keep_messages = true;
         if let Some(m) = &self.model {
-            request.model = m.clone();
+            request.model = s.model.named(m);
         }
         request
     }

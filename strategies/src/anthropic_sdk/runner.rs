@@ -8,8 +8,7 @@
 //! thread: a request sends what is new and the id of the reply before it, and a history that was
 //! replaced begins a new thread.
 //!
-//! Both exist on Anthropic's wire only: with another the whole conversation is sent and nothing is
-//! compacted.
+//! Where the provider can do neither, the whole conversation is sent and nothing is compacted.
 
 use std::sync::Arc;
 
@@ -17,7 +16,6 @@ use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, behind_compaction, origins, passing};
 use ctxbench_core::engine::{CallerAct, Engine, Event, Incoming};
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason, Thread,
 };
@@ -112,7 +110,7 @@ impl Runner {
     }
 
     fn threads(&self, s: &Engine) -> bool {
-        self.threads && s.model.wire == Wire::AnthropicMessages
+        self.threads && s.model.capabilities.message_threads
     }
 
     /// A compaction block and a compaction edit cannot stand together, and a runner that always
@@ -140,8 +138,7 @@ impl Runner {
             }
         }
         let used = reply.usage.prompt() + reply.usage.output;
-        let able =
-            s.model.wire == Wire::AnthropicMessages && s.model.capabilities.server_compaction;
+        let able = s.model.capabilities.server_compaction;
         if able && self.compact_at > 0 && used >= self.compact_at && self.may_compact(s).is_ok() {
             s.trigger("after_reply", used, self.compact_at);
             self.asked = Some(Asked { instructions: None });
@@ -262,7 +259,7 @@ impl Strategy for Runner {
             None => Thread::Create,
         });
         let mut request = s.sample_request();
-        if s.model.wire == Wire::AnthropicMessages && request.server_edits.is_empty() {
+        if s.model.capabilities.context_editing && request.server_edits.is_empty() {
             request.server_edits = self.edits.clone();
         }
         Request { max_tokens: self.max_tokens, keep_messages: true, thread, ..request }

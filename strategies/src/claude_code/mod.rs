@@ -30,7 +30,6 @@ mod tests;
 mod version;
 mod words;
 
-use ctxbench_core::model::Wire;
 use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Need, Product};
@@ -49,7 +48,7 @@ impl Product for ClaudeCode {
 
     fn needs(_version: ClaudeCodeVersion, s: &ClaudeCodeSettings) -> Option<Need> {
         (s.microcompact == Micro::CacheEdits).then_some(Need {
-            wire: Wire::AnthropicMessages,
+            can: |c| c.context_editing,
             why: "edits of a cached prefix exist on the Anthropic API only",
         })
     }

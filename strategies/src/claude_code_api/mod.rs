@@ -20,7 +20,6 @@ use ctxbench_core::compaction::{CompactionKind, behind_compaction, group_starts,
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{edited_view, will_apply};
 use ctxbench_core::engine::{Engine, Incoming};
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
 };
@@ -50,7 +49,7 @@ impl Product for Api {
 
     fn needs(_version: Self::Version, _settings: &ApiSettings) -> Option<Need> {
         Some(Need {
-            wire: Wire::AnthropicMessages,
+            can: |c| c.context_editing,
             why: "context editing of this kind exists on the Anthropic API only",
         })
     }
@@ -138,7 +137,7 @@ pub(crate) struct Api {
 
 impl Api {
     fn can_clear(&self, s: &Engine) -> bool {
-        s.model.wire == Wire::AnthropicMessages && s.model.capabilities.context_editing
+        s.model.capabilities.context_editing
     }
 
     fn excluded(&self, b: &Block) -> bool {
@@ -147,7 +146,7 @@ impl Api {
     }
 
     fn can_compact(&self, s: &Engine) -> bool {
-        s.model.wire == Wire::AnthropicMessages && s.model.capabilities.server_compaction
+        s.model.capabilities.server_compaction
     }
 
     /// Drops what stands before the provider's newest compaction. After a pause the newest messages

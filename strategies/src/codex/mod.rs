@@ -17,7 +17,6 @@ mod tests;
 mod version;
 mod words;
 
-use ctxbench_core::model::Wire;
 use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Need, Product};
@@ -38,7 +37,7 @@ impl Product for Codex {
     /// means differs elsewhere.
     fn needs(_version: CodexVersion, s: &CodexSettings) -> Option<Need> {
         s.remote.then_some(Need {
-            wire: Wire::OpenaiResponses,
+            can: |c| c.compaction_items,
             why: "remote compaction exists on the OpenAI Responses API only",
         })
     }

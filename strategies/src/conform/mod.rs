@@ -5,7 +5,7 @@
 pub mod shape;
 pub mod text;
 
-use ctxbench_core::model::{Model, Wire};
+use ctxbench_core::model::Model;
 use ctxbench_core::settings::{Settings, SettingsTable};
 use ctxbench_core::strategy::Strategy;
 use serde::de::DeserializeOwned;
@@ -142,8 +142,8 @@ pub struct SetUp {
 /// How requests of a case are written down.
 #[derive(Default)]
 pub struct View {
-    /// Items carry the number of their message on this wire.
-    pub numbered: Option<Wire>,
+    /// Items carry the number of their message on the wire of this name.
+    pub numbered: Option<&'static str>,
     /// Messages in front that the numbers leave out.
     pub unnumbered: usize,
     /// A compaction is asked of the provider by a parameter and not by an item.

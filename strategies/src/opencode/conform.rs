@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use ctxbench_core::block::MessageId;
 use ctxbench_core::compaction::PruneRule;
-use ctxbench_core::model::{Model, Provider, Wire};
+use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::Usage;
 use ctxbench_core::settings::{Settings, SettingsTable};
 use ctxbench_core::tokens::utf16_div4_round;
@@ -149,7 +149,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         cache_beside_input: anthropic,
         caller_acts: false,
         view: View {
-            numbered: Some(if anthropic { Wire::AnthropicMessages } else { Wire::OpenaiChat }),
+            numbered: Some(if anthropic { "anthropic-messages" } else { "openai-chat" }),
             // On this wire the system prompt is a message, too.
             unnumbered: usize::from(!anthropic),
             prompt: Some(prompt),

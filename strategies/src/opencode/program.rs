@@ -263,7 +263,7 @@ impl Program {
         blocks.push(text.build(MessageId(u32::MAX), vec![]));
         let mut r = s.summary_request(phase, blocks, false);
         if let Some(m) = &self.settings.model {
-            r.model = m.clone();
+            r.model = s.model.named(m);
         }
         r.max_tokens = Some(max_output(self.summary_limits.unwrap_or(limits(s)), self.cap));
         r.breakpoints = breakpoints(s, &r.blocks);

@@ -110,7 +110,7 @@ fn the_summary_model_has_its_own_limits() {
     );
     let p = play(&format!("opencode:{model},model_output=20k"), SCALE, three_turns(1_680));
     let asked = p.of(Purpose::Summary)[0];
-    assert_eq!((&*asked.model, asked.max_tokens), ("claude-haiku-4-5", Some(200)));
+    assert_eq!((&*asked.model.name, asked.max_tokens), ("claude-haiku-4-5", Some(200)));
 }
 
 #[test]

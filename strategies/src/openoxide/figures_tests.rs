@@ -149,7 +149,7 @@ fn blueprint_compaction_strategy_tier_2_weak_model() {
     let asked = |settings: &str, script: Script| {
         let p = play(&format!("openoxide:{settings}"), SCALE, script);
         let r = p.of(Purpose::Summary)[0];
-        (r.model.to_string(), r.blocks[1].text.matches('z').count())
+        (r.model.name.to_string(), r.blocks[1].text.matches('z').count())
     };
     let again = || Script {
         actions: vec![user("1", "go"), user("2", "next")],

@@ -93,7 +93,7 @@ impl OpenOxide {
         let mut request = s.summary_request(when, vec![base, text], false);
         // Nothing will ask for this prefix again.
         request.breakpoints.clear();
-        request.model = model;
+        request.model = s.model.named(&model);
         request.max_tokens = Some(cap);
         let task = s.spawn(&request).await;
         self.job = Some(Job {

@@ -173,7 +173,7 @@ fn finished_turns_over_their_budget_are_summarised_beside_the_conversation() {
     let s = p.summaries();
     assert_eq!(s.len(), 1);
     assert_eq!(
-        (&*s[0].model, s[0].phase, s[0].max_tokens),
+        (&*s[0].model.name, s[0].phase, s[0].max_tokens),
         ("claude-haiku-4-5", Some(Phase::Background), Some(82))
     );
     assert!(s[0].blocks[1].text.contains("# USER\nword"));
@@ -246,7 +246,7 @@ fn one_long_turn_becomes_the_request_and_a_session_summary() {
     let p = play("", script);
     assert_eq!(kinds(p.samples()[2]), [Base, User, Summary]);
     assert_eq!(&*p.samples()[2].blocks[1].text, "fix it");
-    assert_eq!(&*p.summaries()[0].model, "claude-sonnet-4-6");
+    assert_eq!(&*p.summaries()[0].model.name, "claude-sonnet-4-6");
     assert_eq!(p.compactions(), [("session_summary", Phase::MidTurn)]);
     assert!(p.failures().is_empty());
 }

@@ -1,13 +1,12 @@
 //! Whole replies out of events.
 
-use ctxbench_core::model::Wire;
 use serde_json::{Value, json};
 
 /// Puts a whole reply together from its events, as a client would, and nothing but them.
-pub fn assembled(wire: Wire, events: &[(String, String)]) -> Value {
+pub fn assembled(wire: &str, events: &[(String, String)]) -> Value {
     let data = |e: &(String, String)| serde_json::from_str::<Value>(&e.1).unwrap();
     match wire {
-        Wire::AnthropicMessages => {
+        "anthropic-messages" => {
             let mut message = data(&events[0])["message"].clone();
             let mut inputs: Vec<String> = Vec::new();
             for e in events.iter().map(data) {
@@ -45,7 +44,7 @@ pub fn assembled(wire: Wire, events: &[(String, String)]) -> Value {
             }
             message
         }
-        Wire::OpenaiResponses => {
+        "openai-responses" => {
             let mut response = data(&events[0])["response"].clone();
             for e in events.iter().map(data) {
                 let index = e["output_index"].as_u64().unwrap_or(0) as usize;
@@ -88,7 +87,7 @@ pub fn assembled(wire: Wire, events: &[(String, String)]) -> Value {
             }
             response
         }
-        Wire::OpenaiChat => {
+        _ => {
             let (last, chunks) = events.split_last().unwrap();
             assert_eq!(last.1, "[DONE]");
             let first = data(&chunks[0]);

@@ -5,12 +5,11 @@ use std::time::SystemTime;
 
 use ctxbench_core::compaction::text_argument;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use ctxbench_core::world::{Action, Incoming};
 use ctxbench_core::{World, async_trait};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Snapshots};
-use ctxbench_provider::{decode_error, decode_reply, encode};
+use ctxbench_provider::wire;
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -48,9 +47,10 @@ fn failed(why: impl std::fmt::Display) -> ModelError {
     ModelError { kind: ErrorKind::Stream, status: 0, code: None, message: why.to_string() }
 }
 
-/// Sends a request in Anthropic's format.
+/// Sends a request in the format of its model.
 pub async fn post(address: String, request: Request) -> Result<Reply, ModelError> {
-    let encoded = encode(Wire::AnthropicMessages, &request);
+    let wire = wire::of(&request.model);
+    let encoded = wire.encode(&request);
     let mut http = hyper::Request::post(format!("{address}{}", encoded.path))
         .header("content-type", "application/json");
     for (name, value) in encoded.headers {
@@ -62,8 +62,8 @@ pub async fn post(address: String, request: Request) -> Result<Reply, ModelError
     let status = answer.status().as_u16();
     let bytes = answer.into_body().collect().await.map_err(failed)?.to_bytes();
     match status {
-        200 => decode_reply(Wire::AnthropicMessages, &bytes).map_err(failed),
-        _ => Err(decode_error(Wire::AnthropicMessages, status, &bytes)),
+        200 => wire.decode_reply(&bytes).map_err(failed),
+        _ => Err(wire.api().decode_error(status, &bytes)),
     }
 }
 

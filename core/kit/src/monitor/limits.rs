@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::rollout::iso;
 use ctxbench_core::block::Block;
-use ctxbench_core::model::{self, Model};
+use ctxbench_core::model;
 use ctxbench_core::request::{Purpose, Reply, Request, Usage};
 use ctxbench_core::session::Millis;
 
@@ -175,9 +175,10 @@ impl SpendGuard {
         if self.limits.is_empty() {
             return Ok(Estimate::default());
         }
-        let model = model::find(&request.model)
-            .map_err(|_| SpendRefused::Unpriced(request.model.to_string()))?;
-        let estimate = self.estimate(agent, model, request, at);
+        if !request.model.is_priced() {
+            return Err(SpendRefused::Unpriced(request.model.name.to_string()));
+        }
+        let estimate = self.estimate(agent, request, at);
         for &limit in &self.limits {
             let spent_usd = self.spent(limit.period, at);
             if spent_usd + estimate.usd > limit.usd {
@@ -195,13 +196,8 @@ impl SpendGuard {
         Ok(estimate)
     }
 
-    fn estimate(
-        &self,
-        agent: Option<&str>,
-        model: &Model,
-        request: &Request,
-        at: Millis,
-    ) -> Estimate {
+    fn estimate(&self, agent: Option<&str>, request: &Request, at: Millis) -> Estimate {
+        let model = &request.model;
         let prompt = request.tokens();
         let mut usage = Usage { output: self.reply_length(request), ..Usage::default() };
         // A client that sets no breakpoints has nothing cached where the provider wants to be
@@ -229,7 +225,9 @@ impl SpendGuard {
     /// same conversation.
     fn shared(&self, agent: Option<&str>, request: &Request, at: Millis) -> u64 {
         let before = self.before.get(&agent.map(str::to_string));
-        let Some(b) = before.filter(|b| b.model == request.model && at < b.until) else { return 0 };
+        let Some(b) = before.filter(|b| b.model == request.model.name && at < b.until) else {
+            return 0;
+        };
         let tools = request.tools.as_ref().map_or(0, |t| t.tokens);
         if tools != b.tools {
             return 0;
@@ -245,14 +243,17 @@ impl SpendGuard {
 
     /// The same for a conversation: that of a subagent, or the main one.
     pub fn paid_of(&mut self, agent: Option<&str>, request: &Request, reply: &Reply, at: Millis) {
-        let Ok(model) = model::find(&request.model) else { return };
+        let model = &request.model;
+        if !model.is_priced() {
+            return;
+        }
         let usd = model::cost_of_reply(model, reply).total();
         self.spend(usd, at);
         self.longest_reply = self.longest_reply.max(reply.billed.output);
         if request.purpose == Purpose::Sample {
             let before = Before {
                 blocks: request.blocks.clone(),
-                model: request.model.clone(),
+                model: model.name.clone(),
                 tools: request.tools.as_ref().map_or(0, |t| t.tokens),
                 until: at
                     .saturating_add(reply.latency_ms)
@@ -383,7 +384,8 @@ mod tests {
 
     #[test]
     fn a_model_without_a_price_is_not_asked() {
-        let r = Request { model: "mystery-1".into(), ..request(vec![]) };
+        let known = request(vec![]);
+        let r = Request { model: known.model.named("mystery-1"), ..known };
         assert_eq!(guard(&["1"]).check(&r, 0), Err(SpendRefused::Unpriced("mystery-1".into())));
         let limit = "0.004".parse().unwrap();
         let over = SpendRefused::Over {

@@ -159,15 +159,14 @@ impl SessionMeter {
         let reply = result.as_ref().ok()?;
         self.api_ms += took;
         self.ledger.add(request, reply);
-        let cost_usd =
-            model::find(&request.model).map_or(0.0, |m| model::cost_of_reply(m, reply).total());
+        let cost_usd = model::cost_of_reply(&request.model, reply).total();
         let source = match (sample, agent) {
             (false, _) => Source::Auxiliary,
             (true, None) => Source::Main,
             (true, Some(_)) => Source::Subagent,
         };
         self.calls.push(CallSample {
-            model: request.model.clone(),
+            model: request.model.name.clone(),
             source,
             at_ms: at,
             took_ms: took,
@@ -359,7 +358,7 @@ pub(super) mod tests {
         Request {
             purpose: Purpose::Sample,
             phase: None,
-            model: "claude-sonnet-4-6".into(),
+            model: Arc::new(model::find("claude-sonnet-4-6").unwrap().clone()),
             max_tokens: None,
             tools: None,
             breakpoints: default_breakpoints(&blocks),
@@ -397,11 +396,9 @@ pub(super) mod tests {
             ..Usage::default()
         };
         let after = m.observe(&request(vec![]), &reply(main, vec![]), 5_000, 20_000).unwrap();
-        let side = Request {
-            purpose: Purpose::Summary,
-            model: "claude-haiku-4-5".into(),
-            ..request(vec![])
-        };
+        let main_request = request(vec![]);
+        let model = main_request.model.named("claude-haiku-4-5");
+        let side = Request { purpose: Purpose::Summary, model, ..main_request };
         let small = Usage { input: 50_000, output: 1_000, ..Usage::default() };
         let last = m.observe(&side, &reply(small, vec![]), 30_000, 4_000).unwrap();
         // Sonnet 4.6 (docs/sources/anthropic-api.md §2.6): 1,000×3 + 100,000×0.3 + 10,000×3.75 +

@@ -1,10 +1,9 @@
 //! Errors in each provider's shape, and how an overflow is told from other refusals.
 
-use serde::Deserialize;
-
-use super::WireFormat;
-
 use ctxbench_core::request::{ErrorKind, ModelError};
+use serde_json::Value;
+
+use super::ApiFormat;
 
 /// Code under which the mock says that a scripted session is over; no provider uses it.
 const ENDED: &str = "ctxbench_session_ended";
@@ -35,22 +34,6 @@ fn is_overflow(code: Option<&str>, message: &str) -> bool {
         || OVERFLOW_WORDS.iter().any(|w| message.contains(w))
 }
 
-/// A refusal as a client understands it once it has gone over the wire.
-pub(crate) fn refusal(
-    wire: &dyn WireFormat,
-    status: u16,
-    code: Option<String>,
-    message: String,
-) -> ModelError {
-    let kind = match status {
-        429 => ErrorKind::RateLimited,
-        500.. => ErrorKind::Server,
-        _ => ErrorKind::Invalid,
-    };
-    let (status, body) = encode(wire, &ModelError { kind, status, code, message });
-    decode(wire, status, &body)
-}
-
 /// Status of a kind where the error itself names none.
 fn standard_status(kind: ErrorKind) -> u16 {
     match kind {
@@ -61,81 +44,74 @@ fn standard_status(kind: ErrorKind) -> u16 {
     }
 }
 
-/// Writes an error answer.
-pub(crate) fn encode(wire: &dyn WireFormat, e: &ModelError) -> (u16, Vec<u8>) {
-    let ended = e.kind == ErrorKind::Ended;
-    let status = if e.status >= 400 && !ended { e.status } else { standard_status(e.kind) };
-    let code = if ended { ENDED } else { e.code.as_deref().unwrap_or(wire.error_code(e.kind)) };
-    (status, wire.error_body(status, code, &e.message).to_string().into_bytes())
-}
-
-#[derive(Deserialize)]
-struct Body {
-    error: Detail,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Extra {
-    pub(super) error_code: Option<String>,
-}
-
-#[derive(Deserialize)]
-pub struct Detail {
-    pub(super) details: Option<Extra>,
-    #[serde(rename = "type")]
-    pub(super) kind: Option<String>,
-    pub(super) code: Option<String>,
-    #[serde(default)]
-    message: String,
-}
-
-/// Reads an error answer; a body of another shape becomes the message.
-pub(crate) fn decode(wire: &dyn WireFormat, status: u16, bytes: &[u8]) -> ModelError {
-    let detail = serde_json::from_slice::<Body>(bytes).map(|b| b.error);
-    let (code, message) = match detail {
-        Ok(mut d) => {
-            let message = std::mem::take(&mut d.message);
-            (wire.code_of(d), message)
-        }
-        Err(_) => (None, String::from_utf8_lossy(bytes).into_owned()),
-    };
-    if code.as_deref() == Some(ENDED) {
-        return ModelError { message, ..ModelError::ended() };
+impl dyn ApiFormat {
+    /// A refusal with the provider's own words, as a client understands it once it has gone over
+    /// the wire.
+    pub fn refusal(&self, status: u16, code: Option<String>, message: String) -> ModelError {
+        let kind = match status {
+            429 => ErrorKind::RateLimited,
+            500.. => ErrorKind::Server,
+            _ => ErrorKind::Invalid,
+        };
+        let (status, body) = self.encode_error(&ModelError { kind, status, code, message });
+        self.decode_error(status, &body)
     }
-    let kind = match status {
-        // Anthropic's 32 MB limit: nothing but a smaller prompt helps.
-        413 => ErrorKind::Overflow,
-        429 => ErrorKind::RateLimited,
-        400..=499 if is_overflow(code.as_deref(), &message) => ErrorKind::Overflow,
-        400..=499 => ErrorKind::Invalid,
-        _ => ErrorKind::Server,
-    };
-    ModelError { kind, status, code, message }
+
+    /// An error as HTTP status and body.
+    pub fn encode_error(&self, e: &ModelError) -> (u16, Vec<u8>) {
+        let ended = e.kind == ErrorKind::Ended;
+        let status = if e.status >= 400 && !ended { e.status } else { standard_status(e.kind) };
+        let code = if ended { ENDED } else { e.code.as_deref().unwrap_or(self.error_code(e.kind)) };
+        (status, self.error_body(status, code, &e.message).to_string().into_bytes())
+    }
+
+    /// Reads an error answer; never fails, since an error must not hide behind another: a body of
+    /// another shape becomes the message.
+    pub fn decode_error(&self, status: u16, bytes: &[u8]) -> ModelError {
+        let body = serde_json::from_slice::<Value>(bytes).unwrap_or_default();
+        let (code, message) = match &body["error"] {
+            error @ Value::Object(_) => {
+                (self.code_of(error), error["message"].as_str().unwrap_or_default().to_string())
+            }
+            _ => (None, String::from_utf8_lossy(bytes).into_owned()),
+        };
+        if code.as_deref() == Some(ENDED) {
+            return ModelError { message, ..ModelError::ended() };
+        }
+        let kind = match status {
+            // Anthropic's 32 MB limit: nothing but a smaller prompt helps.
+            413 => ErrorKind::Overflow,
+            429 => ErrorKind::RateLimited,
+            400..=499 if is_overflow(code.as_deref(), &message) => ErrorKind::Overflow,
+            400..=499 => ErrorKind::Invalid,
+            _ => ErrorKind::Server,
+        };
+        ModelError { kind, status, code, message }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{ALL as WIRES, decode_error as decode, encode_error as encode, format};
-    use crate::wire::{overflow, refusal};
-    use ctxbench_core::model::Wire;
+    use crate::wire::{ALL as WIRES, apis, named};
 
     #[test]
     fn an_overflow_survives_every_wire() {
         for wire in WIRES {
-            let e = overflow(wire, 208_310, 200_000);
-            let (status, body) = encode(wire, &e);
-            assert_eq!(decode(wire, status, &body), e);
+            let e = wire.overflow(208_310, 200_000);
+            assert!(e.is_overflow(), "{wire:?}");
+            let (status, body) = wire.api().encode_error(&e);
+            assert_eq!(wire.api().decode_error(status, &body), e);
         }
     }
 
     #[test]
     fn other_errors_survive_every_wire() {
-        for wire in WIRES {
+        for api in apis() {
             for kind in
                 [ErrorKind::RateLimited, ErrorKind::Invalid, ErrorKind::Server, ErrorKind::Ended]
             {
-                let (status, code) = (standard_status(kind), format(wire).error_code(kind));
+                let (status, code) = (standard_status(kind), api.error_code(kind));
                 let e = match kind {
                     ErrorKind::Ended => ModelError::ended(),
                     _ => ModelError {
@@ -145,20 +121,20 @@ mod tests {
                         message: "no \"luck\"".into(),
                     },
                 };
-                let (status, body) = encode(wire, &e);
-                assert_eq!(decode(wire, status, &body), e);
+                let (status, body) = api.encode_error(&e);
+                assert_eq!(api.decode_error(status, &body), e);
             }
         }
     }
 
     #[test]
     fn a_refusal_is_an_overflow_only_if_its_words_say_so() {
-        for wire in WIRES {
-            let said = |m: &str| refusal(wire, 400, None, m.into()).kind;
+        for api in apis() {
+            let said = |m: &str| api.refusal(400, None, m.into()).kind;
             assert_eq!(said("prompt is too long: 3 tokens > 2 maximum"), ErrorKind::Overflow);
             assert_eq!(said("the request is bigger than this model takes"), ErrorKind::Invalid);
-            assert_eq!(refusal(wire, 529, None, "busy".into()).kind, ErrorKind::Server);
-            assert_eq!(refusal(wire, 429, None, "slow down".into()).kind, ErrorKind::RateLimited);
+            assert_eq!(api.refusal(529, None, "busy".into()).kind, ErrorKind::Server);
+            assert_eq!(api.refusal(429, None, "slow down".into()).kind, ErrorKind::RateLimited);
         }
     }
 
@@ -171,22 +147,23 @@ mod tests {
         };
         let seen = [
             anthropic("prompt is too long: 208310 tokens > 200000 maximum"),
-            anthropic("input length and `max_tokens` exceed context limit: 178959 + 64000 > \
-                200000, decrease one"),
+            anthropic(
+                "input length and `max_tokens` exceed context limit: 178959 + 64000 > \
+                200000, decrease one",
+            ),
             r#"{"message":"Input is too long for requested model."}"#.to_string(),
-            r#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"x","param":"input"}}"#.to_string(),
         ];
         for body in seen {
-            for wire in WIRES {
-                let ok = decode(wire, 400, body.as_bytes()).is_overflow();
-                assert!(
-                    ok || (wire == Wire::AnthropicMessages && body.contains("param")),
-                    "{body}"
-                );
+            for api in apis() {
+                assert!(api.decode_error(400, body.as_bytes()).is_overflow(), "{api:?}: {body}");
             }
         }
-        assert!(decode(Wire::AnthropicMessages, 413, b"too large").is_overflow());
-        assert_eq!(decode(Wire::OpenaiChat, 400, b"tools: unknown field").kind, ErrorKind::Invalid);
-        assert_eq!(decode(Wire::AnthropicMessages, 529, b"").kind, ErrorKind::Server);
+        let (anthropic, openai) =
+            (named("anthropic-messages").unwrap().api(), named("openai-chat").unwrap().api());
+        let by_code = r#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"x","param":"input"}}"#;
+        assert!(openai.decode_error(400, by_code.as_bytes()).is_overflow());
+        assert!(anthropic.decode_error(413, b"too large").is_overflow());
+        assert_eq!(openai.decode_error(400, b"tools: unknown field").kind, ErrorKind::Invalid);
+        assert_eq!(anthropic.decode_error(529, b"").kind, ErrorKind::Server);
     }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use ctxbench_core::block::Block;
 
@@ -57,6 +58,33 @@ pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
             + b.media.as_ref().map_or(0, |m| m.url.len())
     };
     Vec::with_capacity(blocks.iter().map(|b| payload(b) + 160).sum::<usize>() + tools + 512)
+}
+
+/// Key under which arguments travel that are no JSON object, where a wire takes nothing else.
+const WRAP: &str = "{\"_raw\":";
+
+/// Writes a call's arguments byte for byte when they are a JSON object, wrapped otherwise.
+pub(crate) fn object(o: &mut Vec<u8>, text: &str, json: Option<&str>) {
+    let object = text.starts_with('{') && text.ends_with('}') && !text.starts_with(WRAP);
+    if object && serde_json::from_str::<IgnoredAny>(text).is_ok() {
+        return raw(o, text);
+    }
+    raw(o, WRAP);
+    match json {
+        Some(j) => raw(o, j),
+        None => string(o, text),
+    }
+    o.push(b'}');
+}
+
+/// The argument text behind what [`object`] wrote.
+pub(crate) fn unwrapped(input: Option<&RawValue>) -> Arc<str> {
+    let given = input.map_or("{}", RawValue::get);
+    let wrapped = given.strip_prefix(WRAP).and_then(|rest| rest.strip_suffix('}'));
+    match wrapped.and_then(|w| serde_json::from_str::<Text>(w).ok()) {
+        Some(t) => t.0,
+        None => given.into(),
+    }
 }
 
 /// A string straight into shared memory: one copy, escaped or not.

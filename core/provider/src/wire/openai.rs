@@ -1,14 +1,18 @@
-//! What OpenAI's two wires share: usage, errors, the end of a reply. Cached tokens are part of the
+//! What OpenAI's two wires share: content parts, usage, errors, the end of a reply. Cached tokens are part of the
 //! prompt tokens here.
 
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, Media};
 use ctxbench_core::content::Part;
-use ctxbench_core::model::{Model, Provider, find};
+use ctxbench_core::model::{Model, Provider};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::errors::Detail;
-use super::json::sane;
+use super::json::{field, list, raw, sane};
+use super::{ApiFormat, Asked};
+use crate::prompt::Content;
 
 /// Names of the usage fields, which differ between the two wires.
 pub(super) struct Names {
@@ -20,19 +24,18 @@ pub(super) struct Names {
 
 /// Cached tokens are part of the prompt tokens. DeepSeek tells hits and misses beside them; writes
 /// are told where they are charged.
-pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &str) {
+pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &Model) {
     use std::io::Write;
     let Names { prompt, details, output, output_details } = n;
     let (input, cached, out, reasoning, total) =
         (u.prompt(), u.cache_read, u.output, u.reasoning, u.total());
     let written = u.cache_write + u.cache_write_1h;
-    let model = find(model).ok();
-    let writes = if written > 0 || model.is_some_and(|m| m.cache.write_fee) {
+    let writes = if written > 0 || model.cache.write_fee {
         format!(",\"cache_write_tokens\":{written}")
     } else {
         String::new()
     };
-    let told = if model.is_some_and(|m| m.provider == Provider::Deepseek) {
+    let told = if model.provider == Provider::Deepseek {
         format!(
             "\"prompt_cache_hit_tokens\":{cached},\"prompt_cache_miss_tokens\":{}",
             input - cached
@@ -47,12 +50,72 @@ pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &str) {
     .expect("writing to memory does not fail");
 }
 
+/// One content part per piece of a split text.
+pub(super) fn texts(o: &mut Vec<u8>, kind: &str, b: &Block) {
+    let open = |o: &mut Vec<u8>, json: &str| {
+        field(o, "{\"type\":", kind);
+        raw(o, ",\"text\":");
+        raw(o, json);
+        o.push(b'}');
+    };
+    if b.splits.is_empty() {
+        return open(o, b.json_text());
+    }
+    list(o, b.parts(), |o, p| open(o, &Value::from(p).to_string()));
+}
+
+/// What a tool returned: its text, or text and file as content parts.
+pub(super) fn output(o: &mut Vec<u8>, kind: &str, b: &Block, media: fn(&mut Vec<u8>, &Media)) {
+    if b.media.is_none() && b.splits.is_empty() {
+        return raw(o, b.json_text());
+    }
+    o.push(b'[');
+    texts(o, kind, b);
+    if let Some(m) = &b.media {
+        o.push(b',');
+        media(o, m);
+    }
+    o.push(b']');
+}
+
+/// A tool's result out of its content parts.
+pub(super) fn result(id: Arc<str>, parts: Vec<Content>) -> Content {
+    let (mut text, mut image): (Arc<str>, _) = ("".into(), None);
+    for part in parts {
+        match part {
+            Content::Text(t) if text.is_empty() => text = t,
+            Content::Text(t) => text = format!("{text}{t}").into(),
+            Content::Image { media_type, url } => {
+                let (media_type, url) = (media_type.to_string(), url.to_string());
+                image = Some(Box::new(Media { media_type, url, name: None }));
+            }
+            _ => {}
+        }
+    }
+    Content::Output { id, text, is_error: false, image }
+}
+
 /// What is told: everything billed, since these wires have one place for usage.
 pub(super) fn told(reply: &Reply) -> Usage {
     if reply.billed.prompt() + reply.billed.output > reply.usage.prompt() + reply.usage.output {
         reply.billed
     } else {
         reply.usage
+    }
+}
+
+/// A reply as far as either wire can tell it: one usage, in which writes are not told apart, and
+/// nothing of what the provider did besides.
+#[cfg(test)]
+pub(super) fn carried_reply(mut reply: Reply) -> Reply {
+    reply.parts.retain(|p| !matches!(p, Part::Compaction(_)));
+    reply.usage.cache_write_1h = 0;
+    Reply {
+        parts: reply.parts,
+        billed: reply.usage,
+        usage: reply.usage,
+        stop: reply.stop,
+        ..Reply::default()
     }
 }
 
@@ -114,25 +177,6 @@ pub(super) fn reply(parts: Vec<Part>, usage: Option<Tokens>, stop: StopReason) -
     Reply { parts, usage, billed: usage, stop, ..Reply::default() }
 }
 
-/// Code of a kind of error where the error itself names none.
-pub(super) fn error_code(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::Overflow => "context_length_exceeded",
-        ErrorKind::RateLimited => "rate_limit_exceeded",
-        ErrorKind::Server | ErrorKind::Stream => "server_error",
-        ErrorKind::Invalid | ErrorKind::Ended => "invalid_request_error",
-    }
-}
-
-pub(super) fn error_body(status: u16, code: &str, message: &str) -> Value {
-    let kind = if status == 429 || status >= 500 { code } else { "invalid_request_error" };
-    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
-}
-
-pub(super) fn code_of(detail: Detail) -> Option<String> {
-    detail.code.or(detail.kind)
-}
-
 pub(super) fn overflow(message: String) -> ModelError {
     ModelError {
         kind: ErrorKind::Overflow,
@@ -142,37 +186,80 @@ pub(super) fn overflow(message: String) -> ModelError {
     }
 }
 
-pub(super) fn unknown_model(name: &str) -> (&'static str, String) {
-    ("model_not_found", format!("The model `{name}` does not exist here."))
-}
-
-pub(super) fn unpaired(call: bool, id: &str) -> String {
-    if call {
-        return format!("No tool output was found for the function call {id}.");
+/// How a request wants its reply, as far as both wires say it the same way.
+pub(super) fn asked(body: &[u8]) -> Result<Asked, String> {
+    #[derive(Deserialize)]
+    struct Params {
+        stream: Option<bool>,
+        stream_options: Option<StreamOptions>,
+        background: Option<bool>,
+        n: Option<u64>,
     }
-    format!("No tool call was found for the function call output {id}.")
+    #[derive(Deserialize)]
+    struct StreamOptions {
+        include_usage: Option<bool>,
+    }
+    let given: Params = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    if given.background == Some(true) || given.n.is_some_and(|n| n != 1) {
+        return Err(
+            "this server answers at once and with one choice: leave `background` and `n` out"
+                .to_string(),
+        );
+    }
+    let usage = given.stream_options.and_then(|o| o.include_usage).unwrap_or(false);
+    Ok(Asked { stream: given.stream == Some(true), thinking: false, usage })
 }
 
-pub(super) fn model(m: &Model) -> Value {
-    let owner = format!("{:?}", m.provider).to_lowercase();
-    json!({"id": m.name, "object": "model", "created": 0, "owned_by": owner})
-}
+pub(super) struct Openai;
 
-pub(super) fn model_list(all: Vec<Value>) -> Value {
-    json!({"object": "list", "data": all})
+impl ApiFormat for Openai {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+    fn error_code(&self, kind: ErrorKind) -> &'static str {
+        match kind {
+            ErrorKind::Overflow => "context_length_exceeded",
+            ErrorKind::RateLimited => "rate_limit_exceeded",
+            ErrorKind::Server | ErrorKind::Stream => "server_error",
+            ErrorKind::Invalid | ErrorKind::Ended => "invalid_request_error",
+        }
+    }
+    fn error_body(&self, status: u16, code: &str, message: &str) -> Value {
+        let kind = if status == 429 || status >= 500 { code } else { "invalid_request_error" };
+        json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+    }
+    fn code_of(&self, error: &Value) -> Option<String> {
+        error["code"].as_str().or(error["type"].as_str()).map(str::to_string)
+    }
+    fn unknown_model(&self, name: &str) -> (&'static str, String) {
+        ("model_not_found", format!("The model `{name}` does not exist here."))
+    }
+    fn unpaired(&self, call: bool, id: &str) -> String {
+        if call {
+            return format!("No tool output was found for the function call {id}.");
+        }
+        format!("No tool call was found for the function call output {id}.")
+    }
+    fn model(&self, m: &Model, _window: Option<u64>) -> Value {
+        let owner = format!("{:?}", m.provider).to_lowercase();
+        json!({"id": m.name, "object": "model", "created": 0, "owned_by": owner})
+    }
+    fn model_list(&self, all: Vec<Value>) -> Value {
+        json!({"object": "list", "data": all})
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{decode_reply, encode_reply};
-    use ctxbench_core::model::Wire;
+    use crate::wire::named;
+    use ctxbench_core::model::find;
 
     fn read(usage: &str) -> Usage {
         let body = format!(
             "{{\"choices\":[{{\"message\":{{\"role\":\"assistant\",\"content\":\"ok\"}}}}],\"usage\":{usage}}}"
         );
-        decode_reply(Wire::OpenaiChat, body.as_bytes()).unwrap().usage
+        named("openai-chat").unwrap().decode_reply(body.as_bytes()).unwrap().usage
     }
 
     #[test]
@@ -208,9 +295,9 @@ mod tests {
                 billed: usage,
                 ..Reply::default()
             };
-            for wire in [Wire::OpenaiChat, Wire::OpenaiResponses] {
-                let bytes = encode_reply(wire, &reply, model);
-                assert_eq!(decode_reply(wire, &bytes).unwrap().usage, usage, "{wire:?} {model}");
+            for wire in ["openai-chat", "openai-responses"].map(|w| named(w).unwrap()) {
+                let bytes = wire.encode_reply(&reply, find(model).unwrap());
+                assert_eq!(wire.decode_reply(&bytes).unwrap().usage, usage, "{wire:?} {model}");
             }
         }
     }

@@ -1,16 +1,8 @@
 //! How the blocks of a request are laid out on a wire: what each becomes, who speaks, in which
 //! message it stands.
 //!
-//! Rules for what a wire cannot carry:
-//! - Anthropic: system and developer text is `system` before the first user or assistant block and
-//!   user text after it; tool results come first in their user message; a breakpoint on thinking,
-//!   which takes none, moves to the block before it.
-//! - Responses: only an opening block of role `Instructions` becomes `instructions`, a later one is
-//!   a developer message.
-//! - Chat: `Instructions` is a system message; a provider's compaction is user text.
-//! - OpenAI: no breakpoints, no error flag on tool results, of the server edits only the compaction
-//!   threshold.
-//! - Everywhere: images stand in user messages.
+//! What a wire cannot carry is told where it lays out its requests. Everywhere images stand in user
+//! messages.
 
 use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
 use ctxbench_core::request::{Request, Ttl};

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::prompt::{Content, Item, Prompt, PromptThread};
-use crate::wire::{decode, decode_error, decode_reply, encode, encode_reply};
+use crate::wire::{ALL, ResultsDue, Wire};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::model::Wire;
+use ctxbench_core::model::{Model, find};
 use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Thread,
     Tools, Ttl, Usage,
 };
 
-const WIRES: [Wire; 3] = super::ALL;
+fn model() -> Arc<Model> {
+    Arc::new(find("claude-sonnet-4-6").unwrap().clone())
+}
 
 fn words() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -81,18 +83,22 @@ fn draft(wire: Wire) -> impl Strategy<Value = Draft> {
             d
         }),
         1 => (media(), role()).prop_map(move |(m, r)| Draft { media: Some(Arc::new(m)), ..text(BlockKind::Image, r, String::new()) }),
-        1 => ("[a-z ]{1,20}", "[A-Z]{4,20}").prop_map(move |(t, o)| match wire {
-            Wire::OpenaiResponses => Draft { opaque: Some(o.into()), ..text(BlockKind::Compaction, Role::Assistant, String::new()) },
-            _ => text(BlockKind::Compaction, Role::User, t),
+        1 => ("[a-z ]{1,20}", "[A-Z]{4,20}").prop_map(move |(t, o)| {
+            let opaque = Draft { opaque: Some(o.into()), ..text(BlockKind::Compaction, Role::Assistant, String::new()) };
+            let shown = wire.shows_compaction(&opaque.clone().build(MessageId(0), vec![]));
+            if shown && !wire.shows_summaries() { opaque } else { text(BlockKind::Compaction, Role::User, t) }
         }),
     ]
 }
 
 fn blocks(wire: Wire) -> impl Strategy<Value = Vec<Arc<Block>>> {
-    let trigger =
-        if wire == Wire::OpenaiChat { Just(false).boxed() } else { any::<bool>().boxed() };
-    (prop::collection::vec((draft(wire), any::<bool>()), 0..24), trigger).prop_map(
-        |(drafts, trigger)| {
+    let ask = |message| {
+        let ask = Draft::text(BlockKind::CompactionTrigger, Role::User, "");
+        ask.build(MessageId(message), vec![])
+    };
+    let asks = wire.shows_trigger(&ask(0), true);
+    (prop::collection::vec((draft(wire), any::<bool>()), 0..24), any::<bool>()).prop_map(
+        move |(drafts, trigger)| {
             let mut message = 0;
             let mut blocks: Vec<Arc<Block>> = drafts
                 .into_iter()
@@ -101,11 +107,8 @@ fn blocks(wire: Wire) -> impl Strategy<Value = Vec<Arc<Block>>> {
                     d.build(MessageId(message), vec![])
                 })
                 .collect();
-            if trigger {
-                blocks.push(
-                    Draft::text(BlockKind::CompactionTrigger, Role::User, "")
-                        .build(MessageId(message + 1), vec![]),
-                );
+            if trigger && asks {
+                blocks.push(ask(message + 1));
             }
             blocks
         },
@@ -165,7 +168,7 @@ fn request(wire: Wire) -> impl Strategy<Value = Request> {
         .prop_map(|(blocks, tools, max_tokens, breakpoints, hour, server_edits)| Request {
             purpose: Purpose::Sample,
             phase: None,
-            model: "claude-sonnet-4-6".into(),
+            model: model(),
             max_tokens,
             tools: Tools::new(&tools),
             breakpoints: breakpoints.into_iter().filter(|b| *b < blocks.len()).collect(),
@@ -179,7 +182,6 @@ fn request(wire: Wire) -> impl Strategy<Value = Request> {
 }
 
 fn reply(wire: Wire) -> impl Strategy<Value = Reply> {
-    let anthropic = wire == Wire::AnthropicMessages;
     let some = |words: String| Arc::<str>::from(words + ".");
     let reasoning = (words(), opaque())
         .prop_map(|(t, encrypted)| Part::Reasoning { text: t.into(), encrypted });
@@ -198,48 +200,38 @@ fn reply(wire: Wire) -> impl Strategy<Value = Reply> {
         input,
         output,
         cache_read,
-        reasoning: 0,
+        reasoning: output / 2,
         cache_write: w5,
         cache_write_1h: w1,
         reported_total: None,
     });
     (parts, usage.clone(), prop::option::of(usage), 0..9usize).prop_map(
         move |((r, t, c, failed), usage, compaction, cleared)| {
-            let mut usage = usage;
             let mut parts: Vec<Part> = r.into_iter().chain(t).chain(c).collect();
             let mut billed = usage;
-            if anthropic {
-                if let Some(extra) = compaction.filter(|u| u.prompt() > 0) {
-                    billed.add(&extra);
-                    parts.insert(0, Part::Compaction((!failed).then(|| "summary".into())));
-                }
-            } else {
-                (usage.cache_write, usage.cache_write_1h, usage.reasoning) =
-                    (0, 0, usage.output / 2);
-                billed = usage;
+            if let Some(extra) = compaction.filter(|u| u.prompt() > 0) {
+                billed.add(&extra);
+                parts.insert(0, Part::Compaction((!failed).then(|| "summary".into())));
             }
-            let mut reply = Reply { parts, usage, billed, ..Reply::default() };
+            let turns = cleared / 2;
+            let applied = Applied {
+                cleared_tool_uses: cleared,
+                cleared_tokens: 10 * cleared as u64,
+                cleared_thinking_turns: turns,
+                thinking_tokens: 5 * turns as u64,
+            };
+            let id = (cleared % 3 > 0).then(|| format!("msg_{cleared}").into());
+            let mut reply = Reply { id, parts, usage, billed, applied, ..Reply::default() };
             reply.stop = if reply.has_calls() { StopReason::ToolUse } else { StopReason::EndTurn };
-            if anthropic {
-                let turns = cleared / 2;
-                reply.id = (cleared % 3 > 0).then(|| format!("msg_{cleared}").into());
-                reply.applied = Applied {
-                    cleared_tool_uses: cleared,
-                    cleared_tokens: 10 * cleared as u64,
-                    cleared_thinking_turns: turns,
-                    thinking_tokens: 5 * turns as u64,
-                };
-            }
-            reply
+            wire.carried_reply(reply)
         },
     )
 }
 
-fn any_wire<T: std::fmt::Debug>(
+fn any_wire<T: std::fmt::Debug + 'static>(
     of: impl Fn(Wire) -> BoxedStrategy<T>,
 ) -> impl Strategy<Value = (Wire, T)> {
-    let [a, b, c] = WIRES.map(|w| of(w).prop_map(move |t| (w, t)));
-    prop_oneof![a, b, c]
+    prop::strategy::Union::new(ALL.iter().map(|&w| of(w).prop_map(move |t| (w, t)).boxed()))
 }
 
 proptest! {
@@ -247,8 +239,8 @@ proptest! {
 
     #[test]
     fn a_request_survives_its_wire((wire, r) in any_wire(|w| request(w).boxed())) {
-        let e = encode(wire, &r);
-        let mut p = decode(wire, &e.path, &e.body).unwrap();
+        let e = wire.encode(&r);
+        let mut p = wire.decode(&e.path, &e.body).unwrap();
         prop_assert_eq!(&p, &Prompt::of(wire, &r));
         p.recognise(e.shows);
         let same = |(a, b): (&Item, &Item)| {
@@ -263,7 +255,8 @@ proptest! {
         let sorted = |mut v: Vec<String>| { v.sort(); v };
         let shown = p.items.iter().map(|i| i.text().to_string()).collect();
         let said = r.blocks.iter().map(|b| b.text.to_string()).collect();
-        if wire == Wire::AnthropicMessages {
+        // Where results are due in the next message they come first in it.
+        if wire.results_due() == ResultsDue::NextMessage {
             prop_assert_eq!(sorted(shown), sorted(said));
         } else {
             prop_assert_eq!(shown, said);
@@ -278,35 +271,38 @@ proptest! {
     }
 
     #[test]
-    fn a_continued_thread_survives_its_wire(r in request(Wire::AnthropicMessages), held in 0..24usize, id in "[a-z_0-9]{1,12}") {
+    fn a_continued_thread_survives_its_wire((wire, r) in any_wire(|w| request(w).boxed()), held in 0..24usize, id in "[a-z_0-9]{1,12}") {
         let r = Request { thread: Some(Thread::Continue { after: id.as_str().into(), held }), ..r };
-        let p = decode(Wire::AnthropicMessages, "", &encode(Wire::AnthropicMessages, &r).body).unwrap();
-        prop_assert_eq!(&p, &Prompt::of(Wire::AnthropicMessages, &r));
-        prop_assert_eq!(p.items.len(), r.blocks.len().saturating_sub(held));
-        prop_assert_eq!((p.tools.is_none(), p.thread), (true, Some(PromptThread::Continue(id.as_str().into()))));
+        let e = wire.encode(&r);
+        let p = wire.decode(&e.path, &e.body).unwrap();
+        prop_assert_eq!(&p, &Prompt::of(wire, &r));
+        prop_assert_eq!((p.items.len(), p.tools.is_none()), (r.blocks.len().saturating_sub(held), true));
+        let thread = wire.carries_threads().then(|| PromptThread::Continue(id.as_str().into()));
+        prop_assert_eq!(p.thread, thread);
     }
 
     #[test]
     fn a_reply_survives_its_wire((wire, r) in any_wire(|w| reply(w).boxed())) {
-        prop_assert_eq!(decode_reply(wire, &encode_reply(wire, &r, "m")).unwrap(), r);
+        prop_assert_eq!(wire.decode_reply(&wire.encode_reply(&r, &model())).unwrap(), r);
     }
 
     #[test]
     fn garbage_is_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        for wire in WIRES {
-            let _ = (decode(wire, "", &bytes).is_ok(), decode_reply(wire, &bytes).is_ok(), decode_error(wire, 400, &bytes));
+        for wire in ALL {
+            let _ = (wire.decode("", &bytes).is_ok(), wire.decode_reply(&bytes).is_ok());
+            let _ = (wire.asked("", &bytes).is_ok(), wire.api().decode_error(400, &bytes));
         }
     }
 
     #[test]
     fn damaged_bodies_are_refused_without_panic((wire, r) in any_wire(|w| request(w).boxed()), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
-        let mut body = encode(wire, &r).body;
+        let mut body = wire.encode(&r).body;
         let i = at.index(body.len());
         body[i] = byte;
         if cut {
             body.truncate(i);
         }
-        let _ = decode(wire, "", &body).map(|p| p.tokens());
-        let _ = decode_reply(wire, &body);
+        let _ = wire.decode("", &body).map(|p| p.tokens());
+        let _ = wire.decode_reply(&body);
     }
 }

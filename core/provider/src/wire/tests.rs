@@ -4,31 +4,50 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{decode_reply, encode, format, tool_definitions};
 use crate::prompt::Prompt;
-use crate::wire::{self, Encoded, WireError};
+use crate::wire::{ALL, Wire, WireError, of};
+use crate::wire::{anthropic, openai_chat, openai_responses};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::Part;
-use ctxbench_core::model::Wire;
+use ctxbench_core::model::{Model, catalogue, find};
 use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, ModelError, Purpose, Request, ServerEdit, StopReason,
     Thread, Ttl,
 };
 
+const ANTHROPIC: Wire = &anthropic::AnthropicMessages;
+const RESPONSES: Wire = &openai_responses::OpenaiResponses;
+const CHAT: Wire = &openai_chat::OpenaiChat;
+
+fn model() -> Arc<Model> {
+    Arc::new(find("claude-sonnet-4-6").unwrap().clone()).named("m")
+}
+
 fn decode(body: &[u8]) -> Result<Prompt, WireError> {
-    wire::decode(Wire::AnthropicMessages, "", body)
+    ANTHROPIC.decode("", body)
 }
 
-fn encode_count(r: &Request) -> Encoded {
-    format(Wire::AnthropicMessages).encode_count(r).unwrap()
-}
-
-fn encode_count_reply(tokens: u64, original: Option<u64>) -> Vec<u8> {
-    format(Wire::AnthropicMessages).encode_count_reply(tokens, original)
-}
-
-fn decode_count_reply(body: &[u8]) -> Result<u64, WireError> {
-    format(Wire::AnthropicMessages).decode_count_reply(body)
+#[test]
+fn every_wire_is_known_by_its_name_and_every_model_speaks_one_that_can_what_it_can() {
+    for wire in ALL {
+        assert_eq!(super::named(wire.name()), Some(*wire), "the name is its own");
+        let path = wire.path("m");
+        assert_eq!(wire.endpoint(&path), Some(super::Endpoint::Reply), "{wire:?}: {path}");
+        let first = ALL.iter().find(|w| w.endpoint(&path).is_some());
+        assert_eq!(first, Some(wire), "{path} is nobody else's");
+    }
+    let clear = ServerEdit::ClearThinking { keep: None };
+    let ask = block(0, BlockKind::CompactionTrigger, Role::User, "");
+    for m in catalogue() {
+        let (wire, can) = (of(m), m.capabilities);
+        for (needed, carried) in [
+            (can.message_threads, wire.carries_threads()),
+            (can.context_editing, wire.carried_edit(&clear).is_some()),
+            (can.server_compaction || can.compaction_items, wire.shows_trigger(&ask, true)),
+        ] {
+            assert!(carried || !needed, "{} over {wire:?}", m.name);
+        }
+    }
 }
 
 fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
@@ -44,7 +63,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
     Request {
         purpose: Purpose::Sample,
         phase: None,
-        model: "m".into(),
+        model: model(),
         max_tokens: Some(100),
         tools: None,
         blocks,
@@ -88,7 +107,7 @@ fn conversation() -> Request {
 }
 
 fn body(wire: Wire, r: &Request) -> Value {
-    serde_json::from_slice(&encode(wire, r).body).unwrap()
+    serde_json::from_slice(&wire.encode(r).body).unwrap()
 }
 
 #[test]
@@ -118,8 +137,8 @@ fn anthropic_merges_turns_and_puts_results_first() {
                 {"type": "text", "text": "go on", "cache_control": mark}]},
         ],
     });
-    assert_eq!(body(Wire::AnthropicMessages, &r), expected);
-    let e = encode(Wire::AnthropicMessages, &r);
+    assert_eq!(body(ANTHROPIC, &r), expected);
+    let e = ANTHROPIC.encode(&r);
     assert_eq!(e.messages, [0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
     assert_eq!(e.headers[1], ("anthropic-beta", "extended-cache-ttl-2025-04-11".to_string()));
 }
@@ -141,7 +160,7 @@ fn anthropic_carries_edits_and_compaction_blocks() {
         },
         ServerEdit::Compact { trigger: 150_000, instructions: None, pause: false },
     ];
-    let b = body(Wire::AnthropicMessages, &r);
+    let b = body(ANTHROPIC, &r);
     assert_eq!(
         b["messages"][0],
         json!({"role": "assistant", "content": [{"type": "compaction", "content": "so far"}]})
@@ -152,7 +171,7 @@ fn anthropic_carries_edits_and_compaction_blocks() {
          "clear_at_least": {"type": "input_tokens", "value": 5000}, "exclude_tools": ["web"], "clear_tool_inputs": ["edit"]},
         {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 150000}, "pause_after_compaction": false}]);
     assert_eq!(b["context_management"]["edits"], edits);
-    let betas = &encode(Wire::AnthropicMessages, &r).headers[1].1;
+    let betas = &ANTHROPIC.encode(&r).headers[1].1;
     assert_eq!(betas, "context-management-2025-06-27,compact-2026-01-12");
 }
 
@@ -189,7 +208,7 @@ fn anthropic_bills_the_sum_of_iterations() {
         "usage": {"input_tokens": 23000, "output_tokens": 1000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
             "iterations": [{"type": "compaction", "input_tokens": 180000, "output_tokens": 3500, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0},
                 {"type": "message", "model": "m", "input_tokens": 23000, "output_tokens": 1000, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}]}});
-    let r = decode_reply(Wire::AnthropicMessages, given.to_string().as_bytes()).unwrap();
+    let r = ANTHROPIC.decode_reply(given.to_string().as_bytes()).unwrap();
     assert_eq!((r.usage.prompt(), r.billed.prompt(), r.billed.output), (23_000, 203_000, 4_500));
     assert_eq!((r.stop, &*r.compaction().unwrap().clone()), (StopReason::ToolUse, "s"));
 }
@@ -205,7 +224,7 @@ fn a_continued_thread_sends_only_what_is_new() {
     r.tools = ctxbench_core::request::Tools::new(&[json!({"name": "read"})]);
     r.breakpoints = vec![0, 3];
     r.thread = Some(Thread::Create);
-    let b = body(Wire::AnthropicMessages, &r);
+    let b = body(ANTHROPIC, &r);
     assert_eq!(
         (&b["thread"], b["messages"].as_array().unwrap().len()),
         (&json!({"type": "create"}), 3)
@@ -216,8 +235,8 @@ fn a_continued_thread_sends_only_what_is_new() {
         "model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": [result]}],
         "thread": {"type": "continue", "previous_message_id": "msg_7"},
     });
-    assert_eq!(body(Wire::AnthropicMessages, &r), expected);
-    let e = encode(Wire::AnthropicMessages, &r);
+    assert_eq!(body(ANTHROPIC, &r), expected);
+    let e = ANTHROPIC.encode(&r);
     assert_eq!(
         e.headers,
         [
@@ -226,7 +245,7 @@ fn a_continued_thread_sends_only_what_is_new() {
         ]
     );
     // Counting is about the whole conversation.
-    assert_eq!(decode(&encode_count(&r).body).unwrap().tokens(), r.tokens());
+    assert_eq!(decode(&ANTHROPIC.encode_count(&r).unwrap().body).unwrap().tokens(), r.tokens());
 }
 
 #[test]
@@ -240,30 +259,30 @@ fn applied_edits_and_detailed_errors_have_the_documented_shape() {
     };
     let r =
         ctxbench_core::request::Reply { id: Some("msg_1".into()), applied, ..Default::default() };
-    let bytes = crate::wire::encode_reply(Wire::AnthropicMessages, &r, "m");
+    let bytes = ANTHROPIC.encode_reply(&r, &model());
     let b: Value = serde_json::from_slice(&bytes).unwrap();
     let expected = json!([
         {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 8, "cleared_input_tokens": 50000},
         {"type": "clear_thinking_20251015", "cleared_thinking_turns": 3, "cleared_input_tokens": 15000}]);
     assert_eq!((&b["id"], &b["context_management"]["applied_edits"]), (&json!("msg_1"), &expected));
-    assert_eq!(decode_reply(Wire::AnthropicMessages, &bytes).unwrap(), r);
+    assert_eq!(ANTHROPIC.decode_reply(&bytes).unwrap(), r);
     let e = ModelError {
         kind: ctxbench_core::request::ErrorKind::Invalid,
         status: 400,
         code: Some("compaction_block_misplaced".into()),
         message: "m".into(),
     };
-    let (status, bytes) = crate::wire::encode_error(Wire::AnthropicMessages, &e);
+    let (status, bytes) = ANTHROPIC.api().encode_error(&e);
     assert_eq!(
         serde_json::from_slice::<Value>(&bytes).unwrap()["error"]["details"],
         json!({"error_code": "compaction_block_misplaced"})
     );
-    assert_eq!(crate::wire::decode_error(Wire::AnthropicMessages, status, &bytes), e);
+    assert_eq!(ANTHROPIC.api().decode_error(status, &bytes), e);
 }
 
 #[test]
 fn responses_items_follow_the_blocks() {
-    let e = body(Wire::OpenaiResponses, &conversation());
+    let e = body(RESPONSES, &conversation());
     assert_eq!(
         (&e["instructions"], &e["max_output_tokens"], &e["store"]),
         (&json!("base"), &json!(100), &json!(false))
@@ -287,13 +306,13 @@ fn responses_items_follow_the_blocks() {
 fn a_split_text_is_one_message_of_several_parts() {
     let split = block(0, BlockKind::User, Role::User, "headtail").redraft(|d| d.splits = vec![4]);
     let r = request(vec![split, block(0, BlockKind::User, Role::User, "next")]);
-    let input = &body(Wire::OpenaiResponses, &r)["input"];
+    let input = &body(RESPONSES, &r)["input"];
     assert_eq!(
         input[0]["content"],
         json!([{"type": "input_text", "text": "head"}, {"type": "input_text", "text": "tail"}])
     );
     assert_eq!(input[1]["content"], json!([{"type": "input_text", "text": "next"}]));
-    let messages = &body(Wire::OpenaiChat, &r)["messages"];
+    let messages = &body(CHAT, &r)["messages"];
     assert_eq!(
         messages[0]["content"],
         json!([{"type": "text", "text": "head"}, {"type": "text", "text": "tail"}])
@@ -317,14 +336,14 @@ fn chat_gathers_a_reply_in_one_message() {
         {"role": "tool", "tool_call_id": "c2", "content": "no"},
         {"role": "user", "content": "go on"},
     ]);
-    assert_eq!(body(Wire::OpenaiChat, &conversation())["messages"], expected);
+    assert_eq!(body(CHAT, &conversation())["messages"], expected);
 }
 
 #[test]
 fn openai_replies_are_read_with_cached_tokens_inside_the_prompt() {
     let usage = json!({"prompt_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1536}, "completion_tokens": 10, "total_tokens": 2010});
     let chat = json!({"choices": [{"message": {"role": "assistant", "content": "hi"}, "finish_reason": "length"}], "usage": usage});
-    let r = decode_reply(Wire::OpenaiChat, chat.to_string().as_bytes()).unwrap();
+    let r = CHAT.decode_reply(chat.to_string().as_bytes()).unwrap();
     assert_eq!(
         (r.usage.input, r.usage.cache_read, r.usage.prompt(), r.usage.total()),
         (464, 1_536, 2_000, 2_010)
@@ -335,14 +354,14 @@ fn openai_replies_are_read_with_cached_tokens_inside_the_prompt() {
 #[test]
 fn the_counting_endpoint_takes_the_same_request_without_a_reply_limit() {
     let r = conversation();
-    let e = encode_count(&r);
+    let e = ANTHROPIC.encode_count(&r).unwrap();
     let (mut sampled, counted) =
-        (body(Wire::AnthropicMessages, &r), serde_json::from_slice::<Value>(&e.body).unwrap());
+        (body(ANTHROPIC, &r), serde_json::from_slice::<Value>(&e.body).unwrap());
     sampled.as_object_mut().unwrap().remove("max_tokens");
     assert_eq!(counted, sampled);
     assert_eq!(decode(&e.body).unwrap().tokens(), r.tokens());
-    assert_eq!(decode_count_reply(&encode_count_reply(7, None)).unwrap(), 7);
-    assert_eq!(decode_count_reply(&encode_count_reply(7, Some(9))).unwrap(), 7);
+    assert_eq!(ANTHROPIC.decode_count_reply(&ANTHROPIC.encode_count_reply(7, None)).unwrap(), 7);
+    assert_eq!(ANTHROPIC.decode_count_reply(&ANTHROPIC.encode_count_reply(7, Some(9))).unwrap(), 7);
 }
 
 #[test]
@@ -350,12 +369,9 @@ fn each_wire_gets_its_own_shape_and_foreign_ones_stay() {
     let own = json!({"name": "read", "description": "d", "input_schema": {"type": "object"}});
     let foreign = json!({"type": "web_search"});
     let given = [own.clone(), foreign.clone()];
-    assert_eq!(tool_definitions(Wire::AnthropicMessages, &given), given);
-    let chat = tool_definitions(Wire::OpenaiChat, &given);
+    assert_eq!(ANTHROPIC.tool_definitions(&given), given);
+    let chat = CHAT.tool_definitions(&given);
     assert_eq!(chat[0]["function"]["parameters"], own["input_schema"]);
     assert_eq!(chat[1], foreign);
-    assert_eq!(
-        tool_definitions(Wire::OpenaiResponses, &given)[0]["parameters"],
-        own["input_schema"]
-    );
+    assert_eq!(RESPONSES.tool_definitions(&given)[0]["parameters"], own["input_schema"]);
 }

@@ -1,21 +1,21 @@
 //! Addresses of model servers: `openai+https://host/v1#model`.
 
-use ctxbench_core::model::Wire;
-use ctxbench_provider::format;
-use ctxbench_provider::wire::Family;
 use hyper::Uri;
 
-/// The wires that summaries are asked for on, by the word in front of an address.
-const WIRES: [(&str, Wire); 2] =
-    [("anthropic", Wire::AnthropicMessages), ("openai", Wire::OpenaiChat)];
-
-/// What the paths of the wires begin with.
-const VERSION: &str = "/v1";
+/// How a real server wants to be asked. Plain text under two roles is all that is sent and read, in
+/// words that older servers know too, so this is less than a wire of the simulated providers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Chat Completions.
+    OpenAi,
+}
 
 /// Where to ask, how, and for which model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    wire: Wire,
+    dialect: Dialect,
     url: Uri,
     model: Option<String>,
 }
@@ -63,10 +63,11 @@ impl Address {
             Some((place, model)) => (place, Some(model.to_string())),
             None => (text, None),
         };
-        let named = place.split_once('+').and_then(|(word, rest)| {
-            WIRES.iter().find(|(name, _)| *name == word).map(|(_, w)| (Some(*w), rest))
-        });
-        let (wire, place) = named.unwrap_or((None, place));
+        let (dialect, place) = match place.split_once('+') {
+            Some(("anthropic", rest)) => (Some(Dialect::Anthropic), rest),
+            Some(("openai", rest)) => (Some(Dialect::OpenAi), rest),
+            _ => (None, place),
+        };
         let syntax = |why: &str| AddressError::Syntax(why.to_string());
         let base: Uri = place
             .parse()
@@ -92,26 +93,29 @@ impl Address {
             return Err(AddressError::Query);
         }
         let path = base.path().trim_end_matches('/');
-        // Base addresses of OpenAI's clients hold the version, those of Anthropic's need not.
-        let whole = |w: Wire| format(w).path("");
-        let end = |w: Wire| whole(w).trim_start_matches(VERSION).to_string();
-        let told = || WIRES.iter().map(|(_, w)| *w).find(|w| path.ends_with(&end(*w)));
-        let wire = wire.or_else(told).ok_or(AddressError::Wire)?;
-        let rest = match format(wire).family() {
-            _ if path.ends_with(&end(wire)) => String::new(),
-            Family::Anthropic if !path.ends_with(VERSION) => whole(wire),
-            _ => end(wire),
+        let dialect = match dialect {
+            Some(w) => w,
+            None if path.ends_with("/messages") => Dialect::Anthropic,
+            None if path.ends_with("/chat/completions") => Dialect::OpenAi,
+            None => return Err(AddressError::Wire),
+        };
+        let rest = match dialect {
+            Dialect::Anthropic if path.ends_with("/messages") => "",
+            Dialect::Anthropic if path.ends_with("/v1") => "/messages",
+            Dialect::Anthropic => "/v1/messages",
+            Dialect::OpenAi if path.ends_with("/chat/completions") => "",
+            Dialect::OpenAi => "/chat/completions",
         };
         let url = format!("{scheme}://{authority}{path}{rest}");
         let url = url
             .parse()
             .map_err(|e: hyper::http::uri::InvalidUri| AddressError::Syntax(e.to_string()))?;
-        Ok(Address { wire, url, model })
+        Ok(Address { dialect, url, model })
     }
 
     /// How to ask.
-    pub fn wire(&self) -> Wire {
-        self.wire
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Where requests go.

@@ -129,8 +129,9 @@ impl Endpoint {
     /// it.
     fn ask(&self, question: &wire::Question, hash: &str) -> Result<cassette::Entry, String> {
         let clean = |text: &str| redact::redact(text, self.key.as_ref().map(|k| k.0.as_str()));
-        let headers = wire::headers(self.address.wire(), self.key.as_ref().map(|k| k.0.as_str()));
-        let body = question.body(self.address.wire(), self.address.host());
+        let headers =
+            wire::headers(self.address.dialect(), self.key.as_ref().map(|k| k.0.as_str()));
+        let body = question.body(self.address.dialect(), self.address.host());
         let (status, answer) =
             post(self.address.url(), &headers, body, &LIMITS).map_err(|e| clean(&e))?;
         let text = String::from_utf8_lossy(&answer);
@@ -142,7 +143,7 @@ impl Endpoint {
                 words.split_whitespace().collect::<Vec<_>>().join(" ")
             ));
         }
-        let said = wire::read(self.address.wire(), &text)?;
+        let said = wire::read(self.address.dialect(), &text)?;
         Ok(cassette::Entry {
             request: hash.to_string(),
             model: question.model.clone(),

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::StopReason;
 use ctxbench_provider::{Content, Item, Prompt};
 use proptest::prelude::*;
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use wiremock::matchers::{body_partial_json, header, method, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
+use super::address::Dialect;
 use super::redact::{MARK, redact};
 use super::*;
 use crate::summarise::{Summariser, summarise};
@@ -267,9 +267,10 @@ fn damaged_cassettes_name_the_line() {
 #[test]
 fn addresses_say_wire_path_and_model() {
     let url = |text: &str| {
-        Address::parse(text).map(|a| (a.wire(), a.url().to_string(), a.model().map(str::to_string)))
+        Address::parse(text)
+            .map(|a| (a.dialect(), a.url().to_string(), a.model().map(str::to_string)))
     };
-    let (anthropic, openai) = (Wire::AnthropicMessages, Wire::OpenaiChat);
+    let (anthropic, openai) = (Dialect::Anthropic, Dialect::OpenAi);
     let to = |wire, url: &str, model: Option<&str>| {
         Ok((wire, url.to_string(), model.map(str::to_string)))
     };
@@ -349,7 +350,7 @@ fn conversations_become_what_servers_take() {
         ..prompt("")
     };
     let body: Value = serde_json::from_slice(
-        &wire::Question::of(&p, None, None).body(Wire::OpenaiChat, "api.openai.com"),
+        &wire::Question::of(&p, None, None).body(Dialect::OpenAi, "api.openai.com"),
     )
     .unwrap();
     let roles: Vec<&str> =
@@ -397,6 +398,6 @@ proptest! {
         prop_assert_eq!(redact(&out, Some(&key)).contains(&key), false);
         let _ = Address::parse(&url);
         let _ = Address::parse(&format!("openai+http://{url}"));
-        let _ = wire::read(Wire::OpenaiChat, &text);
+        let _ = wire::read(Dialect::OpenAi, &text);
     }
 }

@@ -5,13 +5,12 @@
 //! without its signature, and a summary needs none of that machinery.
 
 use ctxbench_core::block::Role;
-use ctxbench_core::model::Wire;
 use ctxbench_core::request::StopReason;
-use ctxbench_provider::wire::Family;
-use ctxbench_provider::{Content, Item, Prompt, format};
+use ctxbench_provider::{Content, Item, Prompt};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::address::Dialect;
 use crate::hash::sha256;
 use crate::summarise::ASK;
 
@@ -86,9 +85,9 @@ impl Question {
     }
 
     /// The body of the request.
-    pub(super) fn body(&self, wire: Wire, host: &str) -> Vec<u8> {
-        let body = match format(wire).family() {
-            Family::Anthropic => {
+    pub(super) fn body(&self, dialect: Dialect, host: &str) -> Vec<u8> {
+        let body = match dialect {
+            Dialect::Anthropic => {
                 let system =
                     self.messages.iter().find(|m| m.role == "system").map(|m| m.content.as_str());
                 let talk: Vec<&Message> =
@@ -100,7 +99,7 @@ impl Question {
                 }
                 body
             }
-            Family::Openai => {
+            Dialect::OpenAi => {
                 // OpenAI's newer models refuse the older name, other servers do not know the newer
                 // one.
                 let limit =
@@ -129,24 +128,24 @@ fn words(item: &Item) -> String {
 }
 
 /// Headers besides the content type; the key stands in one of them.
-pub(super) fn headers(wire: Wire, key: Option<&str>) -> Vec<(&'static str, String)> {
-    match format(wire).family() {
-        Family::Anthropic => {
+pub(super) fn headers(dialect: Dialect, key: Option<&str>) -> Vec<(&'static str, String)> {
+    match dialect {
+        Dialect::Anthropic => {
             let version = ("anthropic-version", ANTHROPIC_VERSION.to_string());
             std::iter::once(version).chain(key.map(|k| ("x-api-key", k.to_string()))).collect()
         }
-        Family::Openai => {
+        Dialect::OpenAi => {
             key.map(|k| ("authorization", format!("Bearer {k}"))).into_iter().collect()
         }
     }
 }
 
 /// Reads an answer.
-pub(super) fn read(wire: Wire, body: &str) -> Result<Said, String> {
+pub(super) fn read(dialect: Dialect, body: &str) -> Result<Said, String> {
     let v: Value = serde_json::from_str(body)
         .map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;
-    let (text, stop) = match format(wire).family() {
-        Family::Anthropic => {
+    let (text, stop) = match dialect {
+        Dialect::Anthropic => {
             let parts = v["content"].as_array().ok_or(
                 "the answer of the endpoint has no `content` list; is it an Anthropic address?",
             )?;
@@ -157,7 +156,7 @@ pub(super) fn read(wire: Wire, body: &str) -> Result<Said, String> {
                 .collect();
             (text, &v["stop_reason"])
         }
-        Family::Openai => {
+        Dialect::OpenAi => {
             let choice = v["choices"]
                 .get(0)
                 .ok_or("the answer of the endpoint has no `choices`; is it an OpenAI address?")?;

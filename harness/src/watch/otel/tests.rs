@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::model::find;
 use ctxbench_core::request::{Purpose, Reply, Request, Ttl, Usage};
 use ctxbench_kit::monitor::SessionMeter;
 use serde::Deserialize;
@@ -114,7 +115,7 @@ fn session() -> SessionMeter {
     let request = Request {
         purpose: Purpose::Sample,
         phase: None,
-        model: "claude-sonnet-4-6".into(),
+        model: Arc::new(find("claude-sonnet-4-6").unwrap().clone()),
         max_tokens: None,
         tools: None,
         blocks: vec![],

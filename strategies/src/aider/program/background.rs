@@ -87,7 +87,7 @@ impl Program {
                 .build(MessageId(u32::MAX), vec![]),
         ];
         let mut request = s.summary_request(Phase::Background, blocks, false);
-        request.model = model;
+        request.model = s.model.named(&model);
         request.breakpoints.clear();
         let task = match before {
             Some(before) => s.spawn_next(before, &request).await,

@@ -141,8 +141,8 @@ impl Inputs {
     }
 }
 
-/// The context edits among a caller's raw parameters; none where they cannot be read.
-pub fn edits_among(params: &serde_json::Map<String, serde_json::Value>) -> Vec<ServerEdit> {
+/// The edits of a caller's raw parameters.
+pub(super) fn among(params: &serde_json::Map<String, serde_json::Value>) -> Vec<ServerEdit> {
     let given = params.get("context_management").and_then(|g| Management::deserialize(g).ok());
     given.and_then(|m| m.edits().ok()).unwrap_or_default()
 }

@@ -1,4 +1,8 @@
 //! Anthropic Messages: where the blocks of a request stand.
+//!
+//! System and developer text is `system` before the first user or assistant block and user text
+//! after it; tool results come first in their user message; a breakpoint on thinking, which takes
+//! none, moves to the block before it.
 
 use ctxbench_core::block::Role;
 use ctxbench_core::request::Request;

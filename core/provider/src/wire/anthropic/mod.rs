@@ -7,17 +7,14 @@ mod request;
 mod stream;
 
 use ctxbench_core::block::Block;
-use ctxbench_core::model::{Model, find};
+use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plan::{Slot, plan};
-use super::{
-    Encoded, Endpoint, Event, Family, ResultsDue, ServerParams, WireError, WireFormat, errors,
-};
+use super::{Api, ApiFormat, Asked, Encoded, Endpoint, Event, ResultsDue, WireError, WireFormat};
 use crate::prompt::Prompt;
-
-pub use edits::edits_among;
 
 const PATH: &str = "/v1/messages";
 const COUNT_TOKENS_PATH: &str = "/v1/messages/count_tokens";
@@ -25,101 +22,15 @@ const COUNT_TOKENS_PATH: &str = "/v1/messages/count_tokens";
 /// What detailed error codes begin with.
 const DETAILED: [&str; 2] = ["compaction_", "thread_"];
 
-pub(super) struct AnthropicMessages;
+struct Anthropic;
 
-/// This wire demands a limit, so the model's largest reply stands in.
-fn max_tokens(request: &Request) -> u64 {
-    const UNKNOWN_MODEL: u64 = 32_000;
-    request
-        .max_tokens
-        .unwrap_or_else(|| find(&request.model).map_or(UNKNOWN_MODEL, |m| m.max_output))
-}
-
-impl WireFormat for AnthropicMessages {
-    fn family(&self) -> Family {
-        Family::Anthropic
-    }
-    fn path(&self, _model: &str) -> String {
-        PATH.into()
-    }
-    fn endpoint(&self, path: &str) -> Option<Endpoint> {
-        match path {
-            PATH => Some(Endpoint::Reply),
-            COUNT_TOKENS_PATH => Some(Endpoint::Count),
-            _ => None,
-        }
+impl ApiFormat for Anthropic {
+    fn name(&self) -> &'static str {
+        "anthropic"
     }
     fn speaks(&self, path: &str, header: &dyn Fn(&str) -> bool) -> bool {
         header("anthropic-version") || path.starts_with(PATH)
     }
-
-    fn lay_out(&self, slots: &mut [Slot], request: &Request) {
-        layout::lay_out(slots, request);
-    }
-    fn encode(&self, request: &Request, slots: &[Slot]) -> Vec<u8> {
-        request::encode(request, slots, true)
-    }
-    fn headers(&self, request: &Request, slots: &[Slot]) -> Vec<(&'static str, String)> {
-        request::headers(request, slots)
-    }
-    fn decode(&self, _path: &str, body: &[u8]) -> Result<Prompt, WireError> {
-        request::decode(body)
-    }
-    fn tool(&self, _name: &Value, _description: Value, _schema: &Value) -> Option<Value> {
-        None
-    }
-    fn max_tokens(&self, request: &Request) -> Option<u64> {
-        Some(max_tokens(request))
-    }
-    fn carried_edit(&self, edit: &ServerEdit) -> Option<ServerEdit> {
-        Some(edit.clone())
-    }
-    fn shows_compaction(&self, _block: &Block) -> bool {
-        true
-    }
-    fn shows_trigger(&self, _block: &Block, last: bool) -> bool {
-        last
-    }
-    fn shows_summaries(&self) -> bool {
-        true
-    }
-    fn tells_failures(&self) -> bool {
-        true
-    }
-
-    fn encode_reply(&self, reply: &Reply, model: &str) -> Vec<u8> {
-        reply::encode(reply, model)
-    }
-    fn decode_reply(&self, body: &[u8]) -> Result<Reply, WireError> {
-        reply::decode(body)
-    }
-    fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
-        stream::events(whole)
-    }
-
-    fn encode_count(&self, request: &Request) -> Option<Encoded> {
-        let request = &Request { thread: None, ..request.clone() };
-        let slots = plan(self, request);
-        let body = request::encode(request, &slots, false);
-        Some(super::encoded(self, request, COUNT_TOKENS_PATH.into(), body, &slots))
-    }
-    fn encode_count_reply(&self, tokens: u64, original: Option<u64>) -> Vec<u8> {
-        match original {
-            Some(o) => format!(
-                r#"{{"input_tokens":{tokens},"context_management":{{"original_input_tokens":{o}}}}}"#
-            ),
-            None => format!(r#"{{"input_tokens":{tokens}}}"#),
-        }
-        .into_bytes()
-    }
-    fn decode_count_reply(&self, body: &[u8]) -> Result<u64, WireError> {
-        #[derive(serde::Deserialize)]
-        struct Count {
-            input_tokens: u64,
-        }
-        Ok(super::json::parse::<Count>(body)?.input_tokens)
-    }
-
     fn error_code(&self, kind: ErrorKind) -> &'static str {
         match kind {
             ErrorKind::RateLimited => "rate_limit_error",
@@ -148,16 +59,9 @@ impl WireFormat for AnthropicMessages {
         }
         json!({"type": "error", "error": {"type": code, "message": message}})
     }
-    fn code_of(&self, detail: errors::Detail) -> Option<String> {
-        detail.details.and_then(|x| x.error_code).or(detail.kind)
-    }
-    fn overflow(&self, prompt: u64, window: u64) -> ModelError {
-        ModelError {
-            kind: ErrorKind::Overflow,
-            status: 400,
-            code: Some("invalid_request_error".into()),
-            message: format!("prompt is too long: {prompt} tokens > {window} maximum"),
-        }
+    fn code_of(&self, error: &Value) -> Option<String> {
+        let detailed = error["details"]["error_code"].as_str();
+        detailed.or(error["type"].as_str()).map(str::to_string)
     }
     fn unknown_model(&self, name: &str) -> (&'static str, String) {
         ("not_found_error", format!("model: {name}"))
@@ -170,37 +74,154 @@ impl WireFormat for AnthropicMessages {
         }
         format!("messages: tool_result `{id}` has no tool_use before it")
     }
-
-    fn keeps_threads(&self) -> bool {
-        true
-    }
-    fn edits_context(&self) -> bool {
-        true
-    }
-    fn results_due(&self) -> ResultsDue {
-        ResultsDue::NextMessage
-    }
-    fn demands_max_tokens(&self) -> bool {
-        true
-    }
-    fn thinks(&self, given: &ServerParams) -> bool {
-        given.thinking.as_ref().is_some_and(|t| t.kind != "disabled")
-    }
-    fn reply_id(&self, number: u64) -> String {
-        format!("msg_{number:04}")
-    }
     fn request_id_header(&self) -> &'static str {
         "request-id"
     }
     /// The catalogue does not know when a model came out.
     fn model(&self, m: &Model, window: Option<u64>) -> Value {
         json!({
-            "type": "model", "id": m.name, "display_name": m.name, "created_at": "1970-01-01T00:00:00Z",
+            "type": "model", "id": m.name, "display_name": m.name,
+            "created_at": "1970-01-01T00:00:00Z",
             "max_input_tokens": window.unwrap_or(m.window), "max_tokens": m.max_output,
         })
     }
     fn model_list(&self, all: Vec<Value>) -> Value {
         let id = |v: Option<&Value>| v.map(|v| v["id"].clone());
-        json!({"first_id": id(all.first()), "last_id": id(all.last()), "has_more": false, "data": all})
+        let (first, last) = (id(all.first()), id(all.last()));
+        json!({"first_id": first, "last_id": last, "has_more": false, "data": all})
+    }
+}
+
+pub(super) struct AnthropicMessages;
+
+impl WireFormat for AnthropicMessages {
+    fn name(&self) -> &'static str {
+        "anthropic-messages"
+    }
+    fn api(&self) -> Api {
+        &Anthropic
+    }
+    fn path(&self, _model: &str) -> String {
+        PATH.into()
+    }
+    fn endpoint(&self, path: &str) -> Option<Endpoint> {
+        match path {
+            PATH => Some(Endpoint::Reply),
+            COUNT_TOKENS_PATH => Some(Endpoint::Count),
+            _ => None,
+        }
+    }
+
+    fn lay_out(&self, slots: &mut [Slot], request: &Request) {
+        layout::lay_out(slots, request);
+    }
+    fn body(&self, request: &Request, slots: &[Slot]) -> Vec<u8> {
+        request::encode(request, slots, true)
+    }
+    fn headers(&self, request: &Request, slots: &[Slot]) -> Vec<(&'static str, String)> {
+        request::headers(request, slots)
+    }
+    fn decode(&self, _path: &str, body: &[u8]) -> Result<Prompt, WireError> {
+        request::decode(body)
+    }
+    fn asked(&self, _path: &str, body: &[u8]) -> Result<Asked, String> {
+        #[derive(Deserialize)]
+        struct Params {
+            stream: Option<bool>,
+            thinking: Option<Thinking>,
+        }
+        #[derive(Deserialize)]
+        struct Thinking {
+            #[serde(rename = "type")]
+            kind: String,
+        }
+        let given: Params = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+        let thinking = given.thinking.is_some_and(|t| t.kind != "disabled");
+        Ok(Asked { stream: given.stream == Some(true), thinking, usage: false })
+    }
+    fn tool(&self, _name: &Value, _description: Value, _schema: &Value) -> Option<Value> {
+        None
+    }
+    fn max_tokens(&self, request: &Request) -> Option<u64> {
+        Some(request::max_tokens(request))
+    }
+    fn edits_among(&self, params: &serde_json::Map<String, Value>) -> Vec<ServerEdit> {
+        edits::among(params)
+    }
+    fn carried_edit(&self, edit: &ServerEdit) -> Option<ServerEdit> {
+        Some(edit.clone())
+    }
+    fn carries_threads(&self) -> bool {
+        true
+    }
+    fn shows_compaction(&self, _block: &Block) -> bool {
+        true
+    }
+    fn shows_trigger(&self, _block: &Block, last: bool) -> bool {
+        last
+    }
+    fn shows_summaries(&self) -> bool {
+        true
+    }
+    fn tells_failures(&self) -> bool {
+        true
+    }
+
+    fn encode_reply(&self, reply: &Reply, model: &Model) -> Vec<u8> {
+        reply::encode(reply, &model.name)
+    }
+    fn decode_reply(&self, body: &[u8]) -> Result<Reply, WireError> {
+        reply::decode(body)
+    }
+    /// Reasoning is not told apart.
+    #[cfg(test)]
+    fn carried_reply(&self, mut reply: Reply) -> Reply {
+        (reply.usage.reasoning, reply.billed.reasoning) = (0, 0);
+        reply
+    }
+    fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
+        stream::events(whole)
+    }
+    fn reply_id(&self, number: u64) -> String {
+        format!("msg_{number:04}")
+    }
+    fn overflow(&self, prompt: u64, window: u64) -> ModelError {
+        ModelError {
+            kind: ErrorKind::Overflow,
+            status: 400,
+            code: Some("invalid_request_error".into()),
+            message: format!("prompt is too long: {prompt} tokens > {window} maximum"),
+        }
+    }
+
+    fn encode_count(&self, request: &Request) -> Option<Encoded> {
+        let wire: &dyn WireFormat = self;
+        let request = &Request { thread: None, ..request.clone() };
+        let slots = plan(wire, request);
+        let body = request::encode(request, &slots, false);
+        Some(wire.encoded(request, COUNT_TOKENS_PATH.into(), body, &slots))
+    }
+    fn encode_count_reply(&self, tokens: u64, original: Option<u64>) -> Vec<u8> {
+        match original {
+            Some(o) => format!(
+                r#"{{"input_tokens":{tokens},"context_management":{{"original_input_tokens":{o}}}}}"#
+            ),
+            None => format!(r#"{{"input_tokens":{tokens}}}"#),
+        }
+        .into_bytes()
+    }
+    fn decode_count_reply(&self, body: &[u8]) -> Result<u64, WireError> {
+        #[derive(Deserialize)]
+        struct Count {
+            input_tokens: u64,
+        }
+        Ok(super::json::parse::<Count>(body)?.input_tokens)
+    }
+
+    fn results_due(&self) -> ResultsDue {
+        ResultsDue::NextMessage
+    }
+    fn demands_max_tokens(&self) -> bool {
+        true
     }
 }

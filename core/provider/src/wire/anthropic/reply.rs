@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::request::{Part as WireBlock, arguments, output_of, unwrap_arguments};
+use super::request::{Part as WireBlock, output_of};
 use crate::wire::WireError;
-use crate::wire::json::{self, Text, field, list, number, opt, or_empty, raw, sane, string};
+use crate::wire::json::{
+    self, Text, field, list, number, object, opt, or_empty, raw, sane, string, unwrapped,
+};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{Applied, Reply, StopReason, Usage};
 
@@ -86,7 +88,7 @@ fn part(o: &mut Vec<u8>, p: &Part) {
             field(o, "{\"type\":\"tool_use\",\"id\":", id);
             field(o, ",\"name\":", name);
             raw(o, ",\"input\":");
-            arguments(o, text, None);
+            object(o, text, None);
         }
         Part::Compaction(Some(s)) => {
             field(o, "{\"type\":\"compaction\",\"content\":", s);
@@ -226,7 +228,7 @@ fn reply_part(p: WireBlock<'_>) -> Result<Part, WireError> {
         "tool_use" => Part::Call(ToolCall {
             id: p.id.ok_or(missing("id"))?.0,
             name: p.name.ok_or(missing("name"))?.0,
-            arguments: unwrap_arguments(p.input),
+            arguments: unwrapped(p.input),
         }),
         "compaction" => {
             let given = p.content.is_some();

@@ -4,15 +4,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::edits;
-use super::max_tokens;
 use crate::prompt::{Content, Item, Prompt, PromptThread};
 use crate::wire::WireError;
 use crate::wire::json::{
-    self, CacheControl, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw, string,
+    self, CacheControl, OneOrMany, Text, buffer, field, list, number, object, opt, or_empty, raw,
+    string, unwrapped,
 };
 use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
@@ -45,13 +44,18 @@ pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, S
     headers
 }
 
+/// This wire demands a limit, so the model's largest reply stands in.
+pub(super) fn max_tokens(request: &Request) -> u64 {
+    request.max_tokens.unwrap_or(request.model.published_output)
+}
+
 /// Writes a request body; `sampling` = with a reply limit, which the counting endpoint does not
 /// take.
 pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u8> {
     let mut out = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
     let o = &mut out;
     let block = |s: &Slot| &*request.blocks[s.block];
-    field(o, "{\"model\":", &request.model);
+    field(o, "{\"model\":", &request.model.name);
     if let Some(n) = Some(max_tokens(request)).filter(|_| sampling) {
         raw(o, ",\"max_tokens\":");
         number(o, n);
@@ -133,7 +137,7 @@ fn part(o: &mut Vec<u8>, s: &Slot, b: &Block) {
             field(o, "{\"type\":\"tool_use\",\"id\":", id);
             field(o, ",\"name\":", name);
             raw(o, ",\"input\":");
-            arguments(o, &b.text, Some(b.json_text()));
+            object(o, &b.text, Some(b.json_text()));
         }
         Show::Output => {
             field(o, "{\"type\":\"tool_result\",\"tool_use_id\":", id);
@@ -201,33 +205,6 @@ fn output(o: &mut Vec<u8>, b: &Block) {
         o.push(b'}');
     }
     o.push(b']');
-}
-
-/// Key under which arguments travel that are no JSON object, since this wire takes nothing else.
-const WRAP: &str = "{\"_raw\":";
-
-/// Writes a call's arguments byte for byte when they are a JSON object, wrapped otherwise.
-pub(crate) fn arguments(o: &mut Vec<u8>, text: &str, json: Option<&str>) {
-    let object = text.starts_with('{') && text.ends_with('}') && !text.starts_with(WRAP);
-    if object && serde_json::from_str::<IgnoredAny>(text).is_ok() {
-        return raw(o, text);
-    }
-    raw(o, WRAP);
-    match json {
-        Some(j) => raw(o, j),
-        None => string(o, text),
-    }
-    o.push(b'}');
-}
-
-/// The argument text behind `input`.
-pub(crate) fn unwrap_arguments(input: Option<&RawValue>) -> Arc<str> {
-    let given = input.map_or("{}", RawValue::get);
-    let wrapped = given.strip_prefix(WRAP).and_then(|rest| rest.strip_suffix('}'));
-    match wrapped.and_then(|w| serde_json::from_str::<Text>(w).ok()) {
-        Some(t) => t.0,
-        None => given.into(),
-    }
 }
 
 #[derive(Deserialize)]
@@ -378,7 +355,7 @@ impl Part<'_> {
             "tool_use" => Content::Call {
                 id: self.id.ok_or(missing("id"))?.0,
                 name: self.name.ok_or(missing("name"))?.0,
-                arguments: unwrap_arguments(self.input),
+                arguments: unwrapped(self.input),
             },
             "tool_result" => {
                 let (text, image) = output_of(self.content)?;

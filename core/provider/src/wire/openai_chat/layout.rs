@@ -1,4 +1,7 @@
 //! OpenAI Chat Completions: where the blocks of a request stand.
+//!
+//! `Instructions` is a system message; a provider's compaction is user text. There are no
+//! breakpoints, no error flag on tool results, and no edits by the provider.
 
 use ctxbench_core::block::Role;
 use ctxbench_core::request::Request;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::model::Model;
 use ctxbench_core::request::{Reply, StopReason};
 use serde::Deserialize;
 
@@ -21,7 +22,7 @@ const NAMES: Names = Names {
 };
 
 /// Writes a Chat reply: thinking, all texts as one with blank lines between, calls.
-pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
+pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
     let finish = match reply.stop {
@@ -33,7 +34,7 @@ pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     };
     field(o, "{\"id\":", reply.id.as_deref().unwrap_or("chatcmpl_ctxbench"));
     raw(o, ",\"object\":\"chat.completion\",\"created\":0,\"model\":");
-    string(o, model);
+    string(o, &model.name);
     field(o, ",\"choices\":[{\"index\":0,\"finish_reason\":", finish);
     raw(o, ",\"message\":{\"role\":\"assistant\",\"content\":");
     match reply.text() {

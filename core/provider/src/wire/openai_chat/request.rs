@@ -1,16 +1,14 @@
 //! OpenAI Chat Completions: requests.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
-use crate::wire::json::{
-    self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw, string,
-};
+use crate::wire::json::{self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw};
+use crate::wire::openai::{output, result, texts};
 use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::Request;
@@ -19,7 +17,7 @@ use ctxbench_core::request::Request;
 pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let mut out = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
     let o = &mut out;
-    field(o, "{\"model\":", &request.model);
+    field(o, "{\"model\":", &request.model.name);
     if let Some(n) = request.max_tokens {
         raw(o, ",\"max_completion_tokens\":");
         number(o, n);
@@ -55,7 +53,7 @@ fn plain<'a>(o: &mut Vec<u8>, role: Role, group: &[Slot], block: impl Fn(&Slot) 
             o.push(b'[');
             list(o, group, |o, s| match (s.show, &block(s).media) {
                 (Show::Image, Some(m)) => media(o, m),
-                _ => texts(o, block(s)),
+                _ => texts(o, "text", block(s)),
             });
             o.push(b']');
         }
@@ -111,28 +109,8 @@ fn assistant<'a>(o: &mut Vec<u8>, group: &[Slot], block: impl Fn(&Slot) -> &'a B
 fn tool(o: &mut Vec<u8>, b: &Block) {
     field(o, "{\"role\":\"tool\",\"tool_call_id\":", b.call_id().unwrap_or(""));
     raw(o, ",\"content\":");
-    match &b.media {
-        None if b.splits.is_empty() => raw(o, b.json_text()),
-        m => {
-            o.push(b'[');
-            texts(o, b);
-            if let Some(m) = m {
-                o.push(b',');
-                media(o, m);
-            }
-            o.push(b']');
-        }
-    }
+    output(o, "text", b, media);
     o.push(b'}');
-}
-
-/// One content part per piece of a split text.
-fn texts(o: &mut Vec<u8>, b: &Block) {
-    list(o, b.parts(), |o, p| {
-        raw(o, "{\"type\":\"text\",\"text\":");
-        string(o, p);
-        o.push(b'}');
-    });
 }
 
 fn media(o: &mut Vec<u8>, m: &Media) {
@@ -279,7 +257,8 @@ impl Message<'_> {
                 image: None,
             }),
             Some(OneOrMany::Many(parts)) if role == Role::Tool => {
-                found.push(output(or_empty(self.tool_call_id), parts)?)
+                let parts = parts.into_iter().map(Part::into_content);
+                found.push(result(or_empty(self.tool_call_id), parts.collect::<Result<_, _>>()?))
             }
             Some(OneOrMany::Many(parts)) => {
                 for p in parts {
@@ -301,22 +280,4 @@ impl Message<'_> {
         found.extend(self.tool_calls.into_iter().map(call));
         Ok(found)
     }
-}
-
-fn output(id: Arc<str>, parts: Vec<Part<'_>>) -> Result<Content, WireError> {
-    let (mut text, mut image) = (String::new(), None);
-    for p in parts {
-        match p.into_content()? {
-            Content::Image { media_type, url } => {
-                image = Some(Box::new(Media {
-                    media_type: media_type.to_string(),
-                    url: url.to_string(),
-                    name: None,
-                }));
-            }
-            Content::Text(t) => text.push_str(&t),
-            _ => {}
-        }
-    }
-    Ok(Content::Output { id, text: text.into(), is_error: false, image })
 }

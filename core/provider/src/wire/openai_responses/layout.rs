@@ -1,4 +1,8 @@
 //! OpenAI Responses: where the blocks of a request stand.
+//!
+//! Only an opening block of role `Instructions` becomes `instructions`, a later one is a developer
+//! message. There are no breakpoints, no error flag on tool results, and of the provider's edits
+//! only the compaction threshold.
 
 use ctxbench_core::block::Role;
 use ctxbench_core::request::Request;

@@ -7,11 +7,13 @@ mod stream;
 
 use ctxbench_core::block::Block;
 use ctxbench_core::model::Model;
-use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
+use ctxbench_core::request::{ModelError, Reply, Request, ServerEdit};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::plan::Slot;
-use super::{Endpoint, Event, Family, ServerParams, WireError, WireFormat, errors, openai};
+use super::{Api, Asked, Endpoint, Event, WireError, WireFormat, openai};
 use crate::prompt::Prompt;
 
 const PATH: &str = "/v1/responses";
@@ -20,49 +22,12 @@ const COMPACT_PATH: &str = "/v1/responses/compact";
 pub(super) struct OpenaiResponses;
 
 impl WireFormat for OpenaiResponses {
-    fn family(&self) -> Family {
-        Family::Openai
+    fn name(&self) -> &'static str {
+        "openai-responses"
     }
-    fn lay_out(&self, slots: &mut [Slot], request: &Request) {
-        layout::lay_out(slots, request);
+    fn api(&self) -> Api {
+        &openai::Openai
     }
-    fn encode(&self, request: &Request, slots: &[Slot]) -> Vec<u8> {
-        request::encode(request, slots)
-    }
-    fn decode(&self, _path: &str, body: &[u8]) -> Result<Prompt, WireError> {
-        request::decode(body)
-    }
-    fn encode_reply(&self, reply: &Reply, model: &str) -> Vec<u8> {
-        reply::encode(reply, model)
-    }
-    fn decode_reply(&self, body: &[u8]) -> Result<Reply, WireError> {
-        reply::decode(body)
-    }
-    fn error_code(&self, kind: ErrorKind) -> &'static str {
-        openai::error_code(kind)
-    }
-    fn error_body(&self, status: u16, code: &str, message: &str) -> Value {
-        openai::error_body(status, code, message)
-    }
-    fn code_of(&self, detail: errors::Detail) -> Option<String> {
-        openai::code_of(detail)
-    }
-    fn unknown_model(&self, name: &str) -> (&'static str, String) {
-        openai::unknown_model(name)
-    }
-    fn unpaired(&self, call: bool, id: &str) -> String {
-        openai::unpaired(call, id)
-    }
-    fn model(&self, model: &Model, _window: Option<u64>) -> Value {
-        openai::model(model)
-    }
-    fn model_list(&self, all: Vec<Value>) -> Value {
-        openai::model_list(all)
-    }
-    fn reply_id(&self, number: u64) -> String {
-        format!("resp_{number:04}")
-    }
-
     fn path(&self, _model: &str) -> String {
         PATH.into()
     }
@@ -73,10 +38,36 @@ impl WireFormat for OpenaiResponses {
             _ => None,
         }
     }
+
+    fn lay_out(&self, slots: &mut [Slot], request: &Request) {
+        layout::lay_out(slots, request);
+    }
+    fn body(&self, request: &Request, slots: &[Slot]) -> Vec<u8> {
+        request::encode(request, slots)
+    }
+    fn decode(&self, _path: &str, body: &[u8]) -> Result<Prompt, WireError> {
+        request::decode(body)
+    }
+    fn asked(&self, _path: &str, body: &[u8]) -> Result<Asked, String> {
+        #[derive(Deserialize)]
+        struct Params {
+            reasoning: Option<IgnoredAny>,
+            previous_response_id: Option<IgnoredAny>,
+            conversation: Option<IgnoredAny>,
+        }
+        let given: Params = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+        if given.previous_response_id.is_some() || given.conversation.is_some() {
+            return Err("this server keeps no responses: send the whole `input` instead of \
+                        `previous_response_id` or `conversation`"
+                .to_string());
+        }
+        Ok(Asked { thinking: given.reasoning.is_some(), ..openai::asked(body)? })
+    }
     fn tool(&self, name: &Value, description: Value, schema: &Value) -> Option<Value> {
-        Some(
-            json!({"type": "function", "name": name, "description": description, "parameters": schema}),
-        )
+        let function = json!({
+            "type": "function", "name": name, "description": description, "parameters": schema,
+        });
+        Some(function)
     }
     fn carried_edit(&self, edit: &ServerEdit) -> Option<ServerEdit> {
         match edit {
@@ -92,11 +83,25 @@ impl WireFormat for OpenaiResponses {
     fn shows_trigger(&self, block: &Block, _last: bool) -> bool {
         block.text.is_empty()
     }
-    fn encode_compacted(&self, prompt: &Prompt, reply: &Reply, model: &str) -> Vec<u8> {
+
+    fn encode_reply(&self, reply: &Reply, model: &Model) -> Vec<u8> {
+        reply::encode(reply, model)
+    }
+    fn decode_reply(&self, body: &[u8]) -> Result<Reply, WireError> {
+        reply::decode(body)
+    }
+    #[cfg(test)]
+    fn carried_reply(&self, reply: Reply) -> Reply {
+        openai::carried_reply(reply)
+    }
+    fn encode_compacted(&self, prompt: &Prompt, reply: &Reply, model: &Model) -> Vec<u8> {
         reply::encode_compacted(prompt, reply, model)
     }
     fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
         stream::events(whole)
+    }
+    fn reply_id(&self, number: u64) -> String {
+        format!("resp_{number:04}")
     }
     fn overflow(&self, _prompt: u64, _window: u64) -> ModelError {
         openai::overflow(
@@ -105,16 +110,8 @@ impl WireFormat for OpenaiResponses {
                 .to_string(),
         )
     }
+
     fn conversation_field(&self) -> &'static str {
         "input"
-    }
-    fn thinks(&self, given: &ServerParams) -> bool {
-        given.reasoning.is_some()
-    }
-    fn not_kept(&self, given: &ServerParams) -> Option<&'static str> {
-        (given.previous_response_id.is_some() || given.conversation.is_some()).then_some(
-            "this server keeps no responses: send the whole `input` instead of \
-             `previous_response_id` or `conversation`",
-        )
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::model::Model;
 use ctxbench_core::request::{Reply, StopReason};
 use serde::Deserialize;
 
@@ -21,7 +22,7 @@ const NAMES: Names = Names {
 };
 
 /// Writes a Responses reply.
-pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
+pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
     let reason = match reply.stop {
@@ -31,7 +32,7 @@ pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     };
     field(o, "{\"id\":", reply.id.as_deref().unwrap_or("resp_ctxbench"));
     raw(o, ",\"object\":\"response\",\"created_at\":0,\"model\":");
-    string(o, model);
+    string(o, &model.name);
     match reason {
         Some(r) => {
             field(o, ",\"status\":\"incomplete\",\"incomplete_details\":{\"reason\":", r);
@@ -85,7 +86,7 @@ pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
 
 /// Writes the answer of `/responses/compact`: the user's messages of the prompt, then the
 /// compaction that the reply holds. Compactions of the prompt are part of the new one.
-pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &str) -> Vec<u8> {
+pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
     field(o, "{\"id\":", reply.id.as_deref().unwrap_or("resp_ctxbench"));

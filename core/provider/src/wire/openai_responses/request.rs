@@ -8,9 +8,8 @@ use serde_json::value::RawValue;
 
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
-use crate::wire::json::{
-    self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw, string,
-};
+use crate::wire::json::{self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw};
+use crate::wire::openai::{output, result, texts};
 use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit};
@@ -21,7 +20,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let mut out = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
     let o = &mut out;
     let block = |s: &Slot| &*request.blocks[s.block];
-    field(o, "{\"model\":", &request.model);
+    field(o, "{\"model\":", &request.model.name);
     if let Some(n) = request.max_tokens {
         raw(o, ",\"max_output_tokens\":");
         number(o, n);
@@ -97,18 +96,7 @@ fn item<'a>(o: &mut Vec<u8>, group: &[Slot], b: &Block, block: impl Fn(&Slot) ->
         Show::Output => {
             field(o, "{\"type\":\"function_call_output\",\"call_id\":", id);
             raw(o, ",\"output\":");
-            match &b.media {
-                None if b.splits.is_empty() => raw(o, b.json_text()),
-                m => {
-                    o.push(b'[');
-                    texts(o, "input_text", b);
-                    if let Some(m) = m {
-                        o.push(b',');
-                        media(o, m);
-                    }
-                    o.push(b']');
-                }
-            }
+            output(o, "input_text", b, media);
         }
         Show::Compaction => field(
             o,
@@ -118,24 +106,6 @@ fn item<'a>(o: &mut Vec<u8>, group: &[Slot], b: &Block, block: impl Fn(&Slot) ->
         Show::Trigger => raw(o, "{\"type\":\"compaction_trigger\""),
     }
     o.push(b'}');
-}
-
-/// One content part per piece of a split text.
-fn texts(o: &mut Vec<u8>, kind: &str, b: &Block) {
-    let open = |o: &mut Vec<u8>| {
-        field(o, "{\"type\":", kind);
-        raw(o, ",\"text\":");
-    };
-    if b.splits.is_empty() {
-        open(o);
-        raw(o, b.json_text());
-        return o.push(b'}');
-    }
-    list(o, b.parts(), |o, p| {
-        open(o);
-        string(o, p);
-        o.push(b'}');
-    });
 }
 
 fn media(o: &mut Vec<u8>, m: &Media) {
@@ -275,29 +245,8 @@ impl Entry<'_> {
                 (Role::Assistant, Content::Call { id, name, arguments: or_empty(self.arguments) })
             }
             "function_call_output" => {
-                let (mut text, mut image): (Arc<str>, _) = ("".into(), None);
-                for c in contents(self.output)? {
-                    match c {
-                        Content::Text(t) => text = t,
-                        Content::Image { media_type, url } => {
-                            image = Some(Box::new(Media {
-                                media_type: media_type.to_string(),
-                                url: url.to_string(),
-                                name: None,
-                            }));
-                        }
-                        _ => {}
-                    }
-                }
-                (
-                    Role::Tool,
-                    Content::Output {
-                        id: self.call_id.ok_or(missing("call_id"))?.0,
-                        text,
-                        is_error: false,
-                        image,
-                    },
-                )
+                let id = self.call_id.ok_or(missing("call_id"))?.0;
+                (Role::Tool, result(id, contents(self.output)?))
             }
             "compaction" => (
                 Role::Assistant,
