@@ -11,11 +11,7 @@ use crate::plots::Looks;
 use crate::view;
 
 /// The format for `report --format bmf`.
-pub(crate) const FORMAT: Format = Format {
-    name: "bmf",
-    about: "Bencher Metric Format, for `bencher run --adapter json`",
-    render,
-};
+pub(crate) const FORMAT: Format = Format { name: "bmf", render };
 
 /// Longest name that Bencher takes, bytes.
 const NAME: usize = 1024;

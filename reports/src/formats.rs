@@ -19,8 +19,6 @@ pub struct Artifact {
 pub struct Format {
     /// Name on the command line.
     pub name: &'static str,
-    /// A line for people.
-    pub about: &'static str,
     /// Makes its files; the first is the one to print when no folder is given.
     pub render: fn(&Results, &Looks) -> Result<Vec<Artifact>, ReportError>,
 }

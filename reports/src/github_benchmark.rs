@@ -10,12 +10,7 @@ use crate::plots::Looks;
 use crate::{bmf, view};
 
 /// The format for `report --format github-benchmark`.
-pub(crate) const FORMAT: Format = Format {
-    name: "github-benchmark",
-    about: "github-action-benchmark: one file for customSmallerIsBetter, one for \
-        customBiggerIsBetter",
-    render,
-};
+pub(crate) const FORMAT: Format = Format { name: "github-benchmark", render };
 
 #[derive(Serialize)]
 struct Entry {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Results, RunRecord};
+use crate::record::{CompactionRecord, Results, RunRecord};
 use ctxbench_core::strategy::Standing;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -15,8 +15,7 @@ use crate::view::{self, Block};
 use crate::{fmt, metrics, seeds};
 
 /// The format for `report --format html`.
-pub(crate) const FORMAT: Format =
-    Format { name: "html", about: "one page with tables and plots, nothing beside it", render };
+pub(crate) const FORMAT: Format = Format { name: "html", render };
 
 /// More compactions of one run than this are counted, not listed; all of them stand in
 /// `compactions.csv`.
@@ -192,22 +191,28 @@ fn settings(run: &RunRecord) -> Markup {
     html! { tr { td.l { (clean(&run.strategy.label)) } td.l { (clean(&run.strategy.version)) } td.l.note { (settings.join(", ")) } } }
 }
 
+/// The table of compactions behind the mechanism: heading and cell.
+const COMPACTIONS: [(&str, fn(&CompactionRecord) -> String); 11] = [
+    ("before request", |c| c.before_request.to_string()),
+    ("before", |c| fmt::tokens(c.before_tokens as f64)),
+    ("after", |c| fmt::tokens(c.after_tokens as f64)),
+    ("invalidated", |c| fmt::tokens(c.invalidated_tokens as f64)),
+    ("waited s", |c| fmt::seconds(c.blocked_ms as f64 / 1000.0)),
+    ("cost $", |c| fmt::usd(c.cost_usd)),
+    ("facts lost", |c| c.facts_lost_verbatim.to_string()),
+    ("carried", |c| c.facts_carried.to_string()),
+    ("pays off after calls", |c| c.break_even_calls.map_or("never".into(), fmt::pct)),
+    ("calls made", |c| c.calls_after.to_string()),
+    ("paid off", |c| c.paid_off.map_or("n/a", |p| if p { "yes" } else { "no" }).into()),
+];
+
 fn compactions(run: &RunRecord) -> Markup {
     html! { @if !run.compactions.is_empty() {
         h4 { (clean(&run.strategy.label)) }
         div.wide { table {
-            thead { tr { th.l { "mechanism" } th { "before \
-                request" } th { "before" } th { "after" } th { "invalidated" } th { "waited \
-                s" } th { "cost $" }
-                th { "facts lost" } th { "carried" } th { "pays off after calls" } th { "calls \
-                    made" } th { "paid off" } } }
+            thead { tr { th.l { "mechanism" } @for (head, _) in COMPACTIONS { th { (head) } } } }
             tbody { @for c in run.compactions.iter().take(LISTED) { tr {
-                td.l { (clean(&c.mechanism)) } td { (c.before_request) }
-                td { (fmt::tokens(c.before_tokens as f64)) } td { (fmt::tokens(c.after_tokens as f64)) } td { (fmt::tokens(c.invalidated_tokens as f64)) }
-                td { (fmt::seconds(c.blocked_ms as f64 / 1000.0)) } td { (fmt::usd(c.cost_usd)) }
-                td { (c.facts_lost_verbatim) } td { (c.facts_carried) }
-                td { (c.break_even_calls.map_or("never".into(), fmt::pct)) } td { (c.calls_after) }
-                td { (c.paid_off.map_or("n/a", |p| if p { "yes" } else { "no" })) }
+                td.l { (clean(&c.mechanism)) } @for (_, cell) in COMPACTIONS { td { (cell(c)) } }
             } } }
         } }
         @if run.compactions.len() > LISTED { p.terms { (run.compactions.len() - LISTED) " more in \

@@ -14,8 +14,7 @@ use crate::stats::{self, Differences};
 use crate::view;
 
 /// The format for `report --format json`.
-pub(crate) const FORMAT: Format =
-    Format { name: "json", about: "everything, for machines", render };
+pub(crate) const FORMAT: Format = Format { name: "json", render };
 
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";
@@ -165,19 +164,11 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     all.extend(METRICS.iter().filter_map(|m| Some((m.column, m.measured(run).number()?))));
     all.extend(run.requests.iter().map(|q| ("requests.cost_usd", q.cost_usd)));
     all.extend(run.delegation.iter().map(|d| ("delegation.cost_usd", d.cost_usd)));
-    all.extend(run.compactions.iter().map(|c| ("compactions.cost_usd", c.cost_usd)));
-    all.extend(
-        run.compactions
-            .iter()
-            .filter_map(|c| c.break_even_calls)
-            .map(|x| ("compactions.break_even_calls", x)),
-    );
-    all.extend(
-        run.compactions
-            .iter()
-            .filter_map(|c| c.retained_pct)
-            .map(|x| ("compactions.retained_pct", x)),
-    );
+    for c in &run.compactions {
+        all.push(("compactions.cost_usd", c.cost_usd));
+        all.extend(c.break_even_calls.map(|x| ("compactions.break_even_calls", x)));
+        all.extend(c.retained_pct.map(|x| ("compactions.retained_pct", x)));
+    }
     match all.iter().find(|(_, x)| !x.is_finite()) {
         None => Ok(()),
         Some((field, _)) => Err(ReportError::NotFinite {

@@ -15,8 +15,7 @@ use crate::view::{self, Block};
 use crate::{grid, metrics, seeds};
 
 /// The format for `report --format markdown`.
-pub(crate) const FORMAT: Format =
-    Format { name: "markdown", about: "tables for a pull request", render };
+pub(crate) const FORMAT: Format = Format { name: "markdown", render };
 
 /// A comment on GitHub holds 65,536 characters; details are left out rather than cut in the middle.
 const ROOM: usize = 60_000;
@@ -89,7 +88,7 @@ fn sheet(out: &mut String, s: &Sheet) {
 }
 
 fn reading(out: &mut String, results: &Results, details: bool) {
-    let _ = write!(out, "<sub>{}</sub>\n\n", text(&view::modelled(results)));
+    let _ = write!(out, "<sub>{}</sub>\n\n", text(&view::modelled(results, true)));
     out.push_str("<details><summary>How to read this</summary>\n\n");
     out.push_str(
         "**Bold**: best of the products that finished. *Italic*: hypothetical and control rows. \

@@ -141,7 +141,8 @@ fn write_pair(dir_in_progress: &Path, run: &RunRecord) -> Result<PathBuf, WriteE
     json::check_finite(run)?;
     fs::create_dir_all(dir_in_progress).map_err(io_error(dir_in_progress, "make the folder"))?;
     let path = dir_in_progress.join(file_name(run));
-    let text = serde_json::to_string(&PairOut { version: RESULTS_VERSION, run })
+    // In the form of results, so that records are compiled to one form only.
+    let text = serde_json::to_string_pretty(&PairOut { version: RESULTS_VERSION, run })
         .expect("records always serialise");
     files::write_scratch(&path, text)?;
     Ok(path)

@@ -14,8 +14,7 @@ use crate::view::{self, Block, Scored};
 use crate::{fmt, grid, metrics, seeds};
 
 /// The format for `report --format table`.
-pub(crate) const FORMAT: Format =
-    Format { name: "table", about: "the table of `run`, 100 columns wide", render: render_file };
+pub(crate) const FORMAT: Format = Format { name: "table", render: render_file };
 
 /// How a table is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +66,7 @@ fn lines(section: &Section<'_>, results: &Results, width: usize) -> Vec<Line> {
         Section::Differences(found) => differences(results, found, width),
         Section::Sheet(s) => sheet(s, width),
         Section::Reading(_) => {
-            let told = wrap(&view::modelled_names(results), width, "  ");
+            let told = wrap(&view::modelled(results, false), width, "  ");
             told.into_iter().chain(legend(width)).map(Line::Faint).collect()
         }
         Section::Glance(g) => glance_lines(g, width),

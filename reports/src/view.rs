@@ -1,7 +1,7 @@
 //! What every report shares: runs grouped into blocks, row order, headings, remarks and failures.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{BackgroundRecord, Fate, Results, Rule, RunRecord, Status};
 use ctxbench_core::strategy::Standing;
@@ -116,18 +116,20 @@ impl Block<'_> {
 pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
     let several_models = models(results).len() > 1;
     let mut keys: Vec<(&str, &str)> = Vec::new();
+    let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
     for r in &results.runs {
         let key = (r.scenario.id.as_str(), r.model.as_str());
-        if !keys.contains(&key) {
+        let group = groups.entry(key).or_default();
+        if group.is_empty() {
             keys.push(key);
         }
+        group.push(r);
     }
     let several_summarisers = summarisers(results).len() > 1;
     let mut taken = BTreeSet::new();
     let mut out = Vec::new();
     for (scenario, model) in keys {
-        let all: Vec<&RunRecord> =
-            results.runs.iter().filter(|r| r.scenario.id == scenario && r.model == model).collect();
+        let all = &groups[&(scenario, model)];
         let here: BTreeSet<&str> = all.iter().filter_map(|r| r.summariser.as_deref()).collect();
         let split = several_summarisers && !here.is_empty();
         let parts: Vec<Option<&str>> =
@@ -210,34 +212,35 @@ fn unique(base: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
     name
 }
 
+/// How a run that did not finish ended: a word for a column, and a phrase.
+fn end(status: Status) -> Option<(&'static str, &'static str)> {
+    match status {
+        Status::Completed | Status::NotApplicable => None,
+        Status::Overflow => Some(("full", "window full")),
+        Status::Failed => Some(("quit", "gave up")),
+        Status::Livelock => Some(("loop", "no progress")),
+        Status::Error => Some(("error", "error")),
+    }
+}
+
 /// Steps taken and, if it did not finish, how it ended.
 pub(crate) fn steps(r: &RunRecord) -> String {
-    let s = &r.summary;
-    let word = match r.status {
-        Status::Completed => return format!("{}/{}", s.steps_completed, s.steps_total),
-        Status::NotApplicable => return "n/a".into(),
-        Status::Overflow => "full",
-        Status::Failed => "quit",
-        Status::Livelock => "loop",
-        Status::Error => "error",
-    };
-    format!("{}/{} {word}", s.steps_completed, s.steps_total)
+    if r.status == Status::NotApplicable {
+        return "n/a".into();
+    }
+    let steps = format!("{}/{}", r.summary.steps_completed, r.summary.steps_total);
+    end(r.status).map_or(steps.clone(), |(word, _)| format!("{steps} {word}"))
 }
 
 /// How a run ended that did not finish, in words.
 pub(crate) fn ending(r: &RunRecord) -> Option<String> {
+    let why = r.error.as_deref().map(fmt::one_line);
+    if r.status == Status::NotApplicable {
+        return Some(why.unwrap_or_else(|| "cannot exist".into()));
+    }
+    let (_, how) = end(r.status)?;
+    let why = why.map(|e| format!(": {e}")).unwrap_or_default();
     let s = &r.summary;
-    let how = match r.status {
-        Status::Completed => return None,
-        Status::NotApplicable => {
-            return Some(r.error.as_deref().map_or("cannot exist".into(), fmt::one_line));
-        }
-        Status::Overflow => "window full",
-        Status::Failed => "gave up",
-        Status::Livelock => "no progress",
-        Status::Error => "error",
-    };
-    let why = r.error.as_deref().map(|e| format!(": {}", fmt::one_line(e))).unwrap_or_default();
     Some(format!("died at step {}/{} ({how}{why})", s.steps_completed, s.steps_total))
 }
 
@@ -332,26 +335,18 @@ pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
     out
 }
 
-/// `modelled: …`: what is a model's word and not a measurement, by name only.
-pub(crate) fn modelled_names(results: &Results) -> String {
-    if results.assumptions.is_empty() {
-        return "modelled: not stated in these results".into();
+/// `modelled: …`: what is a model's word and not a measurement, by name or with its parameters.
+pub(crate) fn modelled(results: &Results, parameters: bool) -> String {
+    let part = |(name, value): (&String, &String)| match parameters {
+        true => format!("{} = {}", fmt::one_line(name), fmt::one_line(value)),
+        false => fmt::one_line(name),
+    };
+    let parts: Vec<String> = results.assumptions.iter().map(part).collect();
+    match parameters {
+        _ if parts.is_empty() => "modelled: not stated in these results".into(),
+        true => format!("modelled: {}", parts.join("; ")),
+        false => format!("modelled: {} (parameters in index.html)", parts.join(", ")),
     }
-    let names: Vec<String> = results.assumptions.keys().map(|k| fmt::one_line(k)).collect();
-    format!("modelled: {} (parameters in index.html)", names.join(", "))
-}
-
-/// `modelled: …`: what is a model's word and not a measurement, with its parameters.
-pub(crate) fn modelled(results: &Results) -> String {
-    if results.assumptions.is_empty() {
-        return "modelled: not stated in these results".into();
-    }
-    let parts: Vec<String> = results
-        .assumptions
-        .iter()
-        .map(|(k, v)| format!("{} = {}", fmt::one_line(k), fmt::one_line(v)))
-        .collect();
-    format!("modelled: {}", parts.join("; "))
 }
 
 #[cfg(test)]

@@ -4,18 +4,13 @@
 mod columns;
 
 use crate::formats::{Artifact, Format, ReportError};
-use crate::metrics::{Cell, METRICS};
+use crate::metrics::{Cell, METRICS, ToCell};
 use crate::plots::Looks;
 use crate::record::{Results, RunRecord};
 use crate::{fmt, seeds};
 
 /// The format for `report --format csv`.
-pub(crate) const FORMAT: Format = Format {
-    name: "csv",
-    about: "summary.csv, requests.csv, compactions.csv, facts.csv, rewind.csv, resume.csv, \
-        delegation.csv",
-    render,
-};
+pub(crate) const FORMAT: Format = Format { name: "csv", render };
 
 /// Name in the head, and what stands below it.
 type Column<T> = (&'static str, fn(&T) -> Cell);
@@ -62,9 +57,9 @@ fn file<T>(results: &Results, columns: &[Column<T>], of: fn(&RunRecord) -> &Vec<
         of(r).iter().map(move |item| {
             [&r.scenario.id, &r.strategy.label, &r.model]
                 .into_iter()
-                .map(|key| key.as_str().into())
+                .map(ToCell::cell)
                 .chain(columns.iter().map(|(_, cell)| cell(item)))
-                .chain([r.summariser.as_deref().into()])
+                .chain([r.summariser.cell()])
                 .chain(seed(r, seeded))
         })
     });
@@ -73,7 +68,7 @@ fn file<T>(results: &Results, columns: &[Column<T>], of: fn(&RunRecord) -> &Vec<
 
 /// The last column where runs were repeated with several seeds.
 fn seed(r: &RunRecord, seeded: bool) -> Option<Cell> {
-    seeded.then(|| r.seed.into())
+    seeded.then(|| r.seed.cell())
 }
 
 fn text(cell: Cell) -> String {

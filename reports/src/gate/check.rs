@@ -97,9 +97,6 @@ impl Checks<'_> {
     fn put(&mut self, row: &BaselineRow, metric: &str, outcome: Outcome, text: String) {
         let name = view::name(&row.scenario, &row.strategy, &row.model, self.several);
         self.report.checks.push(Check {
-            scenario: row.scenario.clone(),
-            strategy: row.strategy.clone(),
-            model: row.model.clone(),
             metric: metric.into(),
             outcome,
             reason: format!("{name}: {text}"),

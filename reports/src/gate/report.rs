@@ -20,12 +20,6 @@ pub enum Outcome {
 /// One metric of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Scenario id.
-    pub scenario: String,
-    /// Strategy label.
-    pub strategy: String,
-    /// Model name.
-    pub model: String,
     /// Column of `summary.csv`, or `row` for the presence of the row itself.
     pub metric: String,
     /// How it came out.

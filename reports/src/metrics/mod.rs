@@ -5,7 +5,13 @@
 mod table;
 mod unit;
 
-use crate::record::{RunRecord, Status};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::engine::RewindStatus;
+use ctxbench_core::fact::{FactKind, Match};
+use ctxbench_core::request::{Phase, Purpose};
+use ctxbench_core::session::RewindMode;
+
+use crate::record::{KeptBy, Place, RequestStatus, RunRecord, Status, word};
 
 pub(crate) use table::METRICS;
 pub(crate) use unit::Unit;
@@ -34,25 +40,25 @@ pub(crate) struct Metric {
     /// Words for people, without the unit.
     pub(crate) name: &'static str,
     /// The tables of strategies.
-    pub(crate) scored: Place<Score>,
+    pub(crate) scored: Rank<Score>,
     /// What Markdown folds away below a table: the heading.
-    pub(crate) detail: Place<&'static str>,
+    pub(crate) detail: Rank<&'static str>,
     /// The conclusion in a few lines.
-    pub(crate) ranked: Place<Ranking>,
+    pub(crate) ranked: Rank<Ranking>,
     /// Differences over sessions.
-    pub(crate) judged: Place<()>,
+    pub(crate) judged: Rank<()>,
     /// `ctxbench compare`: the weight of one unit of change, or of one per cent, by which rows are
     /// sorted.
-    pub(crate) compared: Place<f64>,
-    pub(crate) gated: Place<Gate>,
+    pub(crate) compared: Rank<f64>,
+    pub(crate) gated: Rank<Gate>,
     /// Where it stands in a row of a baseline.
-    pub(crate) stored: Place<Stored>,
+    pub(crate) stored: Rank<Stored>,
     pub(crate) bmf: Option<When>,
-    pub(crate) github_benchmark: Place<When>,
+    pub(crate) github_benchmark: Rank<When>,
 }
 
 /// Where a view shows a metric, and what else it must know of it.
-pub(crate) type Place<T> = Option<(u16, T)>;
+pub(crate) type Rank<T> = Option<(u16, T)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -223,39 +229,52 @@ impl Cell {
     }
 }
 
-impl From<u64> for Cell {
-    fn from(n: u64) -> Cell {
-        Cell::Int(n)
+/// What may stand in a cell.
+pub(crate) trait ToCell {
+    fn cell(&self) -> Cell;
+}
+
+/// Cells of values: an expression each.
+macro_rules! cells {
+    ($($kind:ty: $x:ident => $cell:expr;)*) => {
+        $(impl ToCell for $kind {
+            fn cell(&self) -> Cell {
+                let $x = self;
+                $cell
+            }
+        })*
+    };
+}
+
+cells! {
+    u64: n => Cell::Int(*n);
+    f64: x => Cell::Real(*x);
+    bool: yes => Cell::Word(yes.to_string());
+    str: text => Cell::Word(text.into());
+    String: text => Cell::Word(text.clone());
+    Cell: cell => cell.clone();
+    Status: status => status.word().cell();
+    CompactionKind: kind => word(kind).cell();
+    FactKind: kind => kind.name().cell();
+    KeptBy: way => word(way).cell();
+    Match: found => word(found).cell();
+    Phase: phase => word(phase).cell();
+    Place: place => word(place).cell();
+    Purpose: purpose => word(purpose).cell();
+    RequestStatus: status => word(status).cell();
+    RewindMode: mode => mode.word().cell();
+    RewindStatus: status => word(status).cell();
+}
+
+impl<T: ToCell + ?Sized> ToCell for &T {
+    fn cell(&self) -> Cell {
+        (**self).cell()
     }
 }
 
-impl From<f64> for Cell {
-    fn from(x: f64) -> Cell {
-        Cell::Real(x)
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(word: &str) -> Cell {
-        Cell::Word(word.into())
-    }
-}
-
-impl From<String> for Cell {
-    fn from(word: String) -> Cell {
-        Cell::Word(word)
-    }
-}
-
-impl From<bool> for Cell {
-    fn from(yes: bool) -> Cell {
-        Cell::Word(yes.to_string())
-    }
-}
-
-impl<T: Into<Cell>> From<Option<T>> for Cell {
-    fn from(x: Option<T>) -> Cell {
-        x.map_or(Cell::Na, T::into)
+impl<T: ToCell> ToCell for Option<T> {
+    fn cell(&self) -> Cell {
+        self.as_ref().map_or(Cell::Na, T::cell)
     }
 }
 
@@ -268,7 +287,7 @@ impl RunRecord {
 
 /// What a view shows, in its order.
 pub(crate) fn shown<T>(
-    place: impl Fn(&'static Metric) -> &'static Place<T>,
+    place: impl Fn(&'static Metric) -> &'static Rank<T>,
 ) -> Vec<(&'static Metric, &'static T)> {
     let mut found: Vec<(u16, &Metric, &T)> =
         METRICS.iter().filter_map(|m| place(m).as_ref().map(|(at, how)| (*at, m, how))).collect();

@@ -7,46 +7,73 @@ use super::Named::{Best, Worst};
 use super::Over::{Mean, Sum};
 use super::When::{Always, Finished};
 use super::{
-    Better, Cell, Gate, Kind, Metric, Named, Over, Ranking, Score, Slack, Stored, Unit, When,
+    Better, Cell, Gate, Kind, Metric, Named, Over, Ranking, Score, Slack, Stored, ToCell, Unit,
+    When,
 };
 use crate::record::{Fate, RunRecord};
 
+/// A field of the summary, whose column has its name.
+macro_rules! summary {
+    ($field:ident, $unit:expr, $better:expr) => {
+        number(stringify!($field), $unit, $better, |r| r.summary.$field.cell())
+    };
+}
+
+/// Facts of one kind that were kept.
+macro_rules! kept {
+    ($column:expr, $at:expr, $head:expr, $kind:ident) => {
+        number($column, Unit::Percent, Higher, |r| {
+            r.summary.retention_by_kind.get(&FactKind::$kind).cell()
+        })
+        .detail($at, $head)
+    };
+}
+
+/// Background summaries that ended in one way.
+macro_rules! races {
+    ($column:expr, $fate:ident) => {
+        number($column, Unit::Count("summaries"), Neither, |r| {
+            (r.background.iter().filter(|b| b.fate == Fate::$fate).count() as u64).cell()
+        })
+    };
+}
+
 /// Every column of `summary.csv`.
 pub(crate) static METRICS: &[Metric] = &[
-    key("scenario", |r| r.scenario.id.as_str().into()),
-    key("strategy", |r| r.strategy.label.as_str().into()),
-    key("model", |r| r.model.as_str().into()),
-    key("status", |r| r.status.word().into()),
-    number("steps_completed", Unit::Count("steps"), Higher, |r| r.summary.steps_completed.into())
+    key("scenario", |r| r.scenario.id.cell()),
+    key("strategy", |r| r.strategy.label.cell()),
+    key("model", |r| r.model.cell()),
+    key("status", |r| r.status.word().cell()),
+    summary!(steps_completed, Unit::Count("steps"), Higher)
         .named("steps")
         .compared(20, 1e4)
         .bmf(Always)
         .github_benchmark(50, Always),
-    number("steps_total", Unit::Count("steps"), Neither, |r| r.summary.steps_total.into()),
-    number("requests", Unit::Count("requests"), Neither, |r| r.summary.requests.into()),
-    number("compactions", Unit::Count("compactions"), Neither, |r| r.summary.compactions.into())
-        .scored(20, ["compa-", "ctions"], "times the context was made smaller"),
-    number("summary_calls", Unit::Count("calls"), Neither, |r| r.summary.summary_calls.into()),
-    number("input_tokens", Unit::Tokens, Lower, |r| r.summary.input_tokens.into())
+    summary!(steps_total, Unit::Count("steps"), Neither),
+    summary!(requests, Unit::Count("requests"), Neither),
+    summary!(compactions, Unit::Count("compactions"), Neither).scored(
+        20,
+        ["compa-", "ctions"],
+        "times the context was made smaller",
+    ),
+    summary!(summary_calls, Unit::Count("calls"), Neither),
+    summary!(input_tokens, Unit::Tokens, Lower)
         .named("tokens in")
         .detail(10, "input")
         .judged(20)
         .bmf(Finished)
         .github_benchmark(20, Finished),
-    number("cache_read_tokens", Unit::Tokens, Neither, |r| r.summary.cache_read_tokens.into())
-        .detail(20, "cache read"),
-    number("cache_write_tokens", Unit::Tokens, Neither, |r| r.summary.cache_write_tokens.into())
-        .detail(30, "cache write"),
-    number("output_tokens", Unit::Tokens, Neither, |r| r.summary.output_tokens.into())
-        .detail(40, "output"),
-    number("task_tokens", Unit::Tokens, Lower, |r| r.summary.task_tokens.into()).bmf(Finished),
-    number("peak_context_tokens", Unit::Tokens, Lower, |r| r.summary.peak_context_tokens.into())
+    summary!(cache_read_tokens, Unit::Tokens, Neither).detail(20, "cache read"),
+    summary!(cache_write_tokens, Unit::Tokens, Neither).detail(30, "cache write"),
+    summary!(output_tokens, Unit::Tokens, Neither).detail(40, "output"),
+    summary!(task_tokens, Unit::Tokens, Lower).bmf(Finished),
+    summary!(peak_context_tokens, Unit::Tokens, Lower)
         .named("peak")
         .scored(10, ["peak", "prompt"], "largest prompt, tokens")
         .compared(90, 0.2)
         .bmf(Finished)
         .github_benchmark(30, Finished),
-    number("saved_pct", Unit::Percent, Higher, |r| r.summary.saved_pct.into())
+    summary!(saved_pct, Unit::Percent, Higher)
         .named("tokens saved")
         .scored(
             30,
@@ -58,7 +85,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(20, Stored::WhereKnown)
         .bmf(Finished)
         .github_benchmark(10, Finished),
-    number("cost_usd", Unit::Usd, Lower, |r| r.summary.cost_usd.into())
+    summary!(cost_usd, Unit::Usd, Lower)
         .named("cost")
         .scored(
             40,
@@ -72,12 +99,12 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(10, Stored::Always)
         .bmf(Finished)
         .github_benchmark(10, Finished),
-    number("cost_saved_pct", Unit::Percent, Higher, |r| r.summary.cost_saved_pct.into()).scored(
+    summary!(cost_saved_pct, Unit::Percent, Higher).scored(
         50,
         ["cost", "saved%"],
         "dollars saved against the reference",
     ),
-    number("prefix_stability", Unit::Ratio, Higher, |r| r.summary.prefix_stability.into())
+    summary!(prefix_stability, Unit::Ratio, Higher)
         .named("prefix stable")
         .scored(
             60,
@@ -90,12 +117,11 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(50, Stored::WhereKnown)
         .bmf(Finished)
         .github_benchmark(40, Finished),
-    number("invalidated_tokens", Unit::Tokens, Lower, |r| r.summary.invalidated_tokens.into())
-        .detail(70, "invalidated"),
-    number("cache_read_ratio", Unit::Share, Higher, |r| r.summary.cache_read_ratio.into())
+    summary!(invalidated_tokens, Unit::Tokens, Lower).detail(70, "invalidated"),
+    summary!(cache_read_ratio, Unit::Share, Higher)
         .scored(70, ["cache", "read%"], "share of the input tokens read from the prompt cache")
         .bmf(Finished),
-    number("blocked_ms", Unit::Millis, Lower, |r| r.summary.blocked_ms.into())
+    summary!(blocked_ms, Unit::Millis, Lower)
         .named("waited")
         .scored(80, ["waited", "s"], "seconds of waiting caused by compaction, modelled")
         .detail(50, "waited s")
@@ -104,12 +130,12 @@ pub(crate) static METRICS: &[Metric] = &[
         .compared(80, 0.2)
         .bmf(Finished)
         .github_benchmark(40, Finished),
-    number("total_ms", Unit::Millis, Lower, |r| r.summary.total_ms.into()),
-    number("step_p50_ms", Unit::Millis, Lower, |r| r.summary.step_p50_ms.into()),
-    number("step_p95_ms", Unit::Millis, Lower, |r| r.summary.step_p95_ms.into()),
-    number("compaction_p50_ms", Unit::Millis, Lower, |r| r.summary.compaction_p50_ms.into()),
-    number("compaction_p95_ms", Unit::Millis, Lower, |r| r.summary.compaction_p95_ms.into()),
-    number("retention_pct", Unit::Percent, Higher, |r| r.summary.retention_pct.into())
+    summary!(total_ms, Unit::Millis, Lower),
+    summary!(step_p50_ms, Unit::Millis, Lower),
+    summary!(step_p95_ms, Unit::Millis, Lower),
+    summary!(compaction_p50_ms, Unit::Millis, Lower),
+    summary!(compaction_p95_ms, Unit::Millis, Lower),
+    summary!(retention_pct, Unit::Percent, Higher)
         .named("facts kept")
         .scored(
             90,
@@ -123,83 +149,68 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(30, Stored::WhereKnown)
         .bmf(Always)
         .github_benchmark(20, Finished),
-    number("summary_retention_pct", Unit::Percent, Higher, |r| {
-        r.summary.summary_retention_pct.into()
-    })
-    .named("in summary")
-    .scored(
-        100,
-        ["in sum-", "mary%"],
-        "of the facts that compactions took out, those that the summary carries",
-    )
-    .compared(70, 0.5)
-    .noted_by_gate(50, "in summary", Slack::By(0.5))
-    .stored(40, Stored::WhereKnown)
-    .bmf(Finished)
-    .github_benchmark(30, Finished),
-    kept("retention_goal_pct", 1, "goal %", |r| kind(r, FactKind::Goal)),
-    kept("retention_constraint_pct", 2, "constraint %", |r| kind(r, FactKind::Constraint)),
-    kept("retention_artifact_pct", 3, "artifact %", |r| kind(r, FactKind::Artifact)),
-    kept("retention_decision_pct", 4, "decision %", |r| kind(r, FactKind::Decision)),
-    kept("retention_error_pct", 5, "error %", |r| kind(r, FactKind::Error)),
-    kept("retention_value_pct", 6, "value %", |r| kind(r, FactKind::Value)),
-    kept("retention_todo_pct", 7, "todo %", |r| kind(r, FactKind::Todo)),
-    kept("retention_superseded_pct", 8, "superseded %", |r| kind(r, FactKind::Superseded)),
-    number("reread_tokens", Unit::Tokens, Lower, |r| r.summary.reread_tokens.into())
-        .detail(60, "re-read"),
-    number("extra_requests", Unit::Count("requests"), Lower, |r| r.summary.extra_requests.into()),
-    number("provider_overflows", Unit::Count("refusals"), Lower, |r| {
-        r.summary.provider_overflows.into()
-    }),
-    number("user_interventions", Unit::Count("interventions"), Lower, |r| {
-        r.summary.user_interventions.into()
-    }),
+    summary!(summary_retention_pct, Unit::Percent, Higher)
+        .named("in summary")
+        .scored(
+            100,
+            ["in sum-", "mary%"],
+            "of the facts that compactions took out, those that the summary carries",
+        )
+        .compared(70, 0.5)
+        .noted_by_gate(50, "in summary", Slack::By(0.5))
+        .stored(40, Stored::WhereKnown)
+        .bmf(Finished)
+        .github_benchmark(30, Finished),
+    kept!("retention_goal_pct", 1, "goal %", Goal),
+    kept!("retention_constraint_pct", 2, "constraint %", Constraint),
+    kept!("retention_artifact_pct", 3, "artifact %", Artifact),
+    kept!("retention_decision_pct", 4, "decision %", Decision),
+    kept!("retention_error_pct", 5, "error %", Error),
+    kept!("retention_value_pct", 6, "value %", Value),
+    kept!("retention_todo_pct", 7, "todo %", Todo),
+    kept!("retention_superseded_pct", 8, "superseded %", Superseded),
+    summary!(reread_tokens, Unit::Tokens, Lower).detail(60, "re-read"),
+    summary!(extra_requests, Unit::Count("requests"), Lower),
+    summary!(provider_overflows, Unit::Count("refusals"), Lower),
+    summary!(user_interventions, Unit::Count("interventions"), Lower),
     // A guess may be wrong in either direction.
-    number("trigger_error_tokens", Unit::Tokens, Neither, |r| {
-        r.summary.trigger_error_tokens.into()
-    }),
-    number("integrity_failures", Unit::Count("failures"), Lower, |r| {
-        r.summary.integrity_failures.into()
-    })
-    .named("integrity")
-    .compared(10, 1e6)
-    .bmf(Always)
-    .github_benchmark(50, Always),
-    number("reusable", Unit::Ratio, Higher, |r| r.summary.reusable.into()),
-    number("cost_read_005_usd", Unit::Usd, Lower, |r| r.summary.cost_read_005_usd.into()),
-    number("cost_read_0025_usd", Unit::Usd, Lower, |r| r.summary.cost_read_0025_usd.into()),
-    word("summariser", |r| r.summariser.as_deref().into()),
+    summary!(trigger_error_tokens, Unit::Tokens, Neither),
+    summary!(integrity_failures, Unit::Count("failures"), Lower)
+        .named("integrity")
+        .compared(10, 1e6)
+        .bmf(Always)
+        .github_benchmark(50, Always),
+    summary!(reusable, Unit::Ratio, Higher),
+    summary!(cost_read_005_usd, Unit::Usd, Lower),
+    summary!(cost_read_0025_usd, Unit::Usd, Lower),
+    word("summariser", |r| r.summariser.cell()),
     number("steered_pct", Unit::Percent, Neither, |r| {
-        r.steering.as_ref().map(|s| s.asked_with_pct).into()
+        r.steering.as_ref().map(|s| s.asked_with_pct).cell()
     }),
     number("unsteered_pct", Unit::Percent, Neither, |r| {
-        r.steering.as_ref().map(|s| s.asked_without_pct).into()
+        r.steering.as_ref().map(|s| s.asked_without_pct).cell()
     }),
-    number("stale_pct", Unit::Percent, Neither, |r| r.summary.stale_pct.into()),
-    number("contradicted_pct", Unit::Percent, Neither, |r| r.summary.contradicted_pct.into()),
-    number("drifted_pct", Unit::Percent, Neither, |r| r.summary.drifted_pct.into()),
-    number("recoverable_pct", Unit::Percent, Neither, |r| r.summary.recoverable_pct.into()),
-    number("specificity_pct", Unit::Percent, Neither, |r| r.summary.specificity_pct.into()),
-    number("goal_kept_pct", Unit::Percent, Neither, |r| r.summary.goal_kept_pct.into()),
-    number("drift_resistance", Unit::Ratio, Neither, |r| r.summary.drift_resistance.into()),
+    summary!(stale_pct, Unit::Percent, Neither),
+    summary!(contradicted_pct, Unit::Percent, Neither),
+    summary!(drifted_pct, Unit::Percent, Neither),
+    summary!(recoverable_pct, Unit::Percent, Neither),
+    summary!(specificity_pct, Unit::Percent, Neither),
+    summary!(goal_kept_pct, Unit::Percent, Neither),
+    summary!(drift_resistance, Unit::Ratio, Neither),
     number("drift_cliff", Unit::Count("compactions"), Neither, cliff),
-    number("invalidated_expired_tokens", Unit::Tokens, Neither, |r| {
-        r.summary.invalidated_expired_tokens.into()
-    }),
-    number("invalidated_changed_tokens", Unit::Tokens, Neither, |r| {
-        r.summary.invalidated_changed_tokens.into()
-    }),
+    summary!(invalidated_expired_tokens, Unit::Tokens, Neither),
+    summary!(invalidated_changed_tokens, Unit::Tokens, Neither),
     number("background_summaries", Unit::Count("summaries"), Neither, |r| {
-        (r.background.len() as u64).into()
+        (r.background.len() as u64).cell()
     }),
-    number("restore_success_pct", Unit::Percent, Neither, |r| r.summary.restore_success_pct.into()),
-    number("rewind_equal_pct", Unit::Percent, Neither, |r| r.summary.rewind_equal_pct.into()),
-    races("background_in_time", |r| ended(r, Fate::InTime)),
-    races("background_late_waited", |r| ended(r, Fate::LateWaited)),
-    races("background_late_proceeded", |r| ended(r, Fate::LateProceeded)),
-    races("background_cancelled", |r| ended(r, Fate::Cancelled)),
-    races("background_stale", |r| ended(r, Fate::Stale)),
-    races("background_failed", |r| ended(r, Fate::Failed)),
+    summary!(restore_success_pct, Unit::Percent, Neither),
+    summary!(rewind_equal_pct, Unit::Percent, Neither),
+    races!("background_in_time", InTime),
+    races!("background_late_waited", LateWaited),
+    races!("background_late_proceeded", LateProceeded),
+    races!("background_cancelled", Cancelled),
+    races!("background_stale", Stale),
+    races!("background_failed", Failed),
 ];
 
 type Read = fn(&RunRecord) -> Cell;
@@ -234,16 +245,6 @@ const fn word(column: &'static str, read: Read) -> Metric {
 
 const fn number(column: &'static str, unit: Unit, better: Better, read: Read) -> Metric {
     row(column, Kind::Number, unit, better, read)
-}
-
-/// Facts of one kind that were kept.
-const fn kept(column: &'static str, at: u16, head: &'static str, read: Read) -> Metric {
-    number(column, Unit::Percent, Higher, read).detail(at, head)
-}
-
-/// Background summaries that ended in one way.
-const fn races(column: &'static str, read: Read) -> Metric {
-    number(column, Unit::Count("summaries"), Neither, read)
 }
 
 impl Metric {
@@ -292,18 +293,10 @@ impl Metric {
     }
 }
 
-fn kind(r: &RunRecord, kind: FactKind) -> Cell {
-    r.summary.retention_by_kind.get(&kind).copied().into()
-}
-
-fn ended(r: &RunRecord, fate: Fate) -> Cell {
-    (r.background.iter().filter(|b| b.fate == fate).count() as u64).into()
-}
-
 /// `never` when there is a curve that stays above the cliff.
 fn cliff(r: &RunRecord) -> Cell {
     match r.summary.drift_cliff {
-        None if r.compactions.iter().any(|c| c.retained_pct.is_some()) => "never".into(),
-        k => k.into(),
+        None if r.compactions.iter().any(|c| c.retained_pct.is_some()) => "never".cell(),
+        k => k.cell(),
     }
 }

@@ -33,7 +33,7 @@ fn every_kind_of_fact_and_every_end_of_a_race_has_its_column() {
 
 #[test]
 fn no_two_metrics_have_the_same_place() {
-    fn places<T: 'static>(place: impl Fn(&'static Metric) -> &'static Place<T>) {
+    fn places<T: 'static>(place: impl Fn(&'static Metric) -> &'static Rank<T>) {
         let mut at: Vec<u16> =
             METRICS.iter().filter_map(|m| place(m).as_ref().map(|(at, _)| *at)).collect();
         at.sort_unstable();

@@ -20,7 +20,7 @@ const PARTS: [(&str, RGBColor); 3] = [
 pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
     let rows = Rows::of(block);
     let width = rows.left + PANEL + 40;
-    sheet(width, rows.bottom() + 56, |s| {
+    sheet(width, rows.bottom() + 56, &|s| {
         s.title(
             &format!("{} – prompt cache", block.title()),
             &format!("{}; pale = did not finish", block.terms()),

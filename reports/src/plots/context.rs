@@ -48,7 +48,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
     let x = Scale { min: 0.0, max: steps, start: LEFT, length: WIDTH };
     let y = Scale { min: 0.0, max, start: bottom, length: TOP - bottom };
 
-    sheet(LEFT + WIDTH + 20 + legend, bottom + 54, |s| {
+    sheet(LEFT + WIDTH + 20 + legend, bottom + 54, &|s| {
         let cut = if all > max {
             format!("; the reference goes on to {}", fmt::tokens(all))
         } else {

@@ -21,8 +21,7 @@ use palette::Styles;
 use sheet::Fault;
 
 /// The format for `report --format svg`.
-pub(crate) const FORMAT: Format =
-    Format { name: "svg", about: "the plots, five per scenario and model", render };
+pub(crate) const FORMAT: Format = Format { name: "svg", render };
 
 type Draw = fn(&Block<'_>, &Styles) -> Result<String, Fault>;
 

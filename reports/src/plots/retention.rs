@@ -24,7 +24,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
         .collect();
     let columns = kinds.len() as i32 + 2;
     let width = (rows.left + columns * CELL + 40).max(640);
-    sheet(width, rows.bottom() + 30, |s| {
+    sheet(width, rows.bottom() + 30, &|s| {
         let below = format!(
             "{}; % of needed facts in the context when needed; hatched = n/a",
             block.terms()

@@ -34,7 +34,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
     let cut = |min: f64| if min > 0.0 { " (does not begin at 0)" } else { "" };
     let list = LEFT + WIDTH + 34;
 
-    sheet(list + names + 140, bottom + 54, |s| {
+    sheet(list + names + 140, bottom + 54, &|s| {
         let below = format!(
             "{}; further up and further left is better; hollow = did not finish",
             block.terms()

@@ -41,7 +41,7 @@ pub(super) struct Sheet<'a> {
 pub(super) fn sheet(
     width: i32,
     height: i32,
-    paint: impl FnOnce(&Sheet<'_>) -> Drawn,
+    paint: &dyn Fn(&Sheet<'_>) -> Drawn,
 ) -> Result<String, Fault> {
     let mut svg = String::new();
     {

@@ -15,7 +15,7 @@ const GAP: i32 = 40;
 pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
     let rows = Rows::of(block);
     let width = rows.left + 2 * PANEL + GAP + 30;
-    sheet(width, rows.bottom() + 56, |s| {
+    sheet(width, rows.bottom() + 56, &|s| {
         let below = format!(
             "{}; pale = did not finish, so not comparable; dashed line = the reference",
             block.terms()

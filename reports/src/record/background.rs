@@ -47,10 +47,10 @@ pub struct BackgroundRecord {
     /// the same summary.
     pub requests: u64,
     /// Number of the request before which its last answer was taken; `None` = never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub before_request: Option<u64>,
     /// Virtual time of that, ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_ms: Option<Millis>,
     /// How long the conversation waited for it, ms.
     pub waited_ms: Millis,

@@ -38,22 +38,22 @@ pub struct CompactionRecord {
     /// Of these, how many the summary or restoration carries.
     pub facts_carried: u64,
     /// Later calls needed until it has paid for itself; `None` = never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub break_even_calls: Option<f64>,
     /// Calls that followed before the next compaction, the one that it was made for included.
     pub calls_after: u64,
     /// Whether these were more than break-even takes; `None` = not yet, and the run was broken off
     /// before it could tell.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_off: Option<bool>,
     /// Facts established so far that are still needed later.
     #[serde(default)]
     pub facts_needed_later: u64,
     /// Of these, the share that the context carries right after, per cent: a point of the drift
     /// curve.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retained_pct: Option<f64>,
     /// Whether the first goal of the user is still in the context; `None` before there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub goal_kept: Option<bool>,
 }

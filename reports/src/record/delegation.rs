@@ -11,13 +11,13 @@ pub struct Delegation {
     /// Its id in the session.
     pub agent: String,
     /// The call that started it; `None` = no call could be found for it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// The subagent that made that call; `None` = the main conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
     /// Number of the request whose reply made the call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<u64>,
     /// Whether the caller waited for its end.
     pub waited: bool,
@@ -48,7 +48,7 @@ pub struct Delegation {
     /// Largest prompt of a normal request, tokens.
     pub peak_context_tokens: u64,
     /// Size of the result that its caller got, o200k tokens; `None` = none was recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub result_tokens: Option<u64>,
     /// Facts that arise in its window.
     pub delegated_facts: u64,

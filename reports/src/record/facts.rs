@@ -51,7 +51,7 @@ pub struct FactRecord {
     pub undelivered: bool,
     /// Whether the product's own store could bring it back; `None` = it was not lost, or the need
     /// was not reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recoverable: Option<bool>,
     /// Number of compactions before the need.
     pub compactions_before: u64,
@@ -74,7 +74,7 @@ pub struct FactLife {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The first request that showed it; `None` = no request did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_shown: Option<u64>,
     /// Compactions that moved it from one place to another, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -51,21 +51,21 @@ pub struct RunRecord {
     pub model: String,
     /// Who wrote its summaries; `None` = none was asked for, so that the row is the same under
     /// every summariser.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub summariser: Option<String>,
     /// Seed, where the run was repeated with several; `None` = it was not, or nothing in it is
     /// seeded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Context window used, tokens, scale applied.
     pub window: u64,
     /// How it ended.
     pub status: Status,
     /// What went wrong, for a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// A remark for the table, such as "never triggered".
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The figures of one row.
     pub summary: Summary,
@@ -87,7 +87,7 @@ pub struct RunRecord {
     pub integrity: Vec<IntegrityFailure>,
     /// What the instructions of a manual compaction did; `None` where the session or the product
     /// has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub steering: Option<Steering>,
     /// Every rewind of the session in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -172,10 +172,10 @@ pub struct Steering {
     /// Pairs that they do not ask for, needed after the same compaction.
     pub others: u64,
     /// Retention of these with the instructions, per cent; `None` = there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub others_with_pct: Option<f64>,
     /// And without them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub others_without_pct: Option<f64>,
 }
 
@@ -276,37 +276,27 @@ pub struct Summary {
     /// Retention per kind, per cent; kinds without a need are absent.
     pub retention_by_kind: BTreeMap<FactKind, f64>,
     /// Pairs of which only an outdated value was in the context, per cent.
-    #[serde(default)]
     pub stale_pct: Option<f64>,
     /// Pairs at which a summary asserted something else in the fact's place, per cent.
-    #[serde(default)]
     pub contradicted_pct: Option<f64>,
     /// Pairs whose fact was gone and stood in a summary in altered form, per cent.
-    #[serde(default)]
     pub drifted_pct: Option<f64>,
     /// Of the pairs whose fact was gone, those that the product's own store could bring back, per
     /// cent.
-    #[serde(default)]
     pub recoverable_pct: Option<f64>,
     /// Of what was never said, the share that was never found, per cent.
-    #[serde(default)]
     pub specificity_pct: Option<f64>,
     /// Compactions after which the first goal of the user was still in the context, per cent.
-    #[serde(default)]
     pub goal_kept_pct: Option<f64>,
     /// `clamp(1 + mean(r_k − r_0), 0, 1)` over at least five compactions.
-    #[serde(default)]
     pub drift_resistance: Option<f64>,
     /// The first compaction, from 1, after which less than half was retained.
-    #[serde(default)]
     pub drift_cliff: Option<u64>,
     /// Files that equal their state at the prompt after going back ÷ files that had changed, over
     /// all rewinds of files, per cent.
-    #[serde(default)]
     pub restore_success_pct: Option<f64>,
     /// Rewinds of the conversation after which the context is the one that the product had at that
     /// message, per cent.
-    #[serde(default)]
     pub rewind_equal_pct: Option<f64>,
     /// Tokens of modelled re-reads, as the product cut them.
     pub reread_tokens: u64,
@@ -368,12 +358,12 @@ pub struct RequestRecord {
     /// subagent.
     pub seq: u64,
     /// The subagent whose window it was made in; `None` = the main conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Why it was made.
     pub purpose: Purpose,
     /// When, for summaries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// Model asked.
     pub model: String,

@@ -79,10 +79,10 @@ pub struct ResumeRecord {
     /// Waiting for them, ms, modelled.
     pub resume_blocked_ms: u64,
     /// What a file gave back; `None` = the product keeps none, or it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<ResumeFile>,
     /// Why there are no figures of a file, for a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -112,7 +112,7 @@ pub struct ResumeFile {
     pub context_equal: bool,
     /// Of the facts said before the restart, those that stand somewhere in what the format holds,
     /// per cent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recoverable_pct: Option<f64>,
     /// What was found damaged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
