@@ -72,33 +72,40 @@ pub struct Version {
     pub program: &'static str,
     /// What it is, and how it differs from the releases.
     pub about: &'static str,
-    /// Names of the settings that mean anything to it; `None` = all.
-    pub reads: Option<&'static [&'static str]>,
+    pub reads: Reads,
+}
+
+/// Which settings mean anything to a version, by their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    All,
+    Only(&'static [&'static str]),
+    AllBut(&'static [&'static str]),
 }
 
 impl Version {
     /// A program as it was released.
     pub const fn released(name: &'static str) -> Version {
-        Version { name, program: name, about: "as released", reads: None }
+        Version { name, program: name, about: "as released", reads: Reads::All }
     }
 
     /// A program as a published description has it.
-    pub const fn described(
-        name: &'static str,
-        about: &'static str,
-        reads: &'static [&'static str],
-    ) -> Version {
-        Version { name, program: name, about, reads: Some(reads) }
+    pub const fn described(name: &'static str, about: &'static str, reads: Reads) -> Version {
+        Version { name, program: name, about, reads }
     }
 
-    /// The same, reading these settings only.
-    pub const fn reading(self, reads: &'static [&'static str]) -> Version {
-        Version { reads: Some(reads), ..self }
+    /// The same, reading these settings.
+    pub const fn reading(self, reads: Reads) -> Version {
+        Version { reads, ..self }
     }
 
     /// Whether a setting means anything to it.
     pub fn knows(&self, setting: &str) -> bool {
-        self.reads.is_none_or(|names| names.contains(&setting))
+        match self.reads {
+            Reads::All => true,
+            Reads::Only(names) => names.contains(&setting),
+            Reads::AllBut(names) => !names.contains(&setting),
+        }
     }
 }
 

@@ -30,11 +30,11 @@ fn claude_code_shows_the_project_file_again_and_forgets_what_a_read_file_brought
     // rules with paths and files of folders are lost until a matching file is read (`c12` reads
     // one, before `u5`). §1.5: 200 lines of the index are shown.
     let expected = [
-        "folder@u3=summary",
+        "folder@u3=nowhere",
         "index-cut@u3=nowhere",
         "index-shown@u3=memory",
         "project@u2=memory",
-        "rule@u2=summary",
+        "rule@u2=nowhere",
         "rule@u5=memory",
     ];
     assert_eq!(places("claude-code"), expected);

@@ -28,7 +28,9 @@ fn specs() -> Vec<Spec> {
                 Kind::Flag => &["true", "false"],
                 _ => &[],
             };
-            names.extend(words.iter().map(|w| format!("{}:{}={w}", d.name, s.name)));
+            let reads = d.factory.versions().into_iter().find(|v| v.knows(s.name)).unwrap();
+            let name = |w: &&str| format!("{}@{}:{}={w}", d.name, reads.name, s.name);
+            names.extend(words.iter().map(name));
         }
     }
     names.iter().map(|n| Spec::parse(n).unwrap()).collect()
@@ -78,8 +80,13 @@ const RESULTS: [Rule; 3] = [Rule::OverTheWindow, Rule::CompactionLoop, Rule::Lar
 
 /// Strategies that let the provider edit the prompt or compact it, so that it bills another amount
 /// than was sent.
-const EDITED_BY_PROVIDER: [&str; 3] =
-    ["openoxide", "claude-code-api", "claude-code:microcompact=cache-edits"];
+const EDITED_BY_PROVIDER: [&str; 5] = [
+    "openoxide",
+    "claude-code-api",
+    "claude-code:microcompact=cache-edits",
+    "anthropic-sdk@2.12:edits=clear_tool_uses",
+    "anthropic-sdk@2.12:edits=compact",
+];
 
 /// Strategies that offer a tool of their own.
 const OWN_TOOL: [&str; 1] = ["claude-code-api:memory=true"];

@@ -1,6 +1,6 @@
 //! Versions of Aider.
 
-use crate::descriptor::{Version, Versions};
+use crate::descriptor::{Reads, Version, Versions};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AiderVersion {
@@ -19,7 +19,7 @@ impl Versions for AiderVersion {
                 program: "0.86",
                 about: "0.86 as it was meant to be: a finished summary replaces what it covers, \
                     and what was said since stays behind it",
-                reads: None,
+                reads: Reads::All,
             },
             AiderVersion::Intended,
         ),
@@ -33,20 +33,17 @@ impl Versions for AiderVersion {
             AiderVersion::Released,
         ),
         (
-            Version {
-                reads: None,
-                ..Version::described(
-                    "described-003",
-                    "published description (docs/sources/token-budgeting.md §2.4 and pitfalls 3 \
+            Version::described(
+                "described-003",
+                "published description (docs/sources/token-budgeting.md §2.4 and pitfalls 3 \
                      and 5; docs/sources/chat-history.md §2.1 for the two lists): every finished \
                      turn is history, the newest half of the budget stays behind `[chat summary] \
                      `, up to four summaries on end, the weak model alone is asked, a failure \
                      keeps the full history, the swap is atomic. In fact only edit turns are \
                      history, the head is cut at the summariser's limit, a second summary swallows \
                      the tail, and a finished summary is thrown away",
-                    &[],
-                )
-            },
+                Reads::All,
+            ),
             AiderVersion::Described003,
         ),
     ];

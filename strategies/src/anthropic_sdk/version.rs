@@ -1,6 +1,6 @@
 //! Versions of the Anthropic SDK for Python (and 0.124 for TypeScript).
 
-use crate::descriptor::{Version, Versions};
+use crate::descriptor::{Reads, Version, Versions};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SdkVersion {
@@ -12,23 +12,23 @@ pub(crate) enum SdkVersion {
 impl Versions for SdkVersion {
     const TABLE: &'static [(Version, Self)] = &[
         (
-            Version::released("0.125").reading(&[
+            Version::released("0.125").reading(Reads::Only(&[
                 "language",
                 "threshold",
                 "model",
                 "max_tokens",
                 "max_iterations",
-            ]),
+            ])),
             SdkVersion::V0_125,
         ),
         (
-            Version::released("2.12").reading(&[
+            Version::released("2.12").reading(Reads::Only(&[
                 "max_tokens",
                 "max_iterations",
                 "compact_at",
                 "threads",
                 "edits",
-            ]),
+            ])),
             SdkVersion::V2_12,
         ),
         (
@@ -38,7 +38,7 @@ impl Versions for SdkVersion {
                  threshold in all messages, checked after the step, nothing lost. In fact the \
                  usage of the last reply counts, and that reply is lost \
                  (docs/sources/anthropic-sdk.md §2.2)",
-                &["threshold", "max_tokens", "max_iterations"],
+                Reads::Only(&["threshold", "max_tokens", "max_iterations"]),
             ),
             SdkVersion::Described001,
         ),

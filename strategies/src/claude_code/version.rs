@@ -1,6 +1,6 @@
 //! Versions of Claude Code.
 
-use crate::descriptor::{Version, Versions};
+use crate::descriptor::{Reads, Version, Versions};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClaudeCodeVersion {
@@ -20,22 +20,35 @@ impl Versions for ClaudeCodeVersion {
                  full, key facts moved to CLAUDE.md. In fact 83.5 % of 200k (with the reply's \
                  room), no such tail and nothing written to CLAUDE.md (docs/sources/claude-code.md \
                  §1.1)",
-                &["summary_max_tokens", "overflow_retries", "trim", "cache_ttl"],
+                Reads::Only(&["summary_max_tokens", "overflow_retries", "trim", "cache_ttl"]),
             ),
             ClaudeCodeVersion::Described001,
         ),
         (
-            Version {
-                reads: None,
-                ..Version::described(
-                    "described-002",
-                    "published description (docs/sources/login-bug.md §3): old results cleared \
+            Version::described(
+                "described-002",
+                "published description (docs/sources/login-bug.md §3): old results cleared \
                      before every request, then only the unsent end cut, then notes before a \
                      summary. In fact clearing waits for a level, nothing cuts the end, and notes \
                      are off (docs/sources/claude-code.md §1.2, §1.5)",
-                    &[],
-                )
-            },
+                // One tier for each: no other way of clearing, no file for long results, no
+                // compaction while nobody types.
+                Reads::AllBut(&[
+                    "microcompact",
+                    "micro_minimum",
+                    "micro_gap_ms",
+                    "micro_gap_keep",
+                    "micro_active",
+                    "output_chars",
+                    "shell_chars",
+                    "search_chars",
+                    "session_memory",
+                    "trim",
+                    "idle_compaction",
+                    "idle_min_tokens",
+                    "idle_share",
+                ]),
+            ),
             ClaudeCodeVersion::Described002,
         ),
     ];

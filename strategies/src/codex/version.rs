@@ -1,6 +1,6 @@
 //! Versions of Codex CLI.
 
-use crate::descriptor::{Version, Versions};
+use crate::descriptor::{Reads, Version, Versions};
 
 use crate::codex::count::Era;
 
@@ -13,19 +13,8 @@ pub(crate) enum CodexVersion {
     HandsOver,
 }
 
-/// Settings before 0.169: a compaction after a turn came with it.
-const OLDER: &[&str] = &[
-    "auto_compact_limit",
-    "limit_scope",
-    "compact_prompt",
-    "user_message_tokens",
-    "tool_output_tokens",
-    "tool_output_policy",
-    "stream_retries",
-    "remote",
-    "remote_user_tokens",
-    "base_estimate_bytes",
-];
+/// A compaction after a turn came with 0.169.
+const OLDER: Reads = Reads::AllBut(&["post_turn_percent"]);
 
 impl Versions for CodexVersion {
     const TABLE: &'static [(Version, Self)] = &[
@@ -40,7 +29,7 @@ impl Versions for CodexVersion {
                  are removed, no summary; the newest message of the user stays. In fact it \
                  summarises at 90 %, and removes items only inside a refused summary request \
                  (docs/sources/codex.md §6)",
-                &["tool_output_tokens", "tool_output_policy", "stream_retries"],
+                Reads::Only(&["tool_output_tokens", "tool_output_policy", "stream_retries"]),
             ),
             CodexVersion::Trims,
         ),
@@ -52,13 +41,13 @@ impl Versions for CodexVersion {
                  that is not enough. In fact the note is a user message behind a fixed prefix, the \
                  context is rebuilt before the last user message, and nothing is trimmed after a \
                  compaction (docs/sources/codex.md §6)",
-                &[
+                Reads::Only(&[
                     "auto_compact_limit",
                     "user_message_tokens",
                     "tool_output_tokens",
                     "tool_output_policy",
                     "stream_retries",
-                ],
+                ]),
             ),
             CodexVersion::HandsOver,
         ),

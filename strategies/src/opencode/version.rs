@@ -1,6 +1,6 @@
 //! Versions of OpenCode.
 
-use crate::descriptor::{Version, Versions};
+use crate::descriptor::{Reads, Version, Versions};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenCodeVersion {
@@ -13,7 +13,17 @@ pub(crate) enum OpenCodeVersion {
 impl Versions for OpenCodeVersion {
     const TABLE: &'static [(Version, Self)] = &[
         (Version::released("1.18"), OpenCodeVersion::V1_18),
-        (Version::released("1.3"), OpenCodeVersion::V1_3),
+        (
+            // Nothing stays verbatim.
+            Version::released("1.3").reading(Reads::AllBut(&[
+                "tail_turns",
+                "preserve_recent_tokens",
+                "tail_least",
+                "tail_most",
+                "model_input",
+            ])),
+            OpenCodeVersion::V1_3,
+        ),
         (
             Version::described(
                 "described-001",
@@ -21,7 +31,7 @@ impl Versions for OpenCodeVersion {
                  everything summarised by a plain prompt beyond the window less the reply, judged \
                  before the next request; no tail, no message afterwards, pruning on, no tool \
                  exempt. In fact (1.18) pruning is off and a tail stays verbatim",
-                &["auto", "prune", "prune_protect", "prune_minimum", "prompt"],
+                Reads::Only(&["auto", "prune", "prune_protect", "prune_minimum", "prompt"]),
             ),
             OpenCodeVersion::Described001,
         ),
@@ -32,7 +42,14 @@ impl Versions for OpenCodeVersion {
                  their calls, then a summary under five headings and always the last user message \
                  again. In fact (1.18) pruning is off and leaves placeholders, and only a refused \
                  prompt is repeated",
-                &["auto", "prune", "prune_protect", "prune_minimum", "prompt", "reserved"],
+                Reads::Only(&[
+                    "auto",
+                    "prune",
+                    "prune_protect",
+                    "prune_minimum",
+                    "prompt",
+                    "reserved",
+                ]),
             ),
             OpenCodeVersion::Described002,
         ),
