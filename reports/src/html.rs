@@ -191,8 +191,10 @@ fn settings(run: &RunRecord) -> Markup {
     html! { tr { td.l { (clean(&run.strategy.label)) } td.l { (clean(&run.strategy.version)) } td.l.note { (settings.join(", ")) } } }
 }
 
+type CompactionColumn = (&'static str, fn(&CompactionRecord) -> String);
+
 /// The table of compactions behind the mechanism: heading and cell.
-const COMPACTIONS: [(&str, fn(&CompactionRecord) -> String); 11] = [
+const COMPACTIONS: [CompactionColumn; 11] = [
     ("before request", |c| c.before_request.to_string()),
     ("before", |c| fmt::tokens(c.before_tokens as f64)),
     ("after", |c| fmt::tokens(c.after_tokens as f64)),
