@@ -19,12 +19,12 @@ pub(crate) struct Glance {
     /// What it is about.
     pub(crate) heading: String,
     /// In reading order.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<GlanceLine>,
 }
 
 /// One thing to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct GlanceLine {
     /// The question, in two words.
     pub(crate) what: &'static str,
     /// The answer.
@@ -73,7 +73,7 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
 }
 
 /// Products that broke a rule or did not finish, with the number of sessions.
-fn broken(blocks: &[&Block<'_>]) -> Line {
+fn broken(blocks: &[&Block<'_>]) -> GlanceLine {
     let counted = |failed: &dyn Fn(&RunRecord) -> bool| -> Vec<String> {
         let count = |label: &&str| sessions(blocks, label).filter(|r| failed(r)).count();
         let mut found: Vec<(&str, usize)> =
@@ -102,7 +102,7 @@ fn broken(blocks: &[&Block<'_>]) -> Line {
     if alarm && blocks.len() > 1 {
         parts.push("in brackets: in how many sessions".into());
     }
-    Line {
+    GlanceLine {
         what: "broken",
         text: if alarm { parts.join("; ") } else { "nothing; every product finished".into() },
         alarm,
@@ -129,7 +129,7 @@ fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a 
 
 /// Sums over the sessions that all of those ranked went through; whoever stands in the way of half
 /// of them is not ranked.
-fn ranks(blocks: &[&Block<'_>]) -> Vec<Line> {
+fn ranks(blocks: &[&Block<'_>]) -> Vec<GlanceLine> {
     let mut ranked = labels(blocks);
     let fits = |b: &Block<'_>, label: &str| {
         b.runs.iter().any(|r| r.strategy.label == label && r.is_contender() && r.is_whole())
@@ -155,7 +155,7 @@ fn ranks(blocks: &[&Block<'_>]) -> Vec<Line> {
     if ranked.len() < 2 {
         return Vec::new();
     }
-    let mut lines: Vec<Line> = metrics::shown(|m| &m.ranked)
+    let mut lines: Vec<GlanceLine> = metrics::shown(|m| &m.ranked)
         .into_iter()
         .filter_map(|(metric, how)| ranking(metric, how, &ranked, &common))
         .collect();
@@ -180,13 +180,18 @@ fn ranks(blocks: &[&Block<'_>]) -> Vec<Line> {
         ));
     }
     if !told.is_empty() {
-        lines.push(Line { what: "ranked", text: told.join("; "), alarm: false });
+        lines.push(GlanceLine { what: "ranked", text: told.join("; "), alarm: false });
     }
     lines
 }
 
 /// The first few.
-fn ranking(metric: &Metric, how: &Ranking, ranked: &[&str], common: &[&Block<'_>]) -> Option<Line> {
+fn ranking(
+    metric: &Metric,
+    how: &Ranking,
+    ranked: &[&str],
+    common: &[&Block<'_>],
+) -> Option<GlanceLine> {
     let value = |l: &&str| {
         let values: Vec<f64> = sessions(common, l).filter_map(|r| metric.value(r)).collect();
         let sum = values.iter().sum::<f64>();
@@ -205,7 +210,7 @@ fn ranking(metric: &Metric, how: &Ranking, ranked: &[&str], common: &[&Block<'_>
         return None;
     }
     let show = |(l, x): &(&str, f64)| format!("{} {}", fmt::one_line(l), say(*x));
-    Some(Line {
+    Some(GlanceLine {
         what: how.what,
         text: found.iter().take(SHOWN).map(show).collect::<Vec<_>>().join(", "),
         alarm: false,
@@ -213,7 +218,7 @@ fn ranking(metric: &Metric, how: &Ranking, ranked: &[&str], common: &[&Block<'_>
 }
 
 /// What may be said about the sessions as a sample.
-fn real(results: &Results, model: &str) -> Option<Line> {
+fn real(results: &Results, model: &str) -> Option<GlanceLine> {
     let found = stats::over_sessions(results);
     let d = found.iter().find(|d| d.model == model)?;
     let text = if d.sessions >= stats::MIN_SESSIONS {
@@ -239,7 +244,7 @@ fn real(results: &Results, model: &str) -> Option<Line> {
     } else {
         stats::caption(d)
     };
-    Some(Line { what: "real", text, alarm: false })
+    Some(GlanceLine { what: "real", text, alarm: false })
 }
 
 #[cfg(test)]
@@ -276,7 +281,7 @@ mod tests {
         Results { runs, ..Results::default() }
     }
 
-    fn line(results: &Results, what: &str) -> Line {
+    fn line(results: &Results, what: &str) -> GlanceLine {
         let all = glances(results);
         assert_eq!(all.len(), 1);
         all[0]
@@ -296,7 +301,11 @@ mod tests {
         assert_eq!(line(&r, "real").text, "2 sessions: differences only");
         assert_eq!(
             line(&r, "broken"),
-            Line { what: "broken", text: "nothing; every product finished".into(), alarm: false }
+            GlanceLine {
+                what: "broken",
+                text: "nothing; every product finished".into(),
+                alarm: false
+            }
         );
         assert_eq!(line(&r, "ranked").text, "sums and means over all 2 sessions");
     }

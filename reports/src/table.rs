@@ -58,7 +58,7 @@ pub fn table(results: &Results, options: TableOptions) -> String {
     out
 }
 
-fn lines(section: &Section<'_>, results: &Results, width: usize) -> Vec<Line> {
+fn lines(section: &Section<'_>, results: &Results, width: usize) -> Vec<TableLine> {
     match section {
         // Each block tells its own.
         Section::Failures(_) | Section::Contents(_) => vec![],
@@ -67,28 +67,29 @@ fn lines(section: &Section<'_>, results: &Results, width: usize) -> Vec<Line> {
         Section::Sheet(s) => sheet(s, width),
         Section::Reading(_) => {
             let told = wrap(&view::modelled(results, false), width, "  ");
-            told.into_iter().chain(legend(width)).map(Line::Faint).collect()
+            told.into_iter().chain(legend(width)).map(TableLine::Faint).collect()
         }
         Section::Glance(g) => glance_lines(g, width),
     }
 }
 
-fn glance_lines(g: &Glance, width: usize) -> Vec<Line> {
+fn glance_lines(g: &Glance, width: usize) -> Vec<TableLine> {
     const LABEL: usize = 17;
-    let mut lines = vec![Line::Score(String::new()), Line::Heading(fmt::elide(&g.heading, width))];
+    let mut lines =
+        vec![TableLine::Score(String::new()), TableLine::Heading(fmt::elide(&g.heading, width))];
     for l in &g.lines {
         let mark = if l.alarm { "!!" } else { "  " };
         let text = wrap(&l.text, width - LABEL - 3, "");
         for (i, part) in text.iter().enumerate() {
             let (mark, what) = if i == 0 { (mark, l.what) } else { ("  ", "") };
             let line = format!("{mark} {what:<LABEL$}{part}");
-            lines.push(if l.alarm { Line::Alarm(line) } else { Line::Verdicts(line) });
+            lines.push(if l.alarm { TableLine::Alarm(line) } else { TableLine::Verdicts(line) });
         }
     }
     lines
 }
 
-enum Line {
+enum TableLine {
     Heading(String),
     Alarm(String),
     Score(String),
@@ -96,47 +97,47 @@ enum Line {
     Faint(String),
 }
 
-fn block_lines(block: &Block<'_>, width: usize) -> Vec<Line> {
+fn block_lines(block: &Block<'_>, width: usize) -> Vec<TableLine> {
     let (title, terms) = (block.title(), block.terms());
     let mut lines = vec![];
     if title.chars().count() + terms.chars().count() + 4 <= width {
-        lines.push(Line::Heading(format!("{title}  ({terms})")));
+        lines.push(TableLine::Heading(format!("{title}  ({terms})")));
     } else {
-        lines.push(Line::Heading(fmt::elide(&title, width)));
-        lines.push(Line::Heading(format!("  {}", fmt::elide(&terms, width - 2))));
+        lines.push(TableLine::Heading(fmt::elide(&title, width)));
+        lines.push(TableLine::Heading(format!("  {}", fmt::elide(&terms, width - 2))));
     }
     for f in view::failures(block) {
-        lines.extend(wrap(&format!("!! {f}"), width, "   ").into_iter().map(Line::Alarm));
+        lines.extend(wrap(&format!("!! {f}"), width, "   ").into_iter().map(TableLine::Alarm));
     }
     let layout = Layout::of(block, width);
     let drawn = layout.draw(block);
     let rule =
         "─".repeat(drawn.iter().map(|l| l.chars().count()).max().unwrap_or(width).min(width));
     let (head, rows) = drawn.split_at(drawn.len().saturating_sub(block.runs.len()));
-    lines.extend(
-        head.iter()
-            .map(|l| Line::Faint(if l.starts_with('─') { rule.clone() } else { l.clone() })),
-    );
+    lines
+        .extend(head.iter().map(|l| {
+            TableLine::Faint(if l.starts_with('─') { rule.clone() } else { l.clone() })
+        }));
     let mut group = None;
     for (row, run) in rows.iter().zip(&block.runs) {
         let now = run.strategy.standing;
         if group.is_some_and(|g| g != now) {
-            lines.push(Line::Faint(rule.clone()));
+            lines.push(TableLine::Faint(rule.clone()));
         }
         group = Some(now);
         lines.push(match now {
-            _ if run.broken_rules() > 0 => Line::Alarm(row.clone()),
-            Standing::Contender => Line::Score(row.clone()),
-            _ => Line::Faint(row.clone()),
+            _ if run.broken_rules() > 0 => TableLine::Alarm(row.clone()),
+            Standing::Contender => TableLine::Score(row.clone()),
+            _ => TableLine::Faint(row.clone()),
         });
     }
     lines.extend(layout.footnotes(block, width));
-    lines.push(Line::Score(String::new()));
+    lines.push(TableLine::Score(String::new()));
     lines
 }
 
 /// A small table below the blocks. Columns move together before a label is cut.
-fn sheet(s: &Sheet, width: usize) -> Vec<Line> {
+fn sheet(s: &Sheet, width: usize) -> Vec<TableLine> {
     let chars = |t: &str| t.lines().map(|l| l.chars().count()).max().unwrap_or(0);
     let widest = |i: usize| s.rows().chain([&s.head]).map(|r| chars(&r[i])).max().unwrap_or(0);
     let others = |gap: usize| (1..s.head.len()).map(|i| widest(i) + gap).sum::<usize>();
@@ -160,16 +161,17 @@ fn sheet(s: &Sheet, width: usize) -> Vec<Line> {
     let drawn = grid::draw(head.collect(), rows, padding);
     let (head, rows) = drawn.split_at(drawn.len().saturating_sub(s.rows().count()));
 
-    let mut lines: Vec<Line> = wrap(&s.title, width, "  ").into_iter().map(Line::Heading).collect();
-    lines.extend(head.iter().cloned().map(Line::Faint));
+    let mut lines: Vec<TableLine> =
+        wrap(&s.title, width, "  ").into_iter().map(TableLine::Heading).collect();
+    lines.extend(head.iter().cloned().map(TableLine::Faint));
     let mut rows = rows.iter();
     for g in &s.groups {
         if !g.name.is_empty() {
             lines.extend(
-                wrap(&format!("── {}", g.name), width, "   ").into_iter().map(Line::Heading),
+                wrap(&format!("── {}", g.name), width, "   ").into_iter().map(TableLine::Heading),
             );
         }
-        lines.extend(rows.by_ref().take(g.rows.len()).cloned().map(Line::Score));
+        lines.extend(rows.by_ref().take(g.rows.len()).cloned().map(TableLine::Score));
     }
     let mut cut: Vec<&String> =
         s.rows().map(|r| &r[0]).filter(|l| short(l) != fmt::one_line(l)).collect();
@@ -179,8 +181,8 @@ fn sheet(s: &Sheet, width: usize) -> Vec<Line> {
         .into_iter()
         .map(|l| format!("  {} = {}", short(l), fmt::one_line(l)))
         .chain([format!("  {}", s.note)]);
-    lines.extend(told.flat_map(|t| wrap(&t, width, "  ")).map(Line::Faint));
-    lines.push(Line::Score(String::new()));
+    lines.extend(told.flat_map(|t| wrap(&t, width, "  ")).map(TableLine::Faint));
+    lines.push(TableLine::Score(String::new()));
     lines
 }
 
@@ -264,7 +266,7 @@ impl Layout {
     }
 
     /// Labels and notes that found no room in the table.
-    fn footnotes(&self, block: &Block<'_>, width: usize) -> Vec<Line> {
+    fn footnotes(&self, block: &Block<'_>, width: usize) -> Vec<TableLine> {
         let mut lines = Vec::new();
         for run in &block.runs {
             let label = fmt::one_line(&run.strategy.label);
@@ -273,11 +275,11 @@ impl Layout {
                 lines.extend(
                     wrap(&format!("  {label}: {notes}"), width, "    ")
                         .into_iter()
-                        .map(Line::Faint),
+                        .map(TableLine::Faint),
                 );
             } else if label.chars().count() > self.label {
                 let text = format!("  {} = {label}", self.short_label(block, run));
-                lines.extend(wrap(&text, width, "    ").into_iter().map(Line::Faint));
+                lines.extend(wrap(&text, width, "    ").into_iter().map(TableLine::Faint));
             }
         }
         lines
@@ -286,14 +288,14 @@ impl Layout {
 
 /// What the strategies differ by over all sessions: a short block per model; of several baselines
 /// only the first.
-fn differences(results: &Results, found: &[Differences], width: usize) -> Vec<Line> {
+fn differences(results: &Results, found: &[Differences], width: usize) -> Vec<TableLine> {
     let mut out = Vec::new();
-    let tell = |out: &mut Vec<Line>, text: &str| {
-        out.extend(wrap(text, width, "  ").into_iter().map(Line::Faint));
+    let tell = |out: &mut Vec<TableLine>, text: &str| {
+        out.extend(wrap(text, width, "  ").into_iter().map(TableLine::Faint));
     };
     if let Some(why) = stats::missing(results, found) {
         tell(&mut out, why);
-        out.push(Line::Score(String::new()));
+        out.push(TableLine::Score(String::new()));
     }
     let several = found.iter().any(|d| d.model != found[0].model);
     for (i, d) in found.iter().enumerate() {
@@ -302,19 +304,19 @@ fn differences(results: &Results, found: &[Differences], width: usize) -> Vec<Li
         }
         let caption = stats::caption(d);
         if !d.strategies.is_empty() {
-            out.push(Line::Heading(fmt::elide(&stats::heading(d), width)));
+            out.push(TableLine::Heading(fmt::elide(&stats::heading(d), width)));
             let sessions = "sessions = finished by both without a broken rule";
             tell(&mut out, &format!("{caption}; {sessions}; intervals in index.html"));
             let mut head = difference_table(d, width);
             let rows = head.split_off(head.len() - d.strategies.len());
-            out.extend(head.into_iter().map(Line::Faint));
-            out.extend(rows.into_iter().map(Line::Verdicts));
+            out.extend(head.into_iter().map(TableLine::Faint));
+            out.extend(rows.into_iter().map(TableLine::Verdicts));
         } else if several {
             tell(&mut out, &format!("{}: {caption}", fmt::one_line(&d.model)));
         } else {
             tell(&mut out, &caption);
         }
-        out.push(Line::Score(String::new()));
+        out.push(TableLine::Score(String::new()));
     }
     out
 }
@@ -388,16 +390,16 @@ fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     lines
 }
 
-fn push(out: &mut String, line: &Line, color: bool) {
+fn push(out: &mut String, line: &TableLine, color: bool) {
     let (code, text) = match line {
-        Line::Heading(t) => ("1", t),
-        Line::Alarm(t) => ("31", t),
-        Line::Faint(t) => ("2", t),
-        Line::Score(t) | Line::Verdicts(t) => ("", t),
+        TableLine::Heading(t) => ("1", t),
+        TableLine::Alarm(t) => ("31", t),
+        TableLine::Faint(t) => ("2", t),
+        TableLine::Score(t) | TableLine::Verdicts(t) => ("", t),
     };
     if !color {
         out.push_str(text);
-    } else if matches!(line, Line::Verdicts(_)) {
+    } else if matches!(line, TableLine::Verdicts(_)) {
         out.push_str(
             &text
                 .replace("BETTER", "\u{1b}[32mBETTER\u{1b}[0m")

@@ -63,14 +63,14 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct CachedPrefix {
     usable_at: Millis,
     expires: Millis,
     lifetime: Millis,
     kind: Kind,
 }
 
-impl Entry {
+impl CachedPrefix {
     fn is_live(&self, now: Millis) -> bool {
         self.usable_at <= now && now < self.expires
     }
@@ -84,7 +84,7 @@ impl Entry {
 #[derive(Clone, Debug)]
 pub struct PromptCache {
     rule: CacheRule,
-    entries: HashMap<u64, Entry>,
+    entries: HashMap<u64, CachedPrefix>,
     expired: u64,
     /// Entries there were after dead ones were last looked for.
     swept: usize,
@@ -236,7 +236,7 @@ impl PromptCache {
         marks
     }
 
-    fn kind(&self, p: &Prefix, counts: impl Fn(&Entry) -> bool) -> Option<Kind> {
+    fn kind(&self, p: &Prefix, counts: impl Fn(&CachedPrefix) -> bool) -> Option<Kind> {
         self.entries.get(&p.hash).filter(|e| counts(e)).map(|e| e.kind)
     }
 
@@ -245,7 +245,7 @@ impl PromptCache {
         &self,
         all: &[Prefix],
         marks: &[(usize, Ttl)],
-        counts: impl Fn(&Entry) -> bool + Copy,
+        counts: impl Fn(&CachedPrefix) -> bool + Copy,
     ) -> Option<usize> {
         if self.rule.entries == Entries::Units {
             let reach = |i: usize| match self.kind(&all[i], counts)? {
@@ -294,7 +294,7 @@ impl PromptCache {
     }
 
     fn write(&mut self, p: &Prefix, now: Millis, usable_at: Millis, lifetime: Millis, kind: Kind) {
-        let new = Entry {
+        let new = CachedPrefix {
             usable_at: usable_at.max(now),
             expires: usable_at.max(now).saturating_add(lifetime),
             lifetime,
@@ -310,7 +310,8 @@ impl PromptCache {
                 let usable_at = if serves { e.usable_at.min(new.usable_at) } else { new.usable_at };
                 let lifetime = if now < e.expires { e.lifetime.max(lifetime) } else { lifetime };
                 let kind = if now < e.expires { e.kind.max(kind) } else { kind };
-                *e = Entry { usable_at, lifetime, expires: e.expires.max(new.expires), kind };
+                *e =
+                    CachedPrefix { usable_at, lifetime, expires: e.expires.max(new.expires), kind };
             })
             .or_insert(new);
     }

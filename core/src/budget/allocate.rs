@@ -1,6 +1,6 @@
 //! Sharing out the window in the blueprint's seven steps (docs/sources/openoxide.md §2.2).
 
-use super::error::{BudgetError, Part};
+use super::error::{BudgetError, BudgetPart};
 
 /// Shares and limits of the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -118,9 +118,9 @@ impl BudgetConfig {
         let required = self.system_prompt_reserve + demand.current + demand.reminder;
         let Some(mut left) = limit.checked_sub(required) else {
             let parts = [
-                (Part::System, self.system_prompt_reserve),
-                (Part::Current, demand.current),
-                (Part::Reminder, demand.reminder),
+                (BudgetPart::System, self.system_prompt_reserve),
+                (BudgetPart::Current, demand.current),
+                (BudgetPart::Reminder, demand.reminder),
             ];
             return Err(BudgetError::overflow(required, limit, parts));
         };
@@ -162,12 +162,12 @@ impl Allocation {
     }
 
     /// Parts that got less than they asked for, with what they lack in tokens.
-    pub fn shortfall(&self, demand: &Demand) -> Vec<(Part, u64)> {
+    pub fn shortfall(&self, demand: &Demand) -> Vec<(BudgetPart, u64)> {
         [
-            (Part::RepoMap, demand.repo_map - self.repo_map),
-            (Part::ReadOnlyFiles, demand.read_only_files - self.read_only_files),
-            (Part::ChatFiles, demand.chat_files - self.chat_files),
-            (Part::ChatHistory, demand.chat_history - self.chat_history),
+            (BudgetPart::RepoMap, demand.repo_map - self.repo_map),
+            (BudgetPart::ReadOnlyFiles, demand.read_only_files - self.read_only_files),
+            (BudgetPart::ChatFiles, demand.chat_files - self.chat_files),
+            (BudgetPart::ChatHistory, demand.chat_history - self.chat_history),
         ]
         .into_iter()
         .filter(|(_, n)| *n > 0)
@@ -197,7 +197,10 @@ mod tests {
             (8_192, 20_000, 8_192, 1_000)
         );
         assert_eq!(a.left, 159_600 - 9_600 - 8_192 - 20_000 - 8_192 - 1_000);
-        assert_eq!(a.shortfall(&d), [(Part::RepoMap, 41_808), (Part::ChatHistory, 21_808)]);
+        assert_eq!(
+            a.shortfall(&d),
+            [(BudgetPart::RepoMap, 41_808), (BudgetPart::ChatHistory, 21_808)]
+        );
         assert_eq!(c.history_cap(64_000), 4_000);
         assert_eq!(
             [c.repo_map_budget(4_000), c.repo_map_budget(40_000), c.repo_map_budget(500)],

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::allocate::Demand;
-use super::error::{BudgetError, Part};
+use super::error::{BudgetError, BudgetPart};
 use crate::block::{Block, BlockKind, total_tokens};
 use crate::strategy::is_system;
 use crate::tokens::bytes_div4_down;
@@ -49,15 +49,15 @@ impl PromptChunks {
     }
 
     /// The parts in the order in which they are sent.
-    pub fn parts(&self) -> [(Part, &[Arc<Block>]); 7] {
+    pub fn parts(&self) -> [(BudgetPart, &[Arc<Block>]); 7] {
         [
-            (Part::System, &self.system),
-            (Part::RepoMap, &self.repo_map),
-            (Part::ReadOnlyFiles, &self.read_only_files),
-            (Part::ChatHistory, &self.chat_history),
-            (Part::ChatFiles, &self.chat_files),
-            (Part::Current, &self.current),
-            (Part::Reminder, &self.reminder),
+            (BudgetPart::System, &self.system),
+            (BudgetPart::RepoMap, &self.repo_map),
+            (BudgetPart::ReadOnlyFiles, &self.read_only_files),
+            (BudgetPart::ChatHistory, &self.chat_history),
+            (BudgetPart::ChatFiles, &self.chat_files),
+            (BudgetPart::Current, &self.current),
+            (BudgetPart::Reminder, &self.reminder),
         ]
     }
 
@@ -92,7 +92,7 @@ pub fn validate(chunks: &PromptChunks, total: u64, limit: u64) -> Result<(), Bud
     if total <= limit {
         return Ok(());
     }
-    let mut parts: Vec<(Part, u64)> =
+    let mut parts: Vec<(BudgetPart, u64)> =
         chunks.parts().into_iter().map(|(p, b)| (p, total_tokens(b))).collect();
     let known: u64 = parts.iter().map(|(_, n)| n).sum();
     parts[0].1 += total.saturating_sub(known);
@@ -141,9 +141,9 @@ mod tests {
         let Err(BudgetError::Overflow { parts, .. }) = validate(&chunks, total, 100) else {
             panic!("must overflow")
         };
-        assert_eq!(parts[0].0, Part::Current);
+        assert_eq!(parts[0].0, BudgetPart::Current);
         assert_eq!(parts.iter().map(|(_, n)| n).sum::<u64>(), total);
-        assert_eq!(parts[1], (Part::System, 50 + v[0].tokens()));
+        assert_eq!(parts[1], (BudgetPart::System, 50 + v[0].tokens()));
     }
 
     #[test]

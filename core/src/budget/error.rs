@@ -4,7 +4,7 @@ use thiserror::Error;
 
 /// A part of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum BudgetPart {
     /// System prompt, memory and tool definitions.
     System,
     /// Overview of the code base.
@@ -21,30 +21,32 @@ pub enum Part {
     Reminder,
 }
 
-impl Part {
+impl BudgetPart {
     /// The part as a person calls it.
     pub fn name(self) -> &'static str {
         match self {
-            Part::System => "system prompt and tools",
-            Part::RepoMap => "repository map",
-            Part::ReadOnlyFiles => "read-only files",
-            Part::ChatHistory => "chat history",
-            Part::ChatFiles => "files in the chat",
-            Part::Current => "current turn",
-            Part::Reminder => "reminder",
+            BudgetPart::System => "system prompt and tools",
+            BudgetPart::RepoMap => "repository map",
+            BudgetPart::ReadOnlyFiles => "read-only files",
+            BudgetPart::ChatHistory => "chat history",
+            BudgetPart::ChatFiles => "files in the chat",
+            BudgetPart::Current => "current turn",
+            BudgetPart::Reminder => "reminder",
         }
     }
 
     /// What makes it smaller.
     fn advice(self) -> &'static str {
         match self {
-            Part::System => "offer fewer tools or shorten the memory files",
-            Part::RepoMap => "give the repository map less room",
-            Part::ReadOnlyFiles => "drop read-only files",
-            Part::ChatHistory => "clear or compact the chat history",
-            Part::ChatFiles => "drop files from the chat",
-            Part::Current => "start a new turn with a smaller request or with less tool output",
-            Part::Reminder => "shorten the reminder",
+            BudgetPart::System => "offer fewer tools or shorten the memory files",
+            BudgetPart::RepoMap => "give the repository map less room",
+            BudgetPart::ReadOnlyFiles => "drop read-only files",
+            BudgetPart::ChatHistory => "clear or compact the chat history",
+            BudgetPart::ChatFiles => "drop files from the chat",
+            BudgetPart::Current => {
+                "start a new turn with a smaller request or with less tool output"
+            }
+            BudgetPart::Reminder => "shorten the reminder",
         }
     }
 }
@@ -60,7 +62,7 @@ pub enum BudgetError {
         /// What it may be at most, tokens.
         limit: u64,
         /// Its parts with their sizes in tokens, largest first; empty parts are left out.
-        parts: Vec<(Part, u64)>,
+        parts: Vec<(BudgetPart, u64)>,
     },
     /// Nothing is left of the window once the reply has its room.
     #[error(
@@ -77,8 +79,12 @@ pub enum BudgetError {
 
 impl BudgetError {
     /// An overflow with its parts put in order.
-    pub fn overflow(total: u64, limit: u64, parts: impl IntoIterator<Item = (Part, u64)>) -> Self {
-        let mut parts: Vec<(Part, u64)> = parts.into_iter().filter(|(_, n)| *n > 0).collect();
+    pub fn overflow(
+        total: u64,
+        limit: u64,
+        parts: impl IntoIterator<Item = (BudgetPart, u64)>,
+    ) -> Self {
+        let mut parts: Vec<(BudgetPart, u64)> = parts.into_iter().filter(|(_, n)| *n > 0).collect();
         parts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
         BudgetError::Overflow { total, limit, parts }
     }
@@ -95,7 +101,7 @@ impl BudgetError {
 /// How many of the largest parts are named: naming all of them would hide the one that matters.
 const NAMED: usize = 3;
 
-fn overflow(total: u64, limit: u64, parts: &[(Part, u64)]) -> String {
+fn overflow(total: u64, limit: u64, parts: &[(BudgetPart, u64)]) -> String {
     let over = total.saturating_sub(limit);
     let mut out = format!("the prompt of {total} tokens is {over} over its limit of {limit}");
     let named: Vec<String> =
@@ -119,11 +125,11 @@ mod tests {
             170_000,
             159_600,
             [
-                (Part::System, 9_000),
-                (Part::ChatHistory, 8_000),
-                (Part::ChatFiles, 120_000),
-                (Part::Current, 33_000),
-                (Part::Reminder, 0),
+                (BudgetPart::System, 9_000),
+                (BudgetPart::ChatHistory, 8_000),
+                (BudgetPart::ChatFiles, 120_000),
+                (BudgetPart::Current, 33_000),
+                (BudgetPart::Reminder, 0),
             ],
         );
         assert_eq!(e.over(), 10_400);

@@ -13,5 +13,5 @@ mod snapshot;
 
 pub use allocate::{Allocation, BudgetConfig, Demand};
 pub use chunks::{PromptChunks, estimate, validate};
-pub use error::{BudgetError, Part};
+pub use error::{BudgetError, BudgetPart};
 pub use snapshot::BudgetSnapshot;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::Verdict;
 use super::case::Case;
-use super::world::Script;
+use super::world::Sent;
 use crate::hash::sha256;
 
 /// Where a run first differs from its case.
@@ -31,40 +31,40 @@ pub struct Difference {
 
 pub(super) fn compare(
     case: &Case,
-    script: &Script,
+    sent: &Sent,
     view: &View,
     estimates: &HashMap<usize, u64>,
 ) -> Verdict {
     let expected = case.requests.len();
     for (i, want) in case.requests.iter().enumerate() {
-        let found = match script.requests.get(i) {
+        let found = match sent.requests.get(i) {
             None => Some(difference(i, None, "request", &summary_of(want), "no further request")),
             Some(got) => request_difference(case, i, want, got, view, estimates.get(&i)),
         };
         if let Some(mut d) = found {
-            if let Some(f) = &script.fault {
+            if let Some(f) = &sent.fault {
                 d.got = format!("{} (then: {f})", d.got);
             }
             return Verdict { expected, matched: i, difference: Some(d) };
         }
     }
-    let rest = if script.requests.len() > expected {
+    let rest = if sent.requests.len() > expected {
         Some(difference(
             expected,
             None,
             "number of requests",
             &expected.to_string(),
-            &script.requests.len().to_string(),
+            &sent.requests.len().to_string(),
         ))
-    } else if let Some(f) = &script.fault {
+    } else if let Some(f) = &sent.fault {
         Some(difference(expected, None, "events", "all events used in order", f))
-    } else if script.left > 0 {
+    } else if sent.left > 0 {
         Some(difference(
             expected,
             None,
             "events",
             "no event left over",
-            &format!("{} left over", script.left),
+            &format!("{} left over", sent.left),
         ))
     } else {
         None
@@ -79,18 +79,18 @@ type Classes = fn(&str) -> &'static [&'static str];
 /// class of the error that ended it, whose reason is `failed`.
 pub(super) fn outcome(
     want: &Value,
-    script: &Script,
+    sent: &Sent,
     classes: Classes,
     failed: Option<&str>,
     last: Option<Vec<String>>,
 ) -> Option<Difference> {
-    let names = failed.map(|reason| error_names(reason, script, classes)).unwrap_or_default();
+    let names = failed.map(|reason| error_names(reason, sent, classes)).unwrap_or_default();
     let wanted_error = want.get("error").and_then(Value::as_str);
     // Of several names of one class the case uses one.
     let got_error = names.iter().find(|n| wanted_error == Some(n)).or(names.first());
     let ours = json!({
-        "requests": script.requests.len(),
-        "tool_calls_executed": script.tools_run,
+        "requests": sent.requests.len(),
+        "tool_calls_executed": sent.tools_run,
         "final": last,
         "error": got_error,
     });
@@ -103,7 +103,7 @@ pub(super) fn outcome(
         .filter(|k| wanted(k) != ours[*k])
         .map(|k| {
             difference(
-                script.requests.len(),
+                sent.requests.len(),
                 None,
                 &format!("outcome: {k}"),
                 &wanted(k).to_string(),
@@ -215,8 +215,8 @@ fn request_difference(
 /// Names of the class of error that a reason belongs to: an error of the API by its status, or by
 /// its code where the connection gave none, an error of the library by what is wrong or by its
 /// exception.
-fn error_names(reason: &str, script: &Script, classes: Classes) -> Vec<String> {
-    if let Some(e) = script.errors.iter().rev().find(|e| e.to_string() == reason) {
+fn error_names(reason: &str, sent: &Sent, classes: Classes) -> Vec<String> {
+    if let Some(e) = sent.errors.iter().rev().find(|e| e.to_string() == reason) {
         return vec![match (e.status, &e.code) {
             (0, Some(code)) => code.clone(),
             (0, None) => "connection_error".to_string(),

@@ -17,7 +17,7 @@ use super::case::{Case, CaseError};
 
 /// What the run did: kept outside the world, so that it can be read afterwards.
 #[derive(Debug, Default)]
-pub(super) struct Script {
+pub(super) struct Sent {
     pub(super) requests: Vec<Request>,
     /// The first thing that did not fit the events.
     pub(super) fault: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Script {
 
 pub(super) struct ScriptWorld {
     events: VecDeque<Value>,
-    script: Arc<Mutex<Script>>,
+    script: Arc<Mutex<Sent>>,
     calls: Vec<Value>,
     users: usize,
     cache_beside_input: bool,
@@ -39,8 +39,8 @@ pub(super) struct ScriptWorld {
 }
 
 impl ScriptWorld {
-    pub(super) fn new(case: &Case, set_up: &SetUp) -> (Self, Arc<Mutex<Script>>) {
-        let script = Arc::new(Mutex::new(Script { left: case.events.len(), ..Script::default() }));
+    pub(super) fn new(case: &Case, set_up: &SetUp) -> (Self, Arc<Mutex<Sent>>) {
+        let script = Arc::new(Mutex::new(Sent { left: case.events.len(), ..Sent::default() }));
         let world = ScriptWorld {
             events: case.events.clone().into(),
             script: script.clone(),
@@ -52,7 +52,7 @@ impl ScriptWorld {
         (world, script)
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut Script) -> T) -> Option<T> {
+    fn with<T>(&self, f: impl FnOnce(&mut Sent) -> T) -> Option<T> {
         self.script.lock().ok().map(|mut s| f(&mut s))
     }
 

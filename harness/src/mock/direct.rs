@@ -5,7 +5,7 @@ use ctxbench_core::request::{ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
 use ctxbench_provider::Prompt;
 
-use super::{Door, Plan, ProviderModel};
+use super::{Door, PlannedReply, ProviderModel};
 
 /// Calls the provider model in process.
 pub struct DirectDoor {
@@ -25,7 +25,7 @@ impl Door for DirectDoor {
     async fn send(
         &mut self,
         request: &Request,
-        plan: Plan,
+        plan: PlannedReply,
         now: Millis,
     ) -> Result<Reply, ModelError> {
         let prompt = Prompt::of(self.provider.wire(), request);

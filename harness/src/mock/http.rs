@@ -17,7 +17,7 @@ use hyper_util::rt::TokioExecutor;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
 
-use super::{Door, Plan, ProviderModel};
+use super::{Door, PlannedReply, ProviderModel};
 
 /// wiremock keeps every matched request for as long as its mock is mounted
 /// (docs/sources/dependencies.md §c), so the mock is mounted anew whenever this many bytes have
@@ -32,7 +32,7 @@ const EXPIRED: &str = "x-ctxbench-expired-tokens";
 struct Desk {
     provider: ProviderModel,
     /// What the next request is answered with, when, and the blocks that it shows.
-    next: Option<(Plan, Millis, Vec<Arc<Block>>)>,
+    next: Option<(PlannedReply, Millis, Vec<Arc<Block>>)>,
 }
 
 struct Responder(Arc<Mutex<Desk>>);
@@ -147,7 +147,7 @@ impl Door for HttpDoor {
     async fn send(
         &mut self,
         request: &Request,
-        plan: Plan,
+        plan: PlannedReply,
         now: Millis,
     ) -> Result<Reply, ModelError> {
         let mut encoded = self.wire.encode(request);

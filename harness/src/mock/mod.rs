@@ -23,7 +23,7 @@ pub use shared::SharedDoor;
 
 /// What the server shall answer a request with.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub enum PlannedReply {
     /// These contents.
     Say {
         /// In order.
@@ -51,7 +51,7 @@ pub trait Door: Send {
     async fn send(
         &mut self,
         request: &Request,
-        plan: Plan,
+        plan: PlannedReply,
         now: Millis,
     ) -> Result<Reply, ModelError>;
     /// Asks the provider to count a request; `None` where it has no such endpoint.

@@ -19,7 +19,7 @@ use ctxbench_core::tokens::billed_tokens;
 use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{CacheUse, Content, Item, Prompt, PromptCache};
 
-use super::Plan;
+use super::PlannedReply;
 use super::threads::{LIVE, Threads};
 use super::{pairs, rules};
 use crate::summarise::{ASK, Job, Summariser, SummaryDesk, Written, summarise};
@@ -147,8 +147,13 @@ impl ProviderModel {
     }
 
     /// Answers a prompt at a virtual time.
-    pub fn answer(&mut self, prompt: Prompt, plan: Plan, now: Millis) -> Result<Reply, ModelError> {
-        if let Plan::Refuse { status, code, message } = plan {
+    pub fn answer(
+        &mut self,
+        prompt: Prompt,
+        plan: PlannedReply,
+        now: Millis,
+    ) -> Result<Reply, ModelError> {
+        if let PlannedReply::Refuse { status, code, message } = plan {
             return Err(self.wire.api().refusal(status, code, message));
         }
         let model = self.model(&prompt.model);
@@ -170,7 +175,7 @@ impl ProviderModel {
     fn answer_whole(
         &mut self,
         prompt: Prompt,
-        plan: Plan,
+        plan: PlannedReply,
         now: Millis,
         model: &Model,
     ) -> Result<Reply, ModelError> {
@@ -191,7 +196,7 @@ impl ProviderModel {
         }
         let (usage, first_token) = self.bill(&prompt, model, now)?;
         let (parts, stop) = match plan {
-            Plan::Say { parts, stop } => (parts, stop),
+            PlannedReply::Say { parts, stop } => (parts, stop),
             _ if rules::on_demand(&prompt) => {
                 return self.compact_on_demand(prompt, usage, first_token, model);
             }
@@ -238,7 +243,7 @@ impl ProviderModel {
         &mut self,
         prompt: Prompt,
         due: Due,
-        plan: Plan,
+        plan: PlannedReply,
         model: &Model,
         applied: Applied,
         now: Millis,
@@ -270,7 +275,7 @@ impl ProviderModel {
         let (usage, second) = self.bill(&rest, model, later)?;
         let mut parts = vec![Part::Compaction(Some(summary))];
         let stop = match plan {
-            Plan::Say { parts: said, stop } => {
+            PlannedReply::Say { parts: said, stop } => {
                 parts.extend(said);
                 stop
             }

@@ -8,7 +8,7 @@ use ctxbench_core::request::{ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
 use tokio::sync::Mutex;
 
-use super::{Door, Plan};
+use super::{Door, PlannedReply};
 
 /// A door that several conversations go through, one request at a time.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl Door for SharedDoor {
     async fn send(
         &mut self,
         request: &Request,
-        plan: Plan,
+        plan: PlannedReply,
         now: Millis,
     ) -> Result<Reply, ModelError> {
         self.0.lock().await.send(request, plan, now).await

@@ -12,7 +12,7 @@ use ctxbench_core::request::{
 };
 use ctxbench_provider::Prompt;
 
-use super::{Plan, ProviderModel, ProviderOptions};
+use super::{PlannedReply, ProviderModel, ProviderOptions};
 use crate::summarise::Summariser;
 
 /// At this scale the window of claude-sonnet-4-6 is 2,000 tokens and the smallest compaction
@@ -54,15 +54,15 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
     }
 }
 
-fn say(parts: Vec<Part>) -> Plan {
-    Plan::Say { parts, stop: StopReason::EndTurn }
+fn say(parts: Vec<Part>) -> PlannedReply {
+    PlannedReply::Say { parts, stop: StopReason::EndTurn }
 }
 
 fn text(t: &str) -> Part {
     Part::Text(t.into())
 }
 
-fn ask(p: &mut ProviderModel, r: &Request, plan: Plan) -> Result<Reply, ModelError> {
+fn ask(p: &mut ProviderModel, r: &Request, plan: PlannedReply) -> Result<Reply, ModelError> {
     p.answer(Prompt::of(p.wire(), r), plan, 0)
 }
 
@@ -136,7 +136,7 @@ fn on_demand_the_top_level_is_zero_and_the_block_is_known_again() {
         block(2, BlockKind::CompactionTrigger, Role::User, ""),
     ]);
     let mut p = provider();
-    let reply = ask(&mut p, &r, Plan::Summarise).unwrap();
+    let reply = ask(&mut p, &r, PlannedReply::Summarise).unwrap();
     assert_eq!(
         (reply.stop, reply.usage, reply.billed.prompt()),
         (StopReason::Compaction, Usage::default(), r.tokens())

@@ -10,13 +10,13 @@ use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 
 use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
-use super::record::{Part, Run};
+use super::record::{ConversationRecord, Run};
 use super::windows::{Subagent, own};
 
 /// A row for each subagent; `parts` are their conversations, `facts` the pairs of all windows.
 pub(super) fn records(
     run: &Run<'_>,
-    parts: &[Option<Part>],
+    parts: &[Option<ConversationRecord>],
     facts: &[FactRecord],
 ) -> Vec<Delegation> {
     let session = &run.scenario.session;
@@ -24,7 +24,7 @@ pub(super) fn records(
         let (_, part) = run.agents.iter().zip(parts).find(|(a, _)| a.id == id)?;
         part.as_ref().map(|p| p.offset)
     };
-    let row = |(agent, part): (&Subagent, &Option<Part>)| {
+    let row = |(agent, part): (&Subagent, &Option<ConversationRecord>)| {
         let row = Delegation { waited: agent.waits, ..handed_over(agent, session, facts) };
         let Some(part) = part else {
             return Delegation { status: Status::NotApplicable, ..row };
@@ -97,7 +97,11 @@ fn result(session: &Session, call: &str) -> Option<String> {
 }
 
 /// The pairs of all windows.
-pub(super) fn facts(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Vec<FactRecord> {
+pub(super) fn facts(
+    run: &Run<'_>,
+    main: &ConversationRecord,
+    parts: &[Option<ConversationRecord>],
+) -> Vec<FactRecord> {
     let session = &run.scenario.session;
     let mut out = main.conversation.facts(session);
     for (agent, part) in run.agents.iter().zip(parts) {

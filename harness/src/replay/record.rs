@@ -52,7 +52,7 @@ pub(super) struct Measured {
 }
 
 /// What of one conversation enters the record.
-pub(super) struct Part {
+pub(super) struct ConversationRecord {
     pub(super) conversation: Conversation,
     pub(super) status: Status,
     pub(super) error: Option<String>,
@@ -64,8 +64,8 @@ pub(super) struct Part {
     pub(super) offset: u64,
 }
 
-impl Part {
-    fn new(conversation: Conversation, model: &Model, offset: u64) -> Part {
+impl ConversationRecord {
+    fn new(conversation: Conversation, model: &Model, offset: u64) -> ConversationRecord {
         let background = background::records(conversation.noted());
         let compactions = compactions::records(&conversation, &background, model);
         let triggers = conversation.triggers();
@@ -73,7 +73,16 @@ impl Part {
         integrity.extend(compactions::broken_rules(&compactions, &triggers));
         integrity.extend(compactions::failed(&conversation, &compactions));
         let (status, error) = conversation.status();
-        Part { conversation, status, error, background, compactions, triggers, integrity, offset }
+        ConversationRecord {
+            conversation,
+            status,
+            error,
+            background,
+            compactions,
+            triggers,
+            integrity,
+            offset,
+        }
     }
 }
 
@@ -81,13 +90,13 @@ impl Part {
 pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
     let session = &run.scenario.session;
     let (main, agents) = conversations(log, run.agents.len());
-    let main = Part::new(main, run.model, 0);
+    let main = ConversationRecord::new(main, run.model, 0);
     let mut offset = main.conversation.requests().count() as u64;
     let mut parts = Vec::new();
     for conversation in agents {
         let (begun, from) = (conversation.begun().is_some(), offset);
         offset += conversation.requests().count() as u64;
-        parts.push(begun.then(|| Part::new(conversation, run.model, from)));
+        parts.push(begun.then(|| ConversationRecord::new(conversation, run.model, from)));
     }
     let facts = delegation::facts(run, &main, &parts);
     let delegation = delegation::records(run, &parts, &facts);
@@ -101,7 +110,7 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
     let summary = Summary { integrity_failures: integrity.len() as u64, ..measures.summary() };
     let note = note(run, &main, &parts);
     let (status, error) = run.stopped.ended(run.spec, played, error);
-    let Part { conversation, background, compactions, triggers, .. } = main;
+    let ConversationRecord { conversation, background, compactions, triggers, .. } = main;
     let mut trace = Vec::new();
     let mut requests = Vec::new();
     let windows = parts.into_iter().flatten().map(|p| (p.conversation, p.offset));
@@ -195,7 +204,11 @@ pub(crate) fn not_run(
 }
 
 /// How a run was played: a session whose subagent did not come back was not finished.
-fn played(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> (Status, Option<String>) {
+fn played(
+    run: &Run<'_>,
+    main: &ConversationRecord,
+    parts: &[Option<ConversationRecord>],
+) -> (Status, Option<String>) {
     if main.status != Status::Completed {
         return (main.status, main.error.clone());
     }
@@ -225,7 +238,11 @@ impl Stopped {
     }
 }
 
-fn integrity(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Vec<IntegrityFailure> {
+fn integrity(
+    run: &Run<'_>,
+    main: &ConversationRecord,
+    parts: &[Option<ConversationRecord>],
+) -> Vec<IntegrityFailure> {
     let mut out = main.integrity.clone();
     for (agent, part) in run.agents.iter().zip(parts) {
         let Some(part) = part else { continue };
@@ -240,7 +257,11 @@ fn integrity(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Vec<Integrit
 }
 
 /// A remark for the table.
-fn note(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Option<String> {
+fn note(
+    run: &Run<'_>,
+    main: &ConversationRecord,
+    parts: &[Option<ConversationRecord>],
+) -> Option<String> {
     if run.spec.descriptor.standing != Standing::Contender {
         return None;
     }
@@ -264,8 +285,8 @@ fn note(run: &Run<'_>, main: &Part, parts: &[Option<Part>]) -> Option<String> {
 
 /// What the figures of a row are computed from.
 struct Measures<'a> {
-    main: &'a Part,
-    parts: &'a [Option<Part>],
+    main: &'a ConversationRecord,
+    parts: &'a [Option<ConversationRecord>],
     played: Status,
     facts: &'a [FactRecord],
     rewinds: &'a [RewindRecord],

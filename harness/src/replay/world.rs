@@ -15,7 +15,7 @@ use super::observer::{Asked, Observer};
 use super::path::{Defaults, Move, Path, Step};
 use super::subagents::Subagents;
 use super::text_of;
-use crate::mock::{Door, Plan};
+use crate::mock::{Door, PlannedReply};
 use crate::summarise::SummaryDesk;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 
@@ -118,10 +118,10 @@ impl ReplayWorld {
 
     /// What a normal request is answered with: the next recorded reply, a re-read before it, or a
     /// neutral word after the last.
-    fn plan(&mut self, request: &Request) -> (Plan, Asked) {
+    fn plan(&mut self, request: &Request) -> (PlannedReply, Asked) {
         let Some(step) = self.steps.last() else {
             let parts = vec![Part::Text("Understood; nothing is left to do in this turn.".into())];
-            return (Plan::Say { parts, stop: StopReason::EndTurn }, Asked::Neutral);
+            return (PlannedReply::Say { parts, stop: StopReason::EndTurn }, Asked::Neutral);
         };
         let step = step.clone();
         let lost = match self.rereads {
@@ -130,27 +130,30 @@ impl ReplayWorld {
         };
         if let Some(again) = lost {
             return (
-                Plan::Say { parts: vec![Part::Call(again.call)], stop: StopReason::ToolUse },
+                PlannedReply::Say {
+                    parts: vec![Part::Call(again.call)],
+                    stop: StopReason::ToolUse,
+                },
                 Asked::Reread { before: step.key, result: Box::new(again.result) },
             );
         }
         let calls = step.parts.iter().any(|p| matches!(p, Part::Call(_)));
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
-        (Plan::Say { parts: step.parts, stop }, Asked::Step(step.key))
+        (PlannedReply::Say { parts: step.parts, stop }, Asked::Step(step.key))
     }
 }
 
 /// What a request is answered with that is not the agent's own work.
-fn side_work(purpose: Purpose) -> (Plan, Asked) {
+fn side_work(purpose: Purpose) -> (PlannedReply, Asked) {
     match purpose {
-        Purpose::Summary => (Plan::Summarise, Asked::Summary),
-        _ => (Plan::Say { parts: vec![], stop: StopReason::MaxTokens }, Asked::Ping),
+        Purpose::Summary => (PlannedReply::Summarise, Asked::Summary),
+        _ => (PlannedReply::Say { parts: vec![], stop: StopReason::MaxTokens }, Asked::Ping),
     }
 }
 
 impl ReplayWorld {
     /// What a fault of the scenario answers instead, and the time after which a refusal comes, ms.
-    fn disturbed(&mut self, purpose: Purpose) -> Option<(Plan, Millis)> {
+    fn disturbed(&mut self, purpose: Purpose) -> Option<(PlannedReply, Millis)> {
         let on = match purpose {
             Purpose::Sample => FaultOn::Sample,
             Purpose::Summary => FaultOn::Summary,
@@ -161,13 +164,13 @@ impl ReplayWorld {
         let fault = self.faults.iter().find(|f| f.hits(on, *n))?;
         let say = |text: &str| {
             let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
-            Plan::Say { parts, stop: StopReason::EndTurn }
+            PlannedReply::Say { parts, stop: StopReason::EndTurn }
         };
         let plan = match (fault.status, fault.tokens) {
             (Some(status), _) => {
                 let message =
                     fault.message.clone().unwrap_or_else(|| "the provider failed".to_string());
-                Plan::Refuse { status, code: fault.code.clone(), message }
+                PlannedReply::Refuse { status, code: fault.code.clone(), message }
             }
             (None, Some(tokens)) => say(&text_of(tokens)),
             (None, None) => say(fault.text.as_deref().unwrap_or("")),
@@ -177,10 +180,15 @@ impl ReplayWorld {
 
     /// The answer to a request of a kind: as planned, or as a fault has it. What a fault says in
     /// the place of a recorded reply is beyond the recorded path.
-    fn answer(&mut self, purpose: Purpose, plan: Plan, asked: Asked) -> (Plan, Asked, Millis) {
+    fn answer(
+        &mut self,
+        purpose: Purpose,
+        plan: PlannedReply,
+        asked: Asked,
+    ) -> (PlannedReply, Asked, Millis) {
         match self.disturbed(purpose) {
             None => (plan, asked, 0),
-            Some((plan @ Plan::Say { .. }, late_ms)) if purpose == Purpose::Sample => {
+            Some((plan @ PlannedReply::Say { .. }, late_ms)) if purpose == Purpose::Sample => {
                 (plan, Asked::Neutral, late_ms)
             }
             Some((plan, late_ms)) => (plan, asked, late_ms),
@@ -189,7 +197,7 @@ impl ReplayWorld {
 
     /// Sends a request. A summary that nobody could write is not the provider's failure to deal
     /// with; the run ends with it.
-    async fn ask(&mut self, request: &Request, plan: Plan) -> Result<Reply, ModelError> {
+    async fn ask(&mut self, request: &Request, plan: PlannedReply) -> Result<Reply, ModelError> {
         let result = self.door.send(request, plan, self.now).await;
         match self.desk.trouble() {
             None => result,

@@ -12,7 +12,7 @@ use ctxbench_provider::{Content, Prompt};
 use super::limit::limit;
 use super::script::Script;
 use super::{echo, errors};
-use crate::mock::{Live, Plan, ProviderModel, ProviderOptions};
+use crate::mock::{Live, PlannedReply, ProviderModel, ProviderOptions};
 use crate::summarise::{Summariser, SummaryDesk};
 
 /// The accounts, one per wire for which there are models. Wires share nothing, not even a cache:
@@ -64,7 +64,7 @@ impl Desk {
             prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)));
         let mut found = None;
         let plan = if on_demand {
-            Plan::Summarise
+            PlannedReply::Summarise
         } else {
             let parts = match &self.script {
                 None => echo::echo(wire, &prompt, number),
@@ -77,7 +77,7 @@ impl Desk {
                 thoughts(parts, wire, asked, &prompt),
                 Some(prompt.max_tokens.unwrap_or(most)),
             );
-            Plan::Say { parts, stop }
+            PlannedReply::Say { parts, stop }
         };
         let mut reply = self.account(wire).answer(prompt, plan, now)?;
         // A provider that stopped after its compaction has not said what was planned.

@@ -18,7 +18,7 @@ use super::asked;
 use super::desk::{self, Desk};
 use super::errors;
 use super::faults::{Fault, Faults};
-use super::log::{Line, Log};
+use super::log::{Log, LogLine};
 use super::route::{NoRoute, Route, route};
 use super::{Clock, models, sse};
 
@@ -76,12 +76,12 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         Ok(Route::Of(wire, _)) => wire.api(),
         _ => speaker,
     };
-    let mut line = Line {
+    let mut line = LogLine {
         method: request.method().to_string(),
         path: path.clone(),
         at_ms: begin,
         status: "ok".into(),
-        ..Line::default()
+        ..LogLine::default()
     };
     let answer = match answer(&shared, request, &path, speaker, &mut line).await {
         Ok(answer) => answer,
@@ -123,7 +123,7 @@ async fn answer(
     request: Request,
     path: &str,
     api: Api,
-    line: &mut Line,
+    line: &mut LogLine,
 ) -> Result<Answer, Refused> {
     let method = request.method().to_string();
     let (wire, compact) = match route(shared.api, &method, path, api) {
@@ -197,7 +197,7 @@ async fn count(
     shared: &Shared,
     request: Request,
     wire: Wire,
-    line: &mut Line,
+    line: &mut LogLine,
 ) -> Result<Answer, Refused> {
     let path = request.uri().path().to_string();
     let body = read(request.into_body(), wire, shared.body_limit).await?;
@@ -206,7 +206,11 @@ async fn count(
     Ok(json(wire.encode_count_reply(tokens, original)))
 }
 
-fn asked_fault(shared: &Shared, headers: &HeaderMap, line: &mut Line) -> Result<Fault, ModelError> {
+fn asked_fault(
+    shared: &Shared,
+    headers: &HeaderMap,
+    line: &mut LogLine,
+) -> Result<Fault, ModelError> {
     let header = headers.get(FAULT_HEADER).map(|v| String::from_utf8_lossy(v.as_bytes()));
     let fault = lock(&shared.faults)
         .next(header.as_deref())
@@ -221,7 +225,7 @@ fn understood(
     wire: Wire,
     path: &str,
     body: &[u8],
-    line: &mut Line,
+    line: &mut LogLine,
 ) -> Result<(Prompt, Asked, Model), ModelError> {
     let mut prompt = wire.decode(path, body).map_err(|e| errors::invalid(e.to_string()))?;
     line.prompt(&prompt, shared.log.is_read());

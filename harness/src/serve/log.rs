@@ -16,7 +16,7 @@ const SHORT: usize = 200;
 
 /// What is known of a request so far.
 #[derive(Default, Serialize)]
-pub(super) struct Line {
+pub(super) struct LogLine {
     pub(super) seq: u64,
     pub(super) method: String,
     pub(super) path: String,
@@ -65,7 +65,7 @@ pub(super) struct Shown {
     text: Option<String>,
 }
 
-impl Line {
+impl LogLine {
     /// Notes what a prompt shows, its pieces only if somebody `reads` it: each costs a hash of all
     /// its text.
     pub(super) fn prompt(&mut self, prompt: &Prompt, reads: bool) {
@@ -135,7 +135,7 @@ impl Log {
 
     /// Numbers a line, from 1, and writes it at once, so that a reader sees it while the server
     /// runs. When that fails it is said once and logging ends.
-    pub(super) fn write(&self, mut line: Line) -> u64 {
+    pub(super) fn write(&self, mut line: LogLine) -> u64 {
         let Ok(mut state) = self.0.lock() else { return 0 };
         state.lines += 1;
         line.seq = state.lines;
@@ -159,7 +159,7 @@ mod tests {
         let items = vec![Item::new(Role::User, Content::Text("hello".into()), 1, None)];
         let prompt = Prompt { max_tokens: Some(7), ..Prompt::new("m", items) };
         let noted = |log: Log| {
-            let mut line = Line::default();
+            let mut line = LogLine::default();
             line.prompt(&prompt, log.is_read());
             (line.items.len(), line.max_tokens)
         };

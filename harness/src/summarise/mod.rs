@@ -49,7 +49,7 @@ use endpoint::Endpoint;
 pub use desk::SummaryDesk;
 pub use extractive::{MOST_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};
-pub use script::{Line, Script, ScriptError};
+pub use script::{Script, ScriptError, ScriptedText};
 
 /// Who writes the summaries.
 #[derive(Clone, Debug, Default, PartialEq)]

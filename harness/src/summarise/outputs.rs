@@ -8,7 +8,7 @@ const MOST: usize = 3;
 
 /// A line worth mentioning.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct WeighedLine<'a> {
     /// The words.
     pub text: &'a str,
     /// Its weight.
@@ -18,8 +18,8 @@ pub(super) struct Line<'a> {
 }
 
 /// The best lines of a result, at most three, in their order.
-pub(super) fn best_lines(text: &str, failed: bool) -> Vec<Line<'_>> {
-    let mut best: Vec<(usize, Line<'_>)> = Vec::with_capacity(MOST + 1);
+pub(super) fn best_lines(text: &str, failed: bool) -> Vec<WeighedLine<'_>> {
+    let mut best: Vec<(usize, WeighedLine<'_>)> = Vec::with_capacity(MOST + 1);
     for (n, line) in text.lines().enumerate() {
         let line = line.trim();
         let Some(mut found) = weigh(line) else { continue };
@@ -40,7 +40,7 @@ pub(super) fn best_lines(text: &str, failed: bool) -> Vec<Line<'_>> {
     best.into_iter().map(|(_, l)| l).collect()
 }
 
-fn weigh(line: &str) -> Option<Line<'_>> {
+fn weigh(line: &str) -> Option<WeighedLine<'_>> {
     if line.len() < 6 || line.len() > 400 || is_code(line) || is_noise(line) {
         return None;
     }
@@ -68,7 +68,7 @@ fn weigh(line: &str) -> Option<Line<'_>> {
     if line.len() > 200 {
         score -= 0.3;
     }
-    (score >= 0.3).then_some(Line { text: line, score, cues: c })
+    (score >= 0.3).then_some(WeighedLine { text: line, score, cues: c })
 }
 
 /// Listed source: numbered lines, and lines that end or begin like statements.

@@ -14,12 +14,12 @@ pub enum Script {
     /// The summaries that stand in the session's `recorded_compaction` lines.
     Recorded,
     /// A file, read.
-    File(Arc<[Line]>),
+    File(Arc<[ScriptedText]>),
 }
 
 /// A line of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ScriptedText {
     /// The summary.
     pub text: String,
     /// For this strategy alone, by label or bare name.
@@ -68,8 +68,8 @@ impl Script {
         let mut lines = Vec::new();
         for (i, l) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
             lines.push(match serde_json::from_str(l) {
-                Ok(Written::Plain(text)) => Line { text, strategy: None },
-                Ok(Written::Of { text, strategy }) => Line { text, strategy },
+                Ok(Written::Plain(text)) => ScriptedText { text, strategy: None },
+                Ok(Written::Of { text, strategy }) => ScriptedText { text, strategy },
                 Err(_) => return Err(ScriptError::Line { path: path.into(), line: i + 1 }),
             });
         }

@@ -427,7 +427,7 @@ fn scripts_come_from_the_recording_or_from_a_file() {
     let lines = |l: &[(&str, Option<&str>)]| {
         Script::File(
             l.iter()
-                .map(|(t, s)| Line { text: (*t).into(), strategy: s.map(str::to_string) })
+                .map(|(t, s)| ScriptedText { text: (*t).into(), strategy: s.map(str::to_string) })
                 .collect(),
         )
     };

@@ -18,7 +18,7 @@ use ctxbench_kit::monitor::{
     Counted, Headroom, RateLimit, RateStatus, SessionMeter, SpendGuard, SpendLimit, StatusLine,
 };
 
-use crate::mock::{Door, Plan};
+use crate::mock::{Door, PlannedReply};
 
 pub use team::{Team, team_section};
 
@@ -167,7 +167,7 @@ impl Door for WatchedDoor {
     async fn send(
         &mut self,
         request: &Request,
-        plan: Plan,
+        plan: PlannedReply,
         now: Millis,
     ) -> Result<Reply, ModelError> {
         self.watcher.admit(self.agent.as_deref(), request, now)?;

@@ -18,7 +18,7 @@ pub const BASELINE_VERSION: u32 = 1;
 /// What later results are held against.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// [`BASELINE_VERSION`].
+    /// Version of the format.
     pub version: u32,
     /// Name and version of the program that measured it.
     pub generator: String,

@@ -3,7 +3,7 @@
 use ctxbench_core::rng::SplitMix64;
 use serde::Serialize;
 
-use super::Plan;
+use super::Sampling;
 
 /// Nominal coverage.
 pub(crate) const LEVEL: f64 = 0.95;
@@ -42,7 +42,7 @@ pub struct Interval {
 /// a claim of the method and not of the data.
 ///
 /// `None` below [`MIN_SESSIONS`] and where nothing varies.
-pub(crate) fn interval(differences: &[f64], plan: &Plan) -> Option<Interval> {
+pub(crate) fn interval(differences: &[f64], plan: &Sampling) -> Option<Interval> {
     let n = differences.len();
     if n < MIN_SESSIONS {
         return None;

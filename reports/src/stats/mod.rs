@@ -26,7 +26,7 @@ pub(crate) use verdict::MIN_SESSIONS;
 
 /// How much is drawn, and from which seed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Sampling {
     /// Resamples of a bootstrap interval.
     pub(crate) resamples: usize,
     /// Random sign patterns of a test with more sessions than can be gone through.
@@ -36,4 +36,4 @@ pub(crate) struct Plan {
 }
 
 /// What reports use. The seed is arbitrary, and fixed so that a report can be made again.
-pub(crate) const PLAN: Plan = Plan { resamples: 10_000, draws: 20_000, seed: 20_260_101 };
+pub(crate) const PLAN: Sampling = Sampling { resamples: 10_000, draws: 20_000, seed: 20_260_101 };

@@ -3,7 +3,7 @@
 
 use ctxbench_core::rng::SplitMix64;
 
-use super::Plan;
+use super::Sampling;
 
 /// Up to so many sessions all sign patterns are gone through: 2^19, the mirror images left out.
 const EXACT: usize = 20;
@@ -17,7 +17,7 @@ const TIE: f64 = 1e-9;
 /// Exact up to 20 sessions, where it is a multiple of `2^(1 − n)`. Beyond, random patterns, and
 /// `(1 + hits) ÷ (1 + draws)`, so that the observed pattern counts itself and the test never
 /// promises more than it has drawn.
-pub(crate) fn p_value(differences: &[f64], plan: &Plan) -> f64 {
+pub(crate) fn p_value(differences: &[f64], plan: &Sampling) -> f64 {
     let n = differences.len();
     if n == 0 {
         return 1.0;

@@ -8,7 +8,7 @@ use ctxbench_core::rng::SplitMix64;
 
 use super::bootstrap::interval;
 use super::verdict::{self, Verdict, judge};
-use super::{PLAN, Plan};
+use super::{PLAN, Sampling};
 use crate::metrics::Better;
 
 const TRIALS: usize = 2_000;
@@ -43,7 +43,7 @@ const SHAPES: [(&str, Draw, f64); 4] = [
 /// Of the intervals that are shown, the share that holds the true mean; and the share that is
 /// shown.
 fn coverage(draw: Draw, truth: f64, n: usize) -> (f64, f64) {
-    let plan = Plan { resamples: 399, ..PLAN };
+    let plan = Sampling { resamples: 399, ..PLAN };
     let mut source = Source(SplitMix64::named("coverage"));
     let (mut shown, mut covered) = (0, 0);
     for _ in 0..TRIALS {
@@ -90,7 +90,7 @@ fn three_or_five_sessions_have_no_interval() {
 /// What sessions have in common moves all strategies; `one` makes the own part of a difference;
 /// `effect` is added to the first strategy.
 fn verdicts(one: Draw, effect: f64, n: usize) -> (f64, f64) {
-    let plan = Plan { draws: 999, resamples: 399, ..PLAN };
+    let plan = Sampling { draws: 999, resamples: 399, ..PLAN };
     let mut source = Source(SplitMix64::named("verdicts"));
     let (mut any, mut first) = (0, 0);
     for _ in 0..TRIALS {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::bootstrap::Interval;
-use super::{Plan, holm, signflip};
+use super::{Sampling, holm, signflip};
 use crate::metrics::Better;
 
 /// Fewest sessions for a verdict: with ten, ten differences of one sign have p = 2/1024, which a
@@ -56,7 +56,7 @@ pub(crate) fn judge(
     strategies: &[Vec<f64>],
     interval: impl Fn(usize) -> Option<Interval>,
     better: Better,
-    plan: &Plan,
+    plan: &Sampling,
 ) -> Vec<Judged> {
     let equal = |d: &[f64]| !d.is_empty() && d.iter().all(|x| *x == 0.0);
     let tested = |d: &[f64]| d.len() >= MIN_SESSIONS && better != Better::Neither && !equal(d);

@@ -18,7 +18,7 @@
 
 use ctxbench_core::tokens::o200k;
 
-use super::summary::{Content, Count, Manner, Message, Plan};
+use super::summary::{Content, Count, Manner, Message, SummaryPlan};
 
 /// Deepest recursion (docs/sources/token-budgeting.md §2.4).
 const MAX_DEPTH: u32 = 3;
@@ -45,9 +45,15 @@ impl Count for Contents {
 }
 
 /// The newest messages within half of the budget stay, everything before them is summarised.
-fn plan(sizes: &[u64], _assistant: &[bool], max_tokens: f64, _head_limit: i64, depth: u32) -> Plan {
+fn plan(
+    sizes: &[u64],
+    _assistant: &[bool],
+    max_tokens: f64,
+    _head_limit: i64,
+    depth: u32,
+) -> SummaryPlan {
     if depth > MAX_DEPTH || (depth == 0 && sizes.iter().sum::<u64>() as f64 <= max_tokens) {
-        return Plan::Keep;
+        return SummaryPlan::Keep;
     }
     let mut total = 0;
     let stays = |size: &&u64| {
@@ -55,7 +61,7 @@ fn plan(sizes: &[u64], _assistant: &[bool], max_tokens: f64, _head_limit: i64, d
         total as f64 <= max_tokens / 2.0
     };
     let tail = sizes.len() - sizes.iter().rev().take_while(stays).count();
-    Plan::Split { keep: tail, tail }
+    SummaryPlan::Split { keep: tail, tail }
 }
 
 #[cfg(test)]

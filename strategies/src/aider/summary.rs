@@ -132,7 +132,7 @@ pub struct Rules {
 pub struct Manner {
     /// What becomes of a list: sizes in tokens, whether the model said it, budget, largest head,
     /// depth.
-    pub plan: fn(&[u64], &[bool], f64, i64, u32) -> Plan,
+    pub plan: fn(&[u64], &[bool], f64, i64, u32) -> SummaryPlan,
     /// Whether a summary and its tail of so many tokens are short enough for a budget.
     pub fits: fn(f64, f64) -> bool,
 }
@@ -159,7 +159,7 @@ pub fn too_big(messages: &[Message], max_tokens: f64, count: &dyn Count) -> bool
 
 /// What becomes of a list at one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum SummaryPlan {
     /// It stays as it is.
     Keep,
     /// All of it becomes the summary.
@@ -182,12 +182,12 @@ pub fn plan(
     max_tokens: f64,
     head_limit: i64,
     depth: u32,
-) -> Plan {
+) -> SummaryPlan {
     if depth == 0 && sizes.iter().sum::<u64>() as f64 <= max_tokens {
-        return Plan::Keep;
+        return SummaryPlan::Keep;
     }
     if sizes.len() <= MIN_SPLIT || depth > MAX_DEPTH {
-        return Plan::All;
+        return SummaryPlan::All;
     }
     let half = (max_tokens / 2.0).floor();
     let mut tail = sizes.len();
@@ -202,7 +202,7 @@ pub fn plan(
         tail -= 1;
     }
     if tail <= MIN_SPLIT {
-        return Plan::All;
+        return SummaryPlan::All;
     }
     let mut total = 0;
     let fits = |size: &&u64| {
@@ -210,7 +210,7 @@ pub fn plan(
         total <= head_limit
     };
     let keep = sizes[..tail].iter().take_while(fits).count();
-    Plan::Split { keep, tail }
+    SummaryPlan::Split { keep, tail }
 }
 
 /// The one text that the summariser is given: `# ROLE` headings, other roles left out, a line break
@@ -290,11 +290,11 @@ impl Job {
             self.rules.head_limit,
             self.depth,
         );
-        self.whole = plan == Plan::All;
+        self.whole = plan == SummaryPlan::All;
         let (keep, tail) = match plan {
-            Plan::Keep => return Ok(Step::Done),
-            Plan::All => (list.len(), list.len()),
-            Plan::Split { keep, tail } => (keep, tail),
+            SummaryPlan::Keep => return Ok(Step::Done),
+            SummaryPlan::All => (list.len(), list.len()),
+            SummaryPlan::Split { keep, tail } => (keep, tail),
         };
         self.next_from = self.from + tail - usize::from(self.summary.is_some()).min(tail);
         transcript(&list[..keep]).map(Step::Ask).ok_or(Failure::ContentNotText)

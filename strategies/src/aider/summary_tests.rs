@@ -295,9 +295,9 @@ proptest! {
     fn a_plan_never_splits_after_a_user(sizes in prop::collection::vec(0u64..80, 0..30), seed in any::<u32>(), max in 1.0f64..400.0) {
         let assistant: Vec<bool> = (0..sizes.len()).map(|i| seed >> (i % 32) & 1 == 1).collect();
         match plan(&sizes, &assistant, max, 3_584, 0) {
-            Plan::Keep => prop_assert!(sizes.iter().sum::<u64>() as f64 <= max),
-            Plan::All => prop_assert!(sizes.iter().sum::<u64>() as f64 > max),
-            Plan::Split { keep, tail } => {
+            SummaryPlan::Keep => prop_assert!(sizes.iter().sum::<u64>() as f64 <= max),
+            SummaryPlan::All => prop_assert!(sizes.iter().sum::<u64>() as f64 > max),
+            SummaryPlan::Split { keep, tail } => {
                 prop_assert!(keep <= tail && tail > MIN_SPLIT && tail <= sizes.len());
                 prop_assert!(assistant[tail - 1]);
             }

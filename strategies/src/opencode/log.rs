@@ -24,7 +24,7 @@ pub const CLEARED: &str = "[Old tool result content cleared]";
 const INTERRUPTED: &str = "[Tool execution was interrupted]";
 
 /// One stored message.
-pub struct Entry {
+pub struct LogMessage {
     /// What decides whether it is sent.
     pub stored: Stored,
     /// Its contents.
@@ -33,9 +33,9 @@ pub struct Entry {
     pub used: u64,
 }
 
-impl Entry {
+impl LogMessage {
     fn of(id: MessageId, user: bool, blocks: Vec<Arc<Block>>) -> Self {
-        Entry {
+        LogMessage {
             stored: Stored {
                 id,
                 user,
@@ -52,12 +52,12 @@ impl Entry {
 
     /// A user message.
     pub fn user(block: Arc<Block>) -> Self {
-        Entry::of(block.message, true, vec![block])
+        LogMessage::of(block.message, true, vec![block])
     }
 
     /// The user message that stands for a compaction.
     pub fn marker(block: Arc<Block>) -> Self {
-        let mut e = Entry::user(block);
+        let mut e = LogMessage::user(block);
         e.stored.marker = Some(None);
         e
     }
@@ -65,7 +65,8 @@ impl Entry {
     /// A finished summary. One without words has no parts, so nothing of it is sent.
     pub fn summary(block: Arc<Block>, parent: MessageId) -> Self {
         let id = block.message;
-        let mut e = Entry::of(id, false, if block.text.is_empty() { vec![] } else { vec![block] });
+        let mut e =
+            LogMessage::of(id, false, if block.text.is_empty() { vec![] } else { vec![block] });
         e.stored.summary = true;
         e.stored.parent = Some(parent);
         e
@@ -74,7 +75,7 @@ impl Entry {
     /// A summary that failed.
     pub fn failed_summary(s: &mut Engine, parent: MessageId, finished: bool) -> Self {
         let id = s.history.append("", Role::Assistant, vec![], true);
-        let mut e = Entry::of(id, false, vec![]);
+        let mut e = LogMessage::of(id, false, vec![]);
         e.stored =
             Stored { parent: Some(parent), summary: true, finished, error: true, ..e.stored };
         e
@@ -301,13 +302,13 @@ pub fn part_len(b: &Block) -> u64 {
 /// All stored messages, oldest first.
 #[derive(Default)]
 pub struct Log {
-    entries: Vec<Entry>,
+    entries: Vec<LogMessage>,
     synced: u32,
 }
 
 impl Index<usize> for Log {
-    type Output = Entry;
-    fn index(&self, i: usize) -> &Entry {
+    type Output = LogMessage;
+    fn index(&self, i: usize) -> &LogMessage {
         &self.entries[i]
     }
 }
@@ -343,14 +344,14 @@ impl Log {
             let blocks: Vec<Arc<Block>> =
                 fresh.iter().filter(|b| b.message == m.id).cloned().collect();
             match m.role {
-                Role::User => self.entries.push(Entry::of(m.id, true, blocks)),
+                Role::User => self.entries.push(LogMessage::of(m.id, true, blocks)),
                 Role::Tool => {
                     if let Some(e) = self.entries.iter_mut().rev().find(|e| !e.stored.user) {
                         e.blocks.extend(blocks);
                     }
                 }
                 _ => {
-                    let mut e = Entry::of(m.id, false, blocks);
+                    let mut e = LogMessage::of(m.id, false, blocks);
                     e.stored.parent = self.newest_user();
                     e.stored.finished =
                         !m.parts.iter().all(|p| matches!(p, Part::Reasoning { .. }));
@@ -362,7 +363,7 @@ impl Log {
     }
 
     /// Adds a message that the strategy made.
-    pub fn push(&mut self, e: Entry) {
+    pub fn push(&mut self, e: LogMessage) {
         self.synced = self.synced.max(e.id().0 + 1);
         self.entries.push(e);
     }
@@ -371,7 +372,7 @@ impl Log {
     pub fn push_failed_reply(&mut self, s: &mut Engine) {
         let parent = self.newest_user();
         let id = s.history.append("", Role::Assistant, vec![], true);
-        let mut e = Entry::of(id, false, vec![]);
+        let mut e = LogMessage::of(id, false, vec![]);
         e.stored = Stored { parent, finished: false, error: true, ..e.stored };
         self.push(e);
     }
@@ -384,7 +385,7 @@ impl Log {
     }
 
     /// The newest message of the model that came to an end, among those that are sent.
-    pub fn newest_finished(&self) -> Option<&Entry> {
+    pub fn newest_finished(&self) -> Option<&LogMessage> {
         let sent = filter_compacted(&self.stored());
         sent.into_iter()
             .filter(|&i| !self[i].is_user() && self[i].stored.finished)
@@ -436,7 +437,7 @@ impl Log {
 
     /// The newest message from the user's side.
     pub fn newest_user(&self) -> Option<MessageId> {
-        self.entries.iter().rev().find(|e| e.stored.user).map(Entry::id)
+        self.entries.iter().rev().find(|e| e.stored.user).map(LogMessage::id)
     }
 
     /// Whether a message stands for a compaction.

@@ -18,7 +18,7 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::utf16_div4_round;
 
-use super::log::{Entry, Log, attached};
+use super::log::{Log, LogMessage, attached};
 use super::request::{breakpoints, is_fixed, joined, limits};
 use super::rules::{
     BUFFER, Limits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow, is_retryable,
@@ -109,7 +109,7 @@ impl Program {
         self.log.sync(s);
         let marker = s.synthetic(BlockKind::Marker, Role::User, self.words.marker.clone(), vec![]);
         let parent = marker.message;
-        self.log.push(Entry::marker(marker));
+        self.log.push(LogMessage::marker(marker));
         self.process(s, phase, Task { marker: parent, auto, overflow }, parent).await
     }
 
@@ -150,7 +150,7 @@ impl Program {
                 let summary = s.synthetic(BlockKind::Summary, Role::Assistant, text, origin);
                 let tail_id = tail.map(|t| self.log[messages[t]].id());
                 self.log.set_tail(parent, tail_id);
-                self.log.push(Entry::summary(summary, parent));
+                self.log.push(LogMessage::summary(summary, parent));
                 None
             }
             // A refusal for length ends the summary message; anything else leaves it open and the
@@ -161,7 +161,7 @@ impl Program {
             Err(e) => Some(is_overflow(&e)),
         };
         if let Some(finished) = failed {
-            self.log.push(Entry::failed_summary(s, parent, finished));
+            self.log.push(LogMessage::failed_summary(s, parent, finished));
             self.pending = (!finished).then_some(task);
             self.show_silently(s);
             s.note(Event::CompactionFailed { mechanism: "summary", dangling: true });
@@ -174,7 +174,7 @@ impl Program {
                     let text =
                         if task.overflow { &self.words.go_on_overflow } else { &self.words.go_on };
                     let block = s.synthetic(BlockKind::Continue, Role::User, text.clone(), vec![]);
-                    self.log.push(Entry::user(block));
+                    self.log.push(LogMessage::user(block));
                 }
             }
         }
@@ -208,7 +208,7 @@ impl Program {
         });
         let (text, splits) = joined(parts.collect());
         let block = s.synthetic(BlockKind::ReplayedUser, Role::User, text, self.log[i].origin());
-        self.log.push(Entry::user(block.redraft(|d| d.splits = splits)));
+        self.log.push(LogMessage::user(block.redraft(|d| d.splits = splits)));
     }
 
     /// Takes finished marker-summary pairs out and returns the text of the last summary. Last is

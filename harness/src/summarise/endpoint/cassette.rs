@@ -25,7 +25,7 @@ struct Head {
 /// One recorded answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub struct Recorded {
     /// SHA-256 of the request, see `Question::hash`.
     pub request: String,
     /// The model that was asked for.
@@ -71,7 +71,7 @@ pub enum CassetteError {
 #[derive(Debug)]
 pub struct Cassette {
     path: PathBuf,
-    entries: Mutex<BTreeMap<String, Entry>>,
+    entries: Mutex<BTreeMap<String, Recorded>>,
     /// A gate per request, so that two threads with the same question get the same answer and it is
     /// paid for once.
     gates: Mutex<HashMap<String, Arc<Mutex<()>>>>,
@@ -100,8 +100,8 @@ impl Cassette {
     pub(super) fn answer(
         &self,
         hash: &str,
-        ask: impl FnOnce() -> Result<Entry, String>,
-    ) -> Result<Entry, String> {
+        ask: impl FnOnce() -> Result<Recorded, String>,
+    ) -> Result<Recorded, String> {
         let lost = || "another thread failed while it held the cassette".to_string();
         let gate =
             self.gates.lock().map_err(|_| lost())?.entry(hash.to_string()).or_default().clone();
@@ -117,7 +117,7 @@ impl Cassette {
     }
 }
 
-fn text(entries: &BTreeMap<String, Entry>) -> String {
+fn text(entries: &BTreeMap<String, Recorded>) -> String {
     let mut out = line(&Head { kind: "cassette".into(), version: VERSION });
     entries.values().for_each(|e| out.push_str(&line(e)));
     out
@@ -128,7 +128,7 @@ fn line(value: &impl Serialize) -> String {
 }
 
 /// Entries, or the line that is wrong and why.
-fn parse(text: &str) -> Result<BTreeMap<String, Entry>, (usize, String)> {
+fn parse(text: &str) -> Result<BTreeMap<String, Recorded>, (usize, String)> {
     let mut lines =
         text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim().is_empty());
     let Some((at, first)) = lines.next() else { return Ok(BTreeMap::new()) };
@@ -142,7 +142,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, Entry>, (usize, String)> {
     }
     let mut out = BTreeMap::new();
     for (at, line) in lines {
-        let e: Entry = serde_json::from_str(line).map_err(|e| (at, e.to_string()))?;
+        let e: Recorded = serde_json::from_str(line).map_err(|e| (at, e.to_string()))?;
         if out.insert(e.request.clone(), e).is_some() {
             return Err((at, "a request that was recorded before".to_string()));
         }

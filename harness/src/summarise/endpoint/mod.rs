@@ -127,7 +127,7 @@ impl Endpoint {
 
     /// Asks over the network. Everything that comes back is cleaned of secrets before anybody sees
     /// it.
-    fn ask(&self, question: &wire::Question, hash: &str) -> Result<cassette::Entry, String> {
+    fn ask(&self, question: &wire::Question, hash: &str) -> Result<cassette::Recorded, String> {
         let clean = |text: &str| redact::redact(text, self.key.as_ref().map(|k| k.0.as_str()));
         let headers =
             wire::headers(self.address.dialect(), self.key.as_ref().map(|k| k.0.as_str()));
@@ -144,7 +144,7 @@ impl Endpoint {
             ));
         }
         let said = wire::read(self.address.dialect(), &text)?;
-        Ok(cassette::Entry {
+        Ok(cassette::Recorded {
             request: hash.to_string(),
             model: question.model.clone(),
             max_tokens: question.max_tokens,

@@ -225,7 +225,7 @@ async fn answers_of_another_kind_are_named() {
 
 #[test]
 fn the_order_of_recording_does_not_matter() {
-    let entry = |n: u64| cassette::Entry {
+    let entry = |n: u64| cassette::Recorded {
         request: format!("{n:064x}"),
         model: "m".into(),
         max_tokens: n,

@@ -79,11 +79,11 @@ pub(crate) fn write(o: &mut Vec<u8>, e: &ServerEdit) {
 #[derive(Deserialize)]
 pub(crate) struct Management {
     #[serde(default)]
-    edits: Vec<Edit>,
+    edits: Vec<GivenEdit>,
 }
 
 #[derive(Deserialize)]
-struct Edit {
+struct GivenEdit {
     #[serde(rename = "type")]
     kind: String,
     trigger: Option<Amount>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::request::{Part as WireBlock, output_of};
+use super::request::{ContentBlock, output_of};
 use crate::wire::WireError;
 use crate::wire::json::{
     self, Text, field, list, number, object, opt, or_empty, raw, sane, string, unwrapped,
@@ -135,7 +135,7 @@ fn minus(a: &Usage, b: &Usage) -> Usage {
 struct Body<'a> {
     id: Option<Text>,
     #[serde(borrow)]
-    content: Vec<WireBlock<'a>>,
+    content: Vec<ContentBlock<'a>>,
     #[serde(borrow)]
     stop_reason: Option<Cow<'a, str>>,
     usage: Tokens,
@@ -145,11 +145,11 @@ struct Body<'a> {
 #[derive(Deserialize, Default)]
 struct Management {
     #[serde(default)]
-    applied_edits: Vec<Edit>,
+    applied_edits: Vec<AppliedEdit>,
 }
 
 #[derive(Deserialize)]
-struct Edit {
+struct AppliedEdit {
     #[serde(default)]
     cleared_tool_uses: usize,
     #[serde(default)]
@@ -219,7 +219,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     Ok(Reply { id, parts, usage, billed, stop, applied, latency_ms: 0, expired: 0 })
 }
 
-fn reply_part(p: WireBlock<'_>) -> Result<Part, WireError> {
+fn reply_part(p: ContentBlock<'_>) -> Result<Part, WireError> {
     let missing = |field| WireError::Missing { field, in_what: "reply part" };
     Ok(match &*p.kind {
         "text" => Part::Text(p.text.ok_or(missing("text"))?.0),

@@ -214,7 +214,7 @@ struct Body<'a> {
     #[serde(borrow)]
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
-    system: Option<OneOrMany<Part<'a>>>,
+    system: Option<OneOrMany<ContentBlock<'a>>>,
     #[serde(borrow)]
     messages: Vec<Message<'a>>,
     cache_control: Option<CacheControl>,
@@ -240,12 +240,12 @@ struct Message<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     #[serde(borrow)]
-    content: OneOrMany<Part<'a>>,
+    content: OneOrMany<ContentBlock<'a>>,
 }
 
 /// A content part of a request or reply; which fields are there depends on its type.
 #[derive(Deserialize)]
-pub(crate) struct Part<'a> {
+pub(crate) struct ContentBlock<'a> {
     #[serde(borrow, rename = "type")]
     pub(crate) kind: Cow<'a, str>,
     pub(crate) text: Option<Text>,
@@ -258,7 +258,7 @@ pub(crate) struct Part<'a> {
     pub(crate) input: Option<&'a RawValue>,
     tool_use_id: Option<Text>,
     #[serde(borrow, default)]
-    pub(crate) content: Option<OneOrMany<Part<'a>>>,
+    pub(crate) content: Option<OneOrMany<ContentBlock<'a>>>,
     is_error: Option<bool>,
     source: Option<Source>,
     pub(crate) encrypted_content: Option<Text>,
@@ -326,7 +326,7 @@ fn push(
     items: &mut Vec<Item>,
     role: Role,
     message: usize,
-    content: OneOrMany<Part<'_>>,
+    content: OneOrMany<ContentBlock<'_>>,
 ) -> Result<(), WireError> {
     match content {
         OneOrMany::One(t) => items.push(Item::new(role, Content::Text(t.0), message, None)),
@@ -341,7 +341,7 @@ fn push(
     Ok(())
 }
 
-impl Part<'_> {
+impl ContentBlock<'_> {
     fn into_content(self) -> Result<Content, WireError> {
         let missing = |field| WireError::Missing { field, in_what: "content part" };
         Ok(match &*self.kind {
@@ -388,7 +388,7 @@ impl Part<'_> {
 
 /// Text and first image of a nested content.
 pub(crate) fn output_of(
-    content: Option<OneOrMany<Part<'_>>>,
+    content: Option<OneOrMany<ContentBlock<'_>>>,
 ) -> Result<(Arc<str>, Option<Box<Media>>), WireError> {
     let parts = match content {
         None => return Ok(("".into(), None)),

@@ -144,7 +144,7 @@ pub(crate) struct Message<'a> {
     #[serde(borrow, default)]
     role: Cow<'a, str>,
     #[serde(borrow, default)]
-    content: Option<OneOrMany<Part<'a>>>,
+    content: Option<OneOrMany<ContentPart<'a>>>,
     reasoning_content: Option<Text>,
     #[serde(default)]
     reasoning_details: Vec<Details>,
@@ -171,7 +171,7 @@ struct Function {
 }
 
 #[derive(Deserialize)]
-struct Part<'a> {
+struct ContentPart<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     text: Option<Text>,
@@ -189,7 +189,7 @@ struct File {
     file_data: Text,
 }
 
-impl Part<'_> {
+impl ContentPart<'_> {
     fn into_content(self) -> Result<Content, WireError> {
         Ok(match (&*self.kind, self.text, self.image_url, self.file) {
             ("text", Some(t), ..) => Content::Text(t.0),
@@ -257,7 +257,7 @@ impl Message<'_> {
                 image: None,
             }),
             Some(OneOrMany::Many(parts)) if role == Role::Tool => {
-                let parts = parts.into_iter().map(Part::into_content);
+                let parts = parts.into_iter().map(ContentPart::into_content);
                 found.push(result(or_empty(self.tool_call_id), parts.collect::<Result<_, _>>()?))
             }
             Some(OneOrMany::Many(parts)) => {

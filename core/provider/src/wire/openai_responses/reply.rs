@@ -8,7 +8,7 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::{Reply, StopReason};
 use serde::Deserialize;
 
-use super::request::{Entry, contents, joined};
+use super::request::{InputItem, contents, joined};
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, field, list, number, opt, or_empty, raw, string};
@@ -125,7 +125,7 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
 #[derive(Deserialize)]
 struct Response<'a> {
     #[serde(borrow)]
-    output: Vec<Entry<'a>>,
+    output: Vec<InputItem<'a>>,
     #[serde(borrow)]
     incomplete_details: Option<Incomplete<'a>>,
     usage: Option<Tokens>,

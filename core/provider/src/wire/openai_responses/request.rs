@@ -131,7 +131,7 @@ struct Body<'a> {
     #[serde(borrow)]
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
-    input: OneOrMany<Entry<'a>>,
+    input: OneOrMany<InputItem<'a>>,
     context_management: Option<Vec<Management>>,
 }
 
@@ -144,26 +144,26 @@ struct Management {
 
 /// An input item, or an output item of a reply; which fields are there depends on its type.
 #[derive(Deserialize)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct InputItem<'a> {
     #[serde(borrow, rename = "type", default)]
     pub(crate) kind: Cow<'a, str>,
     #[serde(borrow, default)]
     role: Cow<'a, str>,
     #[serde(borrow, default)]
-    pub(crate) content: Option<OneOrMany<Part<'a>>>,
+    pub(crate) content: Option<OneOrMany<ContentPart<'a>>>,
     pub(crate) call_id: Option<Text>,
     pub(crate) name: Option<Text>,
     pub(crate) arguments: Option<Text>,
     #[serde(borrow, default)]
-    output: Option<OneOrMany<Part<'a>>>,
+    output: Option<OneOrMany<ContentPart<'a>>>,
     #[serde(borrow, default)]
-    pub(crate) summary: Vec<Part<'a>>,
+    pub(crate) summary: Vec<ContentPart<'a>>,
     pub(crate) encrypted_content: Option<Text>,
 }
 
 /// A content part.
 #[derive(Deserialize)]
-pub(crate) struct Part<'a> {
+pub(crate) struct ContentPart<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     text: Option<Text>,
@@ -207,7 +207,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
 const KNOWN_ITEMS: &str =
     "message, reasoning, function_call, function_call_output, compaction, compaction_trigger";
 
-impl Entry<'_> {
+impl InputItem<'_> {
     fn push(self, items: &mut Vec<Item>, message: usize) -> Result<(), WireError> {
         let missing = |field| WireError::Missing { field, in_what: "input item" };
         let (role, content) = match &*self.kind {
@@ -267,7 +267,9 @@ impl Entry<'_> {
 }
 
 /// Texts and images of a message; texts that touch are parts of one.
-pub(crate) fn contents(content: Option<OneOrMany<Part<'_>>>) -> Result<Vec<Content>, WireError> {
+pub(crate) fn contents(
+    content: Option<OneOrMany<ContentPart<'_>>>,
+) -> Result<Vec<Content>, WireError> {
     let parts = match content {
         None => return Ok(Vec::new()),
         Some(OneOrMany::One(t)) => return Ok(vec![Content::Text(t.0)]),
@@ -300,7 +302,7 @@ pub(crate) fn contents(content: Option<OneOrMany<Part<'_>>>) -> Result<Vec<Conte
 }
 
 /// The texts of several parts, one after the other.
-pub(crate) fn joined(parts: Vec<Part<'_>>) -> Arc<str> {
+pub(crate) fn joined(parts: Vec<ContentPart<'_>>) -> Arc<str> {
     let mut texts = parts.into_iter().filter_map(|p| p.text.map(|t| t.0));
     match (texts.next(), texts.next()) {
         (None, _) => "".into(),
