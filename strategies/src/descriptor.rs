@@ -120,7 +120,7 @@ impl Versions for () {
     const TABLE: &'static [(Version, Self)] = &[(Version::released("1"), ())];
 }
 
-/// The prompt texts of a product, ours: a struct made by [`words!`](crate::words::words!), whose
+/// The prompt texts of a product, ours: a struct made by `words!`, whose
 /// default they are. Recorded cases put fillers of the recorded length in their place.
 pub trait Words: Default {
     /// Without a text anywhere.
