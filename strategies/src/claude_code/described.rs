@@ -44,7 +44,7 @@ const MEMORY: &str = "Project Memory";
 /// The memory file's path as sessions show it.
 const MEMORY_FILE: &str = "# CLAUDE.md";
 
-/// Seeds/001: "wU2". At 92 % it identifies what can go, summarises it, migrates what is critical to
+/// "wU2" (docs/sources/opencode-vs-claude-code.md §2): at 92 % it identifies what can go, summarises it, migrates what is critical to
 /// CLAUDE.md and replaces the rest.
 pub(crate) struct Wu2 {
     asked: Summaries,
@@ -153,7 +153,7 @@ impl Strategy for Wu2 {
     }
 }
 
-/// Seeds/002: three tiers from light to heavy, the model called last.
+/// Three tiers from light to heavy, the model called last (docs/sources/login-bug.md §3).
 pub(crate) struct ThreeTiers {
     inner: Program,
     cut: Arc<str>,
