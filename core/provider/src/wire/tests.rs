@@ -38,9 +38,12 @@ fn every_wire_is_known_by_its_name_and_every_model_speaks_one_that_can_what_it_c
     }
     let clear = ServerEdit::ClearThinking { keep: None };
     let ask = block(0, BlockKind::CompactionTrigger, Role::User, "");
+    let said = block(0, BlockKind::User, Role::User, "u");
     for m in catalogue() {
         let (wire, can) = (of(m), m.capabilities);
+        let counts = wire.encode_count(&request(vec![said.clone()])).is_some();
         for (needed, carried) in [
+            (can.counting, counts),
             (can.message_threads, wire.carries_threads()),
             (can.context_editing, wire.carried_edit(&clear).is_some()),
             (can.server_compaction || can.compaction_items, wire.shows_trigger(&ask, true)),
