@@ -113,12 +113,17 @@ fn values(s: &Setting) -> Vec<String> {
 
 struct Shower {
     sessions: Vec<Scenario>,
+    /// Session and model, those first that showed a setting last: they are likely to show more.
+    order: Vec<(usize, usize)>,
     plain: HashMap<(String, usize, usize), Vec<String>>,
 }
 
 impl Shower {
     fn new() -> Self {
-        Shower { sessions: sessions(), plain: HashMap::new() }
+        let sessions = sessions();
+        let models = |at| (0..MODELS.len()).map(move |m| (at, m));
+        let order = (0..sessions.len()).flat_map(models).collect();
+        Shower { sessions, order, plain: HashMap::new() }
     }
 
     /// Whether some value changes some request of some session.
@@ -129,26 +134,26 @@ impl Shower {
             .map_or(d.name, |(_, _, w)| w);
         let base = Spec::parse(with).unwrap();
         let joint = if with.contains(':') { "," } else { ":" };
-        for at in 0..self.sessions.len() {
-            for (m, name) in MODELS.iter().enumerate() {
-                let model = model::find(name).unwrap();
-                if base.unfit(model).is_some() {
+        for place in 0..self.order.len() {
+            let (at, m) = self.order[place];
+            let model = model::find(MODELS[m]).unwrap();
+            if base.unfit(model).is_some() {
+                continue;
+            }
+            let key = (with.to_string(), at, m);
+            if !self.plain.contains_key(&key) {
+                let course = course(&self.sessions[at], &base, model);
+                self.plain.insert(key.clone(), course);
+            }
+            for v in values(s) {
+                let Ok(spec) = Spec::parse(&format!("{with}{joint}{}={v}", s.name)) else {
                     continue;
-                }
-                let key = (with.to_string(), at, m);
-                if !self.plain.contains_key(&key) {
-                    let course = course(&self.sessions[at], &base, model);
-                    self.plain.insert(key.clone(), course);
-                }
-                for v in values(s) {
-                    let Ok(spec) = Spec::parse(&format!("{with}{joint}{}={v}", s.name)) else {
-                        continue;
-                    };
-                    if spec.unfit(model).is_none()
-                        && course(&self.sessions[at], &spec, model) != self.plain[&key]
-                    {
-                        return true;
-                    }
+                };
+                if spec.unfit(model).is_none()
+                    && course(&self.sessions[at], &spec, model) != self.plain[&key]
+                {
+                    self.order[..=place].rotate_right(1);
+                    return true;
                 }
             }
         }
