@@ -56,8 +56,10 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     let SetUp { mut strategy, model, params, view, .. } = set_up;
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
     engine.fixed = pieces::fixed(case)?;
-    let wire = view.numbered.and_then(wire::named);
-    engine.fixed.server_edits = wire.map(|w| w.edits_among(&params)).unwrap_or_default();
+    if let Some(name) = view.numbered {
+        let unknown = || CaseError::Unknown { what: "wire", name: name.to_string() };
+        engine.fixed.server_edits = wire::named(name).ok_or_else(unknown)?.edits_among(&params);
+    }
     engine.fixed.params = params;
     engine.default_breakpoints = false;
     agent::run(&mut engine, &mut *strategy).await;

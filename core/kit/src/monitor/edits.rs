@@ -231,7 +231,7 @@ mod tests {
         };
         let pair = |a: &str, b: &str| vec![(a.to_string(), b.to_string())];
         assert_eq!(
-            replaced("CountedEdit", r#"{"file_path":"f","old_string":"a","new_string":"b"}"#),
+            replaced("Edit", r#"{"file_path":"f","old_string":"a","new_string":"b"}"#),
             pair("a", "b")
         );
         assert_eq!(replaced("edit_file", r#"{"path":"f","old":"a","new":"b"}"#), pair("a", "b"));

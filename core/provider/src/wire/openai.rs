@@ -1,5 +1,5 @@
-//! What OpenAI's two wires share: content parts, usage, errors, the end of a reply. Cached tokens are part of the
-//! prompt tokens here.
+//! What OpenAI's two wires share: content parts, usage, errors, the end of a reply. Cached tokens
+//! are part of the prompt tokens here.
 
 use std::sync::Arc;
 
