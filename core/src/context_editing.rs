@@ -262,6 +262,9 @@ pub fn apply<P: Piece>(
     fixed: u64,
     prompt: Vec<P>,
 ) -> (Vec<P>, Applied) {
+    if edits.is_empty() && prompt.iter().all(|p| p.what(false) != What::Compaction) {
+        return (prompt, Applied::default());
+    }
     let prompt = without_results(prompt, edits);
     let d = decide(edits, fixed, &Reading::of(&prompt, model.capabilities.context_editing));
     (d.left(prompt), d.applied)

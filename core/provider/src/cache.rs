@@ -8,14 +8,13 @@
 //! input. Not modelled: routing between machines, eviction under load, entries that start within an
 //! item.
 
-use std::collections::HashMap;
-
 use super::prompt::{Prompt, chain};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Entries};
 use ctxbench_core::request::{ErrorKind, ModelError, Ttl};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens;
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 /// What a prompt took from the cache and left in it, in tokens. The four add up to the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

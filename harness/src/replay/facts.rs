@@ -4,7 +4,6 @@
 //! only if the fact was visible when that reply was made, and a summary of such a restatement no
 //! more than the restatement itself.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId};
@@ -12,6 +11,7 @@ use ctxbench_core::fact::{Fact, FactKind, Match, fold};
 use ctxbench_core::matcher::Matcher;
 use ctxbench_core::session::Session;
 use ctxbench_reports::record::Place;
+use rapidhash::{HashMapExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::altered::{Flaw, Frames, SaidWords};
 use super::{distractors, texts};
@@ -148,7 +148,7 @@ impl FactBook {
     ) -> Vec<Option<Sighting>> {
         let mut out: Vec<Option<Sighting>> = vec![None; self.facts.len()];
         for b in blocks {
-            if without.is_some() && Some(b.message) == without {
+            if without == Some(b.message) {
                 continue;
             }
             let place = place(b);
@@ -163,6 +163,20 @@ impl FactBook {
             }
         }
         out
+    }
+
+    /// Whether a context shows a fact at all, which is sooner known than how well; `without` as in
+    /// [`FactBook::seen`].
+    pub(super) fn shows(
+        &mut self,
+        blocks: &[Arc<Block>],
+        without: Option<MessageId>,
+        fact: usize,
+    ) -> bool {
+        blocks
+            .iter()
+            .filter(|b| without != Some(b.message))
+            .any(|b| self.carried(b).iter().any(|(i, _)| *i == fact) && self.counts(b, fact))
     }
 
     /// What the model wrote, replies and summaries alike, brings a fact only if it was visible to

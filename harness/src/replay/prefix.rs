@@ -1,12 +1,12 @@
 //! What a request shares at its beginning with the one before, and what had to be written again.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, common_prefix, total_tokens};
 use ctxbench_core::context_editing;
 use ctxbench_core::request::{Reply, Request};
 use ctxbench_core::strategy::is_system;
+use rapidhash::RapidHashSet as HashSet;
 
 /// The newest answered request.
 #[derive(Default)]

@@ -1,12 +1,12 @@
 //! Fetching again what was lost: once per loss, the latest version, charged as the product cut it.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::tokens::o200k;
 use ctxbench_core::world::Incoming;
+use rapidhash::{HashMapExt, HashSetExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::path::Path;
 

@@ -116,7 +116,7 @@ impl Retention {
             .collect();
         let lost: Vec<usize> = wanted
             .into_iter()
-            .filter(|(f, without)| self.book.seen(&shown, *without)[*f].is_none())
+            .filter(|(f, without)| !self.book.shows(&shown, *without, *f))
             .map(|(f, _)| f)
             .collect();
         lost.into_iter().find_map(|f| self.rereads.again(&self.book.facts[f].arises))
