@@ -199,26 +199,54 @@ pub enum Entry {
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
-    /// What the original program did here.
-    RecordedCompaction {
-        /// Context size before, in tokens.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        pre_tokens: Option<u64>,
-        /// Context size after, in tokens.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        post_tokens: Option<u64>,
-        /// The summary it wrote.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        summary: Option<String>,
-        /// ms since session start.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        at: Option<Millis>,
-        /// Fields this build does not know.
-        #[serde(flatten)]
-        extra: Map<String, Value>,
-    },
+    /// A compaction by the original program; replayed only if the user asked for it.
+    RecordedCompaction(RecordedCompaction),
     /// Something the session establishes, for retention.
     Fact(Fact),
+}
+
+/// Who asked for a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// The program, since the context was nearly full.
+    Auto,
+    /// The user.
+    Manual,
+}
+
+/// A compaction by the original program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecordedCompaction {
+    /// Context size before, in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre_tokens: Option<u64>,
+    /// Context size after, in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub post_tokens: Option<u64>,
+    /// The summary it wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Who asked for it; absent = not recorded. A manual one is replayed as the user's command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Trigger>,
+    /// What the user asked the summary to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// Model that wrote the summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The provider's counters of the request for the summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<RecordedUsage>,
+    /// ms since session start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Millis>,
+    /// Fields this build does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// What a rewind brings back.
@@ -426,6 +454,17 @@ impl Entry {
             Entry::User(UserEntry { id, .. })
             | Entry::Assistant(AssistantEntry { id, .. })
             | Entry::Tool(ToolEntry { call_id: id, .. }) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The user's command to compact, whether scripted or recorded: its instructions and its time.
+    pub fn compact_command(&self) -> Option<(Option<&str>, Option<Millis>)> {
+        match self {
+            Entry::Compact { instructions, at, .. } => Some((instructions.as_deref(), *at)),
+            Entry::RecordedCompaction(c) if c.trigger == Some(Trigger::Manual) => {
+                Some((c.instructions.as_deref(), c.at))
+            }
             _ => None,
         }
     }

@@ -17,8 +17,10 @@ pub fn steers(scenario: &Scenario) -> bool {
 pub fn silenced(scenario: &Scenario) -> Scenario {
     let mut out = scenario.clone();
     for e in &mut out.session.entries {
-        if let Entry::Compact { instructions, .. } = e {
-            *instructions = None;
+        match e {
+            Entry::Compact { instructions, .. } => *instructions = None,
+            Entry::RecordedCompaction(c) => c.instructions = None,
+            _ => {}
         }
     }
     out
@@ -71,12 +73,7 @@ fn pairs(session: &Session) -> HashMap<(&str, &str), bool> {
 }
 
 fn instructions(e: &Entry) -> Option<&str> {
-    match e {
-        Entry::Compact { instructions, .. } => {
-            instructions.as_deref().filter(|t| !t.trim().is_empty())
-        }
-        _ => None,
-    }
+    e.compact_command()?.0.filter(|t| !t.trim().is_empty())
 }
 
 /// Whether the words name the fact's kind, in singular or plural, or a path that one of its

@@ -4,7 +4,7 @@
 //! A number of a file that somebody wrote is refused beyond them; one of a recording becomes the
 //! largest there is, with a warning.
 
-use ctxbench_core::session::{Entry, Header, Millis};
+use ctxbench_core::session::{Entry, Header, Millis, RecordedUsage};
 
 use crate::check::Located;
 use crate::error::Fault;
@@ -47,24 +47,29 @@ pub(crate) fn of_header(h: &mut Header) -> Vec<Number<'_>> {
         .collect()
 }
 
+fn of_usage(u: &mut RecordedUsage) -> [Number<'_>; 4] {
+    [
+        Number::new("usage.input", &mut u.input, TOKENS),
+        Number::new("usage.output", &mut u.output, TOKENS),
+        Number::new("usage.cache_read", &mut u.cache_read, TOKENS),
+        Number::new("usage.cache_write", &mut u.cache_write, TOKENS),
+    ]
+}
+
 /// The numbers of an entry.
 pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
     let mut out = Vec::new();
     match entry {
         Entry::Idle { ms, .. } => out.push(Number::new("ms", ms, MS)),
-        Entry::RecordedCompaction { pre_tokens, post_tokens, at, .. } => {
-            out.extend(pre_tokens.as_mut().map(|n| Number::new("pre_tokens", n, TOKENS)));
-            out.extend(post_tokens.as_mut().map(|n| Number::new("post_tokens", n, TOKENS)));
-            out.extend(at.as_mut().map(|n| Number::new("at", n, MS)));
+        Entry::RecordedCompaction(c) => {
+            out.extend(c.pre_tokens.as_mut().map(|n| Number::new("pre_tokens", n, TOKENS)));
+            out.extend(c.post_tokens.as_mut().map(|n| Number::new("post_tokens", n, TOKENS)));
+            out.extend(c.at.as_mut().map(|n| Number::new("at", n, MS)));
+            out.extend(c.usage.iter_mut().flat_map(of_usage));
         }
         Entry::Assistant(a) => {
             out.extend(a.at.as_mut().map(|n| Number::new("at", n, MS)));
-            if let Some(u) = &mut a.usage {
-                out.push(Number::new("usage.input", &mut u.input, TOKENS));
-                out.push(Number::new("usage.output", &mut u.output, TOKENS));
-                out.push(Number::new("usage.cache_read", &mut u.cache_read, TOKENS));
-                out.push(Number::new("usage.cache_write", &mut u.cache_write, TOKENS));
-            }
+            out.extend(a.usage.iter_mut().flat_map(of_usage));
         }
         Entry::User(u) => out.extend(u.at.as_mut().map(|n| Number::new("at", n, MS))),
         Entry::Tool(t) => out.extend(t.at.as_mut().map(|n| Number::new("at", n, MS))),

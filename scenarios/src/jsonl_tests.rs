@@ -170,15 +170,19 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
                 vec![Entry::Assistant(a), Entry::Tool(result)]
             }
         ),
-        (word(), at.clone(), unknown()).prop_map(|(s, at, extra)| vec![
-            Entry::RecordedCompaction {
+        (word(), at.clone(), unknown()).prop_map(|(s, at, extra)| vec![Entry::RecordedCompaction(
+            RecordedCompaction {
                 pre_tokens: at,
-                post_tokens: None,
-                summary: Some(s),
+                summary: Some(s.clone()),
+                trigger: at.map(|_| Trigger::Manual),
+                instructions: at.map(|_| s.clone()),
+                model: at.map(|_| s),
+                usage: at.map(|input| RecordedUsage { input, ..RecordedUsage::default() }),
                 at,
-                extra
+                extra,
+                ..RecordedCompaction::default()
             }
-        ]),
+        )]),
         (at, unknown()).prop_map(|(at, extra)| {
             vec![
                 Entry::Clear { extra: extra.clone() },

@@ -85,8 +85,11 @@ impl Path {
             match e {
                 Entry::User(u) if u.agent.is_none() => b.user(u),
                 Entry::Assistant(a) if a.agent.is_none() => b.assistant(a, &results),
-                Entry::Compact { instructions, at, .. } => {
-                    b.push(Action::Compact { instructions: instructions.clone() }, *at, vec![])
+                Entry::Compact { .. } | Entry::RecordedCompaction(_) => {
+                    if let Some((instructions, at)) = e.compact_command() {
+                        let instructions = instructions.map(str::to_string);
+                        b.push(Action::Compact { instructions }, at, vec![])
+                    }
                 }
                 Entry::Rewind { to, mode, instructions, .. } => {
                     b.rewind(to, *mode, instructions.clone())
@@ -119,8 +122,7 @@ fn recorded_at(e: &Entry) -> Option<Millis> {
         Entry::User(u) if u.agent.is_none() => u.at,
         Entry::Assistant(a) if a.agent.is_none() => a.at,
         Entry::Tool(t) if t.agent.is_none() => t.at,
-        Entry::Compact { at, .. } => *at,
-        _ => None,
+        _ => e.compact_command()?.1,
     }
 }
 

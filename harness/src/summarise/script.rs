@@ -106,7 +106,7 @@ impl Script {
 
 fn recorded(e: &Entry) -> Option<String> {
     match e {
-        Entry::RecordedCompaction { summary, .. } => summary.clone(),
+        Entry::RecordedCompaction(c) => c.summary.clone(),
         _ => None,
     }
 }

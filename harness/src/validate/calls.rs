@@ -205,8 +205,8 @@ impl Builder {
             }
             What::Input(input) | What::Summary(input) => self.input(&at, conversation, input),
             What::Note { kind, text } => self.note(&at, conversation, *kind, text),
-            What::Compaction { pre_tokens, post_tokens, .. } => {
-                self.boundary(&at, conversation, *pre_tokens, *post_tokens);
+            What::Compaction(c) => {
+                self.boundary(&at, conversation, c.pre_tokens, c.post_tokens);
             }
             What::Reply(reply) => return self.part(at, conversation, reply),
             What::Counted { counters, model } => {

@@ -80,11 +80,15 @@ pub async fn beside(recording: &Calls, text: &str, file: &str) -> Vec<Beside> {
 
 /// The session up to its last compaction, with each recorded one turned into a command to compact.
 fn asked_to_compact(mut session: Session) -> Session {
-    let is_recorded = |e: &Entry| matches!(e, Entry::RecordedCompaction { .. });
+    let is_recorded = |e: &Entry| matches!(e, Entry::RecordedCompaction(_));
     let end = session.entries.iter().rposition(is_recorded).map_or(0, |i| i + 1);
     session.entries.truncate(end);
     for e in session.entries.iter_mut().filter(|e| is_recorded(e)) {
-        *e = Entry::Compact { instructions: None, at: None, extra: Default::default() };
+        let instructions = match e {
+            Entry::RecordedCompaction(c) => c.instructions.take(),
+            _ => None,
+        };
+        *e = Entry::Compact { instructions, at: None, extra: Default::default() };
     }
     session
 }

@@ -21,7 +21,7 @@ use crate::error::{ImportError, LoadError, Loaded};
 
 pub use lines::RecordedLine;
 pub use recording::{
-    Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
+    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
 };
 pub use time::millis;
 

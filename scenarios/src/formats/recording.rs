@@ -6,6 +6,7 @@
 //! abandoned branches included, with what stood before it.
 
 use ctxbench_core::content::Part;
+use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
 /// A recording as it was read.
@@ -72,11 +73,7 @@ pub enum What {
         counters: Counters,
         model: String,
     },
-    Compaction {
-        pre_tokens: Option<u64>,
-        post_tokens: Option<u64>,
-        summary: Option<String>,
-    },
+    Compaction(Compaction),
     /// The newest turns of the user were taken back.
     RolledBack {
         turns: usize,
@@ -88,6 +85,19 @@ pub enum What {
     },
     /// A line that the reader does not know.
     Unknown(String),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Compaction {
+    pub pre_tokens: Option<u64>,
+    pub post_tokens: Option<u64>,
+    pub summary: Option<String>,
+    /// `None` = the recording does not say who asked for it.
+    pub trigger: Option<Trigger>,
+    /// What the user asked the summary to keep.
+    pub instructions: Option<String>,
+    /// The reply that brought the summary, where the recording holds it.
+    pub reply: Option<Box<Reply>>,
 }
 
 #[derive(Clone, Debug, Default)]

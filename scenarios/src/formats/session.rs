@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ctxbench_core::content::{Part, joined_text};
 use ctxbench_core::session::{
-    AssistantEntry, Entry, Header, Millis, RecordedUsage, Session, Source, ToolEntry, UserEntry,
+    AssistantEntry, Entry, Header, Millis, RecordedCompaction, RecordedUsage, Session, Source,
+    ToolEntry, UserEntry,
 };
 use ctxbench_core::tokens::o200k;
+use serde_json::{Map, Value};
 
-use super::recording::{Counters, Input, Piece, Place, Recording, Reply, Step, View, What};
+use super::recording::{
+    Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, View, What,
+};
 use super::time;
 use crate::bounds::{self, Number};
 use crate::check::{Located, assemble};
@@ -85,20 +89,20 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
                 let last = out.iter_mut().rev().find(|s| {
                     s.agent == step.agent && !matches!(&s.what, What::Input(i) if i.only_added())
                 });
-                if let Some(What::Compaction { summary: none @ None, .. }) =
+                if let Some(What::Compaction(Compaction { summary: none @ None, .. })) =
                     last.map(|s| &mut s.what)
                 {
                     *none = text;
                     continue;
                 }
-                step.what = What::Compaction { pre_tokens: None, post_tokens: None, summary: text };
+                step.what = What::Compaction(Compaction { summary: text, ..Default::default() });
                 open = None;
             }
             What::Input(input) => {
                 note_unknown(&input.pieces, unknown);
                 open = None;
             }
-            What::Compaction { .. } | What::RolledBack { .. } => open = None,
+            What::Compaction(_) | What::RolledBack { .. } => open = None,
             What::Unknown(kind) => {
                 *unknown.entry(std::mem::take(kind)).or_default() += 1;
                 continue;
@@ -154,13 +158,8 @@ impl Builder {
             What::Input(input) => self.input(line, input, stamp),
             What::Reply(reply) => self.reply(line, reply, stamp),
             // What a subagent's window did is not what the session did.
-            What::Compaction { .. } if self.agent.is_some() => {}
-            What::Compaction { pre_tokens, post_tokens, summary } => {
-                let (at, extra) = (self.at(stamp), Default::default());
-                let entry =
-                    Entry::RecordedCompaction { pre_tokens, post_tokens, summary, at, extra };
-                self.entry(line, entry);
-            }
+            What::Compaction(_) if self.agent.is_some() => {}
+            What::Compaction(c) => self.compaction(line, c, stamp),
             What::RolledBack { turns } => self.roll_back(turns),
             _ => {}
         }
@@ -239,9 +238,10 @@ impl Builder {
     }
 
     fn reply(&mut self, line: usize, reply: Reply, stamp: Option<&str>) {
-        let Reply { id, pieces, model, output_is_stub, counters, .. } = reply;
+        let mut extra = Map::new();
+        let usage = counted(&reply, &mut extra);
+        let Reply { id, pieces, model, .. } = reply;
         let mut parts: Vec<Part> = pieces.into_iter().filter_map(Piece::into_part).collect();
-        let mut usage = counters.ok().map(RecordedUsage::from);
         if self.held.contains_key(&self.agent) {
             let agent = &self.agent;
             match self
@@ -265,11 +265,6 @@ impl Builder {
                 self.calls.insert(call.id.to_string(), id.clone());
                 call.id = id.into();
             }
-        }
-        let mut extra = serde_json::Map::new();
-        if let Some(usage) = usage.as_mut().filter(|_| output_is_stub) {
-            usage.output = parts.iter().map(part_tokens).sum();
-            extra.insert("output_estimated".to_string(), true.into());
         }
         let (text, parts) = single_text(parts);
         let at = self.at(stamp);
@@ -316,6 +311,30 @@ impl Builder {
         );
     }
 
+    fn compaction(&mut self, line: usize, compaction: Compaction, stamp: Option<&str>) {
+        let Compaction { pre_tokens, post_tokens, summary, trigger, instructions, reply } =
+            compaction;
+        let mut extra = Map::new();
+        let (mut model, mut usage) = (None, None);
+        if let Some(reply) = reply {
+            usage = counted(&reply, &mut extra);
+            model = reply.model;
+        }
+        let at = self.at(stamp);
+        let entry = RecordedCompaction {
+            pre_tokens,
+            post_tokens,
+            summary,
+            trigger,
+            instructions,
+            model,
+            usage,
+            at,
+            extra,
+        };
+        self.entry(line, Entry::RecordedCompaction(entry));
+    }
+
     /// Takes back everything from the `turns`-th last user message on.
     fn roll_back(&mut self, turns: usize) {
         let users: Vec<usize> = (0..self.items.len())
@@ -342,9 +361,11 @@ impl Builder {
         mut header: Header,
     ) -> Result<Loaded, ImportError> {
         if !self.begun() {
+            let why = self.warnings.join("; ");
+            let why = if why.is_empty() { why } else { format!(" ({why})") };
             let fault = Fault::new(
                 1,
-                "no messages",
+                format!("no messages{why}"),
                 format!("a {format} recording with at least one message"),
                 "check the format",
             );
@@ -395,6 +416,18 @@ impl From<Counters> for RecordedUsage {
         let Counters { input, output, read, write, .. } = c;
         RecordedUsage { input, output, cache_read: read, cache_write: write }
     }
+}
+
+/// The counters of a reply. Where those of the output are a stub, the o200k count of its parts
+/// stands instead, and `extra` says so.
+fn counted(reply: &Reply, extra: &mut Map<String, Value>) -> Option<RecordedUsage> {
+    let mut usage = RecordedUsage::from(reply.counters.clone().ok()?);
+    if reply.output_is_stub {
+        let parts = reply.pieces.iter().cloned().filter_map(Piece::into_part);
+        usage.output = parts.map(|p| part_tokens(&p)).sum();
+        extra.insert("output_estimated".to_string(), true.into());
+    }
+    Some(usage)
 }
 
 /// Tokens of the request of the first reply that carries counters, less the o200k count of what

@@ -14,14 +14,16 @@
 //!   not write them as a turn. They join the next user message, or the tool result before a reply.
 //!   Those at the end of the file, which no request carried, are left out. Lines that are
 //!   `isVisibleInTranscriptOnly` were not sent.
-//! - `compact_boundary` and the `isCompactSummary` line after it become one recorded compaction,
-//!   for manual ones too.
+//! - `compact_boundary` and the `isCompactSummary` line after it become one recorded compaction.
+//!   The request for its summary, which stands in a file of its own, and the user's command are
+//!   part of it; see `compactions.rs`.
 //! - API errors that the program wrote as a reply (`<synthetic>`) are no replies of the model and
 //!   are left out.
 //! - `prefix_tokens` is the first request's counted input less the o200k count of the messages in
 //!   it.
 
 mod chain;
+mod compactions;
 mod companions;
 mod content;
 mod route;
@@ -30,12 +32,13 @@ mod sidechains;
 use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
+use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
 use super::Format;
 use super::lines::{RecordedLine, first_objects, flag, of_lines, str_of, string};
 use super::recording::{
-    Counters, Input, NoteKind, Piece, Place, Recording, Reply, Step, View, What,
+    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Step, View, What,
 };
 use content::{is_command_trace, pieces};
 use sidechains::{Origin, Spoken};
@@ -87,6 +90,8 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
             steps.insert(place, last);
         }
     }
+    compactions::commands(&mut steps);
+    out.left_out.extend(compactions::summaries(&mut steps).map(|why| format!("{file}: {why}")));
     out.steps = steps;
     out.route = reader.ids.route();
 }
@@ -106,7 +111,7 @@ fn last_reply(steps: &[Step], agent: &str, call: &str) -> Option<(usize, Step)> 
                 }
             }
             What::Input(i) if i.pieces.is_empty() => {}
-            What::Input(_) | What::Summary(_) | What::Compaction { .. } => {
+            What::Input(_) | What::Summary(_) | What::Compaction(_) => {
                 ends_with_reply = Some(false);
             }
             _ => {}
@@ -262,8 +267,17 @@ fn system(o: &Map<String, Value>) -> What {
         "compact_boundary" => {
             let meta = o.get("compactMetadata");
             let tokens = |key: &str| meta.and_then(|m| m.get(key)).and_then(Value::as_u64);
-            let (pre_tokens, post_tokens) = (tokens("preTokens"), tokens("postTokens"));
-            What::Compaction { pre_tokens, post_tokens, summary: None }
+            let trigger = match meta.and_then(|m| m.get("trigger")).and_then(Value::as_str) {
+                Some("manual") => Some(Trigger::Manual),
+                Some("auto") => Some(Trigger::Auto),
+                _ => None,
+            };
+            What::Compaction(Compaction {
+                pre_tokens: tokens("preTokens"),
+                post_tokens: tokens("postTokens"),
+                trigger,
+                ..Compaction::default()
+            })
         }
         // Clearing of old results, by whatever name: earlier content is no longer what it was.
         other if other.contains("compact") => What::Note {

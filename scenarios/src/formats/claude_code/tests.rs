@@ -1,6 +1,9 @@
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::session::{AssistantEntry, Entry, RecordedUsage, Session, ToolEntry, UserEntry};
+use ctxbench_core::session::{
+    AssistantEntry, Entry, RecordedCompaction, RecordedUsage, Session, ToolEntry, Trigger,
+    UserEntry,
+};
 
 use super::*;
 
@@ -96,13 +99,13 @@ fn a_transcript_becomes_a_session() {
             model: Some("claude-x".into()),
             ..AssistantEntry::default()
         }),
-        Entry::RecordedCompaction {
+        Entry::RecordedCompaction(RecordedCompaction {
             pre_tokens: Some(170_000),
-            post_tokens: None,
             summary: Some("what was".into()),
+            trigger: Some(Trigger::Auto),
             at: Some(60_000),
-            extra: Default::default(),
-        },
+            ..RecordedCompaction::default()
+        }),
         Entry::User(UserEntry {
             id: "u2".into(),
             text: Some("go on".into()),
@@ -206,4 +209,69 @@ proptest::proptest! {
         let backwards: Vec<&str> = text.lines().rev().collect();
         let _ = FORMAT.session(&backwards.join("\n"), "r");
     }
+}
+
+/// A session that was compacted once, and the file with the request for the summary.
+fn compacted(boundary: &str, command: &str) -> [String; 2] {
+    let main = format!(
+        r#"{{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","isSidechain":false,"timestamp":"2026-01-01T00:00:01.000Z","message":{{"role":"user","content":"find it"}}}}
+{{"type":"assistant","uuid":"a1","parentUuid":"u1","requestId":"r1","timestamp":"2026-01-01T00:00:02.000Z","message":{{"id":"m","model":"claude-x","content":[{{"type":"text","text":"found"}}],"stop_reason":"end_turn","usage":{{"input_tokens":3,"output_tokens":7}}}}}}
+{{"type":"system","subtype":"compact_boundary","uuid":"b","parentUuid":null,"logicalParentUuid":"a1","timestamp":"2026-01-01T00:01:30.000Z","compactMetadata":{boundary}}}
+{{"type":"user","uuid":"cs","parentUuid":"b","isCompactSummary":true,"timestamp":"2026-01-01T00:01:30.000Z","message":{{"role":"user","content":"what was"}}}}
+{command}{{"type":"user","uuid":"u2","parentUuid":"cs","timestamp":"2026-01-01T00:02:02.000Z","message":{{"role":"user","content":"go on"}}}}"#
+    );
+    let request = r#"{"type":"user","uuid":"s1","parentUuid":"a1","isSidechain":true,"agentId":"acompact-1","sessionId":"s","timestamp":"2026-01-01T00:00:20.000Z","message":{"role":"user","content":"Sum it up."}}
+{"type":"assistant","uuid":"s2","parentUuid":"s1","isSidechain":true,"agentId":"acompact-1","sessionId":"s","requestId":"r9","timestamp":"2026-01-01T00:01:20.000Z","message":{"id":"m9","model":"claude-y","content":[{"type":"text","text":"what was"}],"usage":{"input_tokens":3,"cache_creation_input_tokens":8681,"cache_read_input_tokens":164830,"output_tokens":8}}}"#;
+    [main, request.to_string()]
+}
+
+fn compactions(session: &Session) -> Vec<RecordedCompaction> {
+    let recorded = |e: &Entry| match e {
+        Entry::RecordedCompaction(c) => Some(c.clone()),
+        _ => None,
+    };
+    session.entries.iter().filter_map(recorded).collect()
+}
+
+#[test]
+fn the_request_for_a_summary_is_part_of_its_compaction() {
+    let [main, request] = compacted(r#"{"trigger":"auto","preTokens":173514}"#, "");
+    let loaded = FORMAT.import_with(&main, &[request], "rec.jsonl").unwrap();
+    let [found] = &compactions(&loaded.session)[..] else { panic!("not one compaction") };
+    let output = ctxbench_core::tokens::o200k("what was");
+    let counted = RecordedUsage { input: 3, output, cache_read: 164_830, cache_write: 8_681 };
+    assert_eq!(
+        (found.model.as_deref(), found.usage, found.extra["output_estimated"].as_bool()),
+        (Some("claude-y"), Some(counted), Some(true))
+    );
+    assert!(loaded.session.entries.iter().all(|e| e.agent().is_none()), "no subagent is left");
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn a_request_for_a_summary_without_its_compaction_is_left_out() {
+    let [main, request] = compacted(r#"{"trigger":"auto"}"#, "");
+    let main: Vec<&str> = main.lines().filter(|l| !l.contains("ompact")).collect();
+    let loaded = FORMAT.import_with(&main.join("\n"), &[request], "rec.jsonl").unwrap();
+    assert!(loaded.session.entries.iter().all(|e| e.agent().is_none()));
+    assert!(
+        loaded.warnings[0].contains("whose compaction is not in the file"),
+        "{:?}",
+        loaded.warnings
+    );
+}
+
+#[test]
+fn a_manual_compaction_has_the_words_and_the_time_of_its_command() {
+    let command = r#"{"type":"user","uuid":"c","parentUuid":"cs","timestamp":"2026-01-01T00:00:12.000Z","message":{"role":"user","content":"<command-name>/compact</command-name>\n<command-message>compact</command-message>\n<command-args>keep the ports</command-args>"}}
+"#;
+    let one = |command: &str| {
+        let [main, _] = compacted(r#"{"trigger":"manual","preTokens":90000}"#, command);
+        let [found] = &compactions(&import(&main).0)[..] else { panic!("not one compaction") };
+        assert_eq!(found.trigger, Some(Trigger::Manual));
+        (found.instructions.clone(), found.at)
+    };
+    assert_eq!(one(command), (Some("keep the ports".into()), Some(11_000)));
+    assert_eq!(one(&command.replace("keep the ports", "")), (None, Some(11_000)));
+    assert_eq!(one(&command.replace("/compact<", "/cost<")), (None, Some(89_000)));
 }

@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use super::lines::{RecordedLine, first_objects, of_lines, str_of, string};
 use super::recording::{
-    Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, What,
+    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, What,
 };
 use super::{Format, no_companions};
 use content::{content, context_path};
@@ -115,7 +115,8 @@ impl Reader {
             "compacted" => {
                 let summary = string(&payload, "message").filter(|m| !m.is_empty());
                 let pre_tokens = self.context;
-                self.chained(at, What::Compaction { pre_tokens, post_tokens: None, summary });
+                let found = Compaction { pre_tokens, summary, ..Compaction::default() };
+                self.chained(at, What::Compaction(found));
             }
             "response_item" => self.item(at, &payload),
             bare if ITEMS.contains(&bare) => self.item(at, &payload),

@@ -1,5 +1,5 @@
 use ctxbench_core::content::Part;
-use ctxbench_core::session::{AssistantEntry, Entry, RecordedUsage, Session};
+use ctxbench_core::session::{AssistantEntry, Entry, RecordedCompaction, RecordedUsage, Session};
 
 use super::*;
 
@@ -70,13 +70,12 @@ fn a_rollout_becomes_a_session() {
     assert_eq!(parts.len(), 5);
     assert_eq!(parts[0], Part::Reasoning { text: "think".into(), encrypted: Some("enc".into()) });
     assert!(matches!(&parts[4], Part::Call(c) if &*c.arguments == "*** Begin"));
-    let want = Entry::RecordedCompaction {
+    let want = Entry::RecordedCompaction(RecordedCompaction {
         pre_tokens: Some(1030),
-        post_tokens: None,
         summary: Some("so far".into()),
         at: Some(5000),
-        extra: Default::default(),
-    };
+        ..RecordedCompaction::default()
+    });
     assert_eq!(s.entries[8], want);
     let Entry::User(last) = &s.entries[9] else { panic!("not a user message") };
     assert_eq!(last.parts.as_ref().map(Vec::len), Some(3));
@@ -90,7 +89,7 @@ fn name(entry: &Entry) -> &'static str {
         Entry::User(_) => "user",
         Entry::Assistant(_) => "assistant",
         Entry::Tool(_) => "tool",
-        Entry::RecordedCompaction { .. } => "compaction",
+        Entry::RecordedCompaction(_) => "compaction",
         _ => "other",
     }
 }

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::lines::{RecordedLine, first_objects, of_lines, str_of, string};
 use super::recording::{
-    Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
+    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
 };
 use super::{Format, no_companions};
 
@@ -113,11 +113,11 @@ impl Reader {
                 self.level_line = line.number;
                 What::Link
             }
-            ("compaction", _) => What::Compaction {
+            ("compaction", _) => What::Compaction(Compaction {
                 pre_tokens: o.get("tokensBefore").and_then(Value::as_u64),
-                post_tokens: None,
                 summary: string(o, "summary"),
-            },
+                ..Compaction::default()
+            }),
             ("message", Some(m)) => return self.message(step, string(o, "id"), m),
             ("message", None) => return,
             _ => What::Link,
@@ -276,7 +276,7 @@ fn part(p: &Map<String, Value>) -> Option<Part> {
 mod tests {
     use super::*;
     use crate::formats::detect;
-    use ctxbench_core::session::Entry;
+    use ctxbench_core::session::{Entry, RecordedCompaction};
 
     const OLD: &str = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w","provider":"anthropic","modelId":"claude-sonnet-4-5","thinkingLevel":"off"}
 {"type":"message","timestamp":"2026-01-08T20:00:01.000Z","message":{"role":"user","content":[{"type":"text","text":"list the files"}],"timestamp":1}}
@@ -303,7 +303,7 @@ mod tests {
             ("t1", Some("a.txt"), Some(3_000))
         );
         assert!(
-            matches!(&s.entries[3], Entry::RecordedCompaction { pre_tokens: Some(1_600), summary: Some(x), .. } if x == "files were listed")
+            matches!(&s.entries[3], Entry::RecordedCompaction(RecordedCompaction { pre_tokens: Some(1_600), summary: Some(x), .. }) if x == "files were listed")
         );
     }
 

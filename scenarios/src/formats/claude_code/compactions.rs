@@ -1,0 +1,91 @@
+//! What belongs to a compaction of Claude Code besides its boundary line: the request for its
+//! summary, which the program keeps like a subagent's conversation, and the command of the user who
+//! asked for it.
+
+use std::collections::BTreeMap;
+
+use ctxbench_core::content::Part;
+use ctxbench_core::session::Trigger;
+
+use super::super::recording::{Compaction, Piece, Reply, Step, View, What};
+
+/// How the ids of these conversations begin, seen in recordings of version 2.1.39.
+const SUMMARY_AGENT: &str = "acompact-";
+
+/// Hands each request for a summary to the compaction that followed it: it is a call that the
+/// provider counted, and no conversation of the session. Returns how many compactions are missing.
+pub(super) fn summaries(steps: &mut [Step]) -> Option<String> {
+    // The reply of each such conversation, with the place of its last part.
+    let mut replies: BTreeMap<String, (usize, Box<Reply>)> = BTreeMap::new();
+    for (i, step) in steps.iter_mut().enumerate() {
+        let Some(agent) = step.agent.clone().filter(|a| a.starts_with(SUMMARY_AGENT)) else {
+            continue;
+        };
+        step.view = View::Calls;
+        if let What::Reply(part) = &step.what {
+            let of_same = |old: &Reply| old.response == part.response;
+            match replies.get_mut(&agent).filter(|(_, old)| of_same(old)) {
+                Some((place, reply)) => {
+                    *place = i;
+                    reply.pieces.extend(part.pieces.iter().cloned());
+                    reply.counters.clone_from(&part.counters);
+                    reply.output_is_stub = part.output_is_stub;
+                }
+                None => drop(replies.insert(agent, (i, Box::new(part.clone())))),
+            }
+        }
+    }
+    let mut alone = 0;
+    for (place, reply) in replies.into_values() {
+        let compaction = steps[place..].iter_mut().find_map(|s| match &mut s.what {
+            What::Compaction(c) if s.agent.is_none() && c.reply.is_none() => Some(c),
+            _ => None,
+        });
+        match compaction {
+            Some(c) => c.reply = Some(reply),
+            None => alone += 1,
+        }
+    }
+    (alone > 0).then(|| {
+        format!("requests for a summary whose compaction is not in the file, left out: {alone}")
+    })
+}
+
+/// Gives each manual compaction the instructions and the time of its command, which stands between
+/// the replies around it: written when the compaction was done, with the time when it was typed.
+pub(super) fn commands(steps: &mut [Step]) {
+    let is_reply = |s: &Step| s.agent.is_none() && matches!(s.what, What::Reply(_));
+    for i in 0..steps.len() {
+        let manual = |s: &Step| {
+            let is = |c: &Compaction| c.trigger == Some(Trigger::Manual);
+            s.agent.is_none() && matches!(&s.what, What::Compaction(c) if is(c))
+        };
+        if !manual(&steps[i]) {
+            continue;
+        }
+        let from = steps[..i].iter().rposition(|s| is_reply(s) || manual(s)).map_or(0, |n| n + 1);
+        let found = steps[i..].iter().take_while(|s| !is_reply(s)).chain(&steps[from..i]);
+        let command = found.filter(|s| s.agent.is_none()).find_map(|s| {
+            let What::Input(input) = &s.what else { return None };
+            let instructions = input.pieces.iter().find_map(command)?;
+            Some((instructions, s.stamp.clone()))
+        });
+        let Some((instructions, stamp)) = command else { continue };
+        let earlier = stamp.filter(|new| steps[i].stamp.as_ref().is_none_or(|old| new < old));
+        steps[i].stamp = earlier.or(steps[i].stamp.take());
+        if let What::Compaction(c) = &mut steps[i].what {
+            c.instructions = Some(instructions).filter(|words| !words.is_empty());
+        }
+    }
+}
+
+/// What follows the command's name in the trace that `/compact` leaves; `None` = it is no such
+/// trace.
+fn command(piece: &Piece) -> Option<String> {
+    let (Piece::Added(Part::Text(text), _) | Piece::Said(Part::Text(text))) = piece else {
+        return None;
+    };
+    text.contains("<command-name>/compact</command-name>").then_some(())?;
+    let rest = text.split_once("<command-args>").map_or("", |(_, rest)| rest);
+    Some(rest.rsplit_once("</command-args>").map_or(rest, |(words, _)| words).trim().to_string())
+}
