@@ -22,7 +22,7 @@ const STRATEGIES: [&str; 5] =
 
 fn run(summarisers: Vec<Summariser>, jobs: usize, transport: Transport) -> Results {
     let plan = Plan {
-        scenarios: load("login-bug-tight").unwrap(),
+        scenarios: load("login-bug-tight").unwrap().scenarios,
         specs: STRATEGIES.iter().map(|s| Spec::parse(s).unwrap()).collect(),
         models: vec![find("claude-sonnet-4-6").unwrap()],
         options: Options { transport, ..Options::default() },

@@ -54,6 +54,17 @@ pub enum LoadError {
         /// The formats that can be read.
         expected: String,
     },
+    /// Nobody says anything in it.
+    #[error(
+        "{}: no messages in session {id:?}; expected at least one user message or reply",
+        path.display()
+    )]
+    NoMessages {
+        /// Which file.
+        path: PathBuf,
+        /// The session's id.
+        id: String,
+    },
     /// Neither a file nor a built-in scenario.
     #[error("no file, folder or built-in scenario is called {name:?}; {hint}")]
     NoSuchName {

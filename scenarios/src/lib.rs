@@ -27,5 +27,5 @@ mod toml_tree;
 mod words;
 
 pub use error::{ImportError, InputError, LoadError, Loaded};
-pub use load::{Kind, load, load_path, parse, sniff};
+pub use load::{Found, Kind, load, load_path, parse, recording, sniff};
 pub use scenario::{Expect, FaultOn, ProviderFault, Scenario};

@@ -1,10 +1,14 @@
 //! What a user names on the command line, turned into scenarios: a file of any known format, a
 //! folder, a built-in name.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use ctxbench_core::session::Entry;
+use walkdir::{DirEntry, WalkDir};
+
 use crate::error::{LoadError, Loaded};
+use crate::formats::Format;
 use crate::scenario::{self, Beside, Scenario};
 use crate::{autofacts, builtin, formats, jsonl};
 
@@ -22,60 +26,114 @@ pub enum Kind {
 /// The file of a scenario that has its own folder.
 const SCENARIO_FILE: &str = "scenario.toml";
 
+/// How files may end that are looked at in a folder.
+const EXTENSIONS: &[&str] = &["toml", "jsonl", "json"];
+
 /// How many scenarios may extend one another in a row.
 const DEEPEST: usize = 8;
 
 /// What stands for every built-in scenario.
 pub const ALL: &str = "all";
 
-/// The scenarios that `name` stands for: a path, or else a built-in scenario's id, or `all` of
-/// these.
-pub fn load(name: &str) -> Result<Vec<Scenario>, LoadError> {
-    let path = Path::new(name);
-    if path.exists()
-        || name.contains(['/', '\\'])
-        || has_extension(path, &["toml", "jsonl", "json"])
-    {
-        return load_path(path);
-    }
-    if name == ALL {
-        return builtin::all();
-    }
-    Ok(vec![builtin::by_id(name)?])
+/// What a path or a name stands for.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// By their paths.
+    pub scenarios: Vec<Scenario>,
+    /// Files of a folder that gave none: which, and why.
+    pub skipped: Vec<(PathBuf, LoadError)>,
 }
 
-/// The scenarios in a session file, scenario file or recording, or in a folder: its files that end
-/// in `.toml`, `.jsonl` or `.json`, and the folders in it that hold a `scenario.toml`, by name.
-/// Sessions without facts get those of [`autofacts`].
-pub fn load_path(path: &Path) -> Result<Vec<Scenario>, LoadError> {
-    if !path.is_dir() {
-        return Ok(vec![load_file(path, 0)?]);
+/// The scenarios that `name` stands for: a path, or else a built-in scenario's id, or `all` of
+/// these.
+pub fn load(name: &str) -> Result<Found, LoadError> {
+    let path = Path::new(name);
+    if path.exists() || name.contains(['/', '\\']) || has_extension(path, EXTENSIONS) {
+        return load_path(path);
     }
-    let mut files: Vec<PathBuf> = Vec::new();
-    for item in std::fs::read_dir(path).map_err(|e| io(path, e))? {
-        let item = item.map_err(|e| io(path, e))?.path();
-        if item.is_dir() && item.join(SCENARIO_FILE).is_file() {
-            files.push(item.join(SCENARIO_FILE));
-        } else if item.is_file() && has_extension(&item, &["toml", "jsonl", "json"]) {
-            files.push(item);
+    let scenarios = if name == ALL { builtin::all()? } else { vec![builtin::by_id(name)?] };
+    Ok(Found { scenarios, ..Found::default() })
+}
+
+/// The scenarios in a session file, scenario file or recording, or in a folder and the folders
+/// below it: files that end in `.toml`, `.jsonl` or `.json`. Hidden folders are left alone; of a
+/// folder with a `scenario.toml` only this counts. What holds no session is skipped, unless nothing
+/// is left. Sessions without facts get those of [`autofacts`].
+pub fn load_path(path: &Path) -> Result<Found, LoadError> {
+    if !path.is_dir() {
+        return Ok(Found { scenarios: vec![load_file(path, 0)?], ..Found::default() });
+    }
+    let mut found = Found::default();
+    let mut loaded: Vec<(PathBuf, Scenario)> = Vec::new();
+    // Companions that a session took in are no sessions of their own.
+    let mut taken: HashSet<PathBuf> = HashSet::new();
+    for file in files_below(path, &mut found.skipped) {
+        match load_with(&file, 0) {
+            Ok((scenario, with)) => {
+                taken.extend(with);
+                loaded.push((file, scenario));
+            }
+            Err(e) => found.skipped.push((file, e)),
+        }
+    }
+    loaded.retain(|(file, _)| !taken.contains(file));
+    found.skipped.retain(|(file, _)| !taken.contains(file));
+    if loaded.is_empty() {
+        let first = found.skipped.into_iter().next();
+        return Err(first.map_or_else(
+            || unknown(path, "a folder with .toml, .jsonl or .json files of a known format"),
+            |(_, e)| e,
+        ));
+    }
+    name_apart(path, &mut loaded);
+    found.scenarios = loaded.into_iter().map(|(_, scenario)| scenario).collect();
+    Ok(found)
+}
+
+/// The files of a folder and of those below it that may hold a session, by their paths.
+fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<PathBuf> {
+    let shown = |e: &DirEntry| {
+        let hidden = e.file_name().to_string_lossy().starts_with('.');
+        e.depth() == 0 || !hidden || !e.file_type().is_dir()
+    };
+    let mut walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
+    let mut files = Vec::new();
+    while let Some(item) = walk.next() {
+        match item {
+            Ok(e) if !shown(&e) => walk.skip_current_dir(),
+            Ok(e) if e.file_type().is_dir() => {
+                let scenario = e.path().join(SCENARIO_FILE);
+                if e.depth() > 0 && scenario.is_file() {
+                    files.push(scenario);
+                    walk.skip_current_dir();
+                }
+            }
+            Ok(e) if has_extension(e.path(), EXTENSIONS) => files.push(e.into_path()),
+            Ok(_) => {}
+            Err(e) => {
+                let at = e.path().unwrap_or(folder).to_path_buf();
+                let why = io(&at, e.into());
+                skipped.push((at, why));
+            }
         }
     }
     files.sort();
-    if files.is_empty() {
-        return Err(unknown(path, "a folder with .toml, .jsonl or .json files of a known format"));
+    files
+}
+
+/// Where files in several folders would give sessions of one name, these are named by their paths.
+fn name_apart(folder: &Path, loaded: &mut [(PathBuf, Scenario)]) {
+    let mut names: HashMap<String, usize> = HashMap::new();
+    loaded.iter().for_each(|(_, s)| *names.entry(s.id.clone()).or_default() += 1);
+    for (file, scenario) in loaded {
+        if names.get(&scenario.id).is_none_or(|n| *n < 2) {
+            continue;
+        }
+        let below = file.strip_prefix(folder).unwrap_or(file).with_extension("");
+        let parts: Vec<_> = below.iter().map(|p| p.to_string_lossy()).collect();
+        scenario.id = parts.join("-");
+        scenario.session.header.id.clone_from(&scenario.id);
     }
-    let mut loaded = Vec::new();
-    for file in &files {
-        let (scenario, with) = load_with(file, 0)?;
-        loaded.push((file, scenario, with));
-    }
-    // Subagents' files that a session took in are no sessions of their own.
-    let taken: HashSet<PathBuf> = loaded.iter().flat_map(|(_, _, with)| with.clone()).collect();
-    Ok(loaded
-        .into_iter()
-        .filter(|(file, _, _)| !taken.contains(*file))
-        .map(|(_, scenario, _)| scenario)
-        .collect())
 }
 
 /// What the content of a file is; `name` is its name, which only decides for scenarios.
@@ -104,43 +162,60 @@ fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
 /// A file, and the files beside it that belong to the same session, such as those of subagents.
 fn load_with(path: &Path, depth: usize) -> Result<(Scenario, Vec<PathBuf>), LoadError> {
     let bytes = std::fs::read(path).map_err(|e| io(path, e))?;
-    let with = match sniff(&bytes, &path.to_string_lossy()) {
+    let (scenario, with) = match sniff(&bytes, &path.to_string_lossy()) {
         Some(Kind::Recording(name)) => {
-            (formats::by_name(name)?.companions)(path, &String::from_utf8_lossy(&bytes))
+            let (loaded, with) = recording(formats::by_name(name)?, path, &bytes)?;
+            (Scenario::of_session(loaded), with)
         }
-        _ => vec![],
+        _ => {
+            let folder = path.parent().unwrap_or(Path::new("."));
+            (of_bytes(&bytes, path, &OnDisk { folder, depth })?, vec![])
+        }
     };
-    let others: Vec<String> = with
+    if !scenario.session.entries.iter().any(Entry::is_message) {
+        let (path, id) = (path.to_path_buf(), scenario.id);
+        return Err(LoadError::NoMessages { path, id });
+    }
+    Ok((scenario, with))
+}
+
+/// The session in a recording, with the files beside it that belong to it, which it also returns.
+pub fn recording(
+    format: &Format,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(Loaded, Vec<PathBuf>), LoadError> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_start_matches('\u{feff}');
+    let with = (format.companions)(path, text);
+    let others = with
         .iter()
         .map(|p| std::fs::read_to_string(p).map_err(|e| io(p, e)))
-        .collect::<Result<_, LoadError>>()?;
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut scenario = of_bytes(&bytes, &others, path, &OnDisk { folder, depth })?;
+        .collect::<Result<Vec<String>, LoadError>>()?;
+    let mut loaded = format.import_with(text, &others, &file_name(path))?;
     if !with.is_empty() {
         let names: Vec<String> = with.iter().map(|p| p.display().to_string()).collect();
-        scenario.warnings.push(format!(
-            "its subagents stand in {} files beside it and are part of it; line numbers are those \
-             of all together: {}",
+        loaded.warnings.push(format!(
+            "{} files beside it belong to it, and line numbers are those of all together: {}",
             names.len(),
             names.join(", ")
         ));
     }
-    Ok((scenario, with))
+    Ok((loaded, with))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .map_or_else(|| path.display().to_string(), |f| f.to_string_lossy().into_owned())
 }
 
 /// Reads what a file holds that has no others beside it: a session, a scenario or a recording.
 /// `name` decides for scenarios, and messages show it.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
-    of_bytes(bytes, &[], Path::new(name), &Alone)
+    of_bytes(bytes, Path::new(name), &Alone)
 }
 
-/// Reads a file; `others` = the texts of a recording's companions.
-fn of_bytes(
-    bytes: &[u8],
-    others: &[String],
-    path: &Path,
-    beside: &dyn Beside,
-) -> Result<Scenario, LoadError> {
+fn of_bytes(bytes: &[u8], path: &Path, beside: &dyn Beside) -> Result<Scenario, LoadError> {
     let shown = path.display().to_string();
     let loaded: Loaded = match sniff(bytes, &shown) {
         Some(Kind::Scenario) => {
@@ -154,12 +229,9 @@ fn of_bytes(
             loaded
         }
         Some(Kind::Recording(name)) => {
-            let file = path
-                .file_name()
-                .map_or_else(|| shown.clone(), |f| f.to_string_lossy().into_owned());
             let text = String::from_utf8_lossy(bytes);
             let text = text.trim_start_matches('\u{feff}');
-            formats::by_name(name)?.import_with(text, others, &file)?
+            formats::by_name(name)?.import(text, &file_name(path))?
         }
         None => {
             return Err(unknown(

@@ -20,16 +20,26 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     write("a/said.txt", "hello");
     write("d.toml", "id = \"d\"\nextends = \"a\"\n");
     write("notes.md", "not read");
-    let all = load_path(dir.path()).unwrap();
+    let all = load_path(dir.path()).unwrap().scenarios;
     assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
     assert_eq!(all[0].session.entries, all[3].session.entries);
+    // What is no session, is empty or says nothing is named and left out; what lies deeper counts.
     write("e.json", "{\"foreign\":1}");
-    assert!(
-        load_path(dir.path())
-            .unwrap_err()
-            .to_string()
-            .contains("e.json: not a known format; expected Session JSONL")
-    );
+    write("empty.jsonl", "");
+    write("silent.jsonl", SESSION.lines().next().unwrap());
+    write("deep/er/b.jsonl", &SESSION.replace("\"id\":\"a\"", "\"id\":\"z\""));
+    write(".git/c.jsonl", CODEX);
+    let Found { scenarios, skipped } = load_path(dir.path()).unwrap();
+    let ids: Vec<&str> = scenarios.iter().map(|s| s.id.as_str()).collect();
+    assert_eq!(ids, ["a", "b", "c", "d", "deep-er-b"], "two are called b");
+    let why: Vec<String> = skipped.iter().map(|(_, why)| why.to_string()).collect();
+    assert_eq!(why.len(), 3, "{why:?}");
+    assert!(why[0].contains("e.json: not a known format; expected Session JSONL"), "{why:?}");
+    assert!(why[2].contains("silent.jsonl: no messages in session \"b\""), "{why:?}");
+    let bad = tempfile::tempdir().unwrap();
+    std::fs::write(bad.path().join("e.json"), "{}").unwrap();
+    let only = load_path(bad.path()).unwrap_err().to_string();
+    assert!(only.contains("e.json: not a known format"), "{only}");
     write("e.json", "");
     write("d.toml", "id = \"d\"\nextends = \"d.toml\"\n");
     assert!(
@@ -41,9 +51,9 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
 
 #[test]
 fn names_are_paths_or_built_in() {
-    assert_eq!(load("login-bug").unwrap()[0].id, "login-bug");
+    assert_eq!(load("login-bug").unwrap().scenarios[0].id, "login-bug");
     assert_eq!(
-        load("all").unwrap().iter().map(|s| s.id.as_str()).collect::<Vec<_>>(),
+        load("all").unwrap().scenarios.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(),
         crate::builtin::IDS
     );
     assert!(load("login-bgu").unwrap_err().to_string().contains("did you mean login-bug"));
@@ -73,8 +83,9 @@ struct Held {
     /// Tokens that the provider counted for all prompts of the replies.
     prompts: u64,
     agents: &'static [&'static str],
-    /// Tokens before each compaction, and bytes of its summary.
-    compactions: &'static [(u64, usize)],
+    /// Tokens before each compaction, bytes of its summary, and tokens of the prompt that asked for
+    /// it, where the recording holds that request.
+    compactions: &'static [(u64, usize, Option<u64>)],
 }
 
 #[test]
@@ -82,13 +93,13 @@ fn real_recordings_import() {
     let all = [
         Held {
             path: "claude-code/spotter-8463c716.jsonl",
-            // One user message each in the session, its subagent and the call that summarises.
-            users: 3,
-            replies: 6 + 1 + 1,
+            // One user message each in the session and its subagent.
+            users: 2,
+            replies: 6 + 1,
             calls: 7 + 3,
-            prompts: (10 + 544_822 + 38_431) + (3 + 15_511 + 2_363) + (3 + 167_093 + 2_814),
-            agents: &["a7be2f0", "acompact-f46190"],
-            compactions: &[(167_731, 12_197)],
+            prompts: (10 + 544_822 + 38_431) + (3 + 15_511 + 2_363),
+            agents: &["a7be2f0"],
+            compactions: &[(167_731, 12_197, Some(3 + 167_093 + 2_814))],
         },
         Held {
             path: "codex/codemie-rollout-019e1625.jsonl",
@@ -113,7 +124,7 @@ fn real_recordings_import() {
     for held in &all {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings").join(held.path);
-        let scenario = load_path(&path).unwrap().remove(0);
+        let scenario = load_path(&path).unwrap().scenarios.remove(0);
         let s = &scenario.session;
         let mut agents = Vec::new();
         for e in &s.entries {
@@ -131,12 +142,13 @@ fn real_recordings_import() {
             Entry::Assistant(a) => a.usage.map_or(0, |u| u.input + u.cache_read + u.cache_write),
             _ => 0,
         };
-        let compactions: Vec<(u64, usize)> = s
+        let compactions: Vec<(u64, usize, Option<u64>)> = s
             .entries
             .iter()
             .filter_map(|e| match e {
-                Entry::RecordedCompaction { pre_tokens, summary, .. } => {
-                    Some((pre_tokens.unwrap(), summary.as_ref().unwrap().len()))
+                Entry::RecordedCompaction(c) => {
+                    let summary = c.summary.as_ref().unwrap().len();
+                    Some((c.pre_tokens.unwrap(), summary, c.usage.map(|u| u.prompt())))
                 }
                 _ => None,
             })
@@ -200,7 +212,7 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
     std::fs::write(dir.path().join("s.jsonl"), main.join("\n")).unwrap();
     std::fs::write(dir.path().join("agent-x.jsonl"), agent("s")).unwrap();
     std::fs::write(dir.path().join("agent-y.jsonl"), agent("another")).unwrap();
-    let all = load_path(dir.path()).unwrap();
+    let all = load_path(dir.path()).unwrap().scenarios;
     assert_eq!(
         all.len(),
         2,
@@ -232,5 +244,8 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
     let folder = dir.path().join("s/subagents");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::rename(dir.path().join("agent-x.jsonl"), folder.join("agent-x.jsonl")).unwrap();
-    assert_eq!(load_path(&dir.path().join("s.jsonl")).unwrap()[0].session.entries.len(), 5);
+    assert_eq!(
+        load_path(&dir.path().join("s.jsonl")).unwrap().scenarios[0].session.entries.len(),
+        5
+    );
 }

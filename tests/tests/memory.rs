@@ -8,7 +8,7 @@ use ctxbench_strategies::Spec;
 
 fn run(spec: &str) -> RunRecord {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/memory/scenario.toml");
-    let [scenario] = <[_; 1]>::try_from(ctxbench_scenarios::load(path).unwrap()).unwrap();
+    let [scenario] = <[_; 1]>::try_from(ctxbench_scenarios::load(path).unwrap().scenarios).unwrap();
     let model = model::find("claude-sonnet-4-6").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime

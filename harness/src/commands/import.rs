@@ -27,8 +27,8 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
         if let Some(out) = &args.output {
             files::check_output(out, std::slice::from_ref(path))?;
         }
-        let text = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-        let text = String::from_utf8_lossy(&text);
+        let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        let text = String::from_utf8_lossy(&bytes);
         let known = || formats::names().join(", ");
         let format = match args.format.as_str() {
             "auto" => formats::detect(&text).with_context(|| {
@@ -41,10 +41,7 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
             name => formats::by_name(name)
                 .with_context(|| format!("there is no importer `{name}`; known are {}", known()))?,
         };
-        let name = path
-            .file_name()
-            .map_or_else(|| path.display().to_string(), |n| n.to_string_lossy().into_owned());
-        let loaded = format.import(&text, &name)?;
+        let (loaded, _) = ctxbench_scenarios::recording(format, path, &bytes)?;
         for w in &loaded.warnings {
             eprintln!("note: {}: {w}", path.display());
         }

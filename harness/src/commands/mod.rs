@@ -19,8 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
-use ctxbench_core::session::Entry;
-use ctxbench_scenarios::Scenario;
+use ctxbench_scenarios::{Found, Scenario};
 
 #[derive(Parser)]
 #[command(
@@ -50,7 +49,7 @@ enum Command {
     Show(list::ShowArgs),
     /// Turn a recording into a session
     Import(import::Args),
-    /// The context before and after a compaction at the end of a session
+    /// The context before and after each compaction of a session
     Compact(compact::Args),
     /// Recorded behaviour of the real programs against ours
     Conform(conform::Args),
@@ -136,18 +135,21 @@ fn told(e: &anyhow::Error) -> String {
     })
 }
 
-/// The sessions that an argument names; one without any message is no session.
+/// Most skipped files that are named.
+const NAMED: usize = 5;
+
+/// The sessions that an argument names. What a folder holds besides is told on standard error.
 pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
-    let loaded = ctxbench_scenarios::load(name)?;
-    for s in &loaded {
-        if !s.session.entries.iter().any(Entry::is_message) {
-            bail!(
-                "{name}: no messages in session {:?}; expected at least one user message or reply",
-                s.id
-            );
+    let Found { scenarios, skipped } = ctxbench_scenarios::load(name)?;
+    if !skipped.is_empty() {
+        let all = skipped.len() + scenarios.len();
+        eprintln!("note: {name}: {} of {all} files hold no session and are skipped", skipped.len());
+        skipped.iter().take(NAMED).for_each(|(_, why)| eprintln!("note: {name}: skipped: {why}"));
+        if let Some(more) = skipped.len().checked_sub(NAMED).filter(|n| *n > 0) {
+            eprintln!("note: {name}: skipped: {more} more");
         }
     }
-    Ok(loaded)
+    Ok(scenarios)
 }
 
 /// The one session that something takes.

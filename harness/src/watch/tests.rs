@@ -11,7 +11,7 @@ use super::{Seen, Team, Watch, team_section};
 use crate::replay::{Options, Replayed, replay};
 
 fn played(scenario: &str, strategy: &str, watch: Option<Watch>) -> Replayed {
-    let scenario = load(scenario).unwrap().remove(0);
+    let scenario = load(scenario).unwrap().scenarios.remove(0);
     let spec = Spec::parse(strategy).unwrap();
     let options = Options { watch, ..Options::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
