@@ -5,6 +5,7 @@ pub mod conform;
 mod hash;
 pub mod inspect;
 pub mod mock;
+pub mod models;
 mod post;
 pub mod replay;
 pub mod rewind;

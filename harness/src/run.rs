@@ -13,6 +13,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::descriptor::{Descriptor, Look};
 use ctxbench_strategies::{ALL, Spec};
 
+use crate::models;
 use crate::replay::{Defaults, Options, Replayed, not_run, replay_with, with_savings};
 use crate::rewind::Files;
 use crate::steering;
@@ -25,7 +26,7 @@ pub struct Plan {
     pub scenarios: Vec<Scenario>,
     /// Strategies.
     pub specs: Vec<Spec>,
-    /// Models.
+    /// Models; none = each session's own, see [`models::own`].
     pub models: Vec<&'static Model>,
     /// How.
     pub options: Options,
@@ -63,13 +64,26 @@ impl Plan {
         first..first.saturating_add(if summariser.seeded() { self.seeds.max(1) } else { 1 })
     }
 
-    fn queue(&self) -> VecDeque<(usize, usize, usize)> {
+    fn models_of(&self, scenario: &Scenario) -> Vec<&'static Model> {
+        models::of(&scenario.session, &self.models)
+    }
+
+    /// The models of all sessions, each once.
+    pub fn all_models(&self) -> Vec<&'static Model> {
+        let mut all: Vec<&'static Model> = Vec::new();
+        for model in self.scenarios.iter().flat_map(|s| self.models_of(s)) {
+            if all.iter().all(|m| m.name != model.name) {
+                all.push(model);
+            }
+        }
+        all
+    }
+
+    fn queue(&self) -> VecDeque<(usize, usize, &'static Model)> {
         let mut all = Vec::new();
-        for s in 0..self.scenarios.len() {
+        for (s, scenario) in self.scenarios.iter().enumerate() {
             for k in 0..self.specs.len() {
-                for m in 0..self.models.len() {
-                    all.push((s, k, m));
-                }
+                all.extend(self.models_of(scenario).into_iter().map(|m| (s, k, m)));
             }
         }
         if let Some((i, n)) = self.shard {
@@ -99,9 +113,10 @@ impl Plan {
         std::thread::scope(|scope| {
             for _ in 0..self.jobs.max(1) {
                 scope.spawn(|| {
-                    while let Some((s, k, m)) = queue.lock().ok().and_then(|mut q| q.pop_front()) {
-                        let (scenario, spec, model) =
-                            (&self.scenarios[s], &self.specs[k], self.models[m]);
+                    while let Some((s, k, model)) =
+                        queue.lock().ok().and_then(|mut q| q.pop_front())
+                    {
+                        let (scenario, spec) = (&self.scenarios[s], &self.specs[k]);
                         begun(&format!("{} × {}", scenario.id, spec.label()));
                         let files = files[s].get_or_init(|| Files::played(&scenario.session));
                         let variants = self
@@ -229,8 +244,9 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         out.insert(k.to_string(), v);
     };
     // Summaries are asked of other models, too.
-    let weak = plan.models.iter().filter_map(|m| model::find(&m.weak).ok());
-    for m in plan.models.iter().copied().chain(weak).chain(plan.options.summary_model) {
+    let models = plan.all_models();
+    let weak = models.iter().filter_map(|m| model::find(&m.weak).ok());
+    for m in models.iter().copied().chain(weak).chain(plan.options.summary_model) {
         let l = m.latency;
         say(
             &format!("latency of {}", m.name),

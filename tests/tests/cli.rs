@@ -355,7 +355,10 @@ fn a_recording_and_its_import_give_the_same_figures() {
         // its result are two.
         let rows = here.csv("direct/summary.csv");
         assert!(
-            rows.iter().all(|r| r["steps_total"] == "4" && r["status"] == "completed"),
+            // The recorded model has no context editing, which one strategy needs.
+            rows.iter()
+                .filter(|r| r["status"] != "n/a")
+                .all(|r| { r["steps_total"] == "4" && r["status"] == "completed" }),
             "{}",
             here.read("direct/summary.csv")
         );

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use ctxbench_core::model::{self, DEFAULT_MODEL};
+use ctxbench_core::model;
 use ctxbench_harness::inspect::{Layout, layouts};
+use ctxbench_harness::models;
 use ctxbench_harness::summarise::Summariser;
 use ctxbench_strategies::Spec;
 
@@ -14,9 +15,9 @@ pub(crate) struct Args {
     /// Strategy with settings
     #[arg(long)]
     strategy: String,
-    /// Model
-    #[arg(long, default_value = DEFAULT_MODEL)]
-    model: String,
+    /// Model (default: the one that the session was recorded with, else that of `run`)
+    #[arg(long)]
+    model: Option<String>,
     /// Context window in tokens, instead of the model's
     #[arg(long, value_parser = super::run::tokens)]
     window: Option<u64>,
@@ -24,8 +25,9 @@ pub(crate) struct Args {
 
 pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
     let spec = Spec::parse(&args.strategy)?;
-    let model = model::find(&args.model)?;
     let scenario = super::load_one("compact", &args.session)?;
+    let named = args.model.as_deref().map(model::find).transpose()?;
+    let model = named.unwrap_or_else(|| models::own(&scenario.session));
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let found =
         runtime.block_on(layouts(&scenario, &spec, model, args.window, &Summariser::Extractive));

@@ -9,6 +9,7 @@ use anyhow::{Context, bail};
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_harness::mock::Transport;
+use ctxbench_harness::models;
 use ctxbench_harness::replay::{Loading, Options};
 use ctxbench_harness::run::{Finished, Plan, results};
 use ctxbench_harness::summarise::Summariser;
@@ -30,8 +31,8 @@ pub(crate) struct Args {
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all)
     #[arg(long, value_name = "S[:k=v,…]")]
     strategy: Vec<String>,
-    /// Model (repeat)
-    #[arg(long, value_name = "M", default_value = DEFAULT_MODEL)]
+    #[arg(help = format!("Model (repeat; default: the one a session was recorded with, else {DEFAULT_MODEL})"))]
+    #[arg(long, value_name = "M")]
     model: Vec<String>,
     /// Context window in tokens, such as 200000 or 200k, instead of the model's
     #[arg(long, value_name = "N", value_parser = tokens)]
@@ -289,21 +290,8 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     if let Some(name) = twice(args.model.iter()) {
         bail!("model `{name}` is given twice; leave one out");
     }
-    let models = args.model.iter().map(|m| model::find(m)).collect::<Result<Vec<_>, _>>()?;
-    for (spec, model) in specs.iter().flat_map(|s| models.iter().map(move |m| (s, m))) {
-        own_models(spec, model)?;
-    }
+    let named = args.model.iter().map(|m| model::find(m)).collect::<Result<Vec<_>, _>>()?;
     let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
-    if let (Some(s), Some(m)) = (
-        summary_model,
-        models.iter().find(|m| summary_model.is_some_and(|s| s.provider != m.provider)),
-    ) {
-        bail!(
-            "--summary-model {} is not of the provider of {}; a session speaks to one provider",
-            s.name,
-            m.name
-        );
-    }
     let mut sessions = Vec::new();
     if args.inputs.is_empty() {
         sessions = scenarios::builtin::defaults()?;
@@ -323,10 +311,14 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         Door::Http => Transport::Http,
         Door::Direct => Transport::Direct,
     };
-    Ok(Plan {
+    for s in &mut sessions {
+        let run_with = models::of(&s.session, &named);
+        s.warnings.extend(run_with.iter().filter_map(|m| models::instead_of_own(&s.session, m)));
+    }
+    let plan = Plan {
         scenarios: sessions,
         specs,
-        models,
+        models: named,
         options: Options {
             transport,
             summariser: Summariser::default(),
@@ -347,7 +339,18 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             .jobs
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         shard: args.shard.as_deref().map(shard).transpose()?,
-    })
+    };
+    for model in plan.all_models() {
+        plan.specs.iter().try_for_each(|spec| own_models(spec, model))?;
+        if let Some(s) = summary_model.filter(|s| s.provider != model.provider) {
+            bail!(
+                "--summary-model {} is not of the provider of {}; a session speaks to one provider",
+                s.name,
+                model.name
+            );
+        }
+    }
+    Ok(plan)
 }
 
 /// What is named more than once, the first by name.

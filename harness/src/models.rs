@@ -1,0 +1,83 @@
+//! Which model a session is run with.
+
+use ctxbench_core::model::{self, Model};
+use ctxbench_core::session::Session;
+
+/// The models that a session is run with: those that are named, else its own.
+pub fn of(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
+    if named.is_empty() { vec![own(session)] } else { named.to_vec() }
+}
+
+/// The model of a session for which none is named: the one that it was recorded with, where the
+/// catalogue knows it.
+pub fn own(session: &Session) -> &'static Model {
+    let recorded = session.header.model.as_deref().and_then(model::find_recorded);
+    recorded.unwrap_or_else(|| {
+        model::find(model::DEFAULT_MODEL).expect("the default model is in the catalogue")
+    })
+}
+
+/// What a reader must know of a session's results with a model that is not the recorded one.
+pub fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
+    let recorded = session.header.model.as_deref()?;
+    let Some(own) = model::find_recorded(recorded) else {
+        return Some(format!(
+            "it was recorded with {recorded}, which the table of models does not hold; dollars and \
+             window are those of {}",
+            model.name
+        ));
+    };
+    if own.name == model.name {
+        return None;
+    }
+    let mut others = Vec::new();
+    if own.window != model.window {
+        others.push(format!("window ({} instead of {} tokens)", model.window, own.window));
+    }
+    if own.prices != model.prices {
+        let dollars = |m: &Model| m.prices.input;
+        let (new, old) = (dollars(model), dollars(own));
+        others.push(format!("prices ({new} instead of {old} USD per million input tokens)"));
+    }
+    let others = if others.is_empty() { "little else".to_string() } else { others.join(", ") };
+    Some(format!("it was recorded with {}; {} has another {others}", own.name, model.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::session::Header;
+
+    fn recorded(model: Option<&str>) -> Session {
+        let model = model.map(str::to_string);
+        Session { header: Header { model, ..Header::default() }, ..Session::default() }
+    }
+
+    fn called(name: &str) -> &'static Model {
+        model::find(name).unwrap()
+    }
+
+    #[test]
+    fn a_recording_has_a_model_of_its_own() {
+        assert_eq!(&*own(&recorded(Some("claude-opus-4-6"))).name, "claude-opus-4-6");
+        assert_eq!(&*own(&recorded(Some("claude-sonnet-4-5-20250929"))).name, "claude-sonnet-4-5");
+        assert_eq!(&*own(&recorded(Some("claude-x"))).name, model::DEFAULT_MODEL);
+        assert_eq!(&*own(&recorded(None)).name, model::DEFAULT_MODEL);
+    }
+
+    #[test]
+    fn another_one_is_told_with_what_differs() {
+        let opus = recorded(Some("claude-opus-4-6"));
+        assert_eq!(instead_of_own(&opus, called("claude-opus-4-6")), None);
+        let said = instead_of_own(&opus, called("claude-sonnet-4-6")).unwrap();
+        assert!(said.contains("recorded with claude-opus-4-6"), "{said}");
+        assert!(said.contains("prices (3 instead of 5 USD per million input tokens)"), "{said}");
+        assert!(!said.contains("window"), "{said}");
+        let said = instead_of_own(&opus, called("gpt-5.4")).unwrap();
+        assert!(said.contains("window ("), "{said}");
+        let said =
+            instead_of_own(&recorded(Some("claude-x")), called("claude-sonnet-4-6")).unwrap();
+        assert!(said.contains("claude-x, which the table of models does not hold"), "{said}");
+        assert_eq!(instead_of_own(&recorded(None), called("gpt-5.4")), None);
+    }
+}
