@@ -181,6 +181,16 @@ impl Target {
     }
 }
 
+/// Removes what killed processes were writing into a folder. Whoever still writes there fails.
+pub fn remove_unfinished(folder: &Path) {
+    let ours = |name: &str| name.starts_with(".ctxbench-") && name.ends_with(".tmp");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(ours) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// A new file in the folder of another; goes away unless it takes that one's place.
 struct Beside {
     path: PathBuf,

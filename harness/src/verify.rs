@@ -4,14 +4,24 @@ use ctxbench_core::strategy::Standing;
 use ctxbench_reports::Cell;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
 
-/// What differs from a scenario's `[expect]`, a sentence each. Only strategies that were run are
-/// looked at.
-pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Vec<String> {
+/// How results stand to what a scenario expects.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// Expected values that were looked at.
+    pub checks: usize,
+    /// What is not as expected, a sentence each.
+    pub wrong: Vec<String>,
+}
+
+/// Holds results against a scenario's `[expect]`. Only strategies that were run are looked at.
+pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     let runs: Vec<&RunRecord> = records.iter().filter(|r| r.scenario.id == scenario.id).collect();
-    let mut out = Vec::new();
+    let Verified { mut checks, wrong: mut out } = Verified::default();
     if let Some(reference) = runs.iter().find(|r| r.strategy.standing == Standing::Hypothetical) {
         let mut same = |what: &str, want: Option<u64>, got: u64| {
+            checks += usize::from(want.is_some());
             if want.is_some_and(|w| w != got) {
                 out.push(format!(
                     "{}: {what} should be {}, found {got}",
@@ -23,17 +33,21 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Vec<String> {
         same("recorded steps", scenario.expect.steps, reference.summary.steps_total);
         same("requests of the reference", scenario.expect.requests, reference.summary.requests);
     }
-    for (name, checks) in &scenario.expect.strategies {
-        let Some(checks) = checks.as_table() else {
+    for (name, expected) in &scenario.expect.strategies {
+        let Some(expected) = expected.as_table() else {
             out.push(format!(
                 "{}: [expect.{name}] should be a table of summary columns",
                 scenario.id
             ));
             continue;
         };
+        if let Err(e) = Spec::parse(name) {
+            out.push(format!("{}: [expect.{name}]: {e}", scenario.id));
+        }
         for r in runs.iter().filter(|r| r.strategy.label == *name) {
             let columns: Vec<_> = r.columns().collect();
-            for (column, want) in checks {
+            checks += expected.len();
+            for (column, want) in expected {
                 let cell = columns.iter().find(|(n, _)| n == column).map(|(_, c)| c);
                 out.extend(
                     differs(cell, want)
@@ -42,7 +56,7 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Vec<String> {
             }
         }
     }
-    out
+    Verified { checks, wrong: out }
 }
 
 /// Why a cell is not what is wanted: a number or word to be met, or a table with `min` and `max`.

@@ -185,6 +185,7 @@ fn discard(dir: &Path, rows: impl IntoIterator<Item = PathBuf>) -> Result<(), Wr
     }
     if pair_files(dir).is_ok_and(|left| left.is_empty()) {
         let _ = fs::remove_file(dir.join(ABOUT));
+        files::remove_unfinished(dir);
     }
     // Fails when people keep something there, which is theirs to clear.
     let _ = fs::remove_dir(dir);

@@ -27,6 +27,9 @@ pub enum WriteError {
     /// The folder holds something else.
     #[error("{0} was not made by ctxbench; choose another --out")]
     Foreign(PathBuf),
+    /// The process runs in it.
+    #[error("{0} holds the current folder, and results replace a folder; choose another --out")]
+    Here(PathBuf),
     /// There is a file of that name.
     #[error("{0} is not a folder; choose another --out")]
     NotAFolder(PathBuf),
@@ -61,8 +64,8 @@ pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Err
     move |source| WriteError::Io { path, action, source }
 }
 
-/// Writes `results.json`, the CSV files, `plots/*.svg`, `index.html` and, unless empty, `matrix.md`
-/// into `dir`.
+/// Writes `results.json`, the CSV files, `plots/*.svg`, `index.html`, unless empty `matrix.md`, and
+/// what stands `beside` these into `dir`.
 ///
 /// Everything is written to a folder beside `dir` first, so that a reader finds the old results or
 /// the new ones, never a mixture. Files in a folder of ours that we did not write are kept.
@@ -71,9 +74,11 @@ pub fn write_results(
     results: &Results,
     looks: &Looks,
     matrix_md: &str,
+    beside: Vec<Artifact>,
 ) -> Result<(), WriteError> {
     check_out(dir)?;
-    let files = artifacts(results, looks, matrix_md)?;
+    let mut files = artifacts(results, looks, matrix_md)?;
+    files.extend(beside);
     let place = Place::of(dir)?;
     let _alone = Alone::in_folder_of(&place.dir);
     place.clear_leftovers()?;
@@ -98,7 +103,17 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
         return Err(WriteError::NotAFolder(dir.into()));
     }
     let empty = fs::read_dir(dir).map_err(io_error(dir, "list it"))?.next().is_none();
-    if empty || manifest(dir).is_some() { Ok(()) } else { Err(WriteError::Foreign(dir.into())) }
+    if !empty && manifest(dir).is_none() {
+        return Err(WriteError::Foreign(dir.into()));
+    }
+    // It would be exchanged under the feet of whoever stands in it.
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    if here.is_ok_and(|here| dir.canonicalize().is_ok_and(|dir| here.starts_with(dir))) {
+        return Err(WriteError::Here(dir.into()));
+    }
+    // Files of others can only be taken along out of a folder that may be changed.
+    files::check_output(&dir.join(MARKER), &[])?;
+    Ok(())
 }
 
 /// The files that we put into a folder; `None` when it has no marker of ours.
@@ -350,7 +365,7 @@ mod tests {
     use crate::sample;
 
     fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
-        super::write_results(dir, results, &Looks::default(), matrix_md)
+        super::write_results(dir, results, &Looks::default(), matrix_md, vec![])
     }
 
     fn names(dir: &Path) -> Vec<String> {

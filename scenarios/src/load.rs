@@ -1,6 +1,7 @@
 //! What a user names on the command line, turned into scenarios: a file of any known format, a
 //! folder, a built-in name.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -162,16 +163,19 @@ fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
 /// A file, and the files beside it that belong to the same session, such as those of subagents.
 fn load_with(path: &Path, depth: usize) -> Result<(Scenario, Vec<PathBuf>), LoadError> {
     let bytes = std::fs::read(path).map_err(|e| io(path, e))?;
-    let (scenario, with) = match sniff(&bytes, &path.to_string_lossy()) {
+    let (mut scenario, with) = match sniff(&bytes, &path.to_string_lossy()) {
         Some(Kind::Recording(name)) => {
             let (loaded, with) = recording(formats::by_name(name)?, path, &bytes)?;
             (Scenario::of_session(loaded), with)
         }
         _ => {
             let folder = path.parent().unwrap_or(Path::new("."));
-            (of_bytes(&bytes, path, &OnDisk { folder, depth })?, vec![])
+            let beside = OnDisk { folder, depth, read: RefCell::default() };
+            let scenario = of_bytes(&bytes, path, &beside)?;
+            (Scenario { files: beside.read.into_inner(), ..scenario }, vec![])
         }
     };
+    scenario.files.extend(with.iter().cloned().chain([path.to_path_buf()]));
     if !scenario.session.entries.iter().any(Entry::is_message) {
         let (path, id) = (path.to_path_buf(), scenario.id);
         return Err(LoadError::NoMessages { path, id });
@@ -264,6 +268,8 @@ impl Beside for Alone {
 struct OnDisk<'a> {
     folder: &'a Path,
     depth: usize,
+    /// What was read so far.
+    read: RefCell<Vec<PathBuf>>,
 }
 
 impl Beside for OnDisk<'_> {
@@ -275,7 +281,10 @@ impl Beside for OnDisk<'_> {
         if !inside {
             return Err("it lies outside the scenario's folder".into());
         }
-        std::fs::read_to_string(self.folder.join(name)).map_err(|e| e.to_string())
+        let path = self.folder.join(name);
+        let text = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
+        self.read.borrow_mut().push(path);
+        Ok(text)
     }
 
     fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
@@ -288,7 +297,10 @@ impl Beside for OnDisk<'_> {
         let path = self.folder.join(name);
         let path = if path.is_dir() { path.join(SCENARIO_FILE) } else { path };
         let fix = format!("name a file or one of {}", builtin::IDS.join(", "));
-        load_file(&path, self.depth + 1).map_err(|e| (format!("cannot extend {name:?}: {e}"), fix))
+        let base = load_file(&path, self.depth + 1)
+            .map_err(|e| (format!("cannot extend {name:?}: {e}"), fix))?;
+        self.read.borrow_mut().extend(base.files.iter().cloned());
+        Ok(base)
     }
 }
 

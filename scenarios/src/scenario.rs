@@ -1,5 +1,7 @@
 //! Scenarios: a session with the reason for it, as people write it in TOML.
 
+use std::path::PathBuf;
+
 use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, Header, Session};
 use toml::de::{DeTable, DeValue};
@@ -41,6 +43,8 @@ pub struct Scenario {
     pub faults: Vec<ProviderFault>,
     /// What the reader repaired or left out, one sentence each.
     pub warnings: Vec<String>,
+    /// The files on disk that it was read from.
+    pub files: Vec<PathBuf>,
 }
 
 /// Checks of a scenario's outcome.
@@ -172,6 +176,7 @@ impl Reader<'_> {
             // disturbs.
             faults: self.faults(&tree)?.into_iter().chain(base.faults).collect(),
             warnings: loaded.warnings,
+            files: Vec::new(),
         })
     }
 

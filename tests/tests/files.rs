@@ -59,6 +59,100 @@ fn an_output_that_is_an_input_is_refused_by_whatever_name_it_is_reached() {
 }
 
 #[test]
+fn files_that_an_input_refers_to_are_inputs() {
+    let here = Folder::new();
+    here.write("said.txt", "read it");
+    here.write("base.toml", "id = \"base\"\n[[step]]\ntype = \"user\"\nfile = \"said.txt\"\n");
+    here.write("top.toml", "id = \"top\"\nextends = \"base.toml\"\n");
+    for option in ["--trace", "--status"] {
+        for name in ["said.txt", "base.toml"] {
+            let line = format!("run top.toml {option} {name} {TWO}");
+            refuses(&here, &line, &[option, "would overwrite the input", name]);
+        }
+    }
+    let spoken = |agent: bool, kind: &str, id: &str, parent: &str| {
+        json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s",
+            "isSidechain": agent, "timestamp": "2026-01-01T00:00:01.000Z",
+            "message": {"id": id, "role": kind, "content": [{"type": "text", "text": id}]}})
+    };
+    let of = |agent: bool, a: &str, b: &str| {
+        jsonl(&[spoken(agent, "user", a, ""), spoken(agent, "assistant", b, a)])
+    };
+    here.write("c.jsonl", of(false, "ask", "answer"));
+    here.write("c/subagents/agent-x.jsonl", of(true, "look", "found"));
+    refuses(
+        &here,
+        "import c.jsonl -o c/subagents/agent-x.jsonl",
+        &["would overwrite the input c/subagents/agent-x.jsonl itself"],
+    );
+    refuses(&here, "serve --script c.jsonl --log c.jsonl", &["--log", "the input c.jsonl itself"]);
+    refuses(&here, "serve --log c.jsonl", &["--log: c.jsonl holds a session"]);
+}
+
+#[test]
+fn what_people_keep_among_results_stays() {
+    let here = Folder::new();
+    let run = format!("run login-bug {TWO}");
+    here.run(&run).ok();
+    here.write("out/team.md", "my notes");
+    here.run(&run).ok();
+    assert_eq!(here.read("out/team.md"), "my notes");
+    here.run(&format!("{run} --team 2")).ok();
+    assert_eq!(here.read("out/team.md.former"), "my notes");
+    assert!(here.read("out/team.md").starts_with("Team of 2"));
+    here.run(&run).ok();
+    assert!(!here.path("out/team.md").exists(), "an earlier team beside other figures");
+}
+
+#[test]
+fn results_do_not_replace_the_folder_one_stands_in() {
+    let here = Folder::new();
+    let line = "run login-bug --strategy codex --transport direct --out .";
+    refuses(&here, line, &["holds the current folder", "choose another --out"]);
+}
+
+#[test]
+fn what_a_killed_write_left_goes_with_the_next_complete_run() {
+    let here = Folder::new();
+    here.write("out.partial/.ctxbench-1-1.tmp", "half a row");
+    here.run(&format!("run login-bug {TWO}")).ok();
+    assert!(!here.path("out.partial").exists());
+}
+
+#[test]
+fn a_closed_standard_error_changes_no_exit_code() {
+    let here = Folder::new();
+    here.run(&format!("run login-bug {TWO}")).ok();
+    let checks = [
+        ("gate out --baseline base.json --store", 0),
+        ("gate out --baseline base.json --max cost_usd=0", 1),
+        ("run nosuch", 2),
+    ];
+    for (line, code) in checks {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let status = here.run(line).command().stderr(full).stdout(Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{line}");
+    }
+}
+
+#[test]
+fn verifying_nothing_is_no_success() {
+    let here = Folder::new();
+    let scenario = |expect: &str| {
+        format!(
+            "id = \"s\"\n[[step]]\ntype = \"user\"\ntext = \"hi\"\n[expect.{expect}]\nrequests = 1\n"
+        )
+    };
+    let line = "run s.toml --strategy codex --transport direct --verify";
+    here.write("s.toml", scenario("aider"));
+    here.run(line).fails_with(1).says(&["--verify checked nothing"]);
+    here.write("s.toml", scenario("codx"));
+    here.run(line).fails_with(1).says(&["[expect.codx]", "did you mean codex"]);
+    here.write("s.toml", scenario("codex"));
+    here.run(line).ok().says(&["all 1 expected answers were met"]);
+}
+
+#[test]
 fn two_outputs_in_one_place_are_refused() {
     let here = Folder::new();
     here.write("t.txt", "");

@@ -67,7 +67,7 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
         }
     }
     files::write(path, reports::Baseline::from_results(results).to_text())?;
-    eprintln!("stored {}", path.display());
+    tell!("stored {}", path.display());
     Ok(())
 }
 

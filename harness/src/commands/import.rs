@@ -41,9 +41,12 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
             name => formats::by_name(name)
                 .with_context(|| format!("there is no importer `{name}`; known are {}", known()))?,
         };
-        let (loaded, _) = ctxbench_scenarios::recording(format, path, &bytes)?;
+        let (loaded, beside) = ctxbench_scenarios::recording(format, path, &bytes)?;
+        if let Some(out) = &args.output {
+            files::check_output(out, &beside)?;
+        }
         for w in &loaded.warnings {
-            eprintln!("note: {}: {w}", path.display());
+            tell!("note: {}: {w}", path.display());
         }
         let jsonl = loaded
             .session

@@ -1,6 +1,15 @@
 //! One file per command; the exit codes are a contract: 0 fine, 1 a check failed, 2 bad usage or
 //! input, 3 internal.
 
+/// Writes a line to standard error. Whoever closed that has no use for it, and the exit code says
+/// how it went; `eprintln!` would panic.
+macro_rules! tell {
+    ($($line:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($line)*);
+    }};
+}
+
 mod compact;
 mod conform;
 mod explain;
@@ -15,6 +24,9 @@ mod serve;
 mod summarizer;
 mod validate;
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -114,11 +126,11 @@ fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) if e.is::<CheckFailed>() => {
-            eprintln!("{e}");
+            tell!("{e}");
             ExitCode::from(1)
         }
         Err(e) => {
-            eprintln!("error: {}", told(&e));
+            tell!("error: {}", told(&e));
             ExitCode::from(2)
         }
     }
@@ -143,13 +155,27 @@ pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
     let Found { scenarios, skipped } = ctxbench_scenarios::load(name)?;
     if !skipped.is_empty() {
         let all = skipped.len() + scenarios.len();
-        eprintln!("note: {name}: {} of {all} files hold no session and are skipped", skipped.len());
-        skipped.iter().take(NAMED).for_each(|(_, why)| eprintln!("note: {name}: skipped: {why}"));
+        tell!("note: {name}: {} of {all} files hold no session and are skipped", skipped.len());
+        skipped.iter().take(NAMED).for_each(|(_, why)| tell!("note: {name}: skipped: {why}"));
         if let Some(more) = skipped.len().checked_sub(NAMED).filter(|n| *n > 0) {
-            eprintln!("note: {name}: skipped: {more} more");
+            tell!("note: {name}: skipped: {more} more");
         }
     }
     Ok(scenarios)
+}
+
+/// Enough of a file to see what it is, bytes.
+const HEAD_BYTES: u64 = 1 << 20;
+
+/// Refuses an output that is a session, a recording or a scenario.
+pub(crate) fn not_a_session(option: &str, path: &Path) -> anyhow::Result<()> {
+    let mut head = Vec::new();
+    let regular = std::fs::metadata(path).is_ok_and(|m| m.is_file());
+    let mut read = || File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head);
+    if regular && { read }().is_ok() && ctxbench_scenarios::sniff(&head, "").is_some() {
+        bail!("{option}: {} holds a session; name another file", path.display());
+    }
+    Ok(())
 }
 
 /// The one session that something takes.

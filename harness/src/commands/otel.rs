@@ -31,7 +31,7 @@ impl Export {
         let (metrics, exporter) = &mut *state;
         metrics.add_session(&format!("{}/{}", r.scenario.id, r.strategy.label), meter);
         if let Err(e) = exporter.tick(metrics, now_ms()) {
-            eprintln!("note: {e}");
+            tell!("note: {e}");
         }
     }
 

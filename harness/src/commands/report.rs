@@ -40,7 +40,7 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
                     }
                     files::check_output(&path, std::slice::from_ref(&source))?;
                     files::write(&path, &f.text)?;
-                    eprintln!("wrote {}", path.display());
+                    tell!("wrote {}", path.display());
                 }
             }
         }

@@ -13,7 +13,7 @@ use ctxbench_harness::models;
 use ctxbench_harness::replay::{Loading, Options};
 use ctxbench_harness::run::{Finished, Plan, results};
 use ctxbench_harness::summarise::Summariser;
-use ctxbench_harness::verify::verify;
+use ctxbench_harness::verify::{Verified, verify};
 use ctxbench_harness::watch::{Team, Watch, team_section};
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
@@ -121,11 +121,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let plan = plan(&args)?;
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
-    outputs::check(&args)?;
+    outputs::check(&args, &plan.scenarios)?;
     outputs::recover(&args.out)?;
     for s in &plan.scenarios {
         for w in s.warnings.iter().chain(&remarks(s)) {
-            eprintln!("note: {}: {w}", s.id);
+            tell!("note: {}: {w}", s.id);
         }
     }
     let begin = std::time::Instant::now();
@@ -153,10 +153,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         of_run
             .iter()
             .flat_map(|r| &r.warnings[s.warnings.len()..])
-            .for_each(|w| eprintln!("note: {}: {w}", s.id));
+            .for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    if let Some(e) = trouble.into_inner().ok().flatten() {
-        eprintln!("note: while the run went on, a finished row could not be stored: {e}");
+    let trouble = trouble.into_inner().ok().flatten();
+    let lost = trouble.is_some();
+    if let Some(e) = trouble {
+        tell!("note: while the run went on, a finished row could not be stored: {e}");
     }
     #[cfg(feature = "otel")]
     let exported = export.finish();
@@ -174,6 +176,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let mut failures = Vec::new();
     match outputs::write(&args.out, &all, &timings, team.as_deref()) {
         Ok(()) => failures.extend(stored.discard().err().map(anyhow::Error::new)),
+        Err(e) if lost => failures.push(e),
         Err(e) => failures.push(e.context(format!(
             "the finished rows are in {}, where the next run into this folder finds them",
             reports::progress_dir(&args.out).display()
@@ -187,11 +190,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let written = failures.is_empty();
     failures.extend(show(&args, &all, team.as_deref()).err());
     if written && !args.json {
-        eprintln!("files in {}/ (index.html to look at)", args.out.display());
+        tell!("files in {}/ (index.html to look at)", args.out.display());
     }
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
-        failures.for_each(|e| eprintln!("error: {}", super::told(&e)));
+        failures.for_each(|e| tell!("error: {}", super::told(&e)));
         return Err(first);
     }
     #[cfg(feature = "otel")]
@@ -204,11 +207,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let held =
             |r: &RunRecord| !beside || r.summariser.as_ref().is_none_or(|s| *s == default.name());
         let rows: Vec<RunRecord> = all.runs.iter().filter(|r| held(r)).cloned().collect();
-        let wrong: Vec<String> = plan.scenarios.iter().flat_map(|s| verify(s, &rows)).collect();
+        let verified: Vec<Verified> = plan.scenarios.iter().map(|s| verify(s, &rows)).collect();
+        let wrong: Vec<&str> =
+            verified.iter().flat_map(|v| v.wrong.iter().map(String::as_str)).collect();
         if !wrong.is_empty() {
             return Err(super::CheckFailed(wrong.join("\n")).into());
         }
-        eprintln!("all expected answers were met");
+        let checks: usize = verified.iter().map(|v| v.checks).sum();
+        if checks == 0 {
+            let none = "--verify checked nothing: no [expect] of these sessions is about a \
+                        strategy of this run";
+            return Err(super::CheckFailed(none.into()).into());
+        }
+        tell!("all {checks} expected answers were met");
     }
     nothing_ran(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
+use ctxbench_core::files;
 use ctxbench_harness::serve::{FaultPlan, Options, Script, Server};
 use ctxbench_provider::wire::apis;
 
@@ -41,6 +42,9 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
     let log = match &args.log {
         None => None,
         Some(path) => {
+            let script = args.script.iter().map(PathBuf::from).filter(|p| p.exists());
+            files::check_output(path, &script.collect::<Vec<_>>()).context("--log")?;
+            super::not_a_session("--log", path)?;
             let file = File::options()
                 .create(true)
                 .append(true)

@@ -72,7 +72,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
         if !args.no_replay {
             v.compactions = runtime.block_on(compaction::beside(&recording, &text, &name));
         }
-        v.warnings.iter().for_each(|w| eprintln!("note: {w}"));
+        v.warnings.iter().for_each(|w| tell!("note: {w}"));
         Ok(v)
     };
     let (mut all, mut bad) = (Vec::new(), Vec::new());
@@ -84,7 +84,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
                 // A folder holds what it holds; only a file that was named has to be a recording.
                 match one(file) {
                     Ok(v) => all.push(v),
-                    Err(e) => eprintln!("skipped: {e:#}"),
+                    Err(e) => tell!("skipped: {e:#}"),
                 }
             }
             if all.len() == before {
@@ -107,7 +107,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     // The good ones are told before the first bad one ends it.
     let mut bad = bad.into_iter();
     if let Some(first) = bad.next() {
-        bad.for_each(|e| eprintln!("error: {e:#}"));
+        bad.for_each(|e| tell!("error: {e:#}"));
         return Err(first);
     }
     let (_, exact, compared) = counted(&all, Validated::counts);

@@ -142,7 +142,8 @@ impl Log {
         if let Some(out) = state.to.as_mut() {
             let text = serde_json::to_string(&line).expect("plain data always serialises") + "\n";
             if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-                eprintln!("the request log cannot be written any more: {e}");
+                let mut standard = std::io::stderr();
+                let _ = writeln!(standard, "the request log cannot be written any more: {e}");
                 state.to = None;
             }
         }

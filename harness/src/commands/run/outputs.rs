@@ -1,26 +1,24 @@
 //! The files of `ctxbench run`: looked at before the run, written after it, and what an earlier run
 //! left of them.
 
-use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::files;
 use ctxbench_harness::run::{completed, looks};
 use ctxbench_reports as reports;
-use ctxbench_scenarios as scenarios;
+use ctxbench_reports::Artifact;
+use ctxbench_scenarios::Scenario;
 
 use super::Args;
-
-/// Enough of a file to see what it is.
-const HEAD_BYTES: u64 = 1 << 20;
+use crate::commands::not_a_session;
 
 /// Refuses what would be overwritten or could not be written, before the run.
-pub(super) fn check(args: &Args) -> anyhow::Result<()> {
+pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
     let named = args.inputs.iter().map(String::as_str);
     let scripts = args.summarizer.iter().filter_map(|s| s.strip_prefix("scripted:"));
-    let inputs: Vec<PathBuf> =
-        named.chain(scripts).map(PathBuf::from).filter(|p| p.exists()).collect();
+    let named = named.chain(scripts).map(PathBuf::from).filter(|p| p.exists());
+    let inputs: Vec<PathBuf> = named.chain(read.iter().flat_map(|s| s.files.clone())).collect();
     let outputs = outputs(args);
     for (i, (option, path)) in outputs.iter().enumerate() {
         files::check_output(path, &inputs).with_context(|| option.to_string())?;
@@ -34,8 +32,8 @@ pub(super) fn check(args: &Args) -> anyhow::Result<()> {
         if reports::is_of_results(&args.out, path) {
             bail!("{option}: {} is a file of --out; name another file", path.display());
         }
-        if *option != CASSETTE && holds_session(path) {
-            bail!("{option}: {} holds a session; name another file", path.display());
+        if *option != CASSETTE {
+            not_a_session(option, path)?;
         }
     }
     Ok(())
@@ -54,17 +52,9 @@ fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
     all
 }
 
-/// Whether a file is a session, a recording or a scenario, such as one that an input refers to.
-fn holds_session(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let regular = std::fs::metadata(path).is_ok_and(|m| m.is_file());
-    let mut read = || std::fs::File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head);
-    regular && { read }().is_ok() && scenarios::sniff(&head, "").is_some()
-}
-
 /// Brings back what a killed run left beside `out`.
 pub(super) fn restore(out: &Path) -> anyhow::Result<()> {
-    reports::restore(out)?.iter().for_each(|note| eprintln!("note: {note}"));
+    reports::restore(out)?.iter().for_each(|note| tell!("note: {note}"));
     Ok(())
 }
 
@@ -76,7 +66,7 @@ pub(super) fn recover(out: &Path) -> anyhow::Result<()> {
         Ok(results) => {
             let rows = results.runs.len();
             let matrix = crate::commands::list::matrix();
-            reports::write_results(&place, &completed(results), &looks(), &matrix)?;
+            reports::write_results(&place, &completed(results), &looks(), &matrix, vec![])?;
             left.discard()?;
             format!("the {rows} rows that it finished are in {}", place.display())
         }
@@ -85,7 +75,7 @@ pub(super) fn recover(out: &Path) -> anyhow::Result<()> {
             format!("what it left is in {}, which cannot be read: {e}", place.display())
         }
     };
-    eprintln!("note: an earlier run into {} did not end; {what}", out.display());
+    tell!("note: an earlier run into {} did not end; {what}", out.display());
     Ok(())
 }
 
@@ -96,18 +86,11 @@ pub(super) fn write(
     timings: &str,
     team: Option<&str>,
 ) -> anyhow::Result<()> {
-    reports::write_results(out, all, &looks(), &crate::commands::list::matrix())?;
-    files::write_scratch(&out.join("timings.json"), timings)?;
-    let team_file = out.join("team.md");
-    match team {
-        Some(text) => files::write_scratch(&team_file, text)?,
-        // What an earlier run said of a team does not stay beside other figures.
-        None => match std::fs::remove_file(&team_file) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {}
-            other => other.with_context(|| format!("removing {}", team_file.display()))?,
-        },
-    }
-    Ok(())
+    let file = |name: &str, text: &str| Artifact { file: name.into(), text: text.into() };
+    let mut beside = vec![file("timings.json", timings)];
+    beside.extend(team.map(|text| file("team.md", text)));
+    let matrix = crate::commands::list::matrix();
+    Ok(reports::write_results(out, all, &looks(), &matrix, beside)?)
 }
 
 /// Writes one line each.

@@ -10,6 +10,7 @@ mod prometheus;
 #[cfg(test)]
 mod tests;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -133,7 +134,7 @@ impl Exporter {
                     files::write_scratch(path, prometheus::text(metrics)).map_err(ExportError::File)
                 }
                 Sink::Console => {
-                    eprint!("{}", prometheus::text(metrics));
+                    let _ = std::io::stderr().write_all(prometheus::text(metrics).as_bytes());
                     Ok(())
                 }
             };
