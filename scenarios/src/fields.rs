@@ -49,7 +49,16 @@ pub(crate) const KINDS: &[KindFields] = &[
     KindFields {
         tag: "recorded_compaction",
         required: &[],
-        optional: &["pre_tokens", "post_tokens", "summary", "at"],
+        optional: &[
+            "pre_tokens",
+            "post_tokens",
+            "summary",
+            "trigger",
+            "instructions",
+            "model",
+            "usage",
+            "at",
+        ],
     },
     KindFields {
         tag: "fact",
