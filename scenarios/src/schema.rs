@@ -87,7 +87,9 @@ pub fn scenario() -> Schema {
     out["properties"]["step"]["items"] = json!({ "oneOf": steps });
     out["properties"]["fact"]["items"] = fact;
     out["anyOf"] = json!([{ "required": ["step"] }, { "required": ["extends"] }]);
-    for name in ["Effect", "FactKind", "FileMode", "RecordedUsage", "SessionCall", "SessionPart"] {
+    for name in
+        ["Effect", "FactKind", "FileMode", "RecordedUsage", "SessionCall", "SessionPart", "Trigger"]
+    {
         out["$defs"][name] = lines["$defs"][name].clone();
     }
     out["$defs"]["RecordedUsage"]["additionalProperties"] = json!(false);
