@@ -32,6 +32,8 @@ const WITH: &[(&str, &str, &str)] = &[
     ("claude-code", "memory_keep_tokens", "claude-code:session_memory=true"),
     ("claude-code", "memory_start_tokens", "claude-code:session_memory=true"),
     ("claude-code", "micro_active", "claude-code:microcompact=cache-edits"),
+    ("claude-code", "micro_keep", "claude-code:microcompact=count"),
+    ("claude-code", "micro_minimum", "claude-code:microcompact=count"),
     ("claude-code", "micro_gap_keep", "claude-code:microcompact=time"),
     ("claude-code", "micro_gap_ms", "claude-code:microcompact=time"),
     ("claude-code-api", "instructions", "claude-code-api:compact=on_demand,compact_trigger=60k"),

@@ -25,6 +25,7 @@ ctxbench_core::settings! {
         /// what clears old tool results: their number above the warning level, a long pause, or the
         /// provider within its cached prefix (where it edits contexts at all)
         microcompact: choice Micro {
+            /// Nothing: tokens go by compaction alone.
             Off = "off",
             /// Above the warning level, if it saves enough.
             Count = "count",
@@ -33,11 +34,11 @@ ctxbench_core::settings! {
             /// When too many results are active: the provider takes them out and its cached prefix
             /// stays valid.
             CacheEdits = "cache-edits",
-        } = Count,
-            "C: docs/sources/claude-code.md §1.2; that results are cleared first is A; the count \
-             rule is the one reported as on for everybody (≤ early 2026), the time rule is \
-             reported off and the server-side rule gated; that the latter leaves the cache whole \
-             is B against B";
+        } = Off,
+            "B: docs/sources/claude-code.md §1.2, recordings of 2.1.39 in which no prompt shrinks \
+             before its compaction, far above the level of the count rule; that results are \
+             cleared first is A; the count rule is reported (C), the time rule reported off and \
+             the server-side rule gated; that the latter leaves the cache whole is B against B";
         /// newest clearable results that stay (count)
         micro_keep: count = 3, "C: docs/sources/claude-code.md §1.2, path 3";
         /// least tokens that must go (count)
