@@ -68,7 +68,7 @@ fn formats_with_boundaries_give_the_very_context_back() {
 
 #[test]
 fn cleared_results_come_back_whole_where_no_line_says_that_they_were_cleared() {
-    let (all, compactions) = run("resume-overnight", "claude-code", SMALL);
+    let (all, compactions) = run("resume-overnight", "claude-code:microcompact=count", SMALL);
     let f = file(&all[0]);
     assert!(compactions > 0 && !f.context_equal);
     assert!(f.surplus > 0 && f.surplus == f.lost, "for each placeholder the result itself: {f:?}");

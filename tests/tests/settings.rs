@@ -34,6 +34,7 @@ const WITH: &[(&str, &str, &str)] = &[
     ("claude-code", "micro_active", "claude-code:microcompact=cache-edits"),
     ("claude-code", "micro_keep", "claude-code:microcompact=count"),
     ("claude-code", "micro_minimum", "claude-code:microcompact=count"),
+    ("claude-code", "warning_distance", "claude-code:microcompact=count"),
     ("claude-code", "micro_gap_keep", "claude-code:microcompact=time"),
     ("claude-code", "micro_gap_ms", "claude-code:microcompact=time"),
     ("claude-code-api", "instructions", "claude-code-api:compact=on_demand,compact_trigger=60k"),

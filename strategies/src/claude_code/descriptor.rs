@@ -6,18 +6,19 @@ use crate::descriptor::{CodeWay, Descriptor, Factory, Look, Matrix, Recovery, Re
 /// What the strategy says of itself. Grades in the sources: A documented, B measured, C reported.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "claude-code",
-    summary: "Claude Code: clears old tool results, then one summary on the warm prefix; up to \
-        five recent files come back",
+    summary: "Claude Code: one summary on the warm prefix below the window; up to five recent \
+        files come back",
     sources: &[
         "docs/sources/claude-code.md §1: documentation and changelog to 2.1.240 (A), measurements \
          (B), reports (C); the program itself was not read",
     ],
     matrix: Matrix {
-        layers: "2: clear old tool results, summary; notes in its place where session memory is on",
+        layers: "1: summary; notes in its place where session memory is on, old results cleared \
+            first where microcompact is",
         llm_calls: "1 per compaction (more when the summary request itself overflows); with \
             session memory 1 per update of the notes",
         user_messages: "in the summary, which has a section for all of them",
-        tool_results: "oldest cleared above the warning level; large ones go to a file on arrival",
+        tool_results: "large ones go to a file on arrival",
         cache: "summary request reads the whole warm prefix; afterwards system and memory stay \
             cached and the rest is rewritten",
         afterwards: "summary with a lead-in, recent files, skills, the plan; the turn goes on",

@@ -1,12 +1,12 @@
-//! Claude Code: old tool results go first, then one summary on the warm prefix replaces the
-//! conversation and recent files come back.
+//! Claude Code: one summary on the warm prefix replaces the conversation, and recent files come
+//! back.
 //!
 //! Follows what is documented, measured and reported of 2.1 (docs/sources/claude-code.md §1). The
-//! program is closed: every setting names its grade, A documented, B measured, C reported. Two
-//! layers before a request, judged by the last usage plus an estimate of what is new: old tool
-//! results are cleared, and above the threshold the conversation is summarised by the same model
-//! over the same prefix, or replaced by the notes of a session memory where that is on. An overflow
-//! error does the same, with one end of it left out.
+//! program is closed: every setting names its grade, A documented, B measured, C reported. Before
+//! a request, judged by the last usage plus an estimate of what is new: where `microcompact` names
+//! a rule, old tool results are cleared; above the threshold the conversation is summarised by the
+//! same model over the same prefix, or replaced by the notes of a session memory where that is on.
+//! An overflow error does the same, with one end of it left out.
 //!
 //! A large session that idles on the one-hour cache is compacted before the cache lets it go
 //! (`idle.rs`).

@@ -44,7 +44,11 @@ fn old_results_go_above_the_warning_level_if_it_is_worth_it() {
     // The same without it, and with too little to gain.
     let p = play("claude-code:microcompact=off", 0.01, script(&[400, 400, 300, 250, 20]));
     assert!(p.requests.iter().all(|r| cleared(r) == 0));
-    let p = play("claude-code:microcompact=count,micro_minimum=900k", 0.01, script(&[400, 400, 300, 250, 20]));
+    let p = play(
+        "claude-code:microcompact=count,micro_minimum=900k",
+        0.01,
+        script(&[400, 400, 300, 250, 20]),
+    );
     assert!(p.requests.iter().all(|r| cleared(r) == 0));
 }
 
