@@ -8,6 +8,8 @@
 //! - Developer items and user items that the program wrote itself (AGENTS.md, environment,
 //!   permissions, …) become `memory` entries before the first user message and join the next user
 //!   message later.
+//! - What the user said stands as an item, as an event, or as both, in either order; of both the
+//!   item counts.
 //! - A web search ran at the provider: its result stands nowhere, so it is a text part of the reply
 //!   and no call.
 //! - `compacted` becomes a recorded compaction; its size before is the last counted context.
@@ -91,6 +93,8 @@ struct Reader {
     tip: Option<String>,
     /// The tip before each user turn, for rolling back.
     turns: Vec<Option<String>>,
+    /// What the user said since the last reply, each with the step that an event alone made of it.
+    said: Vec<(String, Option<usize>)>,
 }
 
 /// Where a step stands in the file.
@@ -173,6 +177,7 @@ impl Reader {
             Some("task_started") => {
                 self.window = number("model_context_window").or(self.window);
             }
+            Some("user_message") => self.said_by_event(at, payload),
             Some("thread_rolled_back") => {
                 let turns = number("num_turns").unwrap_or(1).max(1);
                 let turns = usize::try_from(turns).unwrap_or(usize::MAX);
@@ -184,6 +189,17 @@ impl Reader {
             }
             _ => {}
         }
+    }
+
+    /// A message of the user as an event, which an item before or behind it may repeat.
+    fn said_by_event(&mut self, at: At, payload: &Map<String, Value>) {
+        let text = str_of(payload, "message").unwrap_or_default().trim().to_string();
+        if text.is_empty() || self.said.iter().any(|(known, _)| *known == text) {
+            return;
+        }
+        self.turns.push(self.tip.clone());
+        self.said.push((text.clone(), Some(self.steps.len())));
+        self.input(at, None, vec![Piece::text(&text)]);
     }
 
     /// Counters close the reply whose parts came before them. Those that repeat the total of the
@@ -267,7 +283,7 @@ impl Reader {
             return self.reply(at, pieces);
         }
         if role == "user" {
-            self.turns.push(self.tip.clone());
+            self.said_by_item(&pieces);
         }
         let placed = |piece: Piece| {
             let Piece::Said(part) = piece else { return piece };
@@ -285,6 +301,21 @@ impl Reader {
         self.input(at, string(item, "id"), pieces.into_iter().map(placed).collect());
     }
 
+    /// A message of the user as an item takes the place of an event that said the same.
+    fn said_by_item(&mut self, pieces: &[Piece]) {
+        let texts = pieces.iter().filter_map(|p| match p {
+            Piece::Said(part) => part.as_text().map(|t| t.trim().to_string()),
+            _ => None,
+        });
+        let texts: Vec<String> = texts.collect();
+        let repeats = |said: &&mut (String, Option<usize>)| texts.contains(&said.0);
+        match self.said.iter_mut().find(repeats).and_then(|(_, step)| step.take()) {
+            Some(step) => self.steps[step].what = What::Link,
+            None => self.turns.push(self.tip.clone()),
+        }
+        self.said.extend(texts.into_iter().map(|text| (text, None)));
+    }
+
     fn input(&mut self, at: At, id: Option<String>, pieces: Vec<Piece>) {
         self.chained(at, What::Input(Input { id, pieces, blocks: 1 }));
     }
@@ -296,6 +327,7 @@ impl Reader {
     }
 
     fn reply(&mut self, at: At, pieces: Vec<Piece>) {
+        self.said.clear();
         let model = self.model.clone();
         self.push(at, What::Reply(Reply { model, pieces, blocks: 1, ..Reply::default() }));
     }

@@ -135,3 +135,49 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_the_user_said_counts_once_whether_item_or_event() {
+    let line = |kind: &str, payload: serde_json::Value| {
+        serde_json::json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": kind, "payload": payload})
+            .to_string()
+    };
+    let event = |text: &str| {
+        line(
+            "event_msg",
+            serde_json::json!({"type": "user_message", "message": text, "images": []}),
+        )
+    };
+    let item = |role: &str, text: &str| {
+        let kind = if role == "user" { "input_text" } else { "output_text" };
+        let content = [serde_json::json!({"type": kind, "text": text})];
+        let message = serde_json::json!({"type": "message", "role": role, "content": content});
+        line("response_item", message)
+    };
+    let said = |lines: &[String]| -> Vec<String> {
+        let session = FORMAT.session(&lines.join("\n"), "r.jsonl").unwrap().session;
+        let words = |e: &Entry| match e {
+            Entry::User(u) => u.text.clone(),
+            Entry::Assistant(a) => a.text.clone(),
+            _ => None,
+        };
+        session.entries.iter().filter_map(words).collect()
+    };
+    let done = [item("assistant", "done")];
+    for first in [
+        vec![event("fix it")],
+        vec![item("user", "fix it"), event("fix it")],
+        vec![event("fix it"), item("user", "fix it")],
+    ] {
+        // The same words in a later turn are said again.
+        let lines = [&first[..], &done, &first[..], &done].concat();
+        assert_eq!(said(&lines), ["fix it", "done", "fix it", "done"], "{first:?}");
+        let back =
+            line("event_msg", serde_json::json!({"type": "thread_rolled_back", "num_turns": 1}));
+        let lines = [&first[..], &done, &[event("more")], &done, &[back]].concat();
+        assert_eq!(said(&lines), ["fix it", "done"], "{first:?}");
+    }
+    // The same words in a file of instructions are not the user's.
+    let rules = item("user", "# AGENTS.md instructions for /w\n\nfix it");
+    assert_eq!(said(&[&[rules, event("fix it")], &done[..]].concat()), ["fix it", "done"]);
+}
