@@ -22,7 +22,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "METRIC=VALUE")]
     min: Vec<String>,
     /// Write the results as the new baseline instead of checking
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["max", "min"])]
     store: bool,
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use ctxbench_core::files;
-use ctxbench_scenarios::formats;
+use ctxbench_scenarios::{Kind, formats, sniff};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -31,6 +31,9 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
         let text = String::from_utf8_lossy(&bytes);
         let known = || formats::names().join(", ");
         let format = match args.format.as_str() {
+            "auto" if sniff(&bytes, "") == Some(Kind::Session) => {
+                bail!("{}: already a session; `run` takes it as it is", path.display())
+            }
             "auto" => formats::detect(&text).with_context(|| {
                 format!(
                     "{}: not a recording that is known here ({}); give --format",
