@@ -32,15 +32,21 @@ pub fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
     }
     let mut others = Vec::new();
     if own.window != model.window {
-        others.push(format!("window ({} instead of {} tokens)", model.window, own.window));
+        others.push(format!(
+            "limits (a window of {} instead of {} tokens)",
+            model.window, own.window
+        ));
     }
     if own.prices != model.prices {
-        let dollars = |m: &Model| m.prices.input;
-        let (new, old) = (dollars(model), dollars(own));
+        let (new, old) = (model.prices.input, own.prices.input);
         others.push(format!("prices ({new} instead of {old} USD per million input tokens)"));
     }
-    let others = if others.is_empty() { "little else".to_string() } else { others.join(", ") };
-    Some(format!("it was recorded with {}; {} has another {others}", own.name, model.name))
+    let how = if others.is_empty() {
+        "has the same window and prices".to_string()
+    } else {
+        format!("has other {}", others.join(" and "))
+    };
+    Some(format!("it was recorded with {}; {} {how}", own.name, model.name))
 }
 
 #[cfg(test)]
@@ -74,7 +80,7 @@ mod tests {
         assert!(said.contains("prices (3 instead of 5 USD per million input tokens)"), "{said}");
         assert!(!said.contains("window"), "{said}");
         let said = instead_of_own(&opus, called("gpt-5.4")).unwrap();
-        assert!(said.contains("window ("), "{said}");
+        assert!(said.contains("a window of "), "{said}");
         let said =
             instead_of_own(&recorded(Some("claude-x")), called("claude-sonnet-4-6")).unwrap();
         assert!(said.contains("claude-x, which the table of models does not hold"), "{said}");
