@@ -129,23 +129,41 @@ fn folder_of(path: &Path) -> &Path {
 /// Every file in a folder and the folders in it, by name. Links are followed, and a folder that is
 /// met again is not entered again, so links that lead back come to an end.
 pub fn walk(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let read_failed = |path: &Path| failed(path, "read it", ADVICE_READ);
+    let mut unread = None;
+    let files = walk_into(folder, |_| true, |e| unread = unread.take().or(Some(e)));
+    unread.map_or(Ok(files), Err)
+}
+
+/// [`walk()`] of the folders below that `enter` lets in; what cannot be read goes to `unread`.
+pub fn walk_into(
+    folder: &Path,
+    mut enter: impl FnMut(&Path) -> bool,
+    mut unread: impl FnMut(FileError),
+) -> Vec<PathBuf> {
     let (mut files, mut open, mut met) = (Vec::new(), vec![folder.to_path_buf()], BTreeSet::new());
     while let Some(folder) = open.pop() {
-        if !met.insert(folder.canonicalize().map_err(read_failed(&folder))?) {
-            continue;
-        }
-        let mut folders = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(read_failed(&folder))? {
-            let path = entry.map_err(read_failed(&folder))?.path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
-        }
+        let mut list = || -> io::Result<Vec<PathBuf>> {
+            if !met.insert(folder.canonicalize()?) {
+                return Ok(Vec::new());
+            }
+            fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect()
+        };
+        let listed = list().map_err(failed(&folder, "read it", ADVICE_READ));
+        let (mut folders, found): (Vec<_>, Vec<_>) = listed
+            .unwrap_or_else(|e| {
+                unread(e);
+                Vec::new()
+            })
+            .into_iter()
+            .partition(|path| path.is_dir());
+        files.extend(found);
+        folders.retain(|path| enter(path));
         // Taken from the end: the first name first, whatever order the system lists them in.
         folders.sort_by(|a, b| b.cmp(a));
         open.extend(folders);
     }
     files.sort();
-    Ok(files)
+    files
 }
 
 /// Where a write to a path ends up.

@@ -7,7 +7,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 /// How results stand to what a scenario expects.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Verified {
     /// Expected values that were looked at.
     pub checks: usize,
@@ -18,7 +18,7 @@ pub struct Verified {
 /// Holds results against a scenario's `[expect]`. Only strategies that were run are looked at.
 pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     let runs: Vec<&RunRecord> = records.iter().filter(|r| r.scenario.id == scenario.id).collect();
-    let Verified { mut checks, wrong: mut out } = Verified::default();
+    let (mut checks, mut out) = (0, Vec::new());
     if let Some(reference) = runs.iter().find(|r| r.strategy.standing == Standing::Hypothetical) {
         let mut same = |what: &str, want: Option<u64>, got: u64| {
             checks += usize::from(want.is_some());

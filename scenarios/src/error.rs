@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use ctxbench_core::files::FileError;
 use ctxbench_core::session::Session;
 
 /// A session and what its reader had to say about it.
@@ -43,6 +44,9 @@ pub enum LoadError {
         /// Why, as the operating system says.
         source: std::io::Error,
     },
+    /// A folder cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The content is wrong.
     #[error(transparent)]
     Input(#[from] InputError),

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use ctxbench_core::files::{self, FileError};
 use ctxbench_core::session::Entry;
-use walkdir::{DirEntry, WalkDir};
 
 use crate::error::{LoadError, Loaded};
 use crate::formats::Format;
@@ -93,31 +93,20 @@ pub fn load_path(path: &Path) -> Result<Found, LoadError> {
 
 /// The files of a folder and of those below it that may hold a session, by their paths.
 fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<PathBuf> {
-    let shown = |e: &DirEntry| {
-        let hidden = e.file_name().to_string_lossy().starts_with('.');
-        e.depth() == 0 || !hidden || !e.file_type().is_dir()
-    };
-    let mut walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
-    let mut files = Vec::new();
-    while let Some(item) = walk.next() {
-        match item {
-            Ok(e) if !shown(&e) => walk.skip_current_dir(),
-            Ok(e) if e.file_type().is_dir() => {
-                let scenario = e.path().join(SCENARIO_FILE);
-                if e.depth() > 0 && scenario.is_file() {
-                    files.push(scenario);
-                    walk.skip_current_dir();
-                }
-            }
-            Ok(e) if has_extension(e.path(), EXTENSIONS) => files.push(e.into_path()),
-            Ok(_) => {}
-            Err(e) => {
-                let at = e.path().unwrap_or(folder).to_path_buf();
-                let why = io(&at, e.into());
-                skipped.push((at, why));
-            }
+    let mut scenarios = Vec::new();
+    let enter = |below: &Path| {
+        let scenario = below.join(SCENARIO_FILE);
+        let hidden = file_name(below).starts_with('.');
+        let whole = !hidden && scenario.is_file();
+        if whole {
+            scenarios.push(scenario);
         }
-    }
+        !hidden && !whole
+    };
+    let unread = |e: FileError| skipped.push((folder.to_path_buf(), e.into()));
+    let mut files = files::walk_into(folder, enter, unread);
+    files.retain(|file| has_extension(file, EXTENSIONS));
+    files.extend(scenarios);
     files.sort();
     files
 }

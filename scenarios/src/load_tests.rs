@@ -29,6 +29,9 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     write("silent.jsonl", SESSION.lines().next().unwrap());
     write("deep/er/b.jsonl", &SESSION.replace("\"id\":\"a\"", "\"id\":\"z\""));
     write(".git/c.jsonl", CODEX);
+    write(".old/a/scenario.toml", TOML);
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("..", dir.path().join("deep/back")).unwrap();
     let Found { scenarios, skipped } = load_path(dir.path()).unwrap();
     let ids: Vec<&str> = scenarios.iter().map(|s| s.id.as_str()).collect();
     assert_eq!(ids, ["a", "b", "c", "d", "deep-er-b"], "two are called b");

@@ -31,8 +31,10 @@ pub(crate) struct Args {
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all)
     #[arg(long, value_name = "S[:k=v,…]")]
     strategy: Vec<String>,
-    #[arg(help = format!("Model (repeat; default: the one a session was recorded with, else {DEFAULT_MODEL})"))]
     #[arg(long, value_name = "M")]
+    #[arg(help = format!(
+        "Model (repeat; default: the one a session was recorded with, else {DEFAULT_MODEL})"
+    ))]
     model: Vec<String>,
     /// Context window in tokens, such as 200000 or 200k, instead of the model's
     #[arg(long, value_name = "N", value_parser = tokens)]
@@ -97,7 +99,8 @@ pub(crate) struct Args {
     /// Run only part I of N of the pairs; savings are n/a where the reference is in another part
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
-    /// Hold the results against the scenarios' expected answers; exit 1 on any difference
+    /// Hold the results against the scenarios' expected answers; exit 1 on any difference, or if
+    /// there is nothing to check
     #[arg(long)]
     verify: bool,
     /// Print results as JSON instead of a table

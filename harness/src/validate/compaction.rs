@@ -2,7 +2,7 @@
 //! Claude Code in a window that never fills, and told to compact where the real program did.
 
 use ctxbench_core::model::{self, DEFAULT_MODEL};
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_core::session::{Entry, Session, Trigger};
 use ctxbench_scenarios::{Scenario, formats};
 use ctxbench_strategies::Spec;
 use serde::Serialize;
@@ -83,12 +83,10 @@ fn asked_to_compact(mut session: Session) -> Session {
     let is_recorded = |e: &Entry| matches!(e, Entry::RecordedCompaction(_));
     let end = session.entries.iter().rposition(is_recorded).map_or(0, |i| i + 1);
     session.entries.truncate(end);
-    for e in session.entries.iter_mut().filter(|e| is_recorded(e)) {
-        let instructions = match e {
-            Entry::RecordedCompaction(c) => c.instructions.take(),
-            _ => None,
-        };
-        *e = Entry::Compact { instructions, at: None, extra: Default::default() };
+    for e in &mut session.entries {
+        if let Entry::RecordedCompaction(c) = e {
+            (c.trigger, c.at) = (Some(Trigger::Manual), None);
+        }
     }
     session
 }

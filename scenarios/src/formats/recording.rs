@@ -141,6 +141,16 @@ impl Default for Reply {
     }
 }
 
+impl Reply {
+    /// Takes in a further part of the same reply.
+    pub(super) fn join(&mut self, more: Reply) {
+        self.pieces.extend(more.pieces);
+        if more.counters.is_ok() {
+            (self.counters, self.output_is_stub) = (more.counters, more.output_is_stub);
+        }
+    }
+}
+
 /// A part of a message.
 #[derive(Clone, Debug)]
 pub enum Piece {

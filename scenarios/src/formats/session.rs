@@ -57,11 +57,7 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
                     None => open,
                 };
                 if let Some(What::Reply(reply)) = place.map(|i| &mut out[i].what) {
-                    reply.pieces.append(&mut more.pieces);
-                    if more.counters.is_ok() {
-                        reply.counters = more.counters.clone();
-                        reply.output_is_stub = more.output_is_stub;
-                    }
+                    reply.join(std::mem::take(more));
                     continue;
                 }
                 match key {

@@ -27,9 +27,7 @@ pub(super) fn summaries(steps: &mut [Step]) -> Option<String> {
             match replies.get_mut(&agent).filter(|(_, old)| of_same(old)) {
                 Some((place, reply)) => {
                     *place = i;
-                    reply.pieces.extend(part.pieces.iter().cloned());
-                    reply.counters.clone_from(&part.counters);
-                    reply.output_is_stub = part.output_is_stub;
+                    reply.join(part.clone());
                 }
                 None => drop(replies.insert(agent, (i, Box::new(part.clone())))),
             }
