@@ -29,8 +29,8 @@ impl Versions for ClaudeCodeVersion {
                 "described-002",
                 "published description (docs/sources/login-bug.md §3): old results cleared \
                      before every request, then only the unsent end cut, then notes before a \
-                     summary. In fact clearing waits for a level, nothing cuts the end, and notes \
-                     are off (docs/sources/claude-code.md §1.2, §1.5)",
+                     summary. In fact recordings show no clearing by count, nothing cuts the \
+                     end, and notes are off (docs/sources/claude-code.md §1.2, §1.5)",
                 // One tier for each: no other way of clearing, no file for long results, no
                 // compaction while nobody types.
                 Reads::AllBut(&[
