@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-use crate::tokens;
+use crate::model::Counting;
+use crate::tokens::{self, Size};
 
 /// What a block is, in the vocabulary of traces and recorded cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,6 +49,8 @@ pub enum BlockKind {
     CompactionTrigger,
     /// Instructions repeated at the end of the prompt.
     Reminder,
+    /// Text of the recorded program that the recording lacks: known by its size only.
+    Unrecorded,
 }
 
 /// Who speaks, as the product says it; the encoder maps it to what the wire knows.
@@ -195,7 +198,7 @@ impl Draft {
             draft: self,
             message,
             origin,
-            tokens: OnceLock::new(),
+            size: OnceLock::new(),
             json: OnceLock::new(),
             encoded: OnceLock::new(),
         })
@@ -233,7 +236,7 @@ pub struct Block {
     pub origin: Vec<Origin>,
     /// Hash over everything the wire shows.
     pub hash: u64,
-    tokens: OnceLock<u64>,
+    size: OnceLock<Size>,
     json: OnceLock<String>,
     encoded: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -246,22 +249,20 @@ impl std::ops::Deref for Block {
 }
 
 impl Block {
-    /// Tokens the mock bills for this block: o200k of its text, name and opaque payload, plus
-    /// [`tokens::BLOCK_TOKENS`]. Counted once.
-    pub fn tokens(&self) -> u64 {
-        *self.tokens.get_or_init(|| {
-            let name = self
-                .call
-                .as_ref()
-                .filter(|_| self.kind == BlockKind::Call)
-                .map(|c| c.name.as_str());
-            tokens::billed_tokens(
-                &self.text,
-                name,
-                self.opaque.as_ref().map(|o| o.len()),
-                self.media.is_some(),
-            )
+    /// What of it a provider counts. Looked at once.
+    pub fn size(&self) -> Size {
+        *self.size.get_or_init(|| {
+            let words = match &self.call {
+                Some(c) if self.kind == BlockKind::Call => Size::call(&c.name, &self.text),
+                _ => Size::sealed(&self.text, self.opaque.as_deref()),
+            };
+            Size { images: u64::from(self.media.is_some()), ..words }
         })
+    }
+
+    /// Tokens that a provider bills for it.
+    pub fn tokens(&self, by: &Counting) -> u64 {
+        by.block(self.size())
     }
 
     /// The text as a JSON string with its quotes. Escaped once.
@@ -316,8 +317,8 @@ impl Block {
 }
 
 /// Tokens of a sequence of blocks.
-pub fn total_tokens<'a>(blocks: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
-    blocks.into_iter().map(|b| b.tokens()).sum()
+pub fn total_tokens<'a>(by: &Counting, blocks: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
+    blocks.into_iter().map(|b| b.tokens(by)).sum()
 }
 
 /// Number of leading blocks that two sequences share.
@@ -351,8 +352,9 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_text_plus_the_stated_constant() {
+    fn tokens_are_those_of_the_counting_model() {
         let b = Draft::text(BlockKind::User, Role::User, "hello world").build(MessageId(0), vec![]);
-        assert_eq!(b.tokens(), 2 + tokens::BLOCK_TOKENS);
+        assert_eq!(b.tokens(&Counting::O200K), 2 + 4);
+        assert_eq!(b.tokens(&Counting::CLAUDE), 2 + 34);
     }
 }

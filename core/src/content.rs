@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::block::{BlockKind, CallRef, Draft, Media, Role};
+use crate::tokens::Size;
 
 /// A piece of a message that keeps its place among the others.
 // Session files hold the variants that are not skipped; their schema keeps the older names.
@@ -48,6 +49,9 @@ pub enum Part {
     /// A summary that stands for earlier history.
     #[serde(skip)]
     Summary(Arc<str>),
+    /// Text of the recorded program that the recording lacks: filler of its size.
+    #[serde(skip)]
+    Unrecorded(Arc<str>),
     /// A compaction made by the provider, readable or opaque; `None` = it failed.
     #[serde(skip)]
     Compaction(Option<Arc<str>>),
@@ -86,10 +90,23 @@ impl Part {
     /// What it says: text, thinking, arguments or output; empty where there is nothing to read.
     pub fn words(&self) -> &str {
         match self {
-            Part::Text(text) | Part::Summary(text) | Part::Compaction(Some(text)) => text,
+            Part::Text(text)
+            | Part::Summary(text)
+            | Part::Unrecorded(text)
+            | Part::Compaction(Some(text)) => text,
             Part::Reasoning { text, .. } | Part::Result { output: text, .. } => text,
             Part::Call(call) => &call.arguments,
             Part::Image(_) | Part::Compaction(None) => "",
+        }
+    }
+
+    /// What of it a provider counts.
+    pub fn size(&self) -> Size {
+        match self {
+            Part::Reasoning { text, encrypted } => Size::sealed(text, encrypted.as_deref()),
+            Part::Call(call) => Size::call(&call.name, &call.arguments),
+            Part::Image(_) => Size { images: 1, ..Size::default() },
+            _ => Size::text(self.words()),
         }
     }
 
@@ -144,6 +161,7 @@ impl Part {
                 is_error: *is_error,
                 ..Draft::text(BlockKind::Output, Role::Tool, output.clone())
             },
+            Part::Unrecorded(t) => Draft::text(BlockKind::Unrecorded, Role::User, t.clone()),
             Part::Compaction(s) => {
                 let text = s.clone().unwrap_or_default();
                 Draft::synthetic(BlockKind::Compaction, Role::Assistant, text)

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::block::{Block, BlockKind, Form, total_tokens};
+use crate::model::Counting;
 
 /// Why an edit was refused.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -65,10 +66,16 @@ pub enum Edit {
 pub struct Context {
     blocks: Vec<Arc<Block>>,
     unsent_from: usize,
+    counting: Counting,
     tokens: u64,
 }
 
 impl Context {
+    /// An empty one whose tokens are counted so.
+    pub fn new(counting: Counting) -> Self {
+        Context { counting, ..Context::default() }
+    }
+
     /// The blocks in order.
     pub fn blocks(&self) -> &[Arc<Block>] {
         &self.blocks
@@ -91,7 +98,7 @@ impl Context {
 
     /// Appends a block.
     pub fn push(&mut self, block: Arc<Block>) {
-        self.tokens += block.tokens();
+        self.tokens += block.tokens(&self.counting);
         self.blocks.push(block);
     }
 
@@ -124,7 +131,7 @@ impl Context {
         check_pairs(&self.blocks, &blocks)?;
         let same = crate::block::common_prefix(&self.blocks, &blocks);
         self.unsent_from = self.unsent_from.min(same);
-        self.tokens = total_tokens(&blocks);
+        self.tokens = total_tokens(&self.counting, &blocks);
         self.blocks = blocks;
         Ok(())
     }
@@ -133,7 +140,7 @@ impl Context {
         let len = self.blocks.len();
         let block = self.blocks.get_mut(at).ok_or(EditError::OutOfRange { at, len })?;
         let new = block.altered(form, text);
-        self.tokens = self.tokens + new.tokens() - block.tokens();
+        self.tokens = self.tokens + new.tokens(&self.counting) - block.tokens(&self.counting);
         *block = new;
         self.unsent_from = self.unsent_from.min(at);
         Ok(())
@@ -252,10 +259,10 @@ mod tests {
         let before = c.tokens();
         c.apply(Edit::Clear { at: 2, placeholder: "x".into() }).unwrap();
         assert!(c.tokens() < before);
-        assert_eq!(c.tokens(), total_tokens(c.blocks()));
+        assert_eq!(c.tokens(), total_tokens(&Counting::O200K, c.blocks()));
         assert_eq!(c.changed_from(), 2);
         c.apply(Edit::Insert(0, block(BlockKind::Base, "base", None))).unwrap();
-        assert_eq!(c.tokens(), total_tokens(c.blocks()));
+        assert_eq!(c.tokens(), total_tokens(&Counting::O200K, c.blocks()));
         assert_eq!(c.changed_from(), 0);
     }
 

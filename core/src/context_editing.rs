@@ -6,10 +6,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::block::{Block, BlockKind, Form, Role};
-use crate::model::Model;
+use crate::model::{Counting, Model};
 use crate::request::{Applied, ClearInputs, ClearTrigger, Request, ServerEdit};
 use crate::strategy::is_system;
-use crate::tokens::billed_tokens;
+use crate::tokens::Size;
 
 /// What is shown in the place of a result that the provider cleared; its real words are not
 /// published.
@@ -44,7 +44,7 @@ pub trait Piece: Sized {
     /// What it is; `head` = nothing but system text stands before it.
     fn what(&self, head: bool) -> What<'_>;
     /// Billed tokens.
-    fn tokens(&self) -> u64;
+    fn tokens(&self, by: &Counting) -> u64;
     /// A result or a call with other words in the place of its own.
     fn cleared(&self, words: &str) -> Self;
     /// The same where the cached prefix stays valid.
@@ -69,8 +69,8 @@ impl Piece for Arc<Block> {
             _ => What::User,
         }
     }
-    fn tokens(&self) -> u64 {
-        Block::tokens(self)
+    fn tokens(&self, by: &Counting) -> u64 {
+        Block::tokens(self, by)
     }
     fn cleared(&self, words: &str) -> Self {
         self.altered(Form::Cleared, words)
@@ -84,24 +84,26 @@ impl Piece for Arc<Block> {
 struct Reading<'a> {
     /// What each piece is, and its billed tokens.
     pieces: Vec<(What<'a>, u64)>,
+    counting: Counting,
     /// Positions of messages before the last compaction.
     ignored: Vec<usize>,
 }
 
 impl<'a> Reading<'a> {
-    /// `drops` = the provider ignores what stands before a compaction.
-    fn of<P: Piece>(prompt: &'a [P], drops: bool) -> Self {
+    /// A provider that edits contexts ignores what stands before a compaction.
+    fn of<P: Piece>(prompt: &'a [P], model: &Model) -> Self {
+        let (counting, drops) = (model.counting, model.capabilities.context_editing);
         let mut head = true;
         let mut read = |p: &'a P| {
             let what = p.what(head);
             head &= what == What::System;
-            (what, p.tokens())
+            (what, p.tokens(&counting))
         };
         let pieces: Vec<_> = prompt.iter().map(&mut read).collect();
         let compaction = pieces.iter().rposition(|p| p.0 == What::Compaction);
         let before = 0..compaction.filter(|_| drops).unwrap_or(0);
         let ignored = before.filter(|&i| pieces[i].0 != What::System).collect();
-        Reading { pieces, ignored }
+        Reading { pieces, counting, ignored }
     }
 
     /// The pieces that are not ignored, with their positions.
@@ -133,7 +135,7 @@ impl<'a> Reading<'a> {
     /// Tool uses that may be cleared, the oldest first.
     fn tool_uses(&self, exclude: &[String], inputs: &ClearInputs) -> Vec<ToolUse> {
         let mut calls: HashMap<&str, (usize, &str)> = HashMap::new();
-        let placeholder = billed_tokens(CLEARED, None, None, false);
+        let placeholder = self.counting.block(Size::text(CLEARED));
         let mut out = Vec::new();
         for (i, what) in self.rest() {
             match what {
@@ -145,7 +147,7 @@ impl<'a> Reading<'a> {
                     }
                     let input = call.filter(|(_, name)| inputs.takes(name));
                     let of_input = input.map_or(0, |&(at, name)| {
-                        let left = billed_tokens(CLEARED_INPUT, Some(name), None, false);
+                        let left = self.counting.block(Size::call(name, CLEARED_INPUT));
                         self.pieces[at].1.saturating_sub(left)
                     });
                     let freed = self.pieces[i].1.saturating_sub(placeholder) + of_input;
@@ -266,7 +268,7 @@ pub fn apply<P: Piece>(
         return (prompt, Applied::default());
     }
     let prompt = without_results(prompt, edits);
-    let d = decide(edits, fixed, &Reading::of(&prompt, model.capabilities.context_editing));
+    let d = decide(edits, fixed, &Reading::of(&prompt, model));
     (d.left(prompt), d.applied)
 }
 
@@ -275,10 +277,9 @@ pub fn will_apply(request: &Request) -> Applied {
     if request.server_edits.is_empty() {
         return Applied::default();
     }
-    let fixed = request.tools.as_ref().map_or(0, |t| t.tokens);
+    let fixed = request.tools_tokens();
     let blocks = without_results(request.blocks.clone(), &request.server_edits);
-    let drops = request.model.capabilities.context_editing;
-    decide(&request.server_edits, fixed, &Reading::of(&blocks, drops)).applied
+    decide(&request.server_edits, fixed, &Reading::of(&blocks, &request.model)).applied
 }
 
 /// A request as the provider showed it to the model after clearing as much as `applied` says:
@@ -289,8 +290,7 @@ pub fn edited_view(request: &Request, applied: Applied) -> Vec<Arc<Block>> {
     if applied == Applied::default() && blocks.iter().all(|b| b.kind != BlockKind::Compaction) {
         return blocks;
     }
-    let drops = request.model.capabilities.context_editing;
-    let d = reported(&request.server_edits, applied, &Reading::of(&blocks, drops));
+    let d = reported(&request.server_edits, applied, &Reading::of(&blocks, &request.model));
     d.left(blocks)
 }
 
@@ -327,7 +327,7 @@ mod tests {
         fn what(&self, _head: bool) -> What<'_> {
             self.0
         }
-        fn tokens(&self) -> u64 {
+        fn tokens(&self, _by: &Counting) -> u64 {
             self.1
         }
         fn cleared(&self, _words: &str) -> Self {
@@ -338,8 +338,12 @@ mod tests {
         }
     }
 
+    fn model() -> &'static Model {
+        crate::model::find(crate::model::DEFAULT_MODEL).unwrap()
+    }
+
     fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(What<'static>, u64)]) -> Decision {
-        super::decide(edits, fixed, &Reading::of(prompt, true))
+        super::decide(edits, fixed, &Reading::of(prompt, model()))
     }
 
     fn clear(trigger: ClearTrigger, keep: usize, clear_at_least: u64) -> ServerEdit {
@@ -352,9 +356,9 @@ mod tests {
         }
     }
 
-    /// The placeholder: o200k of its words and the 4 tokens of any block.
+    /// What the placeholder costs.
     fn placeholder() -> u64 {
-        billed_tokens(CLEARED, None, None, false)
+        model().counting.block(Size::text(CLEARED))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
+use crate::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role, total_tokens};
 use crate::compaction::CompactionKind;
 use crate::content::{Part, ToolCall};
 use crate::context::{Context, EditError};
@@ -101,7 +101,7 @@ impl Engine {
     pub fn new(model: Arc<Model>, world: Box<dyn World>) -> Self {
         Engine {
             history: History::default(),
-            context: Context::default(),
+            context: Context::new(model.counting),
             fixed: Fixed::default(),
             ledger: Ledger::default(),
             events: Vec::new(),
@@ -147,7 +147,17 @@ impl Engine {
 
     /// Billed tokens of the next normal request: context and tools.
     pub fn billed_tokens(&self) -> u64 {
-        self.context.tokens() + self.fixed.tools.as_ref().map_or(0, |t| t.tokens)
+        self.context.tokens() + self.tools_tokens()
+    }
+
+    /// Billed tokens of the tool definitions.
+    pub fn tools_tokens(&self) -> u64 {
+        self.fixed.tools.as_ref().map_or(0, |t| t.tokens(&self.model.counting))
+    }
+
+    /// Billed tokens of blocks that need not stand in the context.
+    pub fn tokens_of<'a>(&self, blocks: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
+        total_tokens(&self.model.counting, blocks)
     }
 
     /// A normal request that shows the context, with the default breakpoints.

@@ -143,5 +143,5 @@ proptest! {
 }
 
 fn total(s: &Engine) -> u64 {
-    crate::block::total_tokens(s.context.blocks())
+    s.tokens_of(s.context.blocks())
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::block::{Block, total_tokens};
 use crate::content::{Part, ToolCall};
-use crate::model::Model;
+use crate::model::{Counting, Model};
 use crate::session::Millis;
 use crate::tokens;
 
@@ -47,8 +47,8 @@ pub struct Tools {
     pub json: Box<RawValue>,
     /// How many.
     pub count: usize,
-    /// Billed tokens: o200k of the array.
-    pub tokens: u64,
+    /// o200k tokens of the array.
+    pub o200k: u64,
 }
 
 impl Tools {
@@ -59,8 +59,13 @@ impl Tools {
         }
         let json =
             serde_json::value::to_raw_value(definitions).expect("JSON values always serialise");
-        let tokens = tokens::o200k(json.get());
-        Some(Arc::new(Tools { json, count: definitions.len(), tokens }))
+        let o200k = tokens::o200k(json.get());
+        Some(Arc::new(Tools { json, count: definitions.len(), o200k }))
+    }
+
+    /// Billed tokens.
+    pub fn tokens(&self, by: &Counting) -> u64 {
+        by.text(self.o200k)
     }
 }
 
@@ -224,7 +229,12 @@ impl Request {
 
     /// Billed tokens of tools and blocks.
     pub fn tokens(&self) -> u64 {
-        self.tools.as_ref().map_or(0, |t| t.tokens) + total_tokens(&self.blocks)
+        self.tools_tokens() + total_tokens(&self.model.counting, &self.blocks)
+    }
+
+    /// Billed tokens of the tool definitions.
+    pub fn tools_tokens(&self) -> u64 {
+        self.tools.as_ref().map_or(0, |t| t.tokens(&self.model.counting))
     }
 }
 

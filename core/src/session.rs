@@ -69,9 +69,21 @@ pub struct RecordedUsage {
     /// Input tokens read from the prompt cache.
     #[serde(default)]
     pub cache_read: u64,
-    /// Input tokens written to the prompt cache.
+    /// Input tokens written to the prompt cache for the short lifetime, or for one that the
+    /// recording does not tell.
     #[serde(default)]
     pub cache_write: u64,
+    /// Input tokens written to the prompt cache for the long lifetime.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_1h: u64,
+    /// What the reply's visible content counts, where the counted output is known to be the stub
+    /// from the start of a stream: an estimate by the model's counting model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_estimate: Option<u64>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// One line after the header.
@@ -499,7 +511,9 @@ impl Entry {
 impl RecordedUsage {
     /// The whole prompt.
     pub fn prompt(&self) -> u64 {
-        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+        [self.cache_read, self.cache_write, self.cache_write_1h]
+            .into_iter()
+            .fold(self.input, u64::saturating_add)
     }
 }
 

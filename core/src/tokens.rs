@@ -44,7 +44,7 @@ pub fn bytes_div4_down(text: &str) -> u64 {
 /// A vocabulary with exact counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// GPT-4o and later; the yardstick of every report.
+    /// GPT-4o and later; what counting models are told in.
     O200k,
     /// GPT-3.5 and GPT-4.
     Cl100k,
@@ -127,38 +127,39 @@ pub fn count_uncached(encoding: Encoding, text: &str) -> u64 {
     tokenise(encoding, text)
 }
 
-/// Exact o200k count, the yardstick of every report.
+/// Exact o200k count, what counting models are told in.
 pub fn o200k(text: &str) -> u64 {
     exact(Encoding::O200k, text)
 }
 
-/// Tokens billed for an image: what Anthropic documents for about 1.2 megapixels; a stated constant
-/// of the mock.
-pub const IMAGE_TOKENS: u64 = 1_600;
-/// Tokens billed per block beyond its text: role and delimiters; a stated constant of the mock.
-pub const BLOCK_TOKENS: u64 = 4;
-
-/// Tokens of an opaque payload of `len` base64 characters: three quarters are bytes, four bytes a
-/// token.
-fn opaque_tokens(len: usize) -> u64 {
-    (len as u64 * 3 / 4).div_ceil(4)
+/// What a piece of content holds that a provider counts; [`Counting`](crate::model::Counting) makes
+/// tokens of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// o200k tokens of its text and of a call's name.
+    pub text: u64,
+    /// Tokens of an opaque payload.
+    pub opaque: u64,
+    /// Images and documents.
+    pub images: u64,
 }
 
-/// Tokens the mock bills for one piece of content: o200k of its text and of a call's name, the
-/// opaque payload of `opaque` base64 characters, [`IMAGE_TOKENS`] for an image, and
-/// [`BLOCK_TOKENS`]. The one place where the yardstick is defined.
-pub fn billed_tokens(
-    text: &str,
-    call_name: Option<&str>,
-    opaque: Option<usize>,
-    image: bool,
-) -> u64 {
-    let media = if image { IMAGE_TOKENS } else { 0 };
-    o200k(text)
-        + call_name.map_or(0, o200k)
-        + opaque.map_or(0, opaque_tokens)
-        + media
-        + BLOCK_TOKENS
+impl Size {
+    /// A text and nothing else.
+    pub fn text(text: &str) -> Size {
+        Size { text: o200k(text), ..Size::default() }
+    }
+
+    /// A call of a tool.
+    pub fn call(name: &str, arguments: &str) -> Size {
+        Size { text: o200k(name) + o200k(arguments), ..Size::default() }
+    }
+
+    /// A text with an opaque payload in base64: three quarters are bytes, four bytes a token.
+    pub fn sealed(text: &str, payload: Option<&str>) -> Size {
+        let opaque = payload.map_or(0, |p| (p.len() as u64 * 3 / 4).div_ceil(4));
+        Size { opaque, ..Size::text(text) }
+    }
 }
 
 /// Longest run of white space handed to the library in one piece. Beyond about 700,000 its regular

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, Form, total_tokens};
 use ctxbench_core::engine::Event;
-use ctxbench_core::model::Model;
+use ctxbench_core::model::{Counting, Model};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
@@ -40,6 +40,7 @@ pub async fn layouts(
 ) -> Vec<Layout> {
     let options = Options { summariser: summariser.clone(), window, ..Options::default() };
     let events = replay_in_full(scenario, spec, model, &options).await.events;
+    let by = &model.counting;
     events
         .iter()
         .filter_map(|e| match &e.event {
@@ -47,10 +48,10 @@ pub async fn layouts(
                 mechanism: (*mechanism).to_string(),
                 phase: words(phase),
                 before_request: e.before_request,
-                before_tokens: total_tokens(before),
-                after_tokens: total_tokens(after),
-                before: before.iter().map(line).collect(),
-                after: after.iter().map(line).collect(),
+                before_tokens: total_tokens(by, before),
+                after_tokens: total_tokens(by, after),
+                before: before.iter().map(|b| line(by, b)).collect(),
+                after: after.iter().map(|b| line(by, b)).collect(),
             }),
             _ => None,
         })
@@ -58,7 +59,7 @@ pub async fn layouts(
 }
 
 /// Kind, form and tokens of a block, and how it begins.
-fn line(b: &Arc<Block>) -> String {
+fn line(by: &Counting, b: &Arc<Block>) -> String {
     let form = match b.form {
         Form::Verbatim => "",
         Form::Cleared => " cleared",
@@ -67,7 +68,7 @@ fn line(b: &Arc<Block>) -> String {
     };
     let start: String =
         b.text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let text = format!("{}{form} {} {}", words(&b.kind), b.tokens(), start);
+    let text = format!("{}{form} {} {}", words(&b.kind), b.tokens(by), start);
     text.chars().take(58).collect()
 }
 

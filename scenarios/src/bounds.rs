@@ -47,13 +47,17 @@ pub(crate) fn of_header(h: &mut Header) -> Vec<Number<'_>> {
         .collect()
 }
 
-fn of_usage(u: &mut RecordedUsage) -> [Number<'_>; 4] {
-    [
+fn of_usage(u: &mut RecordedUsage) -> Vec<Number<'_>> {
+    let mut out = vec![
         Number::new("usage.input", &mut u.input, TOKENS),
         Number::new("usage.output", &mut u.output, TOKENS),
         Number::new("usage.cache_read", &mut u.cache_read, TOKENS),
         Number::new("usage.cache_write", &mut u.cache_write, TOKENS),
-    ]
+        Number::new("usage.cache_write_1h", &mut u.cache_write_1h, TOKENS),
+    ];
+    let estimate = u.output_estimate.as_mut();
+    out.extend(estimate.map(|n| Number::new("usage.output_estimate", n, TOKENS)));
+    out
 }
 
 /// The numbers of an entry.

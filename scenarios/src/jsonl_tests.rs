@@ -159,8 +159,14 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
                     (a.text, a.reasoning, a.calls) =
                         (Some(text.clone()), Some(reasoning), vec![call]);
                 }
-                a.usage =
-                    Some(RecordedUsage { input: 1, output: 2, cache_read: 3, cache_write: 4 });
+                a.usage = Some(RecordedUsage {
+                    input: 1,
+                    output: 2,
+                    cache_read: 3,
+                    cache_write: 4,
+                    cache_write_1h: 5,
+                    output_estimate: Some(6),
+                });
                 let result = ToolEntry {
                     call_id: format!("c{i}"),
                     output: Some(text),

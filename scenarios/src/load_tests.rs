@@ -142,7 +142,7 @@ fn real_recordings_import() {
         agents.sort();
         agents.dedup();
         let prompts = |e: &Entry| match e {
-            Entry::Assistant(a) => a.usage.map_or(0, |u| u.input + u.cache_read + u.cache_write),
+            Entry::Assistant(a) => a.usage.map_or(0, |u| u.prompt()),
             _ => 0,
         };
         let compactions: Vec<(u64, usize, Option<u64>)> = s

@@ -10,7 +10,6 @@ use crate::descriptor::{
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
-use ctxbench_core::block::total_tokens;
 use ctxbench_core::compaction::{CompactionKind, step_starts, turn_starts};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase};
@@ -101,7 +100,7 @@ impl SlidingWindow {
                 })
                 .map(|(_, b)| b.clone())
                 .collect();
-            let fits = total_tokens(&kept) + tools <= target;
+            let fits = s.tokens_of(&kept) + tools <= target;
             best = Some(kept);
             if fits {
                 break;

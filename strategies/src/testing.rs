@@ -9,7 +9,7 @@ use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Engine, Event, Incoming, Task, World};
-use ctxbench_core::model::find;
+use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
     ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Tools, Usage,
 };
@@ -226,7 +226,8 @@ pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
         now: 0,
         idle_until: None,
     };
-    let model = find(model).unwrap().scaled(scale);
+    // Sizes of scripts are told in o200k.
+    let model = Model { counting: Counting::O200K, ..find(model).unwrap().scaled(scale) };
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
     let block = |kind, role, text: &str| Draft::text(kind, role, text).build(MessageId(0), vec![]);
     engine.fixed.base = vec![block(BlockKind::Base, Role::System, "base")];

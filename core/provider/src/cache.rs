@@ -10,7 +10,7 @@
 
 use super::prompt::{Prompt, chain};
 use ctxbench_core::block::Role;
-use ctxbench_core::model::{CacheRule, Entries};
+use ctxbench_core::model::{CacheRule, Counting, Entries};
 use ctxbench_core::request::{ErrorKind, ModelError, Ttl};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens;
@@ -83,6 +83,7 @@ impl CachedPrefix {
 #[derive(Clone, Debug)]
 pub struct PromptCache {
     rule: CacheRule,
+    counting: Counting,
     entries: HashMap<u64, CachedPrefix>,
     expired: u64,
     /// Entries there were after dead ones were last looked for.
@@ -93,9 +94,9 @@ pub struct PromptCache {
 const SWEPT_FROM: usize = 4_096;
 
 impl PromptCache {
-    /// An empty cache.
-    pub fn new(rule: CacheRule) -> Self {
-        PromptCache { rule, entries: HashMap::new(), expired: 0, swept: 0 }
+    /// An empty cache of a provider that counts tokens so.
+    pub fn new(rule: CacheRule, counting: Counting) -> Self {
+        PromptCache { rule, counting, entries: HashMap::new(), expired: 0, swept: 0 }
     }
 
     /// Refuses what the provider would: too many breakpoints, one of the short lifetime before one
@@ -133,7 +134,7 @@ impl PromptCache {
         now_ms: Millis,
         usable_at_ms: Millis,
     ) -> CacheUse {
-        self.use_prefixes(&prefixes(prompt), now_ms, usable_at_ms)
+        self.use_prefixes(&prefixes(prompt, &self.counting), now_ms, usable_at_ms)
     }
 
     /// The same for a prompt of which only the sizes and the identity of its pieces are known.
@@ -316,7 +317,7 @@ impl PromptCache {
     }
 }
 
-fn prefixes(prompt: &Prompt) -> Vec<Prefix> {
+fn prefixes(prompt: &Prompt, by: &Counting) -> Vec<Prefix> {
     let mut hash = tokens::content_hash(prompt.model.as_bytes());
     let mut sum = 0;
     let mut all = Vec::with_capacity(prompt.items.len() + 1);
@@ -328,13 +329,13 @@ fn prefixes(prompt: &Prompt) -> Vec<Prefix> {
     if let Some(t) = &prompt.tools {
         add(
             tokens::content_hash(t.get().as_bytes()),
-            prompt.tools_tokens(),
+            prompt.tools_tokens(by),
             prompt.tools_cache,
             false,
         );
     }
     for i in &prompt.items {
-        add(i.hash, i.tokens(), i.cache, i.role == Role::Assistant);
+        add(i.hash, i.tokens(by), i.cache, i.role == Role::Assistant);
     }
     all
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::cache::{CacheUse, PromptCache};
 use super::prompt::{Content, Item, Prompt};
 use ctxbench_core::block::Role;
-use ctxbench_core::model::{CacheRule, find};
+use ctxbench_core::model::{CacheRule, Counting, find};
 use ctxbench_core::request::{ErrorKind, Ttl};
-use ctxbench_core::tokens::{BLOCK_TOKENS, billed_tokens};
+use ctxbench_core::tokens::Size;
 
 const MINUTE: u64 = 60_000;
 
@@ -18,12 +18,12 @@ fn rule(model: &str) -> CacheRule {
 
 /// Anthropic with a minimum of 1,024.
 fn anthropic() -> PromptCache {
-    PromptCache::new(rule("claude-sonnet-4-6"))
+    PromptCache::new(rule("claude-sonnet-4-6"), Counting::O200K)
 }
 
 /// OpenAI up to gpt-5.5.
 fn openai() -> PromptCache {
-    PromptCache::new(rule("gpt-5.5"))
+    PromptCache::new(rule("gpt-5.5"), Counting::O200K)
 }
 
 /// A text of exactly `n` billed tokens, told apart by its first word: `id` and " x" are one token
@@ -32,9 +32,9 @@ fn text(id: usize, n: u64) -> Arc<str> {
     const WORDS: [&str; 10] =
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
     let words = [WORDS[id / 10 % 10], " ", WORDS[id % 10]].concat();
-    let left = n - billed_tokens(&words, None, None, false);
+    let left = n - Counting::O200K.block(Size::text(&words));
     let text = words + &" hello".repeat(left as usize);
-    assert_eq!(billed_tokens(&text, None, None, false), n);
+    assert_eq!(Counting::O200K.block(Size::text(&text)), n);
     text.into()
 }
 
@@ -164,8 +164,8 @@ fn tools_come_before_everything_else() {
     };
     let mut c = anthropic();
     let first = with_tools("[1]");
-    assert_eq!(c.lookup_and_write(&first, 0, 0), used(0, first.tokens(), 0, 0));
-    assert_eq!(c.lookup_and_write(&first, 0, 0).read, 2_000 + first.tools_tokens());
+    assert_eq!(c.lookup_and_write(&first, 0, 0), used(0, first.tokens(&Counting::O200K), 0, 0));
+    assert_eq!(c.lookup_and_write(&first, 0, 0).read, 2_000 + first.tools_tokens(&Counting::O200K));
     assert_eq!(c.lookup_and_write(&with_tools("[2]"), 0, 0).read, 0);
 }
 
@@ -217,7 +217,7 @@ fn talk(pieces: &[(char, usize, u64)]) -> Prompt {
 
 #[test]
 fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
-    let mut c = PromptCache::new(rule("gpt-5.6-sol"));
+    let mut c = PromptCache::new(rule("gpt-5.6-sol"), Counting::O200K);
     // Nothing is asked for: one breakpoint stands at the end, everything is written.
     assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500], &[]), 0, 0), used(0, 2_500, 0, 0));
     // 300 more: 2,500 are read to the token, no steps of 128.
@@ -232,7 +232,7 @@ fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
 
 #[test]
 fn from_gpt_5_6_breakpoints_are_limited_and_live_half_an_hour_or_twelve() {
-    let new = || PromptCache::new(rule("gpt-6-sol"));
+    let new = || PromptCache::new(rule("gpt-6-sol"), Counting::O200K);
     // Four of one's own leave none at the end: the last 50 are plain input. 1,024 is the minimum.
     let sizes = [1_100, 100, 100, 100, 50];
     assert_eq!(new().lookup_and_write(&five(&sizes, &[0, 1, 2, 3]), 0, 0), used(0, 1_400, 0, 50));
@@ -258,7 +258,7 @@ fn from_gpt_5_6_breakpoints_are_limited_and_live_half_an_hour_or_twelve() {
 
 #[test]
 fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered() {
-    let mut c = PromptCache::new(rule("gpt-5.6-sol"));
+    let mut c = PromptCache::new(rule("gpt-5.6-sol"), Counting::O200K);
     c.lookup_and_write(&prompt(&[2_000], &[]), 0, 0);
     // 90 pieces of 10 further on, in one go: still found (Anthropic would check 20 positions).
     let sizes: Vec<u64> = std::iter::once(2_000).chain(std::iter::repeat_n(10, 90)).collect();
@@ -285,7 +285,7 @@ fn gemini_and_xai_cache_by_themselves_without_a_fee() {
     for (model, minimum, life) in
         [("gemini-2.5-pro", 4_096, 5), ("gemini-2.5-flash", 1_024, 5), ("grok-4.7", 1_024, 10)]
     {
-        let mut c = PromptCache::new(rule(model));
+        let mut c = PromptCache::new(rule(model), Counting::O200K);
         let p = prompt(&[minimum - 1], &[]);
         c.lookup_and_write(&p, 0, 0);
         assert_eq!(
@@ -314,7 +314,7 @@ fn gemini_and_xai_cache_by_themselves_without_a_fee() {
 
 #[test]
 fn deepseek_hits_whole_units_only() {
-    let mut c = PromptCache::new(rule("deepseek-chat"));
+    let mut c = PromptCache::new(rule("deepseek-chat"), Counting::O200K);
     let first = [('u', 1, 2_000), ('u', 2, 500)];
     assert_eq!(c.lookup_and_write(&talk(&first), 0, 0), used(0, 0, 0, 2_500));
     // The conversation goes on: input (2,500) and reply (300) were stored together, the 80 after
@@ -341,7 +341,7 @@ fn deepseek_hits_whole_units_only() {
 #[test]
 fn without_lifetimes_nothing_expires() {
     let p = five(&[2_000], &[0]);
-    let mut c = PromptCache::new(rule("claude-sonnet-4-6").without_lifetimes());
+    let mut c = PromptCache::new(rule("claude-sonnet-4-6").without_lifetimes(), Counting::O200K);
     c.lookup_and_write(&p, 0, 0);
     assert_eq!(c.lookup_and_write(&p, 1_000_000 * MINUTE, 1_000_000 * MINUTE).read, 2_000);
 }
@@ -350,7 +350,7 @@ mod properties {
     use proptest::prelude::*;
 
     use super::super::cache::{Prefix, PromptCache};
-    use ctxbench_core::model::catalogue;
+    use ctxbench_core::model::{Counting, catalogue};
     use ctxbench_core::request::Ttl;
 
     /// Steps of one prompt: (identity, tokens, breakpoint, own words), and the time since the
@@ -369,7 +369,7 @@ mod properties {
         #[test]
         fn the_four_kinds_add_up(prompts in steps()) {
             for model in catalogue() {
-                let (mut cache, mut now) = (PromptCache::new(model.cache), 0);
+                let (mut cache, mut now) = (PromptCache::new(model.cache, Counting::O200K), 0);
                 let mut shown = std::collections::HashSet::new();
                 for (steps, gap) in &prompts {
                     now += gap;
@@ -406,7 +406,7 @@ fn models_share_nothing() {
 
 #[test]
 fn the_test_texts_have_the_size_they_claim() {
-    assert_eq!(billed_tokens("", None, None, false), BLOCK_TOKENS);
+    assert_eq!(Counting::O200K.block(Size::default()), 4);
     assert_ne!(text(3, 100), text(4, 100));
 }
 

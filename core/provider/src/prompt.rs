@@ -8,8 +8,9 @@ use crate::wire::Wire;
 use crate::wire::plan::{self, Show, Slot};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::context_editing::{Piece, What};
+use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, ServerEdit, Thread, Ttl};
-use ctxbench_core::tokens::{self, billed_tokens};
+use ctxbench_core::tokens::{self, Size};
 
 /// What an item says.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +80,7 @@ pub struct Item {
     /// The engine's block that it shows, which knows more than the wire tells; `None` where a
     /// foreign program wrote the request.
     pub shows: Option<Arc<Block>>,
-    tokens: OnceLock<u64>,
+    size: OnceLock<Size>,
 }
 
 impl PartialEq for Item {
@@ -92,8 +93,8 @@ impl PartialEq for Item {
 impl Item {
     /// An item; hashes its content.
     pub fn new(role: Role, content: Content, message: usize, cache: Option<Ttl>) -> Self {
-        let (hash, tokens) = (content.hash(role), OnceLock::new());
-        Item { hash, role, content, message, cache, shows: None, tokens }
+        let (hash, size) = (content.hash(role), OnceLock::new());
+        Item { hash, role, content, message, cache, shows: None, size }
     }
 
     /// The same with other content in its place.
@@ -104,9 +105,9 @@ impl Item {
         }
     }
 
-    /// Tokens the mock bills for it, the same as for the block it stands for. Counted once.
-    pub fn tokens(&self) -> u64 {
-        *self.tokens.get_or_init(|| self.content.tokens())
+    /// Tokens that a provider bills for it, the same as for the block it stands for.
+    pub fn tokens(&self, by: &Counting) -> u64 {
+        by.block(*self.size.get_or_init(|| self.content.size()))
     }
 
     /// The text it shows: words, thinking, arguments or tool output; empty for images.
@@ -133,13 +134,13 @@ impl Item {
             cache: slot.cache,
             hash,
             shows: Some(block.clone()),
-            tokens: OnceLock::new(),
+            size: OnceLock::new(),
         };
         // Where the wire carries all of the block the count is already known.
         let whole = (block.opaque.is_none() || slot.show == Show::Reasoning)
             && (block.media.is_none() || slot.show == Show::Output);
         if whole {
-            let _ = item.tokens.set(block.tokens());
+            let _ = item.size.set(block.size());
         }
         item
     }
@@ -162,8 +163,8 @@ impl Piece for Item {
             Content::Text(_) => What::User,
         }
     }
-    fn tokens(&self) -> u64 {
-        Item::tokens(self)
+    fn tokens(&self, by: &Counting) -> u64 {
+        Item::tokens(self, by)
     }
     fn cleared(&self, words: &str) -> Self {
         let content = match self.content.clone() {
@@ -200,17 +201,17 @@ impl AsItem {
 }
 
 impl Content {
-    fn tokens(&self) -> u64 {
+    fn size(&self) -> Size {
         match self {
-            Content::Text(t) | Content::CompactionTrigger(t) => billed_tokens(t, None, None, false),
+            Content::Text(t) | Content::CompactionTrigger(t) => Size::text(t),
             Content::Reasoning { text, encrypted: o } | Content::Compaction { text, opaque: o } => {
-                billed_tokens(text, None, o.as_ref().map(|o| o.len()), false)
+                Size::sealed(text, o.as_deref())
             }
-            Content::Call { name, arguments, .. } => {
-                billed_tokens(arguments, Some(name), None, false)
+            Content::Call { name, arguments, .. } => Size::call(name, arguments),
+            Content::Output { text, image, .. } => {
+                Size { images: u64::from(image.is_some()), ..Size::text(text) }
             }
-            Content::Output { text, image, .. } => billed_tokens(text, None, None, image.is_some()),
-            Content::Image { .. } => billed_tokens("", None, None, true),
+            Content::Image { .. } => Size { images: 1, ..Size::default() },
         }
     }
 
@@ -355,13 +356,13 @@ impl Prompt {
     }
 
     /// Billed tokens of the tool definitions.
-    pub fn tools_tokens(&self) -> u64 {
-        self.tools.as_ref().map_or(0, |t| tokens::o200k(t.get()))
+    pub fn tools_tokens(&self, by: &Counting) -> u64 {
+        self.tools.as_ref().map_or(0, |t| by.text(tokens::o200k(t.get())))
     }
 
     /// Billed tokens of tools and items.
-    pub fn tokens(&self) -> u64 {
-        self.tools_tokens() + self.items.iter().map(Item::tokens).sum::<u64>()
+    pub fn tokens(&self, by: &Counting) -> u64 {
+        self.tools_tokens(by) + self.items.iter().map(|i| i.tokens(by)).sum::<u64>()
     }
 }
 

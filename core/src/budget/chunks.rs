@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::allocate::Demand;
 use super::error::{BudgetError, BudgetPart};
 use crate::block::{Block, BlockKind, total_tokens};
+use crate::model::Counting;
 use crate::strategy::is_system;
 use crate::tokens::bytes_div4_down;
 
@@ -88,12 +89,17 @@ pub fn estimate(blocks: &[Arc<Block>]) -> u64 {
 /// The last gate: a prompt counted as `total` tokens against `limit`. Sizes in the error are exact;
 /// what the parts do not explain of the total (tool definitions, the provider's own additions)
 /// counts as system.
-pub fn validate(chunks: &PromptChunks, total: u64, limit: u64) -> Result<(), BudgetError> {
+pub fn validate(
+    chunks: &PromptChunks,
+    by: &Counting,
+    total: u64,
+    limit: u64,
+) -> Result<(), BudgetError> {
     if total <= limit {
         return Ok(());
     }
     let mut parts: Vec<(BudgetPart, u64)> =
-        chunks.parts().into_iter().map(|(p, b)| (p, total_tokens(b))).collect();
+        chunks.parts().into_iter().map(|(p, b)| (p, total_tokens(by, b))).collect();
     let known: u64 = parts.iter().map(|(_, n)| n).sum();
     parts[0].1 += total.saturating_sub(known);
     Err(BudgetError::overflow(total, limit, parts))
@@ -136,14 +142,15 @@ mod tests {
         let mut v = view();
         v.push(block(BlockKind::User, Role::User, &"word ".repeat(400)));
         let chunks = PromptChunks::of(&v, 6);
-        let total = total_tokens(&v) + 50;
-        assert_eq!(validate(&chunks, total, total), Ok(()));
-        let Err(BudgetError::Overflow { parts, .. }) = validate(&chunks, total, 100) else {
+        let by = &Counting::O200K;
+        let total = total_tokens(by, &v) + 50;
+        assert_eq!(validate(&chunks, by, total, total), Ok(()));
+        let Err(BudgetError::Overflow { parts, .. }) = validate(&chunks, by, total, 100) else {
             panic!("must overflow")
         };
         assert_eq!(parts[0].0, BudgetPart::Current);
         assert_eq!(parts.iter().map(|(_, n)| n).sum::<u64>(), total);
-        assert_eq!(parts[1], (BudgetPart::System, 50 + v[0].tokens()));
+        assert_eq!(parts[1], (BudgetPart::System, 50 + v[0].tokens(by)));
     }
 
     #[test]

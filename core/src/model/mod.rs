@@ -1,5 +1,6 @@
 //! Models: windows, outputs, prices, cache rules and capabilities, as dated data.
 
+mod counting;
 mod price;
 
 use std::sync::{Arc, OnceLock};
@@ -7,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use thiserror::Error;
 
+pub use counting::Counting;
 pub use price::{Cost, cost, cost_of_reply, cost_with_read_share, iterations};
 
 use crate::request::Ttl;
@@ -184,6 +186,9 @@ pub struct Model {
     pub input_limit: Option<u64>,
     /// Cheaper model of the same provider that products use for side work.
     pub weak: Arc<str>,
+    /// How it counts tokens.
+    #[serde(skip)]
+    pub counting: Counting,
     /// Prompt cache.
     pub cache: CacheRule,
     /// Prices.
@@ -230,7 +235,8 @@ impl Model {
         }
         let unknown =
             |_| Model { name: name.into(), prices: Prices::default(), ..(**self).clone() };
-        Arc::new(find(name).cloned().unwrap_or_else(unknown))
+        let model = find(name).cloned().unwrap_or_else(unknown);
+        Arc::new(Model { counting: self.counting, ..model })
     }
 
     /// Whether anybody knows what it costs.
@@ -266,7 +272,8 @@ fn read(text: &str) -> Result<Vec<Model>, String> {
         can.extend(table(&mut m, "capabilities"));
         m.extend([("cache".into(), cache.into()), ("capabilities".into(), can.into())]);
         let model = m.try_into::<Model>().map_err(|e| e.to_string())?;
-        Ok(Model { published_output: model.max_output, ..model })
+        let counting = Counting::of(model.provider);
+        Ok(Model { published_output: model.max_output, counting, ..model })
     });
     resolved.collect()
 }

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_harness::mock::Transport;
@@ -36,6 +37,10 @@ pub(crate) struct Args {
         "Model (repeat; default: the one a session was recorded with, else {DEFAULT_MODEL})"
     ))]
     model: Vec<String>,
+    /// How tokens are counted: off (o200k, whatever the model), family (as the model's family
+    /// counts), recording (the same, with what a recording's counters tell of text that it lacks)
+    #[arg(long, value_name = "HOW", value_parser = calibrate, default_value = Calibrate::default().word())]
+    calibrate: Calibrate,
     /// Context window in tokens, such as 200000 or 200k, instead of the model's
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
@@ -339,6 +344,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             seed: first_seed(args)?,
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
+            calibrate: args.calibrate,
             window: args.window,
             summary_model,
             watch: watched(args).then(|| Watch {
@@ -407,6 +413,11 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
             "a number of tokens above 0 and at most {LARGEST_WINDOW}, such as 200000 or 200k"
         )),
     }
+}
+
+fn calibrate(text: &str) -> Result<Calibrate, String> {
+    let found = Calibrate::ALL.into_iter().find(|c| c.word() == text);
+    found.ok_or_else(|| format!("one of {}", Calibrate::ALL.map(Calibrate::word).join(", ")))
 }
 
 fn shard(text: &str) -> anyhow::Result<(usize, usize)> {

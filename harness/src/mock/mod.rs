@@ -17,7 +17,6 @@ use ctxbench_core::session::Millis;
 
 pub use direct::DirectDoor;
 pub use http::HttpDoor;
-pub(crate) use provider::part_tokens;
 pub use provider::{Live, ProviderModel, ProviderOptions};
 pub use shared::SharedDoor;
 

@@ -11,11 +11,11 @@ use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
 use ctxbench_core::fact::Fact;
-use ctxbench_core::model::{self, Latency, Model};
+use ctxbench_core::model::{self, Counting, Latency, Model};
 use ctxbench_core::recent::Recent;
 use ctxbench_core::request::{Applied, ModelError, Reply, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
-use ctxbench_core::tokens::billed_tokens;
+use ctxbench_core::tokens::Size;
 use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{CacheUse, Content, Item, Prompt, PromptCache};
 
@@ -119,7 +119,7 @@ impl ProviderModel {
     }
 
     /// The model of this name as the account serves it; the run's where there is none.
-    pub(super) fn model(&self, name: &str) -> Arc<Model> {
+    pub(crate) fn model(&self, name: &str) -> Arc<Model> {
         let model = self.known(name);
         match &self.live {
             Some(live) => Arc::new(live.model(&model)),
@@ -132,7 +132,11 @@ impl ProviderModel {
             return self.options.model.clone();
         }
         match model::find(name) {
-            Ok(m) => Arc::new(m.scaled(self.options.scale)),
+            // The models of an account count alike.
+            Ok(m) => Arc::new(Model {
+                counting: self.options.model.counting,
+                ..m.scaled(self.options.scale)
+            }),
             Err(_) => self.options.model.clone(),
         }
     }
@@ -140,10 +144,11 @@ impl ProviderModel {
     /// Tokens of a prompt after the edits that its request asks for, and before them where it asks
     /// for any.
     pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
-        let original = prompt.tokens();
+        let model = self.model(&prompt.model);
+        let original = prompt.tokens(&model.counting);
         let asked = !prompt.server_edits.is_empty();
-        let (edited, _) = edited(&self.model(&prompt.model), prompt.clone());
-        (edited.tokens(), asked.then_some(original))
+        let (edited, _) = edited(&model, prompt.clone());
+        (edited.tokens(&model.counting), asked.then_some(original))
     }
 
     /// Answers a prompt at a virtual time.
@@ -186,7 +191,7 @@ impl ProviderModel {
             rules::check(&prompt, &self.signed, self.options.scale)?;
         }
         let (prompt, applied) = edited(model, prompt);
-        let total = prompt.tokens();
+        let total = prompt.tokens(&model.counting);
         let limit = model.input_limit.unwrap_or(model.window);
         if total > limit && !self.options.unlimited {
             return Err(self.wire.overflow(total, limit));
@@ -234,7 +239,7 @@ impl ProviderModel {
                 model,
             ));
         }
-        usage.output = billed_tokens(&summary, None, None, false);
+        usage.output = model.counting.block(Size::text(&summary));
         Ok(paused(parts, usage, Applied::default(), first_token, model))
     }
 
@@ -257,7 +262,7 @@ impl ProviderModel {
         asked.items.push(item);
         asked.max_tokens = Some(SERVER_SUMMARY_TOKENS);
         let summary: Arc<str> = self.write_summary(&asked)?.text.into();
-        compaction.output = billed_tokens(&summary, None, None, false);
+        compaction.output = model.counting.block(Size::text(&summary));
         if due.pause {
             return Ok(paused(
                 vec![Part::Compaction(Some(summary))],
@@ -303,8 +308,10 @@ impl ProviderModel {
         model: &Model,
         now: Millis,
     ) -> Result<(Usage, Millis), ModelError> {
-        let cache =
-            self.caches.entry(model.name.clone()).or_insert_with(|| PromptCache::new(model.cache));
+        let cache = self
+            .caches
+            .entry(model.name.clone())
+            .or_insert_with(|| PromptCache::new(model.cache, model.counting));
         cache.validate(prompt)?;
         if self.live.is_some() {
             cache.forget_expired(now);
@@ -334,7 +341,7 @@ impl ProviderModel {
 
 /// A prompt as the model sees it, and what the provider edited in it.
 fn edited(model: &Model, mut prompt: Prompt) -> (Prompt, Applied) {
-    let (items, fixed) = (std::mem::take(&mut prompt.items), prompt.tools_tokens());
+    let (items, fixed) = (std::mem::take(&mut prompt.items), prompt.tools_tokens(&model.counting));
     let (items, applied) = context_editing::apply(model, &prompt.server_edits, fixed, items);
     (Prompt { items, ..prompt }, applied)
 }
@@ -375,34 +382,23 @@ fn paused(
 }
 
 /// Output tokens of reply contents, by the same yardstick as input.
-fn output_tokens(parts: &[Part]) -> (u64, u64) {
+fn output_tokens(by: &Counting, parts: &[Part]) -> (u64, u64) {
     let mut reasoning = 0;
     let all = parts
         .iter()
         .map(|p| match p {
-            Part::Reasoning { .. } => {
-                reasoning += part_tokens(p);
-                part_tokens(p)
-            }
             // A compaction before an answer is billed as an iteration of its own; alone it is the
             // answer.
-            Part::Compaction(Some(t)) if parts.len() == 1 => billed_tokens(t, None, None, false),
-            _ => part_tokens(p),
+            Part::Compaction(_) if parts.len() > 1 => 0,
+            Part::Compaction(None) => 0,
+            _ => {
+                let tokens = by.block(p.size());
+                reasoning += if matches!(p, Part::Reasoning { .. }) { tokens } else { 0 };
+                tokens
+            }
         })
         .sum();
     (all, reasoning)
-}
-
-/// Tokens of one part of a reply; a compaction is counted by the caller.
-pub(crate) fn part_tokens(part: &Part) -> u64 {
-    match part {
-        Part::Reasoning { text, encrypted } => {
-            billed_tokens(text, None, encrypted.as_ref().map(|e| e.len()), false)
-        }
-        Part::Call(call) => billed_tokens(&call.arguments, Some(&call.name), None, false),
-        Part::Compaction(_) => 0,
-        _ => billed_tokens(part.words(), None, None, false),
-    }
 }
 
 fn latency(model: &Model, usage: &Usage, first_token: Millis) -> Millis {
@@ -418,7 +414,7 @@ fn finish(
     first_token: Millis,
     model: &Model,
 ) -> Reply {
-    (usage.output, usage.reasoning) = output_tokens(&parts);
+    (usage.output, usage.reasoning) = output_tokens(&model.counting, &parts);
     let mut billed = usage;
     if let Some(c) = compaction {
         billed.add(&c);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
-use ctxbench_core::model::find;
+use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Purpose, Reply, Request, ServerEdit, StopReason, Thread,
     Tools, Ttl, Usage,
 };
+use ctxbench_core::tokens::Size;
 use ctxbench_provider::Prompt;
 
 use super::{PlannedReply, ProviderModel, ProviderOptions};
@@ -21,7 +22,10 @@ const SCALE: f64 = 0.01;
 
 fn provider() -> ProviderModel {
     ProviderModel::new(ProviderOptions {
-        model: Arc::new(find("claude-sonnet-4-6").unwrap().scaled(SCALE)),
+        model: Arc::new(Model {
+            counting: Counting::O200K,
+            ..find("claude-sonnet-4-6").unwrap().scaled(SCALE)
+        }),
         unlimited: false,
         summariser: Summariser::Extractive,
         facts: Arc::from(vec![]),
@@ -41,7 +45,10 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
     Request {
         purpose: Purpose::Sample,
         phase: None,
-        model: Arc::new(find("claude-sonnet-4-6").unwrap().clone()),
+        model: Arc::new(Model {
+            counting: Counting::O200K,
+            ..find("claude-sonnet-4-6").unwrap().clone()
+        }),
         max_tokens: None,
         tools: Tools::new(&[serde_json::json!({"name": "read"})]),
         breakpoints: vec![],
@@ -122,9 +129,8 @@ fn a_pause_holds_nothing_but_the_compaction_and_is_billed_as_an_iteration() {
     let reply = ask(&mut provider(), &r, say(vec![text("said")])).unwrap();
     // The answer was made from tools and summary; the sum of both iterations is billed.
     assert_eq!((reply.stop, reply.parts.len()), (StopReason::EndTurn, 2));
-    let summary =
-        ctxbench_core::tokens::billed_tokens(reply.compaction().unwrap(), None, None, false);
-    assert_eq!(reply.usage.prompt(), r.tools.as_ref().unwrap().tokens + summary);
+    let summary = r.model.counting.block(Size::text(reply.compaction().unwrap()));
+    assert_eq!(reply.usage.prompt(), r.tools_tokens() + summary);
     assert_eq!(reply.billed.prompt(), reply.usage.prompt() + r.tokens());
     assert_eq!(reply.billed.output, reply.usage.output + summary);
 }
@@ -174,7 +180,7 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
     let mut p = provider();
     let applied = ask(&mut p, &r, say(vec![])).unwrap().applied;
     assert_eq!((applied.cleared_tool_uses, applied.cleared_thinking_turns), (1, 1));
-    assert_eq!(applied.thinking_tokens, r.blocks[1].tokens());
+    assert_eq!(applied.thinking_tokens, r.blocks[1].tokens(&r.model.counting));
     let (after, before) = p.count(&Prompt::of(p.wire(), &r));
     assert_eq!(
         (before, after),
@@ -183,5 +189,8 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
     // What measurements look at is what the provider showed.
     let view = ctxbench_core::context_editing::edited_view(&r, applied);
     assert_eq!(view.len(), 5);
-    assert_eq!(ctxbench_core::block::total_tokens(&view) + r.tools.as_ref().unwrap().tokens, after);
+    assert_eq!(
+        ctxbench_core::block::total_tokens(&r.model.counting, &view) + r.tools_tokens(),
+        after
+    );
 }

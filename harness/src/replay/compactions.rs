@@ -39,6 +39,7 @@ pub(super) fn records(
         let last = requests.len() as u64;
         requests[from.min(last) as usize..to.min(last) as usize].iter().copied()
     };
+    let by = &model.counting;
     let mut out: Vec<CompactionRecord> = Vec::new();
     let mut from = 0;
     for (i, (e, kept)) in compacted.iter().enumerate() {
@@ -61,9 +62,9 @@ pub(super) fn records(
             CompactionKind::Summarise => background.iter().filter(taken).map(|b| b.waited_ms).sum(),
             _ => 0,
         };
-        let (before_tokens, after_tokens) = (total_tokens(before), total_tokens(after));
+        let (before_tokens, after_tokens) = (total_tokens(by, before), total_tokens(by, after));
         let changed = &after[common_prefix(before, after)..];
-        let invalidated_tokens = total_tokens(changed);
+        let invalidated_tokens = total_tokens(by, changed);
         let summaries = changed.iter().filter(|b| place(b) == Place::Summary);
         let saved = before_tokens.saturating_sub(after_tokens);
         from = at;
@@ -83,7 +84,7 @@ pub(super) fn records(
             before_tokens,
             after_tokens,
             invalidated_tokens,
-            summary_tokens: summaries.map(|b: &Arc<Block>| b.tokens()).sum(),
+            summary_tokens: summaries.map(|b: &Arc<Block>| b.tokens(by)).sum(),
             blocked_ms: waited + inside_ms + raced,
             cost_usd,
             facts_lost_verbatim: kept.lost,

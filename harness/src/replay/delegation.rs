@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::content::joined_text;
 use ctxbench_core::fact::{Fact, Match, fold};
+use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
 use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
@@ -25,7 +26,10 @@ pub(super) fn records(
         part.as_ref().map(|p| p.offset)
     };
     let row = |(agent, part): (&Subagent, &Option<ConversationRecord>)| {
-        let row = Delegation { waited: agent.waits, ..handed_over(agent, session, facts) };
+        let row = Delegation {
+            waited: agent.waits,
+            ..handed_over(agent, session, &run.model.counting, facts)
+        };
         let Some(part) = part else {
             return Delegation { status: Status::NotApplicable, ..row };
         };
@@ -55,7 +59,12 @@ pub(super) fn records(
 }
 
 /// What went to a subagent and came back, by the session and the pairs alone.
-fn handed_over(agent: &Subagent, session: &Session, pairs: &[FactRecord]) -> Delegation {
+fn handed_over(
+    agent: &Subagent,
+    session: &Session,
+    by: &Counting,
+    pairs: &[FactRecord],
+) -> Delegation {
     let ids = ids(session, &agent.id);
     let facts: Vec<&Fact> =
         session.facts.iter().filter(|f| !f.distractor && ids.contains(f.arises.as_str())).collect();
@@ -74,7 +83,7 @@ fn handed_over(agent: &Subagent, session: &Session, pairs: &[FactRecord]) -> Del
         agent: agent.id.clone(),
         call: agent.call.as_ref().map(|c| c.id.clone()),
         caller: agent.call.as_ref().and_then(|c| c.caller.clone()),
-        result_tokens: result.as_deref().map(o200k),
+        result_tokens: result.as_deref().map(|r| by.text(o200k(r))),
         delegated_facts: facts.len() as u64,
         returned_facts: facts.iter().filter(back).count() as u64,
         needed_outside: outside.len() as u64,

@@ -28,13 +28,15 @@ mod trace;
 mod windows;
 mod world;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::calibration::{self, Calibrate};
 use ctxbench_core::engine::{Engine, Fixed, Stamped};
 use ctxbench_core::history::History;
-use ctxbench_core::model::Model;
+use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_core::strategy::Standing;
@@ -76,6 +78,8 @@ pub struct Options {
     pub rereads: bool,
     /// Keep a trace line per request.
     pub trace: bool,
+    /// How tokens are counted.
+    pub calibrate: Calibrate,
     /// Context window instead of the model's, tokens.
     pub window: Option<u64>,
     /// Model of every summary, instead of each strategy's own rule.
@@ -93,6 +97,7 @@ impl Default for Options {
             seed: 1,
             rereads: true,
             trace: false,
+            calibrate: Calibrate::default(),
             window: None,
             summary_model: None,
             watch: None,
@@ -152,7 +157,7 @@ pub(crate) async fn replay_with(
     options: &Options,
     files: &Files,
 ) -> FullReplay {
-    let model = Arc::new(limits(scenario, model, options.window));
+    let model = Arc::new(met(scenario, model, options));
     let desk = SummaryDesk::default();
     let scene = Scene {
         scenario,
@@ -280,7 +285,8 @@ async fn play(
     let Scene { scenario, session, agent, spec, model, options, desk } = scene;
     let waited = subagents.iter().flat_map(|s| s.all.iter()).filter(|a| a.waits);
     let waited = waited.filter_map(|a| a.call.as_ref()).map(|c| c.id.as_str()).collect();
-    let path = Path::without(session, &Defaults::STATED, &waited);
+    let unseen = unseen(session, model, options.calibrate);
+    let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
     let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
     let observer = Observer::new(session, &path, model, spec.descriptor.recovery, log.clone())
         .of_agent(*agent)
@@ -299,11 +305,19 @@ async fn play(
     engine
 }
 
-/// The model as this session meets it: limits of the session or the command line, then the scale.
-fn limits(scenario: &Scenario, model: &Model, window: Option<u64>) -> Model {
+/// The model as this session meets it: counting and limits of the session or the command line,
+/// then the scale.
+fn met(scenario: &Scenario, model: &Model, options: &Options) -> Model {
     let header = &scenario.session.header;
     let mut m = model.clone();
-    if let Some(w) = window.or(header.context_window) {
+    m.counting = match options.calibrate {
+        Calibrate::Off => Counting::O200K,
+        Calibrate::Recording if tells_sizes(&scenario.session, model) => {
+            model.counting.of_visible_text()
+        }
+        _ => model.counting,
+    };
+    if let Some(w) = options.window.or(header.context_window) {
         m.window = w;
         m.input_limit = None;
     }
@@ -321,7 +335,12 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
     };
     if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
         // A subagent's is reckoned from its counters and may be larger than what a file may say.
-        out.base.push(block(BlockKind::Base, Role::System, text_of(n.min(bounds::FILLER_TOKENS))));
+        let n = n.min(bounds::FILLER_TOKENS);
+        out.base.push(block(
+            BlockKind::Base,
+            Role::System,
+            text_of(recorded(session, model).fitting(n)),
+        ));
     }
     // What is marked as a subagent's is not the main conversation's; in the session of a subagent
     // nothing is marked.
@@ -350,11 +369,48 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
     out
 }
 
-/// Text of exactly `tokens` tokens that stands for words that were not recorded.
+/// How the tokens that a session tells were counted: as the run's model counts, unless it was
+/// recorded with one of another family.
+fn recorded(session: &Session, model: &Model) -> Counting {
+    match session.header.model.as_deref() {
+        // Counted as by nobody's provider, or by another's than the recording's.
+        Some(name)
+            if model.counting == Counting::O200K
+                || calibration::provider_of(name) != Some(model.provider) =>
+        {
+            calibration::counting_of(Some(name)).of_visible_text()
+        }
+        _ => model.counting,
+    }
+}
+
+/// Whether a recording's counters tell the sizes of prompts as this model counts them.
+fn tells_sizes(session: &Session, model: &Model) -> bool {
+    let provider = session.header.model.as_deref().and_then(calibration::provider_of);
+    provider == Some(model.provider)
+        && session.entries.iter().any(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some()))
+}
+
+/// What the recording lacks before each reply, o200k tokens of text by the reply's id. The text is
+/// the same whatever the run's model; only that of the recorded family counts it as recorded.
+fn unseen(session: &Session, model: &Model, calibrate: Calibrate) -> HashMap<String, u64> {
+    if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
+        return HashMap::new();
+    }
+    let by = model.counting;
+    let own = session.entries.iter().filter(|e| e.agent().is_none());
+    calibration::residuals(own, &by)
+        .into_iter()
+        .map(|(reply, tokens)| (reply.to_string(), by.fitting(tokens)))
+        .collect()
+}
+
+/// Text of exactly `tokens` o200k tokens that stands for words that were not recorded. Four bytes a
+/// token, like English: some programs estimate by bytes.
 fn text_of(tokens: u64) -> String {
-    let mut out = String::from(if tokens == 0 { "" } else { "x" });
+    let mut out = String::from(if tokens == 0 { "" } else { "and" });
     for _ in 1..tokens {
-        out.push_str(" x");
+        out.push_str(" and");
     }
     out
 }

@@ -85,7 +85,7 @@ impl Observer {
     ) -> Self {
         Observer {
             retention: Retention::new(session, path, recovery, log.clone()),
-            rewinds: Rewinds::new(session),
+            rewinds: Rewinds::new(session, model.counting),
             prefix: Prefix::default(),
             tracer: None,
             agent: None,

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::text_of;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Incoming};
 use ctxbench_core::session::{
@@ -62,20 +63,32 @@ pub struct Path {
 impl Path {
     /// The path of a session's main conversation; subagents' windows are theirs.
     pub fn recorded(session: &Session, defaults: &Defaults) -> Path {
-        Path::without(session, defaults, &HashSet::new())
+        Path::without(session, defaults, &HashSet::new(), &HashMap::new())
     }
 
     /// The same, where the time that these calls took is left out: they wait for subagents, who
-    /// take their own.
-    pub fn without(session: &Session, defaults: &Defaults, waited: &HashSet<&str>) -> Path {
+    /// take their own. `unseen` = by reply, o200k tokens of the text before it that the recording
+    /// lacks.
+    pub fn without(
+        session: &Session,
+        defaults: &Defaults,
+        waited: &HashSet<&str>,
+        unseen: &HashMap<String, u64>,
+    ) -> Path {
         let mut results: HashMap<&str, Vec<&ToolEntry>> = HashMap::new();
         for e in &session.entries {
             if let Entry::Tool(t) = e {
                 results.entry(&t.call_id).or_default().push(t);
             }
         }
-        let mut b =
-            Builder { defaults, waited, path: Path::default(), last_at: None, next_at: None };
+        let mut b = Builder {
+            defaults,
+            waited,
+            unseen,
+            path: Path::default(),
+            last_at: None,
+            next_at: None,
+        };
         let mut next_at: Vec<Option<Millis>> = session.entries.iter().map(recorded_at).collect();
         for i in (1..next_at.len()).rev() {
             next_at[i - 1] = next_at[i - 1].or(next_at[i]);
@@ -108,6 +121,7 @@ struct Builder<'a> {
     defaults: &'a Defaults,
     /// Calls whose time is not the tools'.
     waited: &'a HashSet<&'a str>,
+    unseen: &'a HashMap<String, u64>,
     path: Path,
     /// When the newest thing happened, ms since the session began: as recorded, with the times that
     /// were put in since.
@@ -179,6 +193,7 @@ impl Builder<'_> {
             let msg = Incoming { key: "".into(), parts: vec![Part::Text("(continue)".into())] };
             self.push(Action::User(msg), a.at, vec![]);
         }
+        self.unseen_before(&a.id);
         let calls = a.all_calls();
         let found: Vec<Option<&&ToolEntry>> =
             calls.iter().map(|c| results.get(&*c.id).and_then(|r| r.first())).collect();
@@ -213,6 +228,19 @@ impl Builder<'_> {
             m.steps.push(step);
             self.path.steps += 1;
         }
+    }
+}
+
+impl Builder<'_> {
+    /// What the recording lacks joins the last thing that came in: it leaves the context with it,
+    /// but is no part of a result that could be cleared.
+    fn unseen_before(&mut self, reply: &str) {
+        let Some(tokens) = self.unseen.get(reply) else { return };
+        let Some(Move { action: Action::User(msg), steps, .. }) = self.path.moves.last_mut() else {
+            return;
+        };
+        let results = steps.last_mut().and_then(|s| s.results.last_mut());
+        results.unwrap_or(msg).parts.push(Part::Unrecorded(text_of(*tokens).into()));
     }
 }
 

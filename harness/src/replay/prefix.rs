@@ -48,6 +48,7 @@ impl Prefix {
     ) -> Shared {
         // `cache_edits` leaves results out behind the prefix: the cache sees the request as it was
         // sent.
+        let by = &request.model.counting;
         let kept =
             request.server_edits.iter().any(|e| !context_editing::deleted_results(e).is_empty());
         let sent = if kept { &request.blocks } else { logical };
@@ -55,9 +56,9 @@ impl Prefix {
             sent.iter().filter(|b| !is_system(b)).cloned().collect();
         let same = common_prefix(&self.conversation, &conversation);
         let first = self.conversation.is_empty();
-        let sizes = || (total_tokens(&self.conversation), total_tokens(&conversation));
+        let sizes = || (total_tokens(by, &self.conversation), total_tokens(by, &conversation));
         let shared = Shared {
-            common: total_tokens(&conversation[..same]),
+            common: total_tokens(by, &conversation[..same]),
             sizes: (!first).then(sizes),
             again: match reply {
                 Some(r) if !first => self.again(request, sent, logical, same, r),
@@ -81,12 +82,13 @@ impl Prefix {
         same: usize,
         reply: &Reply,
     ) -> Again {
+        let by = &request.model.counting;
         let mut again = Again::default();
         let served = reply.usage.cache_read;
-        let mut at = request.tools.as_ref().map_or(0, |t| t.tokens);
+        let mut at = request.tools_tokens();
         let mut unchanged = same;
         for (b, seen) in sent.iter().zip(logical) {
-            at += seen.tokens();
+            at += seen.tokens(by);
             let stands = is_system(b) || unchanged > 0;
             unchanged = unchanged.saturating_sub(usize::from(!is_system(b)));
             if at <= served || !self.hashes.contains(&b.hash) {
@@ -97,7 +99,7 @@ impl Prefix {
                 () if stands => &mut again.other,
                 () => &mut again.changed,
             };
-            *cause += seen.tokens();
+            *cause += seen.tokens(by);
         }
         again
     }

@@ -100,7 +100,13 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
     }
     let facts = delegation::facts(run, &main, &parts);
     let delegation = delegation::records(run, &parts, &facts);
-    let rewinds = rewind::records(session, run.spec, run.files, main.conversation.rewound());
+    let rewinds = rewind::records(
+        session,
+        run.spec,
+        run.files,
+        &run.model.counting,
+        main.conversation.rewound(),
+    );
     let (resume, loadings) = resume::records(session, run.spec, &main.conversation);
     let lives = histories::records(session, main.conversation.0.iter());
     let integrity = integrity(run, &main, &parts);

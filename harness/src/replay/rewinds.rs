@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, total_tokens};
+use ctxbench_core::model::Counting;
 use ctxbench_core::session::Session;
 
 use crate::rewind::targets;
@@ -22,31 +23,35 @@ pub(crate) struct Compared {
 /// Views at the messages that the session goes back to, by message: right after it was recorded,
 /// and when its turn was over.
 #[derive(Debug, Default)]
-pub(super) struct Rewinds(BTreeMap<String, Vec<View>>);
+pub(super) struct Rewinds {
+    counting: Counting,
+    views: BTreeMap<String, Vec<View>>,
+}
 
-fn view(blocks: &[Arc<Block>]) -> View {
-    (total_tokens(blocks), blocks.iter().map(|b| b.hash).collect())
+fn view(by: &Counting, blocks: &[Arc<Block>]) -> View {
+    (total_tokens(by, blocks), blocks.iter().map(|b| b.hash).collect())
 }
 
 impl Rewinds {
     /// Nothing is kept for messages that nobody goes back to.
-    pub(super) fn new(session: &Session) -> Self {
-        Rewinds(targets(session).into_iter().map(|t| (t, Vec::new())).collect())
+    pub(super) fn new(session: &Session, counting: Counting) -> Self {
+        let views = targets(session).into_iter().map(|t| (t, Vec::new())).collect();
+        Rewinds { counting, views }
     }
 
     /// A message was recorded, or its turn is over.
     pub(super) fn shown(&mut self, key: &str, blocks: &[Arc<Block>]) {
-        if let Some(seen) = self.0.get_mut(key) {
-            seen.push(view(blocks));
+        if let Some(seen) = self.views.get_mut(key) {
+            seen.push(view(&self.counting, blocks));
         }
     }
 
     /// The context after a rewind, held against the views at that message.
     pub(super) fn went_back(&self, to: &str, after: &[Arc<Block>]) -> Compared {
-        let Some(seen) = self.0.get(to).filter(|v| !v.is_empty()) else {
+        let Some(seen) = self.views.get(to).filter(|v| !v.is_empty()) else {
             return Compared::default();
         };
-        let equal = seen.contains(&view(after));
+        let equal = seen.contains(&view(&self.counting, after));
         Compared { then: seen.last().map(|v| v.0), equal: Some(equal) }
     }
 }

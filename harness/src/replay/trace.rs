@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
+use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_reports::record::{RequestRecord, RequestStatus};
 use serde::Serialize;
@@ -84,8 +85,12 @@ impl Tracer {
     pub(super) fn line(&mut self, request: &Request, r: &RequestRecord) -> String {
         let Tracer { scenario, strategy, hashes } = self;
         let marked = |at| request.breakpoints.contains(&at);
-        let items =
-            request.blocks.iter().enumerate().map(|(at, b)| item(hashes, b, marked(at))).collect();
+        let items = request
+            .blocks
+            .iter()
+            .enumerate()
+            .map(|(at, b)| item(hashes, &request.model.counting, b, marked(at)))
+            .collect();
         let line = TraceLine {
             seq: r.seq,
             scenario,
@@ -117,13 +122,18 @@ impl Tracer {
     }
 }
 
-fn item<'a>(hashes: &mut HashMap<u64, Arc<str>>, b: &'a Block, cache: bool) -> Item<'a> {
+fn item<'a>(
+    hashes: &mut HashMap<u64, Arc<str>>,
+    by: &Counting,
+    b: &'a Block,
+    cache: bool,
+) -> Item<'a> {
     let hash = hashes.entry(b.hash).or_insert_with(|| sha256(&b.text).into());
     Item {
         kind: b.kind,
         role: b.role,
         bytes: b.bytes(),
-        tokens: b.tokens(),
+        tokens: b.tokens(by),
         sha256: hash.clone(),
         id: b.call_id(),
         name: b.call.as_ref().filter(|_| b.kind == BlockKind::Call).map(|c| c.name.as_str()),

@@ -9,9 +9,9 @@
 
 use std::collections::HashMap;
 
+use ctxbench_core::calibration;
 use ctxbench_core::content::joined_text;
 use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
-use ctxbench_core::tokens::o200k;
 use serde_json::Value;
 
 /// A subagent.
@@ -231,22 +231,13 @@ pub(super) fn own(session: &Session, id: &str) -> Session {
             out.entries.push(unmarked(e.clone()));
         }
     }
-    if let Some(n) = out.header.prefix_tokens.and_then(|_| prefix(&out.entries)) {
-        out.header.prefix_tokens = Some(n);
+    // Its first request tells what the recording lacks of its own fixed part.
+    if out.header.prefix_tokens.is_some() {
+        let by = calibration::counting_of(out.header.model.as_deref()).of_visible_text();
+        let own = calibration::prefix(&out.entries, &by).filter(|n| *n > 0);
+        out.header.prefix_tokens = own.or(out.header.prefix_tokens);
     }
     out
-}
-
-/// What the recording lacks of a subagent's fixed part, tokens: the first request as the provider
-/// counted it, less the o200k count of the message that it holds.
-fn prefix(entries: &[Entry]) -> Option<u64> {
-    let first = entries.iter().position(|e| matches!(e, Entry::Assistant(_)))?;
-    let Entry::Assistant(AssistantEntry { usage: Some(usage), .. }) = &entries[first] else {
-        return None;
-    };
-    let known: u64 = entries[..first].iter().map(|e| o200k(&prompt(e))).sum();
-    let counted = usage.prompt();
-    (counted > known).then(|| counted - known)
 }
 
 fn unmarked(mut e: Entry) -> Entry {
@@ -362,7 +353,8 @@ mod tests {
         );
         assert_eq!(own(&s, "x").header.prefix_tokens, None, "the session lacks nothing");
         s.header.prefix_tokens = Some(500);
-        assert_eq!(own(&s, "x").header.prefix_tokens, Some(100));
+        // 103 less three tokens and a block.
+        assert_eq!(own(&s, "x").header.prefix_tokens, Some(96));
         assert_eq!(own(&s, "y").header.prefix_tokens, Some(500));
     }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use ctxbench_core::block::total_tokens;
 use ctxbench_core::engine::{Event, RewindStatus, Stamped};
+use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, RewindMode, Session};
 use ctxbench_reports::record::{CodeRewind, KeptBy, RewindRecord};
 use ctxbench_strategies::Spec;
@@ -40,6 +41,7 @@ pub(crate) fn records<'a>(
     session: &Session,
     spec: &Spec,
     files: &Files,
+    by: &Counting,
     reached: impl Iterator<Item = (&'a Stamped, Compared)>,
 ) -> Vec<RewindRecord> {
     let offer = spec.descriptor.rewind;
@@ -61,8 +63,8 @@ pub(crate) fn records<'a>(
         let back = shows && mode.restores_conversation();
         let way = offer.code.filter(|_| mode.restores_code());
         Some(RewindRecord {
-            context_before: shows.then(|| total_tokens(before)),
-            context_after: shows.then(|| total_tokens(after)),
+            context_before: shows.then(|| total_tokens(by, before)),
+            context_after: shows.then(|| total_tokens(by, after)),
             context_then: compared.then.filter(|_| back),
             context_equal: compared.equal.filter(|_| back && *status == RewindStatus::Done),
             code: way.and_then(|way| Some(code(files.restored(way, i)?, way, files, i))),

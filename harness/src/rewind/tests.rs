@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::ToolCall;
+use ctxbench_core::model::Counting;
 use ctxbench_core::session::{AssistantEntry, Effect, ToolEntry, UserEntry};
 use serde_json::json;
 
@@ -127,10 +128,13 @@ fn reached(strategy: &str) -> Vec<RewindRecord> {
         Stamped { before_request: 0, at_ms: 0, event }
     };
     let events = [rewound(RewindMode::Both), rewound(RewindMode::Conversation)];
-    let compared = |equal| Compared { then: Some(total_tokens(&blocks(4))), equal: Some(equal) };
+    let compared = |equal| Compared {
+        then: Some(total_tokens(&Counting::O200K, &blocks(4))),
+        equal: Some(equal),
+    };
     let s = session();
     let reached = events.iter().zip([compared(true), compared(false)]);
-    records(&s, &Spec::parse(strategy).unwrap(), &Files::played(&s), reached)
+    records(&s, &Spec::parse(strategy).unwrap(), &Files::played(&s), &Counting::O200K, reached)
 }
 
 #[test]

@@ -74,6 +74,7 @@ impl Desk {
                 }
             };
             let (parts, stop) = limit(
+                &self.account(wire).model(&prompt.model).counting,
                 thoughts(parts, wire, asked, &prompt),
                 Some(prompt.max_tokens.unwrap_or(most)),
             );
@@ -127,5 +128,5 @@ fn thoughts(mut parts: Vec<Part>, wire: Wire, asked: Asked, prompt: &Prompt) -> 
 /// What an overflow of a prompt is told as, whatever its size.
 pub(super) fn overflow(wire: Wire, prompt: &Prompt, model: &Model) -> ModelError {
     let window = model.input_limit.unwrap_or(model.window);
-    wire.overflow(prompt.tokens().max(window.saturating_add(1)), window)
+    wire.overflow(prompt.tokens(&model.counting).max(window.saturating_add(1)), window)
 }

@@ -228,9 +228,11 @@ fn understood(
     line: &mut LogLine,
 ) -> Result<(Prompt, Asked, Model), ModelError> {
     let mut prompt = wire.decode(path, body).map_err(|e| errors::invalid(e.to_string()))?;
-    line.prompt(&prompt, shared.log.is_read());
+    let model = lock(&shared.desk).model(wire, &prompt.model);
+    let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();
+    line.prompt(&prompt, &counting, shared.log.is_read());
     let asked = asked::asked(wire, path, body)?;
-    let model = lock(&shared.desk).model(wire, &prompt.model)?;
+    let model = model?;
     prompt.model = model.name.clone();
     Ok((prompt, asked, model))
 }

@@ -2,25 +2,29 @@
 
 use std::sync::Arc;
 
-use crate::mock::part_tokens;
 use ctxbench_core::content::Part;
+use ctxbench_core::model::Counting;
 use ctxbench_core::request::StopReason;
-use ctxbench_core::tokens::billed_tokens;
+use ctxbench_core::tokens::Size;
 
 /// Cuts a reply to `max_tokens`. A text ends where they do; a call that does not fit whole is left
 /// out with all behind it.
-pub(super) fn limit(parts: Vec<Part>, max_tokens: Option<u64>) -> (Vec<Part>, StopReason) {
+pub(super) fn limit(
+    by: &Counting,
+    parts: Vec<Part>,
+    max_tokens: Option<u64>,
+) -> (Vec<Part>, StopReason) {
     let mut left = max_tokens.unwrap_or(u64::MAX);
     let mut kept = Vec::with_capacity(parts.len());
     for part in parts {
-        let cost = part_tokens(&part);
+        let cost = by.block(part.size());
         if cost <= left {
             left -= cost;
             kept.push(part);
             continue;
         }
         if let Part::Text(t) = &part {
-            let text = longest(t, left);
+            let text = longest(by, t, left);
             if !text.is_empty() {
                 kept.push(Part::Text(text));
             }
@@ -33,9 +37,9 @@ pub(super) fn limit(parts: Vec<Part>, max_tokens: Option<u64>) -> (Vec<Part>, St
 
 /// The longest beginning of a text that costs at most `tokens`; tokens of a beginning hardly ever
 /// fall as it grows.
-fn longest(text: &str, tokens: u64) -> Arc<str> {
+fn longest(by: &Counting, text: &str, tokens: u64) -> Arc<str> {
     let ends: Vec<usize> = text.char_indices().map(|(i, _)| i).collect();
-    let fits = |end: &usize| billed_tokens(&text[..*end], None, None, false) <= tokens;
+    let fits = |end: &usize| by.block(Size::text(&text[..*end])) <= tokens;
     let at = ends.partition_point(fits);
     if at == 0 { "".into() } else { text[..ends[at - 1]].into() }
 }
@@ -53,15 +57,18 @@ mod tests {
     fn a_reply_ends_where_its_tokens_do() {
         // "one two three four five six" is six tokens of o200k, and any block costs four more.
         let parts = || vec![text("one two three four five six")];
-        assert_eq!(limit(parts(), None), (parts(), StopReason::EndTurn));
-        assert_eq!(limit(parts(), Some(10)), (parts(), StopReason::EndTurn));
-        assert_eq!(limit(parts(), Some(7)), (vec![text("one two three")], StopReason::MaxTokens));
-        assert_eq!(limit(parts(), Some(1)), (vec![], StopReason::MaxTokens));
+        assert_eq!(limit(&Counting::O200K, parts(), None), (parts(), StopReason::EndTurn));
+        assert_eq!(limit(&Counting::O200K, parts(), Some(10)), (parts(), StopReason::EndTurn));
+        assert_eq!(
+            limit(&Counting::O200K, parts(), Some(7)),
+            (vec![text("one two three")], StopReason::MaxTokens)
+        );
+        assert_eq!(limit(&Counting::O200K, parts(), Some(1)), (vec![], StopReason::MaxTokens));
         let call =
             || Part::Call(ToolCall { id: "a".into(), name: "t".into(), arguments: "{}".into() });
-        assert_eq!(limit(vec![text("one"), call()], None).1, StopReason::ToolUse);
+        assert_eq!(limit(&Counting::O200K, vec![text("one"), call()], None).1, StopReason::ToolUse);
         assert_eq!(
-            limit(vec![text("one"), call()], Some(6)),
+            limit(&Counting::O200K, vec![text("one"), call()], Some(6)),
             (vec![text("one")], StopReason::MaxTokens)
         );
     }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::sync::Mutex;
 
 use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::model::Counting;
 use ctxbench_core::request::Usage;
 use ctxbench_provider::{Content, Item, Prompt};
 use serde::Serialize;
@@ -68,12 +69,12 @@ pub(super) struct Shown {
 impl LogLine {
     /// Notes what a prompt shows, its pieces only if somebody `reads` it: each costs a hash of all
     /// its text.
-    pub(super) fn prompt(&mut self, prompt: &Prompt, reads: bool) {
+    pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, reads: bool) {
         self.model = Some(prompt.model.to_string());
         self.tools = prompt.tools.is_some();
         self.max_tokens = prompt.max_tokens;
         if reads {
-            self.items = prompt.items.iter().map(shown).collect();
+            self.items = prompt.items.iter().map(|i| shown(by, i)).collect();
         }
     }
 
@@ -86,7 +87,7 @@ impl LogLine {
     }
 }
 
-fn shown(item: &Item) -> Shown {
+fn shown(by: &Counting, item: &Item) -> Shown {
     let (kind, id, name) = match &item.content {
         Content::Text(_) => match item.role {
             Role::Instructions | Role::System => (BlockKind::Base, None, None),
@@ -106,7 +107,7 @@ fn shown(item: &Item) -> Shown {
         kind,
         role: item.role,
         bytes: text.len(),
-        tokens: item.tokens(),
+        tokens: item.tokens(by),
         sha256: sha256(text),
         id: id.map(|s| s.to_string()),
         name: name.map(|s| s.to_string()),
@@ -161,7 +162,7 @@ mod tests {
         let prompt = Prompt { max_tokens: Some(7), ..Prompt::new("m", items) };
         let noted = |log: Log| {
             let mut line = LogLine::default();
-            line.prompt(&prompt, log.is_read());
+            line.prompt(&prompt, &Counting::O200K, log.is_read());
             (line.items.len(), line.max_tokens)
         };
         assert_eq!(noted(Log::new(None)), (0, Some(7)));

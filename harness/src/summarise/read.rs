@@ -58,6 +58,7 @@ fn who(kind: BlockKind, text: &str) -> Who {
         | BlockKind::RepoMap
         | BlockKind::File
         | BlockKind::Reminder
+        | BlockKind::Unrecorded
         | BlockKind::Marker
         | BlockKind::Continue
         | BlockKind::SummaryPrompt

@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use ctxbench_core::model::{self, CacheRule};
+use ctxbench_core::model::{self, CacheRule, Counting};
 use ctxbench_core::request::Ttl;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_provider::{Prefix, PromptCache};
@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
     }
 
     fn cache(&mut self, model: &'a str, rule: CacheRule) -> &mut PromptCache {
-        self.caches.entry(model).or_insert_with(|| PromptCache::new(rule))
+        self.caches.entry(model).or_insert_with(|| PromptCache::new(rule, Counting::default()))
     }
 
     /// A read that ends before everything that stands in the messages is a read of the system part:

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use ctxbench_core::calibration;
 use ctxbench_core::content::{Part, joined_text};
 use ctxbench_core::session::{
-    AssistantEntry, Entry, Header, Millis, RecordedCompaction, RecordedUsage, Session, Source,
-    ToolEntry, UserEntry,
+    AssistantEntry, Entry, Header, Millis, RecordedCompaction, RecordedUsage, Source, ToolEntry,
+    UserEntry,
 };
-use ctxbench_core::tokens::o200k;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::recording::{
     Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, View, What,
@@ -234,8 +234,7 @@ impl Builder {
     }
 
     fn reply(&mut self, line: usize, reply: Reply, stamp: Option<&str>) {
-        let mut extra = Map::new();
-        let usage = counted(&reply, &mut extra);
+        let usage = counted(&reply);
         let Reply { id, pieces, model, .. } = reply;
         let mut parts: Vec<Part> = pieces.into_iter().filter_map(Piece::into_part).collect();
         if self.held.contains_key(&self.agent) {
@@ -275,7 +274,6 @@ impl Builder {
                 model,
                 at,
                 agent: self.agent.clone(),
-                extra,
                 ..AssistantEntry::default()
             }),
         );
@@ -310,10 +308,9 @@ impl Builder {
     fn compaction(&mut self, line: usize, compaction: Compaction, stamp: Option<&str>) {
         let Compaction { pre_tokens, post_tokens, summary, trigger, instructions, reply } =
             compaction;
-        let mut extra = Map::new();
         let (mut model, mut usage) = (None, None);
         if let Some(reply) = reply {
-            usage = counted(&reply, &mut extra);
+            usage = counted(&reply);
             model = reply.model;
         }
         let at = self.at(stamp);
@@ -326,7 +323,7 @@ impl Builder {
             model,
             usage,
             at,
-            extra,
+            extra: Map::new(),
         };
         self.entry(line, Entry::RecordedCompaction(entry));
     }
@@ -379,7 +376,9 @@ impl Builder {
         }
         bounds::clamp_all(&mut header, &mut self.items, file, &mut self.warnings);
         let mut loaded = assemble(header, self.items, file, false).map_err(|f| f.at(file))?;
-        let mut prefix = prefix_tokens(&loaded.session);
+        let by = calibration::counting_of(loaded.session.header.model.as_deref()).of_visible_text();
+        let main = loaded.session.entries.iter().filter(|e| e.agent().is_none());
+        let mut prefix = calibration::prefix(main, &by);
         let numbers = prefix
             .iter_mut()
             .map(|n| Number::new("prefix_tokens", n, bounds::FILLER_TOKENS))
@@ -409,50 +408,29 @@ impl Builder {
 
 impl From<Counters> for RecordedUsage {
     fn from(c: Counters) -> RecordedUsage {
-        let Counters { input, output, read, write, .. } = c;
-        RecordedUsage { input, output, cache_read: read, cache_write: write }
+        let Counters { input, output, read, write, long, .. } = c;
+        let (short, long) = if long == Some(true) { (0, write) } else { (write, 0) };
+        RecordedUsage {
+            input,
+            output,
+            cache_read: read,
+            cache_write: short,
+            cache_write_1h: long,
+            output_estimate: None,
+        }
     }
 }
 
-/// The counters of a reply. Where those of the output are a stub, the o200k count of its parts
-/// stands instead, and `extra` says so.
-fn counted(reply: &Reply, extra: &mut Map<String, Value>) -> Option<RecordedUsage> {
+/// The counters of a reply. Where those of the output are a stub, what its parts count stands
+/// beside them.
+fn counted(reply: &Reply) -> Option<RecordedUsage> {
     let mut usage = RecordedUsage::from(reply.counters.clone().ok()?);
     if reply.output_is_stub {
+        let by = calibration::counting_of(reply.model.as_deref()).of_visible_text();
         let parts = reply.pieces.iter().cloned().filter_map(Piece::into_part);
-        usage.output = parts.map(|p| part_tokens(&p)).sum();
-        extra.insert("output_estimated".to_string(), true.into());
+        usage.output_estimate = Some(parts.map(|p| by.block(p.size())).sum());
     }
     Some(usage)
-}
-
-/// Tokens of the request of the first reply that carries counters, less the o200k count of what
-/// stands in the session before that reply: system prompt and tools, as far as the recording lacks
-/// their text.
-fn prefix_tokens(session: &Session) -> Option<u64> {
-    let first = session
-        .entries
-        .iter()
-        .position(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some() && a.agent.is_none()))?;
-    let Entry::Assistant(AssistantEntry { usage: Some(usage), .. }) = &session.entries[first]
-    else {
-        return None;
-    };
-    let known: u64 =
-        session.entries[..first].iter().filter(|e| e.agent().is_none()).map(entry_tokens).sum();
-    Some(usage.prompt().saturating_sub(known))
-}
-
-fn entry_tokens(entry: &Entry) -> u64 {
-    entry.standing_text().map_or(0, o200k) + entry.content().iter().map(part_tokens).sum::<u64>()
-}
-
-fn part_tokens(part: &Part) -> u64 {
-    match part {
-        Part::Text(text) | Part::Reasoning { text, .. } => o200k(text),
-        Part::Call(c) => o200k(&c.name) + o200k(&c.arguments),
-        _ => 0,
-    }
 }
 
 /// One plain text stands alone, everything else as parts.

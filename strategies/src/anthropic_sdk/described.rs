@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{BlockKind, Draft, Role, total_tokens};
+use ctxbench_core::block::{BlockKind, Draft, Role};
 use ctxbench_core::compaction::{CompactionKind, passing};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{Phase, Reply, Request};
@@ -65,7 +65,7 @@ impl Strategy for Described {
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
         let messages: Vec<_> =
             s.context.blocks().iter().filter(|b| !is_system(b)).cloned().collect();
-        let used = total_tokens(&messages);
+        let used = s.tokens_of(&messages);
         if used <= self.threshold {
             return Flow::Proceed;
         }

@@ -207,7 +207,8 @@ impl OpenOxide {
             return Err(BudgetError::NoRoom { window: s.model.window, reserve });
         }
         let open = newest_turn(&request.blocks).unwrap_or(request.blocks.len());
-        validate(&PromptChunks::of(&request.blocks, open), total, limit)
+        let chunks = PromptChunks::of(&request.blocks, open);
+        validate(&chunks, &s.model.counting, total, limit)
     }
 
     async fn tier(&mut self, s: &mut Engine, tier: Tier, phase: Phase) -> bool {
@@ -278,8 +279,8 @@ impl Strategy for OpenOxide {
         if self.tells(s) {
             fixed.push(self.reminders.opening(s.model.window));
         }
-        let system: u64 = fixed.iter().filter(|b| is_system(b)).map(|b| b.tokens()).sum();
-        self.budget.system_prompt_reserve = system + f.tools.as_ref().map_or(0, |t| t.tokens);
+        let system = s.tokens_of(fixed.iter().filter(|b| is_system(b)));
+        self.budget.system_prompt_reserve = system + s.tools_tokens();
         let chunks = fixed_chunks(&fixed, &self.budget, s.model.window);
         for b in chunks.all_messages() {
             s.context.push(b);

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role, total_tokens};
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::budget::estimate;
 use ctxbench_core::compaction::{CompactionKind, group_starts, origins, passing};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::settings::scale_tokens;
-use ctxbench_core::tokens::{BLOCK_TOKENS, o200k};
+use ctxbench_core::tokens::Size;
 
 use crate::openoxide::view::{
     conversation, head_end, is_conversation, newest_turn, newest_user, transcript,
@@ -81,7 +81,7 @@ impl OpenOxide {
         s.note(Event::Trigger {
             check: "history_cap",
             believed,
-            billed: total_tokens(&history),
+            billed: s.tokens_of(&history),
             limit: cap,
         });
         let base = passing(BlockKind::Base, Role::System, self.words.history_system.clone());
@@ -161,7 +161,7 @@ impl OpenOxide {
         };
         let untouched =
             places.len() == job.covered.len() && places.iter().zip(&job.covered).all(same);
-        let Some(text) = self.summary_text(text, total_tokens(&job.covered)) else {
+        let Some(text) = self.summary_text(s, text, &job.covered, &[]) else {
             s.unusable(job.task);
             return false;
         };
@@ -203,12 +203,11 @@ impl OpenOxide {
         let user = newest_user(blocks);
         let answered =
             covered.last().is_some_and(|b| user.last().is_none_or(|u| !Arc::ptr_eq(u, b)));
-        let replaced = total_tokens(&covered) - total_tokens(&user);
-        if replaced == 0 {
+        if covered.len() == user.len() {
             return false;
         }
         let Some(text) = self.session_text(s, phase, instructions).await else { return false };
-        let Some(text) = self.summary_text(&text, replaced) else { return false };
+        let Some(text) = self.summary_text(s, &text, &covered, &user) else { return false };
         let summary = self.summary_block(s, text, &covered);
         let view = if answered {
             // What was done for the message is in the summary, so it follows the message.
@@ -253,11 +252,12 @@ impl OpenOxide {
             instructions.map(|i| format!("{}{i}", self.words.session_wishes)).unwrap_or_default();
         let prompt = format!("{}{wishes}", self.words.session_prompt);
         let last = passing(BlockKind::SummaryPrompt, Role::User, prompt);
-        let tools = s.fixed.tools.as_ref().map_or(0, |t| t.tokens);
+        let tools = s.tools_tokens();
         let target = room.saturating_sub(self.budget.output_reserve.min(room / 4));
         let blocks = s.context.blocks();
         let talk = conversation(blocks, blocks.len());
-        let mut excess = (total_tokens(blocks) + tools + last.tokens()).saturating_sub(target);
+        let mut excess =
+            (s.tokens_of(blocks) + tools + s.tokens_of([&last])).saturating_sub(target);
         let starts = group_starts(&talk);
         let mut first = 0;
         for (k, &start) in starts.iter().enumerate() {
@@ -265,7 +265,7 @@ impl OpenOxide {
                 break;
             }
             first = starts.get(k + 1).copied().unwrap_or(talk.len());
-            excess = excess.saturating_sub(total_tokens(&talk[start..first]));
+            excess = excess.saturating_sub(s.tokens_of(&talk[start..first]));
         }
         if first == talk.len() {
             return None;
@@ -288,10 +288,19 @@ impl OpenOxide {
         Some(request)
     }
 
-    /// The summary as it will be shown; none if it is empty or not smaller than what it replaces.
-    fn summary_text(&self, text: &str, replaced: u64) -> Option<String> {
+    /// The summary as it will be shown; none if it is empty or not smaller than what it replaces:
+    /// what it covers but for what stays beside it.
+    fn summary_text(
+        &self,
+        s: &Engine,
+        text: &str,
+        covered: &[Arc<Block>],
+        stays: &[Arc<Block>],
+    ) -> Option<String> {
+        let replaced = s.tokens_of(covered) - s.tokens_of(stays);
         let shown = format!("{}{}", self.words.summary_prefix, text.trim());
-        (!text.trim().is_empty() && o200k(&shown) + BLOCK_TOKENS < replaced).then_some(shown)
+        (!text.trim().is_empty() && s.model.counting.block(Size::text(&shown)) < replaced)
+            .then_some(shown)
     }
 
     fn summary_block(&self, s: &mut Engine, text: String, covered: &[Arc<Block>]) -> Arc<Block> {

@@ -10,7 +10,7 @@ use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context::{Orphans, orphans};
 use ctxbench_core::engine::{Action, Engine, Event, Task, World};
-use ctxbench_core::model::find;
+use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Purpose, Reply, Request, ServerEdit, StopReason,
     Usage,
@@ -135,7 +135,8 @@ impl Played {
 
 fn play_with(spec: &str, model: &str, script: Script, prepare: impl FnOnce(&mut Engine)) -> Played {
     let log = script.log.clone();
-    let mut engine = Engine::new(Arc::new(find(model).unwrap().scaled(SCALE)), Box::new(script));
+    let model = Model { counting: Counting::O200K, ..find(model).unwrap().scaled(SCALE) };
+    let mut engine = Engine::new(Arc::new(model), Box::new(script));
     engine.fixed.base =
         vec![Draft::text(BlockKind::Base, Role::System, "base").build(MessageId(0), vec![])];
     prepare(&mut engine);

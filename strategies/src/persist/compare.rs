@@ -96,7 +96,7 @@ fn flat(all: &[StoredMessage]) -> Vec<Flat<'_>> {
 fn exact(p: &Part) -> Vec<String> {
     let texts = |all: &[&Arc<str>]| all.iter().map(|t| t.to_string()).collect();
     match p {
-        Part::Text(t) | Part::Summary(t) => texts(&[t]),
+        Part::Text(t) | Part::Summary(t) | Part::Unrecorded(t) => texts(&[t]),
         Part::Reasoning { text, encrypted } => {
             [text].into_iter().chain(encrypted).map(|t| t.to_string()).collect()
         }

@@ -126,6 +126,7 @@ fn part(b: &Block) -> Option<Part> {
         BlockKind::File if b.message.0 == u32::MAX => return None,
         BlockKind::User
         | BlockKind::Assistant
+        | BlockKind::Unrecorded
         | BlockKind::File
         | BlockKind::Marker
         | BlockKind::Continue

@@ -228,12 +228,12 @@ impl SpendGuard {
         let Some(b) = before.filter(|b| b.model == request.model.name && at < b.until) else {
             return 0;
         };
-        let tools = request.tools.as_ref().map_or(0, |t| t.tokens);
+        let tools = request.tools_tokens();
         if tools != b.tools {
             return 0;
         }
         let same = request.blocks.iter().zip(&b.blocks).take_while(|(x, y)| x.hash == y.hash);
-        tools + same.map(|(x, _)| x.tokens()).sum::<u64>()
+        tools + same.map(|(x, _)| x.tokens(&request.model.counting)).sum::<u64>()
     }
 
     /// A request of the main conversation, sent `at`, was answered.
@@ -254,7 +254,7 @@ impl SpendGuard {
             let before = Before {
                 blocks: request.blocks.clone(),
                 model: model.name.clone(),
-                tools: request.tools.as_ref().map_or(0, |t| t.tokens),
+                tools: request.tools_tokens(),
                 until: at
                     .saturating_add(reply.latency_ms)
                     .saturating_add(model.cache.lifetime(request.ttl)),

@@ -86,7 +86,7 @@ impl NewPart {
 impl From<&Part> for NewPart {
     fn from(p: &Part) -> Self {
         let (kind, data) = match p {
-            Part::Text(t) => (PartKind::Text, json!({ "text": **t })),
+            Part::Text(t) | Part::Unrecorded(t) => (PartKind::Text, json!({ "text": **t })),
             Part::Reasoning { text, encrypted } => {
                 (PartKind::Reasoning, json!({ "text": **text, "encrypted": encrypted.as_deref() }))
             }

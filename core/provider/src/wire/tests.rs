@@ -248,7 +248,10 @@ fn a_continued_thread_sends_only_what_is_new() {
         ]
     );
     // Counting is about the whole conversation.
-    assert_eq!(decode(&ANTHROPIC.encode_count(&r).unwrap().body).unwrap().tokens(), r.tokens());
+    assert_eq!(
+        decode(&ANTHROPIC.encode_count(&r).unwrap().body).unwrap().tokens(&r.model.counting),
+        r.tokens()
+    );
 }
 
 #[test]
@@ -362,7 +365,7 @@ fn the_counting_endpoint_takes_the_same_request_without_a_reply_limit() {
         (body(ANTHROPIC, &r), serde_json::from_slice::<Value>(&e.body).unwrap());
     sampled.as_object_mut().unwrap().remove("max_tokens");
     assert_eq!(counted, sampled);
-    assert_eq!(decode(&e.body).unwrap().tokens(), r.tokens());
+    assert_eq!(decode(&e.body).unwrap().tokens(&r.model.counting), r.tokens());
     assert_eq!(ANTHROPIC.decode_count_reply(&ANTHROPIC.encode_count_reply(7, None)).unwrap(), 7);
     assert_eq!(ANTHROPIC.decode_count_reply(&ANTHROPIC.encode_count_reply(7, Some(9))).unwrap(), 7);
 }

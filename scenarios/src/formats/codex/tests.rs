@@ -65,7 +65,10 @@ fn a_rollout_becomes_a_session() {
     };
     assert_eq!(
         (usage.unwrap(), *at),
-        (RecordedUsage { input: 100, output: 30, cache_read: 900, cache_write: 0 }, Some(1000))
+        (
+            RecordedUsage { input: 100, output: 30, cache_read: 900, ..RecordedUsage::default() },
+            Some(1000)
+        )
     );
     assert_eq!(parts.len(), 5);
     assert_eq!(parts[0], Part::Reasoning { text: "think".into(), encrypted: Some("enc".into()) });

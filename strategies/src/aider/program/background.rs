@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, MessageId, Role, total_tokens};
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, Transcript, origins, passing};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model::find;
@@ -53,7 +53,7 @@ impl Program {
         s.note(Event::Trigger {
             check: "summarize_start",
             believed,
-            billed: total_tokens(&snapshot),
+            billed: s.tokens_of(&snapshot),
             limit: budget as u64,
         });
         let models = self.models(s);

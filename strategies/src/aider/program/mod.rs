@@ -7,7 +7,7 @@ mod restore;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role, total_tokens};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{Transcript, passing};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Engine, Event};
@@ -315,7 +315,7 @@ impl Strategy for Program {
             s.note(Event::Trigger {
                 check: "check_tokens",
                 believed,
-                billed: total_tokens(&blocks),
+                billed: s.tokens_of(&blocks),
                 limit,
             });
             let decline = self.settings.oversize == Oversize::Decline;

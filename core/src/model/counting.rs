@@ -1,0 +1,120 @@
+//! How families of models count tokens, told in what can be counted here: o200k.
+
+use serde::{Deserialize, Serialize};
+
+use super::Provider;
+use crate::tokens::Size;
+
+/// A counting model: tokens of a piece of content as the provider counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counting {
+    /// Tokens per o200k token of a text.
+    pub per_token: f64,
+    /// Tokens per content block beyond its text: role, delimiters, ids.
+    pub per_block: u64,
+    /// Tokens per image or document.
+    pub per_image: u64,
+    /// An opaque payload repeats the readable text beside it and costs nothing more (the signature
+    /// of Claude's thinking).
+    #[serde(default)]
+    pub payload_repeats: bool,
+    /// Median error of a prompt's size, per cent; `None` = nobody has measured it here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_pct: Option<f64>,
+}
+
+impl Counting {
+    /// The vocabulary itself with four tokens per block, which is what OpenAI's formats add around
+    /// a message. Images: what Anthropic documents for about 1.2 megapixels.
+    pub const O200K: Counting = Counting {
+        per_token: 1.0,
+        per_block: 4,
+        per_image: 1_600,
+        payload_repeats: false,
+        error_pct: None,
+    };
+
+    /// Claude: fitted to the counters of recorded sessions, hidden text of the program included
+    /// (docs/method.md, "Tokens").
+    pub const CLAUDE: Counting = Counting {
+        per_token: 1.17,
+        per_block: 34,
+        payload_repeats: true,
+        error_pct: Some(2.3),
+        ..Counting::O200K
+    };
+
+    /// That of whoever serves a model. OpenAI's models use the vocabulary itself; of Gemini's,
+    /// DeepSeek's and xAI's no counters were at hand, and o200k stands in for them.
+    pub fn of(provider: Provider) -> Counting {
+        match provider {
+            Provider::Anthropic => Counting::CLAUDE,
+            Provider::Openai => Counting { error_pct: Some(0.0), ..Counting::O200K },
+            Provider::Gemini | Provider::Deepseek | Provider::Xai => Counting::O200K,
+        }
+    }
+
+    /// The same for text that is known to be all there is: where hidden text is counted apart
+    /// (docs/method.md, "Tokens").
+    pub fn of_visible_text(self) -> Counting {
+        let claude = self.per_token == Counting::CLAUDE.per_token;
+        Counting { per_token: if claude { 1.10 } else { self.per_token }, ..self }
+    }
+
+    /// Tokens of bare text that is no block of its own: tool definitions.
+    pub fn text(&self, o200k: u64) -> u64 {
+        (self.per_token * o200k as f64).round() as u64
+    }
+
+    /// Tokens of a block of this size.
+    pub fn block(&self, size: Size) -> u64 {
+        let opaque = if self.payload_repeats && size.text > 0 { 0 } else { size.opaque };
+        self.text(size.text) + opaque + size.images * self.per_image + self.per_block
+    }
+
+    /// How many o200k tokens a block of one text may have that is to count `tokens`.
+    pub fn fitting(&self, tokens: u64) -> u64 {
+        (tokens.saturating_sub(self.per_block) as f64 / self.per_token) as u64
+    }
+
+    /// In words, for headers of results: `1.17 · o200k + 34 per block`.
+    pub fn name(&self) -> String {
+        let Counting { per_token, per_block, .. } = self;
+        match *per_token {
+            1.0 => format!("o200k + {per_block} per block"),
+            f => format!("{f} · o200k + {per_block} per block"),
+        }
+    }
+}
+
+impl Default for Counting {
+    fn default() -> Self {
+        Counting::O200K
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_costs_its_text_and_what_stands_around_it() {
+        let size = Size { text: 1_000, opaque: 50, images: 1 };
+        assert_eq!(Counting::O200K.block(size), 1_000 + 50 + 1_600 + 4);
+        assert_eq!(Counting::CLAUDE.block(size), 1_170 + 1_600 + 34);
+        assert_eq!(Counting::CLAUDE.text(100), 117);
+    }
+
+    #[test]
+    fn a_text_of_the_fitting_size_counts_as_asked() {
+        for counting in [Counting::O200K, Counting::CLAUDE] {
+            for tokens in [34, 35, 100, 1_669, 27_699] {
+                let text = counting.fitting(tokens);
+                let counted = counting.block(Size { text, ..Size::default() });
+                assert!(counted.abs_diff(tokens) <= 1, "{tokens}: {counted}");
+            }
+            assert_eq!(counting.fitting(0), 0);
+        }
+    }
+}
