@@ -213,6 +213,8 @@ pub enum Entry {
     },
     /// A compaction by the original program; replayed only if the user asked for it.
     RecordedCompaction(RecordedCompaction),
+    /// A counted call whose reply is no part of the session: a branch that was given up.
+    RecordedCall(RecordedCall),
     /// Something the session establishes, for retention.
     Fact(Fact),
 }
@@ -256,6 +258,26 @@ pub struct RecordedCompaction {
     /// ms since session start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
+    /// Fields this build does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A counted call whose reply is no part of the session. It was paid all the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecordedCall {
+    /// The provider's counters.
+    pub usage: RecordedUsage,
+    /// Model that answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// ms since session start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Millis>,
+    /// Which subagent's window; absent = the main conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Fields this build does not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -134,6 +134,8 @@ pub enum Standing {
     Control,
     /// Cannot exist in reality.
     Hypothetical,
+    /// What a recorded program did, by the provider's counters.
+    Recorded,
 }
 
 /// Further attempts at a request that fails for a passing reason, where a strategy has no rule of

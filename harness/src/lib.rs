@@ -7,6 +7,7 @@ pub mod inspect;
 pub mod mock;
 pub mod models;
 mod post;
+pub mod recorded;
 pub mod replay;
 pub mod rewind;
 pub mod run;

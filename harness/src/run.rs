@@ -5,14 +5,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use ctxbench_core::model::{self, Model};
+use ctxbench_core::calibration::Calibrate;
+use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_reports::Looks;
+use ctxbench_reports::record::yardstick;
+use ctxbench_reports::record::yardstick;
 use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::descriptor::{Descriptor, Look};
 use ctxbench_strategies::{ALL, Spec};
 
 use crate::models;
+use crate::recorded;
 use crate::replay::{Defaults, Options, Replayed, not_run, replay_with, with_savings};
 use crate::rewind::Files;
 use crate::steering;
@@ -51,6 +55,14 @@ pub struct Finished {
 }
 
 impl Plan {
+    /// What was recorded of the sessions that have counters, for the models they were recorded
+    /// with.
+    pub fn recorded(&self) -> Vec<RunRecord> {
+        let here = |at: usize| self.shard.is_none_or(|(i, n)| at % n == i - 1);
+        let sessions = self.scenarios.iter().enumerate().filter(|(at, _)| here(*at));
+        sessions.flat_map(|(_, s)| recorded::rows(s, &self.models)).collect()
+    }
+
     /// Number of rows, if every strategy asks for summaries.
     pub fn pairs(&self) -> usize {
         let each: usize = self.summarisers.iter().map(|s| self.seeds_of(s).count()).sum();
@@ -291,7 +303,21 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         "switched off"
     };
     say("re-reads", rereads.to_string());
-    say("billed tokens", "TODO".to_string());
+    let calibrate = plan.options.calibrate;
+    for m in plan.all_models() {
+        let counting = if calibrate == Calibrate::Off { Counting::O200K } else { m.counting };
+        say(&yardstick::tokens_of(&m.name), counting.told());
+    }
+    let calibrated = match calibrate {
+        Calibrate::Off => "off: o200k, whatever the model",
+        Calibrate::Family => "family: as the model's family counts",
+        Calibrate::Recording => {
+            "recording: as the model's family counts; text that a recording's counters tell of \
+             and that the file lacks is part of the session"
+        }
+    };
+    say(yardstick::CALIBRATION, calibrated.to_string());
+    say(yardstick::PRICES, model::price_table().to_string());
     let first = plan.options.seed;
     say(
         "seed",

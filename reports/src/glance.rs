@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use crate::record::{Results, RunRecord, Status};
 
 use crate::fmt;
+use crate::recorded;
 use crate::metrics::{self, Better, Metric, Named, Over, Ranking};
 use crate::stats::{self, Verdict};
 use crate::view::{self, Block};
@@ -62,6 +63,9 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
         let sessions =
             if own.len() == 1 { "1 session".into() } else { format!("{} sessions", own.len()) };
         let mut lines = vec![broken(&own)];
+        for (what, text) in recorded::told(&own).into_iter().flatten() {
+            lines.push(GlanceLine { what, text, alarm: false });
+        }
         lines.extend(ranks(&own));
         lines.extend(real(results, model));
         Glance {

@@ -25,6 +25,7 @@ mod pairs;
 mod plots;
 mod ranking;
 pub mod record;
+mod recorded;
 mod resume;
 mod rewind;
 #[cfg(test)]

@@ -196,9 +196,10 @@ pub(crate) fn name(scenario: &str, strategy: &str, model: &str, several_models: 
 /// Rows above the products, the products, rows below.
 fn rank(r: &RunRecord) -> u8 {
     match r.strategy.standing {
-        Standing::Hypothetical => 0,
-        Standing::Contender => 1,
-        Standing::Control => 2,
+        Standing::Recorded => 0,
+        Standing::Hypothetical => 1,
+        Standing::Contender => 2,
+        Standing::Control => 3,
     }
 }
 
@@ -265,6 +266,7 @@ pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
     match r.strategy.standing {
         Standing::Hypothetical => out.push("hypothetical: unlimited window".into()),
         Standing::Control => out.push("control, not a product".into()),
+        Standing::Recorded => out.push("what really happened, by the provider's counters".into()),
         Standing::Contender => {}
     }
     out.extend(r.note.as_deref().map(fmt::one_line).filter(|n| !n.is_empty()));

@@ -71,6 +71,10 @@ pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
             out.extend(c.at.as_mut().map(|n| Number::new("at", n, MS)));
             out.extend(c.usage.iter_mut().flat_map(of_usage));
         }
+        Entry::RecordedCall(c) => {
+            out.extend(c.at.as_mut().map(|n| Number::new("at", n, MS)));
+            out.extend(of_usage(&mut c.usage));
+        }
         Entry::Assistant(a) => {
             out.extend(a.at.as_mut().map(|n| Number::new("at", n, MS)));
             out.extend(a.usage.iter_mut().flat_map(of_usage));

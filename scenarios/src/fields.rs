@@ -61,6 +61,11 @@ pub(crate) const KINDS: &[KindFields] = &[
         ],
     },
     KindFields {
+        tag: "recorded_call",
+        required: &[&["usage"]],
+        optional: &["model", "at", "agent"],
+    },
+    KindFields {
         tag: "fact",
         required: &[&["id"], &["kind"], &["tokens"], &["arises", "distractor"]],
         optional: &["needs", "superseded_by", "forbids"],

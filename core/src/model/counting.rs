@@ -78,6 +78,16 @@ impl Counting {
         (tokens.saturating_sub(self.per_block) as f64 / self.per_token) as u64
     }
 
+    /// The same with its error, as far as it was measured.
+    pub fn told(&self) -> String {
+        let error = match self.error_pct {
+            Some(0.0) => "exact for text".to_string(),
+            Some(e) => format!("median error of a prompt {e} %"),
+            None => "error not measured".to_string(),
+        };
+        format!("{}, {} per image; {error}", self.name(), self.per_image)
+    }
+
     /// In words, for headers of results: `1.17 · o200k + 34 per block`.
     pub fn name(&self) -> String {
         let Counting { per_token, per_block, .. } = self;

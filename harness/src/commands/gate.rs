@@ -72,7 +72,16 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
-    let c =
-        reports::compare(&reports::read_results(&args.base)?, &reports::read_results(&args.new)?);
+    let (base, new) = (reports::read_results(&args.base)?, reports::read_results(&args.new)?);
+    let yardstick = reports::record::yardstick::of;
+    let other = reports::record::yardstick::differences(&yardstick(&base), &yardstick(&new));
+    if !other.is_empty() {
+        anyhow::bail!(
+            "the two were measured with different yardsticks, so their figures cannot be compared \
+             ({}); run one of them again",
+            other.join("; ")
+        );
+    }
+    let c = reports::compare(&base, &new);
     super::print(&if args.markdown { c.to_markdown() } else { c.to_text() })
 }

@@ -176,7 +176,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         trace.append(&mut f.replayed.trace);
         status.append(&mut f.replayed.seen.status);
     }
-    let records = finished.into_iter().map(|f| f.replayed.record).collect();
+    let records = finished.into_iter().map(|f| f.replayed.record).chain(plan.recorded()).collect();
     let all = results(&plan, records);
     let team = args.team.map(|users| team_section(&all.runs, Team { users, tpm: args.tpm }));
     // What was measured is worth more than what was asked for beside it: nothing that fails keeps

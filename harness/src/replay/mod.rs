@@ -59,7 +59,7 @@ use subagents::Subagents;
 use trace::Tracer;
 
 pub use path::{Defaults, Path};
-pub(crate) use record::not_run;
+pub(crate) use record::{not_run, scenario_info};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
 pub use savings::with_savings;

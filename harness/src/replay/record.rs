@@ -6,6 +6,7 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::Event as Noted;
 use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::model::Model;
+use ctxbench_core::session::Entry;
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
     BackgroundRecord, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RequestStatus,
@@ -130,7 +131,7 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
         }
     }
     let record = RunRecord {
-        scenario: scenario_info(run),
+        scenario: scenario_info(run.scenario, &run.files.remarks),
         strategy: StrategyInfo {
             settings: run
                 .spec
@@ -163,15 +164,19 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
     Measured { record, trace, loadings }
 }
 
-fn scenario_info(run: &Run<'_>) -> ScenarioInfo {
-    let s = run.scenario;
+/// The session of a run; `remarks` = what the run found out about it.
+pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
+    let source = s.session.header.source.as_ref();
+    let counted =
+        s.session.entries.iter().any(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some()));
     ScenarioInfo {
         id: s.id.clone(),
         title: s.title.clone(),
         scale: s.scale,
         why: s.why.clone(),
-        recorded: s.session.header.source.is_some(),
-        warnings: [&s.warnings[..], &run.files.remarks[..]].concat(),
+        recorded: source.is_some(),
+        product: source.filter(|_| counted).map(|s| s.format.clone()),
+        warnings: [&s.warnings[..], remarks].concat(),
     }
 }
 
@@ -333,6 +338,7 @@ impl Measures<'_> {
         });
         let kind = |k: FactKind| Some((k, self.retained(|x| x == k)?));
         Summary {
+            cost_estimate_usd: None,
             steps_completed: c.steps(),
             steps_total: c.begun().map_or(0, |b| b.steps),
             requests: each(|c| c.requests().count() as u64),

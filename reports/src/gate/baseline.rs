@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::record::yardstick::{self, Yardstick};
 use crate::record::{Results, RunRecord, Status};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -22,6 +23,9 @@ pub struct Baseline {
     pub version: u32,
     /// Name and version of the program that measured it.
     pub generator: String,
+    /// What it was measured with.
+    #[serde(default)]
+    pub yardstick: Yardstick,
     /// Sorted by scenario, strategy and model.
     pub rows: Vec<BaselineRow>,
 }
@@ -58,6 +62,7 @@ impl Baseline {
         Baseline {
             version: BASELINE_VERSION,
             generator: results.generator.clone(),
+            yardstick: yardstick::of(results),
             rows: runs.iter().map(BaselineRow::of).collect(),
         }
     }

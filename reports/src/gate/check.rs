@@ -3,7 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::record::{Results, RunRecord, Status};
+use crate::record::{Results, RunRecord, Status, yardstick};
 
 use super::{Baseline, BaselineRow, Check, GateOptions, GateReport, Limit, Outcome};
 use crate::metrics::{self, Better, Gate, Metric, Slack, Unit};
@@ -21,6 +21,14 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
     let several = view::models(new).len() > 1
         || baseline.rows.iter().map(|r| &r.model).collect::<BTreeSet<_>>().len() > 1;
     let mut gate = Checks { report: GateReport::default(), options, several };
+    let other = yardstick::differences(&baseline.yardstick, &yardstick::of(new));
+    if !baseline.rows.is_empty() && !other.is_empty() {
+        gate.report.faults.push(format!(
+            "the baseline was measured with another yardstick ({}); measure alike, or store a new \
+             baseline",
+            other.join("; ")
+        ));
+    }
     let rows: Vec<BaselineRow> = new.runs.iter().map(BaselineRow::of).collect();
     let fresh = gate.index(&rows, "the new results");
     let stored = gate.index(&baseline.rows, "the baseline");

@@ -211,6 +211,8 @@ pub(crate) static METRICS: &[Metric] = &[
     races!("background_cancelled", Cancelled),
     races!("background_stale", Stale),
     races!("background_failed", Failed),
+    word("trust", |r| r.trust().cell()),
+    summary!(cost_estimate_usd, Unit::Usd, Neither),
 ];
 
 type Read = fn(&RunRecord) -> Cell;

@@ -7,6 +7,7 @@ mod delegation;
 mod facts;
 mod integrity;
 mod restarts;
+pub mod yardstick;
 
 use std::collections::BTreeMap;
 
@@ -114,6 +115,10 @@ pub struct ScenarioInfo {
     pub why: String,
     /// Recorded rather than scripted.
     pub recorded: bool,
+    /// The product that was recorded, where the recording holds the provider's counters: the name
+    /// of its format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
     /// What an importer or loader had to say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -130,7 +135,8 @@ pub struct StrategyInfo {
     pub version: String,
     /// All settings with their values, scale applied.
     pub settings: BTreeMap<String, String>,
-    /// A product, a control row, or what cannot exist in reality: two flags in files.
+    /// A product, a control row, what cannot exist in reality, or what was recorded: flags in
+    /// files.
     #[serde(flatten, with = "standing")]
     pub standing: Standing,
 }
@@ -143,17 +149,25 @@ mod standing {
     struct Flags {
         hypothetical: bool,
         control: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        recorded: bool,
     }
 
     pub(super) fn serialize<S: Serializer>(s: &Standing, to: S) -> Result<S::Ok, S::Error> {
-        let hypothetical = *s == Standing::Hypothetical;
-        Flags { hypothetical, control: *s == Standing::Control }.serialize(to)
+        let is = |standing| *s == standing;
+        Flags {
+            hypothetical: is(Standing::Hypothetical),
+            control: is(Standing::Control),
+            recorded: is(Standing::Recorded),
+        }
+        .serialize(to)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Standing, D::Error> {
         Ok(match Flags::deserialize(from)? {
             Flags { hypothetical: true, .. } => Standing::Hypothetical,
             Flags { control: true, .. } => Standing::Control,
+            Flags { recorded: true, .. } => Standing::Recorded,
             _ => Standing::Contender,
         })
     }
@@ -241,6 +255,9 @@ pub struct Summary {
     pub saved_pct: Option<f64>,
     /// USD, summary calls included.
     pub cost_usd: f64,
+    /// USD with the visible output where the counted one is a stub; only of what was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_estimate_usd: Option<f64>,
     /// `1 − cost / that of reference`, per cent.
     pub cost_saved_pct: Option<f64>,
     /// Σ common prefix ÷ Σ tokens of the earlier request; 1 = append-only.
@@ -318,7 +335,19 @@ pub struct Summary {
     pub cost_read_0025_usd: Option<f64>,
 }
 
+/// Name of the row of what was recorded.
+pub const AS_RECORDED: &str = "as-recorded";
+
 impl RunRecord {
+    /// How far a row can be trusted: `recorded` = the provider's counters; `model` = our
+    /// implementation of a product on the simulated provider.
+    pub fn trust(&self) -> &'static str {
+        match self.strategy.standing {
+            Standing::Recorded => "recorded",
+            _ => "model",
+        }
+    }
+
     /// A product, on a pair that can exist.
     pub fn is_contender(&self) -> bool {
         self.strategy.standing == Standing::Contender && self.status != Status::NotApplicable

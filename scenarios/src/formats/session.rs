@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use ctxbench_core::calibration;
 use ctxbench_core::content::{Part, joined_text};
 use ctxbench_core::session::{
-    AssistantEntry, Entry, Header, Millis, RecordedCompaction, RecordedUsage, Source, ToolEntry,
-    UserEntry,
+    AssistantEntry, Entry, Header, Millis, RecordedCall, RecordedCompaction, RecordedUsage, Source,
+    ToolEntry, UserEntry,
 };
 use serde_json::Map;
 
@@ -28,6 +28,7 @@ pub(super) fn put_together(
     let Recording { steps, context_window, of_subagent, mut warnings, left_out, .. } = recording;
     warnings.extend(left_out);
     let mut unknown = BTreeMap::new();
+    let given_up = given_up(&steps);
     let steps = joined(steps, &mut unknown);
     for (kind, n) in &unknown {
         warnings.push(format!("{file}: {n} × {kind}, which this importer does not know; left out"));
@@ -37,7 +38,47 @@ pub(super) fn put_together(
         builder.agent = step.agent.clone().filter(|_| !of_subagent);
         builder.step(step);
     }
+    for (line, call, stamp) in given_up {
+        let at = builder.at(stamp.as_deref());
+        let agent = call.agent.filter(|_| !of_subagent);
+        builder.entry(line, Entry::RecordedCall(RecordedCall { at, agent, ..call }));
+    }
     builder.finish(format, file, Header { context_window, ..Header::default() })
+}
+
+/// Counted calls on branches that the session did not end with, each once: with its line and its
+/// time.
+fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
+    let key = |s: &Step, r: &Reply| Some((s.agent.clone(), r.response.clone()?));
+    let of = |wanted: bool| {
+        steps.iter().filter(move |s| (s.view == View::Calls) == wanted).filter_map(|s| {
+            let What::Reply(reply) = &s.what else { return None };
+            Some((s, reply, key(s, reply)?))
+        })
+    };
+    let kept: HashSet<_> = of(false).map(|(.., key)| key).collect();
+    let mut places = HashMap::new();
+    let mut out: Vec<(usize, RecordedCall, Option<String>)> = Vec::new();
+    for (step, reply, key) in of(true).filter(|(.., key)| !kept.contains(key)) {
+        let Some(usage) = counted(reply) else { continue };
+        let at = *places.entry(key).or_insert(out.len());
+        let call = RecordedCall {
+            usage,
+            model: reply.model.clone(),
+            agent: step.agent.clone(),
+            ..RecordedCall::default()
+        };
+        match out.get_mut(at) {
+            // Lines of one reply repeat its counters; what they show adds up.
+            Some((_, known, _)) => {
+                let shown = known.usage.output_estimate.zip(usage.output_estimate);
+                known.usage = usage;
+                known.usage.output_estimate = shown.map(|(a, b)| a + b);
+            }
+            None => out.push((step.line, call, step.stamp.clone())),
+        }
+    }
+    out
 }
 
 /// The steps that belong to the session, each reply and each compaction in one step where it

@@ -1,0 +1,61 @@
+//! What figures are measured with: counting model, calibration and price table. Results measured
+//! with another yardstick are not compared.
+
+use std::collections::BTreeMap;
+
+use super::Results;
+
+/// Name of the assumption that says how tokens are calibrated.
+pub const CALIBRATION: &str = "calibration";
+/// Name of the assumption that says which price table was used.
+pub const PRICES: &str = "price table";
+/// Beginning of the assumptions that say how a model's tokens are counted.
+const TOKENS: &str = "tokens of ";
+
+/// Name of the assumption that says how a model's tokens are counted.
+pub fn tokens_of(model: &str) -> String {
+    format!("{TOKENS}{model}")
+}
+
+/// The yardstick of results, as their assumptions tell it.
+pub type Yardstick = BTreeMap<String, String>;
+
+/// That of results.
+pub fn of(results: &Results) -> Yardstick {
+    let part = |name: &str| name == CALIBRATION || name == PRICES || name.starts_with(TOKENS);
+    let all = results.assumptions.iter().filter(|(name, _)| part(name));
+    all.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// In what two differ; a model that only one of them knows is no difference.
+pub fn differences(base: &Yardstick, new: &Yardstick) -> Vec<String> {
+    let names = base.keys().chain(new.keys().filter(|n| !base.contains_key(*n)));
+    let told = |y: &Yardstick, name: &str| y.get(name).map_or("not stated".into(), String::clone);
+    names
+        .filter(|name| {
+            let both = base.contains_key(*name) && new.contains_key(*name);
+            base.get(*name) != new.get(*name) && (both || !name.starts_with(TOKENS))
+        })
+        .map(|name| format!("{name}: {} → {}", told(base, name), told(new, name)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn yardstick(all: &[(&str, &str)]) -> Yardstick {
+        all.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect()
+    }
+
+    #[test]
+    fn another_model_is_no_difference_and_another_count_is() {
+        let a = yardstick(&[("calibration", "family"), ("price table", "1"), ("tokens of m", "x")]);
+        let mut b = a.clone();
+        b.insert("tokens of n".into(), "y".into());
+        assert_eq!(differences(&a, &b), Vec::<String>::new());
+        b.insert("tokens of m".into(), "z".into());
+        b.remove("price table");
+        assert_eq!(differences(&a, &b), ["price table: 1 → not stated", "tokens of m: x → z"]);
+    }
+}

@@ -1,0 +1,102 @@
+//! What a product really did beside our implementation of it, and what its compactions cost.
+
+use ctxbench_core::strategy::Standing;
+
+use crate::fmt;
+use crate::record::{CompactionRecord, RunRecord};
+use crate::sheet::ByBlock;
+use crate::view::Block;
+
+pub(crate) const SHEET: ByBlock = ByBlock {
+    title: "As recorded, and our implementation of the product on the same session",
+    note: "Every compaction: the request before which it happened, the context before and after, \
+        the summary, and the dollars of the request that wrote it. As recorded: the provider's \
+        counters; a summary whose request is not in the recording costs n/a. Beside it the \
+        dollars of the whole session.",
+    head: &["compaction", "before request", "tokens before", "after", "summary", "its $", "all $"],
+    told: |_| None,
+    rows: |r| if is_of_product(r) { rows(r) } else { vec![] },
+};
+
+fn is_of_product(r: &RunRecord) -> bool {
+    let own = r.scenario.product.as_deref() == Some(&*r.strategy.name);
+    r.strategy.standing == Standing::Recorded || (own && !r.requests.is_empty())
+}
+
+fn rows(r: &RunRecord) -> Vec<Vec<String>> {
+    let all = fmt::usd(r.summary.cost_usd);
+    let tokens = |n: u64| fmt::tokens(n as f64);
+    let row = |c: &CompactionRecord| {
+        let unknown = r.strategy.standing == Standing::Recorded && c.cost_usd == 0.0;
+        vec![
+            (c.seq + 1).to_string(),
+            c.before_request.to_string(),
+            tokens(c.before_tokens),
+            tokens(c.after_tokens),
+            tokens(c.summary_tokens),
+            if unknown { "n/a".into() } else { fmt::usd(c.cost_usd) },
+            all.clone(),
+        ]
+    };
+    if r.compactions.is_empty() {
+        let mut none = vec!["none".to_string()];
+        none.extend(["–"; 5].map(str::to_string));
+        none.push(all.clone());
+        return vec![none];
+    }
+    r.compactions.iter().map(row).collect()
+}
+
+/// What the recorded sessions cost, and what every policy would have cost that finished them all.
+pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]> {
+    let recorded: Vec<(&Block<'_>, &RunRecord)> = blocks
+        .iter()
+        .filter_map(|b| Some((*b, *b.runs.iter().find(|r| is_recorded(r))?)))
+        .collect();
+    if recorded.is_empty() {
+        return None;
+    }
+    let sum = |of: fn(&RunRecord) -> f64| recorded.iter().map(|(_, r)| of(r)).sum::<f64>();
+    let paid = sum(|r| r.summary.cost_usd);
+    let likely = sum(|r| r.summary.cost_estimate_usd.unwrap_or(r.summary.cost_usd));
+    let compactions: Vec<&CompactionRecord> =
+        recorded.iter().flat_map(|(_, r)| &r.compactions).collect();
+    let mut text = format!("${} in {}", fmt::usd(paid), sessions(recorded.len()));
+    if likely > paid {
+        text += &format!(" at least; about ${} with the visible output", fmt::usd(likely));
+    }
+    text += &match compactions.len() {
+        0 => "; no compaction".to_string(),
+        n => {
+            let asked: f64 = compactions.iter().map(|c| c.cost_usd).sum();
+            let plural = if n == 1 { "" } else { "s" };
+            format!("; {n} compaction{plural}, their summaries ${}", fmt::usd(asked))
+        }
+    };
+    let mut labels: Vec<&str> = recorded[0].0.runs.iter().map(|r| &*r.strategy.label).collect();
+    labels.retain(|l| *l != recorded[0].1.strategy.label);
+    let mut others: Vec<(f64, String)> = labels
+        .into_iter()
+        .filter_map(|label| {
+            let of = |(b, _): &(&Block<'_>, &RunRecord)| {
+                let run = b.runs.iter().find(|r| r.strategy.label == label)?;
+                (run.is_whole() && run.strategy.standing != Standing::Control)
+                    .then_some(run.summary.cost_usd)
+            };
+            let usd: Option<f64> = recorded.iter().map(of).sum();
+            Some((usd?, fmt::one_line(label)))
+        })
+        .collect();
+    others.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+    let said: Vec<String> =
+        others.iter().map(|(usd, label)| format!("{label} ${}", fmt::usd(*usd))).collect();
+    Some([("as recorded", text), ("modelled", said.join(", "))])
+}
+
+fn is_recorded(r: &RunRecord) -> bool {
+    r.strategy.standing == Standing::Recorded
+}
+
+fn sessions(n: usize) -> String {
+    if n == 1 { "1 session".into() } else { format!("{n} sessions") }
+}
