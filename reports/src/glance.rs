@@ -62,7 +62,10 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
         let sessions =
             if own.len() == 1 { "1 session".into() } else { format!("{} sessions", own.len()) };
         let mut lines = vec![broken(&own)];
-        lines.extend(ranks(&own));
+        let (evidence, tests): (Vec<&Block<'_>>, Vec<&Block<'_>>) =
+            own.iter().copied().partition(|b| b.first().is_evidence());
+        lines.extend(ranks(&evidence));
+        lines.extend(left_out(&tests));
         lines.extend(real(results, model));
         Glance {
             heading: format!("At a glance: {sessions}, {}{summaries}", fmt::one_line(model)),
@@ -125,6 +128,17 @@ fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a 
         .filter(|r| r.is_contender() && r.strategy.label == label)
         .collect();
     own.into_iter()
+}
+
+/// The sessions that nobody is ranked by.
+fn left_out(tests: &[&Block<'_>]) -> Option<GlanceLine> {
+    let n = match tests.len() {
+        0 => return None,
+        1 => "1 session".to_string(),
+        n => format!("{n} sessions"),
+    };
+    let text = format!("{n} that test one mechanism each; who passes is in their own tables");
+    Some(GlanceLine { what: "no ranks", text, alarm: false })
 }
 
 /// Sums over the sessions that all of those ranked went through; whoever stands in the way of half

@@ -21,6 +21,10 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     view::models(results).into_iter().filter_map(|m| sheet(results, m, &summarisers)).collect()
 }
 
+fn ranked(run: &RunRecord) -> bool {
+    run.is_contender() && run.is_evidence()
+}
+
 /// One figure of one strategy under one summariser, over all scenarios.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Standing {
@@ -32,7 +36,7 @@ struct Standing {
 
 fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> {
     let runs: Vec<&RunRecord> =
-        results.runs.iter().filter(|r| r.model == model && r.is_contender()).collect();
+        results.runs.iter().filter(|r| r.model == model && ranked(r)).collect();
     let scenarios: BTreeSet<&str> = runs.iter().map(|r| r.scenario.id.as_str()).collect();
     let labels: BTreeSet<&str> = runs.iter().map(|r| r.strategy.label.as_str()).collect();
     let mut ranked: Vec<(&str, Vec<Standing>)> = Vec::new();

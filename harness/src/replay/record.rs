@@ -165,6 +165,7 @@ fn scenario_info(run: &Run<'_>) -> ScenarioInfo {
         scale: s.scale,
         why: s.why.clone(),
         recorded: s.session.header.source.is_some(),
+        mechanism: !s.is_evidence(),
         warnings: [&s.warnings[..], &run.files.remarks[..]].concat(),
     }
 }
