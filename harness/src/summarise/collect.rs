@@ -30,6 +30,8 @@ pub(super) struct Unit<'a> {
     pub cut: bool,
     /// To be printed letter by letter.
     pub raw: bool,
+    /// What the user told the summary to dwell on.
+    pub asked: bool,
 }
 
 /// What stands before the user's words in a summary without headings.
@@ -111,7 +113,9 @@ impl<'a> Collector<'a, '_> {
         if self.ask.own.contains(&key) {
             return;
         }
-        if self.ask.topics.contains(&topic) || !self.ask.focus.is_empty() && self.in_focus(&text) {
+        let asked = self.ask.topics.iter().any(|t| *t == topic || t.is_in(cues))
+            || !self.ask.focus.is_empty() && self.in_focus(&text);
+        if asked {
             score += 1.5;
         }
         if score < LEAST {
@@ -133,7 +137,7 @@ impl<'a> Collector<'a, '_> {
         };
         let cut = fold_key(&text) != key;
         let tokens = guess_tokens(&text) + 3;
-        let unit = Unit { text, topic, score, order, tokens, user, cut, raw: false };
+        let unit = Unit { text, topic, score, order, tokens, user, cut, raw: false, asked };
         match self.seen.get(&key) {
             // The place of the first mention, the weight of the strongest.
             Some(&i) => {
