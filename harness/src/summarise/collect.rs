@@ -113,11 +113,12 @@ impl<'a> Collector<'a, '_> {
         if self.ask.own.contains(&key) {
             return;
         }
-        let asked = self.ask.topics.iter().any(|t| *t == topic || t.is_in(cues))
+        let is_topic = self.ask.topics.contains(&topic);
+        let asked = is_topic
+            || self.ask.topics.iter().any(|t| t.is_in(cues))
             || !self.ask.focus.is_empty() && self.in_focus(&text);
-        if asked {
-            score += 1.5;
-        }
+        // What is nothing else comes before what only holds some of it.
+        score += if is_topic { 3.0 } else { 0.0 } + if asked { 1.5 } else { 0.0 };
         if score < LEAST {
             return;
         }
@@ -280,7 +281,9 @@ impl<'a> Collector<'a, '_> {
     }
 
     fn output(&mut self, text: &'a str, failed: bool, place: &Place) {
-        for (k, l) in best_lines(text, failed).into_iter().enumerate() {
+        let wanted = |t: Topic| self.ask.topics.contains(&t);
+        let asked = wanted(Topic::Value) || wanted(Topic::Error);
+        for (k, l) in best_lines(text, failed, asked).into_iter().enumerate() {
             let topic = if l.cues.has(Cues::ERROR) || l.cues.has(Cues::COMPARED) {
                 Topic::Error
             } else {

@@ -57,7 +57,7 @@ impl Topic {
     /// value also where it tells of progress.
     pub fn is_in(self, cues: Cues) -> bool {
         match self {
-            Topic::Value => cues.has(Cues::NUMBER) || cues.has(Cues::NAME),
+            Topic::Value => cues.has(Cues::NUMBER),
             Topic::Error => cues.has(Cues::ERROR),
             Topic::Decision => cues.has(Cues::DECISION),
             Topic::Constraint => cues.has(Cues::RULE) && !cues.has(Cues::QUESTION),
