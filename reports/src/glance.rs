@@ -132,12 +132,12 @@ fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a 
 
 /// The sessions that nobody is ranked by.
 fn left_out(tests: &[&Block<'_>]) -> Option<GlanceLine> {
-    let n = match tests.len() {
+    let which = match tests.len() {
         0 => return None,
-        1 => "1 session".to_string(),
-        n => format!("{n} sessions"),
+        1 => "1 session that tests one mechanism".to_string(),
+        n => format!("{n} sessions that test one mechanism each"),
     };
-    let text = format!("{n} that test one mechanism each; who passes is in their own tables");
+    let text = format!("{which}; what they show stands in their own tables");
     Some(GlanceLine { what: "no ranks", text, alarm: false })
 }
 
@@ -322,6 +322,19 @@ mod tests {
             }
         );
         assert_eq!(line(&r, "ranked").text, "sums and means over all 2 sessions");
+    }
+
+    #[test]
+    fn a_test_of_a_mechanism_ranks_nobody_and_its_failures_are_told() {
+        let mut r = sessions();
+        for run in r.runs.iter_mut().filter(|r| r.scenario.id == "two") {
+            run.scenario.mechanism = true;
+        }
+        r.runs[5].status = Status::Overflow;
+        assert_eq!(line(&r, "cheapest").text, "a $1.000, b $2.000", "of the first session");
+        assert!(line(&r, "no ranks").text.starts_with("1 session that tests one mechanism"));
+        assert!(line(&r, "broken").text.contains("not finished by b (1)"));
+        assert!(!r.runs[4].can_win() && r.runs[1].can_win());
     }
 
     #[test]

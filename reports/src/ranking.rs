@@ -216,6 +216,17 @@ mod tests {
     }
 
     #[test]
+    fn a_test_of_a_mechanism_is_not_ranked() {
+        let mut runs = vec![
+            run("codex", Some("extractive"), 70.0, 1.5),
+            run("codex", Some("ideal"), 90.0, 1.5),
+        ];
+        assert_eq!(sheets(&Results { runs: runs.clone(), ..Results::default() }).len(), 1);
+        runs.iter_mut().for_each(|r| r.scenario.mechanism = true);
+        assert!(sheets(&Results { runs, ..Results::default() }).is_empty());
+    }
+
+    #[test]
     fn one_summariser_has_no_ranking_and_unfinished_ones_are_left_out() {
         assert!(sheets(&sample::results()).is_empty());
         let mut runs = vec![

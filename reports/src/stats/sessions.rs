@@ -199,6 +199,18 @@ mod tests {
     }
 
     #[test]
+    fn tests_of_a_mechanism_are_no_sessions_to_rank_by() {
+        let mut results = several(12);
+        let small = |r: &&mut RunRecord| r.scenario.id.as_str() > "s10";
+        results.runs.iter_mut().filter(small).for_each(|r| r.scenario.mechanism = true);
+        let found = over_sessions(&results);
+        let cost = &row(&found[0], "codex").figures[0];
+        assert_eq!((found[0].sessions, cost.sessions, cost.mean), (10, 10, Some(-5.5)));
+        let same = between(&results, &results);
+        assert_eq!(same[0].sessions, 12, "the same strategy twice is no ranking");
+    }
+
+    #[test]
     fn below_ten_sessions_differences_and_no_verdict() {
         let found = over_sessions(&several(9));
         let cost = &row(&found[0], "codex").figures[0];
