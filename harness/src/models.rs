@@ -17,8 +17,19 @@ pub fn own(session: &Session) -> &'static Model {
     })
 }
 
+/// What a reader must know of a session's results with a model: that it is not the recorded one, that
+/// it is not sold any more.
+pub fn remarks(session: &Session, model: &Model) -> impl Iterator<Item = String> {
+    instead_of_own(session, model).into_iter().chain(retired(model))
+}
+
+fn retired(model: &Model) -> Option<String> {
+    let day = model.retired()?;
+    Some(format!("{} was retired on {day}; dollars are those of its last price list", model.name))
+}
+
 /// What a reader must know of a session's results with a model that is not the recorded one.
-pub fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
+fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
     let recorded = session.header.model.as_deref()?;
     let Some(own) = model::find_recorded(recorded) else {
         return Some(format!(
@@ -69,6 +80,17 @@ mod tests {
         assert_eq!(&*own(&recorded(Some("claude-sonnet-4-5-20250929"))).name, "claude-sonnet-4-5");
         assert_eq!(&*own(&recorded(Some("claude-x"))).name, model::DEFAULT_MODEL);
         assert_eq!(&*own(&recorded(None)).name, model::DEFAULT_MODEL);
+    }
+
+    #[test]
+    fn a_retired_one_is_told() {
+        let said = |name: &str| remarks(&recorded(None), called(name)).collect::<Vec<_>>();
+        assert_eq!(
+            said("gpt-5-codex"),
+            ["gpt-5-codex was retired on 2026-07-23; dollars are those of its last price list"]
+        );
+        assert!(said("gpt-5").is_empty(), "its day has not come");
+        assert!(said(model::DEFAULT_MODEL).is_empty());
     }
 
     #[test]

@@ -9,7 +9,6 @@ use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_reports::Looks;
 use ctxbench_reports::record::yardstick;
-use ctxbench_reports::record::yardstick;
 use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::descriptor::{Descriptor, Look};

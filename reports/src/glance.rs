@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use crate::record::{Results, RunRecord, Status};
 
 use crate::fmt;
-use crate::recorded;
 use crate::metrics::{self, Better, Metric, Named, Over, Ranking};
+use crate::recorded;
 use crate::stats::{self, Verdict};
 use crate::view::{self, Block};
 
@@ -66,7 +66,10 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
         for (what, text) in recorded::told(&own).into_iter().flatten() {
             lines.push(GlanceLine { what, text, alarm: false });
         }
-        lines.extend(ranks(&own));
+        let (evidence, tests): (Vec<&Block<'_>>, Vec<&Block<'_>>) =
+            own.iter().copied().partition(|b| b.first().is_evidence());
+        lines.extend(ranks(&evidence));
+        lines.extend(left_out(&tests));
         lines.extend(real(results, model));
         Glance {
             heading: format!("At a glance: {sessions}, {}{summaries}", fmt::one_line(model)),
@@ -129,6 +132,17 @@ fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a 
         .filter(|r| r.is_contender() && r.strategy.label == label)
         .collect();
     own.into_iter()
+}
+
+/// The sessions that nobody is ranked by.
+fn left_out(tests: &[&Block<'_>]) -> Option<GlanceLine> {
+    let which = match tests.len() {
+        0 => return None,
+        1 => "1 session that tests one mechanism".to_string(),
+        n => format!("{n} sessions that test one mechanism each"),
+    };
+    let text = format!("{which}; what they show stands in their own tables");
+    Some(GlanceLine { what: "no ranks", text, alarm: false })
 }
 
 /// Sums over the sessions that all of those ranked went through; whoever stands in the way of half
@@ -312,6 +326,19 @@ mod tests {
             }
         );
         assert_eq!(line(&r, "ranked").text, "sums and means over all 2 sessions");
+    }
+
+    #[test]
+    fn a_test_of_a_mechanism_ranks_nobody_and_its_failures_are_told() {
+        let mut r = sessions();
+        for run in r.runs.iter_mut().filter(|r| r.scenario.id == "two") {
+            run.scenario.mechanism = true;
+        }
+        r.runs[5].status = Status::Overflow;
+        assert_eq!(line(&r, "cheapest").text, "a $1.000, b $2.000", "of the first session");
+        assert!(line(&r, "no ranks").text.starts_with("1 session that tests one mechanism"));
+        assert!(line(&r, "broken").text.contains("not finished by b (1)"));
+        assert!(!r.runs[4].can_win() && r.runs[1].can_win());
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     view::models(results).into_iter().filter_map(|m| sheet(results, m, &summarisers)).collect()
 }
 
+fn ranked(run: &RunRecord) -> bool {
+    run.is_contender() && run.is_evidence()
+}
+
 /// One figure of one strategy under one summariser, over all scenarios.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Standing {
@@ -32,7 +36,7 @@ struct Standing {
 
 fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> {
     let runs: Vec<&RunRecord> =
-        results.runs.iter().filter(|r| r.model == model && r.is_contender()).collect();
+        results.runs.iter().filter(|r| r.model == model && ranked(r)).collect();
     let scenarios: BTreeSet<&str> = runs.iter().map(|r| r.scenario.id.as_str()).collect();
     let labels: BTreeSet<&str> = runs.iter().map(|r| r.strategy.label.as_str()).collect();
     let mut ranked: Vec<(&str, Vec<Standing>)> = Vec::new();
@@ -209,6 +213,17 @@ mod tests {
             "{}",
             all[0].title
         );
+    }
+
+    #[test]
+    fn a_test_of_a_mechanism_is_not_ranked() {
+        let mut runs = vec![
+            run("codex", Some("extractive"), 70.0, 1.5),
+            run("codex", Some("ideal"), 90.0, 1.5),
+        ];
+        assert_eq!(sheets(&Results { runs: runs.clone(), ..Results::default() }).len(), 1);
+        runs.iter_mut().for_each(|r| r.scenario.mechanism = true);
+        assert!(sheets(&Results { runs, ..Results::default() }).is_empty());
     }
 
     #[test]

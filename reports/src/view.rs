@@ -84,7 +84,8 @@ impl<'a> Block<'a> {
         let origin = if r.scenario.recorded { "recorded" } else { "scripted" };
         let summaries =
             self.summariser.map_or(String::new(), |s| format!(", summaries: {}", fmt::one_line(s)));
-        format!("{}, {window}{scale}, {origin}{summaries}", fmt::one_line(&r.model))
+        let test = if r.is_evidence() { "" } else { ", test of a mechanism" };
+        format!("{}, {window}{scale}, {origin}{test}{summaries}", fmt::one_line(&r.model))
     }
 }
 

@@ -71,7 +71,7 @@ pub fn all() -> Result<Vec<Scenario>, LoadError> {
 
 /// The scenarios of a run without arguments: those tagged `default`.
 pub fn defaults() -> Result<Vec<Scenario>, LoadError> {
-    Ok(all()?.into_iter().filter(|s| s.tags.iter().any(|t| t == "default")).collect())
+    Ok(all()?.into_iter().filter(|s| s.is_tagged("default")).collect())
 }
 
 /// One built-in scenario; an unknown id is an error that tells the nearest ones.
@@ -122,6 +122,23 @@ mod tests {
     use ctxbench_core::session::Entry;
 
     use super::*;
+
+    /// What strategies are ranked by must be able to tell them apart: one fact lost of four is a
+    /// quarter of the score.
+    #[test]
+    fn what_is_shown_as_evidence_holds_enough_facts_of_several_kinds() {
+        for s in all().unwrap() {
+            let facts = &s.session.facts;
+            let pairs: usize = facts.iter().map(|f| f.needs.len()).sum();
+            let mut kinds: Vec<_> =
+                facts.iter().filter(|f| !f.needs.is_empty()).map(|f| f.kind).collect();
+            kinds.sort_unstable();
+            kinds.dedup();
+            let enough = pairs >= 20 && kinds.len() >= 4;
+            assert!(enough || !s.is_evidence(), "{}: {pairs} pairs, {kinds:?}", s.id);
+        }
+        assert!(defaults().unwrap().iter().all(Scenario::is_evidence));
+    }
 
     #[test]
     fn every_scenario_loads_without_warnings_and_says_what_it_is_for() {

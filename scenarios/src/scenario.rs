@@ -30,7 +30,8 @@ pub struct Scenario {
     pub pitfall: String,
     /// What it stands for in the sources, by code ([`crate::pitfalls`]), or a ticket or the like.
     pub cites: Vec<String>,
-    /// `default` means: part of a run without arguments.
+    /// `default`: part of a run without arguments. `mechanism`: it tests one mechanism, with too
+    /// few facts to rank strategies by.
     pub tags: Vec<String>,
     /// Factor on the window and on every absolute token constant of every strategy; 1 = as they
     /// are.
@@ -64,6 +65,17 @@ impl Scenario {
         let Loaded { session, warnings } = loaded;
         let (id, title) = (session.header.id.clone(), session.header.title.clone());
         Scenario { id, title, scale: 1.0, session, warnings, ..Scenario::default() }
+    }
+
+    /// Whether strategies may be ranked by it. Its author says so by leaving out the tag
+    /// `mechanism`; built-in scenarios without it hold at least twenty (fact, need) pairs of several
+    /// kinds, which a test checks.
+    pub fn is_evidence(&self) -> bool {
+        !self.is_tagged("mechanism")
+    }
+
+    pub(crate) fn is_tagged(&self, tag: &str) -> bool {
+        self.tags.iter().any(|t| t == tag)
     }
 }
 

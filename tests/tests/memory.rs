@@ -45,9 +45,13 @@ fn claude_code_shows_the_project_file_again_and_forgets_what_a_read_file_brought
 
 #[test]
 fn the_others_show_all_of_it_in_every_request() {
-    for spec in ["codex", "opencode", "openoxide", "claude-code-api", "sliding-window"] {
+    for spec in ["codex", "opencode", "claude-code-api", "sliding-window"] {
         assert!(places(spec).iter().all(|p| p.ends_with("=memory")), "{spec}");
     }
+    // docs/sources/openoxide.md §1.7: of the index the first 200 lines.
+    let elsewhere: Vec<String> =
+        places("openoxide").into_iter().filter(|p| !p.ends_with("=memory")).collect();
+    assert_eq!(elsewhere, ["index-cut@u3=nowhere"]);
 }
 
 #[test]

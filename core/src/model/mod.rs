@@ -2,6 +2,7 @@
 
 mod counting;
 mod price;
+mod table;
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +11,7 @@ use thiserror::Error;
 
 pub use counting::Counting;
 pub use price::{Cost, cost, cost_of_reply, cost_with_read_share, iterations};
+use table::table;
 
 use crate::request::Ttl;
 use crate::session::Millis;
@@ -47,7 +49,7 @@ pub enum Entries {
 }
 
 /// How a provider's prompt cache behaves: one simulator, a set of parameters per provider
-/// (`[cache.*]` in `models.toml`).
+/// (`[cache.*]` in `rules.toml`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheRule {
@@ -134,7 +136,7 @@ fn one() -> f64 {
 }
 
 /// What a model's provider can do. What holds for everybody who speaks a wire stands with the wire
-/// (`[wire.*]` in `models.toml`), and a model adds its own.
+/// (`[wire.*]` in `rules.toml`), and a model adds its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capabilities {
@@ -196,9 +198,13 @@ pub struct Model {
     /// What the provider can do for it.
     #[serde(default)]
     pub capabilities: Capabilities,
-    /// Modelled latency.
+    /// Modelled latency (`[speed.*]` in `rules.toml`).
     pub latency: Latency,
-    /// Where the figures come from, with a date.
+    /// Day from which the provider no longer serves it, as announced, `YYYY-MM-DD`.
+    #[serde(default)]
+    pub deprecated: Option<Arc<str>>,
+    /// Where the figures come from: the version of the price file with the page that it names, and
+    /// each figure of ours with its reason and page.
     pub source: String,
 }
 
@@ -212,7 +218,10 @@ pub struct UnknownModel {
     pub hint: String,
 }
 
-/// The model of a run without `--model`.
+/// The model of a run without `--model`: sold today, with no day of retirement announced
+/// (<https://platform.claude.com/docs/en/models/sonnet-4-6/overview> calls it legacy), and the
+/// latest Sonnet whose clients get 200k without asking. With the 1M of the Sonnets after it the
+/// built-in sessions end before anything is compacted.
 pub const DEFAULT_MODEL: &str = "claude-sonnet-4-6";
 
 impl Model {
@@ -239,6 +248,12 @@ impl Model {
         Arc::new(Model { counting: self.counting, ..model })
     }
 
+    /// The day of its retirement, if that had come when the table was made. Not asked of the clock:
+    /// the same table says the same on every day.
+    pub fn retired(&self) -> Option<&str> {
+        self.deprecated.as_deref().filter(|day| *day <= table().as_of.as_str())
+    }
+
     /// Whether anybody knows what it costs.
     pub fn is_priced(&self) -> bool {
         self.prices != Prices::default()
@@ -247,35 +262,17 @@ impl Model {
 
 /// All models, in the order of the data file.
 pub fn catalogue() -> &'static [Model] {
-    static ALL: OnceLock<Vec<Model>> = OnceLock::new();
-    ALL.get_or_init(|| read(include_str!("models.toml")).expect("models.toml is checked by a test"))
+    &table().models
 }
 
-/// Reads the data file: a model's `cache` names one of the rules and may override its parameters;
-/// its capabilities add to those of its wire.
-fn read(text: &str) -> Result<Vec<Model>, String> {
-    let mut file: toml::Table = toml::from_str(text).map_err(|e| e.to_string())?;
-    let models = file.remove("model").and_then(|m| m.try_into::<Vec<toml::Table>>().ok());
-    let part = |of: &str, name: &str| file.get(of)?.get(name)?.as_table().cloned();
-    let resolved = models.ok_or("no tables [[model]]")?.into_iter().map(|mut m| {
-        let word = |v: Option<&toml::Value>| v.and_then(toml::Value::as_str).map(str::to_string);
-        let table = |m: &mut toml::Table, key: &str| match m.remove(key) {
-            Some(toml::Value::Table(t)) => t,
-            _ => toml::Table::new(),
-        };
-        let mut own = table(&mut m, "cache");
-        let rule = word(own.remove("rule").as_ref()).ok_or("a cache without rule")?;
-        let mut cache = part("cache", &rule).ok_or_else(|| format!("no rule [cache.{rule}]"))?;
-        cache.extend(own);
-        let wire = word(m.get("wire")).ok_or("a model without wire")?;
-        let mut can = part("wire", &wire).unwrap_or_default();
-        can.extend(table(&mut m, "capabilities"));
-        m.extend([("cache".into(), cache.into()), ("capabilities".into(), can.into())]);
-        let model = m.try_into::<Model>().map_err(|e| e.to_string())?;
-        let counting = Counting::of(model.provider);
-        Ok(Model { published_output: model.max_output, counting, ..model })
-    });
-    resolved.collect()
+/// Which figures dollars and windows rest on, such as `litellm 1.109.1 + overrides, 1f0a77c2`: the
+/// price file, and a hash of the table and its rules, which changes with any of their bytes.
+pub fn price_table() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let hash = table::hash() >> 32;
+        format!("{} + overrides, {hash:08x}", table().origin)
+    })
 }
 
 /// A model by name.
@@ -307,91 +304,4 @@ pub fn find_recorded(name: &str) -> Option<&'static Model> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_catalogue_is_sound() {
-        let mut names: Vec<&str> = catalogue().iter().map(|m| &*m.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), catalogue().len(), "names are unique");
-        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
-        for m in catalogue() {
-            let weak = find(&m.weak).unwrap();
-            assert_eq!(weak.provider, m.provider, "{}", m.name);
-            assert!(m.is_priced(), "{}", m.name);
-            let p = &m.prices;
-            assert!(
-                [p.input, p.write_5m, p.write_1h, p.read, p.output].iter().all(|x| *x > 0.0),
-                "{}",
-                m.name
-            );
-            assert!(p.read < p.input && p.input < p.output && !m.source.is_empty(), "{}", m.name);
-            assert!(
-                m.max_output < m.window && m.input_limit.is_none_or(|l| l < m.window),
-                "{}",
-                m.name
-            );
-            assert_eq!(
-                m.cache.needs_breakpoints(),
-                m.provider == Provider::Anthropic,
-                "{}",
-                m.name
-            );
-            assert!(m.cache.minimum > 0 && m.cache.step > 0 && m.cache.short_ms > 0, "{}", m.name);
-            // docs/sources/anthropic-api.md §2.1 and docs/sources/providers.md §3: 1.25 times for
-            // the short lifetime; twice (Anthropic) or 2.5 times (OpenAI) for the long.
-            let (short, long) = match (m.cache.write_fee, m.provider) {
-                (true, Provider::Anthropic) => (1.25, 2.0),
-                (true, _) => (1.25, 2.5),
-                (false, _) => (1.0, 1.0),
-            };
-            assert!(
-                close(p.write_5m, short * p.input) && close(p.write_1h, long * p.input),
-                "{}",
-                m.name
-            );
-        }
-        assert_eq!(find(DEFAULT_MODEL).unwrap().window, 200_000);
-        assert!(find("claude-sonet-4-6").unwrap_err().to_string().contains(DEFAULT_MODEL));
-    }
-
-    #[test]
-    fn recorded_names_find_their_model() {
-        let name = |n: &str| find_recorded(n).map(|m| &*m.name);
-        assert_eq!(name("claude-sonnet-4-5-20250929"), Some("claude-sonnet-4-5"));
-        assert_eq!(name("us.anthropic.claude-sonnet-4-5-20250929-v1:0"), Some("claude-sonnet-4-5"));
-        assert_eq!(name("claude-opus-4-6[1m]"), Some("claude-opus-4-6"));
-        assert_eq!(name("gpt-5.1"), Some("gpt-5.1"));
-        assert_eq!(name("gpt-5.1-codex"), None, "another model of the family is not this one");
-        assert_eq!(name("mystery-1"), None);
-    }
-
-    #[test]
-    fn every_price_list_of_the_facts_is_there() {
-        // docs/sources/providers.md §3 and §4: in / cached / out.
-        for (name, input, read, output) in [
-            ("gpt-6-astra", 10.0, 1.0, 50.0),
-            ("gpt-6.1-sol", 2.0, 0.1, 10.0),
-            ("gpt-5.6-luna", 0.2, 0.02, 1.2),
-            ("gemini-2.5-pro", 1.25, 0.125, 10.0),
-            ("gemini-3.5-flash", 1.5, 0.15, 9.0),
-            ("deepseek-v4-flash", 0.3, 0.006, 1.2),
-            ("deepseek-chat", 0.28, 0.028, 0.42),
-            ("grok-4.7", 2.0, 0.5, 6.0),
-            ("grok-code-fast-1", 1.0, 0.2, 2.0),
-        ] {
-            let p = find(name).unwrap().prices;
-            assert_eq!((p.input, p.read, p.output), (input, read, output), "{name}");
-        }
-    }
-
-    #[test]
-    fn the_assumed_latency_fits_the_compactions_that_were_timed() {
-        let l = find(DEFAULT_MODEL).unwrap().latency;
-        // Warm, 186,805 tokens in, 4,413 out: 25-28 s seen.
-        let warm = l.a_ms + l.c_ms * 186_805.0 + l.d_ms * 4_413.0;
-        assert!((24_000.0..29_000.0).contains(&warm), "{warm}");
-    }
-}
+mod tests;

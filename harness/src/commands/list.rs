@@ -61,19 +61,23 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
             }
         }
         What::Models => {
-            let _ = writeln!(
-                out,
-                "{:<22} {:>9} {:>9}   USD per MTok: in / read / write / out",
-                "model", "window", "output"
-            );
+            let head = "USD per MTok: in / read / write / out";
+            let _ = writeln!(out, "{:<22} {:>9} {:>9}   {head}", "model", "window", "output");
             for m in model::catalogue() {
                 let p = &m.prices;
-                let _ = writeln!(
-                    out,
-                    "{:<22} {:>9} {:>9}   {} / {} / {} / {}",
-                    m.name, m.window, m.max_output, p.input, p.read, p.write_5m, p.output
+                let prices = format!("{} / {} / {} / {}", p.input, p.read, p.write_5m, p.output);
+                let end = match (m.retired(), &m.deprecated) {
+                    (Some(day), _) => format!("retired {day}"),
+                    (None, Some(day)) => format!("until {day}"),
+                    (None, None) => String::new(),
+                };
+                let row = format!(
+                    "{:<22} {:>9} {:>9}   {prices:<28} {end}",
+                    m.name, m.window, m.max_output
                 );
+                let _ = writeln!(out, "{}", row.trim_end());
             }
+            let _ = writeln!(out, "prices: {}", model::price_table());
         }
     }
     super::print(&out)

@@ -332,7 +332,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     };
     for s in &mut sessions {
         let run_with = models::of(&s.session, &named);
-        s.warnings.extend(run_with.iter().filter_map(|m| models::instead_of_own(&s.session, m)));
+        s.warnings.extend(run_with.iter().flat_map(|m| models::remarks(&s.session, m)));
     }
     let plan = Plan {
         scenarios: sessions,

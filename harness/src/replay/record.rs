@@ -176,6 +176,7 @@ pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
         why: s.why.clone(),
         recorded: source.is_some(),
         product: source.filter(|_| counted).map(|s| s.format.clone()),
+        mechanism: !s.is_evidence(),
         warnings: [&s.warnings[..], remarks].concat(),
     }
 }

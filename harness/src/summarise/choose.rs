@@ -6,6 +6,7 @@ use super::topic::Topic;
 /// The passes over the candidates.
 #[derive(Clone, Copy)]
 enum Pass {
+    Asked,
     Best,
     Share,
     Rest,
@@ -14,7 +15,9 @@ enum Pass {
 /// Indices of the chosen candidates, best first, whose guessed tokens together stay within
 /// `budget`.
 ///
-/// Weight counts less for what is long. First every topic gets its best candidate, so that no
+/// Weight counts less for what is long. What the user told to dwell on comes first, within half of
+/// the budget: a model that is told so writes mainly of that, and does not drop the rest. ASSUMED;
+/// no figure is published. Then every topic gets its best candidate, so that no
 /// heading stays empty without need; then topics fill up within their shares; then what is left
 /// goes by weight alone.
 pub(super) fn choose(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
@@ -24,15 +27,17 @@ pub(super) fn choose(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
         rank(&units[b]).total_cmp(&rank(&units[a])).then(units[a].order.cmp(&units[b].order))
     });
     let mut used = [0u64; Topic::ALL.len()];
+    let mut asked = 0;
     let mut left = budget;
     let mut taken = vec![false; units.len()];
     let mut out = Vec::new();
-    for pass in [Pass::Best, Pass::Share, Pass::Rest] {
+    for pass in [Pass::Asked, Pass::Best, Pass::Share, Pass::Rest] {
         for &i in &order {
             let u = &units[i];
             let cost = u64::from(u.tokens);
             let spent = &mut used[u.topic as usize];
             let full = match pass {
+                Pass::Asked => !u.asked || asked + cost > budget / 2,
                 Pass::Best => *spent > 0 || cost > budget / 10,
                 Pass::Share => (*spent + cost) as f64 > u.topic.share() * budget as f64,
                 Pass::Rest => false,
@@ -42,6 +47,7 @@ pub(super) fn choose(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
             }
             taken[i] = true;
             *spent += cost;
+            asked += if u.asked { cost } else { 0 };
             left -= cost;
             out.push(i);
         }

@@ -30,6 +30,8 @@ pub(super) struct Unit<'a> {
     pub cut: bool,
     /// To be printed letter by letter.
     pub raw: bool,
+    /// What the user told the summary to dwell on.
+    pub asked: bool,
 }
 
 /// What stands before the user's words in a summary without headings.
@@ -111,9 +113,12 @@ impl<'a> Collector<'a, '_> {
         if self.ask.own.contains(&key) {
             return;
         }
-        if self.ask.topics.contains(&topic) || !self.ask.focus.is_empty() && self.in_focus(&text) {
-            score += 1.5;
-        }
+        let is_topic = self.ask.topics.contains(&topic);
+        let asked = is_topic
+            || self.ask.topics.iter().any(|t| t.is_in(cues))
+            || !self.ask.focus.is_empty() && self.in_focus(&text);
+        // What is nothing else comes before what only holds some of it.
+        score += if is_topic { 3.0 } else { 0.0 } + if asked { 1.5 } else { 0.0 };
         if score < LEAST {
             return;
         }
@@ -133,7 +138,7 @@ impl<'a> Collector<'a, '_> {
         };
         let cut = fold_key(&text) != key;
         let tokens = guess_tokens(&text) + 3;
-        let unit = Unit { text, topic, score, order, tokens, user, cut, raw: false };
+        let unit = Unit { text, topic, score, order, tokens, user, cut, raw: false, asked };
         match self.seen.get(&key) {
             // The place of the first mention, the weight of the strongest.
             Some(&i) => {
@@ -276,7 +281,9 @@ impl<'a> Collector<'a, '_> {
     }
 
     fn output(&mut self, text: &'a str, failed: bool, place: &Place) {
-        for (k, l) in best_lines(text, failed).into_iter().enumerate() {
+        let wanted = |t: Topic| self.ask.topics.contains(&t);
+        let asked = wanted(Topic::Value) || wanted(Topic::Error);
+        for (k, l) in best_lines(text, failed, asked).into_iter().enumerate() {
             let topic = if l.cues.has(Cues::ERROR) || l.cues.has(Cues::COMPARED) {
                 Topic::Error
             } else {

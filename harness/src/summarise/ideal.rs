@@ -57,6 +57,7 @@ pub(super) fn write(job: &Job<'_>, rates: Option<(f64, f64)>) -> String {
             user: false,
             cut: false,
             raw: true,
+            asked: false,
         });
     }
     fit(ask, &units, limit, &reading.thoughts(), by_kind)

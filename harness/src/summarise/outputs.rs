@@ -5,6 +5,8 @@ use super::cues::{self, Cues};
 
 /// Lines kept of one result.
 const MOST: usize = 3;
+/// The same where a summary is to dwell on values or errors, which is what stands there.
+const MOST_ASKED: usize = 12;
 
 /// A line worth mentioning.
 #[derive(Clone, Copy, Debug)]
@@ -17,20 +19,21 @@ pub(super) struct WeighedLine<'a> {
     pub cues: Cues,
 }
 
-/// The best lines of a result, at most three, in their order.
-pub(super) fn best_lines(text: &str, failed: bool) -> Vec<WeighedLine<'_>> {
-    let mut best: Vec<(usize, WeighedLine<'_>)> = Vec::with_capacity(MOST + 1);
+/// The best lines of a result in their order: at most three, or twelve where they are `asked` for.
+pub(super) fn best_lines(text: &str, failed: bool, asked: bool) -> Vec<WeighedLine<'_>> {
+    let most = if asked { MOST_ASKED } else { MOST };
+    let mut best: Vec<(usize, WeighedLine<'_>)> = Vec::with_capacity(most + 1);
     for (n, line) in text.lines().enumerate() {
         let line = line.trim();
         let Some(mut found) = weigh(line) else { continue };
         if failed && best.is_empty() {
             found.score += 0.6;
         }
-        if best.len() == MOST && best.iter().all(|(_, b)| b.score >= found.score) {
+        if best.len() == most && best.iter().all(|(_, b)| b.score >= found.score) {
             continue;
         }
         best.push((n, found));
-        if best.len() > MOST {
+        if best.len() > most {
             let worst = (0..best.len())
                 .min_by(|&a, &b| best[a].1.score.total_cmp(&best[b].1.score))
                 .unwrap_or(0);

@@ -272,6 +272,34 @@ fn wishes_pull_what_they_name_into_a_small_summary() {
     assert!(with("Write a summary.\n\nThe user asks for this in particular: the kettle"));
 }
 
+/// Twelve values among two hundred decisions, of which a summary has room for a few.
+#[test]
+fn a_focus_on_a_sort_of_thing_holds_its_own_whatever_it_is_filed_under() {
+    let decisions: String = (0..200)
+        .map(|i| {
+            let letter = char::from(b'a' + (i % 26) as u8);
+            format!("We decided that part {letter}{letter} stays because it is agreed. ")
+        })
+        .collect();
+    let values: String =
+        (0..12).map(|i| format!("All green, {} passed in that round. ", 9_100 + i)).collect();
+    let held = |instruction: &str| {
+        let s = write(&prompt(vec![
+            text(Role::User, "Please tidy up the parts.", 1),
+            text(Role::Assistant, &format!("{decisions}{values}{decisions}"), 2),
+            text(Role::User, "Go on then.", 3),
+            text(Role::User, instruction, 4),
+        ]));
+        let values = (0..12).filter(|i| s.contains(&(9_100 + i).to_string())).count();
+        (values, s.contains("stays because"))
+    };
+    let (without, _) = held("Write a summary.");
+    let (with, rest) = held("Write a summary. Focus on the values.");
+    assert!(with == 12 && without < 12, "{without} without, {with} with");
+    assert!(rest, "the rest has its half");
+    assert_eq!(held("Write a summary. Focus on the files.").0, without);
+}
+
 #[test]
 fn long_sentences_are_cut_unless_words_are_to_be_quoted() {
     let long = format!("Please take care of {}the end", "one thing, and of ".repeat(30));

@@ -1,5 +1,7 @@
 //! Topics of sentences, and which heading a topic belongs under.
 
+use super::cues::Cues;
+
 /// What a sentence is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Topic {
@@ -48,6 +50,20 @@ impl Topic {
             Topic::Message | Topic::Progress | Topic::Current => 0.25,
             Topic::Error | Topic::File | Topic::Next => 0.18,
             Topic::Value => 0.14,
+        }
+    }
+
+    /// Whether a sentence holds something of this sort, whatever it is filed under: "94 passed" is a
+    /// value also where it tells of progress.
+    pub fn is_in(self, cues: Cues) -> bool {
+        match self {
+            Topic::Value => cues.has(Cues::NUMBER),
+            Topic::Error => cues.has(Cues::ERROR),
+            Topic::Decision => cues.has(Cues::DECISION),
+            Topic::Constraint => cues.has(Cues::RULE) && !cues.has(Cues::QUESTION),
+            Topic::File => cues.has(Cues::PATH),
+            Topic::Next => cues.has(Cues::TODO),
+            Topic::Request | Topic::Message | Topic::Progress | Topic::Current => false,
         }
     }
 

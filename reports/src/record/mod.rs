@@ -119,6 +119,9 @@ pub struct ScenarioInfo {
     /// of its format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
+    /// It tests one mechanism and holds too few facts to compare strategies by.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mechanism: bool,
     /// What an importer or loader had to say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -365,10 +368,18 @@ impl RunRecord {
         self.status == Status::Completed && self.broken_rules() == 0
     }
 
+    /// Whether its session may decide who is better. Every ranking asks this: best values, ranks
+    /// over sessions, differences over sessions. A test of a mechanism may not; what it shows is
+    /// whether that mechanism holds.
+    pub fn is_evidence(&self) -> bool {
+        !self.scenario.mechanism
+    }
+
     /// Only such rows can be best. A row that never compacted shows what the others are compared
     /// with, and is no winner among them.
     pub fn can_win(&self) -> bool {
-        self.is_contender() && self.is_whole() && self.summary.compactions > 0
+        let compacted = self.summary.compactions > 0;
+        self.is_evidence() && self.is_contender() && self.is_whole() && compacted
     }
 }
 

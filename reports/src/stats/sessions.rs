@@ -36,9 +36,9 @@ pub struct StrategyDifference {
 struct Runs<'a>(BTreeMap<&'a str, BTreeMap<&'a str, &'a RunRecord>>);
 
 impl<'a> Runs<'a> {
-    fn of(results: &'a Results, model: &str) -> Runs<'a> {
+    fn of(results: &'a Results, model: &str, counts: impl Fn(&RunRecord) -> bool) -> Runs<'a> {
         let mut out: BTreeMap<&str, BTreeMap<&str, &RunRecord>> = BTreeMap::new();
-        for r in results.runs.iter().filter(|r| r.model == model) {
+        for r in results.runs.iter().filter(|r| r.model == model && counts(r)) {
             out.entry(r.strategy.label.as_str())
                 .or_default()
                 .entry(r.scenario.id.as_str())
@@ -71,13 +71,13 @@ impl<'a> Runs<'a> {
 /// Per model: every product against `reference` and, where that exceeds a real window, against
 /// `sliding-window` too.
 ///
-/// A model without `reference` in the results has no entry.
+/// Over the sessions that are evidence. A model without `reference` in them has no entry.
 pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     let results = &*seeds::averaged(results);
     let blocks = view::blocks(results);
     let mut out = Vec::new();
     for model in view::models(results) {
-        let runs = Runs::of(results, model);
+        let runs = Runs::of(results, model, RunRecord::is_evidence);
         let Some(reference) = runs.label("reference") else { continue };
         let too_large = blocks.iter().filter(|b| b.first().model == model).any(|b| {
             let peak = b
@@ -103,12 +103,14 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     out
 }
 
-/// Per model: every strategy of `new` against itself in `base`, over the sessions of both.
+/// Per model: every strategy of `new` against itself in `base`, over the sessions of both, tests of
+/// a mechanism too: nobody is ranked.
 pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
     let (base, new) = (&*seeds::averaged(base), &*seeds::averaged(new));
     let models: Vec<&str> = view::models(base).intersection(&view::models(new)).copied().collect();
     let of_model = |model: &str| {
-        let (old, new) = (Runs::of(base, model), Runs::of(new, model));
+        let any = |_: &RunRecord| true;
+        let (old, new) = (Runs::of(base, model, any), Runs::of(new, model, any));
         let labels: Vec<&str> = new.0.keys().copied().filter(|l| old.0.contains_key(l)).collect();
         let sessions = old.sessions().intersection(&new.sessions()).count();
         differences(model, "base", sessions, &labels, |label| {
@@ -194,6 +196,18 @@ mod tests {
             0,
             "a run that broke a rule measures nothing"
         );
+    }
+
+    #[test]
+    fn tests_of_a_mechanism_are_no_sessions_to_rank_by() {
+        let mut results = several(12);
+        let small = |r: &&mut RunRecord| r.scenario.id.as_str() > "s10";
+        results.runs.iter_mut().filter(small).for_each(|r| r.scenario.mechanism = true);
+        let found = over_sessions(&results);
+        let cost = &row(&found[0], "codex").figures[0];
+        assert_eq!((found[0].sessions, cost.sessions, cost.mean), (10, 10, Some(-5.5)));
+        let same = between(&results, &results);
+        assert_eq!(same[0].sessions, 12, "the same strategy twice is no ranking");
     }
 
     #[test]

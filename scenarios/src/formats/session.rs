@@ -57,9 +57,19 @@ fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
         })
     };
     let kept: HashSet<_> = of(false).map(|(.., key)| key).collect();
+    // The request for a summary is part of its compaction.
+    let summaries: HashSet<&String> = steps
+        .iter()
+        .filter_map(|s| match &s.what {
+            What::Compaction(c) => c.reply.as_ref()?.response.as_ref(),
+            _ => None,
+        })
+        .collect();
+    let elsewhere =
+        |key: &(Option<String>, String)| kept.contains(key) || summaries.contains(&key.1);
     let mut places = HashMap::new();
     let mut out: Vec<(usize, RecordedCall, Option<String>)> = Vec::new();
-    for (step, reply, key) in of(true).filter(|(.., key)| !kept.contains(key)) {
+    for (step, reply, key) in of(true).filter(|(.., key)| !elsewhere(key)) {
         let Some(usage) = counted(reply) else { continue };
         let at = *places.entry(key).or_insert(out.len());
         let call = RecordedCall {

@@ -1,0 +1,119 @@
+//! What we list ourselves: `listed.toml`, and of `rules.toml` what the table depends on.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::Outcome;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    pub as_of: String,
+    #[serde(rename = "family")]
+    pub families: Vec<Family>,
+    #[serde(default)]
+    pub instead: Vec<Instead>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    pub provider: String,
+    pub wire: String,
+    pub cache: String,
+    pub prefix: String,
+    pub max_input: MaxInput,
+    pub weak: String,
+    pub models: Vec<Entry>,
+}
+
+/// What LiteLLM's `max_input_tokens` is.
+#[derive(Clone, Copy, Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+pub enum MaxInput {
+    /// The window, which prompt and reply share.
+    Window,
+    /// The prompt alone; the window holds the largest reply beside it.
+    Input,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    pub name: String,
+    pub speed: String,
+    pub weak: Option<String>,
+    #[serde(default)]
+    pub can: Vec<String>,
+}
+
+/// Figures that are not LiteLLM's.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Instead {
+    pub models: Vec<String>,
+    pub set: Figures,
+    pub because: String,
+    pub source: String,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figures {
+    pub window: Option<u64>,
+    pub max_output: Option<u64>,
+    pub input_limit: Option<u64>,
+    pub cache_minimum: Option<u64>,
+    pub deprecated: Option<String>,
+    pub input: Option<f64>,
+    pub read: Option<f64>,
+    pub output: Option<f64>,
+    pub long_from: Option<u64>,
+}
+
+/// A cache rule, as far as the table depends on it.
+#[derive(Deserialize)]
+pub struct Rule {
+    pub minimum: u64,
+    #[serde(default)]
+    pub write_fee: bool,
+}
+
+#[derive(Deserialize)]
+struct Rules {
+    cache: BTreeMap<String, Rule>,
+}
+
+impl Listed {
+    /// Names of all models in LiteLLM's file.
+    pub fn entries(&self) -> Vec<String> {
+        let of = |f: &Family| -> Vec<String> {
+            f.models.iter().map(|m| format!("{}{}", f.prefix, m.name)).collect()
+        };
+        self.families.iter().flat_map(of).collect()
+    }
+}
+
+pub fn read(text: &str) -> Outcome<Listed> {
+    let listed: Listed = toml::from_str(text).map_err(|e| format!("listed.toml: {e}"))?;
+    let known =
+        |name: &String| listed.families.iter().any(|f| f.models.iter().any(|m| m.name == *name));
+    for i in &listed.instead {
+        if let Some(name) = i.models.iter().find(|name| !known(name)) {
+            return Err(format!("listed.toml: [[instead]] names `{name}`, which no family lists"));
+        }
+        if i.because.is_empty() || i.source.is_empty() {
+            return Err(format!(
+                "listed.toml: [[instead]] of {:?} needs a reason and a source",
+                i.models
+            ));
+        }
+    }
+    Ok(listed)
+}
+
+pub fn rules(text: &str) -> Outcome<BTreeMap<String, Rule>> {
+    let rules: Rules = toml::from_str(text).map_err(|e| format!("rules.toml: {e}"))?;
+    Ok(rules.cache)
+}

@@ -1,0 +1,85 @@
+//! The price file of LiteLLM, cut down to what is used.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::Outcome;
+
+/// Entries of some models, each with some of its fields.
+#[derive(Serialize, Deserialize)]
+pub struct Prices {
+    pub origin: Origin,
+    pub models: BTreeMap<String, Map<String, Value>>,
+}
+
+/// Where they are from.
+#[derive(Serialize, Deserialize)]
+pub struct Origin {
+    pub package: String,
+    pub version: String,
+    pub file: String,
+    pub url: String,
+    pub licence: String,
+}
+
+/// USD per token as LiteLLM has them; a long prompt's price stands in the same name followed by
+/// `_above_200k_tokens`.
+pub const INPUT: &str = "input_cost_per_token";
+pub const OUTPUT: &str = "output_cost_per_token";
+pub const READ: &str = "cache_read_input_token_cost";
+pub const WRITE: &str = "cache_creation_input_token_cost";
+/// The long lifetime: an hour with Anthropic, twelve with OpenAI.
+pub const LONG_WRITES: [&str; 2] =
+    ["cache_creation_input_token_cost_above_1hr", "cache_creation_input_token_cost_above_12hr"];
+
+const OTHERS: [&str; 5] = [
+    "max_input_tokens",
+    "max_output_tokens",
+    "prompt_cache_min_tokens",
+    "deprecation_date",
+    "source",
+];
+
+/// The size in a name that ends in `_above_200k_tokens`, tokens, with what stands before it.
+pub fn above(name: &str) -> Option<(&str, u64)> {
+    let (before, size) = name.strip_suffix("k_tokens")?.rsplit_once("_above_")?;
+    Some((before, size.parse::<u64>().ok()? * 1_000))
+}
+
+fn is_used(name: &str) -> bool {
+    let price = above(name).map_or(name, |(before, _)| before);
+    OTHERS.contains(&name)
+        || [INPUT, OUTPUT, READ, WRITE].contains(&price)
+        || LONG_WRITES.contains(&price)
+}
+
+pub fn read(text: &str) -> Outcome<Prices> {
+    serde_json::from_str(text).map_err(|e| format!("litellm/prices.json: {e}"))
+}
+
+/// What is used of the whole file, as JSON.
+pub fn cut(text: &str, version: &str, entries: &[String]) -> Outcome<String> {
+    let mut all: BTreeMap<String, Map<String, Value>> =
+        serde_json::from_str(text).map_err(|e| format!("LiteLLM's price file: {e}"))?;
+    let mut models = BTreeMap::new();
+    for name in entries {
+        let mut entry = all.remove(name).ok_or_else(|| {
+            format!(
+                "LiteLLM {version} has no `{name}`; take it out of listed.toml or mend its prefix"
+            )
+        })?;
+        entry.retain(|field, _| is_used(field));
+        models.insert(name.clone(), entry);
+    }
+    let origin = Origin {
+        package: "litellm".to_string(),
+        version: version.to_string(),
+        file: "litellm/model_prices_and_context_window_backup.json".to_string(),
+        url: format!("https://pypi.org/project/litellm/{version}/"),
+        licence: "MIT, see LICENSE".to_string(),
+    };
+    let json = serde_json::to_string_pretty(&Prices { origin, models });
+    Ok(json.map_err(|e| e.to_string())? + "\n")
+}

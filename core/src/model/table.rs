@@ -1,0 +1,66 @@
+//! The data files and how they become models.
+
+use std::sync::OnceLock;
+
+use super::{Counting, Model};
+use crate::tokens::content_hash;
+
+/// The table of models with what it was made of.
+pub(super) struct Table {
+    pub(super) models: Vec<Model>,
+    /// The price file, such as `litellm 1.109.1`.
+    pub(super) origin: String,
+    /// The day on which models are judged to be retired, `YYYY-MM-DD`.
+    pub(super) as_of: String,
+}
+
+const MODELS: &str = include_str!("models.toml");
+const RULES: &str = include_str!("rules.toml");
+
+pub(super) fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| read(MODELS, RULES).expect("models.toml is checked by a test"))
+}
+
+/// Changes with any byte of either file.
+pub(super) fn hash() -> u64 {
+    content_hash(format!("{MODELS}\n{RULES}").as_bytes())
+}
+
+/// Reads the data files: a model's `cache` names one of the rules and may override its parameters,
+/// its `speed` one of the latencies; its capabilities add to those of its wire.
+fn read(models: &str, rules: &str) -> Result<Table, String> {
+    let parsed = |text| toml::from_str::<toml::Table>(text).map_err(|e| e.to_string());
+    let (mut file, rules) = (parsed(models)?, parsed(rules)?);
+    let models = file.remove("model").and_then(|m| m.try_into::<Vec<toml::Table>>().ok());
+    let word = |v: Option<&toml::Value>| v.and_then(toml::Value::as_str).map(str::to_string);
+    let part = |of: &str, name: &str| {
+        let found = rules.get(of).and_then(|t| t.get(name)?.as_table().cloned());
+        found.ok_or_else(|| format!("rules.toml has no [{of}.{name}]"))
+    };
+    let resolved = models.ok_or("no tables [[model]]")?.into_iter().map(|mut m| {
+        let table = |m: &mut toml::Table, key: &str| match m.remove(key) {
+            Some(toml::Value::Table(t)) => t,
+            _ => toml::Table::new(),
+        };
+        let mut own = table(&mut m, "cache");
+        let rule = word(own.remove("rule").as_ref()).ok_or("a cache without rule")?;
+        let mut cache = part("cache", &rule)?;
+        cache.extend(own);
+        let wire = word(m.get("wire")).ok_or("a model without wire")?;
+        let mut can = part("wire", &wire).unwrap_or_default();
+        can.extend(table(&mut m, "capabilities"));
+        let speed = word(m.remove("speed").as_ref()).ok_or("a model without speed")?;
+        let latency = part("speed", &speed)?;
+        m.extend([("cache".into(), cache.into()), ("capabilities".into(), can.into())]);
+        m.insert("latency".into(), latency.into());
+        let model = m.try_into::<Model>().map_err(|e| e.to_string())?;
+        let counting = Counting::of(model.provider);
+        Ok(Model { published_output: model.max_output, counting, ..model })
+    });
+    Ok(Table {
+        models: resolved.collect::<Result<_, String>>()?,
+        origin: word(file.get("origin")).ok_or("no origin")?,
+        as_of: word(file.get("as_of")).ok_or("no as_of")?,
+    })
+}
