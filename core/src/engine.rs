@@ -14,7 +14,7 @@ use crate::history::History;
 use crate::ledger::Ledger;
 use crate::model::Model;
 use crate::request::{
-    Applied, ModelError, Phase, Purpose, Reply, Request, ServerEdit, Tools, Usage,
+    Applied, ModelError, Phase, Purpose, Reply, Request, ServerEdit, Tools, Ttl, Usage,
 };
 use crate::session::{Millis, RewindMode};
 use crate::strategy::{DEFAULT_TTL, Strategy, default_breakpoints};
@@ -74,6 +74,8 @@ pub struct Engine {
     /// Put breakpoints at the default places where a product has no rule of its own for the
     /// provider.
     pub default_breakpoints: bool,
+    /// Lifetime asked of the prompt cache where a product has no rule of its own.
+    pub ttl: Ttl,
     world: Box<dyn World>,
     requests: u64,
     /// What the provider cleared in the last request.
@@ -108,6 +110,7 @@ impl Engine {
             last_usage: None,
             summary_model: None,
             default_breakpoints: true,
+            ttl: DEFAULT_TTL,
             model,
             world,
             requests: 0,
@@ -170,7 +173,7 @@ impl Engine {
             tools: self.fixed.tools.clone(),
             blocks: self.context.blocks().to_vec(),
             breakpoints: self.breakpoints(self.context.blocks()),
-            ttl: DEFAULT_TTL,
+            ttl: self.ttl,
             server_edits: self.fixed.server_edits.clone(),
             keep_messages: false,
             params: self.fixed.params.clone(),

@@ -36,10 +36,10 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::calibration::{self, Calibrate};
 use ctxbench_core::engine::{Engine, Fixed, Stamped};
 use ctxbench_core::history::History;
-use ctxbench_core::model::{Counting, Model};
-use ctxbench_core::request::Tools;
+use ctxbench_core::model::{self, Counting, Model};
+use ctxbench_core::request::{Tools, Ttl};
 use ctxbench_core::session::{Entry, Millis, Session};
-use ctxbench_core::strategy::Standing;
+use ctxbench_core::strategy::{DEFAULT_TTL, Standing};
 use ctxbench_provider::wire;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
@@ -298,6 +298,7 @@ async fn play(
     let world = world.entered(subagents, start.at_ms);
     let mut engine = Engine::new((*model).clone(), Box::new(world));
     engine.fixed = fixed(session, model);
+    engine.ttl = lifetime(session);
     engine.summary_model = options.summary_model.map(|m| Arc::new(m.clone()));
     let mut strategy = spec.build(scenario.scale);
     agent::run(&mut engine, &mut *strategy).await;
@@ -325,6 +326,33 @@ fn met(scenario: &Scenario, model: &Model, options: &Options) -> Model {
         m.max_output = o;
     }
     m.scaled(scenario.scale)
+}
+
+/// The cache lifetime that the recorded program asked for, as far as counters tell.
+fn lifetime(session: &Session) -> Ttl {
+    let counted = session.entries.iter().filter_map(|e| match e {
+        Entry::Assistant(a) if a.agent.is_none() => a.usage,
+        _ => None,
+    });
+    let written = counted.fold((0u64, 0u64), |(short, long), u| {
+        (short.saturating_add(u.cache_write), long.saturating_add(u.cache_write_1h))
+    });
+    if written.1 > written.0 { Ttl::OneHour } else { DEFAULT_TTL }
+}
+
+/// The model that a recorded subagent ran on, where the run's is the one that its caller ran on.
+fn of_subagent(
+    scenario: &Scenario,
+    session: &Session,
+    run: &Arc<Model>,
+    o: &Options,
+) -> Arc<Model> {
+    let named = |s: &Session| s.header.model.as_deref().and_then(model::find_recorded);
+    let as_recorded = named(&scenario.session).is_some_and(|m| m.name == run.name);
+    match named(session).filter(|m| as_recorded && m.name != run.name && m.wire == run.wire) {
+        Some(own) => Arc::new(Model { counting: run.counting, ..met(scenario, own, o) }),
+        None => run.clone(),
+    }
 }
 
 /// What a session always shows.

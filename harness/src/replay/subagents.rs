@@ -13,7 +13,7 @@ use ctxbench_strategies::Spec;
 
 use super::events::Log;
 use super::windows::{self, Subagent};
-use super::{Doors, Options, Scene, Start, play};
+use super::{Doors, Options, Scene, Start, of_subagent, play};
 use crate::summarise::SummaryDesk;
 
 /// The subagents of a replay. Shared by its worlds, since a subagent may start others.
@@ -89,12 +89,13 @@ impl Subagents {
             }
             let id = &self.all[i].id;
             let session = windows::own(&self.scenario.session, id);
+            let model = of_subagent(&self.scenario, &session, &self.model, &self.options);
             let scene = Scene {
                 scenario: &self.scenario,
                 session: &session,
                 agent: Some(id),
                 spec: &self.spec,
-                model: &self.model,
+                model: &model,
                 options: &self.options,
                 desk: &self.desk,
             };

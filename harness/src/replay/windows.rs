@@ -231,6 +231,11 @@ pub(super) fn own(session: &Session, id: &str) -> Session {
             out.entries.push(unmarked(e.clone()));
         }
     }
+    out.header.model = out
+        .entries
+        .iter()
+        .find_map(|e| if let Entry::Assistant(a) = e { a.model.clone() } else { None })
+        .or(out.header.model);
     // Its first request tells what the recording lacks of its own fixed part.
     if out.header.prefix_tokens.is_some() {
         let by = calibration::counting_of(out.header.model.as_deref()).of_visible_text();

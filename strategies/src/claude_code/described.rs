@@ -138,7 +138,7 @@ impl Strategy for Wu2 {
     }
 
     fn request(&mut self, s: &Engine) -> Request {
-        Request { ttl: self.asked.ttl, ..s.sample_request() }
+        Request { ttl: self.asked.ttl(s), ..s.sample_request() }
     }
 
     async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {

@@ -132,8 +132,8 @@ ctxbench_core::settings! {
         trigger: choice Trigger { Threshold = "threshold", Limit = "limit" } = Threshold,
             "A: docs/sources/claude-code.md §1.1: 200k windows and Sonnet 5 at the threshold, \
              other models with 1M at their limit";
-        /// cache lifetime asked for
-        cache_ttl: choice CacheTtl { FiveMinutes = "5m", OneHour = "1h" } = FiveMinutes,
+        /// cache lifetime asked for; auto = that of the recording, else five minutes
+        cache_ttl: choice CacheTtl { Auto = "auto", FiveMinutes = "5m", OneHour = "1h" } = Auto,
             "A: docs/sources/claude-code.md §1.5: five minutes with an API key, one hour on a \
              subscription";
     }

@@ -24,7 +24,8 @@ pub(crate) struct Summaries {
     /// Further attempts when the request itself overflows.
     pub retries: u32,
     pub trim: Trim,
-    pub ttl: Ttl,
+    /// Lifetime asked of the prompt cache; `None` = as the session was recorded.
+    pub ttl: Option<Ttl>,
 }
 
 /// A summary that was written.
@@ -35,6 +36,11 @@ pub(crate) struct Written {
 }
 
 impl Summaries {
+    /// Lifetime asked of the prompt cache.
+    pub fn ttl(&self, s: &Engine) -> Ttl {
+        self.ttl.unwrap_or(s.ttl)
+    }
+
     /// A request for a summary of these blocks.
     pub fn request(
         &self,
@@ -48,7 +54,7 @@ impl Summaries {
         let (blocks, server_edits) = wire.as_sent(&blocks);
         let mut request = s.summary_request(phase, blocks, true);
         request.max_tokens = Some(self.max_tokens);
-        request.ttl = self.ttl;
+        request.ttl = self.ttl(s);
         request.server_edits = server_edits;
         request
     }

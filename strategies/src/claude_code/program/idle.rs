@@ -39,7 +39,7 @@ impl Pause {
 impl Program {
     /// A turn is over.
     pub fn pause_begins(&mut self, s: &Engine) {
-        let long_lived = self.asked.ttl == Ttl::OneHour;
+        let long_lived = self.asked.ttl(s) == Ttl::OneHour;
         let worth_it = self.settings.idle_compaction
             && long_lived
             && !self.gave_up()

@@ -47,8 +47,9 @@ pub(crate) fn summaries(
         retries: s.overflow_retries as u32,
         trim: s.trim,
         ttl: match s.cache_ttl {
-            CacheTtl::FiveMinutes => Ttl::FiveMinutes,
-            CacheTtl::OneHour => Ttl::OneHour,
+            CacheTtl::Auto => None,
+            CacheTtl::FiveMinutes => Some(Ttl::FiveMinutes),
+            CacheTtl::OneHour => Some(Ttl::OneHour),
         },
     }
 }
@@ -415,7 +416,7 @@ impl Strategy for Program {
 
     fn request(&mut self, s: &Engine) -> Request {
         let (blocks, server_edits) = self.state.deleted.as_sent(s.context.blocks());
-        Request { ttl: self.asked.ttl, blocks, server_edits, ..s.sample_request() }
+        Request { ttl: self.asked.ttl(s), blocks, server_edits, ..s.sample_request() }
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
