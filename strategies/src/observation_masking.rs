@@ -10,11 +10,11 @@ use crate::descriptor::{
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
-use ctxbench_core::block::{BlockKind, Form};
+use ctxbench_core::block::{Block, BlockKind, Form};
 use ctxbench_core::compaction::{CompactionKind, clear_outputs};
 use ctxbench_core::engine::Engine;
-use ctxbench_core::request::Phase;
-use ctxbench_core::strategy::{Flow, Strategy};
+use ctxbench_core::request::{Phase, Request};
+use ctxbench_core::strategy::{Flow, Placement, Strategy};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -60,6 +60,10 @@ ctxbench_core::settings! {
         keep: count = 10, "docs/sources/peers-and-metrics.md §1b: M = 10";
         /// results masked at a time
         batch: count = 1, "arXiv 2508.21433 masks at every step";
+        /// prompt-cache breakpoints: at the system part and the last two messages, or also before
+        /// the oldest result that is still shown
+        breakpoints: choice Places { Ends = "ends", Frontier = "frontier" } = Frontier,
+            "ours: none is published for a client that masks; docs/findings.md shows both";
     }
 }
 
@@ -76,6 +80,10 @@ impl Product for ObservationMasking {
         Box::new(ObservationMasking {
             keep: b.settings.keep as usize,
             batch: (b.settings.batch as usize).max(1),
+            placement: match b.settings.breakpoints {
+                Places::Ends => Placement::Ends,
+                Places::Frontier => Placement::Frontier,
+            },
             placeholder: b.words.placeholder.clone(),
         })
     }
@@ -84,6 +92,7 @@ impl Product for ObservationMasking {
 struct ObservationMasking {
     keep: usize,
     batch: usize,
+    placement: Placement,
     placeholder: std::sync::Arc<str>,
 }
 
@@ -101,5 +110,15 @@ impl Strategy for ObservationMasking {
             let _ = s.compacted(CompactionKind::Clear, "mask", Phase::MidTurn, masked);
         }
         Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        if s.default_breakpoints {
+            let output = |b: &Block| b.kind == BlockKind::Output;
+            let cleared = r.blocks.iter().filter(|b| output(b) && b.form == Form::Cleared).count();
+            r.breakpoints = self.placement.breakpoints(&r.blocks, cleared, output);
+        }
+        r
     }
 }

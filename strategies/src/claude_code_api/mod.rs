@@ -24,10 +24,10 @@ use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
 };
 use ctxbench_core::settings::AUTO;
-use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
+use ctxbench_core::strategy::{Flow, Placement, Strategy, Unsupported, is_system};
 
 use crate::claude_code_api::descriptor::ApiWords;
-use crate::claude_code_api::settings::{ApiSettings, Compact, Thinking};
+use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
 
 /// The memory tool's definition (docs/sources/anthropic-sdk.md §3).
 const MEMORY: &str = "memory";
@@ -94,6 +94,10 @@ impl Product for Api {
         });
         Box::new(Api {
             clearing: thinking.into_iter().chain(clear).collect(),
+            placement: match s.breakpoints {
+                Places::Ends => Placement::Ends,
+                Places::Frontier => Placement::Frontier,
+            },
             compact,
             on_demand_at: on_demand.then_some(s.compact_trigger),
             instructions,
@@ -114,6 +118,7 @@ impl Product for Api {
 pub(crate) struct Api {
     /// Edits that clear, in the order that the API demands: thinking first.
     clearing: Vec<ServerEdit>,
+    placement: Placement,
     compact: Option<ServerEdit>,
     /// Usage of a reply from which a compaction is asked for, tokens.
     on_demand_at: Option<u64>,
@@ -326,6 +331,11 @@ impl Strategy for Api {
         }
         if self.can_compact(s) {
             r.server_edits.extend(self.compact.clone());
+        }
+        if s.default_breakpoints {
+            let cleared = will_apply(&r).cleared_tool_uses;
+            let result = |b: &Block| b.kind == BlockKind::Output && !self.excluded(b);
+            r.breakpoints = self.placement.breakpoints(&r.blocks, cleared, result);
         }
         r
     }

@@ -47,6 +47,10 @@ ctxbench_core::settings! {
         pause: flag = false, "A: docs/sources/anthropic-api.md §2.3";
         /// messages put behind the summary after a pause, never a result without its call
         keep_last: count = 4, "ours: the API leaves it to its client";
+        /// prompt-cache breakpoints: at the system part and the last two messages, or also before
+        /// the oldest result that is still shown
+        breakpoints: choice Places { Ends = "ends", Frontier = "frontier" } = Frontier,
+            "ours: the API leaves it to its client; docs/findings.md shows both";
         /// replaces the provider's prompt for the summary; auto = the provider's
         instructions: text = auto, "A: docs/sources/anthropic-api.md §2.3";
     }
