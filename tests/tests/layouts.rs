@@ -225,7 +225,7 @@ fn the_marathon_is_a_day_of_work_in_which_every_strategy_compacts_several_times(
     for strategy in [
         "sliding-window",
         "observation-masking",
-        "aider",
+        "aider@intended",
         "codex",
         "opencode",
         "claude-code",

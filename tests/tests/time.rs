@@ -95,7 +95,7 @@ fn haiku_ms(r: &RequestRecord) -> u64 {
     (500.0 + 0.015 * r.input_tokens as f64).round() as u64 + 4 * r.output_tokens
 }
 
-const AIDER: &str = "aider:max_chat_history_tokens=100,history_least=0";
+const AIDER: &str = "aider@intended:max_chat_history_tokens=100,history_least=0";
 
 /// A turn that ends at 10 s and after it a message `think` ms later.
 fn then_a_message(think: u64) -> Scenario {
@@ -150,7 +150,7 @@ fn a_fast_user_waits_for_aider() {
 fn released_aider_waits_and_throws_away() {
     // Two messages are appended behind the worker's back (docs/sources/aider.md §1.2,
     // surprise 1).
-    let r = run(&then_a_message(100), &AIDER.replacen('r', "r@0.86", 1));
+    let r = run(&then_a_message(100), &AIDER.replacen("@intended", "", 1));
     let b = only(&r);
     assert_eq!(
         (b.fate, b.waited_ms, r.summary.compactions),

@@ -129,7 +129,7 @@ fn a_background_summary_replaces_what_it_covers() {
 }
 
 #[test]
-fn as_shipped_the_summary_is_paid_for_and_thrown_away() {
+fn as_released_the_summary_is_paid_for_and_thrown_away() {
     let (actions, replies) = edit_turns(5, 60);
     let p = play(
         "aider:max_chat_history_tokens=700",
@@ -245,7 +245,7 @@ fn a_rewind_takes_later_messages_out_of_both_lists() {
 }
 
 #[test]
-fn restored_history_may_be_summarised_even_as_shipped() {
+fn restored_history_may_be_summarised_even_as_released() {
     let (mut actions, mut replies) = edit_turns(3, 60);
     actions.extend([Action::Restart, user("n", "again")]);
     replies.push(says("yes"));
@@ -482,7 +482,7 @@ fn restored_history_has_the_damage_of_its_file() {
 }
 
 #[test]
-fn a_failed_summary_of_a_restored_history_empties_it_as_shipped() {
+fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
     let script = || {
         let (mut actions, mut replies) = edit_turns(3, 60);
         actions.extend([Action::Restart, user("n", "again")]);
