@@ -355,7 +355,7 @@ fn the_provider_is_asked_only_by_its_version_and_only_for_what_it_can() {
     // This model's provider clears and does not compact.
     assert_eq!(edits("openoxide@provider-side", "claude-sonnet-4-5"), 1);
     let unfit = |spec: &str, model: &str| {
-        Spec::parse(spec).unwrap().unfit(&ctxbench_core::model::find(model).unwrap())
+        Spec::parse(spec).unwrap().unfit(ctxbench_core::model::find(model).unwrap())
     };
     assert!(unfit("openoxide@provider-side", "gpt-5").unwrap().contains("Anthropic API only"));
     assert_eq!(unfit("openoxide", "gpt-5"), None);
