@@ -198,10 +198,10 @@ mod tests {
     fn a_version_says_which_program_it_follows() {
         let program = |name: &str| Spec::parse(name).unwrap().version.program;
         assert_eq!(program("aider"), "0.86");
-        assert_eq!(program("aider@0.86"), "0.86");
+        assert_eq!(program("aider@intended"), "0.86");
         assert_eq!(program("codex@described-000"), "described-000");
-        assert_eq!(Spec::parse("aider@intended").unwrap().label(), "aider");
-        assert_eq!(Spec::parse("aider@0.86").unwrap().label(), "aider@0.86");
+        assert_eq!(Spec::parse("aider@0.86").unwrap().label(), "aider");
+        assert_eq!(Spec::parse("aider@intended").unwrap().label(), "aider@intended");
     }
 
     #[test]

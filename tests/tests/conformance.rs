@@ -218,6 +218,134 @@ fn error_classes_that_no_case_has_are_told_apart() {
     }
 }
 
+/// The recorded turn with an image, where the provider takes the request: four parts in one message,
+/// wherever the message stands (docs/sources/opencode.md §5).
+#[test]
+fn a_message_of_texts_an_image_and_a_text_stays_one() {
+    let recorded = load("opencode/1.18.33/s15_image_overflow.json");
+    let base = recorded["requests"][0]["items"][0].clone();
+    let image = recorded["requests"][1]["items"][3].clone();
+    assert_eq!(image["parts"].as_array().unwrap().len(), 4);
+    let said = |role: &str, msg: u64, text: &str| json!({"kind": role, "role": role, "msg": msg, "bytes": text.len(), "text": text});
+    let usage = |prompt: u64| json!({"prompt_tokens": prompt, "completion_tokens": 40, "total_tokens": prompt + 40});
+    let mut v = recorded.clone();
+    v["events"] = json!([
+        recorded["events"][0], recorded["events"][1], recorded["events"][3],
+        {"type": "reply", "text": "A square.", "usage": usage(3_100)},
+        {"type": "user", "text": "Thanks."},
+        {"type": "reply", "text": "Good.", "usage": usage(3_200)},
+    ]);
+    let mut third = recorded["requests"][1].clone();
+    let items = third["items"].as_array_mut().unwrap();
+    items.extend([said("assistant", 4, "A square."), said("user", 5, "Thanks.")]);
+    v["requests"] = json!([recorded["requests"][0], recorded["requests"][1], third]);
+    assert_eq!(verdict(&v).unwrap(), None);
+
+    // In the tail of a compaction: the turn is (550 + 2) / 4 tokens by its JSON text.
+    let mut tail = v.clone();
+    tail["settings"]["compaction"] = json!({"preserve_recent_tokens": 138});
+    tail["events"][3]["usage"] = usage(14_000);
+    tail["events"].as_array_mut().unwrap().truncate(4);
+    tail["events"].as_array_mut().unwrap().extend([
+        json!({"type": "summary_reply", "text": "S", "usage": usage(10)}),
+        json!({"type": "reply", "text": "Good.", "usage": usage(20)}),
+    ]);
+    let mut image_third = image.clone();
+    image_third["msg"] = 3.into();
+    let go_on = json!({"kind": "continue", "role": "user", "msg": 5, "bytes": 1, "constant": true});
+    let shown = json!([
+        base, recorded["requests"][3]["items"][1],
+        {"kind": "summary", "role": "assistant", "msg": 2, "bytes": 1, "text": "S"},
+        image_third, said("assistant", 4, "A square."), go_on,
+    ]);
+    tail["requests"] = json!([
+        recorded["requests"][0], recorded["requests"][1], recorded["requests"][2],
+        {"purpose": "sample", "tools": true, "max_tokens": 2_000, "items": shown},
+    ]);
+    assert_eq!(verdict(&tail).unwrap(), None);
+
+    // On Anthropic's wire, where the breakpoint of the message stands behind its last part.
+    let wire = load("opencode/1.18.33/s7_anthropic.json");
+    (v["settings"]["wire"], v["fixed"]) = ("anthropic".into(), wire["fixed"].clone());
+    for e in v["events"].as_array_mut().unwrap().iter_mut().filter(|e| e["type"] == "reply") {
+        e["usage"] = json!({"input_tokens": 3_000, "output_tokens": 40});
+    }
+    let base = wire["requests"][0]["items"][0].clone();
+    for r in v["requests"].as_array_mut().unwrap() {
+        let items = r["items"].as_array_mut().unwrap();
+        items[0] = base.clone();
+        let marked = items.len().saturating_sub(2).max(1);
+        items[marked..].iter_mut().for_each(|i| i["cache"] = true.into());
+    }
+    assert_eq!(verdict(&v).unwrap(), None);
+}
+
+/// `until_done` gives back the message that the runner received last, whether its history keeps it
+/// or not (docs/sources/anthropic-sdk.md §2.2, §2.3).
+#[test]
+fn a_runner_that_stops_after_a_summary_ends_with_the_message_it_dropped() {
+    let stopped = |case: &str, last: Value| {
+        let mut v = load(case);
+        let (events, requests) =
+            (v["events"].as_array().unwrap(), v["requests"].as_array().unwrap());
+        let replies = events.iter().filter(|e| e["type"] == "reply").count();
+        let (last_event, last_request) = (events.len() - 1, requests.len() - 1);
+        remove(&mut v, &format!("/events/{last_event}"));
+        remove(&mut v, &format!("/requests/{last_request}"));
+        put(&mut v, "/settings/max_iterations", json!(replies - 1));
+        v["outcome"]["requests"] = last_request.into();
+        v["outcome"]["final"] = last;
+        verdict(&v).unwrap().map(|d| (d.what, d.got))
+    };
+    for program in ["python-0.125.0", "typescript-0.124.0"] {
+        let case = format!("anthropic-sdk/{program}/cross_on_final_answer.json");
+        assert_eq!(stopped(&case, json!(["The final answer is 42."])), None, "{program}");
+        assert!(stopped(&case, json!(["Continuing after summary."])).is_some());
+    }
+    // With a call in it, which may be named by its type.
+    assert_eq!(stopped(SDK, json!(["more"])), None);
+    assert_eq!(stopped(SDK, json!(["more", "tool_use"])), None);
+    assert_eq!(stopped(SDK, json!(["reading"])).unwrap().0, "outcome: final");
+}
+
+/// docs/sources/anthropic-sdk.md §2.3, and §2.2 step 5: only Python tells the two errors apart.
+#[test]
+fn a_summary_that_begins_otherwise_ends_the_run_in_both_languages() {
+    let ended = |case: &str, blocks: Value, class: &str| {
+        let mut v = load(case);
+        let at = v["events"].as_array().unwrap().iter();
+        let at = at.clone().position(|e| e["type"] == "summary_reply").unwrap();
+        let summary = v["events"][at].as_object_mut().unwrap();
+        summary.remove("text");
+        summary.insert("blocks".into(), blocks);
+        v["events"].as_array_mut().unwrap().truncate(at + 1);
+        v["requests"].as_array_mut().unwrap().truncate(2);
+        v["outcome"] = json!({"requests": 2, "tool_calls_executed": [], "error": class});
+        verdict(&v).unwrap().map(|d| d.what)
+    };
+    let python = "anthropic-sdk/python-0.125.0/cross_on_final_answer.json";
+    let typescript = "anthropic-sdk/typescript-0.124.0/cross_on_final_answer.json";
+    let text = json!({"type": "text", "text": "a summary"});
+    let others = [
+        json!({"type": "thinking", "thinking": "hm", "signature": "s"}),
+        json!({"type": "redacted_thinking", "data": "x"}),
+        json!({"type": "tool_use", "id": "t", "name": "read", "input": {"path": "f"}}),
+    ];
+    for other in others {
+        for case in [python, typescript] {
+            let blocks = json!([other, text]);
+            assert_eq!(ended(case, blocks.clone(), "unexpected_summary_content"), None, "{blocks}");
+            assert_eq!(ended(case, blocks, "empty_summary").as_deref(), Some("outcome: error"));
+        }
+    }
+    assert_eq!(ended(python, json!([]), "empty_summary"), None);
+    assert_eq!(
+        ended(python, json!([]), "unexpected_summary_content").as_deref(),
+        Some("outcome: error")
+    );
+    assert_eq!(ended(typescript, json!([]), "unexpected_summary_content"), None);
+}
+
 #[test]
 fn a_corrupted_case_is_refused() {
     assert_eq!(corrupted(|v| v["requests"][0]["items"][3]["bytes"] = 27.into()), "bytes");

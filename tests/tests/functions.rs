@@ -73,12 +73,52 @@ fn a_history_within_its_limit_stays_as_it_is() {
     f["cases"] = json!([{
         "name": "within the limit",
         "input": {"done": [user], "cur": [user], "message": null, "max_tokens": 2, "count": "content", "snapshot": "before_append"},
-        "expected": {"outcome": "summary_discarded_full_history_kept", "summarizer_calls": 0, "done": [user, user]}
+        "expected": {"outcome": "no_summary_started", "summarizer_calls": 0, "done": [user, user]}
     }]);
     assert_eq!(run(&f).unwrap().difference, None);
+    // No recording has a word for it, so another one does as well; one that means something else
+    // does not.
+    f["cases"][0]["expected"]["outcome"] = json!("not_started");
+    assert_eq!(run(&f).unwrap().difference, None);
+    for other in ["summary_discarded_full_history_kept", "summary_applied", "history_emptied"] {
+        f["cases"][0]["expected"]["outcome"] = json!(other);
+        assert_eq!(refused(&f).0, ".outcome", "{other}");
+    }
     // One token over it, and both go into one message.
     f["cases"][0]["input"]["max_tokens"] = json!(1);
     assert_eq!(refused(&f).0, ".done[0].content");
+    f["cases"][0]["expected"]["outcome"] = json!("not_started");
+    assert!(run(&f).unwrap().difference.is_some());
+}
+
+/// docs/sources/opencode.md §3.2.6: files by their media type and name, in one message with the
+/// texts around them.
+#[test]
+fn files_of_a_stored_message_may_be_named_as_the_events_name_them() {
+    let mut f = load("opencode/1.18.33/fn_transcript.json");
+    let text = |t: &str| json!({"type": "text", "text": t});
+    let shown = "[User]: a\n[User]: b\n[Attached image/png: pic.png]\n[User]: c";
+    for file in [
+        json!({"type": "file", "mime": "image/png", "filename": "pic.png"}),
+        json!({"type": "file", "media": "image/png", "name": "pic.png", "url": "data:x"}),
+        json!({"type": "media", "media": "image/png", "name": "pic.png"}),
+        json!({"media": "image/png", "name": "pic.png", "url": "data:x"}),
+    ] {
+        f["cases"] = json!([{
+            "name": "four parts",
+            "input": {"role": "user", "parts": [text("a"), json!({"text": "b"}), file, text("c")]},
+            "expected": {"text": shown},
+        }]);
+        assert_eq!(run(&f).unwrap().difference, None, "{file}");
+    }
+    // A file of a tool's result.
+    let tool = json!({"type": "tool", "name": "read", "arguments": "{}", "status": "completed",
+        "output": "seen", "attachments": [{"media": "image/png", "name": "pic.png"}]});
+    f["cases"][0]["input"] = json!({"role": "assistant", "parts": [tool]});
+    f["cases"][0]["expected"]["text"] =
+        "[Assistant tool call]: read({})\n[Tool result]: seen\n[Attached image/png: pic.png]"
+            .into();
+    assert_eq!(run(&f).unwrap().difference, None);
 }
 
 #[test]

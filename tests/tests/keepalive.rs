@@ -18,7 +18,10 @@ fn system() -> (String, u64) {
 
 /// Two turns with a pause of `ms` between them, as an idle entry or as times of the messages.
 fn session(ms: u64, idle: bool) -> Scenario {
-    let (system, _) = system();
+    session_with(&system().0, ms, idle)
+}
+
+fn session_with(system: &str, ms: u64, idle: bool) -> Scenario {
     let at = |n: u64| if idle { String::new() } else { format!(r#","at":{n}"#) };
     let pause = if idle { format!("{{\"type\":\"idle\",\"ms\":{ms}}}\n") } else { String::new() };
     let text = format!(
@@ -92,6 +95,22 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
             "{} {}",
             cold.summary.cost_usd,
             warm.summary.cost_usd
+        );
+    }
+}
+
+/// The program looks at no size, and Anthropic caches nothing below 1,024 tokens.
+#[test]
+fn pings_below_the_smallest_cached_prompt_read_nothing() {
+    let text = |words: usize| "word".to_string() + &" word".repeat(words - 1);
+    // A block has four tokens more than its text.
+    for (words, cached) in [(1_019, 0), (1_020, 1_024)] {
+        let r = run(&session_with(&text(words), 1_200_000, true), ",keepalive_pings=4");
+        let pings = of(&r, Purpose::Ping);
+        assert_eq!(pings.len(), 4);
+        assert!(
+            pings.iter().all(|p| (p.cache_read, p.input_tokens) == (cached, words as u64 + 4)),
+            "{words} words"
         );
     }
 }

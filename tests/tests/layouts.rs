@@ -141,7 +141,7 @@ fn the_lighter_tiers_fire_on_the_marathon() {
     let cleared = |c: &Compaction| c.after.iter().filter(|b| b.form == Form::Cleared).count();
     for (strategy, mechanism) in [
         ("opencode:prune=true", "prune"),
-        ("openoxide", "clear_tool_uses"),
+        ("openoxide@provider-side", "clear_tool_uses"),
         ("observation-masking", "mask"),
     ] {
         let found = of("login-bug-marathon", strategy);
@@ -225,7 +225,7 @@ fn the_marathon_is_a_day_of_work_in_which_every_strategy_compacts_several_times(
     for strategy in [
         "sliding-window",
         "observation-masking",
-        "aider",
+        "aider@intended",
         "codex",
         "opencode",
         "claude-code",

@@ -81,7 +81,7 @@ const RESULTS: [Rule; 3] = [Rule::OverTheWindow, Rule::CompactionLoop, Rule::Lar
 /// Strategies that let the provider edit the prompt or compact it, so that it bills another amount
 /// than was sent.
 const EDITED_BY_PROVIDER: [&str; 5] = [
-    "openoxide",
+    "openoxide@provider-side",
     "claude-code-api",
     "claude-code:microcompact=cache-edits",
     "anthropic-sdk@2.12:edits=clear_tool_uses",

@@ -182,15 +182,43 @@ fn only_parameters_that_shape_an_answer_are_left_out_of_a_compaction() {
         create("sample", given, &[said("user", 1, "a")]),
         create("summary", kept, &[said("user", 1, "a"), said("assistant", 2, "x")]),
     ]);
-    assert_eq!(
-        run(
-            settings,
-            events,
-            requests,
-            json!({"requests": 2, "tool_calls_executed": [], "final": []})
-        ),
-        None
-    );
+    let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": ["compaction"]});
+    assert_eq!(run(settings, events, requests, outcome), None);
+}
+
+/// docs/sources/anthropic-sdk.md §2.4: one that made no summary is not the last message.
+#[test]
+fn a_compaction_behind_the_final_turn_is_the_last_message() {
+    let run = |summary: Value, last: Value| {
+        let events = json!([user("a"), reply("m0", "end_turn", "x"), {"type": "compact"}, summary]);
+        let requests = json!([
+            create("sample", json!({}), &[said("user", 1, "a")]),
+            create("summary", compaction(), &[said("user", 1, "a"), said("assistant", 2, "x")]),
+        ]);
+        let outcome = json!({"requests": 2, "tool_calls_executed": [], "final": last});
+        run(plain(), events, requests, outcome)
+    };
+    assert_eq!(run(block("c"), json!(["compaction"])), None);
+    assert!(run(block("c"), json!(["x"])).is_some());
+    let mut none = block("c");
+    none["compaction"] = Value::Null;
+    assert_eq!(run(none.clone(), json!(["x"])), None);
+    assert!(run(none, json!(["compaction"])).is_some());
+}
+
+/// docs/sources/anthropic-sdk.md §2.4.
+#[test]
+fn a_caller_that_appends_while_the_conversation_is_compacted_meets_an_error() {
+    let append = json!({"type": "caller_append", "form": "object"});
+    let asked = with_call(reply("m0", "tool_use", "x"));
+    let events = json!([user("a"), asked, {"type": "compact"}, block("c"), append]);
+    let history = [said("user", 1, "a"), said("assistant", 2, "x"), called(2), output(3)];
+    let requests = json!([
+        create("sample", json!({}), &[said("user", 1, "a")]),
+        create("summary", compaction(), &history),
+    ]);
+    let outcome = json!({"requests": 2, "tool_calls_executed": ["f"], "error": "value_error"});
+    assert_eq!(run(plain(), events, requests, outcome), None);
 }
 
 #[test]

@@ -46,9 +46,13 @@ const WITH: &[(&str, &str, &str)] = &[
     ("opencode", "model_output", "opencode:model=claude-haiku-4-5"),
     ("opencode", "prune_minimum", "opencode:prune=true"),
     ("opencode", "prune_protect", "opencode:prune=true"),
-    ("openoxide", "compaction_buffer", "openoxide:management=client,phases=two"),
-    ("openoxide", "prune_minimum", "openoxide:management=client,phases=two"),
-    ("openoxide", "prune_protect", "openoxide:management=client,phases=two"),
+    ("openoxide", "clear_at_least", "openoxide@provider-side"),
+    ("openoxide", "clear_keep", "openoxide@provider-side"),
+    ("openoxide", "clear_trigger", "openoxide@provider-side"),
+    ("openoxide", "compact_trigger", "openoxide@provider-side"),
+    ("openoxide", "compaction_buffer", "openoxide:phases=two"),
+    ("openoxide", "prune_minimum", "openoxide:phases=two"),
+    ("openoxide", "prune_protect", "openoxide:phases=two"),
 ];
 
 /// Settings that no session here can show, with the reason and the test that shows them.

@@ -95,7 +95,7 @@ fn haiku_ms(r: &RequestRecord) -> u64 {
     (500.0 + 0.015 * r.input_tokens as f64).round() as u64 + 4 * r.output_tokens
 }
 
-const AIDER: &str = "aider:max_chat_history_tokens=100,history_least=0";
+const AIDER: &str = "aider@intended:max_chat_history_tokens=100,history_least=0";
 
 /// A turn that ends at 10 s and after it a message `think` ms later.
 fn then_a_message(think: u64) -> Scenario {
@@ -150,7 +150,7 @@ fn a_fast_user_waits_for_aider() {
 fn released_aider_waits_and_throws_away() {
     // Two messages are appended behind the worker's back (docs/sources/aider.md §1.2,
     // surprise 1).
-    let r = run(&then_a_message(100), &AIDER.replacen('r', "r@0.86", 1));
+    let r = run(&then_a_message(100), &AIDER.replacen("@intended", "", 1));
     let b = only(&r);
     assert_eq!(
         (b.fate, b.waited_ms, r.summary.compactions),
@@ -220,7 +220,7 @@ fn for_openoxide(first: u64, second: u64) -> Scenario {
 
 #[test]
 fn a_fast_user_overtakes_openoxide() {
-    let r = run(&for_openoxide(100, 30_000), "openoxide:management=client");
+    let r = run(&for_openoxide(100, 30_000), "openoxide");
     let samples = of(&r, Purpose::Sample);
     let b = r.background[0].clone();
     assert_eq!((b.fate, b.waited_ms, r.summary.blocked_ms), (Fate::LateProceeded, 0, 0));
@@ -230,7 +230,7 @@ fn a_fast_user_overtakes_openoxide() {
     assert!(samples[1].context_tokens > 300 && samples[2].context_tokens < 300);
     // The summary is there as soon as its request is answered: the user came later than that.
     assert!(samples[2].at_ms > b.spawned_ms + haiku_ms(of(&r, Purpose::Summary)[0]));
-    let slow = run(&for_openoxide(30_000, 30_000), "openoxide:management=client");
+    let slow = run(&for_openoxide(30_000, 30_000), "openoxide");
     assert_eq!(
         (slow.background[0].fate, slow.background[0].before_request),
         (Fate::InTime, Some(2))
@@ -242,7 +242,7 @@ fn going_back_cancels_the_summary_of_openoxide() {
     let mut lines = vec![system(20), user("u1", "explain", 1_000), says("a1", &words(300), 5_000)];
     lines.push(r#"{"type":"rewind","to":"u1","mode":"conversation"}"#.into());
     lines.extend([user("u2", "again", 5_100), says("a2", "Yes.", 6_000)]);
-    let r = run(&session(0.01, &lines), "openoxide:management=client");
+    let r = run(&session(0.01, &lines), "openoxide");
     let b = only(&r);
     assert_eq!((b.fate, b.delivered_ms), (Fate::Cancelled, None));
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
+use ctxbench_core::content::Part;
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_provider::wire;
 use ctxbench_strategies::conform::text::expand;
@@ -82,19 +83,18 @@ pub(super) fn outcome(
     sent: &Sent,
     classes: Classes,
     failed: Option<&str>,
-    last: Option<Vec<String>>,
 ) -> Option<Difference> {
     let names = failed.map(|reason| error_names(reason, sent, classes)).unwrap_or_default();
     let wanted_error = want.get("error").and_then(Value::as_str);
     // Of several names of one class the case uses one.
     let got_error = names.iter().find(|n| wanted_error == Some(n)).or(names.first());
+    let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
     let ours = json!({
         "requests": sent.requests.len(),
         "tool_calls_executed": sent.tools_run,
-        "final": last,
+        "final": sent.last.as_deref().map(|parts| last_words(parts, &wanted("final"))),
         "error": got_error,
     });
-    let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
     // Without last words in the case there is nothing to hold ours against.
     let fields = ["requests", "tool_calls_executed", "error", "final"]
         .into_iter()
@@ -111,6 +111,24 @@ pub(super) fn outcome(
             )
         })
         .next()
+}
+
+/// A message of the model as a case writes it: its texts, with or without the types of the blocks
+/// that hold none.
+fn last_words(parts: &[Part], wanted: &Value) -> Value {
+    let texts = parts.iter().filter_map(|p| match p {
+        Part::Text(t) => Some(&**t),
+        _ => None,
+    });
+    let blocks = parts.iter().map(|p| match p {
+        Part::Text(t) => &**t,
+        Part::Call(_) => "tool_use",
+        Part::Reasoning { .. } => "thinking",
+        Part::Compaction(_) => "compaction",
+        Part::Image(_) | Part::Result { .. } | Part::Summary(_) | Part::Unrecorded(_) => "",
+    });
+    let (texts, blocks): (Value, Value) = (texts.collect(), blocks.collect());
+    if texts == *wanted { texts } else { blocks }
 }
 
 fn difference(
@@ -255,12 +273,13 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
             && own(request.blocks[i - 1].kind)
             && let Some(last) = out.last_mut()
         {
-            last.parts.push(part_text(b));
-            last.media.push(b.media.as_ref().map(|m| m.media_type.clone()));
-            last.shown.insert(
-                "bytes".into(),
-                json!(last.parts.iter().map(String::len).collect::<Vec<_>>()),
-            );
+            let (parts, media) = parts(b);
+            last.parts.extend(parts);
+            last.media.extend(media);
+            last.shown.insert("bytes".into(), sizes(&last.parts));
+            if request.breakpoints.contains(&i) {
+                last.shown.insert("cache".into(), json!(true));
+            }
             continue;
         }
         out.push({
@@ -285,24 +304,31 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
                 o.insert("encrypted_bytes".into(), json!(e.len()));
             }
             o.insert("form".into(), json!(if b.listed { "blocks" } else { "string" }));
-            let parts: Vec<String> = if b.splits.is_empty() {
-                vec![part_text(b)]
-            } else {
-                b.parts().map(str::to_string).collect()
-            };
-            o.insert(
-                "bytes".into(),
-                if parts.len() > 1 {
-                    json!(parts.iter().map(String::len).collect::<Vec<_>>())
-                } else {
-                    json!(parts[0].len())
-                },
-            );
-            let media = vec![b.media.as_ref().map(|m| m.media_type.clone()); parts.len()];
+            let (parts, media) = parts(b);
+            o.insert("bytes".into(), sizes(&parts));
             Written { shown: o, text: part_text(b), parts, media }
         });
     }
     out
+}
+
+/// The content parts of a block, and the media type of each that is a file.
+fn parts(b: &Block) -> (Vec<String>, Vec<Option<String>>) {
+    let parts: Vec<String> = if b.splits.is_empty() {
+        vec![part_text(b)]
+    } else {
+        b.parts().map(str::to_string).collect()
+    };
+    let media = vec![b.media.as_ref().map(|m| m.media_type.clone()); parts.len()];
+    (parts, media)
+}
+
+/// Size of a single part, or a list of sizes.
+fn sizes(parts: &[String]) -> Value {
+    match parts {
+        [one] => json!(one.len()),
+        many => many.iter().map(String::len).collect(),
+    }
 }
 
 /// What a block shows as text: its words, an opaque payload, or the address of a file.

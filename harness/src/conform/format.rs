@@ -82,11 +82,15 @@ const SUMMARY_REPLY: Shape = &[
 
 /// A raw block of the Anthropic API.
 const BLOCK: Shape = &[
-    must("type", OneOf(&["text", "thinking", "compaction"])),
+    must("type", OneOf(&["text", "thinking", "redacted_thinking", "tool_use", "compaction"])),
     may("text", Text),
     may("thinking", Text),
+    may("data", Text),
+    may("input", Object),
     null("content", Text),
     may("signature", Word),
+    may("id", Word),
+    may("name", Word),
 ];
 
 const ERROR: Shape = &[
@@ -281,10 +285,12 @@ fn event(c: &mut Checker, at: &str, e: &Value) -> Result<(), CaseError> {
         let own = match b["type"].as_str() {
             Some("compaction") => "content",
             Some("thinking") => "thinking",
+            Some("redacted_thinking") => "data",
+            Some("tool_use") => "input",
             _ => "text",
         };
         let at = format!("{at}.blocks[{i}]");
-        exactly_one(&at, b, &["text", "thinking", "content"])?;
+        exactly_one(&at, b, &["text", "thinking", "data", "input", "content"])?;
         exactly_one(&at, b, &[own])?;
     }
     for (i, call) in list(e, "calls") {

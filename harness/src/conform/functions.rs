@@ -6,7 +6,7 @@
 mod diff;
 
 use ctxbench_strategies::conform::text::{MOST_BYTES, expand};
-use ctxbench_strategies::conform::{Context, Function};
+use ctxbench_strategies::conform::{Conformance, Context, Function, Label};
 use ctxbench_strategies::{ALL, Spec};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -96,7 +96,7 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
             found: "none".into(),
         });
     }
-    let (function, context) = find(&file)?;
+    let (function, labels, context) = find(&file)?;
     let mut verdict = FunctionVerdict {
         cases: file.cases.len(),
         agent: file.agent,
@@ -107,7 +107,7 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
         further: Vec::new(),
     };
     for case in file.cases {
-        match difference(function, &context, case) {
+        match difference(function, labels, &context, case) {
             None => verdict.passed += 1,
             Some(d) if verdict.difference.is_none() => verdict.difference = Some(d),
             Some(d) => verdict.further.push(d),
@@ -116,8 +116,10 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
     Ok(verdict)
 }
 
-fn find(file: &File) -> Result<(&'static Function, Context), CaseError> {
-    let table = ALL.iter().find(|d| d.name == file.agent).map_or(&[][..], |d| d.conform.functions);
+fn find(file: &File) -> Result<(&'static Function, &'static [Label], Context), CaseError> {
+    let product = ALL.iter().find(|d| d.name == file.agent);
+    let Conformance { functions: table, labels, .. } =
+        product.map_or(Conformance::NONE, |d| d.conform);
     if table.is_empty() {
         return Err(CaseError::Unknown { what: "agent", name: file.agent.clone() });
     }
@@ -136,11 +138,17 @@ fn find(file: &File) -> Result<(&'static Function, Context), CaseError> {
     })?;
     Ok((
         function,
+        labels,
         Context { version: spec.version, settings: spec.settings, facts: file.facts.clone() },
     ))
 }
 
-fn difference(function: &Function, context: &Context, case: One) -> Option<FunctionDifference> {
+fn difference(
+    function: &Function,
+    labels: &[Label],
+    context: &Context,
+    case: One,
+) -> Option<FunctionDifference> {
     let name = case.name;
     let fault = |at: &str, what: &str, e: &str| FunctionDifference {
         case: name.clone(),
@@ -162,12 +170,26 @@ fn difference(function: &Function, context: &Context, case: One) -> Option<Funct
     };
     match (function.call)(context, input) {
         Err(e) => Some(fault("input", "an input that the function knows", &e.to_string())),
-        Ok(got) => diff::first(&expected, &got).map(|(at, expected, got)| FunctionDifference {
-            case: name,
-            at,
-            expected,
-            got,
-        }),
+        Ok(mut got) => {
+            labels.iter().for_each(|l| take_over(l, &expected, &mut got));
+            diff::first(&expected, &got).map(|(at, expected, got)| FunctionDifference {
+                case: name,
+                at,
+                expected,
+                got,
+            })
+        }
+    }
+}
+
+/// Says with the case's word what neither side has from a recording.
+fn take_over(label: &Label, expected: &Value, got: &mut Value) {
+    let unrecorded = |v: &Value| {
+        let word = v.get(label.member).and_then(Value::as_str);
+        word.is_some_and(|w| !label.recorded.contains(&w))
+    };
+    if unrecorded(expected) && unrecorded(got) {
+        got[label.member] = expected[label.member].clone();
     }
 }
 

@@ -19,10 +19,7 @@ pub use functions::{FunctionDifference, FunctionVerdict, function_file, shorten}
 use std::sync::Arc;
 
 use ctxbench_core::agent;
-use ctxbench_core::block::Role;
-use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event};
-use ctxbench_core::history::History;
 use ctxbench_core::model;
 use ctxbench_provider::wire;
 use ctxbench_strategies::conform::{Recorded, SetUp};
@@ -63,7 +60,7 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     engine.fixed.params = params;
     engine.default_breakpoints = false;
     agent::run(&mut engine, &mut *strategy).await;
-    let (_, _, events, history) = engine.into_parts();
+    let (_, _, events, _) = engine.into_parts();
     let estimates = events
         .iter()
         .filter_map(|e| match e.event {
@@ -78,24 +75,7 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
             Event::TurnFailed(reason) => Some(reason.as_str()),
             _ => None,
         });
-        verdict.difference =
-            compare::outcome(want, &script, product.error_classes, reason, final_text(&history));
+        verdict.difference = compare::outcome(want, &script, product.error_classes, reason);
     }
     Ok(verdict)
-}
-
-/// The newest reply of the model that stands in the history, as its texts; a compaction that the
-/// provider made has none.
-fn final_text(history: &History) -> Option<Vec<String>> {
-    let made = |p: &Part| matches!(p, Part::Compaction(_));
-    let reply = history
-        .messages()
-        .iter()
-        .rev()
-        .find(|m| m.role == Role::Assistant && (!m.synthetic || m.parts.iter().any(made)))?;
-    let texts = reply.parts.iter().filter_map(|p| match p {
-        Part::Text(t) => Some(t.to_string()),
-        _ => None,
-    });
-    Some(texts.collect())
 }

@@ -27,6 +27,9 @@ pub(super) struct Sent {
     pub(super) tools_run: Vec<String>,
     /// Errors that requests met, in order.
     pub(super) errors: Vec<ModelError>,
+    /// The newest message of the model, whether the history keeps it or not: the last reply, or a
+    /// summary that the provider made in a message of its own.
+    pub(super) last: Option<Vec<Part>>,
 }
 
 pub(super) struct ScriptWorld {
@@ -118,6 +121,15 @@ impl ScriptWorld {
                     text: expand(&b["thinking"])?.into(),
                     encrypted: None,
                 }),
+                Some("redacted_thinking") => parts.push(Part::Reasoning {
+                    text: "".into(),
+                    encrypted: Some(expand(&b["data"])?.into()),
+                }),
+                Some("tool_use") => {
+                    let word = |k: &str| b[k].as_str().unwrap_or_default();
+                    let input = b["input"].to_string();
+                    parts.push(Part::Call(ToolCall::new(word("id"), word("name"), input)));
+                }
                 other => {
                     return Err(CaseError::Unknown {
                         what: "block type",
@@ -240,10 +252,15 @@ impl World for ScriptWorld {
             self.with(|s| s.errors.push(error.clone()));
             return Err(error);
         }
-        self.reply(&e).map_err(|err| {
+        let reply = self.reply(&e).map_err(|err| {
             self.fault(err.to_string());
             ModelError::ended()
-        })
+        })?;
+        if request.purpose != Purpose::Summary || reply.compaction().is_some_and(|c| !c.is_empty())
+        {
+            self.with(|s| s.last = Some(reply.parts.clone()));
+        }
+        Ok(reply)
     }
 
     async fn caller(&mut self) -> Option<CallerAct> {

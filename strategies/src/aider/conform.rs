@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::conform_texts::{cache_headers, roundtrip, split_markdown};
-use crate::conform::{Conformance, Context, Fault, Function, nullable, read};
+use crate::conform::{Conformance, Context, Fault, Function, Label, nullable, read};
 
 /// Its routines were recorded, and no sessions.
 pub(crate) const CONFORMANCE: Conformance = Conformance {
@@ -19,8 +19,15 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         Function { name: "cache_headers", versions: &[], call: cache_headers },
         Function { name: "turn_thread", versions: &[], call: turn_thread },
     ],
+    labels: &[Label { member: "outcome", recorded: &[APPLIED, DISCARDED, EMPTIED] }],
     replay: None,
 };
+
+const APPLIED: &str = "summary_applied";
+const DISCARDED: &str = "summary_discarded_full_history_kept";
+const EMPTIED: &str = "history_emptied";
+/// Ours: no recording has a history that fits.
+const NOT_STARTED: &str = "no_summary_started";
 
 /// A value as Python's `json.dumps` writes it.
 fn python_json(v: &Value) -> String {
@@ -279,19 +286,17 @@ fn turn_thread(c: &Context, input: Value) -> Result<Value, Fault> {
         system: constant(c, "summarize_prompt")?,
         calls: Vec::new(),
     };
-    // The worker only starts when what is finished at the end of the turn is too big; without it
-    // nothing changes.
-    let ending = if too_big(&before, i.max_tokens, &i.count) {
+    // The worker only starts when what is finished at the end of the turn is too big.
+    let ending = too_big(&before, i.max_tokens, &i.count).then(|| {
         let summarised =
             summarize(&snapshot, &rules, &i.count, &mut |t| model.ask(t)).ok().map(|s| s.messages);
         summarize_end(&done, &snapshot, summarised, true)
-    } else {
-        Ending::Discarded
-    };
+    });
     let (outcome, done) = match ending {
-        Ending::Applied(new) => ("summary_applied", new),
-        Ending::Discarded => ("summary_discarded_full_history_kept", done),
-        Ending::Emptied => ("history_emptied", Vec::new()),
+        Some(Ending::Applied(new)) => (APPLIED, new),
+        Some(Ending::Discarded) => (DISCARDED, done),
+        Some(Ending::Emptied) => (EMPTIED, Vec::new()),
+        None => (NOT_STARTED, done),
     };
     Ok(json!({"outcome": outcome, "summarizer_calls": model.calls.len(), "done": written(&done)?}))
 }

@@ -7,8 +7,8 @@ use super::markdown::{Speaker, append, split_chat_history_markdown};
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "aider",
-    summary: "Aider: finished history above a small budget is summarised in the background; turns \
-        without an edit are never shortened",
+    summary: "Aider: finished history above a small budget is summarised in the background, and \
+        the summary thrown away after an edit; other turns are never shortened",
     sources: &[
         "docs/sources/aider.md §1: Aider 0.86.2 read and its routines run",
         "tool traffic is mapped, since Aider has no tools: no request offers any; a call is a text \
@@ -23,14 +23,15 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         layers: "1: summary of the older part of the finished history",
         llm_calls: "1 per summary (2 when the first is too long), by the weak model, in the \
             background",
-        user_messages: "verbatim since the last edit and in the newest half of the budget; older \
-            ones in the summary",
+        user_messages: "verbatim; `intended`: those before the last edit and the newest half of \
+            the budget in the summary",
         tool_results: "no tools: calls and output stand as text of assistant and user and go with \
             their turn",
         cache: "off unless asked for; then system, repository map and files are marked, and \
             history before the files breaks the last mark; \
                 keep-alive requests on demand",
-        afterwards: "nothing: the summary is there at the next request",
+        afterwards: "the summary is thrown away, since its history grew meanwhile; `intended`: it \
+            is there at the next request",
         token_counting: "tokenizer, per message over its JSON text",
         pre_send_check: "asks the user when the prompt does not fit",
         overflow_response: "none: an error text as the reply",

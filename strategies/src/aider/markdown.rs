@@ -33,7 +33,7 @@ pub fn append_start(file: &mut String, time: &str) {
     let _ = write!(file, "\n# aider chat started at {time}\n\n");
 }
 
-/// Writes what someone said. Program output is one line per call.
+/// Writes what someone said.
 pub fn append(file: &mut String, who: Speaker, text: &str) {
     match who {
         Speaker::User => {
@@ -52,10 +52,22 @@ pub fn append(file: &mut String, who: Speaker, text: &str) {
             file.push_str("\n\n");
         }
         Speaker::Tool => {
-            file.push_str(format!("> {}", text.trim_matches(is_space)).trim_end_matches(is_space));
-            file.push_str("  \n");
+            let text = text.trim_matches(is_space);
+            // Only a line feed makes several lines of it; then every end of a line counts.
+            if text.contains('\n') {
+                lines(text).for_each(|l| quote(file, l));
+            } else {
+                quote(file, text);
+            }
         }
     }
+}
+
+/// Writes one line of program output.
+fn quote(file: &mut String, line: &str) {
+    let quoted = format!("> {}", line.trim_matches(is_space));
+    file.push_str(quoted.trim_end_matches(is_space));
+    file.push_str("  \n");
 }
 
 /// Reads a file back as messages. Program output at the very end is never returned, not even with
@@ -290,12 +302,24 @@ mod tests {
         assert_eq!(written(Assistant, ""), "\n\n\n");
         assert_eq!(written(Assistant, "\u{1c} x \u{a0}"), "\nx\n\n");
         assert_eq!(written(Tool, ""), ">  \n");
-        // Only the first line of program output is quoted; the rest comes back as a reply.
-        assert_eq!(written(Tool, " a\nb "), "> a\nb  \n");
-        assert_eq!(
-            read(&written(Tool, "a\nb"), true),
-            said(&[(Tool, "a\n"), (Assistant, "b  \n")])
-        );
+    }
+
+    #[test]
+    fn every_line_of_program_output_is_quoted() {
+        // docs/sources/aider.md §1.5: each line is stripped, gets its mark and ends with two blanks.
+        let written = |text: &str| {
+            let mut f = String::new();
+            append(&mut f, Tool, text);
+            f
+        };
+        assert_eq!(written(" a\n  b \n\nc\n"), "> a  \n> b  \n>  \n> c  \n");
+        assert_eq!(written("a\r\nb\u{c}c"), "> a  \n> b  \n> c  \n");
+        assert_eq!(written("a\rb"), "> a\rb  \n");
+        // Nothing of it comes back as a reply.
+        let file = format!("{}#### q  \n", written("a\n# b\n#### c"));
+        let all = [(Tool, "a  \n# b  \n#### c  \n"), (User, "q  \n")];
+        assert_eq!(read(&file, true), said(&all));
+        assert_eq!(read(&file, false), said(&all[1..]));
     }
 
     proptest! {

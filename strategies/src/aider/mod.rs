@@ -6,11 +6,11 @@
 //! ever summarised: by the weak model, in the background, into one message in front of a verbatim
 //! tail (`background.rs`). There is no answer to an overflow but a question to the user.
 //!
-//! The plain behaviour is the intended one: a summary replaces what it covers, and what was said
-//! since stays behind it. `aider@0.86` does what the released program does in practice: the
-//! finished summary is thrown away, because two messages are appended after the worker has copied
-//! the history (docs/sources/aider.md §1.2, surprise 1). `aider@described-003` is the published
-//! description.
+//! The plain behaviour is that of the released program: the finished summary is thrown away,
+//! because two messages are appended after the worker has copied the history
+//! (docs/sources/aider.md §1.2, surprise 1). `aider@intended` does what the program means to do: a
+//! summary replaces what it covers, and what was said since stays behind it. `aider@described-003`
+//! is the published description.
 //!
 //! Mapping of tool traffic: Aider has no tools; its model reads files because they are in the chat
 //! and edits by writing blocks of text. So no request offers tools; a call becomes a text of the

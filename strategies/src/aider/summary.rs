@@ -425,19 +425,19 @@ pub enum Ending<T> {
     Emptied,
 }
 
-/// Joins a background summary with the history. As shipped it is applied only if the history is
+/// Joins a background summary with the history. As released it is applied only if the history is
 /// still the one it was made of, which it never is after an edit turn; as intended what was
 /// appended since stays behind it. `summarised` is `None` when every model failed.
 pub fn summarize_end<T: Clone + PartialEq>(
     done: &[T],
     snapshot: &[T],
     summarised: Option<Vec<T>>,
-    as_shipped: bool,
+    as_released: bool,
 ) -> Ending<T> {
     match summarised {
-        Some(new) if as_shipped && done == snapshot => Ending::Applied(new),
-        None if as_shipped && done == snapshot => Ending::Emptied,
-        Some(mut new) if !as_shipped && done.starts_with(snapshot) => {
+        Some(new) if as_released && done == snapshot => Ending::Applied(new),
+        None if as_released && done == snapshot => Ending::Emptied,
+        Some(mut new) if !as_released && done.starts_with(snapshot) => {
             new.extend_from_slice(&done[snapshot.len()..]);
             Ending::Applied(new)
         }

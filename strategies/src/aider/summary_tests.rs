@@ -256,7 +256,7 @@ fn limits_of_nothing() {
 
 #[test]
 fn a_background_summary_ends_as_recorded() {
-    // turn_thread.json: discarded as shipped, applied when the worker is late, emptied when all
+    // turn_thread.json: discarded as released, applied when the worker is late, emptied when all
     // models fail
     let (done, snapshot) = ([1, 2, 3, 4, 5], [1, 2, 3]);
     assert_eq!(summarize_end(&done, &snapshot, Some(vec![9]), true), Ending::Discarded);

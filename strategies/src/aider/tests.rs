@@ -101,7 +101,7 @@ fn a_background_summary_replaces_what_it_covers() {
     let (actions, replies) = edit_turns(4, 60);
     let summaries = vec![says("short")];
     let p = play(
-        "aider:max_chat_history_tokens=700",
+        "aider@intended:max_chat_history_tokens=700",
         1.0,
         Script { actions, replies, summaries, ..Script::default() },
     );
@@ -129,10 +129,10 @@ fn a_background_summary_replaces_what_it_covers() {
 }
 
 #[test]
-fn as_shipped_the_summary_is_paid_for_and_thrown_away() {
+fn as_released_the_summary_is_paid_for_and_thrown_away() {
     let (actions, replies) = edit_turns(5, 60);
     let p = play(
-        "aider@0.86:max_chat_history_tokens=700",
+        "aider:max_chat_history_tokens=700",
         1.0,
         Script { actions, replies, ..Script::default() },
     );
@@ -146,7 +146,7 @@ fn a_long_summary_is_summarised_with_its_tail() {
     let (actions, replies) = edit_turns(4, 60);
     let summaries = vec![says(&"long ".repeat(690)), says("second")];
     let p = play(
-        "aider:max_chat_history_tokens=700",
+        "aider@intended:max_chat_history_tokens=700",
         1.0,
         Script { actions, replies, summaries, ..Script::default() },
     );
@@ -165,7 +165,7 @@ fn the_main_model_answers_when_the_weak_one_fails() {
     let failed =
         Err(ModelError { kind: ErrorKind::Server, status: 500, code: None, message: "no".into() });
     let p = play(
-        "aider:max_chat_history_tokens=700",
+        "aider@intended:max_chat_history_tokens=700",
         1.0,
         Script { actions, replies, summaries: vec![failed, says("by main")], ..Script::default() },
     );
@@ -245,12 +245,12 @@ fn a_rewind_takes_later_messages_out_of_both_lists() {
 }
 
 #[test]
-fn restored_history_may_be_summarised_even_as_shipped() {
+fn restored_history_may_be_summarised_even_as_released() {
     let (mut actions, mut replies) = edit_turns(3, 60);
     actions.extend([Action::Restart, user("n", "again")]);
     replies.push(says("yes"));
     let p = play(
-        "aider@0.86:restore=true,max_chat_history_tokens=300",
+        "aider:restore=true,max_chat_history_tokens=300",
         1.0,
         Script { actions, replies, ..Script::default() },
     );
@@ -482,7 +482,7 @@ fn restored_history_has_the_damage_of_its_file() {
 }
 
 #[test]
-fn a_failed_summary_of_a_restored_history_empties_it_as_shipped() {
+fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
     let script = || {
         let (mut actions, mut replies) = edit_turns(3, 60);
         actions.extend([Action::Restart, user("n", "again")]);
@@ -498,14 +498,14 @@ fn a_failed_summary_of_a_restored_history_empties_it_as_shipped() {
         Script { actions, replies, summaries: (0..9).map(|_| no()).collect(), ..Script::default() }
     };
     let spec = "restore=true,max_chat_history_tokens=300";
-    let p = play(&format!("aider@0.86:{spec}"), 1.0, script());
+    let p = play(&format!("aider:{spec}"), 1.0, script());
     assert_eq!(p.compactions(), ["emptied"]);
     assert_eq!(
         outline(p.requests.last().unwrap()),
         ["Base:base", "User:again\n\nShow every change"]
     );
     // As intended, and as described, the history stays whole.
-    for variant in ["aider", "aider@described-003"] {
+    for variant in ["aider@intended", "aider@described-003"] {
         let p = play(&format!("{variant}:{spec}"), 1.0, script());
         assert!(p.compactions().is_empty());
         assert!(
@@ -564,7 +564,7 @@ proptest! {
             [calls(&"said ".repeat(n), &format!("c{i}"), tool, PATH), says("done")]
         };
         let replies = turns.iter().enumerate().flat_map(|(i, (edit, n))| reply(i, *edit, *n)).collect();
-        let p = play("aider:max_chat_history_tokens=300", 1.0, Script { actions, replies, ..Script::default() });
+        let p = play("aider@intended:max_chat_history_tokens=300", 1.0, Script { actions, replies, ..Script::default() });
         prop_assert!(p.failures().is_empty());
         let covered: HashSet<_> = p.engine.context.blocks().iter().flat_map(|b| b.origin.iter().copied()).collect();
         let said = p.engine.history.messages().iter().filter(|m| !m.synthetic);

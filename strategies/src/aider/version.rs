@@ -4,15 +4,24 @@ use crate::descriptor::{Reads, Version, Versions};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AiderVersion {
-    /// A finished summary replaces what it covers.
-    Intended,
     /// A finished summary is thrown away whenever the history grew meanwhile.
     Released,
+    /// A finished summary replaces what it covers.
+    Intended,
     Described003,
 }
 
 impl Versions for AiderVersion {
     const TABLE: &'static [(Version, Self)] = &[
+        (
+            Version {
+                about: "as released: throws the finished summary away whenever the history grew \
+                    meanwhile, which it does after every edit (docs/sources/aider.md §1.2, \
+                    surprise 1: 300 of 300 runs)",
+                ..Version::released("0.86")
+            },
+            AiderVersion::Released,
+        ),
         (
             Version {
                 name: "intended",
@@ -22,15 +31,6 @@ impl Versions for AiderVersion {
                 reads: Reads::All,
             },
             AiderVersion::Intended,
-        ),
-        (
-            Version {
-                about: "as released: throws the finished summary away whenever the history grew \
-                    meanwhile, which it does after every edit (docs/sources/aider.md §1.2, \
-                    surprise 1: 300 of 300 runs)",
-                ..Version::released("0.86")
-            },
-            AiderVersion::Released,
         ),
         (
             Version::described(

@@ -13,6 +13,7 @@ use crate::conform::{Conformance, Fault, Given, Recorded, Replay, SetUp, View, b
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
     functions: &[],
+    labels: &[],
     replay: Some(Replay {
         settings: SETTINGS,
         parameters: true,

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Raised {
     /// The summary does not begin with a text (docs/sources/anthropic-sdk.md §2.2, step 5:
-    /// ValueError).
+    /// ValueError; TypeScript raises its own, for a summary without content too).
     #[error("the summary does not begin with a text block")]
     SummaryNotText,
     /// The summary has no content (§2.2, step 5: IndexError).
@@ -19,8 +19,7 @@ pub enum Raised {
     /// The parameters of the runner ask for a compaction with every request (§2.4: ValueError).
     #[error("every request would compact: ask for a compaction before the next turn instead")]
     CompactionOfEveryRequest,
-    /// The caller appended to the history while it was compacted (2.12). No recording has it; the
-    /// exception is taken to be the one that Python uses for a wrong state.
+    /// The caller appended to the history while it was compacted (2.12: ValueError).
     #[error("messages cannot be changed while the conversation is compacted")]
     ChangedWhileCompacted,
 }
@@ -39,16 +38,19 @@ impl Raised {
         Raised::ALL.into_iter().find(|r| r.to_string() == reason)
     }
 
-    /// Names of its class: first that of recorded cases where there is one, then the exception, as
-    /// Python and as identifiers write it.
+    /// Names of its class: first what is wrong, then the exception, as cases and as the languages
+    /// write it.
     pub fn class_names(self) -> &'static [&'static str] {
         match self {
-            Raised::SummaryNotText => &["unexpected_summary_content", "value_error", "ValueError"],
-            Raised::SummaryEmpty => &["unexpected_summary_content", "index_error", "IndexError"],
-            Raised::CompactionBesideEdit | Raised::CompactionOfEveryRequest => {
-                &["value_error", "ValueError"]
+            Raised::SummaryNotText => {
+                &["unexpected_summary_content", "value_error", "ValueError", "AnthropicError"]
             }
-            Raised::ChangedWhileCompacted => &["runtime_error", "RuntimeError"],
+            Raised::SummaryEmpty => {
+                &["empty_summary", "empty_summary_content", "index_error", "IndexError"]
+            }
+            Raised::CompactionBesideEdit
+            | Raised::CompactionOfEveryRequest
+            | Raised::ChangedWhileCompacted => &["value_error", "ValueError"],
         }
     }
 }

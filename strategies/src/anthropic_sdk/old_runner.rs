@@ -131,19 +131,18 @@ impl Old {
         request
     }
 
-    /// Python uses the first block, which must be text; TypeScript uses all.
+    /// The first block must be text; Python uses it alone, TypeScript all of them. Only Python
+    /// tells a summary without any block from one that begins otherwise.
     fn texts(&self, summary: &Reply) -> Result<Vec<Arc<str>>, Raised> {
         let text = |p: &Part| match p {
             Part::Text(t) => Some(t.clone()),
             _ => None,
         };
-        if self.typescript {
-            return Ok(summary.parts.iter().filter_map(text).collect());
-        }
         match summary.parts.first().map(text) {
+            Some(Some(_)) if self.typescript => Ok(summary.parts.iter().filter_map(text).collect()),
             Some(Some(t)) => Ok(vec![t]),
-            Some(None) => Err(Raised::SummaryNotText),
-            None => Err(Raised::SummaryEmpty),
+            None if !self.typescript => Err(Raised::SummaryEmpty),
+            _ => Err(Raised::SummaryNotText),
         }
     }
 }

@@ -34,6 +34,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         Function { name: "effective_limit", versions: &[], call: limit },
         Function { name: "trigger", versions: &[], call: trigger },
     ],
+    labels: &[],
     replay: Some(Replay {
         settings: SETTINGS,
         parameters: false,

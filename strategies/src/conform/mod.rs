@@ -21,13 +21,24 @@ use text::BadRecipe;
 pub struct Conformance {
     /// Rules that function cases name.
     pub functions: &'static [Function],
+    /// Members of their results that put into a word what the other members hold.
+    pub labels: &'static [Label],
     /// How recorded sessions are replayed; `None` = there is no program to record.
     pub replay: Option<Replay>,
 }
 
+/// A member of a result that is a word of whoever recorded it. Two words that no recording has are
+/// taken for the same; the other members say whether the results are.
+#[derive(Clone, Copy, Debug)]
+pub struct Label {
+    pub member: &'static str,
+    /// Words that recordings have.
+    pub recorded: &'static [&'static str],
+}
+
 impl Conformance {
     /// Nothing of it is recorded.
-    pub const NONE: Conformance = Conformance { functions: &[], replay: None };
+    pub const NONE: Conformance = Conformance { functions: &[], labels: &[], replay: None };
 }
 
 /// What a rule may need beside its input.

@@ -39,6 +39,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         Function { name: "filter_compacted", versions: &["1.18"], call: filter_compacted },
         Function { name: "transcript", versions: &["1.18"], call: transcript },
     ],
+    labels: &[],
     replay: Some(Replay {
         settings: SETTINGS,
         parameters: false,

@@ -141,13 +141,17 @@ enum StoredPart {
         #[serde(default)]
         attachments: Vec<Attachment>,
     },
+    #[serde(alias = "media")]
     File(Attachment),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Attachment {
+    /// As the program stores it, or as cases name the parts of a user's message.
+    #[serde(alias = "media")]
     mime: String,
+    #[serde(alias = "name")]
     filename: Option<String>,
     #[serde(default)]
     url: String,
@@ -199,7 +203,16 @@ impl StoredPart {
     }
 }
 
-pub(super) fn transcript(_: &Context, input: Value) -> Result<Value, Fault> {
+/// Gives a part without a type that of its content, as the parts of a user's message have it.
+fn typed(part: &mut Value) {
+    if let Some(part) = part.as_object_mut().filter(|p| !p.contains_key("type")) {
+        let kind = if part.contains_key("text") { "text" } else { "file" };
+        part.insert("type".into(), kind.into());
+    }
+}
+
+pub(super) fn transcript(_: &Context, mut input: Value) -> Result<Value, Fault> {
+    input.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten().for_each(typed);
     let m: Stored = read(input)?;
     let user = m.role.is_user();
     let blocks: Vec<Arc<Block>> =

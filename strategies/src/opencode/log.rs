@@ -10,6 +10,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::tokens::utf16_len;
 
+use super::request::joined;
 use super::rules::{
     PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, json_string_len,
     transcript_output,
@@ -170,6 +171,26 @@ impl LogMessage {
     }
 }
 
+/// Texts of a user message that follow each other become one block of several parts, since the
+/// program sends a message whole and a wire takes separate texts for separate messages.
+fn together(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
+    let is_text = |b: &Block| b.kind == BlockKind::User && b.media.is_none();
+    let mut out: Vec<Arc<Block>> = Vec::new();
+    for b in blocks {
+        match out.last_mut() {
+            Some(last) if is_text(last) && is_text(&b) => {
+                let parts = last.parts().chain(b.parts()).map(str::to_string).collect();
+                let (text, splits) = joined(parts);
+                let origin = origins(&[last.clone(), b]);
+                *last = Draft { splits, ..Draft::text(last.kind, last.role, text) }
+                    .build(last.message, origin);
+            }
+            _ => out.push(b),
+        }
+    }
+    out
+}
+
 /// One message as its part of the transcript, a line per block (docs/sources/opencode.md §3.2.6); a
 /// cleared result shows its placeholder.
 pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
@@ -319,12 +340,14 @@ impl Log {
         self.entries.len()
     }
 
-    /// Takes over what was recorded since the last time. Costs as much as is new.
-    pub fn sync(&mut self, s: &Engine) {
+    /// Takes over what was recorded since the last time. Costs as much as is new. True if a message
+    /// is sent otherwise than the engine shows it.
+    pub fn sync(&mut self, s: &Engine) -> bool {
         let end = s.history.messages().len() as u32;
         if end == self.synced {
-            return;
+            return false;
         }
+        let mut changed = false;
         let fresh: Vec<Arc<Block>> = {
             let new = s
                 .context
@@ -344,7 +367,12 @@ impl Log {
             let blocks: Vec<Arc<Block>> =
                 fresh.iter().filter(|b| b.message == m.id).cloned().collect();
             match m.role {
-                Role::User => self.entries.push(LogMessage::of(m.id, true, blocks)),
+                Role::User => {
+                    let count = blocks.len();
+                    let blocks = together(blocks);
+                    changed |= blocks.len() < count;
+                    self.entries.push(LogMessage::of(m.id, true, blocks));
+                }
                 Role::Tool => {
                     if let Some(e) = self.entries.iter_mut().rev().find(|e| !e.stored.user) {
                         e.blocks.extend(blocks);
@@ -360,6 +388,7 @@ impl Log {
             }
         }
         self.synced = end;
+        changed
     }
 
     /// Adds a message that the strategy made.

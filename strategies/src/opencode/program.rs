@@ -378,7 +378,11 @@ impl Strategy for Program {
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        self.log.sync(s);
+        if self.log.sync(s) {
+            // What was counted stands before the message that came in and stays as it is.
+            let blocks = self.sent(s);
+            let _ = s.context.set(blocks);
+        }
         // A compaction that never finished is still waiting; it now answers the new user message
         // (docs/sources/opencode.md §3.4).
         if let Some(task) = self.pending

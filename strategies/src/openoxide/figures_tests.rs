@@ -9,7 +9,7 @@ use ctxbench_core::request::{ClearTrigger, Purpose, Request, ServerEdit};
 use ctxbench_core::settings::SettingsTable;
 
 use crate::Spec;
-use crate::openoxide::settings::{Management, OpenOxideSettings};
+use crate::openoxide::settings::OpenOxideSettings;
 use crate::testing::{Answer, Played, Script, calls, play, play_on, says, user};
 
 const SCALE: f64 = 0.01;
@@ -58,9 +58,8 @@ fn defaults_are_the_blueprints() {
     for (got, value, section) in shares {
         assert_eq!(got, value, "{section}");
     }
-    // docs/sources/openoxide.md §2.6: clear_at_least is an Option; the server's way is taken where
-    // there is one; awareness is offered, not forced.
-    assert_eq!((s.clear_at_least, s.management, s.awareness), (None, Management::Auto, false));
+    // docs/sources/openoxide.md §2.6: clear_at_least is an Option; awareness is offered, not forced.
+    assert_eq!((s.clear_at_least, s.awareness), (None, false));
 }
 
 /// Lines of a long map that are shown.
@@ -203,7 +202,7 @@ fn blueprint_compaction_algorithm_phase_2() {
 #[test]
 fn blueprint_provider_aware_tool_clearing() {
     let edit = |settings: &str| {
-        let spec = format!("openoxide:management=server,{settings}");
+        let spec = format!("openoxide@provider-side:{settings}");
         let script =
             Script { actions: vec![user("1", "x")], replies: vec![says("y")], ..Script::default() };
         match play(&spec, SCALE, script).requests[0].server_edits[0] {

@@ -1,10 +1,10 @@
 //! OpenOxide: the blueprint (docs/sources/openoxide.md).
 //!
-//! Every request is counted before it is sent. Where the provider can make room itself it is asked
-//! to; otherwise, and when that is not enough, three tiers follow one another: clearing old tool
-//! results, summarising finished turns with the weak model (normally beside the conversation, after
-//! a turn), summarising the whole session. `phases=two` is the older form
-//! (docs/sources/openoxide.md §1.3).
+//! Every request is counted before it is sent. Where it is too large three tiers follow one
+//! another: clearing old tool results, summarising finished turns with the weak model (normally
+//! beside the conversation, after a turn), summarising the whole session. `phases=two` is the older
+//! form (docs/sources/openoxide.md §1.3). `openoxide@provider-side` asks the provider to make room
+//! and has the tiers for what that leaves.
 
 #[cfg(test)]
 mod figures_tests;
@@ -17,7 +17,7 @@ mod words;
 
 use std::sync::Arc;
 
-use crate::descriptor::{Build, Need, Product, Version, Versions};
+use crate::descriptor::{Build, Need, Product, Reads, Version, Versions};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
@@ -30,7 +30,7 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 use ctxbench_kit::monitor::{Reminders, Teller};
 
-use crate::openoxide::settings::{Management, OpenOxideSettings, Phases};
+use crate::openoxide::settings::{OpenOxideSettings, Phases};
 use crate::openoxide::summary::Job;
 use crate::openoxide::view::{
     fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user,
@@ -46,21 +46,53 @@ const LEAST_COMPACT_TRIGGER: u64 = 50_000;
 /// Further attempts after a passing failure: what Codex and OpenCode do; the blueprint is silent.
 pub(crate) const RETRIES: u32 = 5;
 
-/// The only version: a design, not a program.
-#[derive(Clone, Copy)]
-pub(crate) struct Blueprint;
+/// Who makes room. Both are the design's; there is no program.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OxideVersion {
+    /// The tiers here.
+    Blueprint,
+    /// The provider, as far as it can.
+    ProviderSide,
+}
 
-impl Versions for Blueprint {
-    const TABLE: &'static [(Version, Self)] = &[(Version::released("blueprint"), Blueprint)];
+impl Versions for OxideVersion {
+    const TABLE: &'static [(Version, Self)] = &[
+        (
+            Version {
+                about: "the design with tiers of its own (docs/sources/openoxide.md §2.4)",
+                ..Version::released("blueprint").reading(Reads::AllBut(&[
+                    "clear_trigger",
+                    "clear_keep",
+                    "clear_at_least",
+                    "compact_trigger",
+                ]))
+            },
+            OxideVersion::Blueprint,
+        ),
+        (
+            Version {
+                name: "provider-side",
+                program: "blueprint",
+                about: "the design where the provider clears and compacts, which it prefers \
+                    (docs/sources/openoxide.md §1.9, CompactionStrategy; §2.6, \
+                    ContextManagementStrategy); the tiers act on what that leaves",
+                reads: Reads::All,
+            },
+            OxideVersion::ProviderSide,
+        ),
+    ];
 }
 
 impl Product for OpenOxide {
-    type Version = Blueprint;
+    type Version = OxideVersion;
     type Settings = OpenOxideSettings;
     type Words = OxideWords;
 
-    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Need> {
-        None
+    fn needs(version: OxideVersion, _settings: &Self::Settings) -> Option<Need> {
+        (version == OxideVersion::ProviderSide).then_some(Need {
+            can: |c| c.context_editing,
+            why: "a provider that clears tool results exists on the Anthropic API only",
+        })
     }
 
     fn build(b: Build<OpenOxide>) -> Box<dyn Strategy> {
@@ -100,6 +132,7 @@ impl Product for OpenOxide {
             job: None,
             undo: Replaced::default(),
             paused: false,
+            provider_side: b.version == OxideVersion::ProviderSide,
             settings: b.settings,
         })
     }
@@ -122,6 +155,8 @@ pub(crate) struct OpenOxide {
     undo: Replaced,
     /// The provider stopped after its compaction.
     paused: bool,
+    /// The provider is asked to make room.
+    provider_side: bool,
 }
 
 /// The ways to make room, cheapest first.
@@ -138,17 +173,6 @@ impl OpenOxide {
     /// The older form (docs/sources/openoxide.md §1.3).
     pub(crate) fn two_phases(&self) -> bool {
         self.settings.phases == Phases::Two
-    }
-
-    /// Whether the provider makes room; a provider that can do only one of the two is asked only if
-    /// told to.
-    fn on_server(&self, s: &Engine) -> bool {
-        let can = s.model.capabilities;
-        match self.settings.management {
-            Management::Auto => can.context_editing && can.server_compaction,
-            Management::Server => true,
-            Management::Client | Management::Off => false,
-        }
     }
 
     /// Whether the model is told its budget here: only where its provider does not
@@ -306,15 +330,13 @@ impl Strategy for OpenOxide {
         let phase = Self::moment(s);
         self.settle(s, false, phase).await;
         let Err(mut error) = self.gate(s).await else { return Flow::Proceed };
-        if self.settings.management != Management::Off {
-            let limit = self.limit(s);
-            s.trigger("before_request", limit + error.over(), limit);
-            for tier in TIERS {
-                if self.tier(s, tier, phase).await {
-                    match self.gate(s).await {
-                        Ok(()) => return Flow::Proceed,
-                        Err(e) => error = e,
-                    }
+        let limit = self.limit(s);
+        s.trigger("before_request", limit + error.over(), limit);
+        for tier in TIERS {
+            if self.tier(s, tier, phase).await {
+                match self.gate(s).await {
+                    Ok(()) => return Flow::Proceed,
+                    Err(e) => error = e,
                 }
             }
         }
@@ -323,7 +345,7 @@ impl Strategy for OpenOxide {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        if self.on_server(s) {
+        if self.provider_side {
             let can = s.model.capabilities;
             r.server_edits.extend(can.context_editing.then(|| self.clear.clone()));
             r.server_edits.extend(can.server_compaction.then(|| self.compact.clone()));
@@ -361,7 +383,7 @@ impl Strategy for OpenOxide {
         if e.is_passing() && attempt <= RETRIES {
             return Flow::Again;
         }
-        if e.is_overflow() && self.settings.management != Management::Off {
+        if e.is_overflow() {
             s.trigger("provider_overflow", s.model.window, self.limit(s));
             for tier in TIERS {
                 if self.tier(s, tier, Phase::MidTurn).await {
@@ -373,7 +395,7 @@ impl Strategy for OpenOxide {
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
-        if self.settings.management == Management::Off || self.on_server(s) {
+        if self.provider_side {
             return;
         }
         self.settle(s, false, Phase::PostTurn).await;

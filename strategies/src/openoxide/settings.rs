@@ -3,16 +3,6 @@
 ctxbench_core::settings! {
     /// What can be set, with where each default comes from.
     pub(crate) struct OpenOxideSettings {
-        /// who makes room: the provider, the tiers here, or nobody; auto = the provider where it
-        /// can clear and compact, else here
-        management: choice Management {
-            Auto = "auto",
-            Server = "server",
-            Client = "client",
-            Off = "off",
-        } = Auto,
-            "docs/sources/openoxide.md §2.6, ContextManagementStrategy, docs/sources/openoxide.md \
-             §1.9, CompactionStrategy: server-side is preferred";
         /// three = the tiers of docs/sources/openoxide.md §2.4; two = clear after each turn, then
         /// summarise the session, both judged by window - compaction_buffer
         phases: choice Phases { Three = "three", Two = "two" } = Three,

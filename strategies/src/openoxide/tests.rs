@@ -146,12 +146,7 @@ fn play_with(spec: &str, model: &str, script: Script, prepare: impl FnOnce(&mut 
 }
 
 fn play(settings: &str, script: Script) -> Played {
-    play_with(
-        &format!("openoxide:management=client,{settings}"),
-        "claude-sonnet-4-6",
-        script,
-        |_| {},
-    )
+    play_with(&format!("openoxide:{settings}"), "claude-sonnet-4-6", script, |_| {})
 }
 
 fn kinds(r: &Request) -> Vec<BlockKind> {
@@ -296,19 +291,6 @@ fn what_cannot_fit_fails_with_advice() {
 }
 
 #[test]
-fn off_checks_and_does_nothing_else() {
-    let turns = vec![user("u1", &words(900)), user("u2", &words(900))];
-    let p = play_with(
-        "openoxide:management=off",
-        "claude-sonnet-4-6",
-        Script::new(turns, vec![says("done"), says("fine")]),
-        |_| {},
-    );
-    assert!(p.failures()[0].contains("clear or compact the chat history"), "{:?}", p.failures());
-    assert!(p.summaries().is_empty() && p.compactions().is_empty());
-}
-
-#[test]
 fn the_provider_is_asked_where_it_can_and_its_compaction_becomes_the_beginning() {
     let compacting = Reply {
         parts: vec![
@@ -320,7 +302,7 @@ fn the_provider_is_asked_where_it_can_and_its_compaction_becomes_the_beginning()
     };
     let turns = vec![user("u1", &words(300)), user("u2", &words(300)), user("u3", "next")];
     let script = Script::new(turns, vec![says("one"), Ok(compacting), says("two"), says("three")]);
-    let p = play_with("openoxide", "claude-sonnet-4-6", script, |e| {
+    let p = play_with("openoxide@provider-side", "claude-sonnet-4-6", script, |e| {
         let block =
             |kind, text: &str| Draft::text(kind, Role::User, text).build(MessageId(0), vec![]);
         e.fixed.repo_map = vec![block(RepoMap, "map")];
@@ -355,7 +337,7 @@ fn a_pause_after_the_providers_compaction_goes_on() {
         ..Reply::default()
     };
     let p = play_with(
-        "openoxide",
+        "openoxide@provider-side",
         "claude-sonnet-4-6",
         Script::new(vec![user("u1", "go")], vec![Ok(paused), says("done")]),
         |_| {},
@@ -364,27 +346,20 @@ fn a_pause_after_the_providers_compaction_goes_on() {
 }
 
 #[test]
-fn where_the_provider_cannot_the_tiers_here_do() {
-    let turns = vec![user("u1", &words(100)), user("u2", "next")];
-    let p = play_with(
-        "openoxide",
-        "gpt-5",
-        Script::new(turns, vec![says("done"), says("fine")]),
-        |_| {},
-    );
-    assert!(p.samples()[0].server_edits.is_empty());
-    let p2 = play_with(
-        "openoxide:management=server",
-        "claude-sonnet-4-5",
-        Script::new(vec![user("u", "x")], vec![says("done")]),
-        |_| {},
-    );
-    assert_eq!(
-        p2.samples()[0].server_edits.len(),
-        1,
-        "this model's provider clears but does not compact"
-    );
-    assert!(p.failures().is_empty());
+fn the_provider_is_asked_only_by_its_version_and_only_for_what_it_can() {
+    let edits = |spec: &str, model: &str| {
+        let script = Script::new(vec![user("u", "x")], vec![says("done")]);
+        play_with(spec, model, script, |_| {}).samples()[0].server_edits.len()
+    };
+    assert_eq!(edits("openoxide", "claude-sonnet-4-6"), 0);
+    assert_eq!(edits("openoxide@provider-side", "claude-sonnet-4-6"), 2);
+    // This model's provider clears and does not compact.
+    assert_eq!(edits("openoxide@provider-side", "claude-sonnet-4-5"), 1);
+    let unfit = |spec: &str, model: &str| {
+        Spec::parse(spec).unwrap().unfit(ctxbench_core::model::find(model).unwrap())
+    };
+    assert!(unfit("openoxide@provider-side", "gpt-5").unwrap().contains("Anthropic API only"));
+    assert_eq!(unfit("openoxide", "gpt-5"), None);
 }
 
 #[test]
@@ -448,7 +423,7 @@ fn two_phases_clear_after_a_turn_and_summarise_the_session_over_the_buffer() {
 fn the_map_is_cut_to_its_budget_at_a_line_end() {
     let map = "src/file.rs: fn a\n".repeat(100);
     let p = play_with(
-        "openoxide:management=client",
+        "openoxide",
         "claude-sonnet-4-6",
         Script::new(vec![user("u", "x")], vec![says("y")]),
         |e| {

@@ -15,7 +15,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     ],
     matrix: Matrix {
         layers: "3: clear old tool results, summarise old history in the background, summarise the \
-            session; or the provider's own two",
+            session; `provider-side`: the provider's own two first",
         llm_calls: "1 by the weak model whenever finished turns outgrow their budget; 1 by the \
             session's model for the whole session",
         user_messages: "in the summaries, except the newest half of the history budget and, for \

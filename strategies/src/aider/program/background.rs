@@ -153,7 +153,7 @@ impl Program {
         let same = |a: &[Arc<Block>]| a.iter().map(|b| (b.message, b.hash)).collect::<Vec<_>>();
         let (done, covered) = (same(&self.chunks.done), same(&snapshot));
         // Which blocks stay is decided by place; the blocks follow below.
-        let kept = match summarize_end(&done, &covered, job.map(|_| Vec::new()), self.as_shipped) {
+        let kept = match summarize_end(&done, &covered, job.map(|_| Vec::new()), self.as_released) {
             Ending::Applied(kept) => kept.len(),
             Ending::Discarded => {
                 if job.is_some() {

@@ -71,7 +71,7 @@ const DESCRIBED: Habits = Habits {
 
 pub(crate) struct Program {
     settings: AiderSettings,
-    as_shipped: bool,
+    as_released: bool,
     keep_alive: KeepAlive,
     scale: f64,
     words: AiderWords,
@@ -95,7 +95,7 @@ impl Program {
     ) -> Self {
         let described = version == AiderVersion::Described003;
         Program {
-            as_shipped: version == AiderVersion::Released,
+            as_released: version == AiderVersion::Released,
             keep_alive: KeepAlive::new(settings.keepalive_pings),
             scale,
             prefix: if described { &words.described_prefix } else { &words.summary_prefix }.clone(),
@@ -300,7 +300,7 @@ impl Strategy for Program {
         if self.settings.restore {
             self.chunks.done = self.restored(s);
             self.show(s);
-            // Nothing is appended behind this one, so its summary holds even as shipped.
+            // Nothing is appended behind this one, so its summary holds even as released.
             self.summarize_start(s).await;
         }
     }
