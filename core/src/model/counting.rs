@@ -62,6 +62,14 @@ impl Counting {
         Counting { per_token: if claude { 1.10 } else { self.per_token }, ..self }
     }
 
+    /// That of a world in which everything but the texts is so much smaller: what stands around a
+    /// block would otherwise outweigh its text.
+    pub fn scaled(self, scale: f64) -> Counting {
+        let smaller = |n: u64| (n as f64 * scale).round() as u64;
+        let (per_block, per_image) = (smaller(self.per_block), smaller(self.per_image));
+        Counting { per_block, per_image, ..self }
+    }
+
     /// Tokens of bare text that is no block of its own: tool definitions.
     pub fn text(&self, o200k: u64) -> u64 {
         (self.per_token * o200k as f64).round() as u64

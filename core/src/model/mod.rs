@@ -232,6 +232,7 @@ impl Model {
             window: scale_tokens(self.window, scale),
             max_output: scale_tokens(self.max_output, scale),
             input_limit: self.input_limit.map(|n| scale_tokens(n, scale)),
+            counting: self.counting.scaled(scale),
             ..self.clone()
         }
     }
