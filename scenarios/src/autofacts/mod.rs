@@ -104,7 +104,9 @@ fn facts(needs: Vec<Need>) -> Vec<Fact> {
             let fact = Fact::new(format!("auto-{}", next + 1), need.kind, "", need.origin);
             out.push(Fact { tokens: need.tokens, words: need.words, ..fact });
         }
-        out[at].needs.push(need.reply);
+        if out[at].needs.last() != Some(&need.reply) {
+            out[at].needs.push(need.reply);
+        }
     }
     out
 }

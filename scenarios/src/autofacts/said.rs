@@ -158,7 +158,8 @@ fn is_patch(text: &str) -> bool {
 fn is_prose(text: &str) -> bool {
     let plain = |w: &&str| {
         let w = w.trim_end_matches(['.', ',', ':', ';', '?', '!', ')']);
-        !w.is_empty() && w.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '’' | '-'))
+        w.starts_with(char::is_alphabetic)
+            && w.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '’' | '-'))
     };
     let all = text.split_whitespace().count();
     all >= 3 && text.split_whitespace().filter(plain).count() * 3 >= all * 2
