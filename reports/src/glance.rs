@@ -264,7 +264,7 @@ mod tests {
         }
         r.summary.compactions = u64::from(label != "reference");
         r.summary.cost_usd = cost;
-        r.summary.retention_pct = Some(kept);
+        r.summary.needs_kept_pct = Some(kept);
         r.summary.blocked_ms = waited_s * 1000;
         r
     }
