@@ -372,7 +372,7 @@ mod tests {
         }
         assert_eq!(
             line(&r, "real").text,
-            "against reference: cost $ better: a; facts kept % worse: a, b; waited s worse: a, b"
+            "against reference: cost $ better: a; needs kept % worse: a, b; waited s worse: a, b"
         );
     }
 }

@@ -191,3 +191,69 @@ impl Exposure {
         self.exposed.get(&(Arc::from(need), fact)).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::path::Defaults;
+    use ctxbench_core::block::{Draft, Role};
+    use ctxbench_core::session::Session;
+
+    /// Nine replies; the tool shows the port behind the first and the third, the last two need it.
+    fn session() -> Session {
+        let mut lines = vec![r#"{"type":"session","version":1,"id":"s"}"#.to_string()];
+        lines.push(r#"{"type":"user","id":"u1","text":"go"}"#.into());
+        for n in 1..=9 {
+            let said = if n == 8 { "port 8443 it is" } else { "" };
+            let shown = if n == 1 || n == 3 { "port 8443" } else { "nothing" };
+            lines.push(format!(
+                r#"{{"type":"assistant","id":"a{n}","text":"{said}","calls":[{{"id":"c{n}","name":"x","arguments":"{{}}"}}]}}"#
+            ));
+            lines.push(format!(r#"{{"type":"tool","call_id":"c{n}","output":"{shown}"}}"#));
+        }
+        lines.push(
+            r#"{"type":"fact","id":"f","kind":"value","tokens":["port 8443"],"arises":"c1","needs":["a8","a9"]}"#
+                .into(),
+        );
+        ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap().session
+    }
+
+    fn showings(session: &Session) -> Showings {
+        Showings::new(&Path::recorded(session, &Defaults::STATED), &session.facts)
+    }
+
+    #[test]
+    fn the_gap_is_that_of_the_last_showing() {
+        let session = session();
+        let showings = showings(&session);
+        let told = |need: &str| showings.last(0, need).map(|l| (l.gap(), l.counts()));
+        assert_eq!(told("a8"), Some((5, false)), "a8 - c3");
+        assert_eq!(told("a9"), Some((6, false)), "a8 says it again");
+        assert_eq!(told("a2"), Some((1, false)), "a2 - c1");
+        assert_eq!(told("a1"), None, "nobody has said it yet");
+        assert_eq!(told("u1"), None);
+    }
+
+    #[test]
+    fn a_need_is_exposed_once_a_request_lacks_what_showed_its_fact_last() {
+        let session = session();
+        let block = |text: &str, message: u32| {
+            Draft::text(BlockKind::Output, Role::Tool, text).build(MessageId(message), vec![])
+        };
+        let run = |at_the_fifth: &str| {
+            let pairs = ["a8", "a9"].map(|n| (Arc::from(n), 0));
+            let mut exposure = Exposure::new(showings(&session), pairs.into_iter());
+            let mut book = FactBook::new(&session);
+            for n in 1..=9_u32 {
+                // A reply is message 2n, its result 2n + 1: c1 is 3, c3 is 7.
+                let c3 = if n == 5 { at_the_fifth } else { "port 8443" };
+                let shown = [block("port 8443", 3), block(c3, 7)];
+                exposure.request(&format!("a{n}"), &shown, &mut book);
+                exposure.recorded(&format!("a{n}"), MessageId(2 * n));
+            }
+            ["a8", "a9", "a7"].map(|need| exposure.exposed(need, 0))
+        };
+        assert_eq!(run("port 8443"), [Some(false), Some(false), None]);
+        assert_eq!(run("[cleared]"), [Some(true), Some(true), None], "though c1 still shows it");
+    }
+}

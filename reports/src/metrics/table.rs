@@ -216,20 +216,11 @@ pub(crate) static METRICS: &[Metric] = &[
         .compared(30, 1.0),
     summary!(exposed_pct, Unit::Percent, Neither)
         .named("exposed")
-        .scored(
-            92,
-            ["expo-", "sed%"],
-            "needs before which a request had removed or changed what showed the fact last",
-        )
+        .detail(80, "exposed %")
         .compared(32, 0.1),
     summary!(kept_exposed_pct, Unit::Percent, Higher)
         .named("exposed kept")
-        .scored(
-            94,
-            ["of these", "kept%"],
-            "of these, needs whose fact is there all the same: in a summary, a copy, a restored \
-             file",
-        )
+        .detail(90, "of these kept %")
         .compared(34, 0.2),
 ];
 
