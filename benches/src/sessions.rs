@@ -84,6 +84,7 @@ fn fact(id: String, token: String, arises: String, need: String) -> Fact {
         tokens: vec![token],
         arises,
         needs: vec![need],
+        words: vec![],
         superseded_by: None,
         forbids: vec![],
         distractor: false,

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::gist;
+
 /// What sort of thing a fact is; retention is always reported per kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -63,7 +65,12 @@ pub struct Fact {
     /// Kind.
     pub kind: FactKind,
     /// Literals that carry it; all must stand in a text for the fact to be there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<String>,
+    /// Of a fact without literals: stems ([`gist::stems`]) of what it says. It is there if enough
+    /// of them ([`gist::enough`]) stand in one line of a text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
     /// Message id, or call id for a tool result, in which it first stands; empty for a distractor.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arises: String,
@@ -110,6 +117,7 @@ impl Fact {
             id: id.into(),
             kind,
             tokens: vec![token.into()],
+            words: Vec::new(),
             arises: arises.into(),
             needs: Vec::new(),
             superseded_by: None,
@@ -119,9 +127,31 @@ impl Fact {
         }
     }
 
-    /// The strongest way in which `text` carries every token of the fact.
+    /// The strongest way in which `text` carries every token of the fact, or the words of one
+    /// without tokens: all of them as if letter by letter, enough of them as normalised.
     pub fn matches(&self, text: &str, folded: &str) -> Match {
-        self.tokens.iter().map(|t| match_token(t, text, folded)).min().unwrap_or(Match::Absent)
+        let tokens = self.tokens.iter().map(|t| match_token(t, text, folded)).min();
+        tokens.unwrap_or_else(|| match_words(&self.words, text))
+    }
+}
+
+fn match_words(words: &[String], text: &str) -> Match {
+    if words.is_empty() {
+        return Match::Absent;
+    }
+    let in_line = |line: &str| {
+        let said: Vec<String> = gist::stems(line).collect();
+        words.iter().filter(|w| said.contains(w)).count()
+    };
+    words_tier(text.lines().map(in_line).max().unwrap_or(0), words.len())
+}
+
+/// How well a text carries `n` words of which `most` stand in one of its lines.
+pub(crate) fn words_tier(most: usize, n: usize) -> Match {
+    match most {
+        _ if most == n => Match::Verbatim,
+        _ if most >= gist::enough(n) => Match::Normalised,
+        _ => Match::Absent,
     }
 }
 
@@ -206,6 +236,7 @@ mod tests {
             id: "f".into(),
             kind: FactKind::Value,
             tokens: tokens.iter().map(|t| (*t).to_string()).collect(),
+            words: vec![],
             arises: "m1".into(),
             needs: vec![],
             superseded_by: None,
@@ -231,6 +262,17 @@ mod tests {
     fn every_token_must_be_there() {
         assert_eq!(tier(&["alpha", "beta"], "alpha only"), Match::Absent);
         assert_eq!(tier(&["alpha", "Beta"], "alpha beta"), Match::Normalised);
+    }
+
+    #[test]
+    fn a_fact_without_literals_is_carried_by_enough_of_its_words_in_one_line() {
+        let words = ["css", "debug", "grid", "expand"].map(String::from).to_vec();
+        let fact = Fact { words, ..fact(&[]) };
+        let tier = |text: &str| fact.matches(text, &fold(text));
+        assert_eq!(tier("CSS of the debug grid, expanding"), Match::Verbatim);
+        assert_eq!(tier("- debug grids: CSS"), Match::Normalised);
+        assert_eq!(tier("debug\ngrid and CSS"), Match::Absent, "not in one line");
+        assert_eq!(super::tests::fact(&[]).matches("x", "x"), Match::Absent);
     }
 
     #[test]

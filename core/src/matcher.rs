@@ -1,8 +1,11 @@
 //! Looking for many literals at once: one pass over a text, however many facts there are.
 
+use std::collections::HashMap;
+
 use aho_corasick::AhoCorasick;
 
-use crate::fact::{Fact, Match, fold, number_in, numbers};
+use crate::fact::{Fact, Match, fold, number_in, numbers, words_tier};
+use crate::gist;
 
 /// A set of literals that are looked for together. Each has the number under which it was added.
 #[derive(Debug)]
@@ -78,6 +81,10 @@ pub struct Matcher {
     plain: Literals,
     folded: Literals,
     numbers: Vec<Option<u128>>,
+    /// Of each content word the facts without literals that it carries.
+    words: HashMap<String, Vec<usize>>,
+    /// How many content words each fact without literals has.
+    said: Vec<usize>,
 }
 
 impl Matcher {
@@ -85,7 +92,13 @@ impl Matcher {
     pub fn new(facts: &[Fact]) -> Self {
         let tokens: Vec<&str> = facts.iter().flat_map(|f| &f.tokens).map(String::as_str).collect();
         let folded: Vec<String> = tokens.iter().map(|t| fold(t)).collect();
+        let mut words: HashMap<String, Vec<usize>> = HashMap::new();
+        for (i, f) in facts.iter().enumerate().filter(|(_, f)| f.tokens.is_empty()) {
+            f.words.iter().for_each(|w| words.entry(w.clone()).or_default().push(i));
+        }
         Matcher {
+            words,
+            said: facts.iter().map(|f| f.words.len()).collect(),
             sizes: facts.iter().map(|f| f.tokens.len()).collect(),
             empty: tokens.iter().map(|t| t.is_empty()).collect(),
             plain: Literals::new(&tokens),
@@ -111,16 +124,43 @@ impl Matcher {
             Some(n) if said.binary_search(&n).is_ok() => Match::Numeric,
             _ => Match::Absent,
         };
+        let said = self.most_words(text);
         let mut out = Vec::new();
         let mut first = 0;
-        for (fact, size) in self.sizes.iter().enumerate() {
-            let carries = (first..first + size).map(tier).min().unwrap_or(Match::Absent);
+        for (fact, &size) in self.sizes.iter().enumerate() {
+            let carries = match size {
+                0 => said.get(&fact).map_or(Match::Absent, |&m| words_tier(m, self.said[fact])),
+                _ => (first..first + size).map(tier).min().unwrap_or(Match::Absent),
+            };
             first += size;
             if carries > Match::Absent {
                 out.push((fact, carries));
             }
         }
         out
+    }
+
+    /// How many words of a fact without literals stand in one line, at most.
+    fn most_words(&self, text: &str) -> HashMap<usize, usize> {
+        let mut most: HashMap<usize, usize> = HashMap::new();
+        if self.words.is_empty() {
+            return most;
+        }
+        for line in text.lines() {
+            let mut stems: Vec<String> =
+                gist::stems(line).filter(|s| self.words.contains_key(s)).collect();
+            stems.sort_unstable();
+            stems.dedup();
+            let mut here: HashMap<usize, usize> = HashMap::new();
+            for fact in stems.iter().flat_map(|s| &self.words[s]) {
+                *here.entry(*fact).or_default() += 1;
+            }
+            for (fact, n) in here {
+                let m = most.entry(fact).or_default();
+                *m = n.max(*m);
+            }
+        }
+        most
     }
 }
 
@@ -130,11 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn fact(tokens: Vec<String>) -> Fact {
-        serde_json::from_value(
-            serde_json::json!({"id": "f", "kind": "value", "tokens": tokens, "arises": "m"}),
-        )
-        .unwrap()
+    fn fact((tokens, words): (Vec<String>, Vec<String>)) -> Fact {
+        Fact { tokens, words, ..Fact::new("f", crate::fact::FactKind::Value, "", "m") }
     }
 
     #[test]
@@ -166,7 +203,14 @@ mod tests {
         // letters that grow when folded.
         #[test]
         fn together_as_one_by_one(
-            facts in prop::collection::vec(prop::collection::vec("[aB1 5,`İ]{0,5}", 0..3), 0..6),
+            facts in prop::collection::vec(
+                (
+                    prop::collection::vec("[aB1 5,`İ]{0,5}", 0..3),
+                    prop::collection::btree_set("[ab]{3}", 0..4)
+                        .prop_map(|w| w.into_iter().collect()),
+                ),
+                0..6
+            ),
             text in "[aAbB1 5,_`\nİ]{0,40}",
         ) {
             let facts: Vec<Fact> = facts.into_iter().map(fact).collect();

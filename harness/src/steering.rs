@@ -152,6 +152,9 @@ mod tests {
 
     fn run(found: &[(&str, &str, Match)]) -> RunRecord {
         let record = |(fact, need, found): &(&str, &str, Match)| FactRecord {
+            gap: None,
+            counts: true,
+            exposed: None,
             fact: (*fact).into(),
             kind: FactKind::Value,
             need: (*need).into(),

@@ -310,7 +310,7 @@ mod tests {
     fn the_weightiest_change_comes_first() {
         let mut new = sample::results();
         new.runs[0].summary.cost_usd *= 1.02;
-        new.runs[2].summary.retention_pct = Some(10.0);
+        new.runs[2].summary.needs_kept_pct = Some(10.0);
         new.runs[3].summary.integrity_failures = 1;
         new.runs[4].summary.saved_pct = None;
         new.runs.retain(|r| r.strategy.label != "openoxide");
@@ -339,7 +339,7 @@ mod tests {
         }
         let mut new = old.clone();
         for (i, r) in new.runs.iter_mut().filter(|r| r.strategy.label == "codex").enumerate() {
-            r.summary.retention_pct = r.summary.retention_pct.map(|x| x - 1.0 - i as f64);
+            r.summary.needs_kept_pct = r.summary.needs_kept_pct.map(|x| x - 1.0 - i as f64);
             r.summary.blocked_ms += if i % 2 == 0 { 1_000 + i as u64 } else { 0 };
         }
         let c = compare(&old, &new);
@@ -353,7 +353,7 @@ mod tests {
         assert!(
             lines
                 .iter()
-                .any(|l| l.contains("facts kept %") && l.contains("−5.5") && l.ends_with("WORSE")),
+                .any(|l| l.contains("needs kept %") && l.contains("−5.5") && l.ends_with("WORSE")),
             "{text}"
         );
         // Five of ten rose: 2 · 2⁻⁵ = 0.06.
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(lines.len(), 2, "{text}");
         assert!(
             text.contains("10 sessions; BETTER, WORSE")
-                && c.to_markdown().contains("| codex | facts kept % | 10/10 | −5.5 |"),
+                && c.to_markdown().contains("| codex | needs kept % | 10/10 | −5.5 |"),
             "{text}"
         );
     }

@@ -104,6 +104,22 @@ pub fn explain<'a>(
     fact: &'a str,
     filter: Filter<'_>,
 ) -> Result<Explained<'a>, Unknown> {
+    let runs = filtered(results, filter)?;
+    let lives: Vec<Life<'a>> = runs.iter().filter_map(|r| life(r, fact)).collect();
+    if lives.is_empty() {
+        let ids = |r: &&'a RunRecord| {
+            r.lives.iter().map(|l| l.fact.as_str()).chain(r.facts.iter().map(|f| f.fact.as_str()))
+        };
+        return Err(unknown("fact", fact, runs.iter().flat_map(ids)));
+    }
+    Ok(Explained { fact, runs: lives })
+}
+
+/// The runs that the filter lets through, at least one for each of its conditions.
+pub(crate) fn filtered<'a>(
+    results: &'a Results,
+    filter: Filter<'_>,
+) -> Result<Vec<&'a RunRecord>, Unknown> {
     let mut runs: Vec<&RunRecord> = results.runs.iter().collect();
     let filters: [(&str, Option<&str>, Names); 3] = [
         ("scenario", filter.scenario, |r| [r.scenario.id.as_str(); 2]),
@@ -118,14 +134,7 @@ pub fn explain<'a>(
             return Err(unknown(what, name, all.into_iter().map(|r| names(r)[0])));
         }
     }
-    let lives: Vec<Life<'a>> = runs.iter().filter_map(|r| life(r, fact)).collect();
-    if lives.is_empty() {
-        let ids = |r: &&'a RunRecord| {
-            r.lives.iter().map(|l| l.fact.as_str()).chain(r.facts.iter().map(|f| f.fact.as_str()))
-        };
-        return Err(unknown("fact", fact, runs.iter().flat_map(ids)));
-    }
-    Ok(Explained { fact, runs: lives })
+    Ok(runs)
 }
 
 /// What a run may be called by; an error lists the first.

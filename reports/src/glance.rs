@@ -282,7 +282,7 @@ mod tests {
         }
         r.summary.compactions = u64::from(label != "reference");
         r.summary.cost_usd = cost;
-        r.summary.retention_pct = Some(kept);
+        r.summary.needs_kept_pct = Some(kept);
         r.summary.blocked_ms = waited_s * 1000;
         r
     }
@@ -403,7 +403,7 @@ mod tests {
         }
         assert_eq!(
             line(&r, "real").text,
-            "against reference: cost $ better: a; facts kept % worse: a, b; waited s worse: a, b"
+            "against reference: cost $ better: a; needs kept % worse: a, b; waited s worse: a, b"
         );
     }
 }

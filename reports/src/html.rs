@@ -7,6 +7,7 @@ use ctxbench_core::strategy::Standing;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::formats::{Artifact, Format, ReportError};
+use crate::lost;
 use crate::plots::{self, Looks, Plot};
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
@@ -20,6 +21,9 @@ pub(crate) const FORMAT: Format = Format { name: "html", render };
 /// More compactions of one run than this are counted, not listed; all of them stand in
 /// `compactions.csv`.
 const LISTED: usize = 60;
+
+/// The same for lost needs, which stand in `facts.csv`.
+const NEEDS_LISTED: usize = 20;
 
 const STYLE: &str = "body{font:15px/1.45 \
     system-ui,sans-serif;color:#222;background:#fff;margin:1.5rem auto;max-width:1240px;padding:0 \
@@ -112,6 +116,7 @@ fn scores(i: usize, block: &Block<'_>, drawn: &[Plot]) -> Markup {
         }
         details { summary { "Settings and \
             versions" } div.wide { table { tbody { @for r in &block.runs { (settings(r)) } } } } }
+        details { summary { "Needs lost" } @for r in &block.runs { (lost_needs(r)) } }
         details { summary { "Every compaction" } @for r in &block.runs { (compactions(r)) } }
     }
 }
@@ -219,6 +224,19 @@ fn compactions(run: &RunRecord) -> Markup {
         } }
         @if run.compactions.len() > LISTED { p.terms { (run.compactions.len() - LISTED) " more in \
             compactions.csv" } }
+    } }
+}
+
+fn lost_needs(run: &RunRecord) -> Markup {
+    let lost = lost::of_run(run);
+    html! { @if !lost.lost.is_empty() {
+        h4 { (clean(&run.strategy.label)) ": " (lost.lost.len()) " of " (lost.needs) }
+        ul { @for need in lost.lost.iter().take(NEEDS_LISTED) { li {
+            (need.what())
+            @for (what, words) in need.words() { br; span.terms { (what) ": “" (words) "”" } }
+        } } }
+        @if lost.lost.len() > NEEDS_LISTED { p.terms { (lost.lost.len() - NEEDS_LISTED) " more in \
+            facts.csv" } }
     } }
 }
 

@@ -116,7 +116,7 @@ fn standing(own: &[&RunRecord], summariser: &str, scenarios: &BTreeSet<&str>) ->
             r.scenario.id == *s && r.summariser.as_deref().is_none_or(|x| x == summariser)
         };
         let run = own.iter().find(here).filter(|r| r.status == Status::Completed)?;
-        kept.extend(run.summary.retention_pct);
+        kept.extend(run.summary.needs_kept_pct);
         cost += run.summary.cost_usd;
     }
     let mean = (!kept.is_empty()).then(|| kept.iter().sum::<f64>() / kept.len() as f64);
@@ -156,7 +156,7 @@ mod tests {
         let mut r = sample::run("s", label, 1);
         r.status = Status::Completed;
         r.summariser = summariser.map(str::to_string);
-        (r.summary.retention_pct, r.summary.cost_usd) = (Some(kept), cost);
+        (r.summary.needs_kept_pct, r.summary.cost_usd) = (Some(kept), cost);
         r
     }
 

@@ -163,7 +163,7 @@ mod tests {
         let of = |seed, cost, kept, goal: Option<f64>| {
             seeded(seed, |r| {
                 r.summary.cost_usd = cost;
-                r.summary.retention_pct = Some(kept);
+                r.summary.needs_kept_pct = Some(kept);
                 r.summary.requests = 10 + seed;
                 r.summary.retention_by_kind =
                     goal.map(|g| (FactKind::Goal, g)).into_iter().collect();
@@ -177,7 +177,7 @@ mod tests {
         ]);
         let s = &row.summary;
         assert_eq!(
-            (s.cost_usd, s.retention_pct, s.requests, s.saved_pct),
+            (s.cost_usd, s.needs_kept_pct, s.requests, s.saved_pct),
             (3.0, Some(70.0), 11, Some(20.0))
         );
         assert_eq!(s.retention_by_kind[&FactKind::Goal], 20.0);
@@ -185,7 +185,7 @@ mod tests {
         assert!(
             note.contains("mean of 3 seeds")
                 && note.contains("cost $ 1.0")
-                && note.contains("facts kept% 50.0–100"),
+                && note.contains("needs kept% 50.0–100"),
             "{note}"
         );
         assert!(!note.contains("prefix stable"), "what does not differ has no range: {note}");

@@ -99,11 +99,12 @@ pub(crate) fn assemble(
     let mut seen = HashMap::new();
     for (line, mut fact) in facts {
         unique("fact", &mut seen, &fact.id, line)?;
-        if fact.tokens.is_empty() || fact.tokens.iter().any(|t| t.trim().is_empty()) {
+        let mut carriers = fact.tokens.iter().chain(&fact.words).peekable();
+        if carriers.peek().is_none() || carriers.any(|t| t.trim().is_empty()) {
             return Err(Fault::new(
                 line,
                 format!("fact {:?} has an empty token", fact.id),
-                "the literals that carry it",
+                "the literals (\"tokens\") or, without any, the stems (\"words\") that carry it",
                 "write them",
             ));
         }

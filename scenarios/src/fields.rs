@@ -67,7 +67,7 @@ pub(crate) const KINDS: &[KindFields] = &[
     },
     KindFields {
         tag: "fact",
-        required: &[&["id"], &["kind"], &["tokens"], &["arises", "distractor"]],
+        required: &[&["id"], &["kind"], &["tokens", "words"], &["arises", "distractor"]],
         optional: &["needs", "superseded_by", "forbids"],
     },
 ];

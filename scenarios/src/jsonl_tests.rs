@@ -232,6 +232,7 @@ fn session() -> impl Strategy<Value = Session> {
                     tokens: vec!["x".into()],
                     arises,
                     needs,
+                    words: vec![],
                     superseded_by: None,
                     forbids: vec![],
                     distractor: false,

@@ -24,7 +24,6 @@ pub mod schema;
 #[cfg(test)]
 mod schema_tests;
 mod toml_tree;
-mod words;
 
 pub use error::{ImportError, InputError, LoadError, Loaded};
 pub use load::{Found, Kind, load, load_path, parse, recording, sniff};

@@ -31,6 +31,9 @@ mod functions;
 mod gate;
 #[path = "keepalive.rs"]
 mod keepalive;
+
+#[path = "labels.rs"]
+mod labels;
 #[path = "layouts.rs"]
 mod layouts;
 #[path = "memory.rs"]

@@ -62,7 +62,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     }
     // The table has one row for all of them, with their range; the seeds do differ.
     let kept: Vec<f64> =
-        codex(&all, "lossy").iter().map(|r| r["retention_pct"].parse().unwrap()).collect();
+        codex(&all, "lossy").iter().map(|r| r["needs_kept_pct"].parse().unwrap()).collect();
     let (low, high) = (
         kept.iter().copied().fold(f64::MAX, f64::min),
         kept.iter().copied().fold(f64::MIN, f64::max),
@@ -74,7 +74,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     let words = lossy.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains("mean of 4 seeds")
-            && words.contains(&format!("facts kept% {low:.1}–{high:.1}")),
+            && words.contains(&format!("needs kept% {low:.1}–{high:.1}")),
         "{words}"
     );
 }

@@ -1,4 +1,4 @@
-//! `ctxbench explain`: where a fact was lost, with the text before and after.
+//! `ctxbench explain`: where a fact was lost, with the text before and after, or all that was lost.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,11 @@ pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
     /// Id of the fact, as in facts.csv
-    fact: String,
+    #[arg(required_unless_present = "lost")]
+    fact: Option<String>,
+    /// Every need whose fact was gone, with the words before and after, session by session
+    #[arg(long, conflicts_with = "fact")]
+    lost: bool,
     /// Only in this scenario
     #[arg(long, value_name = "ID")]
     scenario: Option<String>,
@@ -31,6 +35,11 @@ pub(crate) fn explain(args: &Args) -> anyhow::Result<()> {
         strategy: args.strategy.as_deref(),
         model: args.model.as_deref(),
     };
-    let found = reports::explain(&results, &args.fact, filter)?;
+    let Some(fact) = &args.fact else {
+        let lost = reports::lost(&results, filter)?;
+        let text = if args.json { reports::lost_to_json } else { reports::lost_to_text };
+        return super::print(&text(&lost));
+    };
+    let found = reports::explain(&results, fact, filter)?;
     super::print(&if args.json { found.to_json() } else { found.to_text() })
 }

@@ -200,8 +200,8 @@ impl Conversation {
         let open = self.begun().into_iter().flat_map(|b| &b.pairs);
         let compactions = self.compactions();
         let rest: Vec<FactRecord> = open
-            .filter(|(need, _)| !reached.contains(&**need))
-            .map(|(need, fact)| unreached(&session.facts[*fact], need, compactions))
+            .filter(|pair| !reached.contains(&*pair.need))
+            .map(|pair| unreached(&session.facts[pair.fact], pair, compactions))
             .collect();
         out.extend(rest);
         out

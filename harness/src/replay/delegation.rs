@@ -123,7 +123,7 @@ pub(super) fn facts(
             None => {
                 let own = own(session, &agent.id);
                 let pairs = Needs::new(&own, &Path::recorded(&own, &Defaults::STATED)).pairs();
-                out.extend(pairs.iter().map(|(need, f)| unreached(&session.facts[*f], need, 0)));
+                out.extend(pairs.iter().map(|p| unreached(&session.facts[p.fact], p, 0)));
             }
         }
     }

@@ -284,6 +284,7 @@ mod tests {
             tokens: vec![token.into()],
             arises: arises.into(),
             needs: vec![],
+            words: vec![],
             superseded_by: None,
             forbids: vec![],
             distractor: false,

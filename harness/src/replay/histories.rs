@@ -84,7 +84,7 @@ pub(super) fn records<'a>(
 ) -> Vec<FactLife> {
     let life = |f: &Fact| FactLife {
         fact: f.id.clone(),
-        tokens: f.tokens.clone(),
+        tokens: f.tokens.iter().chain(&f.words).cloned().collect(),
         arises: f.arises.clone(),
         ..Default::default()
     };

@@ -22,6 +22,7 @@ mod resume;
 mod retention;
 mod rewinds;
 mod savings;
+mod showings;
 mod subagents;
 mod texts;
 mod trace;

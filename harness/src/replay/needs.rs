@@ -8,16 +8,26 @@ use ctxbench_core::session::Session;
 use ctxbench_reports::record::{FactRecord, Place};
 
 use super::path::Path;
+use super::showings::{Last, Showings};
 
 /// Replies within which a need in the same turn asks nothing of a memory.
 const AT_HAND: usize = 5;
 
-/// The session's id of a need, and the place of the fact that it needs.
-pub(super) type Pair = (Arc<str>, usize);
+/// A need and the fact that it needs.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    /// The session's id of the need.
+    pub(super) need: Arc<str>,
+    /// Place of the fact.
+    pub(super) fact: usize,
+    /// Where the fact was shown last; `None` = nobody but the agent said it in this window.
+    pub(super) last: Option<Last>,
+}
 
 /// Pairs by the session's id of the need.
 pub(super) struct Needs {
     open: HashMap<Arc<str>, Vec<usize>>,
+    showings: Showings,
     /// User messages of the present turn whose needs were not looked at.
     pending: Vec<Arc<str>>,
 }
@@ -37,7 +47,8 @@ impl Needs {
                 open.entry(n.as_str().into()).or_default().push(i);
             }
         }
-        Needs { open, pending: Vec::new() }
+        let showings = Showings::new(path, &session.facts);
+        Needs { open, showings, pending: Vec::new() }
     }
 
     /// A turn begins with these user messages.
@@ -72,18 +83,26 @@ impl Needs {
     /// All pairs that were not looked at yet.
     pub(super) fn pairs(&self) -> Vec<Pair> {
         let pairs = |(need, facts): (&Arc<str>, &Vec<usize>)| {
-            facts.iter().map(|f| (need.clone(), *f)).collect::<Vec<_>>()
+            facts.iter().map(|f| self.pair(need, *f)).collect::<Vec<_>>()
         };
         self.open.iter().flat_map(pairs).collect()
+    }
+
+    /// A pair with its last showing.
+    pub(super) fn pair(&self, need: &Arc<str>, fact: usize) -> Pair {
+        Pair { need: need.clone(), fact, last: self.showings.last(fact, need) }
     }
 }
 
 /// A pair that nobody looked at, after so many compactions.
-pub(super) fn unreached(fact: &Fact, need: &str, compactions_before: u64) -> FactRecord {
+pub(super) fn unreached(fact: &Fact, pair: &Pair, compactions_before: u64) -> FactRecord {
     FactRecord {
         fact: fact.id.clone(),
         kind: fact.kind,
-        need: need.to_string(),
+        need: pair.need.to_string(),
+        gap: pair.last.as_ref().map(|l| l.gap() as u64),
+        counts: pair.last.as_ref().is_none_or(Last::counts),
+        exposed: None,
         request: None,
         found: Match::Absent,
         place: Place::Nowhere,

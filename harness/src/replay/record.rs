@@ -363,6 +363,11 @@ impl Measures<'_> {
             step_p95_ms: percentile(&sampled, 95),
             compaction_p50_ms: percentile(&compacted, 50),
             compaction_p95_ms: percentile(&compacted, 95),
+            needs_kept_pct: self.share(|f| f.counts.then_some(f.found > Match::Absent)),
+            exposed_pct: self.share(|f| f.exposed.filter(|_| f.counts)),
+            kept_exposed_pct: self.share(|f| {
+                (f.counts && f.exposed == Some(true)).then_some(f.found > Match::Absent)
+            }),
             retention_pct: self.retained(|_| true),
             // Without summaries there is nothing that could carry a fact.
             summary_retention_pct: percent(carried, lost)

@@ -21,12 +21,14 @@ use super::needs::{Needs, Pair, unreached};
 use super::path::Path;
 use super::recovery::Store;
 use super::rereads::{Reread, Rereads};
+use super::showings::{Exposure, Showings};
 
 /// The facts of a session in one replay.
 pub(super) struct Retention {
     log: Log,
     book: FactBook,
     needs: Needs,
+    exposure: Exposure,
     rereads: Rereads,
     drift: Drift,
     histories: Histories,
@@ -44,9 +46,12 @@ pub(super) struct Retention {
 impl Retention {
     pub(super) fn new(session: &Session, path: &Path, recovery: Recovery, log: Log) -> Self {
         let book = FactBook::new(session);
+        let needs = Needs::new(session, path);
+        let pairs = needs.pairs().into_iter().map(|p| (p.need, p.fact));
         Retention {
             log,
-            needs: Needs::new(session, path),
+            exposure: Exposure::new(Showings::new(path, &session.facts), pairs),
+            needs,
             rereads: Rereads::new(path),
             drift: Drift::new(book.facts.len()),
             histories: Histories::new(book.measured),
@@ -91,6 +96,7 @@ impl Retention {
         reread: Option<&Incoming>,
     ) {
         if let Some(step) = answers {
+            self.exposure.request(step, logical, &mut self.book);
             self.measure_needs(seq, step, logical);
         }
         if let Some(tokens) = self.rereads.shown(logical) {
@@ -132,7 +138,7 @@ impl Retention {
     fn look(
         &mut self,
         request: u64,
-        need: &str,
+        need: &Arc<str>,
         facts: &[usize],
         shown: &[Arc<Block>],
         without: Option<MessageId>,
@@ -153,7 +159,8 @@ impl Retention {
                 contradicted: flaw.forbidden || flaw.changed,
                 drifted: absent && (flaw.partial || flaw.changed),
                 recoverable: absent.then(|| self.store.holds(f)),
-                ..unreached(&self.book.facts[f], need, self.compactions_seen)
+                exposed: self.exposure.exposed(need, f),
+                ..unreached(&self.book.facts[f], &self.needs.pair(need, f), self.compactions_seen)
             };
             self.log.note(Event::Needed(Box::new(record)));
         }
@@ -184,6 +191,7 @@ impl Retention {
         let visible = std::mem::take(&mut self.visible);
         self.book.license(message, key, &visible);
         self.visible = visible;
+        self.exposure.recorded(key, message);
         self.rereads.ran(key);
         self.drift.said(&self.book, key);
         let book = &self.book;

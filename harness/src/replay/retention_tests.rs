@@ -176,6 +176,9 @@ fn shares_by_hand() {
         assert!(a.is_some_and(|a| (a - b).abs() < 1e-9), "{what}: {a:?} and by hand {b}")
     };
     near(s.retention_pct, third, "goal and mode-new of six pairs");
+    near(s.needs_kept_pct, third, "a user message needs all six");
+    near(s.exposed_pct, 100.0, "the summary took away what showed them");
+    near(s.kept_exposed_pct, third, "goal and mode-new are in the summary");
     near(s.retention_by_kind.get(&FactKind::Goal).copied(), 100.0, "one goal");
     near(s.retention_by_kind.get(&FactKind::Constraint).copied(), 0.0, "one rule");
     near(

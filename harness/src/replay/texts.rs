@@ -1,6 +1,7 @@
 //! The texts of a session: what was said in it, by the id of the message or call.
 
 use ctxbench_core::content::Part;
+use ctxbench_core::fact::{Fact, Match};
 use ctxbench_core::session::{Entry, Session};
 
 /// Calls `found` with every text of a session and the id of its message or call; constant context
@@ -29,16 +30,20 @@ pub(super) fn sources(session: &Session) -> Vec<String> {
     let mut sources = vec![String::new(); session.facts.len()];
     each(session, |id, text| {
         for (source, f) in sources.iter_mut().zip(&session.facts) {
-            if !id.is_empty()
-                && f.arises == id
-                && source.is_empty()
-                && f.tokens.iter().any(|t| text.contains(t.as_str()))
-            {
+            if !id.is_empty() && f.arises == id && source.is_empty() && holds(f, text) {
                 *source = text.to_string();
             }
         }
     });
     sources
+}
+
+/// Whether a text holds a literal of a fact, or enough words of one without literals.
+fn holds(fact: &Fact, text: &str) -> bool {
+    match fact.tokens.is_empty() {
+        true => fact.matches(text, "") > Match::Absent,
+        false => fact.tokens.iter().any(|t| text.contains(t.as_str())),
+    }
 }
 
 /// The first user message of the main conversation: its id and text.

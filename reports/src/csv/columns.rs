@@ -104,6 +104,9 @@ pub(super) const FACTS: &[Column<FactRecord>] = &[
     own!(drifted),
     own!(recoverable),
     own!(undelivered),
+    own!(gap),
+    own!(counts),
+    own!(exposed),
 ];
 
 /// `files_missed` are paths, `;` between them.

@@ -6,7 +6,7 @@ mod columns;
 use crate::formats::{Artifact, Format, ReportError};
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::plots::Looks;
-use crate::record::{Results, RunRecord};
+use crate::record::{FactRecord, Results, RunRecord};
 use crate::{fmt, seeds};
 
 /// The format for `report --format csv`.
@@ -30,7 +30,7 @@ const FILES: [(&str, Content); 7] = [
     ("summary.csv", summary),
     ("requests.csv", |r| file(r, columns::REQUESTS, |run| &run.requests)),
     ("compactions.csv", |r| file(r, columns::COMPACTIONS, |run| &run.compactions)),
-    ("facts.csv", |r| file(r, columns::FACTS, |run| &run.facts)),
+    ("facts.csv", |r| file_with(r, columns::FACTS, |run| &run.facts, &[("text", fact_text)])),
     ("rewind.csv", |r| file(r, columns::REWINDS, |run| &run.rewinds)),
     ("resume.csv", |r| file(r, columns::RESUME, |run| &run.resume)),
     ("delegation.csv", |r| file(r, columns::DELEGATION, |run| &run.delegation)),
@@ -47,10 +47,24 @@ fn summary(results: &Results) -> String {
 
 /// A row for everything of one kind in every run, between what tells runs apart.
 fn file<T>(results: &Results, columns: &[Column<T>], of: fn(&RunRecord) -> &Vec<T>) -> String {
+    file_with(results, columns, of, &[])
+}
+
+/// A column that takes the run, too.
+type Wide<T> = (&'static str, fn(&RunRecord, &T) -> Cell);
+
+/// The same with columns that take more than the row's own record, behind its own.
+fn file_with<T>(
+    results: &Results,
+    columns: &[Column<T>],
+    of: fn(&RunRecord) -> &Vec<T>,
+    wide: &[Wide<T>],
+) -> String {
     let seeded = seeds::several(results);
     let head = ["scenario", "strategy", "model"]
         .into_iter()
         .chain(columns.iter().map(|(name, _)| *name))
+        .chain(wide.iter().map(|(name, _)| *name))
         .chain(["summariser"])
         .chain(seeded.then_some("seed"));
     let rows = results.runs.iter().flat_map(|r| {
@@ -59,11 +73,18 @@ fn file<T>(results: &Results, columns: &[Column<T>], of: fn(&RunRecord) -> &Vec<
                 .into_iter()
                 .map(ToCell::cell)
                 .chain(columns.iter().map(|(_, cell)| cell(item)))
+                .chain(wide.iter().map(move |(_, cell)| cell(r, item)))
                 .chain([r.summariser.cell()])
                 .chain(seed(r, seeded))
         })
     });
     write(head, rows)
+}
+
+/// The fact with the words around it where it arises.
+fn fact_text(run: &RunRecord, pair: &FactRecord) -> Cell {
+    let life = run.lives.iter().find(|l| l.fact == pair.fact);
+    life.filter(|l| !l.text.is_empty()).map(|l| l.text.clone()).cell()
 }
 
 /// The last column where runs were repeated with several seeds.

@@ -136,15 +136,7 @@ pub(crate) static METRICS: &[Metric] = &[
     summary!(compaction_p50_ms, Unit::Millis, Lower),
     summary!(compaction_p95_ms, Unit::Millis, Lower),
     summary!(retention_pct, Unit::Percent, Higher)
-        .named("facts kept")
-        .scored(
-            90,
-            ["facts", "kept%"],
-            "facts still in the context when they were needed; an upper bound on use",
-        )
-        .ranked(20, "keeps most facts", Mean, Best)
-        .judged(30)
-        .compared(30, 1.0)
+        .named("pairs kept")
         .gated(20, "retention", Slack::By(0.5))
         .stored(30, Stored::WhereKnown)
         .bmf(Always)
@@ -211,6 +203,25 @@ pub(crate) static METRICS: &[Metric] = &[
     races!("background_cancelled", Cancelled),
     races!("background_stale", Stale),
     races!("background_failed", Failed),
+    summary!(needs_kept_pct, Unit::Percent, Higher)
+        .named("needs kept")
+        .scored(
+            90,
+            ["needs", "kept%"],
+            "needs whose fact, shown six replies before or earlier, is still in the context; an \
+             upper bound on use",
+        )
+        .ranked(20, "keeps most facts", Mean, Best)
+        .judged(30)
+        .compared(30, 1.0),
+    summary!(exposed_pct, Unit::Percent, Neither)
+        .named("exposed")
+        .detail(80, "exposed %")
+        .compared(32, 0.1),
+    summary!(kept_exposed_pct, Unit::Percent, Higher)
+        .named("exposed kept")
+        .detail(90, "of these kept %")
+        .compared(34, 0.2),
     word("trust", |r| r.trust().cell()),
     summary!(cost_estimate_usd, Unit::Usd, Neither),
 ];

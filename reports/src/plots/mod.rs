@@ -187,7 +187,7 @@ mod tests {
                     .into();
             run.window = 2_000;
             run.summary.cost_usd = 0.01 + i as f64 * 1e-5;
-            run.summary.retention_pct = Some(99.0 + (i % 2) as f64);
+            run.summary.needs_kept_pct = Some(99.0 + (i % 2) as f64);
             run.requests
                 .iter_mut()
                 .filter(|_| run.strategy.standing != Standing::Hypothetical)

@@ -76,7 +76,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
                 At::Right,
                 14,
                 INK,
-                &run.summary.retention_pct.map_or("n/a".into(), fmt::pct),
+                &run.summary.needs_kept_pct.map_or("n/a".into(), fmt::pct),
             )?;
         }
         for (i, run) in without.iter().take(6).enumerate() {
@@ -88,7 +88,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
 }
 
 fn place(run: &RunRecord) -> Option<(f64, f64)> {
-    let kept = run.summary.retention_pct.filter(|k| k.is_finite())?;
+    let kept = run.summary.needs_kept_pct.filter(|k| k.is_finite())?;
     (run.status != Status::NotApplicable && run.summary.cost_usd.is_finite())
         .then_some((run.summary.cost_usd, kept))
 }

@@ -28,6 +28,18 @@ pub struct FactRecord {
     pub kind: FactKind,
     /// The needing message.
     pub need: String,
+    /// Replies from the last time that a tool or a user showed it; `None` = only the agent said it
+    /// in this window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<u64>,
+    /// Whether it asks for memory: a user message needs the fact, or a reply that comes long after
+    /// the last showing.
+    #[serde(default)]
+    pub counts: bool,
+    /// Whether a request before the need had removed or changed the block that showed it last;
+    /// `None` = not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exposed: Option<bool>,
     /// Number of the request at the need; `None` = the run did not get there.
     pub request: Option<u64>,
     /// How well the context carried it.
@@ -65,7 +77,7 @@ pub const EXCERPT: usize = 200;
 pub struct FactLife {
     /// Fact id.
     pub fact: String,
-    /// Literals that carry it.
+    /// Literals that carry it; of a fact without any the stems of what it says.
     pub tokens: Vec<String>,
     /// The session's id of the message or call in which it first stands; empty for a distractor.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -288,6 +288,16 @@ pub struct Summary {
     pub compaction_p50_ms: Option<u64>,
     /// The same, 95th percentile.
     pub compaction_p95_ms: Option<u64>,
+    /// Share of the needs that ask for memory whose fact stood in the context, per cent.
+    #[serde(default)]
+    pub needs_kept_pct: Option<f64>,
+    /// Share of these needs at which a request had removed or changed what showed the fact last,
+    /// per cent.
+    #[serde(default)]
+    pub exposed_pct: Option<f64>,
+    /// Share of the exposed needs whose fact stood in the context all the same, per cent.
+    #[serde(default)]
+    pub kept_exposed_pct: Option<f64>,
     /// Share of (fact, need) pairs whose fact stood in the context at the need, per cent.
     pub retention_pct: Option<f64>,
     /// Of the facts that compactions took out of the verbatim context, the share that the summary

@@ -308,6 +308,7 @@ impl Builder<'_> {
             tokens: vec![token.clone()],
             arises: arises.into(),
             needs: vec![],
+            words: vec![],
             superseded_by: None,
             forbids: vec![],
             distractor: false,

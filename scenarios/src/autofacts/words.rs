@@ -1,13 +1,18 @@
-//! Words that carry exact knowledge: paths, numbers and identifiers of eight or more characters.
+//! Words that carry exact knowledge: paths, numbers and identifiers of eight or more characters, and
+//! quoted sentences.
 
 /// Shortest word that counts, in characters.
-const SHORTEST: usize = 8;
+pub(super) const SHORTEST: usize = 8;
 
 /// Longest word that counts, in bytes: beyond it stand keys, hashes of bundles, encoded data.
 const LONGEST: usize = 200;
 
-/// Calls `found` with every such word of a text, in order, with repetitions.
-pub(crate) fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
+/// Length of a quoted sentence in bytes.
+const SENTENCE: std::ops::RangeInclusive<usize> = 12..=120;
+
+/// Calls `found` with the place of every such word of a text and the word, with repetitions.
+pub(super) fn each<'a>(text: &'a str, mut found: impl FnMut(usize, &'a str)) {
+    quoted(text, &mut found);
     let bytes = text.as_bytes();
     let mut i = 0;
     while i < bytes.len() {
@@ -16,11 +21,11 @@ pub(crate) fn each<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
             i += 1;
         }
         if i > start {
-            let word = trimmed(&text[start..i]);
+            let (skipped, word) = trimmed(&text[start..i]);
             if (SHORTEST..=LONGEST).contains(&word.len())
                 && (is_path(word) || is_number(word) || is_identifier(word))
             {
-                found(word);
+                found(start + skipped, word);
             }
         }
         i += 1;
@@ -37,11 +42,37 @@ fn in_word(bytes: &[u8], i: usize) -> bool {
     }
 }
 
-fn trimmed(word: &str) -> &str {
-    let word =
-        word.trim_end_matches(['.', '-', '/', '@', '~', ':']).trim_start_matches(['-', ':', '@']);
-    let word = word.strip_prefix("./").unwrap_or(word);
-    if word.starts_with("../") { word } else { word.trim_start_matches('.') }
+/// A word without what surrounds it, and how many bytes of its beginning went.
+fn trimmed(word: &str) -> (usize, &str) {
+    let open = word.trim_end_matches(['.', '-', '/', '@', '~', ':']);
+    let inner = open.trim_start_matches(['-', ':', '@']);
+    let inner = inner.strip_prefix("./").unwrap_or(inner);
+    let inner = if inner.starts_with("../") { inner } else { inner.trim_start_matches('.') };
+    (open.len() - inner.len(), inner)
+}
+
+/// Sentences between double quotes: texts of a user interface, messages of errors.
+fn quoted<'a>(text: &'a str, found: &mut impl FnMut(usize, &'a str)) {
+    let mut open: Option<usize> = None;
+    for (at, c) in text.match_indices(['"', '\n']) {
+        open = match open {
+            _ if c == "\n" => None,
+            Some(start) if is_sentence(&text[start..at]) => {
+                found(start, &text[start..at]);
+                None
+            }
+            _ => Some(at + 1),
+        };
+    }
+}
+
+fn is_sentence(text: &str) -> bool {
+    let second = text.split(' ').nth(1);
+    SENTENCE.contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_uppercase())
+        && second.is_some_and(|w| w.starts_with(|c: char| c.is_ascii_lowercase()))
+        && text.matches(' ').count() >= 2
+        && text.chars().all(|c| c.is_alphanumeric() || " ,.;:'’!?()/-".contains(c))
 }
 
 /// Extensions by which a bare file name is told from `object.member`.
@@ -57,8 +88,8 @@ const EXTENSIONS: &[&str] = &[
 
 /// A file name with a known extension, with folders or without; or a word with folders that begins
 /// at a root (`/`, `~`, `..`) or has three parts or more, so that `and/or` is none.
-pub(crate) fn is_path(word: &str) -> bool {
-    if word.contains("//") || word.contains("::") {
+pub(super) fn is_path(word: &str) -> bool {
+    if word.contains("//") || word.contains("::") || word.contains(' ') {
         return false;
     }
     let name = word.rsplit('/').next().unwrap_or(word);
@@ -91,7 +122,7 @@ fn is_identifier(word: &str) -> bool {
 
 /// A word and, if it is a path, its ends after each slash, longest first: what an agent writes may
 /// name the file from another folder than the tool did.
-pub(crate) fn forms(word: &str) -> impl Iterator<Item = &str> {
+pub(super) fn forms(word: &str) -> impl Iterator<Item = &str> {
     let ends = if is_path(word) {
         word.match_indices('/').map(|(i, _)| i + 1).collect()
     } else {
@@ -101,14 +132,30 @@ pub(crate) fn forms(word: &str) -> impl Iterator<Item = &str> {
         .chain(ends.into_iter().map(|i| &word[i..]).filter(|w| w.len() >= SHORTEST && is_path(w)))
 }
 
+/// The folders that a path stands in, longest first.
+pub(super) fn folders(path: &str) -> impl Iterator<Item = &str> {
+    path.rmatch_indices('/').map(|(i, _)| &path[..i]).filter(|f| f.len() >= SHORTEST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn words(text: &str) -> Vec<&str> {
         let mut out = Vec::new();
-        each(text, |w| out.push(w));
+        each(text, |at, w| {
+            assert_eq!(&text[at..at + w.len()], w);
+            out.push(w);
+        });
         out
+    }
+
+    #[test]
+    fn quoted_sentences_are_words() {
+        let text =
+            "label=\"No transcript available yet.\" class=\"a b c\" id=\"x\"\n\"Not\n closed\"";
+        assert_eq!(words(text), ["No transcript available yet."]);
+        assert!(!is_path("No transcript or log.txt"));
     }
 
     #[test]

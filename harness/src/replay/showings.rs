@@ -1,0 +1,259 @@
+//! Where each needed fact was shown last, and whether a request took that away before the need.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, MessageId};
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::Action;
+use ctxbench_core::fact::{Fact, fold};
+use ctxbench_core::matcher::Matcher;
+use ctxbench_reports::record::Place;
+use ctxbench_scenarios::autofacts::GAP;
+
+use super::facts::{FactBook, place};
+use super::path::Path;
+
+/// A user message or a tool's result that carries a fact.
+#[derive(Clone, Debug)]
+struct Showing {
+    key: Arc<str>,
+    /// Replies before it.
+    at: usize,
+}
+
+/// The last showing of a fact before a need.
+#[derive(Clone, Debug)]
+pub(super) struct Last {
+    showing: Showing,
+    /// Number of the reply that needs it, or that follows the needing user message; from 1.
+    need: usize,
+    /// Whether a user message needs it.
+    by_user: bool,
+    /// The reply before the need says it, which no request can leave out.
+    at_hand: bool,
+}
+
+impl Last {
+    /// Replies from the showing to the need.
+    pub(super) fn gap(&self) -> usize {
+        self.need - self.showing.at
+    }
+
+    /// Whether memory is asked for: a reply needs what was shown long before, and the reply just
+    /// before does not repeat it; or a question of the user's needs it.
+    pub(super) fn counts(&self) -> bool {
+        self.by_user || self.gap() >= GAP && !self.at_hand
+    }
+}
+
+/// The showings on a path.
+pub(super) struct Showings {
+    /// Of each fact its showings in order.
+    of: Vec<Vec<Showing>>,
+    /// Facts that replies say, with the number of the reply.
+    said: HashSet<(usize, usize)>,
+    /// Number of the reply, or of the one after a user message, and whether it is the user's.
+    needs: HashMap<Arc<str>, (usize, bool)>,
+}
+
+impl Showings {
+    pub(super) fn new(path: &Path, facts: &[Fact]) -> Showings {
+        let matcher = Matcher::new(facts);
+        let mut out = Showings {
+            of: vec![Vec::new(); facts.len()],
+            said: HashSet::new(),
+            needs: HashMap::new(),
+        };
+        let mut replies = 0;
+        for m in &path.moves {
+            if let Action::User(message) = &m.action {
+                out.needs.extend(m.keys.iter().map(|k| (k.clone(), (replies + 1, true))));
+                out.show(&matcher, &message.key, &said(&message.parts), replies);
+            }
+            for step in &m.steps {
+                replies += 1;
+                out.needs.insert(step.key.clone(), (replies, false));
+                let text = said(&step.parts);
+                let carried = matcher.carried(&text, &fold(&text));
+                out.said.extend(carried.into_iter().map(|(fact, _)| (fact, replies)));
+                for r in &step.results {
+                    out.show(&matcher, &r.key, &said(&r.parts), replies);
+                }
+            }
+        }
+        out
+    }
+
+    fn show(&mut self, matcher: &Matcher, key: &Arc<str>, text: &str, at: usize) {
+        for (fact, _) in matcher.carried(text, &fold(text)) {
+            self.of[fact].push(Showing { key: key.clone(), at });
+        }
+    }
+
+    /// The last showing of a fact before a need; `None` = nobody but the agent said it.
+    pub(super) fn last(&self, fact: usize, need: &str) -> Option<Last> {
+        let &(number, by_user) = self.needs.get(need)?;
+        let before = |s: &&Showing| s.at < number && !(by_user && &*s.key == need);
+        let showing = self.of[fact].iter().rev().find(before)?;
+        let at_hand = self.said.contains(&(fact, number - 1));
+        Some(Last { showing: showing.clone(), need: number, by_user, at_hand })
+    }
+
+    /// The number of a recorded reply.
+    fn number(&self, step: &str) -> Option<usize> {
+        self.needs.get(step).map(|(number, _)| *number)
+    }
+}
+
+fn said(parts: &[Part]) -> String {
+    parts.iter().map(Part::words).collect::<Vec<_>>().join("\n")
+}
+
+/// A need whose fact is looked after from the last showing on.
+struct Watched {
+    fact: usize,
+    need: Arc<str>,
+    last: Last,
+}
+
+/// Whether a block shows what a tool or the user said, as it was said.
+fn shows(b: &Block) -> bool {
+    let written = matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call);
+    place(b) == Place::Verbatim && !written
+}
+
+/// What requests took away of what had been shown.
+pub(super) struct Exposure {
+    showings: Showings,
+    /// Not yet shown, the next one at the end.
+    coming: Vec<Watched>,
+    /// Shown and still needed, and in place so far.
+    intact: Vec<Watched>,
+    exposed: HashMap<(Arc<str>, usize), bool>,
+    /// Messages of the recorded replies, by number.
+    replies: HashMap<usize, MessageId>,
+}
+
+impl Exposure {
+    pub(super) fn new(showings: Showings, pairs: impl Iterator<Item = (Arc<str>, usize)>) -> Self {
+        let watched = |(need, fact): (Arc<str>, usize)| {
+            let last = showings.last(fact, &need)?;
+            Some(Watched { fact, need, last })
+        };
+        let mut coming: Vec<Watched> = pairs.filter_map(watched).collect();
+        coming.sort_by_key(|w| std::cmp::Reverse(w.last.showing.at));
+        Exposure {
+            showings,
+            coming,
+            intact: Vec::new(),
+            exposed: HashMap::new(),
+            replies: HashMap::new(),
+        }
+    }
+
+    /// A recorded reply entered the history.
+    pub(super) fn recorded(&mut self, step: &str, message: MessageId) {
+        if let Some(number) = self.showings.number(step) {
+            self.replies.insert(number, message);
+        }
+    }
+
+    /// A request showed this and was answered with a recorded reply.
+    pub(super) fn request(&mut self, step: &str, shown: &[Arc<Block>], book: &mut FactBook) {
+        let Some(number) = self.showings.number(step) else { return };
+        while self.coming.last().is_some_and(|w| w.last.showing.at < number) {
+            self.intact.extend(self.coming.pop());
+        }
+        let stands = |w: &Watched, book: &mut FactBook| {
+            let at = w.last.showing.at;
+            let from = self.replies.get(&at).copied();
+            let to = self.replies.get(&(at + 1)).copied();
+            let between = |m: MessageId| from.is_none_or(|f| m > f) && to.is_none_or(|t| m < t);
+            shown.iter().any(|b| {
+                between(b.message) && shows(b) && book.carried(b).iter().any(|(f, _)| *f == w.fact)
+            })
+        };
+        for w in std::mem::take(&mut self.intact) {
+            // A need is looked at in the request that is answered with it, too.
+            let intact = stands(&w, book);
+            if !intact || w.last.need <= number {
+                self.exposed.insert((w.need.clone(), w.fact), !intact);
+            } else {
+                self.intact.push(w);
+            }
+        }
+    }
+
+    /// Whether the block that showed a fact last was gone or changed in some request up to the
+    /// need; `None` = nobody but the agent said it.
+    pub(super) fn exposed(&self, need: &str, fact: usize) -> Option<bool> {
+        self.exposed.get(&(Arc::from(need), fact)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replay::path::Defaults;
+    use ctxbench_core::block::{Draft, Role};
+    use ctxbench_core::session::Session;
+
+    /// Nine replies; the tool shows the port behind the first and the third, the last two need it.
+    fn session() -> Session {
+        let mut lines = vec![r#"{"type":"session","version":1,"id":"s"}"#.to_string()];
+        lines.push(r#"{"type":"user","id":"u1","text":"go"}"#.into());
+        for n in 1..=9 {
+            let said = if n == 8 { "port 8443 it is" } else { "" };
+            let shown = if n == 1 || n == 3 { "port 8443" } else { "nothing" };
+            lines.push(format!(
+                r#"{{"type":"assistant","id":"a{n}","text":"{said}","calls":[{{"id":"c{n}","name":"x","arguments":"{{}}"}}]}}"#
+            ));
+            lines.push(format!(r#"{{"type":"tool","call_id":"c{n}","output":"{shown}"}}"#));
+        }
+        lines.push(
+            r#"{"type":"fact","id":"f","kind":"value","tokens":["port 8443"],"arises":"c1","needs":["a8","a9"]}"#
+                .into(),
+        );
+        ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap().session
+    }
+
+    fn showings(session: &Session) -> Showings {
+        Showings::new(&Path::recorded(session, &Defaults::STATED), &session.facts)
+    }
+
+    #[test]
+    fn the_gap_is_that_of_the_last_showing() {
+        let session = session();
+        let showings = showings(&session);
+        let told = |need: &str| showings.last(0, need).map(|l| (l.gap(), l.counts()));
+        assert_eq!(told("a8"), Some((5, false)), "a8 - c3");
+        assert_eq!(told("a9"), Some((6, false)), "a8 says it again");
+        assert_eq!(told("a2"), Some((1, false)), "a2 - c1");
+        assert_eq!(told("a1"), None, "nobody has said it yet");
+        assert_eq!(told("u1"), None);
+    }
+
+    #[test]
+    fn a_need_is_exposed_once_a_request_lacks_what_showed_its_fact_last() {
+        let session = session();
+        let block = |text: &str, message: u32| {
+            Draft::text(BlockKind::Output, Role::Tool, text).build(MessageId(message), vec![])
+        };
+        let run = |at_the_fifth: &str| {
+            let pairs = ["a8", "a9"].map(|n| (Arc::from(n), 0));
+            let mut exposure = Exposure::new(showings(&session), pairs.into_iter());
+            let mut book = FactBook::new(&session);
+            for n in 1..=9_u32 {
+                // A reply is message 2n, its result 2n + 1: c1 is 3, c3 is 7.
+                let c3 = if n == 5 { at_the_fifth } else { "port 8443" };
+                let shown = [block("port 8443", 3), block(c3, 7)];
+                exposure.request(&format!("a{n}"), &shown, &mut book);
+                exposure.recorded(&format!("a{n}"), MessageId(2 * n));
+            }
+            ["a8", "a9", "a7"].map(|need| exposure.exposed(need, 0))
+        };
+        assert_eq!(run("port 8443"), [Some(false), Some(false), None]);
+        assert_eq!(run("[cleared]"), [Some(true), Some(true), None], "though c1 still shows it");
+    }
+}

@@ -1,0 +1,209 @@
+//! What was lost: needs whose fact did not stand in the context, session by session, with the words
+//! around the fact where it was said and what a summary says in its place.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::explain::{Filter, Unknown, filtered};
+use crate::fmt;
+use crate::record::{FactLife, FactMove, FactRecord, Place, Results, RunRecord};
+
+/// What one run lost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lost<'a> {
+    /// Scenario id.
+    pub scenario: &'a str,
+    /// Label of the strategy.
+    pub strategy: &'a str,
+    /// Model.
+    pub model: &'a str,
+    /// Seed, where the run was repeated with several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How many needs ask for memory.
+    pub needs: usize,
+    /// Those whose fact was gone, in the order of requests; needs that the run did not reach come
+    /// last.
+    pub lost: Vec<LostNeed<'a>>,
+}
+
+/// A need whose fact was gone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LostNeed<'a> {
+    /// The row of `facts.csv`.
+    #[serde(flatten)]
+    pub pair: &'a FactRecord,
+    /// What carries the fact.
+    pub tokens: &'a [String],
+    /// The words around it where it arises; empty in results without texts.
+    pub text: &'a str,
+    /// The line of a summary that is nearest to it; empty = none, or it left without a summary.
+    pub after: &'a str,
+}
+
+/// What the runs that the filter lets through lost, in the order of the results.
+pub fn lost<'a>(results: &'a Results, filter: Filter<'_>) -> Result<Vec<Lost<'a>>, Unknown> {
+    Ok(filtered(results, filter)?.into_iter().map(of_run).collect())
+}
+
+pub(crate) fn of_run(run: &RunRecord) -> Lost<'_> {
+    let counted = || run.facts.iter().filter(|f| f.counts && !f.undelivered);
+    let mut lost: Vec<LostNeed<'_>> = counted()
+        .filter(|f| f.place == Place::Nowhere)
+        .map(|pair| {
+            let life = run.lives.iter().find(|l| l.fact == pair.fact);
+            LostNeed {
+                pair,
+                tokens: life.map_or(&[], |l| &l.tokens),
+                text: life.map_or("", |l| &l.text),
+                after: life.and_then(|l| gone(l, pair)).map_or("", |m| &m.after),
+            }
+        })
+        .collect();
+    lost.sort_by_key(|l| (l.pair.request.unwrap_or(u64::MAX), &l.pair.fact));
+    Lost {
+        scenario: &run.scenario.id,
+        strategy: &run.strategy.label,
+        model: &run.model,
+        seed: run.seed,
+        needs: counted().count(),
+        lost,
+    }
+}
+
+/// The last compaction before a need that took the fact away.
+fn gone<'a>(life: &'a FactLife, pair: &FactRecord) -> Option<&'a FactMove> {
+    let before = |m: &&FactMove| m.to == Place::Nowhere && m.compaction < pair.compactions_before;
+    life.moves.iter().rfind(before)
+}
+
+/// For people: a paragraph per need.
+pub fn to_text(all: &[Lost<'_>]) -> String {
+    let mut out = String::new();
+    for run in all {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        // Writing to a string never fails.
+        let _ = writeln!(out, "{}", run.heading());
+        for need in &run.lost {
+            let _ = writeln!(out, "  {}", need.what());
+            for (what, words) in need.words() {
+                let _ = writeln!(out, "    {what}: “{words}”");
+            }
+        }
+    }
+    out
+}
+
+/// For machines.
+pub fn to_json(all: &[Lost<'_>]) -> String {
+    serde_json::to_string_pretty(all).expect("plain data always serialises") + "\n"
+}
+
+impl Lost<'_> {
+    fn heading(&self) -> String {
+        let one = fmt::one_line;
+        format!(
+            "{} × {} × {}{}: {} of {} needs lost",
+            one(self.scenario),
+            one(self.strategy),
+            one(self.model),
+            self.seed.map_or(String::new(), |s| format!(", seed {s}")),
+            self.lost.len(),
+            self.needs
+        )
+    }
+}
+
+impl LostNeed<'_> {
+    /// The fact and its need in a line.
+    pub(crate) fn what(&self) -> String {
+        let one = fmt::one_line;
+        let tokens: Vec<String> = self.tokens.iter().map(|t| format!("“{}”", one(t))).collect();
+        let request = match self.pair.request {
+            Some(n) => format!(" in request {n}"),
+            None => ", which the run did not reach".into(),
+        };
+        let gap = self.pair.gap.map_or(String::new(), |g| format!(", shown {g} replies before"));
+        format!(
+            "{} ({}) {}, needed by {}{request}{gap}",
+            one(&self.pair.fact),
+            self.pair.kind.name(),
+            tokens.join(" and "),
+            one(&self.pair.need)
+        )
+    }
+
+    /// The words before and after, with what they are.
+    pub(crate) fn words(&self) -> Vec<(&'static str, String)> {
+        let all = [("said", self.text), ("nearest in a summary", self.after)];
+        let some = all.into_iter().filter(|(_, words)| !words.is_empty());
+        some.map(|(what, words)| (what, fmt::one_line(words))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use ctxbench_core::fact::Match;
+
+    #[test]
+    fn lost_needs_come_with_the_words_before_and_after() {
+        let mut results = sample::results();
+        results.runs.retain(|r| r.strategy.name == "codex");
+        results.runs.truncate(1);
+        let run = &mut results.runs[0];
+        run.facts.truncate(1);
+        run.facts[0] = FactRecord {
+            found: Match::Absent,
+            place: Place::Nowhere,
+            gap: Some(9),
+            request: Some(3),
+            compactions_before: 1,
+            ..run.facts[0].clone()
+        };
+        let moved = FactMove {
+            compaction: 0,
+            from: Place::Verbatim,
+            before: "the token lives 900 s".into(),
+            after: "tokens expire".into(),
+            ..FactMove::default()
+        };
+        run.lives = vec![FactLife {
+            fact: "token-ttl".into(),
+            tokens: vec!["900 s".into()],
+            text: "the token lives 900 s".into(),
+            moves: vec![moved],
+            ..FactLife::default()
+        }];
+        let all = lost(&results, Filter::default()).unwrap();
+        let text = to_text(&all);
+        assert!(text.contains("1 of 1 needs lost"), "{text}");
+        assert!(
+            text.contains(
+                "token-ttl (value) “900 s”, needed by u9 in request 3, shown 9 replies before"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("said: “the token lives 900 s”"), "{text}");
+        assert!(text.contains("nearest in a summary: “tokens expire”"), "{text}");
+        assert!(lost(&results, Filter { model: Some("x"), ..Filter::default() }).is_err());
+    }
+
+    #[test]
+    fn what_stands_there_or_asks_for_no_memory_is_not_lost() {
+        let mut results = sample::results();
+        let run = &mut results.runs[0];
+        let absent = FactRecord {
+            found: Match::Absent,
+            place: Place::Nowhere,
+            counts: false,
+            ..run.facts[0].clone()
+        };
+        run.facts.push(absent);
+        assert_eq!(of_run(run).lost, []);
+    }
+}

@@ -1,0 +1,122 @@
+//! What happens in a session, as the finders of facts look at it: each agent's replies counted, the
+//! arguments of calls parsed once.
+
+use std::collections::HashMap;
+
+use ctxbench_core::content::Part;
+use ctxbench_core::session::{Entry, Session};
+use serde_json::Value;
+
+/// A call with its arguments as JSON; text that is none is a string.
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) tool: String,
+    pub(super) arguments: Value,
+}
+
+/// A reply of the model.
+pub(super) struct Reply<'a> {
+    pub(super) id: &'a str,
+    pub(super) texts: Vec<String>,
+    pub(super) calls: Vec<Call>,
+}
+
+/// Who shows something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    User,
+    Tool,
+}
+
+/// What the model was shown: a user message or the result of a call.
+pub(super) struct Shown<'a> {
+    /// Message or call id.
+    pub(super) key: &'a str,
+    pub(super) by: By,
+    /// The reply behind which it stands: that of the call, or the last one before a message.
+    pub(super) at: usize,
+    pub(super) texts: Vec<String>,
+}
+
+/// One thing after the other.
+pub(super) enum Event<'a> {
+    Shown(Shown<'a>),
+    /// A reply and its number among those of its agent, from 1.
+    Reply(usize, Reply<'a>),
+    /// The recorded program compacted the main conversation.
+    Compacted(&'a str),
+    /// The conversation begins anew.
+    Cleared,
+}
+
+/// The subagent whose window an event belongs to; `None` = the main conversation.
+pub(super) type Agent<'a> = Option<&'a str>;
+
+/// What happens in a session, in order.
+pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
+    let mut replies: HashMap<Agent<'_>, usize> = HashMap::new();
+    let mut asked: HashMap<&str, usize> = HashMap::new();
+    let mut out = Vec::new();
+    for entry in &session.entries {
+        let agent = entry.agent();
+        let so_far = replies.get(&agent).copied().unwrap_or(0);
+        let event = match entry {
+            Entry::User(m) => {
+                let texts = texts(m.content());
+                Event::Shown(Shown { key: &m.id, by: By::User, at: so_far, texts })
+            }
+            Entry::Tool(m) => {
+                let at = asked.get(m.call_id.as_str()).copied().unwrap_or(so_far);
+                Event::Shown(Shown { key: &m.call_id, by: By::Tool, at, texts: texts(m.content()) })
+            }
+            Entry::Assistant(m) => {
+                replies.insert(agent, so_far + 1);
+                let parts = m.content();
+                let calls: Vec<Call> = parts.iter().filter_map(Part::as_call).map(call).collect();
+                for part in m.parts.iter().flatten().filter_map(Part::as_call).chain(&m.calls) {
+                    asked.insert(&part.id, so_far + 1);
+                }
+                Event::Reply(so_far + 1, Reply { id: &m.id, texts: texts(parts), calls })
+            }
+            Entry::RecordedCompaction(c) => {
+                Event::Compacted(c.summary.as_deref().unwrap_or_default())
+            }
+            Entry::Clear { .. } => Event::Cleared,
+            _ => continue,
+        };
+        out.push((agent, event));
+    }
+    out
+}
+
+fn call(call: &ctxbench_core::content::ToolCall) -> Call {
+    let arguments = serde_json::from_str(&call.arguments)
+        .unwrap_or_else(|_| Value::String(call.arguments.to_string()));
+    Call { id: call.id.to_string(), tool: call.name.to_string(), arguments }
+}
+
+fn texts(parts: Vec<Part>) -> Vec<String> {
+    let text = |part: Part| match part {
+        Part::Text(text) if !text.is_empty() => Some(text.to_string()),
+        _ => None,
+    };
+    parts.into_iter().filter_map(text).collect()
+}
+
+/// The strings and numbers of a call's arguments, each with the name of the member that holds it;
+/// empty where the arguments are no object.
+pub(super) fn leaves(arguments: &Value) -> Vec<(&str, String)> {
+    let mut out = Vec::new();
+    walk("", arguments, &mut out);
+    out
+}
+
+fn walk<'a>(name: &'a str, value: &'a Value, out: &mut Vec<(&'a str, String)>) {
+    match value {
+        Value::String(s) => out.push((name, s.clone())),
+        Value::Number(n) => out.push((name, n.to_string())),
+        Value::Array(list) => list.iter().for_each(|v| walk(name, v, out)),
+        Value::Object(map) => map.iter().for_each(|(k, v)| walk(k, v, out)),
+        _ => {}
+    }
+}

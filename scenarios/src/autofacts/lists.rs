@@ -1,0 +1,124 @@
+//! Needs of the state of the work: a list of tasks that the agent keeps by writing it anew, and
+//! commands that were run and are reported later. Nothing shows either but the agent's own calls.
+
+use std::collections::HashMap;
+
+use ctxbench_core::fact::FactKind;
+use ctxbench_core::gist;
+use serde_json::Value;
+
+use super::events::{Agent, Event, Reply, leaves};
+use super::{GAP, Need};
+
+/// Members that hold the text of a task.
+const TEXTS: &[&str] = &["content", "description", "step", "subject", "task", "text", "title"];
+
+/// Length in bytes of a command that a report would name, and fewest blanks in it.
+const COMMAND: std::ops::Range<usize> = 12..300;
+const BLANKS: usize = 2;
+
+/// What one agent wrote, with the call that wrote it last and the number of its reply.
+#[derive(Default)]
+struct Window {
+    tasks: HashMap<String, (String, usize)>,
+    commands: HashMap<String, (String, usize)>,
+}
+
+/// Every such need, reply by reply.
+pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
+    let mut windows: HashMap<Agent<'_>, Window> = HashMap::new();
+    let mut needs = Vec::new();
+    for (agent, event) in events {
+        let window = windows.entry(*agent).or_default();
+        match event {
+            Event::Reply(at, reply) => needs.extend(window.reply(*at, reply)),
+            Event::Compacted(summary) => window.compacted(summary),
+            Event::Cleared => windows.clear(),
+            Event::Shown(_) => {}
+        }
+    }
+    needs
+}
+
+impl Window {
+    fn reply(&mut self, at: usize, reply: &Reply<'_>) -> Vec<Need> {
+        let mut needs: Vec<Need> = Vec::new();
+        let mut written = Vec::new();
+        for call in &reply.calls {
+            for task in tasks(&call.arguments) {
+                if let Some((origin, last)) = self.tasks.get(task).filter(|t| at - t.1 >= GAP) {
+                    match needs.iter_mut().find(|n| n.origin == *origin) {
+                        Some(need) => need.add(task),
+                        None => {
+                            let literal = Need::literal(task, origin, reply.id, at - last);
+                            needs.push(Need { kind: FactKind::Todo, ..literal });
+                        }
+                    }
+                }
+                written.push((task.to_string(), call.id.clone()));
+            }
+        }
+        self.tasks.extend(written.into_iter().map(|(task, call)| (task, (call, at))));
+        for said in reply.texts.iter().flat_map(|t| named(t)) {
+            if let Some((origin, last)) = self.commands.get(said).filter(|c| at - c.1 >= GAP) {
+                let mut words: Vec<String> = gist::stems(said).collect();
+                words.sort_unstable();
+                words.dedup();
+                needs.push(Need::words(FactKind::Todo, words, origin, reply.id, at - last));
+            }
+        }
+        for call in &reply.calls {
+            let commands = leaves(&call.arguments).into_iter().map(|(_, value)| value);
+            for command in commands.filter(|c| is_command(c)) {
+                self.commands.insert(command.trim().to_string(), (call.id.clone(), at));
+            }
+        }
+        needs.retain(|n| !n.tokens.is_empty() || !n.words.is_empty());
+        needs
+    }
+
+    fn compacted(&mut self, summary: &str) {
+        self.tasks.retain(|task, _| summary.contains(task.as_str()));
+        self.commands.retain(|command, _| summary.contains(command.as_str()));
+    }
+}
+
+fn is_command(value: &str) -> bool {
+    COMMAND.contains(&value.len()) && value.matches(' ').count() >= BLANKS && !value.contains('\n')
+}
+
+/// Lines and inline code of a text: where a report names a command.
+fn named(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().map(|l| l.trim().trim_start_matches(['-', '*', '$', ' ']));
+    let code = text.lines().flat_map(|l| l.split('`').skip(1).step_by(2));
+    lines.map(|l| l.trim_matches('`')).chain(code)
+}
+
+/// The texts of the tasks in the arguments of a call: those of a list whose members each have a
+/// `status`.
+pub(super) fn tasks(arguments: &Value) -> Vec<&str> {
+    let mut out = Vec::new();
+    collect(arguments, &mut out);
+    out
+}
+
+fn collect<'a>(value: &'a Value, out: &mut Vec<&'a str>) {
+    match value {
+        Value::Array(list) if !list.is_empty() && list.iter().all(|v| v["status"].is_string()) => {
+            out.extend(list.iter().filter_map(text_of));
+        }
+        Value::Array(list) => list.iter().for_each(|v| collect(v, out)),
+        Value::Object(map) => map.values().for_each(|v| collect(v, out)),
+        _ => {}
+    }
+}
+
+fn text_of(task: &Value) -> Option<&str> {
+    let members = || task.as_object().into_iter().flatten();
+    let named = members().filter(|(k, _)| TEXTS.contains(&k.as_str()));
+    let others = members().filter(|(k, _)| *k != "status");
+    named
+        .filter_map(|(_, v)| v.as_str())
+        .max_by_key(|t| t.len())
+        .or_else(|| others.filter_map(|(_, v)| v.as_str()).max_by_key(|t| t.len()))
+}

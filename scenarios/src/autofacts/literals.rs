@@ -1,0 +1,243 @@
+//! Needs with a literal: the reply says a path, number, identifier or quoted sentence that was last
+//! shown long before.
+
+use std::collections::{HashMap, HashSet};
+
+use ctxbench_core::matcher::Literals;
+use ctxbench_core::session::Session;
+
+use super::events::{Agent, Event, Reply, Shown};
+use super::said::{self, Piece, Tools, Written};
+use super::{GAP, Need, names, words};
+
+/// Paths of calls from which on a folder that half of them share is the project's.
+const ENOUGH_PATHS: usize = 4;
+
+/// A literal in one window.
+struct Seen {
+    /// Reply behind which it was shown last.
+    at: usize,
+    /// Message or call that showed it last.
+    key: String,
+    /// It was shown in a place that tells it from what any program may say.
+    own: bool,
+    /// It was shown where it is defined.
+    defined: bool,
+}
+
+/// What one agent's window has shown so far.
+#[derive(Default)]
+struct Window {
+    seen: HashMap<String, Seen>,
+    /// Names without case and separators, and the reply behind which they were shown last: who sees
+    /// `session_store.rs` knows how to write `SessionStore`.
+    folded: HashMap<String, usize>,
+    /// Folders of paths that were shown, likewise.
+    folders: HashMap<String, usize>,
+    /// What stood in new code of the agent's own: reply and its number.
+    made: HashMap<String, (String, usize)>,
+    long: Written,
+}
+
+/// What the whole session says about its literals.
+struct Constant {
+    tools: Tools,
+    /// Words of the system prompt, instruction files and the like.
+    standing: HashSet<String>,
+    /// The project's folder and those that hold it.
+    roots: HashSet<String>,
+}
+
+/// Every such need, reply by reply. Literals that the same result or message showed last are one
+/// need.
+pub(super) fn find(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
+    let constant = Constant::of(session, events);
+    let mut windows: HashMap<Agent<'_>, Window> = HashMap::new();
+    let mut needs = Vec::new();
+    for (agent, event) in events {
+        let window = windows.entry(*agent).or_default();
+        match event {
+            Event::Shown(shown) => window.show(shown),
+            Event::Reply(at, reply) => needs.extend(window.reply(*at, reply, &constant)),
+            Event::Compacted(summary) => window.compacted(summary),
+            Event::Cleared => windows.clear(),
+        }
+    }
+    needs
+}
+
+impl Constant {
+    fn of(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Constant {
+        let mut standing = HashSet::new();
+        for text in session.entries.iter().filter_map(|e| e.standing_text()) {
+            words::each(text, |_, word| {
+                standing.extend(words::forms(word).map(str::to_string));
+            });
+        }
+        Constant { tools: Tools::of(said::replies(events)), standing, roots: roots(events) }
+    }
+}
+
+/// Folders that at least half of the absolute paths in calls share.
+fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
+    let mut all = 0;
+    let mut below: HashMap<String, usize> = HashMap::new();
+    for call in said::replies(events).flat_map(|r| &r.calls) {
+        for (_, value) in super::events::leaves(&call.arguments) {
+            words::each(&value, |_, word| {
+                if word.starts_with('/') && words::is_path(word) {
+                    all += 1;
+                    for folder in words::folders(word).chain([word]) {
+                        *below.entry(folder.to_string()).or_default() += 1;
+                    }
+                }
+            });
+        }
+    }
+    below.retain(|_, n| all >= ENOUGH_PATHS && *n * 2 >= all);
+    below.into_keys().collect()
+}
+
+impl Window {
+    fn show(&mut self, shown: &Shown<'_>) {
+        for text in &shown.texts {
+            self.show_names(text, shown.at);
+            words::each(text, |start, word| {
+                let end = start + word.len();
+                let own = names::is_own(text, start, end);
+                let defined = names::is_defined(text, start, end);
+                if words::is_path(word) {
+                    for folder in words::forms(word).flat_map(words::folders) {
+                        set(&mut self.folders, folder, shown.at);
+                    }
+                }
+                for form in words::forms(word) {
+                    match self.seen.get_mut(form) {
+                        Some(seen) => {
+                            seen.at = shown.at;
+                            if seen.key != shown.key {
+                                seen.key = shown.key.to_string();
+                            }
+                            seen.own |= own;
+                            seen.defined |= defined;
+                        }
+                        None => {
+                            let key = shown.key.to_string();
+                            let seen = Seen { at: shown.at, key, own, defined };
+                            self.seen.insert(form.to_string(), seen);
+                        }
+                    }
+                }
+            });
+        }
+    }
+
+    fn show_names(&mut self, text: &str, at: usize) {
+        let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        for word in text.split(|c| !name(c)).filter(|w| w.len() >= words::SHORTEST) {
+            set(&mut self.folded, &folded(word), at);
+            if word.contains(['_', '-']) {
+                for part in word.split(['_', '-']).filter(|p| p.len() >= words::SHORTEST) {
+                    set(&mut self.folded, &folded(part), at);
+                }
+            }
+        }
+    }
+
+    fn reply(&mut self, at: usize, reply: &Reply<'_>, constant: &Constant) -> Vec<Need> {
+        let pieces = said::pieces(reply, &constant.tools, &self.long);
+        let mut needs: Vec<Need> = Vec::new();
+        let mut done: HashSet<String> = HashSet::new();
+        for (piece, text) in &pieces {
+            words::each(text, |_, word| {
+                let Some((literal, key, gap)) = self.needed(at, *piece, word, constant) else {
+                    return;
+                };
+                if !done.insert(literal.to_string()) {
+                    return;
+                }
+                match needs.iter_mut().find(|n| n.origin == key) {
+                    Some(need) => need.add(literal),
+                    None => needs.push(Need::literal(literal, key, reply.id, gap)),
+                }
+            });
+        }
+        for (_, text) in pieces.iter().filter(|(piece, _)| *piece == Piece::New) {
+            words::each(text, |_, word| {
+                self.made.insert(word.to_string(), (reply.id.to_string(), at));
+            });
+        }
+        self.long.note(reply);
+        needs
+    }
+
+    /// The literal as it was shown, what showed it last, and how many replies before.
+    fn needed<'w>(
+        &self,
+        at: usize,
+        piece: Piece,
+        word: &'w str,
+        constant: &Constant,
+    ) -> Option<(&'w str, &str, usize)> {
+        let Some(literal) = words::forms(word).find(|f| self.seen.contains_key(*f)) else {
+            // An edit must match what only the agent itself wrote.
+            let (key, made) = self.made.get(word).filter(|_| piece == Piece::Old)?;
+            let gap = at - made;
+            return (gap >= GAP).then_some((word, key, gap));
+        };
+        if constant.standing.contains(literal) || constant.roots.contains(word) {
+            return None;
+        }
+        let seen = &self.seen[literal];
+        let gap = at - self.last_known(word, literal).max(seen.at);
+        let known_anyhow = match piece {
+            Piece::Old | Piece::Argument | Piece::Task => false,
+            Piece::New => !seen.own && !words::is_path(literal),
+            Piece::Prose => names::is_proper(literal) && !seen.defined,
+        };
+        (gap >= GAP && !known_anyhow).then_some((literal, &seen.key, gap))
+    }
+
+    /// The last reply behind which something was shown that the literal follows from: a file's path
+    /// below the project, a folder of a path, a name in another spelling.
+    fn last_known(&self, word: &str, literal: &str) -> usize {
+        let reply = |map: &HashMap<String, usize>, key: &str| map.get(key).copied().unwrap_or(0);
+        if !words::is_path(literal) {
+            let name = ["this.", "self.", "cls."]
+                .iter()
+                .find_map(|of| literal.strip_prefix(of))
+                .unwrap_or(literal);
+            return reply(&self.folded, &folded(name));
+        }
+        let rooted = word.starts_with(['/', '~']);
+        let below = words::forms(word).skip(1).filter(|f| rooted && f.contains('/'));
+        let home = word.strip_prefix("~/").map_or(0, |rest| reply(&self.folders, rest));
+        let shown = below.filter_map(|f| self.seen.get(f)).map(|s| s.at).max().unwrap_or(0);
+        shown.max(home).max(reply(&self.folders, word))
+    }
+
+    /// What neither the summary nor anything later shows, nobody can take from the context.
+    fn compacted(&mut self, summary: &str) {
+        let keep: HashSet<String> = {
+            let known: Vec<&String> = self.seen.keys().chain(self.made.keys()).collect();
+            let literals = Literals::new(&known);
+            let found = literals.found(summary, |_, _| true);
+            found.all().map(|i| known[i].clone()).collect()
+        };
+        self.seen.retain(|literal, _| keep.contains(literal));
+        self.made.retain(|literal, _| keep.contains(literal));
+    }
+}
+
+fn set(map: &mut HashMap<String, usize>, key: &str, at: usize) {
+    match map.get_mut(key) {
+        Some(last) => *last = at,
+        None => {
+            map.insert(key.to_string(), at);
+        }
+    }
+}
+
+fn folded(name: &str) -> String {
+    name.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect()
+}

@@ -1,0 +1,115 @@
+//! Facts of a recording, found in the recording.
+//!
+//! A *need* is a reply that uses what was last shown, by a tool's result or a user message, at
+//! least [`GAP`] replies of its agent earlier. What the agent said or wrote shows nothing, nor does
+//! a summary. Needs of three sorts are found, each in a module of its own:
+//!
+//! - [`literals`]: paths, numbers, identifiers and quoted sentences, and what tells a use that needs
+//!   them from one that any program would contain ([`names`], [`said`]);
+//! - [`lists`]: the agent's own list of tasks, and commands that it reports on later;
+//! - [`statements`]: what was asked or decided, taken up in other words.
+//!
+//! What the same message showed last and the same reply uses is one need, thus one fact. Every
+//! agent's window is looked at by itself, a cleared conversation starts anew, and what a recorded
+//! compaction left out and nothing shows again is no need.
+
+mod events;
+mod lists;
+mod literals;
+mod names;
+mod said;
+mod statements;
+mod words;
+
+use std::collections::HashMap;
+
+use ctxbench_core::fact::{Fact, FactKind};
+use ctxbench_core::session::Session;
+
+/// Replies from the last showing to the need: the result of the fifth reply before is too near.
+pub const GAP: usize = 6;
+
+/// Most needs of a session; of more, those farthest from their last showing are kept.
+pub const MOST: usize = 4000;
+
+/// Gives a session without facts those that it shows itself to have needed. Deterministic and
+/// linear in the session's size.
+pub fn add(session: &mut Session) {
+    if session.facts.is_empty() {
+        session.facts = find(session);
+    }
+}
+
+/// That a reply uses something that was last shown long before.
+#[derive(Debug)]
+struct Need {
+    kind: FactKind,
+    tokens: Vec<String>,
+    words: Vec<String>,
+    /// Message or call that showed it last.
+    origin: String,
+    reply: String,
+    /// Replies between.
+    gap: usize,
+}
+
+impl Need {
+    fn literal(token: &str, origin: &str, reply: &str, gap: usize) -> Need {
+        let kind = if words::is_path(token) { FactKind::Artifact } else { FactKind::Value };
+        Need {
+            kind,
+            tokens: vec![token.to_string()],
+            words: Vec::new(),
+            origin: origin.to_string(),
+            reply: reply.to_string(),
+            gap,
+        }
+    }
+
+    fn words(kind: FactKind, words: Vec<String>, origin: &str, reply: &str, gap: usize) -> Need {
+        Need { kind, tokens: Vec::new(), words, ..Need::literal("", origin, reply, gap) }
+    }
+
+    /// One more literal of the same origin.
+    fn add(&mut self, token: &str) {
+        if !self.tokens.iter().any(|t| t == token) {
+            self.tokens.push(token.to_string());
+        }
+    }
+}
+
+fn find(session: &Session) -> Vec<Fact> {
+    let events = events::of(session);
+    let mut needs = literals::find(session, &events);
+    needs.extend(lists::find(&events));
+    needs.extend(statements::find(&events));
+    if needs.len() > MOST {
+        let mut gaps: Vec<usize> = needs.iter().map(|n| n.gap).collect();
+        gaps.sort_unstable_by(|a, b| b.cmp(a));
+        needs.retain(|n| n.gap > gaps[MOST]);
+    }
+    facts(needs)
+}
+
+/// Needs of the same things from the same message are those of one fact.
+fn facts(needs: Vec<Need>) -> Vec<Fact> {
+    let mut out: Vec<Fact> = Vec::new();
+    let mut known: HashMap<(Vec<String>, Vec<String>, String), usize> = HashMap::new();
+    for mut need in needs {
+        need.tokens.sort_unstable();
+        let what = (need.tokens.clone(), need.words.clone(), need.origin.clone());
+        let next = out.len();
+        let at = *known.entry(what).or_insert(next);
+        if at == next {
+            let fact = Fact::new(format!("auto-{}", next + 1), need.kind, "", need.origin);
+            out.push(Fact { tokens: need.tokens, words: need.words, ..fact });
+        }
+        if out[at].needs.last() != Some(&need.reply) {
+            out[at].needs.push(need.reply);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! What the places in which a name was shown tell about it: whether it belongs to what is worked
+//! on, or to a language, a framework or a product that the model knows anyhow.
+
+/// Words before a name that a definition follows.
+const DEFINES: &[&str] = &[
+    "async",
+    "class",
+    "const",
+    "def",
+    "defmacro",
+    "defmodule",
+    "defp",
+    "enum",
+    "fn",
+    "func",
+    "function",
+    "impl",
+    "interface",
+    "let",
+    "mod",
+    "module",
+    "object",
+    "private",
+    "protected",
+    "public",
+    "record",
+    "static",
+    "struct",
+    "trait",
+    "type",
+    "val",
+    "var",
+];
+
+/// Whether a showing of the word at `start..end` is more than a call or an import of something
+/// foreign. `setInterval(…)` and `import { existsSync } from 'fs'` are what any program may say,
+/// `function load(…)`, `load: true` and `import { load } from './store'` are not.
+pub(super) fn is_own(text: &str, start: usize, end: usize) -> bool {
+    if follows_definer(&text[..start]) {
+        return true;
+    }
+    let behind = &text[end..];
+    let behind = behind.strip_prefix(['?', '!']).unwrap_or(behind);
+    !behind.starts_with('(') && !is_foreign_import(line_at(text, start))
+}
+
+/// Whether a showing of the word at `start..end` defines it: `class Store`, `defmodule App.Store`,
+/// `Store = …`, `Store: { … }`.
+pub(super) fn is_defined(text: &str, start: usize, end: usize) -> bool {
+    let before = &text[..start];
+    let qualified = before.ends_with(['.', ':']);
+    let before = match qualified {
+        true => before.trim_end_matches(|c: char| c.is_alphanumeric() || "_.:".contains(c)),
+        false => before,
+    };
+    if follows_definer(before) {
+        return true;
+    }
+    let behind = text[end..].trim_start_matches(' ');
+    match behind.strip_prefix('=') {
+        Some(rest) => !rest.starts_with('='),
+        None => behind
+            .strip_prefix(':')
+            .is_some_and(|r| r.trim_start_matches(' ').starts_with(['{', '(', '['])),
+    }
+}
+
+/// A name of a product or a type as prose has it: `TypeScript`, `SessionStore`.
+pub(super) fn is_proper(word: &str) -> bool {
+    let humps = word.bytes().filter(u8::is_ascii_uppercase).count();
+    let bytes = word.as_bytes();
+    humps >= 2
+        && bytes[0].is_ascii_uppercase()
+        && bytes.iter().all(u8::is_ascii_alphabetic)
+        && bytes.windows(2).all(|w| !(w[0].is_ascii_uppercase() && w[1].is_ascii_uppercase()))
+        && bytes.last().is_some_and(u8::is_ascii_lowercase)
+}
+
+fn follows_definer(before: &str) -> bool {
+    let trimmed = before.trim_end_matches([' ', '\t']);
+    let word = trimmed.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+    trimmed.len() < before.len() && DEFINES.binary_search(&word).is_ok()
+}
+
+fn line_at(text: &str, at: usize) -> &str {
+    let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |i| at + i);
+    &text[start..end]
+}
+
+/// Whether a line, with a number before it or none, imports from somewhere else than a path.
+fn is_foreign_import(line: &str) -> bool {
+    let line = line.trim_start();
+    let unnumbered = line
+        .trim_start_matches(|c: char| c.is_ascii_digit())
+        .trim_start_matches(['→', '\t', '|', ':', '-']);
+    let line = if unnumbered.len() < line.len() { unnumbered.trim_start() } else { line };
+    let first = line.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+    let imports = match first {
+        "import" | "use" | "require" => true,
+        "from" => line.contains(" import"),
+        "const" | "let" | "var" => line.contains("require("),
+        _ => false,
+    };
+    let own = ["'.", "\".", "'@/", "\"@/", "'~/", "\"~/"];
+    imports && !own.iter().any(|p| line.contains(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str, word: &str) -> (usize, usize) {
+        let start = text.find(word).unwrap();
+        (start, start + word.len())
+    }
+
+    #[test]
+    fn calls_and_foreign_imports_are_not_a_projects_own() {
+        let own = |text: &str, word: &str| {
+            let (start, end) = at(text, word);
+            is_own(text, start, end)
+        };
+        assert!(!own("  x = setInterval(f)", "setInterval"));
+        assert!(!own("MapSet.member?(kinds, x)", "MapSet.member"));
+        assert!(!own("  3→import { existsSync } from 'fs';", "existsSync"));
+        assert!(!own("from pathlib import PurePath_x", "PurePath_x"));
+        assert!(own("import { loadAll } from './store.js'", "loadAll"));
+        assert!(own("  defp load_all(x) do", "load_all"));
+        assert!(own("{ retryCount: 0 }", "retryCount"));
+    }
+
+    #[test]
+    fn definitions() {
+        let defined = |text: &str, word: &str| {
+            let (start, end) = at(text, word);
+            is_defined(text, start, end)
+        };
+        assert!(defined("defmodule App.SessionLive do", "SessionLive"));
+        assert!(defined("Hooks.TextPicker = {", "TextPicker"));
+        assert!(defined("  TextPicker: { mounted", "TextPicker"));
+        assert!(!defined("use Phoenix.LiveView", "LiveView"));
+        assert!(!defined("if (OpenCode == x)", "OpenCode"));
+        assert!(!defined("displayName: 'OpenCode',", "OpenCode"));
+    }
+
+    #[test]
+    fn proper_names() {
+        assert!(is_proper("TypeScript") && is_proper("MyTextPicker"));
+        assert!(!is_proper("typeScript") && !is_proper("JSONParser") && !is_proper("Store_A"));
+        assert!(!is_proper("Typescript"));
+    }
+
+    #[test]
+    fn definers_are_sorted() {
+        assert!(DEFINES.is_sorted());
+    }
+}

@@ -1,0 +1,174 @@
+//! What a reply says, in pieces: prose, code that it makes up, text that must match what is there.
+//! What the program and not the model wrote is left out.
+
+use std::collections::{HashMap, HashSet};
+
+use super::events::{Event, Reply, leaves};
+use super::lists;
+
+/// What a piece of a reply is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Sentences, in a text or in an argument that describes a call.
+    Prose,
+    /// New code or a new text: the contents of a file, what an edit puts in, a fenced block.
+    New,
+    /// What must be letter by letter as it is on disk: the old text of an edit, the context of a
+    /// patch.
+    Old,
+    /// A task in the agent's own list of them.
+    Task,
+    /// Any other argument: a command, a path, a pattern.
+    Argument,
+}
+
+/// Members of edit tools that hold what they put in.
+const NEW: &[&str] = &[
+    "code",
+    "content",
+    "file_text",
+    "insert_text",
+    "newString",
+    "newText",
+    "new_source",
+    "new_str",
+    "new_string",
+    "new_text",
+    "plan",
+    "replacement",
+    "text",
+];
+
+/// Members of edit tools that hold what they look for.
+const OLD: &[&str] = &["oldString", "oldText", "old_str", "old_string", "old_text", "search"];
+
+/// From this length on, an argument that repeats one of another tool was filled in by the program:
+/// a plan that is shown for approval is read from the file that holds it. In bytes.
+const FILLED_IN: usize = 1000;
+
+/// Fewest uses of an argument from which it shows whether it has a fixed set of values.
+const OFTEN: usize = 3;
+
+/// What a session tells about the arguments of its tools.
+pub(super) struct Tools {
+    /// Arguments, by tool and member, that take few values, written like `in_progress`: the tool
+    /// fixes them, not the session.
+    fixed: HashSet<(String, String)>,
+}
+
+impl Tools {
+    pub(super) fn of<'a>(replies: impl Iterator<Item = &'a Reply<'a>>) -> Tools {
+        #[derive(Default)]
+        struct Uses {
+            all: usize,
+            words: usize,
+            different: HashSet<String>,
+        }
+        let mut uses: HashMap<(String, String), Uses> = HashMap::new();
+        for call in replies.flat_map(|r| &r.calls) {
+            for (name, value) in leaves(&call.arguments) {
+                let u = uses.entry((call.tool.clone(), name.to_string())).or_default();
+                u.all += 1;
+                if is_keyword(&value) {
+                    u.words += 1;
+                    u.different.insert(value);
+                }
+            }
+        }
+        let fixed = |u: &Uses| {
+            u.words >= OFTEN && u.words * 10 >= u.all * 9 && u.different.len() * 2 <= u.all
+        };
+        Tools { fixed: uses.into_iter().filter(|(_, u)| fixed(u)).map(|(k, _)| k).collect() }
+    }
+
+    fn fixes(&self, tool: &str, name: &str, value: &str) -> bool {
+        is_keyword(value) && self.fixed.contains(&(tool.to_string(), name.to_string()))
+    }
+}
+
+fn is_keyword(value: &str) -> bool {
+    (1..40).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+}
+
+/// Long arguments so far, with the tool that they were written for first.
+#[derive(Default)]
+pub(super) struct Written(HashMap<String, String>);
+
+impl Written {
+    /// Remembers what a reply wrote.
+    pub(super) fn note(&mut self, reply: &Reply<'_>) {
+        for call in &reply.calls {
+            for (_, value) in leaves(&call.arguments) {
+                if value.len() >= FILLED_IN {
+                    self.0.entry(value.trim().to_string()).or_insert_with(|| call.tool.clone());
+                }
+            }
+        }
+    }
+
+    fn filled_in(&self, tool: &str, value: &str) -> bool {
+        value.len() >= FILLED_IN && self.0.get(value.trim()).is_some_and(|t| t != tool)
+    }
+}
+
+/// The pieces of a reply, in order.
+pub(super) fn pieces(reply: &Reply<'_>, tools: &Tools, written: &Written) -> Vec<(Piece, String)> {
+    let mut out = Vec::new();
+    for text in &reply.texts {
+        let mut fenced = false;
+        for part in text.split("```") {
+            let piece = if fenced { Piece::New } else { Piece::Prose };
+            out.push((piece, part.to_string()));
+            fenced = !fenced;
+        }
+    }
+    for call in &reply.calls {
+        let tasks = lists::tasks(&call.arguments);
+        out.extend(tasks.iter().map(|t| (Piece::Task, t.to_string())));
+        for (name, value) in leaves(&call.arguments) {
+            if !tasks.is_empty() && call.arguments[name] != value.as_str() {
+                // The rest of a task: its state, its text once more.
+            } else if OLD.contains(&name) {
+                out.push((Piece::Old, value));
+            } else if written.filled_in(&call.tool, &value) || tools.fixes(&call.tool, name, &value)
+            {
+                // Not the model's words.
+            } else if NEW.contains(&name) {
+                out.push((Piece::New, value));
+            } else if is_patch(&value) {
+                for line in value.lines() {
+                    let added = line.starts_with('+') && !line.starts_with("+++");
+                    let piece = if added { Piece::New } else { Piece::Old };
+                    out.push((piece, line.to_string()));
+                }
+            } else {
+                let piece = if is_prose(&value) { Piece::Prose } else { Piece::Argument };
+                out.push((piece, value));
+            }
+        }
+    }
+    out
+}
+
+fn is_patch(text: &str) -> bool {
+    text.starts_with("*** Begin Patch") || text.lines().any(|l| l.starts_with("@@ "))
+}
+
+/// Whether most words of a text are plain ones.
+fn is_prose(text: &str) -> bool {
+    let plain = |w: &&str| {
+        let w = w.trim_end_matches(['.', ',', ':', ';', '?', '!', ')']);
+        w.starts_with(char::is_alphabetic)
+            && w.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '’' | '-'))
+    };
+    let all = text.split_whitespace().count();
+    all >= 3 && text.split_whitespace().filter(plain).count() * 3 >= all * 2
+}
+
+/// All replies among events.
+pub(super) fn replies<'a, A>(events: &'a [(A, Event<'a>)]) -> impl Iterator<Item = &'a Reply<'a>> {
+    events.iter().filter_map(|(_, e)| match e {
+        Event::Reply(_, r) => Some(r),
+        _ => None,
+    })
+}

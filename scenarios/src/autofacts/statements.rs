@@ -1,0 +1,326 @@
+//! Needs without a literal: a reply takes up what was asked, planned or decided long before, in
+//! words of its own.
+//!
+//! A *statement* is a sentence of the user, an item of a list in a tool's result, or a sentence of
+//! the agent that does not merely announce its next step. A later reply takes it up if one of its
+//! sentences shares enough rare content words with it that nothing showed in between.
+
+use std::collections::{HashMap, HashSet};
+
+use ctxbench_core::fact::FactKind;
+use ctxbench_core::gist;
+
+use super::events::{Agent, By, Event, Reply, Shown};
+use super::said::{self, Piece, Tools, Written};
+use super::{GAP, Need};
+
+/// Fewest content words in common: two also meet by chance.
+const COMMON: usize = 3;
+
+/// Share of the weight of the lighter sentence that the common words must have.
+const SHARE: f64 = 0.5;
+
+/// A sentence of the agent is no need of an older one if a recent one has this share of what they
+/// have in common.
+const RECENT: f64 = 0.7;
+
+/// Statements with a word that are looked at, newest first.
+const NEWEST: usize = 60;
+
+/// Fewest plain words of a sentence.
+const PLAIN: usize = 4;
+
+/// A statement with its stems.
+struct Statement {
+    kind: FactKind,
+    origin: String,
+    at: usize,
+    stems: Vec<usize>,
+}
+
+/// What one agent's window holds.
+#[derive(Default)]
+struct Window {
+    statements: Vec<Statement>,
+    /// Of each stem the statements that hold it, oldest first.
+    holding: HashMap<usize, Vec<usize>>,
+    /// Reply behind which each stem was shown last.
+    shown: HashMap<usize, usize>,
+    long: Written,
+    /// Tasks that the agent wrote down before: writing them again says nothing new.
+    tasks: HashSet<String>,
+}
+
+/// Stems of a session by number, and how rare each is.
+struct Vocabulary {
+    numbers: HashMap<String, usize>,
+    stems: Vec<String>,
+    /// ln((messages + 1) ÷ (messages with the stem + 1)), by stem.
+    weights: Vec<f64>,
+    /// What the common words must weigh together: ln(messages + 1), a little more than one word
+    /// that a single message holds.
+    least: f64,
+}
+
+/// Every such need, reply by reply, at most one in each.
+pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
+    let mut vocabulary = Vocabulary::of(events);
+    let tools = Tools::of(said::replies(events));
+    let mut windows: HashMap<Agent<'_>, Window> = HashMap::new();
+    let mut needs = Vec::new();
+    for (agent, event) in events {
+        let window = windows.entry(*agent).or_default();
+        match event {
+            Event::Shown(shown) => window.show(shown, &mut vocabulary),
+            Event::Reply(at, reply) => {
+                needs.extend(window.reply(*at, reply, &tools, &mut vocabulary));
+            }
+            Event::Compacted(summary) => window.compacted(summary, &mut vocabulary),
+            Event::Cleared => windows.clear(),
+        }
+    }
+    needs
+}
+
+impl Vocabulary {
+    fn of(events: &[(Agent<'_>, Event<'_>)]) -> Vocabulary {
+        let mut out = Vocabulary {
+            numbers: HashMap::new(),
+            stems: Vec::new(),
+            weights: Vec::new(),
+            least: 0.0,
+        };
+        let mut messages = 0;
+        let mut holding: Vec<usize> = Vec::new();
+        for (_, event) in events {
+            let texts = match event {
+                Event::Shown(shown) => &shown.texts,
+                Event::Reply(_, reply) => &reply.texts,
+                _ => continue,
+            };
+            messages += 1;
+            let all: HashSet<usize> = texts.iter().flat_map(|t| out.stems_of(t)).collect();
+            holding.resize(out.stems.len(), 0);
+            all.into_iter().for_each(|s| holding[s] += 1);
+        }
+        out.least = f64::ln((messages + 1) as f64);
+        out.weights = holding.iter().map(|h| out.least - f64::ln((h + 1) as f64)).collect();
+        out
+    }
+
+    /// The different stems of a text, in order.
+    fn stems_of(&mut self, text: &str) -> Vec<usize> {
+        let mut out: Vec<usize> = gist::stems(text)
+            .map(|stem| {
+                let next = self.stems.len();
+                *self.numbers.entry(stem).or_insert_with_key(|stem| {
+                    self.stems.push(stem.clone());
+                    next
+                })
+            })
+            .collect();
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    /// A stem that stands only in arguments of calls is as rare as can be.
+    fn weight(&self, stem: usize) -> f64 {
+        self.weights.get(stem).copied().unwrap_or(self.least)
+    }
+
+    fn weigh(&self, stems: &[usize]) -> f64 {
+        stems.iter().map(|s| self.weight(*s)).sum()
+    }
+}
+
+impl Window {
+    fn show(&mut self, shown: &Shown<'_>, vocabulary: &mut Vocabulary) {
+        for text in &shown.texts {
+            for stem in vocabulary.stems_of(text) {
+                self.shown.insert(stem, shown.at);
+            }
+            match shown.by {
+                // Notices of the program are written in tags.
+                By::User if text.trim_start().starts_with('<') => {}
+                By::User => {
+                    for sentence in sentences(text) {
+                        self.state(FactKind::Constraint, shown.key, shown.at, sentence, vocabulary);
+                    }
+                }
+                By::Tool => {
+                    for item in items(text) {
+                        self.state(FactKind::Constraint, shown.key, shown.at, item, vocabulary);
+                    }
+                }
+            }
+        }
+    }
+
+    fn state(&mut self, kind: FactKind, origin: &str, at: usize, text: &str, v: &mut Vocabulary) {
+        let stems = v.stems_of(text);
+        if stems.len() < COMMON {
+            return;
+        }
+        let number = self.statements.len();
+        stems.iter().for_each(|s| self.holding.entry(*s).or_default().push(number));
+        self.statements.push(Statement { kind, origin: origin.to_string(), at, stems });
+    }
+
+    fn reply(
+        &mut self,
+        at: usize,
+        reply: &Reply<'_>,
+        tools: &Tools,
+        vocabulary: &mut Vocabulary,
+    ) -> Option<Need> {
+        let mut pieces = said::pieces(reply, tools, &self.long);
+        pieces.retain(|(piece, text)| *piece != Piece::Task || self.tasks.insert(text.clone()));
+        let mut best: Option<(f64, usize, Vec<usize>)> = None;
+        for (piece, text) in &pieces {
+            for line in lines(*piece, text) {
+                let found = self.taken_up(at, line, *piece, vocabulary);
+                if let Some(found) = found.filter(|f| best.as_ref().is_none_or(|b| f.0 > b.0)) {
+                    best = Some(found);
+                }
+            }
+        }
+        for (piece, text) in pieces.iter().filter(|(piece, _)| is_said(*piece)) {
+            for sentence in lines(*piece, text).filter(|s| !announces(s)) {
+                self.state(FactKind::Decision, reply.id, at, sentence, vocabulary);
+            }
+        }
+        self.long.note(reply);
+        let (_, statement, common) = best?;
+        let statement = &self.statements[statement];
+        let words = common.iter().map(|s| vocabulary.stems[*s].clone()).collect();
+        let gap = at - statement.at;
+        Some(Need::words(statement.kind, words, &statement.origin, reply.id, gap))
+    }
+
+    /// The statement that a line takes up: the weight of what they have in common, its number, the
+    /// common stems.
+    fn taken_up(
+        &self,
+        at: usize,
+        line: &str,
+        piece: Piece,
+        vocabulary: &mut Vocabulary,
+    ) -> Option<(f64, usize, Vec<usize>)> {
+        let stems = vocabulary.stems_of(line);
+        let fresh: Vec<usize> = stems
+            .iter()
+            .copied()
+            .filter(|s| self.shown.get(s).is_none_or(|shown| at - shown >= GAP))
+            .collect();
+        if fresh.len() < COMMON {
+            return None;
+        }
+        let mut common: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut recent: HashMap<usize, f64> = HashMap::new();
+        for stem in fresh {
+            for &i in self.holding.get(&stem).into_iter().flatten().rev().take(NEWEST) {
+                if at - self.statements[i].at < GAP {
+                    *recent.entry(i).or_default() += vocabulary.weight(stem);
+                } else {
+                    common.entry(i).or_default().push(stem);
+                }
+            }
+        }
+        let recent = recent.into_values().fold(0.0, f64::max);
+        let own = vocabulary.weigh(&stems);
+        let fits = |(i, common): (usize, Vec<usize>)| {
+            let statement = &self.statements[i];
+            let weight = vocabulary.weigh(&common);
+            let lighter = own.min(vocabulary.weigh(&statement.stems));
+            let by_agent = statement.kind == FactKind::Decision;
+            let fits = common.len() >= COMMON
+                && weight >= vocabulary.least
+                && weight >= SHARE * lighter
+                // Code repeats the agent's own code without taking up what it said.
+                && !(by_agent && (piece == Piece::New || recent >= RECENT * weight));
+            fits.then_some((weight, i, common))
+        };
+        common.into_iter().filter_map(fits).max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+    }
+
+    /// A statement of which the summary does not hold enough is gone.
+    fn compacted(&mut self, summary: &str, vocabulary: &mut Vocabulary) {
+        let held: HashSet<usize> = vocabulary.stems_of(summary).into_iter().collect();
+        for (i, statement) in self.statements.iter().enumerate() {
+            let there = statement.stems.iter().filter(|s| held.contains(s)).count();
+            if there < gist::enough(statement.stems.len()) {
+                for stem in &statement.stems {
+                    if let Some(holding) = self.holding.get_mut(stem) {
+                        holding.retain(|n| *n != i);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether the agent says a piece in its own words.
+fn is_said(piece: Piece) -> bool {
+    matches!(piece, Piece::Prose | Piece::Task)
+}
+
+/// The lines of a piece that may take up a statement: sentences of prose, and comments, titles and
+/// texts in new code.
+fn lines(piece: Piece, text: &str) -> impl Iterator<Item = &str> {
+    let prose = is_said(piece).then(|| sentences(text));
+    let code = (piece == Piece::New).then(|| text.lines().filter(|l| plain_words(l) >= PLAIN));
+    prose.into_iter().flatten().chain(code.into_iter().flatten())
+}
+
+/// Sentences of four plain words or more; rows of tables are none.
+fn sentences(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .filter(|l| !l.trim_start().starts_with('|'))
+        .flat_map(|l| {
+            l.split_inclusive(". ")
+                .flat_map(|s| s.split_inclusive("! "))
+                .flat_map(|s| s.split_inclusive("? "))
+                .flat_map(|s| s.split_inclusive("; "))
+        })
+        .filter(|s| plain_words(s) >= PLAIN)
+}
+
+/// Items of lists in a text, without code and numbered lines of files.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .filter_map(item)
+        .filter(|i| plain_words(i) >= PLAIN && !i.contains(['{', '}', ';', '=', '<', '>', '|']))
+}
+
+fn item(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let bullet = ["- ", "* ", "• ", "[ ] ", "[x] "].iter().find_map(|b| line.strip_prefix(b));
+    bullet.or_else(|| {
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let rest = rest.strip_prefix(['.', ')']).filter(|_| rest.len() < line.len())?;
+        rest.strip_prefix(' ')
+    })
+}
+
+/// Words of two letters or more with nothing but letters in them.
+fn plain_words(text: &str) -> usize {
+    text.split(|c: char| c.is_whitespace() || "\"'`,:;.!?()[]*-".contains(c))
+        .filter(|w| w.chars().count() >= 2 && w.chars().all(char::is_alphabetic))
+        .count()
+}
+
+/// Whether a sentence only announces what the same reply does: "Let me read …", "Good. Now …".
+fn announces(sentence: &str) -> bool {
+    let letters = |s: &str| s.trim_start_matches(|c: char| !c.is_alphabetic()).to_lowercase();
+    let mut start = letters(sentence);
+    for praise in ["good", "perfect", "great", "okay", "ok"] {
+        if let Some(rest) = start.strip_prefix(praise) {
+            start = letters(rest);
+            break;
+        }
+    }
+    let first = start.split(|c: char| !c.is_alphabetic()).next();
+    first == Some("now")
+        || ["let me", "let's", "let’s", "i'll now"].iter().any(|a| start.starts_with(a))
+}

@@ -1,0 +1,286 @@
+use super::*;
+use crate::jsonl;
+
+/// A session of one agent: the user asks `asks`, then come replies.
+struct Story {
+    lines: Vec<String>,
+    replies: usize,
+}
+
+impl Story {
+    fn new(asks: &str) -> Story {
+        let mut story = Story { lines: Vec::new(), replies: 0 };
+        story.user("u1", asks);
+        story
+    }
+
+    fn line(&mut self, line: serde_json::Value) {
+        self.lines.push(line.to_string());
+    }
+
+    fn user(&mut self, id: &str, text: &str) {
+        self.line(serde_json::json!({"type": "user", "id": id, "text": text}));
+    }
+
+    /// A reply `aN` with a call `cN` and what that returned.
+    fn call(
+        &mut self,
+        text: &str,
+        tool: &str,
+        arguments: serde_json::Value,
+        output: &str,
+    ) -> &mut Story {
+        self.replies += 1;
+        let n = self.replies;
+        let call = serde_json::json!({
+            "id": format!("c{n}"), "name": tool, "arguments": arguments.to_string(),
+        });
+        self.line(serde_json::json!({
+            "type": "assistant", "id": format!("a{n}"), "text": text, "calls": [call],
+        }));
+        self.line(serde_json::json!({
+            "type": "tool", "call_id": format!("c{n}"), "output": output,
+        }));
+        self
+    }
+
+    fn reads(&mut self, output: &str) -> &mut Story {
+        self.call("", "read", serde_json::json!({"path": "x"}), output)
+    }
+
+    fn says(&mut self, text: &str) -> &mut Story {
+        self.call(text, "wait", serde_json::json!({}), "")
+    }
+
+    /// Replies that show and say nothing.
+    fn idles(&mut self, n: usize) -> &mut Story {
+        (0..n).for_each(|_| {
+            self.says("");
+        });
+        self
+    }
+
+    /// What carries each fact, with what brought it and the replies that need it.
+    fn found(&self) -> Vec<(String, String, Vec<String>)> {
+        let of = |f: Fact| (f.tokens.join(" ") + &f.words.join(" "), f.arises, f.needs);
+        self.facts().into_iter().map(of).collect()
+    }
+
+    fn facts(&self) -> Vec<Fact> {
+        let header = r#"{"type":"session","version":1,"id":"s"}"#;
+        let text = format!("{header}\n{}", self.lines.join("\n"));
+        let mut session = jsonl::read(text.as_bytes(), "s").unwrap().session;
+        add(&mut session);
+        session.facts
+    }
+}
+
+fn fact(what: &str, origin: &str, needs: &[&str]) -> (String, String, Vec<String>) {
+    let needs = needs.iter().map(|n| (*n).to_string()).collect();
+    (what.to_string(), origin.to_string(), needs)
+}
+
+#[test]
+fn six_replies_are_far_enough_and_five_are_not() {
+    let mut near = Story::new("go");
+    near.reads("parse_token").idles(4).says("`parse_token` it is");
+    assert_eq!(near.found(), []);
+    let mut far = Story::new("go");
+    far.reads("parse_token").idles(5).says("`parse_token` it is");
+    assert_eq!(far.found(), [fact("parse_token", "c1", &["a7"])]);
+}
+
+#[test]
+fn the_last_showing_counts_and_not_the_first() {
+    let mut story = Story::new("go");
+    story.reads("parse_token").idles(3).reads("calls parse_token").idles(2);
+    story.says("`parse_token`").idles(2).says("`parse_token`").says("`parse_token`");
+    // Shown by c5; what the agent says in a8 shows nothing.
+    assert_eq!(story.found(), [fact("parse_token", "c5", &["a11", "a12"])]);
+}
+
+#[test]
+fn the_user_shows_things_too() {
+    let mut story = Story::new("look at src/auth/login.ts");
+    story.idles(5).call("", "read", serde_json::json!({"path": "src/auth/login.ts"}), "");
+    assert_eq!(story.found(), [fact("src/auth/login.ts", "u1", &["a6"])]);
+}
+
+#[test]
+fn what_one_message_showed_is_one_need_of_a_reply() {
+    let mut story = Story::new("go");
+    story.reads("parse_token read_token").reads("other_token").idles(5);
+    story.says("`read_token`, `parse_token` and `other_token`");
+    assert_eq!(
+        story.found(),
+        [fact("parse_token read_token", "c1", &["a8"]), fact("other_token", "c2", &["a8"])]
+    );
+}
+
+#[test]
+fn what_follows_from_something_recent_is_no_need() {
+    // Below the project's folder; a folder of a path; a name in another spelling.
+    let mut story = Story::new("go");
+    story.reads("/w/app/src/session_store.rs in_the_store SessionStore").idles(4);
+    story.reads("src/session_store.rs").idles(1);
+    story.call("", "read", serde_json::json!({"path": "/w/app/src/session_store.rs"}), "");
+    story.says("`SessionStore`");
+    assert_eq!(story.found(), []);
+    story.says("`in_the_store`");
+    assert_eq!(story.found(), [fact("in_the_store", "c1", &["a10"])]);
+}
+
+#[test]
+fn what_any_program_may_say_is_needed_only_where_the_text_must_match() {
+    let shown = "import { randomUUID } from 'crypto';\n  id = randomUUID();\n  retryCount: 0,";
+    let edit = |old: &str, new: &str| serde_json::json!({"old_string": old, "new_string": new});
+    let mut made_up = Story::new("go");
+    made_up.reads(shown).idles(5).call("", "edit", edit("", "x = randomUUID(retryCount)"), "");
+    assert_eq!(made_up.found(), [fact("retryCount", "c1", &["a7"])]);
+    let mut matched = Story::new("go");
+    matched.reads(shown).idles(5).call("", "edit", edit("id = randomUUID();", ""), "");
+    assert_eq!(matched.found(), [fact("randomUUID", "c1", &["a7"])]);
+}
+
+#[test]
+fn names_of_products_in_prose_are_no_needs_and_those_that_were_defined_are() {
+    let mut story = Story::new("go");
+    story.reads("uses TypeScript\nclass TokenStore {").idles(5);
+    story.says("The TokenStore is plain TypeScript.");
+    assert_eq!(story.found(), [fact("TokenStore", "c1", &["a7"])]);
+}
+
+#[test]
+fn values_of_a_tools_own_schema_are_no_needs() {
+    let mode = |m: &str| serde_json::json!({"output_mode": m});
+    let mut story = Story::new("go");
+    story.reads("files_with_matches").idles(5);
+    (0..3).for_each(|_| {
+        story.call("", "grep", mode("files_with_matches"), "").call(
+            "",
+            "grep",
+            mode("content"),
+            "",
+        );
+    });
+    assert_eq!(story.found(), []);
+}
+
+#[test]
+fn an_argument_that_repeats_one_of_another_tool_was_filled_in_by_the_program() {
+    let plan = format!("# Plan\nchange parse_token\n{}", "step after step\n".repeat(80));
+    let mut story = Story::new("go");
+    story.reads("fn parse_token() {}").idles(1);
+    story.call("", "write", serde_json::json!({"file_path": "p", "content": plan.clone()}), "");
+    story.idles(5).call("", "show_plan", serde_json::json!({"plan": plan}), "");
+    assert_eq!(story.found(), []);
+}
+
+#[test]
+fn what_a_compaction_left_out_is_no_need_until_it_is_shown_again() {
+    let summary = |story: &mut Story| {
+        story.line(serde_json::json!({"type": "recorded_compaction", "summary": "kept_token"}));
+    };
+    let mut story = Story::new("go");
+    story.reads("kept_token lost_token");
+    summary(&mut story);
+    story.idles(5).says("`kept_token` and `lost_token`");
+    assert_eq!(story.found(), [fact("kept_token", "c1", &["a7"])]);
+}
+
+#[test]
+fn an_edit_needs_what_only_the_agent_itself_wrote() {
+    let write = serde_json::json!({"file_path": "t", "content": "create_message(1)"});
+    let edit = serde_json::json!({"old_string": "create_message(1)", "new_string": ""});
+    let mut story = Story::new("go");
+    story.call("", "write", write, "ok").idles(5).call("", "edit", edit, "ok");
+    assert_eq!(story.found(), [fact("create_message", "a1", &["a7"])]);
+}
+
+#[test]
+fn the_agents_own_list_of_tasks_is_needed_when_it_is_written_again() {
+    let tasks = |state: &str| {
+        serde_json::json!({"todos": [
+            {"content": "Mend the login page", "activeForm": "Mending it", "status": state},
+        ]})
+    };
+    let mut story = Story::new("go");
+    story.call("", "todo", tasks("pending"), "").idles(5).call("", "todo", tasks("completed"), "");
+    let facts = story.facts();
+    assert_eq!(story.found(), [fact("Mend the login page", "c1", &["a7"])]);
+    assert_eq!(facts[0].kind, FactKind::Todo);
+}
+
+#[test]
+fn a_report_needs_that_a_command_was_run() {
+    let run = serde_json::json!({"cmd": "npm test -- --run src/login.test.ts"});
+    let mut story = Story::new("go");
+    story.call("", "shell", run, "ok").idles(5);
+    story.says("Done. Verified with:\n- `npm test -- --run src/login.test.ts`");
+    assert_eq!(story.found(), [fact("login npm src", "c1", &["a7"])]);
+}
+
+#[test]
+fn a_task_is_taken_up_in_other_words() {
+    let task = "- transcripts with malformed fences do not crash the renderer";
+    let mut story = Story::new("go");
+    story.reads(task).idles(5);
+    story.says("Next a case for it: malformed fences must not crash rendering at all.");
+    let facts = story.facts();
+    assert_eq!(story.found(), [fact("malform fenc crash render", "c1", &["a7"])]);
+    assert_eq!((facts[0].kind, facts[0].tokens.len()), (FactKind::Constraint, 0));
+    // Shown again in between.
+    let mut again = Story::new("go");
+    again.reads(task).idles(3).reads("malformed fences crash").idles(1);
+    again.says("Next a case for it: malformed fences must not crash rendering at all.");
+    assert_eq!(again.found(), []);
+}
+
+#[test]
+fn a_decision_is_taken_up_and_an_announcement_is_not() {
+    let later = "The compaction threshold now stands in both generated paths.";
+    let mut story = Story::new("go");
+    story.says("I will write the compaction threshold into both generated paths.").idles(5);
+    story.says(later);
+    assert_eq!(story.found(), [fact("compaction threshold generat path", "a1", &["a7"])]);
+    let mut announced = Story::new("go");
+    announced.says("Now I write the compaction threshold into both generated paths.").idles(5);
+    announced.says(later);
+    assert_eq!(announced.found(), []);
+}
+
+#[test]
+fn a_cleared_conversation_starts_anew() {
+    let mut story = Story::new("go");
+    story.reads("parse_token").line(serde_json::json!({"type": "clear"}));
+    story.user("u2", "go on");
+    story.idles(6).says("`parse_token`");
+    assert_eq!(story.found(), []);
+}
+
+#[test]
+fn of_many_needs_the_farthest_are_kept() {
+    let word = |i: usize| format!("word_number_{i}");
+    let mut story = Story::new("go");
+    (0..MOST + 10).for_each(|i| {
+        story.line(serde_json::json!({"type": "user", "id": format!("m{i}"), "text": word(i)}));
+        if i == 9 {
+            story.idles(1);
+        }
+    });
+    story.idles(6).says(&(0..MOST + 10).map(word).collect::<Vec<_>>().join(" "));
+    // The first ten were shown a reply earlier than the rest, of which there are exactly too many.
+    let facts = story.facts();
+    assert_eq!(facts.len(), 10);
+    assert_eq!(facts[9].tokens, [word(9)]);
+}
+
+#[test]
+fn given_facts_stay() {
+    let mut story = Story::new("go");
+    story.reads("parse_token").idles(5).says("`parse_token`");
+    story.line(serde_json::json!({
+        "type": "fact", "id": "f", "kind": "goal", "tokens": ["x"], "arises": "u1",
+    }));
+    assert_eq!(story.facts().len(), 1);
+}

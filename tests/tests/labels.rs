@@ -1,0 +1,195 @@
+//! Facts that are found in recordings, held against needs that were labelled by hand. What the
+//! labels mean stands beside them in `tests/data/labels`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::session::{Entry, Session};
+use ctxbench_scenarios::{autofacts, jsonl};
+use serde_json::Value;
+
+/// Replies between a label and a pair that still match.
+const WITHIN: usize = 2;
+
+/// Shortest literal that matches by containing or being contained, in characters.
+const PART: usize = 4;
+
+/// Subagent, and number of the reply among its own; messages stand behind the reply before them.
+type Place = (Option<String>, usize);
+
+/// A fact that was found, at one of its needs.
+struct Pair {
+    literals: Vec<String>,
+    origin: Option<Place>,
+    need: Place,
+}
+
+/// Cases and hits.
+#[derive(Clone, Copy, Default)]
+struct Share(usize, usize);
+
+impl Share {
+    fn count(&mut self, hit: bool) {
+        self.0 += usize::from(hit);
+        self.1 += 1;
+    }
+
+    fn percent(self) -> f64 {
+        100.0 * self.0 as f64 / self.1.max(1) as f64
+    }
+}
+
+/// What is asserted, and the recall per kind of label.
+#[derive(Default)]
+struct Score {
+    precision: Share,
+    window_precision: Share,
+    kept: Share,
+    recall: Share,
+    without_literal: Share,
+    by_kind: BTreeMap<String, Share>,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/labels")
+}
+
+fn session(name: &str) -> Session {
+    let packed = std::fs::read(folder().join(format!("{name}.jsonl.gz"))).unwrap();
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text).unwrap();
+    let mut session = jsonl::read(&text, name).unwrap().session;
+    autofacts::add(&mut session);
+    session
+}
+
+fn pairs(session: &Session) -> Vec<Pair> {
+    let mut replies: HashMap<Option<&str>, usize> = HashMap::new();
+    let mut places: HashMap<String, Place> = HashMap::new();
+    for entry in &session.entries {
+        let count = replies.entry(entry.agent()).or_default();
+        *count += usize::from(matches!(entry, Entry::Assistant(_)));
+        let here = (entry.agent().map(str::to_string), *count);
+        let key = match entry {
+            Entry::Tool(_) => None,
+            _ => entry.key(),
+        };
+        if let Entry::Assistant(m) = entry {
+            for call in m.all_calls() {
+                places.insert(call.id.to_string(), here.clone());
+            }
+        }
+        if let Some(key) = key {
+            places.insert(key.to_string(), here);
+        }
+    }
+    let pair = |f: &ctxbench_core::fact::Fact, need: &String| Pair {
+        literals: f.tokens.clone(),
+        origin: places.get(&f.arises).cloned(),
+        need: places[need].clone(),
+    };
+    session.facts.iter().flat_map(|f| f.needs.iter().map(move |n| pair(f, n))).collect()
+}
+
+fn literals(label: &Value) -> Vec<&str> {
+    label["literals"].as_array().unwrap().iter().filter_map(Value::as_str).collect()
+}
+
+fn place(label: &Value) -> Place {
+    (label["agent"].as_str().map(str::to_string), label["reply"].as_u64().unwrap() as usize)
+}
+
+/// The pair that a label of part A is about. Its literals stand without the project's folder.
+fn is_same(pair: &Pair, label: &Value) -> bool {
+    let same = |l: &&str| pair.literals.iter().any(|t| t == l || t.ends_with(&format!("/{l}")));
+    literals(label).iter().any(same)
+}
+
+/// Whether a pair whose need is near enough is the need of a label of part B.
+fn matches(pair: &Pair, label: &Value) -> bool {
+    let labelled = literals(label);
+    if !labelled.is_empty() || !pair.literals.is_empty() {
+        let long = |a: &str, b: &str| a.chars().count().min(b.chars().count()) >= PART;
+        let alike = |a: &str, b: &str| a == b || long(a, b) && (a.contains(b) || b.contains(a));
+        return pair.literals.iter().any(|a| labelled.iter().any(|b| alike(a, b)));
+    }
+    let agent = label["origin"][0].as_str();
+    let reply = label["origin"][1].as_i64().unwrap();
+    pair.origin.as_ref().is_some_and(|(of, at)| {
+        of.as_deref() == agent && (*at as i64 - reply).unsigned_abs() as usize <= WITHIN
+    })
+}
+
+fn near(a: &Place, b: &Place) -> bool {
+    a.0 == b.0 && a.1.abs_diff(b.1) <= WITHIN
+}
+
+fn score(pairs: &[Pair], labels: &[&Value], score: &mut Score) {
+    // Windows of part B are labelled in full: the needs of each by its place.
+    let mut windows: HashMap<Place, Vec<&Value>> = HashMap::new();
+    for label in labels {
+        if let Some(window) = label["window"].as_u64() {
+            windows.entry((None, window as usize)).or_default();
+            continue;
+        }
+        let at = place(label);
+        if label["part"] == "A" {
+            let found = pairs.iter().any(|p| p.need == at && is_same(p, label));
+            let needed = label["label"] == "needed";
+            if found {
+                score.precision.count(needed);
+            }
+            if needed {
+                score.kept.count(found);
+            }
+            continue;
+        }
+        if at.0.is_none() && label["exact"] == true {
+            windows.entry(at.clone()).or_default().push(label);
+        }
+        let hit = pairs.iter().any(|p| near(&p.need, &at) && matches(p, label));
+        score.recall.count(hit);
+        if literals(label).is_empty() {
+            score.without_literal.count(hit);
+        }
+        let kind = label["kind"].as_str().unwrap();
+        score.by_kind.entry(kind.to_string()).or_default().count(hit);
+    }
+    for (window, needs) in windows {
+        for pair in pairs.iter().filter(|p| p.need == window) {
+            score.window_precision.count(needs.iter().any(|label| matches(pair, label)));
+        }
+    }
+}
+
+/// The bounds are what a change must not fall below; the figures themselves are printed.
+#[test]
+fn found_needs_are_those_that_were_labelled_by_hand() {
+    let text = std::fs::read_to_string(folder().join("labels.jsonl")).unwrap();
+    let labels: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let mut all = Score::default();
+    for name in ["codemie-rollout", "codemie-session", "spotter-4d5611e5", "spotter-8463c716"] {
+        let own: Vec<&Value> = labels.iter().filter(|l| l["session"] == name).collect();
+        assert!(!own.is_empty());
+        score(&pairs(&session(name)), &own, &mut all);
+    }
+    let Score { precision, window_precision, kept, recall, without_literal, by_kind } = all;
+    assert_eq!((kept.1, recall.1, without_literal.1), (77, 99, 16), "labels are missing");
+    let bounds = [
+        ("precision", precision, 85.0),
+        ("window-precision", window_precision, 70.0),
+        ("kept", kept, 90.0),
+        ("recall", recall, 70.0),
+        ("recall-without-literal", without_literal, 30.0),
+    ];
+    for (what, share, _) in bounds {
+        println!("{what}: {}/{} = {:.1} %", share.0, share.1, share.percent());
+    }
+    for (kind, share) in by_kind {
+        println!("recall of {kind}: {}/{} = {:.1} %", share.0, share.1, share.percent());
+    }
+    for (what, share, least) in bounds {
+        assert!(share.percent() >= least, "{what}: {:.1} % is below {least} %", share.percent());
+    }
+}
