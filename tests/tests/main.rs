@@ -31,7 +31,6 @@ mod functions;
 mod gate;
 #[path = "keepalive.rs"]
 mod keepalive;
-
 #[path = "labels.rs"]
 mod labels;
 #[path = "layouts.rs"]

@@ -4,10 +4,10 @@
 //! least [`GAP`] replies of its agent earlier. What the agent said or wrote shows nothing, nor does
 //! a summary. Needs of three sorts are found, each in a module of its own:
 //!
-//! - [`literals`]: paths, numbers, identifiers and quoted sentences, and what tells a use that needs
-//!   them from one that any program would contain ([`names`], [`said`]);
-//! - [`lists`]: the agent's own list of tasks, and commands that it reports on later;
-//! - [`statements`]: what was asked or decided, taken up in other words.
+//! - `literals`: paths, numbers, identifiers and quoted sentences, and what tells a use that needs
+//!   them from one that any program would contain (`names`, `said`);
+//! - `lists`: the agent's own list of tasks, and commands that it reports on later;
+//! - `statements`: what was asked or decided, taken up in other words.
 //!
 //! What the same message showed last and the same reply uses is one need, thus one fact. Every
 //! agent's window is looked at by itself, a cleared conversation starts anew, and what a recorded
