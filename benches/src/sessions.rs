@@ -198,6 +198,8 @@ pub fn cut(mut scenario: Scenario, turns: usize) -> Scenario {
 
 #[cfg(test)]
 mod tests {
+    use ctxbench_core::block::total_tokens;
+    use ctxbench_core::model::Counting;
     use ctxbench_scenarios::{builtin, jsonl};
 
     use super::*;
@@ -218,7 +220,7 @@ mod tests {
         );
         let turns = blocks(0, 3, 7);
         assert_eq!(turns.len(), 15);
-        let tokens: u64 = turns.iter().map(|b| b.tokens()).sum();
+        let tokens: u64 = total_tokens(&Counting::O200K, &turns);
         assert!((2_000..4_500).contains(&tokens), "{tokens}");
     }
 

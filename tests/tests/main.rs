@@ -8,6 +8,7 @@ mod background;
 #[path = "bad_input.rs"]
 mod bad_input;
 #[path = "cli.rs"]
+mod calibration;
 mod cli;
 #[path = "conformance.rs"]
 mod conformance;

@@ -144,7 +144,9 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
         Entry::Tools { definitions, .. } => Some(definitions),
         _ => None,
     });
-    let tools = Tools::new(&wire::of(model).tool_definitions(definitions.unwrap())).unwrap().tokens;
+    let tools = Tools::new(&wire::of(model).tool_definitions(definitions.unwrap()))
+        .unwrap()
+        .tokens(&model.counting);
     let edited = EDITED_BY_PROVIDER.iter().any(|who| label == *who || spec.descriptor.name == *who);
     for (at, (input, items, offers)) in billed(&whole).into_iter().enumerate() {
         let sent = items + if offers { tools } else { 0 };

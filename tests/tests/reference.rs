@@ -3,6 +3,7 @@
 use ctxbench_core::block::total_tokens;
 use ctxbench_core::engine::Event;
 use ctxbench_core::model;
+use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
 use ctxbench_harness::replay::{FullReplay, Options, replay_in_full, with_savings};
@@ -87,9 +88,10 @@ fn the_reference_is_the_hundred_per_cent_row() {
         let runs = with_savings(vec![replayed.record]);
         let r = &runs[0];
         assert_eq!(r.status, Status::Completed, "{id}");
+        let tokens = |blocks: &[_]| total_tokens(&Counting::O200K, blocks);
         // Where the user goes back, what was said since leaves the context of anybody.
         let back = events.iter().any(|e| match &e.event {
-            Event::Rewound { before, after, .. } => total_tokens(after) < total_tokens(before),
+            Event::Rewound { before, after, .. } => tokens(after) < tokens(before),
             _ => false,
         });
         assert_eq!(

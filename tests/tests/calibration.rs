@@ -1,0 +1,124 @@
+//! Sizes of prompts against the provider's counters, on sessions that went to it directly.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::common::Folder;
+use ctxbench_core::calibration::{self, Step};
+use ctxbench_core::model::Counting;
+use ctxbench_core::request::Purpose;
+use ctxbench_core::session::{Entry, Session};
+use ctxbench_reports::record::{RequestRecord, RunRecord};
+use ctxbench_scenarios::jsonl;
+
+/// Recorded with Claude Code 2.1.39 without a gateway, each with one automatic compaction.
+const DIRECT: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];
+
+fn session(name: &str) -> Session {
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/labels");
+    let packed = std::fs::read(packed.join(format!("{name}.jsonl.gz"))).unwrap();
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text).unwrap();
+    jsonl::read(&text, name).unwrap().session
+}
+
+fn steps<'a>(session: &'a Session, by: &Counting) -> Vec<Step<'a>> {
+    calibration::steps(session.entries.iter().filter(|e| e.agent().is_none()), by)
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+/// Errors of the sizes of all prompts but the first of each segment, per cent.
+fn errors(session: &Session, by: &Counting) -> Vec<f64> {
+    let off = |s: &Step<'_>| 100.0 * (s.expected as f64 - s.prompt as f64).abs() / s.prompt as f64;
+    steps(session, by).iter().filter(|s| s.grown.is_some()).map(off).collect()
+}
+
+/// Tokens per token of o200k that explain most of a session's growth at 34 per block: what all
+/// prompts grew by, over what was added.
+fn fitted(session: &Session) -> f64 {
+    let at = |per_token: f64| Counting { per_token, ..Counting::CLAUDE };
+    let sum = |by: &Counting| -> f64 {
+        steps(session, by).iter().filter_map(|s| s.grown.map(|_| s.explained as f64)).sum()
+    };
+    let (one, two) = (sum(&at(1.0)), sum(&at(2.0)));
+    let grown: f64 = steps(session, &at(1.0)).iter().filter_map(|s| s.grown).sum::<i64>() as f64;
+    1.0 + (grown - one) / (two - one)
+}
+
+#[test]
+fn a_model_fitted_to_one_session_tells_the_prompts_of_the_other() {
+    for (held, other) in [(0, 1), (1, 0)] {
+        let per_token = fitted(&session(DIRECT[other]));
+        let by = Counting { per_token, ..Counting::CLAUDE };
+        let error = median(errors(&session(DIRECT[held]), &by));
+        println!("{}: {per_token:.3} of the other session, median error {error:.1} %", DIRECT[held]);
+        let own = median(errors(&session(DIRECT[held]), &Counting::CLAUDE));
+        println!("{}: the built-in coefficients, median error {own:.1} %", DIRECT[held]);
+        assert!(own <= 4.0, "{own}");
+    }
+}
+
+#[test]
+fn with_residuals_every_prompt_is_as_large_as_recorded() {
+    for name in DIRECT {
+        let session = session(name);
+        let by = Counting::CLAUDE.of_visible_text();
+        let own = || session.entries.iter().filter(|e: &&Entry| e.agent().is_none());
+        let residuals = calibration::residuals(own(), &by);
+        let (mut unseen, mut all) = (0, Vec::new());
+        for step in calibration::steps(own(), &by) {
+            if step.grown.is_none() {
+                unseen = 0;
+            }
+            unseen += residuals.iter().find(|(reply, _)| *reply == step.reply).map_or(0, |r| r.1);
+            let said = (step.expected + unseen) as f64;
+            all.push(100.0 * (said - step.prompt as f64).abs() / step.prompt as f64);
+        }
+        let error = median(all.clone());
+        assert!(error <= 0.5, "{name}: {error}");
+        assert!(all.iter().all(|e| *e < 5.0), "{name}: {all:?}");
+    }
+}
+
+#[test]
+fn our_claude_code_compacts_where_the_real_one_did_and_costs_what_it_cost() {
+    let folder = Folder::new();
+    for name in DIRECT {
+        folder.write(&format!("in/{name}.jsonl"), session(name).to_jsonl().unwrap());
+    }
+    let run = "run in --transport direct --no-rereads --strategy claude-code --strategy reference";
+    folder.run(&format!("{run} --out out")).ok().prints(&["as recorded", "at least"]);
+    let results = ctxbench_reports::read_results(&folder.path("out")).unwrap();
+    // Counters × prices by a script that shares no code with this program: Opus 4.6 at 5, 6.25, 10,
+    // 0.50 and 25 USD per million tokens of input, short and long writes, reads and output; a
+    // subagent on Sonnet 4.5 in the first, on Haiku 4.5 in the second; the requests for summaries.
+    for (name, usd) in [(DIRECT[0], 10.1137), (DIRECT[1], 11.6644)] {
+        let row = |label: &str| {
+            let of =
+                |r: &&RunRecord| r.scenario.id.starts_with(name) && r.strategy.label == label;
+            results.runs.iter().find(of).unwrap_or_else(|| panic!("no row {label} of {name}"))
+        };
+        let (real, ours) = (row("as-recorded"), row("claude-code"));
+        assert_eq!((real.trust(), ours.trust()), ("recorded", "model"));
+        assert!((real.summary.cost_usd - usd).abs() < 0.005, "{name}: {}", real.summary.cost_usd);
+        let estimate = real.summary.cost_estimate_usd.unwrap();
+        assert!(estimate > usd && real.note.as_ref().unwrap().contains("lower bound"));
+        assert_eq!((real.compactions.len(), ours.compactions.len()), (1, 1), "{name}");
+        let before = |r: &RunRecord| {
+            let at = r.compactions[0].before_request as usize;
+            let main = |q: &&RequestRecord| q.agent.is_none() && q.purpose == Purpose::Sample;
+            let own: Vec<&RequestRecord> = r.requests[..at].iter().filter(main).collect();
+            (own.len(), own[own.len() - 1].input_tokens as f64)
+        };
+        let (real_at, ours_at) = (before(real), before(ours));
+        println!("{name}: compacts after {real_at:?}, ours after {ours_at:?}");
+        assert!((ours_at.1 / real_at.1 - 1.0).abs() <= 0.05, "{name}");
+        assert!((ours_at.0 as f64 / real_at.0 as f64 - 1.0).abs() <= 0.05, "{name}");
+        let dollars = ours.summary.cost_usd / estimate - 1.0;
+        assert!(dollars.abs() <= 0.1, "{name}: {dollars}");
+    }
+}
