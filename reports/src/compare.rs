@@ -244,7 +244,7 @@ impl Comparison {
             self.over_sessions.iter().partition(|d| d.strategies.is_empty());
         let alike = |s: &&StrategyDifference| s.figures.iter().all(|f| f.verdict == Verdict::Equal);
         out.extend(told.into_iter().map(|d| {
-            let equal = d.strategies.iter().filter(alike).count();
+            let equal: usize = d.strategies.iter().filter(alike).map(|s| 1 + s.same.len()).sum();
             let caption = stats::caption(d);
             format!("{}, {caption}; {equal} strategies without a difference", d.model)
         }));

@@ -168,7 +168,7 @@ fn ranks(d: &Differences, labels: &BTreeSet<&str>) -> Vec<GlanceLine> {
     let mut lines: Vec<GlanceLine> = stats::ranking()
         .filter_map(|(i, metric, how)| {
             let mut found: Vec<(f64, String, String)> =
-                ranked.iter().filter_map(|s| standing(s, &s.figures[i], metric, several)).collect();
+                ranked.iter().filter_map(|s| standing(s, &s.figures[i], metric, d)).collect();
             let upward = (metric.better == Better::Lower) == (how.named == Named::Best);
             found.sort_by(|a, b| {
                 if upward { a.0.total_cmp(&b.0) } else { b.0.total_cmp(&a.0) }.then(a.1.cmp(&b.1))
@@ -214,20 +214,24 @@ fn ranks(d: &Differences, labels: &BTreeSet<&str>) -> Vec<GlanceLine> {
 }
 
 /// Where one row stands: by what, its name, and that in words. In a single session the figure
-/// itself, over several its change with the interval.
+/// itself, over several its change with the interval, and over how many if not over all.
 fn standing(
     row: &StrategyDifference,
     figure: &Figure,
     metric: &Metric,
-    several: bool,
+    d: &Differences,
 ) -> Option<(f64, String, String)> {
     let name = stats::name(row);
-    if !several {
+    if d.sessions == 1 {
         let own = figure.own_mean?;
         return Some((own, name, metric.unit.say(own)));
     }
-    let ends = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
-    Some((figure.mean?, name, stats::change(figure, metric) + &ends))
+    let mut said = stats::change(figure, metric);
+    said.extend(stats::interval(figure, metric).map(|i| format!(" {i}")));
+    if row.sessions < d.sessions {
+        said += &format!(" ({} of {})", row.sessions, d.sessions);
+    }
+    Some((figure.mean?, name, said))
 }
 
 /// What may be said about the sessions as a sample.
@@ -362,8 +366,8 @@ mod tests {
             "{first:?}"
         );
         // a: 1/9 of the first session alone. b: both, as without a.
-        assert_eq!(line(&r, "cheapest").text, "a −88.9 %, b −77.8 %");
-        assert_eq!(line(&r, "keeps most facts").text, "b −20.0 pp, a −50.0 pp");
+        assert_eq!(line(&r, "cheapest").text, "a −88.9 % (1 of 2), b −77.8 %");
+        assert_eq!(line(&r, "keeps most facts").text, "b −20.0 pp, a −50.0 pp (1 of 2)");
         assert_eq!(line(&r, "compacted").text, "in 2 of 2 b; in 1 of 1 a");
     }
 

@@ -227,7 +227,7 @@ fn compactions(run: &RunRecord) -> Markup {
 fn help(assumptions: &BTreeMap<String, String>) -> Markup {
     html! {
         ul.help {
-            li { "Green: best of the products that finished and broke no rule. Italic: \
+            li { "Green: best of the products that compacted, finished and broke no rule. Italic: \
                 hypothetical and control rows. n/a: not applicable or unknown, never 0. A click on \
                 a heading sorts." }
             @for (_, s) in metrics::scores() { li { strong { (s.title()) } ": " (s.help) } }

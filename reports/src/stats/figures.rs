@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::PLAN;
 use super::bootstrap::{self, Interval};
-use super::sessions::Pair;
+use super::runs::Pair;
 use super::verdict::{self, Sample, Verdict};
 use crate::metrics::{self, Metric};
 
@@ -60,7 +60,7 @@ pub struct Figure {
 
 /// Every figure of every strategy, judged together: a list of pairs per strategy in, a list of
 /// figures per strategy out.
-pub(crate) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
+pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
     let mut out: Vec<Vec<Figure>> = strategies.iter().map(|_| Vec::new()).collect();
     for metric in judged() {
         let values: Vec<Vec<Values<'_>>> = strategies

@@ -8,6 +8,7 @@
 mod bootstrap;
 mod figures;
 mod holm;
+mod runs;
 mod sessions;
 mod show;
 mod signflip;

@@ -1,14 +1,13 @@
-//! Which runs are paired: strategies of one run by session and model, or one strategy in two
-//! results.
+//! What is compared: strategies of one run by session and model, or one strategy in two results.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::record::{RequestRecord, Results, RunRecord};
-use ctxbench_core::strategy::Standing;
+use crate::record::{Results, RunRecord};
 use serde::Serialize;
 
 use super::figures::{Figure, figures, judged};
+use super::runs::{Pair, Runs, pairs, sent_the_same};
 use crate::{seeds, view};
 
 /// Every strategy against one baseline with one model.
@@ -55,80 +54,6 @@ pub struct StrategyDifference {
     pub figures: Vec<Figure>,
 }
 
-/// Baseline and strategy on one session.
-#[derive(Clone, Copy)]
-pub(crate) struct Pair<'a> {
-    pub(crate) base: &'a RunRecord,
-    pub(crate) own: &'a RunRecord,
-}
-
-impl Pair<'_> {
-    /// Whether the strategy compacted; between two results, in either.
-    pub(crate) fn compacted(&self) -> bool {
-        let same = self.base.strategy.label == self.own.strategy.label;
-        self.own.summary.compactions > 0 || (same && self.base.summary.compactions > 0)
-    }
-
-    fn is_whole(&self) -> bool {
-        self.base.is_whole() && self.own.is_whole()
-    }
-}
-
-/// Runs of one model by label and session. Of a row that stands twice the first counts.
-struct Runs<'a>(BTreeMap<&'a str, BTreeMap<&'a str, &'a RunRecord>>);
-
-impl<'a> Runs<'a> {
-    fn of(records: impl Iterator<Item = &'a RunRecord>) -> Runs<'a> {
-        let mut out: BTreeMap<&str, BTreeMap<&str, &RunRecord>> = BTreeMap::new();
-        for r in records {
-            out.entry(r.strategy.label.as_str())
-                .or_default()
-                .entry(r.scenario.id.as_str())
-                .or_insert(r);
-        }
-        Runs(out)
-    }
-
-    fn sessions(&self) -> BTreeSet<&'a str> {
-        self.0.values().flat_map(|by_session| by_session.keys().copied()).collect()
-    }
-
-    fn recordings(&self) -> BTreeSet<&'a str> {
-        let all = self.0.values().flat_map(BTreeMap::values);
-        all.filter(|r| r.scenario.recorded).map(|r| r.scenario.id.as_str()).collect()
-    }
-
-    /// The label under which a strategy ran, the plain one first.
-    fn label(&self, name: &str) -> Option<&'a str> {
-        self.0
-            .iter()
-            .find(|(_, runs)| runs.values().any(|r| r.strategy.name == name))
-            .map(|(label, _)| *label)
-    }
-
-    fn products(&self) -> Vec<&'a str> {
-        let contends = |r: &&RunRecord| r.strategy.standing == Standing::Contender;
-        self.0.iter().filter(|(_, runs)| runs.values().all(contends)).map(|(l, _)| *l).collect()
-    }
-
-    fn finished(&self, label: &str) -> usize {
-        self.0[label].values().filter(|r| r.is_whole()).count()
-    }
-
-    /// These strategies against one of them.
-    fn against(&self, model: &str, baseline: &str, labels: &[&'a str]) -> Differences {
-        let strategies = rows(labels, |label| pairs(&self.0[baseline], &self.0[label]));
-        Differences {
-            model: model.into(),
-            baseline: baseline.into(),
-            sessions: self.sessions().len(),
-            recordings: self.recordings().len(),
-            heaviest: heaviest(&self.0[baseline]),
-            strategies,
-        }
-    }
-}
-
 /// Per model: every product against `reference` and, where that exceeds a real window, against
 /// `sliding-window` too.
 ///
@@ -154,7 +79,7 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
         for baseline in [Some(reference), real].into_iter().flatten() {
             let mut labels = if several { runs.products() } else { vec![] };
             labels.retain(|l| *l != baseline);
-            out.push(runs.against(model, baseline, &labels));
+            out.push(against(&runs, model, baseline, &labels));
         }
     }
     out
@@ -168,7 +93,7 @@ pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
     let labels = runs.products();
     let most = || labels.iter().copied().max_by_key(|l| (runs.finished(l), Reverse(*l)));
     let baseline = runs.label("reference").or_else(most)?;
-    Some(runs.against(&records.first()?.model, baseline, &labels))
+    Some(against(&runs, &records.first()?.model, baseline, &labels))
 }
 
 /// Per model: every strategy of `new` against itself in `base`, over the sessions of both, tests of
@@ -193,13 +118,6 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
         }
     };
     models.into_iter().map(of_model).collect()
-}
-
-fn pairs<'a>(
-    base: &BTreeMap<&str, &'a RunRecord>,
-    own: &BTreeMap<&str, &'a RunRecord>,
-) -> Vec<Pair<'a>> {
-    own.iter().filter_map(|(session, own)| Some(Pair { base: base.get(session)?, own })).collect()
 }
 
 /// A row per strategy, or per several that sent the same requests: the same data twice would make
@@ -231,21 +149,17 @@ fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<Pair<'a>>) -> Vec<Strat
     names.into_iter().zip(distinct).zip(figures).map(row).collect()
 }
 
-/// Requests are compared by their figures, and so is what came of them.
-fn sent_the_same(one: &[Pair<'_>], other: &[Pair<'_>]) -> bool {
-    let sent = |q: &RequestRecord| {
-        (q.input_tokens, q.cache_read, q.cache_write, q.output_tokens, q.cost_usd.to_bits())
-    };
-    let same = |a: &RunRecord, b: &RunRecord| {
-        std::ptr::eq(a, b)
-            || (a.scenario.id == b.scenario.id
-                && a.status == b.status
-                && a.requests.iter().map(sent).eq(b.requests.iter().map(sent))
-                && judged().all(|m| m.value(a) == m.value(b)))
-    };
-    one.len() == other.len()
-        && one.iter().any(|p| !p.own.requests.is_empty())
-        && one.iter().zip(other).all(|(a, b)| same(a.own, b.own) && same(a.base, b.base))
+/// These strategies against one of them.
+fn against(runs: &Runs<'_>, model: &str, baseline: &str, labels: &[&str]) -> Differences {
+    let strategies = rows(labels, |label| pairs(&runs.0[baseline], &runs.0[label]));
+    Differences {
+        model: model.into(),
+        baseline: baseline.into(),
+        sessions: runs.sessions().len(),
+        recordings: runs.recordings().len(),
+        heaviest: heaviest(&runs.0[baseline]),
+        strategies,
+    }
 }
 
 fn heaviest(base: &BTreeMap<&str, &RunRecord>) -> Vec<Heavy> {

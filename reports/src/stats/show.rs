@@ -44,8 +44,8 @@ pub(crate) fn allowed(d: &Differences) -> String {
     out += match d.recordings {
         0 => "",
         _ if d.has_verdicts() => {
-            "; BETTER, WORSE: beyond chance (sign-flip test, Holm, 5 %); UNRESOLVED: these sessions \
-             do not decide"
+            "; BETTER, WORSE: beyond chance (sign-flip test, Holm, 5 %); UNRESOLVED: these \
+             sessions do not decide"
         }
         r if r < MIN_SESSIONS => ": differences only",
         _ => ": differences only; nobody compacted in ten recordings",
@@ -155,4 +155,81 @@ pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'stat
     (several && found.is_empty()).then_some(
         "Differences over sessions are taken from `reference`, which is not part of these results.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Heavy, judged};
+    use super::*;
+
+    fn figure(scale: Scale, mean: f64) -> Figure {
+        Figure {
+            column: "cost_usd",
+            scale,
+            sessions: 3,
+            base_mean: Some(34.0),
+            own_mean: Some(51.0),
+            mean: Some(mean),
+            median: Some(-50.0),
+            interval: None,
+            p: None,
+            p_holm: None,
+            verdict: Verdict::DifferenceOnly,
+        }
+    }
+
+    fn row(same: &[&str], p: Option<f64>) -> StrategyDifference {
+        StrategyDifference {
+            strategy: "codex".into(),
+            same: same.iter().map(ToString::to_string).collect(),
+            sessions: 21,
+            compacted: 3,
+            figures: vec![Figure { p, ..figure(Scale::Ratio, -37.0) }],
+        }
+    }
+
+    #[test]
+    fn a_cell_tells_typical_session_and_bill() {
+        let metric = |column| judged().find(|m| m.column == column).unwrap();
+        let cost = cell(&figure(Scale::Ratio, -37.0), metric("cost_usd"));
+        assert_eq!(cost, "−37.0 % median −50.0 % bill +50.0 %");
+        let told = |column| change(&figure(Scale::Difference, -2_500.0), metric(column));
+        assert_eq!([told("blocked_ms"), told("cost_usd")], ["−2.5 s", "−2500.0 $"]);
+        let kept = figure(Scale::Difference, -2.5);
+        assert_eq!((change(&kept, metric("retention_pct")), bill(&kept)), ("−2.5 pp".into(), None));
+        assert_eq!(change(&figure(Scale::Ratio, 0.0), metric("cost_usd")), "±0");
+        let both = row(&["zeta"], None);
+        assert_eq!((name(&both), seen(&both)), ("codex = zeta".into(), "3/21".into()));
+    }
+
+    #[test]
+    fn a_caption_says_what_the_sessions_allow() {
+        let of = |sessions, recordings, p| Differences {
+            model: "m".into(),
+            baseline: "reference".into(),
+            sessions,
+            recordings,
+            heaviest: vec![],
+            strategies: vec![row(&[], p)],
+        };
+        let told = |sessions, recordings| caption(&of(sessions, recordings, None));
+        let only = "differences only";
+        assert_eq!(told(21, 0), format!("21 sessions: {only}; scripted ones retell one story"));
+        assert_eq!(told(9, 9), format!("9 sessions: {only}"));
+        assert_eq!(
+            told(21, 12),
+            format!("21 sessions, 12 recorded: {only}; nobody compacted in ten recordings")
+        );
+        assert!(caption(&of(21, 21, Some(0.3))).starts_with("21 sessions; BETTER, WORSE: beyond"));
+        let heavy = |session: &str, share_pct| Heavy {
+            session: session.into(),
+            column: "input_tokens",
+            share_pct,
+        };
+        let heaviest = vec![heavy("a", 40.0), heavy("b", 30.04)];
+        let heavy = Differences { heaviest, ..of(9, 9, None) };
+        let expected =
+            "9 sessions: differences only; heaviest: a 40.0 %, b 30.0 % of reference's tokens";
+        assert_eq!(caption(&heavy), expected);
+    }
 }
