@@ -1,6 +1,6 @@
 //! Two results side by side: what changed per scenario, strategy and model, the weightiest change
-//! first. Over several sessions also what each strategy changed on average, and from ten sessions
-//! on whether that is beyond chance.
+//! first. Over several sessions also what each strategy changed per session, and from ten
+//! recordings on whether that is beyond chance.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ const HEAD: [&str; 5] = ["scenario × strategy", "figure", "base", "new", "chang
 const FIGURES: Range<usize> = 2..5;
 
 const SESSION_HEAD: [&str; 7] =
-    ["strategy", "figure", "sessions", "mean change", "of base", "95 % interval", "verdict"];
+    ["strategy", "figure", "sessions", "mean change", "of the sum", "95 % interval", "verdict"];
 const SESSION_FIGURES: Range<usize> = 2..6;
 
 /// What differs between two results.
@@ -192,11 +192,10 @@ impl Comparison {
         let mut out = Vec::new();
         for d in &self.over_sessions {
             for row in &d.strategies {
-                let name = if several {
-                    format!("{} × {}", row.strategy, d.model)
-                } else {
-                    row.strategy.clone()
-                };
+                let mut name = stats::name(row);
+                if several {
+                    name += &format!(" × {}", fmt::one_line(&d.model));
+                }
                 let changed = row
                     .figures
                     .iter()
@@ -204,11 +203,11 @@ impl Comparison {
                     .filter(|(f, _)| f.sessions > 0 && f.verdict != Verdict::Equal);
                 out.extend(changed.map(|(f, m)| {
                     vec![
-                        fmt::one_line(&name),
-                        m.heading(),
+                        name.clone(),
+                        m.name.into(),
                         format!("{}/{}", f.sessions, d.sessions),
                         stats::change(f, m),
-                        stats::share(f, m).unwrap_or_default(),
+                        stats::bill(f).unwrap_or_default(),
                         stats::interval(f, m).unwrap_or_default(),
                         stats::word(f.verdict).into(),
                     ]
@@ -245,7 +244,7 @@ impl Comparison {
             self.over_sessions.iter().partition(|d| d.strategies.is_empty());
         let alike = |s: &&StrategyDifference| s.figures.iter().all(|f| f.verdict == Verdict::Equal);
         out.extend(told.into_iter().map(|d| {
-            let equal = d.strategies.iter().filter(alike).count();
+            let equal: usize = d.strategies.iter().filter(alike).map(|s| 1 + s.same.len()).sum();
             let caption = stats::caption(d);
             format!("{}, {caption}; {equal} strategies without a difference", d.model)
         }));
@@ -334,6 +333,7 @@ mod tests {
         for i in 0..10 {
             old.runs.extend(one.iter().cloned().map(|mut r| {
                 r.scenario.id = format!("session-{i}");
+                r.scenario.recorded = true;
                 r
             }));
         }
@@ -353,18 +353,15 @@ mod tests {
         assert!(
             lines
                 .iter()
-                .any(|l| l.contains("needs kept %") && l.contains("−5.5") && l.ends_with("WORSE")),
+                .any(|l| l.contains("needs kept") && l.contains("−5.5 pp") && l.ends_with("WORSE")),
             "{text}"
         );
         // Five of ten rose: 2 · 2⁻⁵ = 0.06.
-        assert!(
-            lines.iter().any(|l| l.contains("waited s") && l.ends_with("UNRESOLVED")),
-            "{text}"
-        );
+        assert!(lines.iter().any(|l| l.contains("waited") && l.ends_with("UNRESOLVED")), "{text}");
         assert_eq!(lines.len(), 2, "{text}");
         assert!(
             text.contains("10 sessions; BETTER, WORSE")
-                && c.to_markdown().contains("| codex | needs kept % | 10/10 | −5.5 |"),
+                && c.to_markdown().contains("| codex | needs kept | 10/10 | −5.5 pp |"),
             "{text}"
         );
     }

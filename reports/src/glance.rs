@@ -1,14 +1,15 @@
 //! The conclusion in a few lines: broken rules first, then who is cheapest, forgets least and waits
 //! longest, and what of it is real.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{Results, RunRecord, Status};
 
 use crate::fmt;
-use crate::metrics::{self, Better, Metric, Named, Over, Ranking};
+use crate::metrics::{Better, Metric, Named};
 use crate::recorded;
-use crate::stats::{self, Verdict};
+use crate::stats::{self, Differences, Figure, StrategyDifference, Verdict};
 use crate::view::{self, Block};
 
 /// Names in a line of ranks.
@@ -64,13 +65,16 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
             if own.len() == 1 { "1 session".into() } else { format!("{} sessions", own.len()) };
         let mut lines = vec![broken(&own)];
         for (what, text) in recorded::told(&own).into_iter().flatten() {
-            lines.push(GlanceLine { what, text, alarm: false });
+            lines.push(line(what, text));
         }
         let (evidence, tests): (Vec<&Block<'_>>, Vec<&Block<'_>>) =
             own.iter().copied().partition(|b| b.first().is_evidence());
-        lines.extend(ranks(&evidence));
+        let records: Vec<&RunRecord> =
+            evidence.iter().flat_map(|b| b.runs.iter().copied()).collect();
+        let held = stats::by_yardstick(&records);
+        lines.extend(held.iter().flat_map(|d| ranks(d, &labels(&evidence))));
         lines.extend(left_out(&tests));
-        lines.extend(real(results, model));
+        lines.extend(held.map(|d| line("real", real(&d))));
         Glance {
             heading: format!("At a glance: {sessions}, {}{summaries}", fmt::one_line(model)),
             lines,
@@ -142,127 +146,114 @@ fn left_out(tests: &[&Block<'_>]) -> Option<GlanceLine> {
         n => format!("{n} sessions that test one mechanism each"),
     };
     let text = format!("{which}; what they show stands in their own tables");
-    Some(GlanceLine { what: "no ranks", text, alarm: false })
+    Some(line("no ranks", text))
 }
 
-/// Sums over the sessions that all of those ranked went through; whoever stands in the way of half
-/// of them is not ranked.
-fn ranks(blocks: &[&Block<'_>]) -> Vec<GlanceLine> {
-    let mut ranked = labels(blocks);
-    let fits = |b: &Block<'_>, label: &str| {
-        b.runs.iter().any(|r| r.strategy.label == label && r.is_contender() && r.is_whole())
-    };
-    let mut left_out = Vec::new();
-    let common = loop {
-        let common: Vec<&Block<'_>> =
-            blocks.iter().copied().filter(|b| ranked.iter().all(|l| fits(b, l))).collect();
-        if common.len() * 2 >= blocks.len() || ranked.is_empty() {
-            break common;
-        }
-        let failures = |l: &&str| blocks.iter().filter(|b| !fits(b, l)).count();
-        let worst = ranked
-            .iter()
-            .copied()
-            .max_by_key(|l| (failures(l), std::cmp::Reverse(*l)))
-            .expect("the loop ends when none is left");
-        ranked.remove(worst);
-        left_out.push(fmt::one_line(worst));
-    };
-    let idle = |l: &str| sessions(&common, l).all(|r| r.summary.compactions == 0);
-    let (idle, ranked): (Vec<&str>, Vec<&str>) = ranked.into_iter().partition(|l| idle(l));
+fn line(what: &'static str, text: String) -> GlanceLine {
+    GlanceLine { what, text, alarm: false }
+}
+
+/// Each product by its change against one yardstick, over the sessions that both finished: what one
+/// product did not finish takes nothing from the others. Not ranked is who finished less than half,
+/// which may be the easy half, and who never compacted.
+fn ranks(d: &Differences, labels: &BTreeSet<&str>) -> Vec<GlanceLine> {
+    let rows = || d.strategies.iter().filter(|s| labels.contains(&*s.strategy));
+    let (tried, broken): (Vec<_>, Vec<_>) = rows().partition(|s| s.sessions * 2 >= d.sessions);
+    let ranked: Vec<&StrategyDifference> =
+        tried.iter().copied().filter(|s| s.compacted > 0).collect();
     if ranked.len() < 2 {
         return Vec::new();
     }
-    let mut lines: Vec<GlanceLine> = metrics::shown(|m| &m.ranked)
-        .into_iter()
-        .filter_map(|(metric, how)| ranking(metric, how, &ranked, &common))
+    let several = d.sessions > 1;
+    let mut lines: Vec<GlanceLine> = stats::ranking()
+        .filter_map(|(i, metric, how)| {
+            let mut found: Vec<(f64, String, String)> =
+                ranked.iter().filter_map(|s| standing(s, &s.figures[i], metric, d)).collect();
+            let upward = (metric.better == Better::Lower) == (how.named == Named::Best);
+            found.sort_by(|a, b| {
+                if upward { a.0.total_cmp(&b.0) } else { b.0.total_cmp(&a.0) }.then(a.1.cmp(&b.1))
+            });
+            let differ = found.iter().any(|f| f.2 != found[0].2);
+            let show = |(_, name, said): &(f64, String, String)| format!("{name} {said}");
+            let first: Vec<String> = found.iter().take(SHOWN).map(show).collect();
+            differ.then(|| line(how.what, first.join(", ")))
+        })
         .collect();
     let mut told = Vec::new();
-    if blocks.len() > 1 && common.len() < blocks.len() {
+    if several {
         told.push(format!(
-            "sums and means over the {} of {} sessions that every ranked strategy finished without \
-             breaking a rule",
-            common.len(),
-            blocks.len()
+            "by the mean change against {}, each over the sessions that both finished",
+            fmt::one_line(&d.baseline)
         ));
-    } else if blocks.len() > 1 {
-        told.push(format!("sums and means over all {} sessions", blocks.len()));
     }
-    if !left_out.is_empty() {
-        told.push(format!("not ranked, broken too often: {}", left_out.join(", ")));
+    let names = |all: &[&StrategyDifference]| {
+        all.iter().map(|s| stats::name(s)).collect::<Vec<_>>().join(", ")
+    };
+    if !broken.is_empty() {
+        told.push(format!("not ranked, broken too often: {}", names(&broken)));
     }
-    if !idle.is_empty() {
-        told.push(format!(
-            "not ranked, never compacted there: {}",
-            idle.iter().map(|l| fmt::one_line(l)).collect::<Vec<_>>().join(", ")
-        ));
+    let mut by_count: BTreeMap<Reverse<(usize, usize)>, Vec<&StrategyDifference>> = BTreeMap::new();
+    for s in tried {
+        by_count.entry(Reverse((s.compacted, s.sessions))).or_default().push(s);
+    }
+    let mut compacted = Vec::new();
+    for (Reverse((n, of)), all) in by_count {
+        match n {
+            0 => told.push(format!("not ranked, never compacted there: {}", names(&all))),
+            _ => compacted.push(format!("in {n} of {of} {}", names(&all))),
+        }
+    }
+    if several {
+        lines.push(line("compacted", compacted.join("; ")));
+        lines.extend(stats::heaviest(d).map(|told| line("heaviest", told)));
     }
     if !told.is_empty() {
-        lines.push(GlanceLine { what: "ranked", text: told.join("; "), alarm: false });
+        lines.push(line("ranked", told.join("; ")));
     }
     lines
 }
 
-/// The first few.
-fn ranking(
+/// Where one row stands: by what, its name, and that in words. In a single session the figure
+/// itself, over several its change with the interval, and over how many if not over all.
+fn standing(
+    row: &StrategyDifference,
+    figure: &Figure,
     metric: &Metric,
-    how: &Ranking,
-    ranked: &[&str],
-    common: &[&Block<'_>],
-) -> Option<GlanceLine> {
-    let value = |l: &&str| {
-        let values: Vec<f64> = sessions(common, l).filter_map(|r| metric.value(r)).collect();
-        let sum = values.iter().sum::<f64>();
-        (!values.is_empty()).then(|| match how.over {
-            Over::Sum => sum,
-            Over::Mean => sum / values.len() as f64,
-        })
-    };
-    let mut found: Vec<(&str, f64)> = ranked.iter().filter_map(|l| Some((*l, value(l)?))).collect();
-    let upward = (metric.better == Better::Lower) == (how.named == Named::Best);
-    found.sort_by(|a, b| {
-        if upward { a.1.total_cmp(&b.1) } else { b.1.total_cmp(&a.1) }.then(a.0.cmp(b.0))
-    });
-    let say = |x: f64| metric.unit.say(x);
-    if found.len() < 2 || say(found[0].1) == say(found[found.len() - 1].1) {
-        return None;
+    d: &Differences,
+) -> Option<(f64, String, String)> {
+    let name = stats::name(row);
+    if d.sessions == 1 {
+        let own = figure.own_mean?;
+        return Some((own, name, metric.unit.say(own)));
     }
-    let show = |(l, x): &(&str, f64)| format!("{} {}", fmt::one_line(l), say(*x));
-    Some(GlanceLine {
-        what: how.what,
-        text: found.iter().take(SHOWN).map(show).collect::<Vec<_>>().join(", "),
-        alarm: false,
-    })
+    let mut said = stats::change(figure, metric);
+    said.extend(stats::interval(figure, metric).map(|i| format!(" {i}")));
+    if row.sessions < d.sessions {
+        said += &format!(" ({} of {})", row.sessions, d.sessions);
+    }
+    Some((figure.mean?, name, said))
 }
 
 /// What may be said about the sessions as a sample.
-fn real(results: &Results, model: &str) -> Option<GlanceLine> {
-    let found = stats::over_sessions(results);
-    let d = found.iter().find(|d| d.model == model)?;
-    let text = if d.sessions >= stats::MIN_SESSIONS {
-        let words = stats::judged().enumerate().filter_map(|(i, m)| {
-            let of = |v: Verdict| -> Vec<String> {
-                d.strategies
-                    .iter()
-                    .filter(|s| s.figures.get(i).is_some_and(|f| f.verdict == v))
-                    .map(|s| fmt::one_line(&s.strategy))
-                    .collect()
-            };
-            let (better, worse) = (of(Verdict::Better), of(Verdict::Worse));
-            let part = |word: &str, names: &[String]| {
+fn real(d: &Differences) -> String {
+    if !d.has_verdicts() {
+        return stats::allowed(d);
+    }
+    let told: Vec<String> = stats::judged()
+        .enumerate()
+        .filter_map(|(i, m)| {
+            let part = |word: &str, v: Verdict| {
+                let of = d.strategies.iter().filter(|s| s.figures[i].verdict == v);
+                let names: Vec<String> = of.map(stats::name).collect();
                 (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
             };
-            let parts: Vec<String> =
-                part("better", &better).into_iter().chain(part("worse", &worse)).collect();
-            (!parts.is_empty()).then(|| format!("{} {}", m.heading(), parts.join(", ")))
-        });
-        let told: Vec<String> = words.collect();
-        let told = if told.is_empty() { "none beyond chance".into() } else { told.join("; ") };
-        format!("against {}: {told}", fmt::one_line(&d.baseline))
-    } else {
-        stats::caption(d)
-    };
-    Some(GlanceLine { what: "real", text, alarm: false })
+            let parts = [part("better", Verdict::Better), part("worse", Verdict::Worse)];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            (!parts.is_empty()).then(|| format!("{} {}", m.name, parts.join(", ")))
+        })
+        .collect();
+    let told = if told.is_empty() { "none beyond chance".into() } else { told.join("; ") };
+    format!("against {}: {told}", fmt::one_line(&d.baseline))
 }
 
 #[cfg(test)]
@@ -311,12 +302,18 @@ mod tests {
     }
 
     #[test]
-    fn sums_means_and_order_by_hand() {
+    fn changes_and_order_by_hand() {
         let r = sessions();
-        assert_eq!(line(&r, "cheapest").text, "a $2.500, b $4.000");
-        assert_eq!(line(&r, "keeps most facts").text, "b 80.0 %, a 40.0 %");
-        assert_eq!(line(&r, "waits longest").text, "a 7.0 s, b 1.0 s");
-        assert_eq!(line(&r, "real").text, "2 sessions: differences only");
+        // a: √(1/9 · 1.5/9) = √1.5 ÷ 9 = 0.1361; b: 2/9.
+        assert_eq!(line(&r, "cheapest").text, "a −86.4 %, b −77.8 %");
+        assert_eq!(line(&r, "keeps most facts").text, "b −20.0 pp, a −60.0 pp");
+        assert_eq!(line(&r, "waits longest").text, "a +3.5 s, b +0.5 s");
+        assert_eq!(line(&r, "compacted").text, "in 2 of 2 a, b");
+        assert_eq!(line(&r, "heaviest").text, "one 50.0 % of reference's dollars");
+        assert_eq!(
+            line(&r, "real").text,
+            "2 sessions: differences only; scripted ones retell one story"
+        );
         assert_eq!(
             line(&r, "broken"),
             GlanceLine {
@@ -325,7 +322,20 @@ mod tests {
                 alarm: false
             }
         );
-        assert_eq!(line(&r, "ranked").text, "sums and means over all 2 sessions");
+        assert_eq!(
+            line(&r, "ranked").text,
+            "by the mean change against reference, each over the sessions that both finished"
+        );
+    }
+
+    #[test]
+    fn one_session_is_told_in_its_own_figures() {
+        let mut r = sessions();
+        r.runs.truncate(3);
+        assert_eq!(line(&r, "cheapest").text, "a $1.000, b $2.000");
+        assert_eq!(line(&r, "keeps most facts").text, "b 70.0 %, a 50.0 %");
+        let all = glances(&r).remove(0).lines;
+        assert!(all.iter().all(|l| !["compacted", "heaviest", "ranked"].contains(&l.what)));
     }
 
     #[test]
@@ -342,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_rules_come_first_and_their_sessions_are_not_summed() {
+    fn broken_rules_come_first_and_what_one_did_not_finish_takes_nothing_from_the_others() {
         let mut r = sessions();
         r.runs[4].integrity.push(IntegrityFailure {
             rule: Rule::OverTheWindow,
@@ -355,20 +365,14 @@ mod tests {
                 && first.text == "INTEGRITY FAILURES of a (1); in brackets: in how many sessions",
             "{first:?}"
         );
-        assert_eq!(
-            line(&r, "cheapest").text,
-            "a $1.000, b $2.000",
-            "only the first session is whole for both"
-        );
-        assert_eq!(
-            line(&r, "ranked").text,
-            "sums and means over the 1 of 2 sessions that every ranked strategy finished without breaking \
-             a rule"
-        );
+        // a: 1/9 of the first session alone. b: both, as without a.
+        assert_eq!(line(&r, "cheapest").text, "a −88.9 % (1 of 2), b −77.8 %");
+        assert_eq!(line(&r, "keeps most facts").text, "b −20.0 pp, a −50.0 pp (1 of 2)");
+        assert_eq!(line(&r, "compacted").text, "in 2 of 2 b; in 1 of 1 a");
     }
 
     #[test]
-    fn whoever_fails_everywhere_does_not_stop_the_others_from_being_ranked() {
+    fn whoever_fails_everywhere_or_never_compacted_is_not_ranked() {
         let mut r = sessions();
         for session in ["one", "two"] {
             let mut dead = run(session, "dead", 0.1, 100.0, 0);
@@ -378,7 +382,7 @@ mod tests {
             idle.summary.compactions = 0;
             r.runs.push(idle);
         }
-        assert_eq!(line(&r, "cheapest").text, "a $2.500, b $4.000");
+        assert_eq!(line(&r, "cheapest").text, "a −86.4 %, b −77.8 %");
         let told = line(&r, "ranked").text;
         assert!(
             told.contains("broken too often: dead") && told.contains("never compacted there: idle"),
@@ -391,7 +395,16 @@ mod tests {
     }
 
     #[test]
-    fn twelve_sessions_tell_what_is_real() {
+    fn without_a_reference_a_product_is_the_yardstick() {
+        let mut r = sessions();
+        r.runs.retain(|r| r.strategy.label != "reference");
+        // b: √(2/1 · 2/1.5) = 1.633.
+        assert_eq!(line(&r, "cheapest").text, "a ±0, b +63.3 %");
+        assert!(line(&r, "ranked").text.starts_with("by the mean change against a,"));
+    }
+
+    #[test]
+    fn twelve_recordings_tell_what_is_real() {
         let mut r = Results::default();
         for i in 0..12 {
             let id = format!("s{i:02}");
@@ -403,7 +416,18 @@ mod tests {
         }
         assert_eq!(
             line(&r, "real").text,
-            "against reference: cost $ better: a; needs kept % worse: a, b; waited s worse: a, b"
+            "12 sessions: differences only; scripted ones retell one story"
+        );
+        r.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
+        let told = "against reference: cost better: a; needs kept worse: a, b; waited worse: a, b";
+        assert_eq!(line(&r, "real").text, told);
+        // b compacted in nine of them.
+        r.runs.iter_mut().filter(|r| r.strategy.label == "b").take(3).for_each(|r| {
+            r.summary.compactions = 0;
+        });
+        assert_eq!(
+            line(&r, "real").text,
+            "against reference: cost better: a; needs kept worse: a; waited worse: a"
         );
     }
 }

@@ -171,18 +171,20 @@ fn difference_table(d: &Differences) -> Markup {
     html! {
         div.wide { table.sort {
             thead { tr {
-                th.l { "strategy" } th { "sessions" }
-                @for m in stats::judged() { th { (m.heading()) } th.l { "95 % \
-                    interval" } th.l { "verdict" } }
+                th.l { "strategy" } th { "compacted" }
+                @for m in stats::judged() { th { (m.name) } th.l { "95 % \
+                    interval" } th { "median" } th { "bill" } th.l { "verdict" } }
             } }
             tbody { @for row in &d.strategies { tr {
-                td.l { (clean(&row.strategy)) }
-                td data-v=(row.figures.first().map_or(0, |f| f.sessions)) { (stats::seen(d, row)) }
+                td.l { (stats::name(row)) }
+                td data-v=(row.compacted) { (stats::seen(row)) }
                 @for (f, m) in row.figures.iter().zip(stats::judged()) {
                     @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!("p = {}, after Holm {}; {} \
                         sessions", fmt::exact(p), fmt::exact(holm), f.sessions));
-                    td data-v=(f.mean.map_or(String::new(), fmt::exact)) { (stats::change(f, m)) @if let Some(s) = stats::share(f, m) { " (" (s) ")" } }
+                    td data-v=(f.mean.map_or(String::new(), fmt::exact)) { (stats::change(f, m)) }
                     td.l { (stats::interval(f, m).unwrap_or_default()) }
+                    td data-v=(f.median.map_or(String::new(), fmt::exact)) { (stats::median(f, m)) }
+                    td { (stats::bill(f).unwrap_or_default()) }
                     td.l.best[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse] title=[p] { (stats::word(f.verdict)) }
                 }
             } } }
@@ -243,7 +245,7 @@ fn lost_needs(run: &RunRecord) -> Markup {
 fn help(assumptions: &BTreeMap<String, String>) -> Markup {
     html! {
         ul.help {
-            li { "Green: best of the products that finished and broke no rule. Italic: \
+            li { "Green: best of the products that compacted, finished and broke no rule. Italic: \
                 hypothetical and control rows. n/a: not applicable or unknown, never 0. A click on \
                 a heading sorts." }
             @for (_, s) in metrics::scores() { li { strong { (s.title()) } ": " (s.help) } }

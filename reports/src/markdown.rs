@@ -118,11 +118,11 @@ fn differences(out: &mut String, found: &[Differences]) {
             continue;
         }
         let _ = writeln!(out, "{}. {}.\n", text(&stats::heading(d)), text(&stats::caption(d)));
-        let mut head = vec!["strategy".to_string(), "sessions".into()];
-        head.extend(stats::judged().map(|m| text(&m.heading())));
+        let mut head = vec!["strategy".to_string(), "compacted".into()];
+        head.extend(stats::judged().map(|m| text(m.name)));
         let rows = d.strategies.iter().map(|row| {
             let figures = row.figures.iter().zip(stats::judged());
-            [text(&row.strategy), stats::seen(d, row)]
+            [text(&stats::name(row)), stats::seen(row)]
                 .into_iter()
                 .chain(figures.map(|(f, m)| text(&stats::cell(f, m))))
                 .collect()

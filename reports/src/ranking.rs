@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::record::{Results, RunRecord, Status};
+use crate::record::{Results, RunRecord};
 
 use crate::fmt;
+use crate::metrics::{Better, Metric, Named};
 use crate::sheet::{Group, Sheet};
+use crate::stats::{self, Differences, Figure, StrategyDifference};
 use crate::view;
 
 /// The summariser that the others are compared with, where it is among them.
@@ -21,82 +23,69 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     view::models(results).into_iter().filter_map(|m| sheet(results, m, &summarisers)).collect()
 }
 
-fn ranked(run: &RunRecord) -> bool {
-    run.is_contender() && run.is_evidence()
-}
-
-/// One figure of one strategy under one summariser, over all scenarios.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Standing {
-    /// Mean retention over the scenarios that have needs, per cent.
-    kept: Option<f64>,
-    /// USD over all scenarios.
-    cost: f64,
+/// What ranks the products, the best first.
+fn ranking() -> Vec<(usize, &'static Metric)> {
+    stats::ranking().filter(|(.., how)| how.named == Named::Best).map(|(i, m, _)| (i, m)).collect()
 }
 
 fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> {
     let runs: Vec<&RunRecord> =
-        results.runs.iter().filter(|r| r.model == model && ranked(r)).collect();
-    let scenarios: BTreeSet<&str> = runs.iter().map(|r| r.scenario.id.as_str()).collect();
-    let labels: BTreeSet<&str> = runs.iter().map(|r| r.strategy.label.as_str()).collect();
-    let mut ranked: Vec<(&str, Vec<Standing>)> = Vec::new();
-    let mut left_out = 0;
-    for label in labels {
-        let own: Vec<&RunRecord> =
-            runs.iter().copied().filter(|r| r.strategy.label == label).collect();
-        match summarisers.iter().map(|s| standing(&own, s, &scenarios)).collect::<Option<Vec<_>>>()
-        {
-            Some(all) => ranked.push((label, all)),
-            None => left_out += 1,
-        }
-    }
+        results.runs.iter().filter(|r| r.model == model && r.is_evidence()).collect();
+    let under = |s: &&str| {
+        let asked = |r: &&&RunRecord| r.summariser.as_deref().is_none_or(|x| x == *s);
+        stats::by_yardstick(&runs.iter().filter(asked).copied().collect::<Vec<_>>())
+    };
+    let held: Vec<Differences> = summarisers.iter().map(under).collect::<Option<_>>()?;
+    let labels: BTreeSet<&str> =
+        runs.iter().filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str()).collect();
+    let all = labels.len();
+    let of = |label| Some((label, held.iter().map(|d| row(d, label)).collect::<Option<Vec<_>>>()?));
+    let ranked: Vec<(&str, Vec<&StrategyDifference>)> = labels.into_iter().filter_map(of).collect();
     if ranked.is_empty() {
         return None;
     }
     let n = summarisers.len();
-    // By how each is shown, so that what looks alike has the same rank.
-    let kept: Vec<Vec<Option<usize>>> = (0..n)
-        .map(|i| ranks(ranked.iter().map(|(_, s)| s[i].kept.map(|x| -round(x, 10.0)))))
-        .collect();
-    let cost: Vec<Vec<Option<usize>>> =
-        (0..n).map(|i| ranks(ranked.iter().map(|(_, s)| Some(round(s[i].cost, 1e4))))).collect();
-    let mut rows: Vec<(usize, Vec<String>)> = Vec::new();
-    for (k, (label, all)) in ranked.iter().enumerate() {
-        let mut row = vec![(*label).to_string()];
-        row.extend((0..n).map(|i| cell(all[i].kept.map(fmt::pct), kept[0][k], kept[i][k])));
-        row.extend((0..n).map(|i| cell(Some(fmt::usd(all[i].cost)), cost[0][k], cost[i][k])));
-        rows.push((kept[0][k].unwrap_or(usize::MAX), row));
-    }
-    rows.sort_by(|a, b| (a.0, &a.1[0]).cmp(&(b.0, &b.1[0])));
     let mut head = vec!["strategy".to_string()];
-    head.extend(summarisers.iter().map(|s| format!("kept %: {s}")));
-    head.extend(summarisers.iter().map(|s| format!("cost $: {s}")));
-    let moved = |all: &[Vec<Option<usize>>]| {
-        (0..ranked.len()).filter(|&k| all.iter().any(|r| r[k] != all[0][k])).count()
-    };
-    let over = if scenarios.len() == 1 {
-        "1 scenario".to_string()
-    } else {
-        format!("{} scenarios", scenarios.len())
-    };
-    let out = if left_out == 0 {
-        String::new()
-    } else {
-        format!(" {left_out} that did not finish everything are left out.")
+    let mut rows: Vec<Vec<String>> = ranked.iter().map(|(l, _)| vec![(*l).to_string()]).collect();
+    let mut moved = Vec::new();
+    let mut order: Vec<Option<usize>> = Vec::new();
+    for (i, metric) in ranking() {
+        let places: Vec<Vec<Option<usize>>> = (0..n)
+            .map(|s| ranks(ranked.iter().map(|(_, under)| place(&under[s].figures[i], metric))))
+            .collect();
+        head.extend(summarisers.iter().map(|s| format!("{}: {s}", metric.name)));
+        for (k, (row, (_, under))) in rows.iter_mut().zip(&ranked).enumerate() {
+            row.extend((0..n).map(|s| {
+                let figure = Some(stats::change(&under[s].figures[i], metric));
+                cell(figure, places[0][k], places[s][k])
+            }));
+        }
+        let moves = |k: &usize| places.iter().any(|p| p[*k] != places[0][*k]);
+        moved.push(format!("{} in {}", (0..ranked.len()).filter(moves).count(), metric.name));
+        if order.is_empty() {
+            order.clone_from(&places[0]);
+        }
+    }
+    let mut rows: Vec<(usize, Vec<String>)> =
+        order.into_iter().map(|at| at.unwrap_or(usize::MAX)).zip(rows).collect();
+    rows.sort_by(|a, b| (a.0, &a.1[0]).cmp(&(b.0, &b.1[0])));
+    let sessions = held[0].sessions;
+    let over = if sessions == 1 { "1 session".into() } else { format!("{sessions} sessions") };
+    let out = match all - ranked.len() {
+        0 => String::new(),
+        left => format!(" {left} that never compacted or finished less than half are left out."),
     };
     Some(Sheet {
         title: format!(
-            "Ranking by summariser ({}, {over}): {} of {} change their rank in facts kept, {} in \
-             cost",
+            "Ranking by summariser ({}, {over}): of {} change their rank {}",
             fmt::one_line(model),
-            moved(&kept),
             ranked.len(),
-            moved(&cost)
+            moved.join(", ")
         ),
         note: format!(
-            "Figure #rank, 1 = best; ↑ and ↓ = places won and lost against {}. Kept: mean over the \
-             scenarios; cost: their sum. No statistics: \
-             neighbours may be equal.{out}",
+            "Mean change against {}, each over the sessions that both finished. #rank, 1 = best; ↑ \
+             and ↓ = places won and lost against {}. No statistics: neighbours may be equal.{out}",
+            fmt::one_line(&held[0].baseline),
             summarisers[0]
         ),
         head,
@@ -107,20 +96,17 @@ fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> 
     })
 }
 
-/// `None` where the strategy did not finish every scenario.
-fn standing(own: &[&RunRecord], summariser: &str, scenarios: &BTreeSet<&str>) -> Option<Standing> {
-    let mut kept = Vec::new();
-    let mut cost = 0.0;
-    for s in scenarios {
-        let here = |r: &&&RunRecord| {
-            r.scenario.id == *s && r.summariser.as_deref().is_none_or(|x| x == summariser)
-        };
-        let run = own.iter().find(here).filter(|r| r.status == Status::Completed)?;
-        kept.extend(run.summary.needs_kept_pct);
-        cost += run.summary.cost_usd;
-    }
-    let mean = (!kept.is_empty()).then(|| kept.iter().sum::<f64>() / kept.len() as f64);
-    Some(Standing { kept: mean, cost })
+/// `None` where it never compacted or finished less than half.
+fn row<'a>(d: &'a Differences, label: &str) -> Option<&'a StrategyDifference> {
+    let is = |s: &&StrategyDifference| s.strategy == label || s.same.iter().any(|l| l == label);
+    let ranks = |s: &&StrategyDifference| s.compacted > 0 && s.sessions * 2 >= d.sessions;
+    d.strategies.iter().find(is).filter(ranks)
+}
+
+/// The change as it is shown, so that what looks alike has the same rank; the best the smallest.
+fn place(figure: &Figure, metric: &Metric) -> Option<f64> {
+    let shown = figure.mean.map(|x| (x * 10.0).round());
+    if metric.better == Better::Lower { shown } else { shown.map(|x| -x) }
 }
 
 /// Ranks from 1, the smallest first; equal values share a rank.
@@ -132,11 +118,7 @@ fn ranks(values: impl Iterator<Item = Option<f64>>) -> Vec<Option<usize>> {
         .collect()
 }
 
-fn round(x: f64, steps: f64) -> f64 {
-    (x * steps).round()
-}
-
-/// `93.8 #2 ↑1`
+/// `−6.2 pp #2 ↑1`
 fn cell(figure: Option<String>, first: Option<usize>, now: Option<usize>) -> String {
     let (Some(figure), Some(now)) = (figure, now) else { return "n/a".to_string() };
     let change = match first {
@@ -150,74 +132,53 @@ fn cell(figure: Option<String>, first: Option<usize>, now: Option<usize>) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Status;
     use crate::sample;
 
     fn run(label: &str, summariser: Option<&str>, kept: f64, cost: f64) -> RunRecord {
         let mut r = sample::run("s", label, 1);
         r.status = Status::Completed;
         r.summariser = summariser.map(str::to_string);
+        r.summary.compactions = u64::from(label != "reference");
         (r.summary.needs_kept_pct, r.summary.cost_usd) = (Some(kept), cost);
         r
     }
 
+    fn rows(runs: Vec<RunRecord>) -> (Sheet, Vec<Vec<String>>) {
+        let mut all = sheets(&Results { runs, ..Results::default() });
+        assert_eq!(all.len(), 1);
+        let rows = all[0].rows().map(|r| r.to_vec()).collect();
+        (all.remove(0), rows)
+    }
+
     #[test]
     fn ranks_and_their_changes_by_hand() {
-        let runs = vec![
+        let (sheet, rows) = rows(vec![
+            run("reference", None, 100.0, 2.0),
             run("aider", Some("extractive"), 50.0, 1.0),
             run("aider", Some("ideal"), 95.0, 2.0),
             run("codex", Some("extractive"), 70.0, 1.5),
             run("codex", Some("ideal"), 90.0, 1.5),
             // Never asked for a summary: the same row under both.
             run("opencode", None, 60.0, 1.0),
-        ];
-        let all = sheets(&Results { runs, ..Results::default() });
-        assert_eq!(all.len(), 1);
-        let rows: Vec<Vec<&str>> =
-            all[0].rows().map(|r| r.iter().map(String::as_str).collect()).collect();
+        ]);
+        // Extractive: aider and opencode half the cost, codex three quarters. Ideal: opencode half,
+        // codex three quarters, aider the same.
+        assert_eq!(rows[0][..3], ["aider", "−50.0 % #1", "±0 #3 ↓2"]);
+        assert_eq!(rows[1][..3], ["opencode", "−50.0 % #1", "−50.0 % #1"]);
+        assert_eq!(rows[2][..3], ["codex", "−25.0 % #3", "−25.0 % #2 ↑1"]);
         // Extractive: codex 70, opencode 60, aider 50. Ideal: aider 95, codex 90, opencode 60.
-        // Cost, extractive: aider and opencode 1.0, codex 1.5. Ideal: opencode 1.0, codex 1.5,
-        // aider 2.0.
-        let usd = fmt::usd;
-        assert_eq!(
-            rows[0],
-            [
-                "codex",
-                "70.0 #1",
-                "90.0 #2 ↓1",
-                &format!("{} #3", usd(1.5)),
-                &format!("{} #2 ↑1", usd(1.5))
-            ]
-        );
-        assert_eq!(
-            rows[1],
-            [
-                "opencode",
-                "60.0 #2",
-                "60.0 #3 ↓1",
-                &format!("{} #1", usd(1.0)),
-                &format!("{} #1", usd(1.0))
-            ]
-        );
-        assert_eq!(
-            rows[2],
-            [
-                "aider",
-                "50.0 #3",
-                "95.0 #1 ↑2",
-                &format!("{} #1", usd(1.0)),
-                &format!("{} #3 ↓2", usd(2.0))
-            ]
-        );
-        assert!(
-            all[0].title.contains("3 of 3 change their rank in facts kept, 2 in cost"),
-            "{}",
-            all[0].title
-        );
+        assert_eq!(rows[0][3..], ["−50.0 pp #3", "−5.0 pp #1 ↑2"]);
+        assert_eq!(rows[1][3..], ["−40.0 pp #2", "−40.0 pp #3 ↓1"]);
+        assert_eq!(rows[2][3..], ["−30.0 pp #1", "−10.0 pp #2 ↓1"]);
+        let title = "of 3 change their rank 2 in cost, 3 in needs kept";
+        assert!(sheet.title.contains(title), "{}", sheet.title);
     }
 
     #[test]
     fn a_test_of_a_mechanism_is_not_ranked() {
         let mut runs = vec![
+            run("reference", None, 100.0, 2.0),
             run("codex", Some("extractive"), 70.0, 1.5),
             run("codex", Some("ideal"), 90.0, 1.5),
         ];
@@ -227,17 +188,20 @@ mod tests {
     }
 
     #[test]
-    fn one_summariser_has_no_ranking_and_unfinished_ones_are_left_out() {
+    fn one_summariser_has_no_ranking_and_who_broke_or_never_compacted_has_no_rank() {
         assert!(sheets(&sample::results()).is_empty());
         let mut runs = vec![
+            run("reference", None, 100.0, 2.0),
             run("codex", Some("extractive"), 70.0, 1.5),
             run("codex", Some("ideal"), 70.0, 1.5),
             run("aider", Some("extractive"), 50.0, 1.0),
             run("aider", Some("ideal"), 95.0, 2.0),
+            run("opencode", None, 100.0, 1.0),
         ];
-        runs[3].status = Status::Overflow;
-        let all = sheets(&Results { runs, ..Results::default() });
-        assert_eq!(all[0].rows().count(), 1);
-        assert!(all[0].note.contains("1 that did not finish"), "{}", all[0].note);
+        runs[4].status = Status::Overflow;
+        runs[5].summary.compactions = 0;
+        let (sheet, rows) = rows(runs);
+        assert_eq!(rows.len(), 1);
+        assert!(sheet.note.contains("2 that never compacted or finished"), "{}", sheet.note);
     }
 }

@@ -244,6 +244,6 @@ mod tests {
         }
         let found = stats::over_sessions(&results);
         let cost = &found[0].strategies[0].figures[0];
-        assert_eq!((found[0].sessions, cost.sessions, cost.mean), (2, 2, Some(-3.0)));
+        assert_eq!((found[0].sessions, cost.sessions, cost.own_mean), (2, 2, Some(2.0)));
     }
 }

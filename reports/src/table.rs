@@ -9,7 +9,7 @@ use crate::glance::Glance;
 use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
-use crate::stats::{self, Differences, StrategyDifference};
+use crate::stats::{self, Differences};
 use crate::view::{self, Block, Scored};
 use crate::{fmt, grid, metrics, seeds};
 
@@ -305,8 +305,8 @@ fn differences(results: &Results, found: &[Differences], width: usize) -> Vec<Ta
         let caption = stats::caption(d);
         if !d.strategies.is_empty() {
             out.push(TableLine::Heading(fmt::elide(&stats::heading(d), width)));
-            let sessions = "sessions = finished by both without a broken rule";
-            tell(&mut out, &format!("{caption}; {sessions}; intervals in index.html"));
+            let seen = "compacted: in how many of those finished by both";
+            tell(&mut out, &format!("{caption}; {seen}; intervals, medians in index.html"));
             let mut head = difference_table(d, width);
             let rows = head.split_off(head.len() - d.strategies.len());
             out.extend(head.into_iter().map(TableLine::Faint));
@@ -321,19 +321,18 @@ fn differences(results: &Results, found: &[Differences], width: usize) -> Vec<Ta
     out
 }
 
-/// A mean and a word per figure; intervals stand in the page.
+/// A mean change and a word per figure; intervals stand in the page.
 fn difference_table(d: &Differences, width: usize) -> Vec<String> {
-    let with_verdicts = d.sessions >= stats::MIN_SESSIONS;
-    let label = |row: &StrategyDifference| fmt::one_line(&row.strategy);
+    let with_verdicts = d.has_verdicts();
     let draw = |room: usize| {
-        let mut head = vec![Cell::new("strategy"), grid::figure("sessions")];
+        let mut head = vec![Cell::new("strategy"), grid::figure("compacted")];
         for m in stats::judged() {
-            head.push(grid::figure(m.heading()));
+            head.push(grid::figure(m.name));
             head.extend(with_verdicts.then(|| Cell::new("")));
         }
         let rows = d.strategies.iter().map(|row| {
-            let name = fmt::elide(&label(row), room);
-            let mut cells = vec![Cell::new(name), grid::figure(stats::seen(d, row))];
+            let name = fmt::elide(&stats::name(row), room);
+            let mut cells = vec![Cell::new(name), grid::figure(stats::seen(row))];
             for (f, m) in row.figures.iter().zip(stats::judged()) {
                 cells.push(grid::figure(stats::change(f, m)));
                 cells.extend(with_verdicts.then(|| Cell::new(stats::word(f.verdict))));
@@ -349,7 +348,7 @@ fn difference_table(d: &Differences, width: usize) -> Vec<String> {
         grid::draw(head, rows, |i| (left(i), 0))
     };
     // What the other columns leave is known once they are drawn.
-    let longest = d.strategies.iter().map(|r| label(r).chars().count()).max().unwrap_or(0);
+    let longest = d.strategies.iter().map(|r| stats::name(r).chars().count()).max().unwrap_or(0);
     let widest = draw(longest).iter().map(|l| l.chars().count()).max().unwrap_or(0);
     draw(longest.saturating_sub(widest.saturating_sub(width)).max(10))
 }
@@ -536,9 +535,11 @@ mod tests {
                 r
             }));
         }
+        results.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
         for width in [100, 160] {
             let text = table(&results, TableOptions { color: false, width });
-            let block = &text[text.find("Differences from reference, mean per session").unwrap()..];
+            let block =
+                &text[text.find("Differences from reference, mean change per session").unwrap()..];
             assert!(block.lines().all(|l| l.chars().count() <= width), "{block}");
             let codex = block.lines().find(|l| l.starts_with("codex ")).unwrap();
             assert!(

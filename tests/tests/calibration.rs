@@ -55,7 +55,10 @@ fn a_model_fitted_to_one_session_tells_the_prompts_of_the_other() {
         let per_token = fitted(&session(DIRECT[other]));
         let by = Counting { per_token, ..Counting::CLAUDE };
         let error = median(errors(&session(DIRECT[held]), &by));
-        println!("{}: {per_token:.3} of the other session, median error {error:.1} %", DIRECT[held]);
+        println!(
+            "{}: {per_token:.3} of the other session, median error {error:.1} %",
+            DIRECT[held]
+        );
         let own = median(errors(&session(DIRECT[held]), &Counting::CLAUDE));
         println!("{}: the built-in coefficients, median error {own:.1} %", DIRECT[held]);
         assert!(own <= 4.0, "{own}");
@@ -98,8 +101,7 @@ fn our_claude_code_compacts_where_the_real_one_did_and_costs_what_it_cost() {
     // subagent on Sonnet 4.5 in the first, on Haiku 4.5 in the second; the requests for summaries.
     for (name, usd) in [(DIRECT[0], 10.1137), (DIRECT[1], 11.6644)] {
         let row = |label: &str| {
-            let of =
-                |r: &&RunRecord| r.scenario.id.starts_with(name) && r.strategy.label == label;
+            let of = |r: &&RunRecord| r.scenario.id.starts_with(name) && r.strategy.label == label;
             results.runs.iter().find(of).unwrap_or_else(|| panic!("no row {label} of {name}"))
         };
         let (real, ours) = (row("as-recorded"), row("claude-code"));

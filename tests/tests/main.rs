@@ -7,8 +7,9 @@ mod random;
 mod background;
 #[path = "bad_input.rs"]
 mod bad_input;
-#[path = "cli.rs"]
+#[path = "calibration.rs"]
 mod calibration;
+#[path = "cli.rs"]
 mod cli;
 #[path = "conformance.rs"]
 mod conformance;

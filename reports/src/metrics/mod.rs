@@ -43,7 +43,7 @@ pub(crate) struct Metric {
     pub(crate) scored: Rank<Score>,
     /// What Markdown folds away below a table: the heading.
     pub(crate) detail: Rank<&'static str>,
-    /// The conclusion in a few lines.
+    /// The conclusion in a few lines; only what is judged ranks.
     pub(crate) ranked: Rank<Ranking>,
     /// Differences over sessions.
     pub(crate) judged: Rank<()>,
@@ -99,15 +99,7 @@ impl Score {
 pub(crate) struct Ranking {
     /// The question, in a few words.
     pub(crate) what: &'static str,
-    pub(crate) over: Over,
     pub(crate) named: Named,
-}
-
-/// How several sessions are summed up.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
-    Sum,
-    Mean,
 }
 
 /// Which strategies a ranking names.

@@ -4,11 +4,9 @@ use ctxbench_core::fact::FactKind;
 
 use super::Better::{Higher, Lower, Neither};
 use super::Named::{Best, Worst};
-use super::Over::{Mean, Sum};
 use super::When::{Always, Finished};
 use super::{
-    Better, Cell, Gate, Kind, Metric, Named, Over, Ranking, Score, Slack, Stored, ToCell, Unit,
-    When,
+    Better, Cell, Gate, Kind, Metric, Named, Ranking, Score, Slack, Stored, ToCell, Unit, When,
 };
 use crate::record::{Fate, RunRecord};
 
@@ -92,7 +90,7 @@ pub(crate) static METRICS: &[Metric] = &[
             ["cost", "$"],
             "US dollars by price list, prompt cache and summary calls included",
         )
-        .ranked(10, "cheapest", Sum, Best)
+        .ranked(10, "cheapest", Best)
         .judged(10)
         .compared(40, 1.0)
         .gated(30, "cost", Slack::Percent(1.0))
@@ -125,7 +123,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .named("waited")
         .scored(80, ["waited", "s"], "seconds of waiting caused by compaction, modelled")
         .detail(50, "waited s")
-        .ranked(30, "waits longest", Sum, Worst)
+        .ranked(30, "waits longest", Worst)
         .judged(40)
         .compared(80, 0.2)
         .bmf(Finished)
@@ -211,7 +209,7 @@ pub(crate) static METRICS: &[Metric] = &[
             "needs whose fact, shown six replies before or earlier, is still in the context; an \
              upper bound on use",
         )
-        .ranked(20, "keeps most facts", Mean, Best)
+        .ranked(20, "keeps most facts", Best)
         .judged(30)
         .compared(30, 1.0),
     summary!(exposed_pct, Unit::Percent, Neither)
@@ -273,8 +271,8 @@ impl Metric {
         Metric { detail: Some((at, head)), ..self }
     }
 
-    const fn ranked(self, at: u16, what: &'static str, over: Over, named: Named) -> Metric {
-        Metric { ranked: Some((at, Ranking { what, over, named })), ..self }
+    const fn ranked(self, at: u16, what: &'static str, named: Named) -> Metric {
+        Metric { ranked: Some((at, Ranking { what, named })), ..self }
     }
 
     const fn judged(self, at: u16) -> Metric {

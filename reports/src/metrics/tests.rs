@@ -60,6 +60,13 @@ fn what_the_gate_compares_is_stored() {
 }
 
 #[test]
+fn what_ranks_is_judged() {
+    for m in METRICS.iter().filter(|m| m.ranked.is_some()) {
+        assert!(m.judged.is_some() && m.better != Better::Neither, "{}", m.column);
+    }
+}
+
+#[test]
 fn people_read_seconds_and_per_cent() {
     assert_eq!(
         (Unit::Millis.show(1_500.0), Unit::Millis.say(1_500.0)),

@@ -63,6 +63,14 @@ impl Unit {
         }
     }
 
+    /// What follows a change in this unit.
+    pub(crate) fn of_change(self) -> &'static str {
+        match self {
+            Unit::Percent | Unit::Share => " pp",
+            _ => self.suffix(),
+        }
+    }
+
     /// A number within a sentence.
     pub(crate) fn say(self, x: f64) -> String {
         match self {

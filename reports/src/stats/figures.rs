@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::PLAN;
 use super::bootstrap::{self, Interval};
-use super::verdict::{self, Verdict};
+use super::runs::Pair;
+use super::verdict::{self, Sample, Verdict};
 use crate::metrics::{self, Metric};
 
 /// The metrics that are compared, in reading order.
@@ -16,17 +17,34 @@ pub(crate) fn judged() -> impl Iterator<Item = &'static Metric> {
 /// Sums of the same dollars in another order differ by less.
 const ROUNDING: f64 = 1e-9;
 
+/// How a session's change is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Strategy ÷ baseline − 1, per cent. Averaged as logarithms, so that a long session weighs no
+    /// more than a short one and no mean or interval falls below −100 %.
+    Ratio,
+    /// Strategy − baseline, in the unit of the column: shares, and amounts that are 0 on one side.
+    Difference,
+}
+
 /// A strategy against its baseline in one figure, over sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// Column of `summary.csv`; means and intervals are in its unit.
+    /// Column of `summary.csv`.
     pub column: &'static str,
+    /// What `mean`, `median` and `interval` are in.
+    pub scale: Scale,
     /// Sessions with a number on both sides.
     pub sessions: usize,
-    /// Mean of the baseline over them; `None` without a session.
+    /// Plain mean of the baseline over them, in the unit of the column; `None` without a session.
     pub base_mean: Option<f64>,
-    /// Mean of strategy − baseline.
+    /// The strategy's; the long sessions decide it, as they decide a bill.
+    pub own_mean: Option<f64>,
+    /// Mean change of a session; of ratios the geometric one.
     pub mean: Option<f64>,
+    /// Change of the session in the middle.
+    pub median: Option<f64>,
     /// Bootstrap interval of the mean, 95 %; from eight sessions on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
@@ -40,32 +58,34 @@ pub struct Figure {
     pub verdict: Verdict,
 }
 
-/// Baseline and strategy on one session.
-pub(crate) type Pair<'a> = (&'a RunRecord, &'a RunRecord);
-
 /// Every figure of every strategy, judged together: a list of pairs per strategy in, a list of
 /// figures per strategy out.
-pub(crate) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
+pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
     let mut out: Vec<Vec<Figure>> = strategies.iter().map(|_| Vec::new()).collect();
     for metric in judged() {
-        let values: Vec<Vec<(f64, f64)>> = strategies
+        let values: Vec<Vec<Values<'_>>> = strategies
             .iter()
-            .map(|pairs| pairs.iter().filter_map(|p| both(metric, p)).collect())
+            .map(|pairs| pairs.iter().filter_map(|p| Values::of(metric, p)).collect())
             .collect();
-        let differences: Vec<Vec<f64>> = values
-            .iter()
-            .map(|v| v.iter().map(|(base, own)| difference(*base, *own)).collect())
-            .collect();
-        let intervals: Vec<Option<Interval>> =
-            differences.iter().map(|d| bootstrap::interval(d, &PLAN)).collect();
-        let judged = verdict::judge(&differences, |i| intervals[i], metric.better, &PLAN);
+        // One for all strategies, or they could not be put in order.
+        let relative = metric.unit.is_relative() && values.iter().flatten().all(Values::has_ratio);
+        let scale = if relative { Scale::Ratio } else { Scale::Difference };
+        let samples: Vec<Sample> = values.iter().map(|v| sample(scale, v)).collect();
+        let judged = verdict::judge(&samples, metric.better, &PLAN);
         for (i, (row, judged)) in out.iter_mut().zip(judged).enumerate() {
+            let (values, sample) = (&values[i], &samples[i]);
+            let told = |x| scale.told(x);
             row.push(Figure {
                 column: metric.column,
-                sessions: differences[i].len(),
-                base_mean: mean(values[i].iter().map(|(base, _)| *base)),
-                mean: mean(differences[i].iter().copied()),
-                interval: intervals[i],
+                scale,
+                sessions: values.len(),
+                base_mean: mean(values.iter().map(|v| v.base)),
+                own_mean: mean(values.iter().map(|v| v.own)),
+                mean: mean(sample.changes.iter().copied()).map(told),
+                median: median(&sample.changes).map(told),
+                interval: sample
+                    .interval
+                    .map(|i| Interval { low: told(i.low), high: told(i.high) }),
                 p: judged.p,
                 p_holm: judged.p_holm,
                 verdict: judged.verdict,
@@ -75,19 +95,143 @@ pub(crate) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
     out
 }
 
-fn both(metric: &Metric, (base, own): &Pair<'_>) -> Option<(f64, f64)> {
-    let value = |r: &RunRecord| {
-        if r.is_whole() { metric.value(r) } else { None }
-    };
-    Some((value(base)?, value(own)?))
+/// One session in one metric.
+struct Values<'a> {
+    pair: &'a Pair<'a>,
+    base: f64,
+    own: f64,
 }
 
-fn difference(base: f64, own: f64) -> f64 {
-    let d = own - base;
-    if d.abs() < ROUNDING { 0.0 } else { d }
+impl<'a> Values<'a> {
+    /// `None` unless both finished and have the figure.
+    fn of(metric: &Metric, pair: &'a Pair<'a>) -> Option<Values<'a>> {
+        let value = |r: &RunRecord| if r.is_whole() { metric.value(r) } else { None };
+        Some(Values { pair, base: value(pair.base)?, own: value(pair.own)? })
+    }
+
+    fn has_ratio(&self) -> bool {
+        self.base == self.own || (self.base > 0.0 && self.own > 0.0)
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.pair.own.scenario.recorded
+    }
+}
+
+fn sample(scale: Scale, values: &[Values<'_>]) -> Sample {
+    let changes: Vec<f64> = values.iter().map(|v| scale.change(v.base, v.own)).collect();
+    let recorded = || values.iter().zip(&changes).filter(|(v, _)| v.is_recorded());
+    Sample {
+        interval: bootstrap::interval(&changes, &PLAN),
+        recorded: recorded().map(|(_, change)| *change).collect(),
+        exposed: recorded().filter(|(v, _)| v.pair.compacted()).count(),
+        changes,
+    }
+}
+
+impl Scale {
+    /// A session's change as it is averaged and tested.
+    fn change(self, base: f64, own: f64) -> f64 {
+        match self {
+            _ if (own - base).abs() < ROUNDING => 0.0,
+            Scale::Ratio => (own / base).ln(),
+            Scale::Difference => own - base,
+        }
+    }
+
+    /// Such a change, or a mean of them, as it is told.
+    fn told(self, change: f64) -> f64 {
+        match self {
+            Scale::Ratio => change.exp_m1() * 100.0,
+            Scale::Difference => change,
+        }
+    }
 }
 
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     let n = values.len();
     (n > 0).then(|| values.sum::<f64>() / n as f64)
+}
+
+/// Of an even number the mean of the two in the middle.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    (n > 0).then(|| (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Status;
+
+    fn run(cost: f64, kept: f64, waited_ms: u64) -> RunRecord {
+        let mut r = RunRecord { status: Status::Completed, ..RunRecord::default() };
+        r.summary.cost_usd = cost;
+        r.summary.input_tokens = (cost * 1e6) as u64;
+        r.summary.needs_kept_pct = Some(kept);
+        r.summary.blocked_ms = waited_ms;
+        r
+    }
+
+    fn of(runs: &[(RunRecord, RunRecord)]) -> Vec<Figure> {
+        let pairs = runs.iter().map(|(base, own)| Pair { base, own }).collect();
+        figures(&[pairs]).remove(0)
+    }
+
+    fn near(found: Option<f64>, expected: f64) -> bool {
+        found.is_some_and(|x| (x - expected).abs() < 1e-9)
+    }
+
+    #[test]
+    fn one_long_session_does_not_decide_a_ratio() {
+        // Ratios 2, ½ and ¼: their product is ¼, its cube root 0.62996; the middle one is ½. The
+        // bill rises from 102 to 200.75.
+        let found = of(&[
+            (run(100.0, 100.0, 0), run(200.0, 90.0, 0)),
+            (run(1.0, 100.0, 0), run(0.5, 100.0, 8_000)),
+            (run(1.0, 90.0, 0), run(0.25, 60.0, 1_000)),
+        ]);
+        let (cost, kept, waited) = (&found[0], &found[2], &found[3]);
+        assert_eq!((cost.column, cost.scale), ("cost_usd", Scale::Ratio));
+        assert!(near(cost.mean, (0.25_f64.cbrt() - 1.0) * 100.0) && near(cost.median, -50.0));
+        assert!(near(cost.base_mean, 34.0) && near(cost.own_mean, 200.75 / 3.0), "{cost:?}");
+        // Shares change by points: −10, 0, −30.
+        assert_eq!((kept.scale, kept.median), (Scale::Difference, Some(-10.0)));
+        assert!(near(kept.mean, -40.0 / 3.0));
+        // Nobody waits in the baseline, so there is no ratio: 0, 8 and 1 s.
+        assert_eq!((waited.scale, waited.mean), (Scale::Difference, Some(3_000.0)));
+        assert_eq!(waited.median, Some(1_000.0));
+    }
+
+    #[test]
+    fn waiting_on_both_sides_is_a_ratio_and_an_even_median_lies_between() {
+        // ½, 1 (nobody waited) and 2, 8: logarithms −1, 0, 1, 3 of 2; mean ¾, median ½.
+        let found = of(&[
+            (run(1.0, 9.0, 4_000), run(1.0, 9.0, 2_000)),
+            (run(1.0, 9.0, 0), run(1.0, 9.0, 0)),
+            (run(1.0, 9.0, 1_000), run(1.0, 9.0, 2_000)),
+            (run(1.0, 9.0, 1_000), run(1.0, 9.0, 8_000)),
+        ]);
+        let waited = &found[3];
+        assert_eq!(waited.scale, Scale::Ratio);
+        assert!(near(waited.mean, (2_f64.powf(0.75) - 1.0) * 100.0), "{waited:?}");
+        assert!(near(waited.median, (2_f64.sqrt() - 1.0) * 100.0), "{waited:?}");
+    }
+
+    #[test]
+    fn no_interval_leaves_what_is_possible() {
+        // Nine sessions saved little, one long one nearly all of its tokens: the mean difference's
+        // interval reached below the baseline's mean.
+        let mut runs: Vec<(RunRecord, RunRecord)> = (1..10)
+            .map(|i| (run(1.0, 100.0, 0), run(1.0 - f64::from(i) / 100.0, 99.0, 0)))
+            .collect();
+        runs.push((run(120.0, 100.0, 0), run(1.0, 0.0, 0)));
+        let found = of(&runs);
+        let ends = found[1].interval.unwrap();
+        assert!(-100.0 < ends.low && ends.high < 0.0, "{ends:?}");
+        let kept = found[2].interval.unwrap();
+        assert!(-100.0 <= kept.low && kept.high <= -1.0, "{kept:?}");
+    }
 }

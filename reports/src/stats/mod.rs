@@ -1,5 +1,5 @@
-//! Differences over sessions: what a strategy changes on average, how sure that is, and whether it
-//! may be called better or worse.
+//! Differences over sessions: what a strategy changes in a session, how sure that is, and whether
+//! it may be called better or worse.
 //!
 //! The session is the sampling unit: requests or facts of one session depend on each other and
 //! count once. Strategies are deterministic, so intervals and tests speak about the choice of
@@ -8,6 +8,7 @@
 mod bootstrap;
 mod figures;
 mod holm;
+mod runs;
 mod sessions;
 mod show;
 mod signflip;
@@ -16,13 +17,15 @@ mod simulation;
 mod verdict;
 
 pub use figures::Figure;
-pub use sessions::{Differences, StrategyDifference};
+pub use sessions::{Differences, Heavy, StrategyDifference};
 pub use verdict::Verdict;
 
 pub(crate) use figures::judged;
-pub(crate) use sessions::{between, over_sessions};
-pub(crate) use show::{HELP, caption, cell, change, heading, interval, missing, seen, share, word};
-pub(crate) use verdict::MIN_SESSIONS;
+pub(crate) use sessions::{between, by_yardstick, over_sessions};
+pub(crate) use show::{
+    HELP, allowed, bill, caption, cell, change, heading, heaviest, interval, median, missing, name,
+    ranking, seen, word,
+};
 
 /// How much is drawn, and from which seed.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,13 @@
-//! Which runs are paired: strategies of one run by session and model, or one strategy in two
-//! results.
+//! What is compared: strategies of one run by session and model, or one strategy in two results.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::record::{Results, RunRecord};
-use ctxbench_core::strategy::Standing;
 use serde::Serialize;
 
-use super::figures::{Figure, Pair, figures};
+use super::figures::{Figure, figures, judged};
+use super::runs::{Pair, Runs, pairs, sent_the_same};
 use crate::{seeds, view};
 
 /// Every strategy against one baseline with one model.
@@ -19,53 +19,39 @@ pub struct Differences {
     pub baseline: String,
     /// Sessions that there are with this model, usable or not.
     pub sessions: usize,
+    /// Of these, recordings.
+    pub recordings: usize,
+    /// The session that makes half or more of the baseline's sum, else the two largest; empty
+    /// between two results.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub heaviest: Vec<Heavy>,
     /// A row per strategy; none below two sessions.
     pub strategies: Vec<StrategyDifference>,
 }
 
-/// One strategy.
+/// A session by its part in the baseline's sum.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Heavy {
+    pub session: String,
+    /// Of what: `cost_usd`; `input_tokens` where nothing has a price.
+    pub column: &'static str,
+    pub share_pct: f64,
+}
+
+/// One strategy, or several that sent the same requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StrategyDifference {
     /// Its label.
     pub strategy: String,
+    /// Others that sent the same requests in every session: one row, judged once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub same: Vec<String>,
+    /// Sessions that it and the baseline finished without a broken rule.
+    pub sessions: usize,
+    /// Of these, those in which it compacted.
+    pub compacted: usize,
     /// Cost, tokens, retention, waiting.
     pub figures: Vec<Figure>,
-}
-
-/// Runs of one model by label and session. Of a row that stands twice the first counts.
-struct Runs<'a>(BTreeMap<&'a str, BTreeMap<&'a str, &'a RunRecord>>);
-
-impl<'a> Runs<'a> {
-    fn of(results: &'a Results, model: &str, counts: impl Fn(&RunRecord) -> bool) -> Runs<'a> {
-        let mut out: BTreeMap<&str, BTreeMap<&str, &RunRecord>> = BTreeMap::new();
-        for r in results.runs.iter().filter(|r| r.model == model && counts(r)) {
-            out.entry(r.strategy.label.as_str())
-                .or_default()
-                .entry(r.scenario.id.as_str())
-                .or_insert(r);
-        }
-        Runs(out)
-    }
-
-    fn sessions(&self) -> BTreeSet<&'a str> {
-        self.0.values().flat_map(|by_session| by_session.keys().copied()).collect()
-    }
-
-    /// The label under which a strategy ran, the plain one first.
-    fn label(&self, name: &str) -> Option<&'a str> {
-        self.0
-            .iter()
-            .find(|(_, runs)| runs.values().any(|r| r.strategy.name == name))
-            .map(|(label, _)| *label)
-    }
-
-    fn product(&self, label: &str) -> bool {
-        self.0
-            .get(label)
-            .into_iter()
-            .flat_map(BTreeMap::values)
-            .all(|r| r.strategy.standing == Standing::Contender)
-    }
 }
 
 /// Per model: every product against `reference` and, where that exceeds a real window, against
@@ -77,7 +63,8 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     let blocks = view::blocks(results);
     let mut out = Vec::new();
     for model in view::models(results) {
-        let runs = Runs::of(results, model, RunRecord::is_evidence);
+        let evidence = |r: &&RunRecord| r.model == model && r.is_evidence();
+        let runs = Runs::of(results.runs.iter().filter(evidence));
         let Some(reference) = runs.label("reference") else { continue };
         let too_large = blocks.iter().filter(|b| b.first().model == model).any(|b| {
             let peak = b
@@ -87,20 +74,26 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
                 .map(|r| r.summary.peak_context_tokens);
             peak.zip(b.window()).is_some_and(|(peak, window)| peak > window)
         });
-        let real = runs.label("sliding-window").filter(|_| too_large && runs.sessions().len() > 1);
+        let several = runs.sessions().len() > 1;
+        let real = runs.label("sliding-window").filter(|_| too_large && several);
         for baseline in [Some(reference), real].into_iter().flatten() {
-            let labels: Vec<&str> =
-                runs.0.keys().copied().filter(|l| *l != baseline && runs.product(l)).collect();
-            out.push(differences(model, baseline, runs.sessions().len(), &labels, |label| {
-                let base = &runs.0[baseline];
-                runs.0[label]
-                    .iter()
-                    .filter_map(|(session, own)| Some((*base.get(session)?, *own)))
-                    .collect()
-            }));
+            let mut labels = if several { runs.products() } else { vec![] };
+            labels.retain(|l| *l != baseline);
+            out.push(against(&runs, model, baseline, &labels));
         }
     }
     out
+}
+
+/// Every product of these runs, which are of one model and one summariser, against one yardstick:
+/// `reference`, or without it the product that finished most sessions, which then has a row, too.
+/// One session is enough.
+pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
+    let runs = Runs::of(records.iter().copied());
+    let labels = runs.products();
+    let most = || labels.iter().copied().max_by_key(|l| (runs.finished(l), Reverse(*l)));
+    let baseline = runs.label("reference").or_else(most)?;
+    Some(against(&runs, &records.first()?.model, baseline, &labels))
 }
 
 /// Per model: every strategy of `new` against itself in `base`, over the sessions of both, tests of
@@ -109,37 +102,82 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
     let (base, new) = (&*seeds::averaged(base), &*seeds::averaged(new));
     let models: Vec<&str> = view::models(base).intersection(&view::models(new)).copied().collect();
     let of_model = |model: &str| {
-        let any = |_: &RunRecord| true;
-        let (old, new) = (Runs::of(base, model, any), Runs::of(new, model, any));
-        let labels: Vec<&str> = new.0.keys().copied().filter(|l| old.0.contains_key(l)).collect();
+        let own = |r: &&RunRecord| r.model == model;
+        let old = Runs::of(base.runs.iter().filter(own));
+        let new = Runs::of(new.runs.iter().filter(own));
         let sessions = old.sessions().intersection(&new.sessions()).count();
-        differences(model, "base", sessions, &labels, |label| {
-            let before = &old.0[label];
-            new.0[label]
-                .iter()
-                .filter_map(|(session, own)| Some((*before.get(session)?, *own)))
-                .collect()
-        })
+        let mut labels: Vec<&str> = new.0.keys().copied().collect();
+        labels.retain(|l| sessions > 1 && old.0.contains_key(l));
+        Differences {
+            model: model.into(),
+            baseline: "base".into(),
+            sessions,
+            recordings: old.recordings().intersection(&new.recordings()).count(),
+            heaviest: vec![],
+            strategies: rows(&labels, |label| pairs(&old.0[label], &new.0[label])),
+        }
     };
     models.into_iter().map(of_model).collect()
 }
 
-fn differences<'a>(
-    model: &str,
-    baseline: &str,
-    sessions: usize,
-    labels: &[&str],
-    pairs: impl Fn(&str) -> Vec<Pair<'a>>,
-) -> Differences {
-    let labels = if sessions < 2 { &[] } else { labels };
-    let pairs: Vec<Vec<Pair<'a>>> = labels.iter().map(|l| pairs(l)).collect();
-    let figures = figures(&pairs);
-    let strategies = labels
-        .iter()
-        .zip(figures)
-        .map(|(l, figures)| StrategyDifference { strategy: (*l).into(), figures })
-        .collect();
-    Differences { model: model.into(), baseline: baseline.into(), sessions, strategies }
+/// A row per strategy, or per several that sent the same requests: the same data twice would make
+/// the family larger and nothing more certain.
+fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<Pair<'a>>) -> Vec<StrategyDifference> {
+    let mut names: Vec<Vec<String>> = Vec::new();
+    let mut distinct: Vec<Vec<Pair<'a>>> = Vec::new();
+    for label in labels {
+        let own = pairs(label);
+        match distinct.iter().position(|other| sent_the_same(other, &own)) {
+            Some(i) => names[i].push((*label).into()),
+            None => {
+                names.push(vec![(*label).into()]);
+                distinct.push(own);
+            }
+        }
+    }
+    let figures = figures(&distinct);
+    let row = |((mut names, pairs), figures): ((Vec<String>, Vec<Pair<'_>>), Vec<Figure>)| {
+        let whole = || pairs.iter().filter(|p| p.is_whole());
+        StrategyDifference {
+            strategy: names.remove(0),
+            same: names,
+            sessions: whole().count(),
+            compacted: whole().filter(|p| p.compacted()).count(),
+            figures,
+        }
+    };
+    names.into_iter().zip(distinct).zip(figures).map(row).collect()
+}
+
+/// These strategies against one of them.
+fn against(runs: &Runs<'_>, model: &str, baseline: &str, labels: &[&str]) -> Differences {
+    let strategies = rows(labels, |label| pairs(&runs.0[baseline], &runs.0[label]));
+    Differences {
+        model: model.into(),
+        baseline: baseline.into(),
+        sessions: runs.sessions().len(),
+        recordings: runs.recordings().len(),
+        heaviest: heaviest(&runs.0[baseline]),
+        strategies,
+    }
+}
+
+fn heaviest(base: &BTreeMap<&str, &RunRecord>) -> Vec<Heavy> {
+    let weighed = judged().find_map(|m| {
+        let whole = base.iter().filter(|(_, r)| r.is_whole());
+        let all: Vec<(&str, f64)> = whole.filter_map(|(s, r)| Some((*s, m.value(r)?))).collect();
+        let sum: f64 = all.iter().map(|(_, x)| x).sum();
+        (sum > 0.0).then_some((m.column, all, sum))
+    });
+    let Some((column, mut all, sum)) = weighed else { return vec![] };
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named = if all[0].1 * 2.0 >= sum { 1 } else { 2 };
+    let heavy = |(session, x): (&str, f64)| Heavy {
+        session: session.into(),
+        column,
+        share_pct: x / sum * 100.0,
+    };
+    all.into_iter().take(named).map(heavy).collect()
 }
 
 #[cfg(test)]
@@ -149,8 +187,8 @@ mod tests {
     use crate::sample;
     use crate::stats::Verdict;
 
-    /// `n` sessions of every strategy of the sample; in session `i`, codex costs `i` dollars less
-    /// than the reference.
+    /// `n` recordings with every strategy of the sample; in session `i`, codex costs `100 − i`
+    /// dollars and all others 100.
     fn several(n: usize) -> Results {
         let mut results = sample::results();
         let one = std::mem::take(&mut results.runs);
@@ -158,12 +196,23 @@ mod tests {
             for run in &one {
                 let mut run = run.clone();
                 run.scenario.id = format!("s{i:02}");
+                run.scenario.recorded = true;
                 run.summary.cost_usd =
                     if run.strategy.label == "codex" { 100.0 - i as f64 } else { 100.0 };
                 results.runs.push(run);
             }
         }
         results
+    }
+
+    /// Change of the geometric mean, per cent, of `100 − i` over 100 for i from 1 to `n`.
+    fn saved(n: u32) -> Option<f64> {
+        let product: f64 = (1..=n).map(|i| f64::from(100 - i) / 100.0).product();
+        Some((product.powf(1.0 / f64::from(n)) - 1.0) * 100.0)
+    }
+
+    fn near(found: Option<f64>, expected: Option<f64>) -> bool {
+        found.zip(expected).is_some_and(|(f, e): (f64, f64)| (f - e).abs() < 1e-9)
     }
 
     fn row<'a>(d: &'a Differences, label: &str) -> &'a StrategyDifference {
@@ -179,10 +228,11 @@ mod tests {
             (d.baseline.as_str(), d.sessions, cost.sessions, cost.column),
             ("reference", 12, 12, "cost_usd")
         );
-        // Mean of −1 … −12; all twelve of one sign: 2/4096, the only member with a difference.
+        // All twelve of one sign: 2/4096, the only member with a difference.
+        assert!(near(cost.mean, saved(12)));
         assert_eq!(
-            (cost.mean, cost.base_mean, cost.verdict),
-            (Some(-6.5), Some(100.0), Verdict::Better)
+            (cost.base_mean, cost.own_mean, cost.verdict),
+            (Some(100.0), Some(93.5), Verdict::Better)
         );
         assert_eq!((cost.p, cost.p_holm), (Some(2.0 / 4096.0), Some(2.0 / 4096.0)));
         assert_eq!(row(d, "aider").figures[0].verdict, Verdict::Equal);
@@ -205,7 +255,7 @@ mod tests {
         results.runs.iter_mut().filter(small).for_each(|r| r.scenario.mechanism = true);
         let found = over_sessions(&results);
         let cost = &row(&found[0], "codex").figures[0];
-        assert_eq!((found[0].sessions, cost.sessions, cost.mean), (10, 10, Some(-5.5)));
+        assert_eq!((found[0].sessions, cost.sessions, cost.own_mean), (10, 10, Some(94.5)));
         let same = between(&results, &results);
         assert_eq!(same[0].sessions, 12, "the same strategy twice is no ranking");
     }
@@ -214,7 +264,8 @@ mod tests {
     fn below_ten_sessions_differences_and_no_verdict() {
         let found = over_sessions(&several(9));
         let cost = &row(&found[0], "codex").figures[0];
-        assert_eq!((cost.mean, cost.verdict, cost.p), (Some(-5.0), Verdict::DifferenceOnly, None));
+        assert_eq!((cost.verdict, cost.p), (Verdict::DifferenceOnly, None));
+        assert!(near(cost.mean, saved(9)));
         assert!(cost.interval.is_some());
         assert!(over_sessions(&several(1))[0].strategies.is_empty());
     }
@@ -231,8 +282,8 @@ mod tests {
         let found = over_sessions(&results);
         let cost = &row(&found[0], "codex").figures[0];
         assert_eq!(
-            (cost.sessions, cost.mean, cost.verdict),
-            (9, Some(-8.0), Verdict::DifferenceOnly)
+            (cost.sessions, cost.own_mean, cost.verdict),
+            (9, Some(92.0), Verdict::DifferenceOnly)
         );
     }
 
@@ -252,7 +303,10 @@ mod tests {
             found.iter().map(|d| d.baseline.as_str()).collect::<Vec<_>>(),
             ["reference", "sliding-window"]
         );
-        assert_eq!(row(&found[1], "codex").figures[0].mean, Some(0.0));
+        // 99, 98 and 97 against 98.
+        let cost = &row(&found[1], "codex").figures[0];
+        let expected = ((0.99_f64 * 0.97 / 0.98 / 0.98).cbrt() - 1.0) * 100.0;
+        assert!(near(cost.mean, Some(expected)) && near(cost.median, Some(0.0)), "{cost:?}");
         results
             .runs
             .iter_mut()
@@ -285,9 +339,93 @@ mod tests {
         let found = between(&old, &new);
         let cost = &row(&found[0], "codex").figures[0];
         assert_eq!(
-            (found[0].sessions, cost.sessions, cost.mean, cost.verdict),
-            (11, 11, Some(1.0), Verdict::Worse)
+            (found[0].sessions, cost.sessions, cost.own_mean, cost.verdict),
+            (11, 11, Some(95.0), Verdict::Worse)
         );
         assert_eq!(row(&found[0], "aider").figures[0].verdict, Verdict::Equal);
+    }
+
+    #[test]
+    fn a_verdict_needs_ten_recordings_in_which_it_compacted() {
+        let cost_of = |results: &Results| {
+            let found = over_sessions(results);
+            let codex = row(&found[0], "codex").clone();
+            (codex.compacted, codex.sessions, codex.figures[0].verdict)
+        };
+        let mut results = several(21);
+        assert_eq!(cost_of(&results), (21, 21, Verdict::Better));
+        let mut codex: Vec<&mut RunRecord> =
+            results.runs.iter_mut().filter(|r| r.strategy.label == "codex").collect();
+        codex.iter_mut().skip(4).for_each(|r| r.summary.compactions = 0);
+        assert_eq!(cost_of(&results), (4, 21, Verdict::DifferenceOnly));
+        let mut scripted = several(21);
+        scripted.runs.iter_mut().for_each(|r| r.scenario.recorded = false);
+        assert_eq!(cost_of(&scripted), (21, 21, Verdict::DifferenceOnly));
+    }
+
+    #[test]
+    fn strategies_that_sent_the_same_requests_are_one_member_of_the_family() {
+        let mut results = several(12);
+        let twins: Vec<RunRecord> = results
+            .runs
+            .iter()
+            .filter(|r| r.strategy.label == "codex")
+            .cloned()
+            .map(|mut r| {
+                r.strategy.label = "zeta".into();
+                r
+            })
+            .collect();
+        results.runs.extend(twins);
+        let found = over_sessions(&results);
+        let codex = row(&found[0], "codex");
+        assert_eq!(codex.same, ["zeta"]);
+        assert_eq!(codex.figures[0].p_holm, Some(2.0 / 4096.0), "a family of one");
+        assert!(found[0].strategies.iter().all(|s| s.strategy != "zeta"));
+        // One request that differs parts them: two members.
+        let last = results.runs.len() - 1;
+        results.runs[last].requests[0].cache_read += 1;
+        let found = over_sessions(&results);
+        assert!(row(&found[0], "codex").same.is_empty());
+        assert_eq!(row(&found[0], "zeta").figures[0].p_holm, Some(4.0 / 4096.0));
+    }
+
+    #[test]
+    fn the_heaviest_sessions_are_named_with_their_share() {
+        let with = |costs: [f64; 4]| {
+            let mut results = several(4);
+            let reference = results.runs.iter_mut().filter(|r| r.strategy.label == "reference");
+            reference.zip(costs).for_each(|(r, x)| r.summary.cost_usd = x);
+            over_sessions(&results)[0].heaviest.clone()
+        };
+        let heavy = |session: &str, share_pct| Heavy {
+            session: session.into(),
+            column: "cost_usd",
+            share_pct,
+        };
+        assert_eq!(with([1.0, 6.0, 2.0, 1.0]), [heavy("s02", 60.0)]);
+        assert_eq!(with([4.0, 1.0, 2.0, 3.0]), [heavy("s01", 40.0), heavy("s04", 30.0)]);
+        // Nothing has a price: tokens, of which the sample has as many in every session.
+        assert_eq!(
+            with([0.0; 4]).iter().map(|h| h.column).collect::<Vec<_>>(),
+            ["input_tokens"; 2]
+        );
+    }
+
+    #[test]
+    fn without_a_reference_the_product_that_finished_most_is_the_yardstick() {
+        let mut results = several(3);
+        results.runs.retain(|r| ["aider", "codex"].contains(&&*r.strategy.label));
+        let first = results.runs.iter_mut().find(|r| r.strategy.label == "aider").unwrap();
+        first.status = Status::Overflow;
+        let records: Vec<&RunRecord> = results.runs.iter().collect();
+        let found = by_yardstick(&records).unwrap();
+        assert_eq!((&*found.baseline, found.strategies.len()), ("codex", 2));
+        let aider = row(&found, "aider");
+        // 100 against 98 and 97.
+        let expected = ((1e4_f64 / 98.0 / 97.0).sqrt() - 1.0) * 100.0;
+        assert_eq!(aider.sessions, 2);
+        assert!(near(aider.figures[0].mean, Some(expected)));
+        assert!(by_yardstick(&[]).is_none());
     }
 }

@@ -2,38 +2,81 @@
 
 use crate::record::Results;
 
+use super::figures::Scale;
 use super::verdict::MIN_SESSIONS;
 use super::{Differences, Figure, StrategyDifference, Verdict};
 use crate::fmt;
-use crate::metrics::Metric;
+use crate::metrics::{self, Metric};
 
 /// What the section says, for a reader who meets it for the first time.
-pub(crate) const HELP: &str = "mean of strategy − baseline over the sessions that both finished \
-    without a broken rule, in brackets the change in per cent of the \
-baseline's mean and the 95 % bootstrap interval of the mean (from eight sessions). The words are a \
-sign-flip test with Holm's correction over the strategies \
-(from ten sessions). Strategies are deterministic: both speak about the choice of sessions only, \
-and sessions that resemble each other count as if they did not";
+pub(crate) const HELP: &str = "strategy against baseline, session by session, over those that both \
+    finished without a broken rule: the mean change, its 95 % bootstrap interval (from eight \
+    sessions) and the change of the session in the middle. Amounts change by a ratio, in per cent, \
+    whose mean is the geometric one, so that a long session weighs no more than a short one; \
+    `bill` is the change of the sum, which the longest decide. Shares change by points (pp), and \
+    so does, in its unit, what is 0 on one side. `compacted 3/21`: in 3 of the 21 sessions that \
+    both finished. `a = b`: they sent the same requests. The words are a sign-flip test with \
+    Holm's correction over the strategies, from ten recordings in which the strategy compacted. \
+    Strategies are deterministic: both speak about the choice of sessions only, and sessions that \
+    resemble each other count as if they did not";
 
 /// What a table is about, in one line.
 pub(crate) fn heading(d: &Differences) -> String {
-    format!(
-        "Differences from {}, mean per session, {}",
-        fmt::one_line(&d.baseline),
-        fmt::one_line(&d.model)
-    )
+    let baseline = fmt::one_line(&d.baseline);
+    format!("Differences from {baseline}, mean change per session, {}", fmt::one_line(&d.model))
+}
+
+/// How much the sessions allow to be said, and which of them weigh most.
+pub(crate) fn caption(d: &Differences) -> String {
+    let told = heaviest(d).filter(|_| d.sessions > 1).map(|told| format!("; heaviest: {told}"));
+    allowed(d) + &told.unwrap_or_default()
 }
 
 /// How much the sessions allow to be said.
-pub(crate) fn caption(d: &Differences) -> String {
-    match d.sessions {
-        0 | 1 => format!("{} session: nothing to average, no intervals, no verdicts", d.sessions),
-        n if n < MIN_SESSIONS => format!("{n} sessions: differences only"),
-        n => format!(
-            "{n} sessions; BETTER, WORSE: beyond chance (sign-flip test, Holm, 5 %); UNRESOLVED: \
-             these sessions do not decide"
-        ),
+pub(crate) fn allowed(d: &Differences) -> String {
+    let n = d.sessions;
+    let mut out = match (n, d.recordings) {
+        (0 | 1, _) => return format!("{n} session: nothing to average, no intervals, no verdicts"),
+        (_, 0) => format!("{n} sessions: differences only; scripted ones retell one story"),
+        (_, r) if r < n => format!("{n} sessions, {r} recorded"),
+        _ => format!("{n} sessions"),
+    };
+    out += match d.recordings {
+        0 => "",
+        _ if d.has_verdicts() => {
+            "; BETTER, WORSE: beyond chance (sign-flip test, Holm, 5 %); UNRESOLVED: these \
+             sessions do not decide"
+        }
+        r if r < MIN_SESSIONS => ": differences only",
+        _ => ": differences only; nobody compacted in ten recordings",
+    };
+    out
+}
+
+/// The sessions that weigh most, with their share.
+pub(crate) fn heaviest(d: &Differences) -> Option<String> {
+    let of = match d.heaviest.first()?.column {
+        "cost_usd" => "dollars",
+        _ => "tokens",
+    };
+    let one =
+        |h: &super::Heavy| format!("{} {} %", fmt::one_line(&h.session), fmt::pct(h.share_pct));
+    let named: Vec<String> = d.heaviest.iter().map(one).collect();
+    Some(format!("{} of {}'s {of}", named.join(", "), fmt::one_line(&d.baseline)))
+}
+
+impl Differences {
+    /// Whether any strategy could be judged.
+    pub(crate) fn has_verdicts(&self) -> bool {
+        self.strategies.iter().flat_map(|s| &s.figures).any(|f| f.p.is_some())
     }
+}
+
+/// The strategy, or all that sent the same requests.
+pub(crate) fn name(row: &StrategyDifference) -> String {
+    let all: Vec<String> =
+        std::iter::once(&row.strategy).chain(&row.same).map(|s| fmt::one_line(s)).collect();
+    all.join(" = ")
 }
 
 /// The word of a verdict; empty where only the difference is told.
@@ -47,40 +90,62 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The mean difference in the unit of the heading, signed.
+/// The mean change, signed, with its unit.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
-    figure.mean.map_or("n/a".into(), |x| fmt::signed(x, |x| metric.unit.show(x)))
+    figure.mean.map_or("n/a".into(), |x| told(figure, metric, x))
 }
 
-/// The same in per cent of the baseline's mean, where that helps.
-pub(crate) fn share(figure: &Figure, metric: &Metric) -> Option<String> {
-    let (mean, base) = (figure.mean?, figure.base_mean.filter(|b| *b > 0.0)?);
-    metric.unit.is_relative().then(|| format!("{} %", fmt::signed(mean / base * 100.0, fmt::pct)))
+fn told(figure: &Figure, metric: &Metric, x: f64) -> String {
+    let (text, unit) = match figure.scale {
+        Scale::Ratio => (fmt::signed(x, fmt::pct), " %"),
+        Scale::Difference => (fmt::signed(x, |x| metric.unit.show(x)), metric.unit.of_change()),
+    };
+    if text == "±0" { text } else { text + unit }
+}
+
+/// The change of the session in the middle.
+pub(crate) fn median(figure: &Figure, metric: &Metric) -> String {
+    figure.median.map_or("n/a".into(), |x| told(figure, metric, x))
+}
+
+/// The change of the sum, where that is another question.
+pub(crate) fn bill(figure: &Figure) -> Option<String> {
+    let (own, base) = (figure.own_mean?, figure.base_mean.filter(|b| *b > 0.0)?);
+    let pct = || fmt::signed((own / base - 1.0) * 100.0, fmt::pct);
+    (figure.scale == Scale::Ratio && figure.sessions > 1).then(|| format!("{} %", pct()))
 }
 
 /// The interval, if there is one.
 pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
-    figure.interval.map(|i| {
-        let show = |x| fmt::signed(x, |x| metric.unit.show(x));
-        format!("[{}, {}]", show(i.low), show(i.high))
-    })
+    figure
+        .interval
+        .map(|i| format!("[{}, {}]", told(figure, metric, i.low), told(figure, metric, i.high)))
 }
 
 /// Everything about one figure in one cell.
 pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
-    let share = share(figure, metric).map(|s| format!("({s})"));
+    if figure.sessions == 0 || figure.verdict == Verdict::Equal {
+        return if figure.sessions == 0 { "n/a".into() } else { word(figure.verdict).into() };
+    }
     let parts = [
         Some(change(figure, metric)),
-        share,
         interval(figure, metric),
+        Some(format!("median {}", median(figure, metric))),
+        bill(figure).map(|b| format!("bill {b}")),
         Some(word(figure.verdict).into()),
     ];
     parts.into_iter().flatten().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Usable sessions of those that there are.
-pub(crate) fn seen(d: &Differences, row: &StrategyDifference) -> String {
-    format!("{}/{}", row.figures.first().map_or(0, |f| f.sessions), d.sessions)
+/// Sessions in which it compacted, of those that it and the baseline finished.
+pub(crate) fn seen(row: &StrategyDifference) -> String {
+    format!("{}/{}", row.compacted, row.sessions)
+}
+
+/// The metrics that rank, each with its figures: `i` for the i-th of a row.
+pub(crate) fn ranking() -> impl Iterator<Item = (usize, &'static Metric, &'static metrics::Ranking)>
+{
+    super::judged().enumerate().filter_map(|(i, m)| m.ranked.as_ref().map(|(_, how)| (i, m, how)))
 }
 
 /// Why there is no table, although there are several sessions.
@@ -90,4 +155,81 @@ pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'stat
     (several && found.is_empty()).then_some(
         "Differences over sessions are taken from `reference`, which is not part of these results.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Heavy, judged};
+    use super::*;
+
+    fn figure(scale: Scale, mean: f64) -> Figure {
+        Figure {
+            column: "cost_usd",
+            scale,
+            sessions: 3,
+            base_mean: Some(34.0),
+            own_mean: Some(51.0),
+            mean: Some(mean),
+            median: Some(-50.0),
+            interval: None,
+            p: None,
+            p_holm: None,
+            verdict: Verdict::DifferenceOnly,
+        }
+    }
+
+    fn row(same: &[&str], p: Option<f64>) -> StrategyDifference {
+        StrategyDifference {
+            strategy: "codex".into(),
+            same: same.iter().map(ToString::to_string).collect(),
+            sessions: 21,
+            compacted: 3,
+            figures: vec![Figure { p, ..figure(Scale::Ratio, -37.0) }],
+        }
+    }
+
+    #[test]
+    fn a_cell_tells_typical_session_and_bill() {
+        let metric = |column| judged().find(|m| m.column == column).unwrap();
+        let cost = cell(&figure(Scale::Ratio, -37.0), metric("cost_usd"));
+        assert_eq!(cost, "−37.0 % median −50.0 % bill +50.0 %");
+        let told = |column| change(&figure(Scale::Difference, -2_500.0), metric(column));
+        assert_eq!([told("blocked_ms"), told("cost_usd")], ["−2.5 s", "−2500.0 $"]);
+        let kept = figure(Scale::Difference, -2.5);
+        assert_eq!((change(&kept, metric("needs_kept_pct")), bill(&kept)), ("−2.5 pp".into(), None));
+        assert_eq!(change(&figure(Scale::Ratio, 0.0), metric("cost_usd")), "±0");
+        let both = row(&["zeta"], None);
+        assert_eq!((name(&both), seen(&both)), ("codex = zeta".into(), "3/21".into()));
+    }
+
+    #[test]
+    fn a_caption_says_what_the_sessions_allow() {
+        let of = |sessions, recordings, p| Differences {
+            model: "m".into(),
+            baseline: "reference".into(),
+            sessions,
+            recordings,
+            heaviest: vec![],
+            strategies: vec![row(&[], p)],
+        };
+        let told = |sessions, recordings| caption(&of(sessions, recordings, None));
+        let only = "differences only";
+        assert_eq!(told(21, 0), format!("21 sessions: {only}; scripted ones retell one story"));
+        assert_eq!(told(9, 9), format!("9 sessions: {only}"));
+        assert_eq!(
+            told(21, 12),
+            format!("21 sessions, 12 recorded: {only}; nobody compacted in ten recordings")
+        );
+        assert!(caption(&of(21, 21, Some(0.3))).starts_with("21 sessions; BETTER, WORSE: beyond"));
+        let heavy = |session: &str, share_pct| Heavy {
+            session: session.into(),
+            column: "input_tokens",
+            share_pct,
+        };
+        let heaviest = vec![heavy("a", 40.0), heavy("b", 30.04)];
+        let heavy = Differences { heaviest, ..of(9, 9, None) };
+        let expected =
+            "9 sessions: differences only; heaviest: a 40.0 %, b 30.0 % of reference's tokens";
+        assert_eq!(caption(&heavy), expected);
+    }
 }

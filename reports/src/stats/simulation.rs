@@ -7,7 +7,7 @@ use std::f64::consts::TAU;
 use ctxbench_core::rng::SplitMix64;
 
 use super::bootstrap::interval;
-use super::verdict::{self, Verdict, judge};
+use super::verdict::{self, Sample, Verdict, judge};
 use super::{PLAN, Sampling};
 use crate::metrics::Better;
 
@@ -95,19 +95,16 @@ fn verdicts(one: Draw, effect: f64, n: usize) -> (f64, f64) {
     let (mut any, mut first) = (0, 0);
     for _ in 0..TRIALS {
         let shared: Vec<f64> = (0..n).map(|_| one(&mut source)).collect();
-        let strategies: Vec<Vec<f64>> = (0..8)
+        let strategies: Vec<Sample> = (0..8)
             .map(|k| {
-                shared
-                    .iter()
-                    .map(|s| 0.5 * s + one(&mut source) + if k == 0 { effect } else { 0.0 })
-                    .collect()
+                let own = |s: &f64| 0.5 * s + one(&mut source) + if k == 0 { effect } else { 0.0 };
+                Sample::exposed(shared.iter().map(own).collect(), &plan)
             })
             .collect();
-        let said: Vec<bool> =
-            judge(&strategies, |i| interval(&strategies[i], &plan), Better::Lower, &plan)
-                .iter()
-                .map(|j| matches!(j.verdict, Verdict::Better | Verdict::Worse))
-                .collect();
+        let said: Vec<bool> = judge(&strategies, Better::Lower, &plan)
+            .iter()
+            .map(|j| matches!(j.verdict, Verdict::Better | Verdict::Worse))
+            .collect();
         any += usize::from(said.contains(&true));
         first += usize::from(said[0]);
     }

@@ -6,8 +6,8 @@ use super::bootstrap::Interval;
 use super::{Sampling, holm, signflip};
 use crate::metrics::Better;
 
-/// Fewest sessions for a verdict: with ten, ten differences of one sign have p = 2/1024, which a
-/// family of 25 strategies can still bear.
+/// Fewest recordings *in which a strategy compacted* for a verdict on it: ten differences of one
+/// sign have p = 2/1024, which a family of 25 strategies can still bear.
 pub(crate) const MIN_SESSIONS: usize = 10;
 
 /// Chance of even one false verdict among the strategies of a family.
@@ -25,8 +25,8 @@ pub enum Verdict {
     Unresolved,
     /// Not different in any session.
     Equal,
-    /// Fewer than ten sessions, or a figure that is neither good nor bad: a difference and nothing
-    /// more.
+    /// Compacted in fewer than ten recordings, or a figure that is neither good nor bad: a
+    /// difference and nothing more.
     DifferenceOnly,
 }
 
@@ -40,8 +40,20 @@ pub(crate) struct Judged {
     pub(crate) p_holm: Option<f64>,
 }
 
-/// Judges one figure of several strategies: a list of differences per session for each, and the
-/// interval of the i-th.
+/// What is known of one strategy in one figure.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample {
+    /// Change per session.
+    pub(crate) changes: Vec<f64>,
+    /// Of these, the changes of recordings. Scripted sessions are no draws: they retell one story.
+    pub(crate) recorded: Vec<f64>,
+    /// Recordings in which it compacted.
+    pub(crate) exposed: usize,
+    /// Of the mean of `changes`.
+    pub(crate) interval: Option<Interval>,
+}
+
+/// Judges one figure of several strategies.
 ///
 /// A verdict needs both: the corrected test, and an interval (where there is one) on the same side
 /// of 0, so that no word contradicts the interval printed beside it. The second rarely decides.
@@ -52,27 +64,24 @@ pub(crate) struct Judged {
 /// A strategy without any difference is no member of the family. Whether it is one depends on the
 /// sizes of its differences alone, and the test holds the sizes fixed, so leaving it out costs
 /// nothing of the test's promise.
-pub(crate) fn judge(
-    strategies: &[Vec<f64>],
-    interval: impl Fn(usize) -> Option<Interval>,
-    better: Better,
-    plan: &Sampling,
-) -> Vec<Judged> {
+pub(crate) fn judge(strategies: &[Sample], better: Better, plan: &Sampling) -> Vec<Judged> {
     let equal = |d: &[f64]| !d.is_empty() && d.iter().all(|x| *x == 0.0);
-    let tested = |d: &[f64]| d.len() >= MIN_SESSIONS && better != Better::Neither && !equal(d);
+    let tested =
+        |s: &Sample| s.exposed >= MIN_SESSIONS && better != Better::Neither && !equal(&s.recorded);
     let members: Vec<usize> = (0..strategies.len()).filter(|i| tested(&strategies[*i])).collect();
-    let ps: Vec<f64> = members.iter().map(|i| signflip::p_value(&strategies[*i], plan)).collect();
+    let ps: Vec<f64> =
+        members.iter().map(|i| signflip::p_value(&strategies[*i].recorded, plan)).collect();
     let corrected = holm::adjusted(&ps);
-    let untested = |d: &Vec<f64>| Judged {
-        verdict: if equal(d) { Verdict::Equal } else { Verdict::DifferenceOnly },
+    let untested = |s: &Sample| Judged {
+        verdict: if equal(&s.changes) { Verdict::Equal } else { Verdict::DifferenceOnly },
         p: None,
         p_holm: None,
     };
     let mut out: Vec<Judged> = strategies.iter().map(untested).collect();
     for ((i, p), p_holm) in members.into_iter().zip(ps).zip(corrected) {
-        let falls = strategies[i].iter().sum::<f64>() < 0.0;
-        let real = p_holm <= ALPHA
-            && interval(i).is_none_or(|ends| if falls { ends.high < 0.0 } else { ends.low > 0.0 });
+        let falls = strategies[i].recorded.iter().sum::<f64>() < 0.0;
+        let same_side = |ends: Interval| if falls { ends.high < 0.0 } else { ends.low > 0.0 };
+        let real = p_holm <= ALPHA && strategies[i].interval.is_none_or(same_side);
         let verdict = match (real, falls == (better == Better::Lower)) {
             (false, _) => Verdict::Unresolved,
             (true, true) => Verdict::Better,
@@ -84,15 +93,27 @@ pub(crate) fn judge(
 }
 
 #[cfg(test)]
+impl Sample {
+    /// All of them recordings in which it compacted.
+    pub(crate) fn exposed(changes: Vec<f64>, plan: &Sampling) -> Sample {
+        let interval = super::bootstrap::interval(&changes, plan);
+        Sample { recorded: changes.clone(), exposed: changes.len(), interval, changes }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{PLAN, bootstrap};
+    use crate::stats::PLAN;
+
+    fn judged(samples: &[Sample], better: Better) -> Vec<Verdict> {
+        judge(samples, better, &PLAN).into_iter().map(|j| j.verdict).collect()
+    }
 
     fn verdicts(strategies: &[Vec<f64>], better: Better) -> Vec<Verdict> {
-        judge(strategies, |i| bootstrap::interval(&strategies[i], &PLAN), better, &PLAN)
-            .into_iter()
-            .map(|j| j.verdict)
-            .collect()
+        let samples: Vec<Sample> =
+            strategies.iter().map(|d| Sample::exposed(d.clone(), &PLAN)).collect();
+        judged(&samples, better)
     }
 
     fn falling(n: i32) -> Vec<f64> {
@@ -115,7 +136,8 @@ mod tests {
     #[test]
     fn an_interval_that_holds_zero_keeps_the_verdict_back() {
         let across = Interval { low: -9.0, high: 0.5 };
-        let found = judge(&[falling(10)], |_| Some(across), Better::Lower, &PLAN);
+        let sample = Sample { interval: Some(across), ..Sample::exposed(falling(10), &PLAN) };
+        let found = judge(&[sample], Better::Lower, &PLAN);
         assert_eq!((found[0].verdict, found[0].p), (Verdict::Unresolved, Some(2.0 / 1024.0)));
         // Ten differences of one size have no spread and no interval; the test alone decides.
         assert_eq!(verdicts(&[vec![-5.0; 10]], Better::Lower), [Verdict::Better]);
@@ -124,6 +146,22 @@ mod tests {
     #[test]
     fn nine_sessions_are_too_few_whatever_they_say() {
         assert_eq!(verdicts(&[falling(9), vec![]], Better::Lower), [Verdict::DifferenceOnly; 2]);
+    }
+
+    #[test]
+    fn ten_of_them_must_be_recordings_in_which_it_compacted() {
+        let of = |exposed, recorded: usize| Sample {
+            exposed,
+            recorded: falling(21)[..recorded].to_vec(),
+            ..Sample::exposed(falling(21), &PLAN)
+        };
+        let (better, none) = (Verdict::Better, Verdict::DifferenceOnly);
+        assert_eq!(
+            judged(&[of(4, 21), of(9, 21), of(10, 21), of(10, 10), of(0, 0)], Better::Lower),
+            [none, none, better, better, none]
+        );
+        // Scripted sessions add nothing to the test: ten recordings of one sign.
+        assert_eq!(judge(&[of(10, 10)], Better::Lower, &PLAN)[0].p, Some(2.0 / 1024.0));
     }
 
     #[test]

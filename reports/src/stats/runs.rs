@@ -1,0 +1,93 @@
+//! Runs by strategy and session, and the pairs that they make.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ctxbench_core::strategy::Standing;
+
+use super::figures::judged;
+use crate::record::{RequestRecord, RunRecord};
+
+/// Baseline and strategy on one session.
+#[derive(Clone, Copy)]
+pub(super) struct Pair<'a> {
+    pub(super) base: &'a RunRecord,
+    pub(super) own: &'a RunRecord,
+}
+
+impl Pair<'_> {
+    /// Whether the strategy compacted; between two results, in either.
+    pub(super) fn compacted(&self) -> bool {
+        let same = self.base.strategy.label == self.own.strategy.label;
+        self.own.summary.compactions > 0 || (same && self.base.summary.compactions > 0)
+    }
+
+    pub(super) fn is_whole(&self) -> bool {
+        self.base.is_whole() && self.own.is_whole()
+    }
+}
+
+/// Runs of one model by label and session. Of a row that stands twice the first counts.
+pub(super) struct Runs<'a>(pub(super) BTreeMap<&'a str, BTreeMap<&'a str, &'a RunRecord>>);
+
+impl<'a> Runs<'a> {
+    pub(super) fn of(records: impl Iterator<Item = &'a RunRecord>) -> Runs<'a> {
+        let mut out: BTreeMap<&str, BTreeMap<&str, &RunRecord>> = BTreeMap::new();
+        for r in records {
+            out.entry(r.strategy.label.as_str())
+                .or_default()
+                .entry(r.scenario.id.as_str())
+                .or_insert(r);
+        }
+        Runs(out)
+    }
+
+    pub(super) fn sessions(&self) -> BTreeSet<&'a str> {
+        self.0.values().flat_map(|by_session| by_session.keys().copied()).collect()
+    }
+
+    pub(super) fn recordings(&self) -> BTreeSet<&'a str> {
+        let all = self.0.values().flat_map(BTreeMap::values);
+        all.filter(|r| r.scenario.recorded).map(|r| r.scenario.id.as_str()).collect()
+    }
+
+    /// The label under which a strategy ran, the plain one first.
+    pub(super) fn label(&self, name: &str) -> Option<&'a str> {
+        self.0
+            .iter()
+            .find(|(_, runs)| runs.values().any(|r| r.strategy.name == name))
+            .map(|(label, _)| *label)
+    }
+
+    pub(super) fn products(&self) -> Vec<&'a str> {
+        let contends = |r: &&RunRecord| r.strategy.standing == Standing::Contender;
+        self.0.iter().filter(|(_, runs)| runs.values().all(contends)).map(|(l, _)| *l).collect()
+    }
+
+    pub(super) fn finished(&self, label: &str) -> usize {
+        self.0[label].values().filter(|r| r.is_whole()).count()
+    }
+}
+
+pub(super) fn pairs<'a>(
+    base: &BTreeMap<&str, &'a RunRecord>,
+    own: &BTreeMap<&str, &'a RunRecord>,
+) -> Vec<Pair<'a>> {
+    own.iter().filter_map(|(session, own)| Some(Pair { base: base.get(session)?, own })).collect()
+}
+
+/// Requests are compared by their figures, and so is what came of them.
+pub(super) fn sent_the_same(one: &[Pair<'_>], other: &[Pair<'_>]) -> bool {
+    let sent = |q: &RequestRecord| {
+        (q.input_tokens, q.cache_read, q.cache_write, q.output_tokens, q.cost_usd.to_bits())
+    };
+    let same = |a: &RunRecord, b: &RunRecord| {
+        std::ptr::eq(a, b)
+            || (a.scenario.id == b.scenario.id
+                && a.status == b.status
+                && a.requests.iter().map(sent).eq(b.requests.iter().map(sent))
+                && judged().all(|m| m.value(a) == m.value(b)))
+    };
+    one.len() == other.len()
+        && one.iter().any(|p| !p.own.requests.is_empty())
+        && one.iter().zip(other).all(|(a, b)| same(a.own, b.own) && same(a.base, b.base))
+}
