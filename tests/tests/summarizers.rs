@@ -109,8 +109,8 @@ fn several_summarisers_are_ranked() {
         "{RUN} --summarizer extractive --summarizer ideal --summarizer scripted:texts.jsonl"
     ));
     let told = told.ok().stdout.clone();
-    assert!(told.contains("Ranking by summariser (claude-sonnet-4-6, 1 scenario)"), "{told}");
-    assert!(told.contains("kept %: extractive") && told.contains("cost $: scripted"), "{told}");
+    assert!(told.contains("Ranking by summariser (claude-sonnet-4-6, 1 session)"), "{told}");
+    assert!(told.contains("facts kept: extractive") && told.contains("cost: scripted"), "{told}");
     let rows = here.csv("ctxbench-out/summary.csv");
     let of: Vec<(&str, &str)> =
         rows.iter().map(|r| (r["strategy"].as_str(), r["summariser"].as_str())).collect();
