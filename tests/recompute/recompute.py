@@ -15,6 +15,9 @@ import json
 import sys
 from pathlib import Path
 
+# The script stands in a checkout and leaves nothing there.
+sys.dont_write_bytecode = True
+
 import facts
 import session as sessions
 from billing import Cache, Models
@@ -24,10 +27,10 @@ HERE = Path(__file__).resolve().parent
 MODELS = HERE.parent.parent / "core" / "src" / "model"
 # Figures in CSV files have at most six decimals.
 ROUNDING = 1e-6
-# How each provider's models count: tokens per token of o200k, and tokens per block
-# (docs/method.md, "Tokens").
-COUNTING = {"anthropic": (1.17, 34)}
-OTHERS = (1.0, 4)
+# How each provider's models count (docs/method.md, "Tokens"): tokens per token of o200k, the second
+# figure where a recording's counters tell hidden text apart; and tokens per block.
+COUNTING = {"anthropic": ((1.17, 1.10), 34)}
+OTHERS = ((1.0,), 4)
 
 
 class Run:
@@ -37,6 +40,7 @@ class Run:
         self.models = models
         self.lines = []
         self.texts = {}
+        self.differs = []
 
     def add(self, line):
         self.lines.append(line)
@@ -46,7 +50,7 @@ class Run:
 
     def size(self, line):
         """Tokens of what was sent."""
-        return sum(i["tokens"] for i in line["items"]) + line.get("tools_tokens", 0)
+        return sum(i["tokens"] for i in line["items"]) + line["tools_tokens"]
 
     def edited(self, line):
         """Whether the provider showed the model something else than was sent."""
@@ -67,25 +71,26 @@ class Run:
                 prompt, billed = r["input_tokens"], (r["cache_read"], r["cache_write"])
             else:
                 prompt = self.size(r)
-                tools = ("tools", r.get("agent") if r["tools"] else None, r["tools"])
+                # The definitions themselves are not in the trace; their size stands for them.
+                fixed = (("tools", r["tools_tokens"]), r["tools_tokens"])
                 items = [(identity(i), i["tokens"], i.get("cache", False)) for i in r["items"]]
-                fixed = (tools, r.get("tools_tokens", 0))
                 billed = cache.ask(r["model"], fixed, items, r["at_ms"], long_lived)
+            prompts += prompt
             if billed is None:
                 reads = None
-                break
-            prompts, reads, writes = prompts + prompt, reads + billed[0], writes + billed[1]
+                continue
+            reads, writes = reads + billed[0], writes + billed[1]
             if billed != (r["cache_read"], r["cache_write"]):
-                r["differs"] = billed
+                self.differs.append((r, billed))
             dollars += self.models.dollars(
                 r["model"], prompt, *billed, r["output_tokens"], long_lived
             )
         if reads is not None:
             out["cost_usd"] = dollars
-            if not edited:
-                out["input_tokens"] = prompts
-                out["cache_read_tokens"], out["cache_write_tokens"] = reads, writes
         if not edited:
+            out["input_tokens"] = prompts
+            if reads is not None:
+                out["cache_read_tokens"], out["cache_write_tokens"] = reads, writes
             out["prefix_stability"] = stability(self.lines)
         if session is not None and not edited:
             out["retention_pct"] = facts.retention(session, self.lines, self.texts)
@@ -117,22 +122,34 @@ def stability(lines):
 
 
 def recount(run, vocabulary, models, session):
-    """Items whose tokens are not what their text counts."""
-    wrong, checked, seen = [], 0, set()
+    """How many texts were counted anew, and (line, what, tokens) of those that differ."""
+    counts, seen = [], set()
     for line in run.lines:
-        model = models[line["model"]]
-        factor, block = COUNTING.get(model["provider"], OTHERS)
+        factors, block = COUNTING.get(models[line["model"]]["provider"], OTHERS)
+        tools = session and session.tools.get(line.get("agent"), session.tools.get(None))
+        if tools and line["tools_tokens"] and "tools" not in seen:
+            seen.add("tools")
+            text = json.dumps(tools, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+            counts.append((line, "tools", vocabulary.count(text), 0, line["tools_tokens"]))
         for item in line["items"]:
-            key = (line["model"], *identity(item))
-            text = run.texts.get(item["sha256"])
-            if key in seen or text is None or item["kind"] in ("unrecorded", "image"):
+            key, text = identity(item), run.texts.get(item["sha256"])
+            # What no text stands for: text that a recording lacks, images, encrypted reasoning.
+            if key in seen or not text or item["kind"] in ("unrecorded", "image"):
                 continue
             seen.add(key)
             count = vocabulary.count(text) + vocabulary.count(item.get("name") or "")
-            checked += 1
-            if int(factor * count + 0.5) + block != item["tokens"]:
-                wrong.append((line, item, int(factor * count + 0.5) + block))
-    return checked, wrong
+            counts.append((line, item["kind"], count, block, item["tokens"]))
+    by_factor = [
+        [(line, what, tokens, nearest(factor * count) + block)
+         for line, what, count, block, tokens in counts
+         if nearest(factor * count) + block != tokens]
+        for factor in factors
+    ]
+    return len(counts), min(by_factor, key=len)
+
+
+def nearest(value):
+    return int(value + 0.5)
 
 
 def compare(name, ours, theirs):
@@ -179,42 +196,60 @@ def main():
     with open(Path(args.out) / "summary.csv", encoding="utf-8", newline="") as f:
         rows = {(r["scenario"], r["strategy"]): r for r in csv.DictReader(f)}
     vocabulary = O200k(args.vocabulary) if args.vocabulary else None
-    bad = 0
+    bad, without = 0, []
+    for key in runs.keys() - rows.keys():
+        print(f"{key[0]} {key[1]}: DIFFERS: in the trace and not in summary.csv")
+        bad += 1
     for key, row in rows.items():
         print(f"{key[0]} {key[1]}")
         if key not in runs:
-            print("  no line in the trace: not recomputed")
-            continue
-        run, theirs = runs[key], row
-        figures = run.figures(known.get(key[0]))
-        for name, value in figures.items():
-            text, good, note = compare(name, value, theirs[name])
-            mark = "" if good else "  DIFFERS"
-            print(f"  {name:20} {text:>16} {theirs[name]:>16}{mark}{note}")
+            # A row made of a recording's own counters has no requests of ours.
+            good = row["requests"] in ("0", "n/a") or key[1] == "as-recorded"
+            print("  not in the trace" + ("" if good else ": DIFFERS"))
             bad += not good
-        if "input_tokens" not in figures:
-            print("  input, cache, prefix and retention not recomputed")
+            without.append(key[1])
+            continue
+        run, session = runs[key], known.get(key[0])
+        figures = run.figures(session)
+        for name, value in figures.items():
+            text, good, note = compare(name, value, row[name])
+            mark = "" if good else "  DIFFERS"
+            print(f"  {name:20} {text:>16} {row[name]:>16}{mark}{note}")
+            bad += not good
+        if "cache_read_tokens" not in figures:
+            print("  the rest is not in the trace: see docs/method.md, \"Recomputed\"")
+            without.append(key[1])
+        wrong = []
         if vocabulary:
-            checked, wrong = recount(run, vocabulary, models, known.get(key[0]))
+            checked, wrong = recount(run, vocabulary, models, session)
             print(f"  {'texts counted anew':20} {checked - len(wrong):>16} {checked:>16}"
                   + ("  DIFFERS" if wrong else ""))
             bad += len(wrong)
-            for line, item, tokens in wrong if args.verbose else []:
-                print(f"    request {line['seq']} {item['kind']}: {tokens}, trace {item['tokens']}")
         if args.verbose:
-            for r in run.lines:
-                if "differs" in r:
-                    print(f"    request {r.get('agent', '')} {r['seq']}: read, written"
-                          f" {r['differs']}, trace {(r['cache_read'], r['cache_write'])}")
-            for pair, verdict in figures.get("retention_pct", [{}])[-1].items():
-                print(f"    {pair[0]} for {pair[1]}: {verdict}")
+            explain(run, figures, wrong)
+    if without:
+        print(f"in part or not at all: {', '.join(sorted(set(without)))}")
     print(f"{bad} differ" if bad else "all agree")
     return 1 if bad else 0
+
+
+def explain(run, figures, wrong):
+    """What differs request by request, and each pair."""
+    for line, what, traced, tokens in wrong:
+        print(f"    request {line['seq']} {what}: {tokens} tokens, trace {traced}")
+    for line, billed in run.differs:
+        print(f"    request {line.get('agent', '')} {line['seq']}: read, written {billed},"
+              f" trace {(line['cache_read'], line['cache_write'])}")
+    for (fact, need), verdict in figures.get("retention_pct", [{}])[-1].items():
+        print(f"    {fact} for {need}: {verdict}")
 
 
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except (OSError, ValueError, KeyError) as e:
-        print(f"recompute: {type(e).__name__}: {e}", file=sys.stderr)
+    except KeyError as e:
+        print(f"recompute: no field {e} in the input: of another version?", file=sys.stderr)
+        sys.exit(2)
+    except (OSError, ValueError) as e:
+        print(f"recompute: {e}", file=sys.stderr)
         sys.exit(2)

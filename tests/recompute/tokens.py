@@ -1,4 +1,4 @@
-"""o200k in the standard library: splits a text as the vocabulary's pattern says and merges bytes."""
+"""o200k in the standard library: splits a text by the vocabulary's pattern and merges bytes."""
 
 import base64
 import re
