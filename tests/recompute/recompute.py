@@ -194,7 +194,10 @@ def main():
             key = (line["scenario"], line["strategy"])
             runs.setdefault(key, Run(models)).add(line)
     with open(Path(args.out) / "summary.csv", encoding="utf-8", newline="") as f:
-        rows = {(r["scenario"], r["strategy"]): r for r in csv.DictReader(f)}
+        table = list(csv.DictReader(f))
+    rows = {(r["scenario"], r["strategy"]): r for r in table}
+    if len(rows) < len(table):
+        raise ValueError("several models, summarisers or seeds: a trace does not tell them apart")
     vocabulary = O200k(args.vocabulary) if args.vocabulary else None
     bad, without = 0, []
     for key in runs.keys() - rows.keys():
