@@ -405,7 +405,7 @@ fn every_field_of_a_trace_line_is_named() {
     let example: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(example).unwrap();
     // Those that not every line has.
-    let some = ["agent", "phase", "max_tokens", "params", "held"];
+    let some = ["agent", "phase", "ttl", "max_tokens", "params", "held"];
     for field in example.keys().map(String::as_str).chain(some) {
         assert!(named.iter().any(|n| n == field), "{field}: {named:?}");
     }

@@ -47,6 +47,8 @@ mod opencode_failures;
 mod parsers;
 #[path = "properties.rs"]
 mod properties;
+#[path = "recompute.rs"]
+mod recompute;
 #[path = "reference.rs"]
 mod reference;
 #[path = "resume.rs"]

@@ -110,7 +110,7 @@ fn billed(whole: &FullReplay) -> Vec<(u64, u64, bool)> {
     };
     lines
         .filter(|v| v["status"] == "ok")
-        .map(|v| (v["input_tokens"].as_u64().unwrap(), shown(&v), v["tools"] == true))
+        .map(|v| (v["input_tokens"].as_u64().unwrap(), shown(&v), v["tools_tokens"] != 0))
         .collect()
 }
 

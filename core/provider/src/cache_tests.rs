@@ -281,9 +281,9 @@ fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered()
 
 #[test]
 fn gemini_and_xai_cache_by_themselves_without_a_fee() {
-    // (model, minimum, lifetime): Pro from 4,096, Flash from 1,024; lifetimes are assumed.
+    // (model, minimum, lifetime): Gemini 2.5 from 2,048; lifetimes are assumed.
     for (model, minimum, life) in
-        [("gemini-2.5-pro", 4_096, 5), ("gemini-2.5-flash", 1_024, 5), ("grok-4.7", 1_024, 10)]
+        [("gemini-2.5-pro", 2_048, 5), ("gemini-2.5-flash", 2_048, 5), ("grok-4.7", 1_024, 10)]
     {
         let mut c = PromptCache::new(rule(model), Counting::O200K);
         let p = prompt(&[minimum - 1], &[]);

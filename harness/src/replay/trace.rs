@@ -1,11 +1,12 @@
 //! Trace lines: what each request showed, item by item.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{Request, Thread};
+use ctxbench_core::request::{Request, Thread, Ttl};
 use ctxbench_reports::record::{RequestRecord, RequestStatus};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -23,8 +24,11 @@ struct TraceLine<'a> {
     purpose: ctxbench_core::request::Purpose,
     #[serde(skip_serializing_if = "Option::is_none")]
     phase: Option<ctxbench_core::request::Phase>,
+    step: u64,
     items: Vec<Item<'a>>,
-    tools: bool,
+    tools_tokens: u64,
+    #[serde(skip_serializing_if = "is_default")]
+    ttl: Ttl,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     /// Items that the provider has already, so that they are not sent.
@@ -32,6 +36,7 @@ struct TraceLine<'a> {
     held: Option<usize>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     params: &'a Map<String, Value>,
+    context_tokens: u64,
     input_tokens: u64,
     cache_read: u64,
     cache_write: u64,
@@ -56,17 +61,18 @@ struct Item<'a> {
     name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     form: Option<&'static str>,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     cache: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<&'a str>,
 }
 
-fn is_false(b: &bool) -> bool {
-    !b
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
-/// Texts shorter than this stand in the trace themselves, as in recorded cases.
+/// Texts shorter than this stand beside every item, as in recorded cases; longer ones once, where
+/// their item first appears, so that everything shown can be read from the trace alone.
 const SHORT: usize = 200;
 
 /// Writes trace lines; hashes each content once.
@@ -99,8 +105,10 @@ impl Tracer {
             agent: r.agent.as_deref(),
             purpose: r.purpose,
             phase: r.phase,
+            step: r.step,
             items,
-            tools: request.tools.is_some(),
+            tools_tokens: request.tools_tokens(),
+            ttl: request.ttl,
             max_tokens: request.max_tokens,
             held: match &request.thread {
                 None => None,
@@ -108,6 +116,7 @@ impl Tracer {
                 Some(Thread::Continue { held, .. }) => Some(*held),
             },
             params: &request.params,
+            context_tokens: r.context_tokens,
             input_tokens: r.input_tokens,
             cache_read: r.cache_read,
             cache_write: r.cache_write,
@@ -128,17 +137,20 @@ fn item<'a>(
     b: &'a Block,
     cache: bool,
 ) -> Item<'a> {
-    let hash = hashes.entry(b.hash).or_insert_with(|| sha256(&b.text).into());
+    let (hash, first) = match hashes.entry(b.hash) {
+        Entry::Occupied(known) => (known.get().clone(), false),
+        Entry::Vacant(new) => (new.insert(sha256(&b.text).into()).clone(), true),
+    };
     Item {
         kind: b.kind,
         role: b.role,
         bytes: b.bytes(),
         tokens: b.tokens(by),
-        sha256: hash.clone(),
+        sha256: hash,
         id: b.call_id(),
         name: b.call.as_ref().filter(|_| b.kind == BlockKind::Call).map(|c| c.name.as_str()),
         form: b.listed.then_some("blocks"),
         cache,
-        text: (b.bytes() < SHORT).then_some(&*b.text),
+        text: (first || b.bytes() < SHORT).then_some(&*b.text),
     }
 }

@@ -49,11 +49,12 @@ fn a_watched_run_is_the_same_run_and_its_last_line_agrees_with_the_record() {
         last["told"].as_str().unwrap().starts_with("<system_warning>Token usage: "),
         "Sonnet 4.6 is told"
     );
-    // Five tokens come back per millisecond; the session is one in twenty, the limit is not.
+    // Five tokens come back per millisecond; the session is scaled down, the limit is not.
     let first = &r.requests[0];
     let spent = first.input_tokens - first.cache_read + first.output_tokens;
     let left = lines[0]["rate_limit"]["tokens_left"].as_u64().unwrap();
-    assert_eq!(left, (300_000 - 20 * spent + 5 * first.latency_ms).min(300_000));
+    let spent = (spent as f64 / r.scenario.scale).round() as u64;
+    assert_eq!(left, (300_000 - spent + 5 * first.latency_ms).min(300_000));
     let costs: Vec<f64> =
         lines.iter().map(|l| l["cost"]["total_cost_usd"].as_f64().unwrap()).collect();
     assert!(costs.windows(2).all(|w| w[0] < w[1]), "every reply costs something");

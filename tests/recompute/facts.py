@@ -1,0 +1,185 @@
+"""Retention: which facts a prompt shows, and which (fact, need) pairs count."""
+
+import re
+
+QUOTES = str.maketrans({c: "'" for c in "\"`\u2018\u2019\u201c\u201d\u00b4\u201e\u00ab\u00bb"})
+NUMBER = re.compile(r"(?<![\w.])\d[\d,_]*(?:\.\d+)?(?![\w])")
+RESTED = 5
+
+
+def folded(text):
+    return " ".join(text.translate(QUOTES).lower().split())
+
+
+def numbers(text):
+    return {float(n.replace(",", "").replace("_", "")) for n in NUMBER.findall(text)}
+
+
+class Text:
+    """A text in the forms in which facts are looked for."""
+
+    def __init__(self, text):
+        self.text, self.folded, self.numbers = text, folded(text), numbers(text)
+
+    def has(self, literal):
+        if literal in self.text or folded(literal) in self.folded:
+            return True
+        if not re.fullmatch(r"\d[\d,_]*(?:\.\d+)?", literal.strip()):
+            return False
+        value = float(literal.strip().replace(",", "").replace("_", ""))
+        return value >= 100 and value in self.numbers
+
+    def carries(self, fact):
+        return all(self.has(literal) for literal in fact["tokens"])
+
+
+def pairs(session):
+    """The (fact, need) pairs that count."""
+    out = []
+    for fact in session.facts:
+        if fact.get("distractor"):
+            continue
+        arises = session.messages[fact["arises"]]
+        for need in fact["needs"]:
+            message = session.messages[need]
+            same = (arises.agent, arises.turn) == (message.agent, message.turn)
+            if same and replies_between(session, arises, message) < RESTED:
+                continue
+            if arises.agent != message.agent and not said(session, fact, message):
+                continue
+            out.append((fact, message))
+    return out
+
+
+def replies_between(session, arises, need):
+    own = arises.step + 1 if arises.role == "assistant" else arises.step
+    return need.step - own + 1
+
+
+def said(session, fact, need):
+    """Whether the window of the need has the fact from some message before it."""
+    return any(
+        Text(t).carries(fact)
+        for m in session.messages.values()
+        if m.agent == need.agent and m.place < need.place
+        for t in m.texts
+    )
+
+
+class Window:
+    """The requests of one window in order: what each shows, fact by fact."""
+
+    def __init__(self, session, texts):
+        self.session, self.texts = session, texts
+        self.forms = {}
+
+    def text(self, item):
+        sha = item["sha256"]
+        if sha not in self.forms:
+            self.forms[sha] = Text(self.texts[sha]) if sha in self.texts else None
+        return self.forms[sha]
+
+    def follow(self, lines, facts):
+        """Per line the set of facts it shows by item: a list of (item, ids)."""
+        out, made, before, answered = [], {}, set(), None
+        # What was visible since the summary before, and what the newest summary could be made of.
+        since, last, asked = set(), None, False
+        for line in lines:
+            shown, now = [], set()
+            if asked and line["purpose"] == "sample":
+                since, asked = set(), False
+            if last is None:
+                last = since
+            held = [n for n, i in enumerate(line["items"]) if i["sha256"] in before]
+            for at, item in enumerate(line["items"]):
+                sha, form = item["sha256"], self.text(item)
+                now.add(sha)
+                if form is None:
+                    shown.append((item, None))
+                    continue
+                ids = {f["id"] for f in facts if form.carries(f)}
+                if written(item):
+                    ids = made.setdefault(sha, ids & last) if sha not in before else made[sha]
+                elif item["role"] == "assistant" and item["kind"] != "base":
+                    # What stands behind everything held is the newest reply, even where an older
+                    # one said the same; what appears elsewhere is shown again.
+                    newest = sha not in before and at > max(held, default=-1)
+                    if newest or sha not in made:
+                        made[sha] = ids & self.known(answered, facts)
+                    ids = made[sha]
+                elif item["kind"] == "summary_prompt":
+                    # It quotes replies, and a quotation is no new mention.
+                    ids &= since | self.arisen(answered, facts)
+                shown.append((item, ids))
+            out.append(shown)
+            seen = set().union(*(ids for _, ids in shown if ids))
+            since |= seen
+            if line["purpose"] == "summary":
+                last, asked = set(since), True
+            if line["purpose"] == "sample" and line["status"] == "ok":
+                answered = (line["step"], seen)
+            before = now if line["purpose"] == "sample" else before | now
+        return out
+
+    def arisen(self, answered, facts):
+        """Facts that no normal request can have shown yet."""
+        step = answered[0] if answered else 0
+        of = self.session.messages
+        return {f["id"] for f in facts if of[f["arises"]].step >= step}
+
+    def known(self, answered, facts):
+        """What the reply to this request may say: what was visible, and what arises in it."""
+        if answered is None:
+            return {f["id"] for f in facts}
+        step, seen = answered
+        arising = set()
+        for f in facts:
+            m = self.session.messages[f["arises"]]
+            if m.role == "assistant" and m.step == step:
+                arising.add(f["id"])
+        return seen | arising
+
+
+def written(item):
+    """Whether a summary call wrote this item."""
+    return item["kind"] in ("summary", "compaction")
+
+
+def retention(session, lines, texts):
+    """(share kept in per cent, pairs, pairs undecided for want of a text, verdict per pair)."""
+    facts = [f for f in session.facts if not f.get("distractor")]
+    counted = pairs(session)
+    kept, unsure, verdicts = 0, 0, {}
+    shown = {}
+    for fact, need in counted:
+        if need.agent not in shown:
+            own = [r for r in lines if r.get("agent") == need.agent]
+            shown[need.agent] = own, Window(session, texts).follow(own, facts)
+        own, by_line = shown[need.agent]
+        verdict = False
+        # A request beyond the path can have this step before the message was said.
+        said_now = need.role != "user"
+        for line, items in zip(own, by_line):
+            said_now = said_now or any(is_message(i, need, texts) for i, _ in items)
+            if not said_now:
+                continue
+            if (line["purpose"], line["status"], line["step"]) != ("sample", "ok", need.step):
+                continue
+            rest = [(i, ids) for i, ids in items if not is_message(i, need, texts)]
+            if any(ids and fact["id"] in ids for _, ids in rest):
+                verdict = True
+            elif any(ids is None for _, ids in rest):
+                verdict = None
+            break
+        verdicts[fact["id"], need.id] = verdict
+        kept += verdict is True
+        unsure += verdict is None
+    share = 100 * kept / len(counted) if counted else None
+    return share, len(counted), unsure, verdicts
+
+
+def is_message(item, need, texts):
+    if need.role != "user" or item["kind"] != "user":
+        return False
+    text = texts.get(item["sha256"], "")
+    return any(t.strip() in text for t in need.texts)

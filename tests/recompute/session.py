@@ -1,0 +1,98 @@
+"""What a session says: its replies in order, where each message stands, and its facts."""
+
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Message:
+    """A message with all of its texts; `step` counts the replies of its window before it."""
+
+    id: str
+    role: str
+    texts: list
+    agent: str | None
+    step: int
+    turn: int
+    place: int
+
+
+@dataclass
+class Session:
+    id: str
+    messages: dict = field(default_factory=dict)
+    facts: list = field(default_factory=list)
+    tools: dict = field(default_factory=dict)
+
+
+def arguments(value):
+    """Arguments as the model wrote them: a text, or in a scenario a table that stands for one."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def scenario_lines(path):
+    """The lines of a scenario file, those of the one it extends first."""
+    with open(path, "rb") as f:
+        scenario = tomllib.load(f)
+    lines = []
+    base = scenario.get("extends")
+    if base is not None:
+        if base.startswith("generated:"):
+            raise SystemExit(f"{path}: extends {base!r}, which only ctxbench can make")
+        beside = path.parent / base
+        named = path.parent.parent / base / "scenario.toml"
+        lines += scenario_lines(beside if beside.is_file() else named)
+    for step in scenario.get("step", []):
+        if "file" in step:
+            text = (path.parent / step["file"]).read_text(encoding="utf-8")
+            if step["type"] == "tools":
+                step["definitions"] = json.loads(text)
+            else:
+                step["output" if step["type"] == "tool" else "text"] = text
+        lines.append(step)
+    lines += [dict(f, type="fact") for f in scenario.get("fact", [])]
+    return [{"type": "session", "id": scenario["id"]}] + lines
+
+
+def read(path):
+    path = Path(path)
+    if path.suffix == ".toml":
+        lines = scenario_lines(path)
+    else:
+        with open(path, encoding="utf-8") as f:
+            lines = [json.loads(line) for line in f if line.strip()]
+    session = Session("")
+    replies, turns, count = {}, {}, 0
+    for line in lines:
+        kind, agent = line["type"], line.get("agent")
+        if kind == "session":
+            session.id = line["id"]
+        elif kind == "fact":
+            session.facts.append(line)
+        elif kind == "tools":
+            session.tools[agent] = line["definitions"]
+        elif kind in ("user", "assistant", "tool"):
+            count += 1
+            texts, calls = [line.get("text"), line.get("output"), line.get("reasoning")], []
+            for part in line.get("parts", []):
+                if part["type"] == "call":
+                    calls.append(part)
+                else:
+                    texts.append(part.get("text"))
+            calls += line.get("calls", [])
+            texts += [f"{c['name']} {arguments(c['arguments'])}" for c in calls]
+            name = line.get("call_id") if kind == "tool" else line.get("id") or f"m{count}"
+            if kind == "tool" and agent is None:
+                agent = session.messages[name].agent if name in session.messages else None
+            if kind == "user":
+                turns[agent] = turns.get(agent, 0) + 1
+            step, turn = replies.get(agent, 0), turns.get(agent, 0)
+            texts = [t for t in texts if t]
+            session.messages[name] = Message(name, kind, texts, agent, step, turn, count)
+            if kind == "assistant":
+                replies[agent] = step + 1
+    return session
