@@ -170,7 +170,10 @@ pub(crate) const NESTED: &[(&str, &[&str])] = &[
     ("calls", &["id", "name", "arguments"]),
     ("effects", &["path", "text", "removed"]),
     ("parts", PART),
-    ("usage", &["input", "output", "cache_read", "cache_write"]),
+    (
+        "usage",
+        &["input", "output", "cache_read", "cache_write", "cache_write_1h", "output_estimate"],
+    ),
 ];
 
 /// Every key that a step of a kind may have.
