@@ -362,11 +362,6 @@ fn a_recording_and_its_import_give_the_same_figures() {
             "{}",
             here.read("direct/summary.csv")
         );
-        // The agent used the name of the host again, which only a tool result had told it.
-        assert!(
-            session.contains("\"type\":\"fact\"") && !here.csv("direct/facts.csv").is_empty(),
-            "{format}: {session}"
-        );
     }
 }
 
@@ -382,7 +377,8 @@ fn a_folder_of_sessions_runs_them_all() {
         .into_iter()
         .map(|mut r| r.remove("scenario").unwrap())
         .collect();
-    assert_eq!(ids, ["one", "two"]);
+    // The first has counters, so it has a row as recorded, too.
+    assert_eq!(ids, ["one", "one", "two"]);
 }
 
 #[test]

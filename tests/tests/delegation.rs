@@ -1,5 +1,6 @@
 //! Subagents by hand calculation, and what must hold of every run that has some.
 
+use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::fact::Match;
 use ctxbench_core::model;
 use ctxbench_core::tokens::o200k;
@@ -23,7 +24,8 @@ fn run_in(scenario: &Scenario, spec: &str, options: &Options) -> RunRecord {
 }
 
 fn run(scenario: &Scenario, spec: &str) -> RunRecord {
-    run_in(scenario, spec, &Options::default())
+    // Sizes are told in o200k.
+    run_in(scenario, spec, &Options { calibrate: Calibrate::Off, ..Options::default() })
 }
 
 /// Two subagents side by side: `x` answers at once, `y` reads a file first. Every text has as many
@@ -162,7 +164,11 @@ fn who_goes_on_at_once_waits_for_the_tool_only() {
 #[test]
 fn a_subagent_that_nobody_came_to_call_costs_nothing_and_has_lost_its_needs() {
     // The first prompt has 17 tokens.
-    let r = run_in(&session(TWO), "none", &Options { window: Some(15), ..Options::default() });
+    let r = run_in(
+        &session(TWO),
+        "none",
+        &Options { window: Some(15), calibrate: Calibrate::Off, ..Options::default() },
+    );
     assert_eq!(r.status, Status::Overflow);
     assert!(
         r.delegation
@@ -183,7 +189,7 @@ fn a_session_whose_subagent_did_not_come_back_was_not_finished() {
     let r = run_in(
         &session(&TWO.replace("one secret word two", &words)),
         "none",
-        &Options { window: Some(80), ..Options::default() },
+        &Options { window: Some(80), calibrate: Calibrate::Off, ..Options::default() },
     );
     assert_eq!(
         (r.summary.steps_completed, r.status, r.summary.task_tokens),

@@ -1,6 +1,7 @@
 //! Keep-alive requests against the simulated cache: what a pause costs with and without them, by
 //! hand calculation.
 
+use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model;
 use ctxbench_core::request::Purpose;
 use ctxbench_core::tokens::o200k;
@@ -51,7 +52,14 @@ fn run(scenario: &Scenario, settings: &str) -> RunRecord {
     let model = model::find("claude-sonnet-4-6").unwrap();
     let spec = Spec::parse(&format!("aider:cache_prompts=true{settings}")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(replay(scenario, &spec, model, &Options::default())).record
+    runtime
+        .block_on(replay(
+            scenario,
+            &spec,
+            model,
+            &Options { calibrate: Calibrate::Off, ..Options::default() },
+        ))
+        .record
 }
 
 fn of(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {

@@ -1,6 +1,7 @@
 //! The 100 % row by hand calculation: an append-only session has a closed formula.
 
 use ctxbench_core::block::total_tokens;
+use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::engine::Event;
 use ctxbench_core::model;
 use ctxbench_core::model::Counting;
@@ -16,7 +17,8 @@ fn run(scenario: &str, strategy: &str) -> RunRecord {
 }
 
 fn run_in_full(scenario: &str, strategy: &str) -> FullReplay {
-    let options = Options::default();
+    // Sizes are told in o200k.
+    let options = Options { calibrate: Calibrate::Off, ..Options::default() };
     let scenario = builtin::by_id(scenario).unwrap();
     let model = model::find("claude-sonnet-4-6").unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

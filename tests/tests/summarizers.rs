@@ -110,7 +110,7 @@ fn several_summarisers_are_ranked() {
     ));
     let told = told.ok().stdout.clone();
     assert!(told.contains("Ranking by summariser (claude-sonnet-4-6, 1 session)"), "{told}");
-    assert!(told.contains("facts kept: extractive") && told.contains("cost: scripted"), "{told}");
+    assert!(told.contains("needs kept: ideal") && told.contains("cost: scripted"), "{told}");
     let rows = here.csv("ctxbench-out/summary.csv");
     let of: Vec<(&str, &str)> =
         rows.iter().map(|r| (r["strategy"].as_str(), r["summariser"].as_str())).collect();

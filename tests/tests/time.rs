@@ -1,6 +1,7 @@
 //! Time by hand calculation: background summaries against fast and slow users, pauses longer than
 //! the cache lives, refusals that come late.
 
+use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, Phase, Purpose};
 use ctxbench_core::tokens::o200k;
@@ -73,7 +74,14 @@ fn fault(on: FaultOn, nth: u64, times: u64, status: u16, after_ms: u64) -> Provi
 fn run_on(model: &str, scenario: &Scenario, spec: &str) -> RunRecord {
     let (model, spec) = (model::find(model).unwrap(), Spec::parse(spec).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(replay(scenario, &spec, model, &Options::default())).record
+    runtime
+        .block_on(replay(
+            scenario,
+            &spec,
+            model,
+            &Options { calibrate: Calibrate::Off, ..Options::default() },
+        ))
+        .record
 }
 
 fn run(scenario: &Scenario, spec: &str) -> RunRecord {
@@ -328,8 +336,11 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
     // Both doors tell it.
     let (model, spec) =
         (model::find("claude-sonnet-4-6").unwrap(), Spec::parse("reference").unwrap());
-    let options =
-        Options { transport: ctxbench_harness::mock::Transport::Http, ..Options::default() };
+    let options = Options {
+        transport: ctxbench_harness::mock::Transport::Http,
+        calibrate: Calibrate::Off,
+        ..Options::default()
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let http = runtime.block_on(replay(&with_a_pause(3_600_000), &spec, model, &options)).record;
     assert_eq!(http.summary.invalidated_expired_tokens, first);
