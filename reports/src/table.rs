@@ -366,7 +366,7 @@ fn legend(width: usize) -> Vec<String> {
         unknown. Saved: against the reference. \
         Prefix stable: share of a prompt that the next one repeats from its start (1 = only \
         appended to). Waited: for compaction, modelled. \
-        Facts kept: in the context when needed, an upper bound on use. In summary: of the facts \
+        Needs kept: whose fact is in the context then, an upper bound on use. In summary: of the facts \
         compacted away, those the summary carries.";
     wrap(text, width, "")
 }

@@ -31,7 +31,7 @@ const KINDS: [(&str, &str, Draw); 5] = [
     ("spend", "Tokens and dollars", spend::draw),
     ("retention", "Facts kept, by kind", retention::draw),
     ("cache", "Prompt cache: reads against writes", cache::draw),
-    ("cost-retention", "Cost against facts kept", scatter::draw),
+    ("cost-retention", "Cost against needs kept", scatter::draw),
 ];
 
 /// One drawn plot.

@@ -1,4 +1,4 @@
-//! Cost against facts kept: who is cheap and remembers. Points carry numbers, the list beside them
+//! Cost against needs kept: who is cheap and remembers. Points carry numbers, the list beside them
 //! the names.
 
 use crate::record::{RunRecord, Status};
@@ -39,9 +39,9 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
             "{}; further up and further left is better; hollow = did not finish",
             block.terms()
         );
-        s.title(&format!("{} – cost against facts kept", block.title()), &below)?;
+        s.title(&format!("{} – cost against needs kept", block.title()), &below)?;
         axis_x(s, x, TOP, bottom, fmt::exact, &format!("cost, US dollars{}", cut(x_min)))?;
-        axis_y(s, y, LEFT, LEFT + WIDTH, fmt::exact, &format!("facts kept, %{}", cut(y_min)))?;
+        axis_y(s, y, LEFT, LEFT + WIDTH, fmt::exact, &format!("needs kept, %{}", cut(y_min)))?;
         let true_places: Vec<(i32, i32)> =
             places.iter().map(|&(c, k)| (x.at(c), y.at(k))).collect();
         let flags = spread(&true_places, (LEFT, TOP, LEFT + WIDTH, bottom));
