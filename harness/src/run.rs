@@ -311,8 +311,8 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         Calibrate::Off => "off: o200k, whatever the model",
         Calibrate::Family => "family: as the model's family counts",
         Calibrate::Recording => {
-            "recording: as the model's family counts; text that a recording's counters tell of \
-             and that the file lacks is part of the session"
+            "recording: as the model's family counts; where a recording has counters, visible text \
+             by itself (Claude: 1.1 · o200k) and what they tell of text that the file lacks apart"
         }
     };
     say(yardstick::CALIBRATION, calibrated.to_string());
