@@ -30,8 +30,8 @@ async function plain() {
   const reply = await ask('Hello there');
   assert.equal(reply.stop_reason, 'end_turn');
   assert.equal(reply.content[0].text, 'You said: Hello there');
-  // "Hello there" is two tokens of o200k, a block costs four more.
-  assert.equal(reply.usage.input_tokens, 6);
+  // "Hello there" is two tokens of o200k, 1.17 each; a block costs 34 more.
+  assert.equal(reply.usage.input_tokens, 36);
   assert.match(reply._request_id, /^req_/);
 }
 
@@ -149,7 +149,7 @@ async function compactionOnDemand() {
 }
 
 async function counting() {
-  assert.equal((await client.messages.countTokens({ model, messages: [user('Hello there')] })).input_tokens, 6);
+  assert.equal((await client.messages.countTokens({ model, messages: [user('Hello there')] })).input_tokens, 36);
 }
 
 async function overflow() {

@@ -52,8 +52,8 @@ def plain():
     assert reply.type == "message" and reply.role == "assistant" and reply.model == MODEL
     assert reply.stop_reason == "end_turn"
     assert reply.content[0].text == "You said: Hello there"
-    # "Hello there" is two tokens of o200k, a block costs four more.
-    assert reply.usage.input_tokens == 6, reply.usage
+    # "Hello there" is two tokens of o200k, 1.17 each; a block costs 34 more.
+    assert reply.usage.input_tokens == 36, reply.usage
     assert reply.usage.output_tokens > 4
     assert reply._request_id.startswith("req_")
 
@@ -230,14 +230,15 @@ def compaction_on_demand():
 
 def counting():
     talk = [user("Hello there")]
-    assert client.messages.count_tokens(model=MODEL, messages=talk).input_tokens == 6
+    assert client.messages.count_tokens(model=MODEL, messages=talk).input_tokens == 36
     with_tools = client.messages.count_tokens(model=MODEL, messages=talk, tools=TOOLS).input_tokens
-    assert with_tools == client.messages.create(model=MODEL, max_tokens=9, messages=talk, tools=TOOLS).usage.input_tokens > 6
+    assert with_tools == client.messages.create(model=MODEL, max_tokens=9, messages=talk, tools=TOOLS).usage.input_tokens > 36
 
 
 def largest_reply():
-    reply = client.messages.create(model=MODEL, max_tokens=9, messages=[user("one two three four five six seven eight nine ten")])
-    assert reply.stop_reason == "max_tokens" and reply.usage.output_tokens == 9, reply
+    # 34 for the block and 1.17 for each token of o200k: four of them are 4.68, which makes 39.
+    reply = client.messages.create(model=MODEL, max_tokens=39, messages=[user("one two three four five six seven eight nine ten")])
+    assert reply.stop_reason == "max_tokens" and reply.usage.output_tokens == 39, reply
 
 
 def overflow():

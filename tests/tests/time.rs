@@ -360,7 +360,7 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
         ));
     }
     lines.push(says("end", "Done.", 5_000));
-    let r = run(&session(1.0, &lines), "observation-masking:keep=2");
+    let r = run(&session(1.0, &lines), "observation-masking:keep=2,breakpoints=ends");
     let asks = |n: u64| block(&format!("Part {n}.")) + block("{}") + o200k("read_file");
     let result = |n: u64| block(&format!("{n} {}", words(500)));
     let masked = block("(this output was left out to save space)");
@@ -379,6 +379,11 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
     // breakpoint of the fourth ended there: from the first result on it is written again, without a
     // change before it.
     assert_eq!(causes(4), (0, asks(2) + result(2), masked + asks(1)));
+    // With a breakpoint before the oldest result that is shown, one did end there.
+    let r = run(&session(1.0, &lines), "observation-masking:keep=2");
+    let q = of(&r, Purpose::Sample)[4];
+    assert_eq!(q.invalidated_tokens, q.invalidated_changed_tokens);
+    assert_eq!(q.invalidated_changed_tokens, asks(2) + result(2));
 }
 
 const IDLE: &str = "claude-code:cache_ttl=1h,idle_min_tokens=4000";
