@@ -8,8 +8,7 @@ use crate::model::{self, Counting, Provider};
 use crate::session::{AssistantEntry, Entry, RecordedUsage};
 
 /// How tokens are counted in a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Calibrate {
     /// o200k and four tokens per block, whatever the model.
     Off,

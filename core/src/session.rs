@@ -4,6 +4,10 @@
 //! One JSON object per line; unknown fields are kept. The format is a contract (see
 //! `docs/formats.md`).
 
+mod recorded;
+
+pub use recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -54,36 +58,6 @@ pub struct Source {
     /// File name without its folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-}
-
-/// Tokens as the provider counted them for one reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RecordedUsage {
-    /// Input tokens that were neither read from nor written to the prompt cache.
-    #[serde(default)]
-    pub input: u64,
-    /// Output tokens.
-    #[serde(default)]
-    pub output: u64,
-    /// Input tokens read from the prompt cache.
-    #[serde(default)]
-    pub cache_read: u64,
-    /// Input tokens written to the prompt cache for the short lifetime, or for one that the
-    /// recording does not tell.
-    #[serde(default)]
-    pub cache_write: u64,
-    /// Input tokens written to the prompt cache for the long lifetime.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub cache_write_1h: u64,
-    /// What the reply's visible content counts, where the counted output is known to be the stub
-    /// from the start of a stream: an estimate by the model's counting model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_estimate: Option<u64>,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// One line after the header.
@@ -217,70 +191,6 @@ pub enum Entry {
     RecordedCall(RecordedCall),
     /// Something the session establishes, for retention.
     Fact(Fact),
-}
-
-/// Who asked for a compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Trigger {
-    /// The program, since the context was nearly full.
-    Auto,
-    /// The user.
-    Manual,
-}
-
-/// A compaction by the original program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RecordedCompaction {
-    /// Context size before, in tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pre_tokens: Option<u64>,
-    /// Context size after, in tokens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub post_tokens: Option<u64>,
-    /// The summary it wrote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary: Option<String>,
-    /// Who asked for it; absent = not recorded. A manual one is replayed as the user's command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trigger: Option<Trigger>,
-    /// What the user asked the summary to keep.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instructions: Option<String>,
-    /// Model that wrote the summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The provider's counters of the request for the summary.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<RecordedUsage>,
-    /// ms since session start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<Millis>,
-    /// Fields this build does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
-}
-
-/// A counted call whose reply is no part of the session. It was paid all the same.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RecordedCall {
-    /// The provider's counters.
-    pub usage: RecordedUsage,
-    /// Model that answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// ms since session start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<Millis>,
-    /// Which subagent's window; absent = the main conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// Fields this build does not know.
-    #[serde(flatten)]
-    pub extra: Map<String, Value>,
 }
 
 /// What a rewind brings back.
@@ -530,15 +440,6 @@ impl Entry {
     }
 }
 
-impl RecordedUsage {
-    /// The whole prompt.
-    pub fn prompt(&self) -> u64 {
-        [self.cache_read, self.cache_write, self.cache_write_1h]
-            .into_iter()
-            .fold(self.input, u64::saturating_add)
-    }
-}
-
 impl UserEntry {
     /// The message as parts, whichever way it was written.
     pub fn content(&self) -> Vec<Part> {
@@ -593,6 +494,11 @@ pub struct UnwritableSession {
 }
 
 impl Session {
+    /// Whether it holds the provider's counters of any reply.
+    pub fn has_counters(&self) -> bool {
+        self.entries.iter().any(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some()))
+    }
+
     /// The session as JSON lines: header, entries, facts.
     pub fn to_jsonl(&self) -> Result<String, UnwritableSession> {
         #[derive(Serialize)]

@@ -170,38 +170,23 @@ pub fn default_breakpoints(blocks: &[Arc<Block>]) -> Vec<usize> {
     out
 }
 
-/// Where a client that clears old results puts its breakpoints; none is published for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// At the default places.
-    Ends,
-    /// There, and before the oldest result that is still shown in full. Clearing changes the prompt
-    /// from there on, far beyond the twenty positions that a read looks back from the last message;
-    /// what stands before it stays in the cache.
-    Frontier,
-}
-
-impl Placement {
-    /// Places in a request whose oldest `cleared` results are shown as a placeholder; `result` tells
-    /// which blocks are results that may be cleared.
-    pub fn breakpoints(
-        self,
-        blocks: &[Arc<Block>],
-        cleared: usize,
-        result: impl Fn(&Block) -> bool,
-    ) -> Vec<usize> {
-        let mut out = default_breakpoints(blocks);
-        let mut results = (0..blocks.len()).filter(|&i| result(&blocks[i]));
-        if self == Placement::Frontier
-            && cleared > 0
-            && let Some(before) = results.nth(cleared).and_then(|i| i.checked_sub(1))
-        {
-            out.push(before);
-            out.sort_unstable();
-            out.dedup();
-        }
-        out
+/// The default places and one more, before the oldest result that is still shown in full. Clearing
+/// changes the prompt from there on, far beyond the positions that a read looks back from the last
+/// message; what stands before it stays in the cache. `cleared` = how many of the oldest results
+/// are shown as a placeholder, `result` tells which blocks are results that may be cleared.
+pub fn frontier_breakpoints(
+    blocks: &[Arc<Block>],
+    cleared: usize,
+    result: impl Fn(&Block) -> bool,
+) -> Vec<usize> {
+    let mut out = default_breakpoints(blocks);
+    let oldest = (0..blocks.len()).filter(|&i| result(&blocks[i])).nth(cleared);
+    if let Some(before) = oldest.filter(|_| cleared > 0).and_then(|i| i.checked_sub(1)) {
+        out.push(before);
+        out.sort_unstable();
+        out.dedup();
     }
+    out
 }
 
 /// Whether a block belongs to the part before the conversation.

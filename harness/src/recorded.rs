@@ -8,7 +8,7 @@ use ctxbench_core::calibration;
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{Phase, Purpose, Usage};
-use ctxbench_core::session::{AssistantEntry, Entry, Millis, RecordedUsage, Session, Trigger};
+use ctxbench_core::session::{Entry, Millis, RecordedCall, RecordedUsage, Session, Trigger};
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
     AS_RECORDED, CompactionRecord, RequestRecord, RequestStatus, RunRecord, Status, StrategyInfo,
@@ -134,7 +134,16 @@ impl<'a> Reading<'a> {
                 self.last_ms = self.last_ms.max(a.at.unwrap_or_default());
                 match a.usage {
                     Some(usage) => {
-                        self.call(Purpose::Sample, a, &usage);
+                        self.call(
+                            Purpose::Sample,
+                            &RecordedCall {
+                                model: a.model.clone(),
+                                at: a.at,
+                                agent: a.agent.clone(),
+                                usage,
+                                ..RecordedCall::default()
+                            },
+                        );
                         if main {
                             self.first_after_a_compaction(&usage);
                         }
@@ -143,21 +152,17 @@ impl<'a> Reading<'a> {
                 }
             }
             Entry::RecordedCall(call) => {
-                let said = AssistantEntry {
-                    model: call.model.clone(),
-                    at: call.at,
-                    agent: call.agent.clone(),
-                    ..AssistantEntry::default()
-                };
-                self.call(Purpose::Sample, &said, &call.usage);
+                self.call(Purpose::Sample, call);
             }
             Entry::RecordedCompaction(c) => {
                 let before = self.newest_main().map(|r| r.input_tokens);
                 let at = c.at.unwrap_or(self.last_ms);
                 let cost = c.usage.map(|usage| {
-                    let model = c.model.clone();
-                    let said = AssistantEntry { model, at: Some(at), ..AssistantEntry::default() };
-                    self.call(Purpose::Summary, &said, &usage)
+                    let (model, at) = (c.model.clone(), Some(at));
+                    self.call(
+                        Purpose::Summary,
+                        &RecordedCall { model, at, usage, ..RecordedCall::default() },
+                    )
                 });
                 let by = calibration::counting_of(Some(&*self.model.name)).of_visible_text();
                 let words = c.summary.as_deref().map(ctxbench_core::tokens::Size::text);
@@ -208,8 +213,8 @@ impl<'a> Reading<'a> {
     }
 
     /// Notes a call and returns its dollars.
-    fn call(&mut self, purpose: Purpose, said: &AssistantEntry, counted: &RecordedUsage) -> f64 {
-        let name = said.model.as_deref().unwrap_or(&self.model.name);
+    fn call(&mut self, purpose: Purpose, call: &RecordedCall) -> f64 {
+        let (name, counted) = (call.model.as_deref().unwrap_or(&self.model.name), &call.usage);
         let usage = Usage {
             input: counted.input,
             output: counted.output,
@@ -231,10 +236,10 @@ impl<'a> Reading<'a> {
             }
         };
         self.estimate_usd += estimate;
-        let at_ms = said.at.unwrap_or(self.last_ms);
+        let at_ms = call.at.unwrap_or(self.last_ms);
         self.requests.push(RequestRecord {
             seq: self.requests.len() as u64,
-            agent: said.agent.clone(),
+            agent: call.agent.clone(),
             purpose,
             phase: (purpose == Purpose::Summary).then_some(Phase::MidTurn),
             model: name.to_string(),
@@ -260,7 +265,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The models of a session whose rows have one as recorded.
+/// The rows as recorded of a session that is run on these models: at most one, for the model it was
+/// recorded with.
 pub(crate) fn rows(scenario: &Scenario, named: &[&'static Model]) -> Vec<RunRecord> {
     let all = models::of(&scenario.session, named);
     all.into_iter().filter_map(|m| as_recorded(scenario, m)).collect()

@@ -1,5 +1,7 @@
 //! The table for a terminal: one block per scenario and model, a row per strategy.
 
+mod differences;
+
 use crate::record::{Results, RunRecord};
 use comfy_table::Cell;
 use ctxbench_core::strategy::Standing;
@@ -9,7 +11,6 @@ use crate::glance::Glance;
 use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
-use crate::stats::{self, Differences};
 use crate::view::{self, Block, Scored};
 use crate::{fmt, grid, metrics, seeds};
 
@@ -63,7 +64,7 @@ fn lines(section: &Section<'_>, results: &Results, width: usize) -> Vec<TableLin
         // Each block tells its own.
         Section::Failures(_) | Section::Contents(_) => vec![],
         Section::Scores(_, block) => block_lines(block, width),
-        Section::Differences(found) => differences(results, found, width),
+        Section::Differences(found) => differences::differences(results, found, width),
         Section::Sheet(s) => sheet(s, width),
         Section::Reading(_) => {
             let told = wrap(&view::modelled(results, false), width, "  ");
@@ -284,73 +285,6 @@ impl Layout {
         }
         lines
     }
-}
-
-/// What the strategies differ by over all sessions: a short block per model; of several baselines
-/// only the first.
-fn differences(results: &Results, found: &[Differences], width: usize) -> Vec<TableLine> {
-    let mut out = Vec::new();
-    let tell = |out: &mut Vec<TableLine>, text: &str| {
-        out.extend(wrap(text, width, "  ").into_iter().map(TableLine::Faint));
-    };
-    if let Some(why) = stats::missing(results, found) {
-        tell(&mut out, why);
-        out.push(TableLine::Score(String::new()));
-    }
-    let several = found.iter().any(|d| d.model != found[0].model);
-    for (i, d) in found.iter().enumerate() {
-        if found[..i].iter().any(|before| before.model == d.model) {
-            continue;
-        }
-        let caption = stats::caption(d);
-        if !d.strategies.is_empty() {
-            out.push(TableLine::Heading(fmt::elide(&stats::heading(d), width)));
-            let seen = "compacted: in how many of those finished by both";
-            tell(&mut out, &format!("{caption}; {seen}; intervals, medians in index.html"));
-            let mut head = difference_table(d, width);
-            let rows = head.split_off(head.len() - d.strategies.len());
-            out.extend(head.into_iter().map(TableLine::Faint));
-            out.extend(rows.into_iter().map(TableLine::Verdicts));
-        } else if several {
-            tell(&mut out, &format!("{}: {caption}", fmt::one_line(&d.model)));
-        } else {
-            tell(&mut out, &caption);
-        }
-        out.push(TableLine::Score(String::new()));
-    }
-    out
-}
-
-/// A mean change and a word per figure; intervals stand in the page.
-fn difference_table(d: &Differences, width: usize) -> Vec<String> {
-    let with_verdicts = d.has_verdicts();
-    let draw = |room: usize| {
-        let mut head = vec![Cell::new("strategy"), grid::figure("compacted")];
-        for m in stats::judged() {
-            head.push(grid::figure(m.name));
-            head.extend(with_verdicts.then(|| Cell::new("")));
-        }
-        let rows = d.strategies.iter().map(|row| {
-            let name = fmt::elide(&stats::name(row), room);
-            let mut cells = vec![Cell::new(name), grid::figure(stats::seen(row))];
-            for (f, m) in row.figures.iter().zip(stats::judged()) {
-                cells.push(grid::figure(stats::change(f, m)));
-                cells.extend(with_verdicts.then(|| Cell::new(stats::word(f.verdict))));
-            }
-            cells
-        });
-        let left = |i| match i {
-            0 => 0,
-            1 => 1,
-            _ if with_verdicts && i % 2 == 1 => 1,
-            _ => 2,
-        };
-        grid::draw(head, rows, |i| (left(i), 0))
-    };
-    // What the other columns leave is known once they are drawn.
-    let longest = d.strategies.iter().map(|r| stats::name(r).chars().count()).max().unwrap_or(0);
-    let widest = draw(longest).iter().map(|l| l.chars().count()).max().unwrap_or(0);
-    draw(longest.saturating_sub(widest.saturating_sub(width)).max(10))
 }
 
 fn cut(text: &str, space: usize) -> String {

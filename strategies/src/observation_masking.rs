@@ -14,7 +14,7 @@ use ctxbench_core::block::{Block, BlockKind, Form};
 use ctxbench_core::compaction::{CompactionKind, clear_outputs};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Request};
-use ctxbench_core::strategy::{Flow, Placement, Strategy};
+use ctxbench_core::strategy::{Flow, Strategy, frontier_breakpoints};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -80,10 +80,7 @@ impl Product for ObservationMasking {
         Box::new(ObservationMasking {
             keep: b.settings.keep as usize,
             batch: (b.settings.batch as usize).max(1),
-            placement: match b.settings.breakpoints {
-                Places::Ends => Placement::Ends,
-                Places::Frontier => Placement::Frontier,
-            },
+            marks_frontier: b.settings.breakpoints == Places::Frontier,
             placeholder: b.words.placeholder.clone(),
         })
     }
@@ -92,7 +89,7 @@ impl Product for ObservationMasking {
 struct ObservationMasking {
     keep: usize,
     batch: usize,
-    placement: Placement,
+    marks_frontier: bool,
     placeholder: std::sync::Arc<str>,
 }
 
@@ -114,10 +111,10 @@ impl Strategy for ObservationMasking {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        if s.default_breakpoints {
+        if self.marks_frontier && s.default_breakpoints {
             let output = |b: &Block| b.kind == BlockKind::Output;
             let cleared = r.blocks.iter().filter(|b| output(b) && b.form == Form::Cleared).count();
-            r.breakpoints = self.placement.breakpoints(&r.blocks, cleared, output);
+            r.breakpoints = frontier_breakpoints(&r.blocks, cleared, output);
         }
         r
     }

@@ -1,14 +1,13 @@
 //! Subagents by hand calculation, and what must hold of every run that has some.
 
-use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::fact::Match;
-use ctxbench_core::model;
 use ctxbench_core::request::Phase;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{Options, replay};
-use ctxbench_reports::record::{RequestRecord, RunRecord, Status};
+use ctxbench_harness::replay::Options;
+use ctxbench_reports::record::{RequestRecord, Status};
 use ctxbench_scenarios::{Scenario, builtin};
-use ctxbench_strategies::Spec;
+
+use crate::common::replayed::{MODEL, as_told, run, run_with};
 
 fn session(lines: &str) -> Scenario {
     let head = r#"{"type":"session","version":1,"id":"d","title":"d"}"#;
@@ -16,17 +15,6 @@ fn session(lines: &str) -> Scenario {
         ctxbench_scenarios::jsonl::read(format!("{head}\n{lines}\n").as_bytes(), "d.jsonl")
             .unwrap(),
     )
-}
-
-fn run_in(scenario: &Scenario, spec: &str, options: &Options) -> RunRecord {
-    let model = model::find("claude-sonnet-4-6").unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(replay(scenario, &Spec::parse(spec).unwrap(), model, options)).record
-}
-
-fn run(scenario: &Scenario, spec: &str) -> RunRecord {
-    // Sizes are told in o200k.
-    run_in(scenario, spec, &Options { calibrate: Calibrate::Off, ..Options::default() })
 }
 
 /// Two subagents side by side: `x` answers at once, `y` reads a file first. Every text has as many
@@ -165,11 +153,7 @@ fn who_goes_on_at_once_waits_for_the_tool_only() {
 #[test]
 fn a_subagent_that_nobody_came_to_call_costs_nothing_and_has_lost_its_needs() {
     // The first prompt has 17 tokens.
-    let r = run_in(
-        &session(TWO),
-        "none",
-        &Options { window: Some(15), calibrate: Calibrate::Off, ..Options::default() },
-    );
+    let r = run_with(MODEL, &session(TWO), "none", &Options { window: Some(15), ..as_told() });
     assert_eq!(r.status, Status::Overflow);
     assert!(
         r.delegation
@@ -187,10 +171,11 @@ fn a_subagent_that_nobody_came_to_call_costs_nothing_and_has_lost_its_needs() {
 fn a_session_whose_subagent_did_not_come_back_was_not_finished() {
     // The main conversation needs 60 tokens at most, x 16; a result of 90 is too much for y.
     let words = "word".to_string() + &" word".repeat(89);
-    let r = run_in(
+    let r = run_with(
+        MODEL,
         &session(&TWO.replace("one secret word two", &words)),
         "none",
-        &Options { window: Some(80), calibrate: Calibrate::Off, ..Options::default() },
+        &Options { window: Some(80), ..as_told() },
     );
     assert_eq!(
         (r.summary.steps_completed, r.status, r.summary.task_tokens),

@@ -1,14 +1,12 @@
 //! Keep-alive requests against the simulated cache: what a pause costs with and without them, by
 //! hand calculation.
 
-use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::model;
 use ctxbench_core::request::Purpose;
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{Options, replay};
 use ctxbench_reports::record::{RequestRecord, RunRecord};
 use ctxbench_scenarios::Scenario;
-use ctxbench_strategies::Spec;
+
+use crate::common::replayed;
 
 /// The system prompt, and its size: 2,000 words and the four tokens of every block.
 fn system() -> (String, u64) {
@@ -49,17 +47,7 @@ fn session_with(system: &str, ms: u64, idle: bool) -> Scenario {
 }
 
 fn run(scenario: &Scenario, settings: &str) -> RunRecord {
-    let model = model::find("claude-sonnet-4-6").unwrap();
-    let spec = Spec::parse(&format!("aider:cache_prompts=true{settings}")).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime
-        .block_on(replay(
-            scenario,
-            &spec,
-            model,
-            &Options { calibrate: Calibrate::Off, ..Options::default() },
-        ))
-        .record
+    replayed::run(scenario, &format!("aider:cache_prompts=true{settings}"))
 }
 
 fn of(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {

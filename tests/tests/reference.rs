@@ -1,29 +1,23 @@
 //! The 100 % row by hand calculation: an append-only session has a closed formula.
 
 use ctxbench_core::block::total_tokens;
-use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::engine::Event;
 use ctxbench_core::model;
 use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{FullReplay, Options, replay_in_full, with_savings};
+use ctxbench_harness::replay::{FullReplay, with_savings};
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::{FaultOn, builtin};
-use ctxbench_strategies::Spec;
+
+use crate::common::replayed;
 
 fn run(scenario: &str, strategy: &str) -> RunRecord {
     run_in_full(scenario, strategy).replayed.record
 }
 
 fn run_in_full(scenario: &str, strategy: &str) -> FullReplay {
-    // Sizes are told in o200k.
-    let options = Options { calibrate: Calibrate::Off, ..Options::default() };
-    let scenario = builtin::by_id(scenario).unwrap();
-    let model = model::find("claude-sonnet-4-6").unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let spec = Spec::parse(strategy).unwrap();
-    runtime.block_on(replay_in_full(&scenario, &spec, model, &options))
+    replayed::run_in_full(&builtin::by_id(scenario).unwrap(), strategy)
 }
 
 /// Size of the prompt and of the reply of every recorded reply, straight from the session: o200k of

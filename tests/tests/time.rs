@@ -1,16 +1,16 @@
 //! Time by hand calculation: background summaries against fast and slow users, pauses longer than
 //! the cache lives, refusals that come late.
 
-use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, Phase, Purpose};
 use ctxbench_core::tokens::o200k;
-use ctxbench_harness::replay::{Options, replay};
+use ctxbench_harness::mock::Transport;
+use ctxbench_harness::replay::Options;
 use ctxbench_reports::record::{
     BackgroundRecord, Fate, RequestRecord, RequestStatus, RunRecord, Status,
 };
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
-use ctxbench_strategies::Spec;
+
+use crate::common::replayed::{MODEL, as_told, run, run_with};
 
 /// Lines of a session, in a scenario of that scale.
 fn session(scale: f64, lines: &[String]) -> Scenario {
@@ -69,23 +69,6 @@ fn fault(on: FaultOn, nth: u64, times: u64, status: u16, after_ms: u64) -> Provi
         tokens: None,
         after_ms,
     }
-}
-
-fn run_on(model: &str, scenario: &Scenario, spec: &str) -> RunRecord {
-    let (model, spec) = (model::find(model).unwrap(), Spec::parse(spec).unwrap());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime
-        .block_on(replay(
-            scenario,
-            &spec,
-            model,
-            &Options { calibrate: Calibrate::Off, ..Options::default() },
-        ))
-        .record
-}
-
-fn run(scenario: &Scenario, spec: &str) -> RunRecord {
-    run_on("claude-sonnet-4-6", scenario, spec)
 }
 
 fn of(record: &RunRecord, purpose: Purpose) -> Vec<&RequestRecord> {
@@ -334,15 +317,8 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
         );
     }
     // Both doors tell it.
-    let (model, spec) =
-        (model::find("claude-sonnet-4-6").unwrap(), Spec::parse("reference").unwrap());
-    let options = Options {
-        transport: ctxbench_harness::mock::Transport::Http,
-        calibrate: Calibrate::Off,
-        ..Options::default()
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let http = runtime.block_on(replay(&with_a_pause(3_600_000), &spec, model, &options)).record;
+    let options = Options { transport: Transport::Http, ..as_told() };
+    let http = run_with(MODEL, &with_a_pause(3_600_000), "reference", &options);
     assert_eq!(http.summary.invalidated_expired_tokens, first);
 }
 

@@ -1,26 +1,23 @@
 //! How families of models count tokens, told in what can be counted here: o200k.
 
-use serde::{Deserialize, Serialize};
-
 use super::Provider;
 use crate::tokens::Size;
 
 /// A counting model: tokens of a piece of content as the provider counts them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counting {
-    /// Tokens per o200k token of a text.
+    /// Tokens per o200k token of a text, hidden text that programs add to it included.
     pub per_token: f64,
+    /// The same of text that is known to be all there is.
+    pub per_visible_token: f64,
     /// Tokens per content block beyond its text: role, delimiters, ids.
     pub per_block: u64,
     /// Tokens per image or document.
     pub per_image: u64,
     /// An opaque payload repeats the readable text beside it and costs nothing more (the signature
     /// of Claude's thinking).
-    #[serde(default)]
     pub payload_repeats: bool,
     /// Median error of a prompt's size, per cent; `None` = nobody has measured it here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_pct: Option<f64>,
 }
 
@@ -29,16 +26,17 @@ impl Counting {
     /// a message. Images: what Anthropic documents for about 1.2 megapixels.
     pub const O200K: Counting = Counting {
         per_token: 1.0,
+        per_visible_token: 1.0,
         per_block: 4,
         per_image: 1_600,
         payload_repeats: false,
         error_pct: None,
     };
 
-    /// Claude: fitted to the counters of recorded sessions, hidden text of the program included
-    /// (docs/method.md, "Tokens").
+    /// Claude: fitted to the counters of recorded sessions (docs/method.md, "Tokens").
     pub const CLAUDE: Counting = Counting {
         per_token: 1.17,
+        per_visible_token: 1.10,
         per_block: 34,
         payload_repeats: true,
         error_pct: Some(2.3),
@@ -55,11 +53,9 @@ impl Counting {
         }
     }
 
-    /// The same for text that is known to be all there is: where hidden text is counted apart
-    /// (docs/method.md, "Tokens").
+    /// The same where hidden text is counted apart.
     pub fn of_visible_text(self) -> Counting {
-        let claude = self.per_token == Counting::CLAUDE.per_token;
-        Counting { per_token: if claude { 1.10 } else { self.per_token }, ..self }
+        Counting { per_token: self.per_visible_token, ..self }
     }
 
     /// That of a world in which everything but the texts is so much smaller: what stands around a

@@ -293,8 +293,14 @@ impl ProviderModel {
 
     fn write_summary(&mut self, prompt: &Prompt) -> Result<Written, ModelError> {
         let (facts, index) = (&self.options.facts, self.options.desk.next());
-        let job =
-            Job { prompt, max_tokens: prompt.max_tokens, facts, seed: self.options.seed, index };
+        let job = Job {
+            prompt,
+            max_tokens: prompt.max_tokens,
+            counting: self.options.model.counting,
+            facts,
+            seed: self.options.seed,
+            index,
+        };
         summarise(&self.options.summariser, &job).map_err(|e| {
             self.options.desk.fail(&e.0);
             ModelError { message: e.0, ..ModelError::ended() }

@@ -16,6 +16,7 @@ mod observer;
 mod path;
 mod prefix;
 mod record;
+mod recording;
 mod recovery;
 mod rereads;
 mod resume;
@@ -29,18 +30,17 @@ mod trace;
 mod windows;
 mod world;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::calibration::{self, Calibrate};
+use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::engine::{Engine, Fixed, Stamped};
 use ctxbench_core::history::History;
-use ctxbench_core::model::{self, Counting, Model};
-use ctxbench_core::request::{Tools, Ttl};
+use ctxbench_core::model::Model;
+use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Millis, Session};
-use ctxbench_core::strategy::{DEFAULT_TTL, Standing};
+use ctxbench_core::strategy::Standing;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
@@ -56,6 +56,7 @@ use crate::watch::{Seen, Watch, Watcher};
 use events::{Event, Log};
 use observer::Observer;
 use record::{Run, Stopped};
+use recording::{counted_by, lifetime, met, text_of, unseen};
 use subagents::Subagents;
 use trace::Tracer;
 
@@ -298,7 +299,7 @@ async fn play(
         world::ReplayWorld::new(path, door, observer, options.rereads, faults, (*desk).clone());
     let world = world.entered(subagents, start.at_ms);
     let mut engine = Engine::new((*model).clone(), Box::new(world));
-    engine.fixed = fixed(session, model);
+    engine.fixed = fixed(session, model, options.calibrate);
     engine.ttl = lifetime(session);
     engine.summary_model = options.summary_model.map(|m| Arc::new(m.clone()));
     let mut strategy = spec.build(scenario.scale);
@@ -307,57 +308,8 @@ async fn play(
     engine
 }
 
-/// The model as this session meets it: counting and limits of the session or the command line,
-/// then the scale.
-fn met(scenario: &Scenario, model: &Model, options: &Options) -> Model {
-    let header = &scenario.session.header;
-    let mut m = model.clone();
-    m.counting = match options.calibrate {
-        Calibrate::Off => Counting::O200K,
-        Calibrate::Recording if tells_sizes(&scenario.session, model) => {
-            model.counting.of_visible_text()
-        }
-        _ => model.counting,
-    };
-    if let Some(w) = options.window.or(header.context_window) {
-        m.window = w;
-        m.input_limit = None;
-    }
-    if let Some(o) = header.max_output {
-        m.max_output = o;
-    }
-    m.scaled(scenario.scale)
-}
-
-/// The cache lifetime that the recorded program asked for, as far as counters tell.
-fn lifetime(session: &Session) -> Ttl {
-    let counted = session.entries.iter().filter_map(|e| match e {
-        Entry::Assistant(a) if a.agent.is_none() => a.usage,
-        _ => None,
-    });
-    let written = counted.fold((0u64, 0u64), |(short, long), u| {
-        (short.saturating_add(u.cache_write), long.saturating_add(u.cache_write_1h))
-    });
-    if written.1 > written.0 { Ttl::OneHour } else { DEFAULT_TTL }
-}
-
-/// The model that a recorded subagent ran on, where the run's is the one that its caller ran on.
-fn of_subagent(
-    scenario: &Scenario,
-    session: &Session,
-    run: &Arc<Model>,
-    o: &Options,
-) -> Arc<Model> {
-    let named = |s: &Session| s.header.model.as_deref().and_then(model::find_recorded);
-    let as_recorded = named(&scenario.session).is_some_and(|m| m.name == run.name);
-    match named(session).filter(|m| as_recorded && m.name != run.name && m.wire == run.wire) {
-        Some(own) => Arc::new(Model { counting: run.counting, ..met(scenario, own, o) }),
-        None => run.clone(),
-    }
-}
-
 /// What a session always shows.
-fn fixed(session: &Session, model: &Model) -> Fixed {
+fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
     let mut out = Fixed::default();
     let block = |kind, role, text: String| -> Arc<Block> {
         Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![])
@@ -368,7 +320,7 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
         out.base.push(block(
             BlockKind::Base,
             Role::System,
-            text_of(recorded(session, model).fitting(n)),
+            text_of(counted_by(session, model, calibrate).fitting(n)),
         ));
     }
     // What is marked as a subagent's is not the main conversation's; in the session of a subagent
@@ -398,63 +350,5 @@ fn fixed(session: &Session, model: &Model) -> Fixed {
     out
 }
 
-/// How the tokens that a session tells were counted: as the run's model counts, unless it was
-/// recorded with one of another family.
-fn recorded(session: &Session, model: &Model) -> Counting {
-    match session.header.model.as_deref() {
-        // Counted as by nobody's provider, or by another's than the recording's.
-        Some(name)
-            if model.counting == Counting::O200K
-                || calibration::provider_of(name) != Some(model.provider) =>
-        {
-            calibration::counting_of(Some(name)).of_visible_text()
-        }
-        _ => model.counting,
-    }
-}
-
-/// Whether a recording's counters tell the sizes of prompts as this model counts them.
-fn tells_sizes(session: &Session, model: &Model) -> bool {
-    let provider = session.header.model.as_deref().and_then(calibration::provider_of);
-    provider == Some(model.provider)
-        && session.entries.iter().any(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some()))
-}
-
-/// What the recording lacks before each reply, o200k tokens of text by the reply's id. The text is
-/// the same whatever the run's model; only that of the recorded family counts it as recorded.
-fn unseen(session: &Session, model: &Model, calibrate: Calibrate) -> HashMap<String, u64> {
-    if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
-        return HashMap::new();
-    }
-    let by = model.counting;
-    let own = session.entries.iter().filter(|e| e.agent().is_none());
-    calibration::residuals(own, &by)
-        .into_iter()
-        .map(|(reply, tokens)| (reply.to_string(), by.fitting(tokens)))
-        .collect()
-}
-
-/// Text of exactly `tokens` o200k tokens that stands for words that were not recorded. Four bytes a
-/// token, like English: some programs estimate by bytes.
-fn text_of(tokens: u64) -> String {
-    let mut out = String::from(if tokens == 0 { "" } else { "and" });
-    for _ in 1..tokens {
-        out.push_str(" and");
-    }
-    out
-}
-
 #[cfg(test)]
 mod retention_tests;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_text_of_has_its_size() {
-        for n in [0, 1, 2, 500, 27_699] {
-            assert_eq!(ctxbench_core::tokens::o200k(&text_of(n)), n);
-        }
-    }
-}

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::text_of;
+use super::recording::text_of;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Incoming};
 use ctxbench_core::session::{

@@ -6,7 +6,6 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::Event as Noted;
 use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::model::Model;
-use ctxbench_core::session::Entry;
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
     BackgroundRecord, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RequestStatus,
@@ -167,15 +166,13 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
 /// The session of a run; `remarks` = what the run found out about it.
 pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
     let source = s.session.header.source.as_ref();
-    let counted =
-        s.session.entries.iter().any(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some()));
     ScenarioInfo {
         id: s.id.clone(),
         title: s.title.clone(),
         scale: s.scale,
         why: s.why.clone(),
         recorded: source.is_some(),
-        product: source.filter(|_| counted).map(|s| s.format.clone()),
+        product: source.filter(|_| s.session.has_counters()).map(|s| s.format.clone()),
         mechanism: !s.is_evidence(),
         warnings: [&s.warnings[..], remarks].concat(),
     }

@@ -12,8 +12,9 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::events::Log;
+use super::recording::of_subagent;
 use super::windows::{self, Subagent};
-use super::{Doors, Options, Scene, Start, of_subagent, play};
+use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
 
 /// The subagents of a replay. Shared by its worlds, since a subagent may start others.

@@ -13,8 +13,8 @@ use ctxbench_core::session::Millis;
 
 use super::observer::{Asked, Observer};
 use super::path::{Defaults, Move, Path, Step};
+use super::recording::text_of;
 use super::subagents::Subagents;
-use super::text_of;
 use crate::mock::{Door, PlannedReply};
 use crate::summarise::SummaryDesk;
 use ctxbench_scenarios::{FaultOn, ProviderFault};

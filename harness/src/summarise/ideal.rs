@@ -37,7 +37,7 @@ const RANK: [FactKind; 8] = [
 pub(super) fn write(job: &Job<'_>, rates: Option<(f64, f64)>) -> String {
     let reading = read(job.prompt);
     let ask = Ask::parse(&reading.instruction, &reading.wishes);
-    let limit = reading.limit(job.max_tokens);
+    let limit = reading.limit(job.room());
     if reading.segments.is_empty() {
         return nothing(ask, limit);
     }

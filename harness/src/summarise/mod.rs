@@ -11,7 +11,7 @@
 //! The extractive one cannot see facts by construction: what it works on is a [`Prompt`], a decoded
 //! request, in which no fact occurs.
 //!
-//! Size: `min(max_tokens, clamp(5 % of the conversation, 300, 4,400))` o200k tokens, see
+//! Size: `clamp(5 % of the conversation, 300, 4,400)` o200k tokens, never more than `max_tokens` has room for, see
 //! [`budget`].
 
 mod ask;
@@ -40,6 +40,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use ctxbench_core::fact::Fact;
+use ctxbench_core::model::Counting;
 use ctxbench_core::nearest::hint;
 use ctxbench_core::request::StopReason;
 use ctxbench_provider::Prompt;
@@ -147,12 +148,21 @@ pub struct Job<'a> {
     pub prompt: &'a Prompt,
     /// Largest reply that the request allows, tokens.
     pub max_tokens: Option<u64>,
+    /// How the model that is asked counts them.
+    pub counting: Counting,
     /// What the scenario asks for; seen by `Ideal` and `Lossy` alone.
     pub facts: &'a [Fact],
     /// Seed of the run.
     pub seed: u64,
     /// How many summaries the run had before.
     pub index: u64,
+}
+
+impl Job<'_> {
+    /// o200k tokens that the largest reply may have.
+    fn room(&self) -> Option<u64> {
+        self.max_tokens.map(|n| self.counting.fitting(n))
+    }
 }
 
 /// A summary.
@@ -172,7 +182,7 @@ pub struct Unwritten(pub String);
 pub fn summarise(s: &Summariser, job: &Job<'_>) -> Result<Written, Unwritten> {
     let text = match s {
         // The facts are not handed over: what this one keeps it found by itself.
-        Summariser::Extractive => extractive::write(job.prompt, job.max_tokens),
+        Summariser::Extractive => extractive::write(job.prompt, job.room()),
         Summariser::Ideal => ideal::write(job, None),
         Summariser::Lossy { keep, distort } => ideal::write(job, Some((*keep, *distort))),
         Summariser::Scripted(Script::Texts(texts)) => {

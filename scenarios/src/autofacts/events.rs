@@ -66,7 +66,8 @@ pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
                 Event::Shown(Shown { key: &m.id, by: By::User, at: so_far, texts })
             }
             Entry::Tool(m) => {
-                let at = asked.get(m.call_id.as_str()).copied().unwrap_or(so_far);
+                // Whoever asked may be another agent, who counts by itself.
+                let at = asked.get(m.call_id.as_str()).copied().unwrap_or(so_far).min(so_far);
                 Event::Shown(Shown { key: &m.call_id, by: By::Tool, at, texts: texts(m.content()) })
             }
             Entry::Assistant(m) => {

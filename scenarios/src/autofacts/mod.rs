@@ -83,12 +83,18 @@ fn find(session: &Session) -> Vec<Fact> {
     let mut needs = literals::find(session, &events);
     needs.extend(lists::find(&events));
     needs.extend(statements::find(&events));
-    if needs.len() > MOST {
-        let mut gaps: Vec<usize> = needs.iter().map(|n| n.gap).collect();
-        gaps.sort_unstable_by(|a, b| b.cmp(a));
-        needs.retain(|n| n.gap > gaps[MOST]);
-    }
+    keep_farthest(&mut needs, MOST);
     facts(needs)
+}
+
+/// Keeps `most` of the needs, those farthest from their last showing, the earlier of equals.
+fn keep_farthest(needs: &mut Vec<Need>, most: usize) {
+    let mut by_gap: Vec<usize> = (0..needs.len()).collect();
+    by_gap.sort_by_key(|&i| std::cmp::Reverse(needs[i].gap));
+    let mut kept = vec![false; needs.len()];
+    by_gap.into_iter().take(most).for_each(|i| kept[i] = true);
+    let mut kept = kept.into_iter();
+    needs.retain(|_| kept.next().unwrap_or(false));
 }
 
 /// Needs of the same things from the same message are those of one fact.

@@ -269,10 +269,24 @@ fn of_many_needs_the_farthest_are_kept() {
         }
     });
     story.idles(6).says(&(0..MOST + 10).map(word).collect::<Vec<_>>().join(" "));
-    // The first ten were shown a reply earlier than the rest, of which there are exactly too many.
+    // The first ten were shown a reply earlier than the rest, of which the last ten are too many.
     let facts = story.facts();
-    assert_eq!(facts.len(), 10);
+    assert_eq!(facts.len(), MOST);
     assert_eq!(facts[9].tokens, [word(9)]);
+    assert_eq!(facts[MOST - 1].tokens, [word(MOST - 1)]);
+}
+
+#[test]
+fn a_result_in_another_window_than_its_call_is_no_trouble() {
+    let mut story = Story::new("go");
+    story.idles(9).call("", "task", serde_json::json!({}), "");
+    for line in [
+        serde_json::json!({"type": "tool", "call_id": "c10", "output": "parse_token", "agent": "x"}),
+        serde_json::json!({"type": "assistant", "id": "x1", "text": "`parse_token`", "agent": "x"}),
+    ] {
+        story.line(line);
+    }
+    assert_eq!(story.found(), []);
 }
 
 #[test]

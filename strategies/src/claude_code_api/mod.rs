@@ -24,7 +24,7 @@ use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
 };
 use ctxbench_core::settings::AUTO;
-use ctxbench_core::strategy::{Flow, Placement, Strategy, Unsupported, is_system};
+use ctxbench_core::strategy::{Flow, Strategy, Unsupported, frontier_breakpoints, is_system};
 
 use crate::claude_code_api::descriptor::ApiWords;
 use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
@@ -94,10 +94,7 @@ impl Product for Api {
         });
         Box::new(Api {
             clearing: thinking.into_iter().chain(clear).collect(),
-            placement: match s.breakpoints {
-                Places::Ends => Placement::Ends,
-                Places::Frontier => Placement::Frontier,
-            },
+            marks_frontier: s.breakpoints == Places::Frontier,
             compact,
             on_demand_at: on_demand.then_some(s.compact_trigger),
             instructions,
@@ -118,7 +115,7 @@ impl Product for Api {
 pub(crate) struct Api {
     /// Edits that clear, in the order that the API demands: thinking first.
     clearing: Vec<ServerEdit>,
-    placement: Placement,
+    marks_frontier: bool,
     compact: Option<ServerEdit>,
     /// Usage of a reply from which a compaction is asked for, tokens.
     on_demand_at: Option<u64>,
@@ -332,10 +329,10 @@ impl Strategy for Api {
         if self.can_compact(s) {
             r.server_edits.extend(self.compact.clone());
         }
-        if s.default_breakpoints {
+        if self.marks_frontier && s.default_breakpoints {
             let cleared = will_apply(&r).cleared_tool_uses;
             let result = |b: &Block| b.kind == BlockKind::Output && !self.excluded(b);
-            r.breakpoints = self.placement.breakpoints(&r.blocks, cleared, result);
+            r.breakpoints = frontier_breakpoints(&r.blocks, cleared, result);
         }
         r
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
+use ctxbench_core::model::Counting;
 use ctxbench_core::request::StopReason;
 use ctxbench_provider::{Content, Item, Prompt};
 use proptest::prelude::*;
@@ -42,7 +43,8 @@ fn prompt(words: &str) -> Prompt {
 }
 
 fn ask(e: &Arc<Endpoint>, p: &Prompt) -> Result<Written, Unwritten> {
-    let job = Job { prompt: p, max_tokens: p.max_tokens, facts: &[], seed: 1, index: 0 };
+    let counting = Counting::O200K;
+    let job = Job { prompt: p, max_tokens: p.max_tokens, counting, facts: &[], seed: 1, index: 0 };
     summarise(&Summariser::Endpoint(e.clone()), &job)
 }
 

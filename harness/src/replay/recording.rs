@@ -1,0 +1,123 @@
+//! What a recording tells of the world that its session met: the model and its limits, how long
+//! caches lived, how tokens were counted, and what of the prompts was not recorded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::calibration::{self, Calibrate};
+use ctxbench_core::model::{self, Counting, Model};
+use ctxbench_core::request::Ttl;
+use ctxbench_core::session::{Entry, Session};
+use ctxbench_core::strategy::DEFAULT_TTL;
+use ctxbench_scenarios::Scenario;
+
+use super::Options;
+
+/// The model as this session meets it: counting and limits of the session or the command line,
+/// then the scale.
+pub(super) fn met(scenario: &Scenario, model: &Model, options: &Options) -> Model {
+    let header = &scenario.session.header;
+    let mut m = model.clone();
+    m.counting = match options.calibrate {
+        Calibrate::Off => Counting::O200K,
+        Calibrate::Recording if tells_sizes(&scenario.session, model) => {
+            model.counting.of_visible_text()
+        }
+        _ => model.counting,
+    };
+    if let Some(w) = options.window.or(header.context_window) {
+        m.window = w;
+        m.input_limit = None;
+    }
+    if let Some(o) = header.max_output {
+        m.max_output = o;
+    }
+    m.scaled(scenario.scale)
+}
+
+/// The cache lifetime that the recorded program asked for, as far as counters tell.
+pub(super) fn lifetime(session: &Session) -> Ttl {
+    let counted = session.entries.iter().filter_map(|e| match e {
+        Entry::Assistant(a) if a.agent.is_none() => a.usage,
+        _ => None,
+    });
+    let written = counted.fold((0u64, 0u64), |(short, long), u| {
+        (short.saturating_add(u.cache_write), long.saturating_add(u.cache_write_1h))
+    });
+    if written.1 > written.0 { Ttl::OneHour } else { DEFAULT_TTL }
+}
+
+/// The model that a recorded subagent ran on, where the run's is the one that its caller ran on.
+pub(super) fn of_subagent(
+    scenario: &Scenario,
+    session: &Session,
+    run: &Arc<Model>,
+    o: &Options,
+) -> Arc<Model> {
+    let named = |s: &Session| s.header.model.as_deref().and_then(model::find_recorded);
+    let as_recorded = named(&scenario.session).is_some_and(|m| m.name == run.name);
+    match named(session).filter(|m| as_recorded && m.name != run.name && m.wire == run.wire) {
+        Some(own) => Arc::new(Model { counting: run.counting, ..met(scenario, own, o) }),
+        None => run.clone(),
+    }
+}
+
+/// How the tokens that a session tells were counted: as the run's model counts, unless it was
+/// recorded with one of another family.
+pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
+    match session.header.model.as_deref() {
+        Some(name)
+            if calibrate == Calibrate::Off
+                || calibration::provider_of(name) != Some(model.provider) =>
+        {
+            calibration::counting_of(Some(name)).of_visible_text()
+        }
+        _ => model.counting,
+    }
+}
+
+/// Whether a recording's counters tell the sizes of prompts as this model counts them.
+fn tells_sizes(session: &Session, model: &Model) -> bool {
+    let provider = session.header.model.as_deref().and_then(calibration::provider_of);
+    provider == Some(model.provider) && session.has_counters()
+}
+
+/// What the recording lacks before each reply, o200k tokens of text by the reply's id. The text is
+/// the same whatever the run's model; only that of the recorded family counts it as recorded.
+pub(super) fn unseen(
+    session: &Session,
+    model: &Model,
+    calibrate: Calibrate,
+) -> HashMap<String, u64> {
+    if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
+        return HashMap::new();
+    }
+    let by = model.counting;
+    let own = session.entries.iter().filter(|e| e.agent().is_none());
+    calibration::residuals(own, &by)
+        .into_iter()
+        .map(|(reply, tokens)| (reply.to_string(), by.fitting(tokens)))
+        .collect()
+}
+
+/// Text of exactly `tokens` o200k tokens that stands for words that were not recorded. Four bytes a
+/// token, like English: some programs estimate by bytes.
+pub(super) fn text_of(tokens: u64) -> String {
+    let mut out = String::from(if tokens == 0 { "" } else { "and" });
+    for _ in 1..tokens {
+        out.push_str(" and");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filler_has_its_size() {
+        for n in [0, 1, 2, 500, 27_699] {
+            assert_eq!(ctxbench_core::tokens::o200k(&text_of(n)), n);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the strategies differ by over all sessions.
+
+use comfy_table::Cell;
+
+use super::{TableLine, wrap};
+use crate::record::Results;
+use crate::stats::{self, Differences};
+use crate::{fmt, grid};
+
+/// A short block per model; of several baselines
+/// only the first.
+pub(super) fn differences(
+    results: &Results,
+    found: &[Differences],
+    width: usize,
+) -> Vec<TableLine> {
+    let mut out = Vec::new();
+    let tell = |out: &mut Vec<TableLine>, text: &str| {
+        out.extend(wrap(text, width, "  ").into_iter().map(TableLine::Faint));
+    };
+    if let Some(why) = stats::missing(results, found) {
+        tell(&mut out, why);
+        out.push(TableLine::Score(String::new()));
+    }
+    let several = found.iter().any(|d| d.model != found[0].model);
+    for (i, d) in found.iter().enumerate() {
+        if found[..i].iter().any(|before| before.model == d.model) {
+            continue;
+        }
+        let caption = stats::caption(d);
+        if !d.strategies.is_empty() {
+            out.push(TableLine::Heading(fmt::elide(&stats::heading(d), width)));
+            let seen = "compacted: in how many of those finished by both";
+            tell(&mut out, &format!("{caption}; {seen}; intervals, medians in index.html"));
+            let mut head = difference_table(d, width);
+            let rows = head.split_off(head.len() - d.strategies.len());
+            out.extend(head.into_iter().map(TableLine::Faint));
+            out.extend(rows.into_iter().map(TableLine::Verdicts));
+        } else if several {
+            tell(&mut out, &format!("{}: {caption}", fmt::one_line(&d.model)));
+        } else {
+            tell(&mut out, &caption);
+        }
+        out.push(TableLine::Score(String::new()));
+    }
+    out
+}
+
+/// A mean change and a word per figure; intervals stand in the page.
+fn difference_table(d: &Differences, width: usize) -> Vec<String> {
+    let with_verdicts = d.has_verdicts();
+    let draw = |room: usize| {
+        let mut head = vec![Cell::new("strategy"), grid::figure("compacted")];
+        for m in stats::judged() {
+            head.push(grid::figure(m.name));
+            head.extend(with_verdicts.then(|| Cell::new("")));
+        }
+        let rows = d.strategies.iter().map(|row| {
+            let name = fmt::elide(&stats::name(row), room);
+            let mut cells = vec![Cell::new(name), grid::figure(stats::seen(row))];
+            for (f, m) in row.figures.iter().zip(stats::judged()) {
+                cells.push(grid::figure(stats::change(f, m)));
+                cells.extend(with_verdicts.then(|| Cell::new(stats::word(f.verdict))));
+            }
+            cells
+        });
+        let left = |i| match i {
+            0 => 0,
+            1 => 1,
+            _ if with_verdicts && i % 2 == 1 => 1,
+            _ => 2,
+        };
+        grid::draw(head, rows, |i| (left(i), 0))
+    };
+    // What the other columns leave is known once they are drawn.
+    let longest = d.strategies.iter().map(|r| stats::name(r).chars().count()).max().unwrap_or(0);
+    let widest = draw(longest).iter().map(|l| l.chars().count()).max().unwrap_or(0);
+    draw(longest.saturating_sub(widest.saturating_sub(width)).max(10))
+}
