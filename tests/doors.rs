@@ -15,6 +15,7 @@ use ctxbench_kit::memory::{Durable, Scope, front_matter, merge};
 use ctxbench_kit::monitor::{changed_lines, edit_of};
 use ctxbench_kit::rollout::{HistoryFile, Rollout, records};
 use ctxbench_provider::wire::{ALL as WIRES, Wire, apis};
+use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{formats as recordings, parse};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::aider::markdown::split_chat_history_markdown;
@@ -29,17 +30,16 @@ pub const DOORS: [Door; 20] = [
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Each format reads what may be of any.
     ("recording", |b| {
-        recordings::ALL.iter().for_each(|f| drop(f.import(&lossy(b), "x.jsonl")));
+        let all = |f: &&recordings::Format| {
+            drop(f.import_all(&Source::of_bytes(b, "x.jsonl")));
+        };
+        recordings::ALL.iter().for_each(all);
     }),
     ("validate", |b| {
-        if let Ok(r) = ctxbench_harness::validate::read(&lossy(b), "x.jsonl") {
-            validate(
-                &r,
-                "x.jsonl",
-                Options { lifetimes: true, ttl: Ttl::FiveMinutes },
-                Calibration::Auto,
-            );
-        }
+        ctxbench_harness::validate::read(&Source::of_bytes(b, "x.jsonl"), |one| {
+            let options = Options { lifetimes: true, ttl: Ttl::FiveMinutes };
+            drop(one.map(|r| validate(&r.calls, "x.jsonl", options, Calibration::Auto)));
+        });
     }),
     ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), w.asked("", b))))),
     ("reply", |b| {

@@ -6,6 +6,7 @@
 
 use crate::model::{self, Counting, Provider};
 use crate::session::{AssistantEntry, Entry, RecordedUsage};
+use crate::tokens::Size;
 
 /// How tokens are counted in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,9 +61,14 @@ pub fn counting_of(recorded: Option<&str>) -> Counting {
 
 /// Tokens of an entry's visible content.
 pub fn visible(entry: &Entry, by: &Counting) -> u64 {
-    let standing = entry.standing_text().map(crate::tokens::Size::text);
+    let standing = entry.standing_text().map(Size::text);
+    let tools = match entry {
+        Entry::Tools { definitions, .. } => definitions.as_slice(),
+        _ => &[],
+    };
+    let tools = tools.iter().map(|t| Size::text(&t.to_string()));
     let parts = entry.content();
-    parts.iter().map(|p| p.size()).chain(standing).map(|s| by.block(s)).sum()
+    parts.iter().map(|p| p.size()).chain(standing).chain(tools).map(|s| by.block(s)).sum()
 }
 
 fn usage(entry: &Entry) -> Option<&RecordedUsage> {

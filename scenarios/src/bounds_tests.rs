@@ -128,7 +128,8 @@ fn importers_go_on_with_the_largest_number_and_say_so() {
 "#
     );
     for (format, text) in [("codex", codex), ("claude-code", claude), ("pi", pi)] {
-        let loaded = formats::by_name(format).unwrap().import(&text, "r.jsonl").unwrap();
+        let source = formats::Source::of_bytes(text.as_bytes(), "r.jsonl");
+        let loaded = formats::by_name(format).unwrap().import_all(&source).unwrap().remove(0);
         let usage = loaded
             .session
             .entries

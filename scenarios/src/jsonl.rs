@@ -12,28 +12,50 @@ use crate::fields;
 /// The format version that this build reads.
 pub const VERSION: u32 = 1;
 
-/// Reads a session file. `file` is only used in messages.
+/// Reads a file with one session. `file` is only used in messages.
 ///
 /// A last line that breaks off is left out with a warning; a broken line elsewhere is an error.
 /// Calls without a result are kept with a warning, results without a call are left out with one.
 pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
+    let mut all = read_all(bytes, file)?;
+    match all.len() {
+        1 => Ok(all.remove(0)),
+        n => {
+            let what = format!("{n} sessions in one file");
+            Err(Fault::new(1, what, "one session", "split the file").at(file))
+        }
+    }
+}
+
+/// Reads the sessions of a file, each of which begins with its header.
+pub fn read_all(bytes: &[u8], file: &str) -> Result<Vec<Loaded>, InputError> {
     read_lines(bytes, file).map_err(|f| f.at(file))
 }
 
-fn read_lines(bytes: &[u8], file: &str) -> Result<Loaded, Fault> {
+/// A session whose lines still come.
+struct Open {
+    header: Header,
+    items: Vec<Located>,
+}
+
+fn read_lines(bytes: &[u8], file: &str) -> Result<Vec<Loaded>, Fault> {
     let (text, mut cut) = as_text(bytes)?;
     let mut lines = numbered(text).peekable();
     let Some((first, header_line)) = lines.next() else {
         return Err(Fault::new(1, "the file is empty", HEADER, "record or write a session first"));
     };
-    let header = header(header_line, first)?;
-    let mut items = Vec::new();
-    let mut warnings = Vec::new();
+    let mut open = Open { header: header(header_line, first)?, items: Vec::new() };
+    let mut out = Vec::new();
     let mut last = first;
     while let Some((line, content)) = lines.next() {
         last = line;
         match serde_json::from_str::<Map<String, Value>>(content) {
-            Ok(object) => items.push(Located { line, entry: fields::entry(object, line)? }),
+            Ok(object) if object.get("type").is_some_and(|t| t == "session") => {
+                let next = Open { header: header(content, line)?, items: Vec::new() };
+                let Open { header, items } = std::mem::replace(&mut open, next);
+                out.push(assemble(header, items, file, false)?);
+            }
+            Ok(object) => open.items.push(Located { line, entry: fields::entry(object, line)? }),
             Err(e) if lines.peek().is_none() && e.is_eof() => cut = true,
             Err(e) => {
                 return Err(Fault::new(
@@ -45,14 +67,14 @@ fn read_lines(bytes: &[u8], file: &str) -> Result<Loaded, Fault> {
             }
         }
     }
+    let mut loaded = assemble(open.header, open.items, file, cut)?;
     if cut {
-        warnings.push(format!(
-            "{file}:{last}: the last line breaks off; what stands before it is used"
-        ));
+        let warning =
+            format!("{file}:{last}: the last line breaks off; what stands before it is used");
+        loaded.warnings.insert(0, warning);
     }
-    let mut loaded = assemble(header, items, file, cut)?;
-    warnings.append(&mut loaded.warnings);
-    Ok(Loaded { session: loaded.session, warnings })
+    out.push(loaded);
+    Ok(out)
 }
 
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";

@@ -26,5 +26,5 @@ mod schema_tests;
 mod toml_tree;
 
 pub use error::{ImportError, InputError, LoadError, Loaded};
-pub use load::{Found, Kind, load, load_path, parse, recording, sniff};
+pub use load::{Found, Kind, load, load_path, parse, sniff};
 pub use scenario::{Expect, FaultOn, ProviderFault, Scenario};

@@ -3,13 +3,15 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::files::{self, FileError};
 use ctxbench_core::session::Entry;
 
-use crate::error::{LoadError, Loaded};
-use crate::formats::Format;
+use crate::error::LoadError;
+use crate::formats::{Head, Source};
 use crate::scenario::{self, Beside, Scenario};
 use crate::{autofacts, builtin, formats, jsonl};
 
@@ -57,24 +59,28 @@ pub fn load(name: &str) -> Result<Found, LoadError> {
 }
 
 /// The scenarios in a session file, scenario file or recording, or in a folder and the folders
-/// below it: files that end in `.toml`, `.jsonl` or `.json`. Hidden folders are left alone; of a
-/// folder with a `scenario.toml` only this counts. What holds no session is skipped, unless nothing
-/// is left. Sessions without facts get those of [`autofacts`].
+/// below it: files that end in `.toml`, `.jsonl` or `.json`, and others that a recording format
+/// knows. Hidden folders are left alone; of a folder with a `scenario.toml` only this counts. What
+/// holds no session is skipped, unless nothing is left. Sessions without facts get those of
+/// [`autofacts`].
 pub fn load_path(path: &Path) -> Result<Found, LoadError> {
-    if !path.is_dir() {
-        return Ok(Found { scenarios: vec![load_file(path, 0)?], ..Found::default() });
-    }
     let mut found = Found::default();
     let mut loaded: Vec<(PathBuf, Scenario)> = Vec::new();
     // Companions that a session took in are no sessions of their own.
     let mut taken: HashSet<PathBuf> = HashSet::new();
-    for file in files_below(path, &mut found.skipped) {
-        match load_with(&file, 0) {
+    let inside = path.is_dir() && formats::detect(&Source::at(path)).is_none();
+    let files =
+        if inside { files_below(path, &mut found.skipped) } else { vec![path.to_path_buf()] };
+    for file in files {
+        let several = load_with(&file, 0, &mut |one| match one {
             Ok((scenario, with)) => {
                 taken.extend(with);
-                loaded.push((file, scenario));
+                loaded.push((file.clone(), scenario));
             }
-            Err(e) => found.skipped.push((file, e)),
+            Err(e) => found.skipped.push((file.clone(), e)),
+        });
+        if let Err(e) = several {
+            found.skipped.push((file, e));
         }
     }
     loaded.retain(|(file, _)| !taken.contains(file));
@@ -93,108 +99,106 @@ pub fn load_path(path: &Path) -> Result<Found, LoadError> {
 
 /// The files of a folder and of those below it that may hold a session, by their paths.
 fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<PathBuf> {
-    let mut scenarios = Vec::new();
+    let mut whole = Vec::new();
     let enter = |below: &Path| {
-        let scenario = below.join(SCENARIO_FILE);
-        let hidden = file_name(below).starts_with('.');
-        let whole = !hidden && scenario.is_file();
-        if whole {
-            scenarios.push(scenario);
+        if file_name(below).starts_with('.') {
+            return false;
         }
-        !hidden && !whole
+        let scenario = below.join(SCENARIO_FILE);
+        if scenario.is_file() {
+            whole.push(scenario);
+            return false;
+        }
+        let recording = formats::detect(&Source::at(below)).is_some();
+        if recording {
+            whole.push(below.to_path_buf());
+        }
+        !recording
     };
     let unread = |e: FileError| skipped.push((folder.to_path_buf(), e.into()));
     let mut files = files::walk_into(folder, enter, unread);
-    files.retain(|file| has_extension(file, EXTENSIONS));
-    files.extend(scenarios);
+    files.retain(|file| {
+        has_extension(file, EXTENSIONS) || formats::detect(&Source::at(file)).is_some()
+    });
+    files.extend(whole);
     files.sort();
     files
 }
 
-/// Where files in several folders would give sessions of one name, these are named by their paths.
-fn name_apart(folder: &Path, loaded: &mut [(PathBuf, Scenario)]) {
-    let mut names: HashMap<String, usize> = HashMap::new();
-    loaded.iter().for_each(|(_, s)| *names.entry(s.id.clone()).or_default() += 1);
-    for (file, scenario) in loaded {
-        if names.get(&scenario.id).is_none_or(|n| *n < 2) {
-            continue;
+/// Sessions of one name are named by their paths, and those of one file by their numbers.
+fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    for by_path in [true, false] {
+        let mut names: HashMap<String, (usize, usize)> = HashMap::new();
+        loaded.iter().for_each(|(_, s)| names.entry(s.id.clone()).or_default().0 += 1);
+        for (file, scenario) in loaded.iter_mut() {
+            let Some((_, before)) = names.get_mut(&scenario.id).filter(|(all, _)| *all > 1) else {
+                continue;
+            };
+            *before += 1;
+            let id = if by_path {
+                let below = file.strip_prefix(folder).unwrap_or(file).with_extension("");
+                let parts: Vec<_> = below.iter().map(|p| p.to_string_lossy()).collect();
+                let path = parts.join("-");
+                let same = path.ends_with(&scenario.id);
+                if same { path } else { format!("{path}-{}", scenario.id) }
+            } else {
+                format!("{}-{before}", scenario.id)
+            };
+            scenario.id.clone_from(&id);
+            scenario.session.header.id = id;
         }
-        let below = file.strip_prefix(folder).unwrap_or(file).with_extension("");
-        let parts: Vec<_> = below.iter().map(|p| p.to_string_lossy()).collect();
-        scenario.id = parts.join("-");
-        scenario.session.header.id.clone_from(&scenario.id);
     }
 }
 
-/// What the content of a file is; `name` is its name, which only decides for scenarios.
-pub fn sniff(bytes: &[u8], name: &str) -> Option<Kind> {
-    if has_extension(Path::new(name), &["toml"]) {
+/// What a file or folder is.
+pub fn sniff(source: &Source<'_>) -> Option<Kind> {
+    kind(&source.head().ok()?)
+}
+
+fn kind(head: &Head) -> Option<Kind> {
+    let name = Path::new(&head.name);
+    if head.entries.is_none() && has_extension(name, &["toml"]) {
         return Some(Kind::Scenario);
     }
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_start_matches('\u{feff}');
-    if let Some(format) = formats::detect(text) {
+    if let Some(format) = formats::detect_head(head) {
         return Some(Kind::Recording(format.name));
     }
-    let (_, first) = jsonl::numbered(text).next()?;
+    let (_, first) = jsonl::numbered(&head.text).next()?;
     let about_session =
         match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(first) {
             Ok(object) => object.get("type").is_some_and(|t| t == "session"),
             Err(_) => first.starts_with('{') && first.contains("\"session\""),
         };
-    (about_session || has_extension(Path::new(name), &["jsonl"])).then_some(Kind::Session)
+    (about_session || has_extension(name, &["jsonl"])).then_some(Kind::Session)
 }
 
+/// The one scenario that another extends.
 fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
-    load_with(path, depth).map(|(scenario, _)| scenario)
+    let mut all = Vec::new();
+    load_with(path, depth, &mut |one| all.push(one))?;
+    only(all.into_iter().map(|one| one.map(|(scenario, _)| scenario)), path)
 }
 
-/// A file, and the files beside it that belong to the same session, such as those of subagents.
-fn load_with(path: &Path, depth: usize) -> Result<(Scenario, Vec<PathBuf>), LoadError> {
-    let bytes = std::fs::read(path).map_err(|e| io(path, e))?;
-    let (mut scenario, with) = match sniff(&bytes, &path.to_string_lossy()) {
-        Some(Kind::Recording(name)) => {
-            let (loaded, with) = recording(formats::by_name(name)?, path, &bytes)?;
-            (Scenario::of_session(loaded), with)
-        }
-        _ => {
-            let folder = path.parent().unwrap_or(Path::new("."));
-            let beside = OnDisk { folder, depth, read: RefCell::default() };
-            let scenario = of_bytes(&bytes, path, &beside)?;
-            (Scenario { files: beside.read.into_inner(), ..scenario }, vec![])
-        }
-    };
-    scenario.files.extend(with.iter().cloned().chain([path.to_path_buf()]));
-    if !scenario.session.entries.iter().any(Entry::is_message) {
-        let (path, id) = (path.to_path_buf(), scenario.id);
-        return Err(LoadError::NoMessages { path, id });
-    }
-    Ok((scenario, with))
-}
+/// Takes a scenario and the files beside its own that belong to it, or why there is none.
+type Take<'a> = dyn FnMut(Result<(Scenario, Vec<PathBuf>), LoadError>) + 'a;
 
-/// The session in a recording, with the files beside it that belong to it, which it also returns.
-pub fn recording(
-    format: &Format,
-    path: &Path,
-    bytes: &[u8],
-) -> Result<(Loaded, Vec<PathBuf>), LoadError> {
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_start_matches('\u{feff}');
-    let with = (format.companions)(path, text);
-    let others = with
-        .iter()
-        .map(|p| std::fs::read_to_string(p).map_err(|e| io(p, e)))
-        .collect::<Result<Vec<String>, LoadError>>()?;
-    let mut loaded = format.import_with(text, &others, &file_name(path))?;
-    if !with.is_empty() {
-        let names: Vec<String> = with.iter().map(|p| p.display().to_string()).collect();
-        loaded.warnings.push(format!(
-            "{} files beside it belong to it, and line numbers are those of all together: {}",
-            names.len(),
-            names.join(", ")
-        ));
-    }
-    Ok((loaded, with))
+/// The sessions of a file, each with the files beside it that belong to it, such as those of
+/// subagents.
+fn load_with(path: &Path, depth: usize, take: &mut Take<'_>) -> Result<(), LoadError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let beside = OnDisk { folder, depth, read: RefCell::default() };
+    of_source(&Source::at(path), path, &beside, &mut |one| {
+        take(one.and_then(|(scenario, with)| {
+            let read = beside.read.take();
+            let files = read.into_iter().chain(with.iter().cloned()).chain([path.to_path_buf()]);
+            let scenario = Scenario { files: files.collect(), ..scenario };
+            if scenario.session.entries.iter().any(Entry::is_message) {
+                return Ok((scenario, with));
+            }
+            Err(LoadError::NoMessages { path: path.to_path_buf(), id: scenario.id })
+        }));
+    })
 }
 
 fn file_name(path: &Path) -> String {
@@ -202,29 +206,66 @@ fn file_name(path: &Path) -> String {
         .map_or_else(|| path.display().to_string(), |f| f.to_string_lossy().into_owned())
 }
 
-/// Reads what a file holds that has no others beside it: a session, a scenario or a recording.
-/// `name` decides for scenarios, and messages show it.
+/// Reads what a file holds that has no others beside it: one session, scenario or recording. `name`
+/// decides for scenarios, and messages show it.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
-    of_bytes(bytes, Path::new(name), &Alone)
+    let mut all = Vec::new();
+    let source = Source::of_bytes(bytes, name);
+    of_source(&source, Path::new(name), &Alone, &mut |one| all.push(one))?;
+    only(all.into_iter().map(|one| one.map(|(scenario, _)| scenario)), Path::new(name))
 }
 
-fn of_bytes(bytes: &[u8], path: &Path, beside: &dyn Beside) -> Result<Scenario, LoadError> {
+/// The one scenario of a file that must not hold several.
+fn only(
+    mut all: impl ExactSizeIterator<Item = Result<Scenario, LoadError>>,
+    path: &Path,
+) -> Result<Scenario, LoadError> {
+    match (all.len(), all.next()) {
+        (1, Some(one)) => one,
+        (n, _) => Err(unknown(path, &format!("one session, and not {n}"))),
+    }
+}
+
+fn of_source(
+    source: &Source<'_>,
+    path: &Path,
+    beside: &dyn Beside,
+    take: &mut Take<'_>,
+) -> Result<(), LoadError> {
     let shown = path.display().to_string();
-    let loaded: Loaded = match sniff(bytes, &shown) {
+    let bytes = || -> Result<Vec<u8>, LoadError> {
+        let mut bytes = Vec::new();
+        source.open()?.read_to_end(&mut bytes).map_err(|e| io(path, e))?;
+        Ok(bytes)
+    };
+    let head = match (source.head(), source.path()) {
+        (Ok(head), _) => head,
+        // As the operating system says it, with the whole path.
+        (Err(e), Some(path)) => match std::fs::metadata(path) {
+            Ok(_) => return Err(e.into()),
+            Err(e) => return Err(io(path, e)),
+        },
+        (Err(e), None) => return Err(e.into()),
+    };
+    match kind(&head) {
         Some(Kind::Scenario) => {
-            let text = std::str::from_utf8(bytes)
+            let bytes = bytes()?;
+            let text = std::str::from_utf8(&bytes)
                 .map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
-            return Ok(scenario::read(text, &shown, beside)?);
+            take(Ok((scenario::read(text, &shown, beside)?, Vec::new())));
         }
         Some(Kind::Session) => {
-            let mut loaded = jsonl::read(bytes, &shown)?;
-            autofacts::add(&mut loaded.session);
-            loaded
+            for mut loaded in jsonl::read_all(&bytes()?, &shown)? {
+                autofacts::add(&mut loaded.session);
+                take(Ok((Scenario::of_session(loaded), Vec::new())));
+            }
         }
         Some(Kind::Recording(name)) => {
-            let text = String::from_utf8_lossy(bytes);
-            let text = text.trim_start_matches('\u{feff}');
-            formats::by_name(name)?.import(text, &file_name(path))?
+            formats::by_name(name)?.import(source, |imported| {
+                let imported = imported.map_err(LoadError::from);
+                take(imported.map(|i| (Scenario::of_session(i.loaded), i.beside)));
+                ControlFlow::Continue(())
+            });
         }
         None => {
             return Err(unknown(
@@ -235,8 +276,8 @@ fn of_bytes(bytes: &[u8], path: &Path, beside: &dyn Beside) -> Result<Scenario, 
                 ),
             ));
         }
-    };
-    Ok(Scenario::of_session(loaded))
+    }
+    Ok(())
 }
 
 struct Alone;

@@ -65,12 +65,15 @@ fn names_are_paths_or_built_in() {
 
 #[test]
 fn content_decides_what_a_file_is() {
-    assert_eq!(sniff(SESSION.as_bytes(), "x"), Some(Kind::Session));
-    assert_eq!(sniff(&SESSION.as_bytes()[..30], "x"), Some(Kind::Session));
-    assert_eq!(sniff(b"id = 1", "x.toml"), Some(Kind::Scenario));
-    assert_eq!(sniff(CODEX.as_bytes(), "x.jsonl"), Some(Kind::Recording("codex")));
-    assert_eq!(sniff(b"", "x.txt"), None);
-    assert_eq!(sniff(b"\xff\xfe", "x.json"), None);
+    assert_eq!(sniff(&Source::of_bytes(SESSION.as_bytes(), "x")), Some(Kind::Session));
+    assert_eq!(sniff(&Source::of_bytes(&SESSION.as_bytes()[..30], "x")), Some(Kind::Session));
+    assert_eq!(sniff(&Source::of_bytes(b"id = 1", "x.toml")), Some(Kind::Scenario));
+    assert_eq!(
+        sniff(&Source::of_bytes(CODEX.as_bytes(), "x.jsonl")),
+        Some(Kind::Recording("codex"))
+    );
+    assert_eq!(sniff(&Source::of_bytes(b"", "x.txt")), None);
+    assert_eq!(sniff(&Source::of_bytes(b"\xff\xfe", "x.json")), None);
 }
 
 fn count(s: &Session, of: fn(&Entry) -> usize) -> usize {
@@ -251,4 +254,17 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
         load_path(&dir.path().join("s.jsonl")).unwrap().scenarios[0].session.entries.len(),
         5
     );
+}
+
+#[test]
+fn a_file_of_several_sessions_gives_all_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("two.jsonl");
+    let second = SESSION.replace("\"id\":\"b\"", "\"id\":\"c\"");
+    std::fs::write(&path, format!("{SESSION}{second}{SESSION}")).unwrap();
+    let ids: Vec<String> =
+        load_path(&path).unwrap().scenarios.into_iter().map(|s| s.session.header.id).collect();
+    assert_eq!(ids, ["two-b-1", "c", "two-b-2"]);
+    let e = parse(&std::fs::read(&path).unwrap(), "two.jsonl").unwrap_err().to_string();
+    assert!(e.contains("expected one session, and not 3"), "{e}");
 }

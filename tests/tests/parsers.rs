@@ -201,7 +201,10 @@ fn every_door_has_files_that_it_takes() {
         files.iter().for_each(|f| door(f));
     }
     for format in formats::ALL {
-        let sniffed = |b: &Vec<u8>| (format.sniff)(&String::from_utf8_lossy(b));
+        let sniffed = |b: &Vec<u8>| {
+            let head = formats::Source::of_bytes(b, "x.jsonl").head();
+            (format.sniff)(&head.unwrap())
+        };
         assert!(good("recording").iter().any(sniffed), "no recording of {}", format.title);
     }
     for wire in ctxbench_provider::wire::ALL {

@@ -31,6 +31,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
+use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Found, Scenario};
 
 #[derive(Parser)]
@@ -172,7 +173,10 @@ pub(crate) fn not_a_session(option: &str, path: &Path) -> anyhow::Result<()> {
     let mut head = Vec::new();
     let regular = std::fs::metadata(path).is_ok_and(|m| m.is_file());
     let mut read = || File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head);
-    if regular && { read }().is_ok() && ctxbench_scenarios::sniff(&head, "").is_some() {
+    if regular
+        && { read }().is_ok()
+        && ctxbench_scenarios::sniff(&Source::of_bytes(&head, "")).is_some()
+    {
         bail!("{option}: {} holds a session; name another file", path.display());
     }
     Ok(())

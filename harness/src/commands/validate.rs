@@ -4,13 +4,13 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use ctxbench_core::files;
 use ctxbench_core::request::Ttl;
 use ctxbench_harness::validate::{
     Calibration, Options, Validated, compaction, read, validate as compare,
 };
-use ctxbench_scenarios::formats;
+use ctxbench_scenarios::formats::{self, Source};
 
 use super::CheckFailed;
 
@@ -63,41 +63,49 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let options = Options { lifetimes: !args.no_lifetimes, ttl: args.ttl };
-    let one = |path: &Path| -> anyhow::Result<Validated> {
-        let name = path.display().to_string();
-        let bytes = std::fs::read(path).with_context(|| format!("reading {name}"))?;
-        let text = String::from_utf8_lossy(&bytes);
-        let recording = read(&text, &name)?;
-        let mut v = compare(&recording, &name, options, args.calibrate);
-        if !args.no_replay {
-            v.compactions = runtime.block_on(compaction::beside(&recording, &text, &name));
-        }
-        v.warnings.iter().for_each(|w| tell!("note: {w}"));
-        Ok(v)
+    // The sessions of a file, and what of it cannot be validated.
+    let one = |path: &Path| -> Vec<anyhow::Result<Validated>> {
+        let mut out = Vec::new();
+        let shown = path.display().to_string();
+        read(&Source::at(path).called(&shown), |one| {
+            out.push(one.map_err(Into::into).map(|one| {
+                let mut v = compare(&one.calls, &one.name(), options, args.calibrate);
+                if !args.no_replay {
+                    v.compactions = runtime.block_on(compaction::beside(&one));
+                }
+                v.warnings.iter().for_each(|w| tell!("note: {w}"));
+                v
+            }));
+        });
+        out
     };
     let (mut all, mut bad) = (Vec::new(), Vec::new());
     for path in &args.files {
-        if path.is_dir() {
+        if path.is_dir() && formats::detect(&Source::at(path)).is_none() {
             let inside = recordings(path)?;
             let before = all.len();
             for file in &inside {
                 // A folder holds what it holds; only a file that was named has to be a recording.
-                match one(file) {
-                    Ok(v) => all.push(v),
-                    Err(e) => tell!("skipped: {e:#}"),
+                for one in one(file) {
+                    match one {
+                        Ok(v) => all.push(v),
+                        Err(e) => tell!("skipped: {e:#}"),
+                    }
                 }
             }
             if all.len() == before {
                 bad.push(anyhow::anyhow!(
-                    "{}: no recording among {} .jsonl files in it",
+                    "{}: no recording with counters among {} files in it",
                     path.display(),
                     inside.len()
                 ));
             }
         } else {
-            match one(path) {
-                Ok(v) => all.push(v),
-                Err(e) => bad.push(e),
+            for one in one(path) {
+                match one {
+                    Ok(v) => all.push(v),
+                    Err(e) => bad.push(e),
+                }
             }
         }
     }
@@ -124,10 +132,13 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// The `.jsonl` files in a folder and the folders in it.
+/// The files in a folder and the folders in it that may be recordings.
 fn recordings(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = files::walk(dir)?;
-    files.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
+    files.retain(|path| {
+        path.extension().is_some_and(|e| e == "jsonl")
+            || formats::detect(&Source::at(path)).is_some()
+    });
     Ok(files)
 }
 

@@ -10,7 +10,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::InputError;
 pub use ctxbench_scenarios::formats::{Counters, NoteKind, Route};
-use ctxbench_scenarios::formats::{Format, Input, Piece, Reply, Step, View, What, millis};
+use ctxbench_scenarios::formats::{Input, Piece, Recording, Reply, Step, View, What, millis};
 
 use super::content::Counted;
 
@@ -92,9 +92,12 @@ pub struct Calls {
 impl Calls {
     /// The calls of a recording. A broken line is an error, because the calls around it would be
     /// compared wrongly; one that breaks off at the end is not.
-    pub(super) fn of(format: &Format, text: &str, file: &str) -> Result<Calls, InputError> {
-        let recording = format.recording(text, file);
-        if let Some((line, what)) = recording.broken {
+    pub(super) fn of(
+        format: &'static str,
+        recording: &Recording,
+        file: &str,
+    ) -> Result<Calls, InputError> {
+        if let Some((line, what)) = recording.broken.clone() {
             let expected = "one JSON object per line, as the program wrote it";
             return Err(wrong(file, line, what, expected));
         }
@@ -108,11 +111,11 @@ impl Calls {
             return Err(wrong(file, recording.last_line, what, "at least one reply with usage"));
         }
         Ok(Calls {
-            format: format.name,
+            format,
             calls: b.calls,
             boundaries: b.boundaries,
-            route: recording.route,
-            warnings: recording.warnings,
+            route: recording.route.clone(),
+            warnings: recording.warnings.clone(),
         })
     }
 
@@ -200,7 +203,11 @@ impl Builder {
         };
         let conversation = step.agent.as_deref().unwrap_or(MAIN);
         match &step.what {
-            What::Link | What::System(_) | What::RolledBack { .. } | What::Unknown(_) => {
+            What::Link
+            | What::System(_)
+            | What::Tools(_)
+            | What::RolledBack { .. }
+            | What::Unknown(_) => {
                 self.link(&at);
             }
             What::Input(input) | What::Summary(input) => self.input(&at, conversation, input),

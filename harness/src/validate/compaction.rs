@@ -3,11 +3,11 @@
 
 use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_core::session::{Entry, Session, Trigger};
-use ctxbench_scenarios::{Scenario, formats};
+use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 use serde::Serialize;
 
-use super::Calls;
+use super::{Calls, Read};
 use crate::inspect::layouts;
 use crate::summarise::Summariser;
 
@@ -35,10 +35,9 @@ pub struct Beside {
 }
 
 /// The recorded compactions of a recording with ours; nothing is replayed where there are none.
-pub async fn beside(recording: &Calls, text: &str, file: &str) -> Vec<Beside> {
-    let calls = &recording.calls;
-    let mut out: Vec<Beside> = recording
-        .boundaries
+pub async fn beside(read: &Read) -> Vec<Beside> {
+    let Calls { calls, boundaries, .. } = &read.calls;
+    let mut out: Vec<Beside> = boundaries
         .iter()
         .enumerate()
         .map(|(n, b)| {
@@ -59,16 +58,11 @@ pub async fn beside(recording: &Calls, text: &str, file: &str) -> Vec<Beside> {
     if out.is_empty() {
         return out;
     }
-    let Some(session) = formats::detect(text)
-        .and_then(|f| f.session(text, file).ok())
-        .map(|l| asked_to_compact(l.session))
-    else {
-        return out;
-    };
+    let Some(session) = read.session().map(asked_to_compact) else { return out };
     let (Ok(spec), Ok(model)) = (Spec::parse(STRATEGY), model::find(DEFAULT_MODEL)) else {
         return out;
     };
-    let scenario = Scenario { id: file.into(), session, scale: 1.0, ..Scenario::default() };
+    let scenario = Scenario { id: read.name(), session, scale: 1.0, ..Scenario::default() };
     let ours = layouts(&scenario, &spec, model, Some(NEVER_FULL), &Summariser::Extractive).await;
     if ours.len() == out.len() {
         for (b, l) in out.iter_mut().zip(&ours) {

@@ -12,9 +12,12 @@ mod content;
 mod predict;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use ctxbench_core::model;
 use ctxbench_core::request::Usage;
+use ctxbench_core::session::Session;
+use ctxbench_scenarios::formats::{Format, Recording, Source};
 use ctxbench_scenarios::{InputError, formats};
 use serde::Serialize;
 
@@ -116,13 +119,45 @@ pub struct Validated {
     pub warnings: Vec<String>,
 }
 
-/// Reads the calls of a recording of any known format.
-pub fn read(text: &str, file: &str) -> Result<Calls, InputError> {
-    let format = formats::detect(text).ok_or_else(|| {
+/// One session of a recording: its calls, and how to make the session of it.
+pub struct Read {
+    pub calls: Calls,
+    recording: Recording,
+    format: &'static Format,
+    file: String,
+}
+
+/// Reads the calls of a recording of any known format, session by session.
+pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Read, InputError>)) {
+    let file = source.name();
+    let Some(format) = formats::detect(source) else {
         let what = "not a format whose counters are known here".into();
-        calls::wrong(file, 1, what, &format!("a recording of {}", formats::titles()))
-    })?;
-    Calls::of(format, text, file)
+        let expected = format!("a recording of {}", formats::titles());
+        return sink(Err(calls::wrong(file, 1, what, &expected)));
+    };
+    format.recordings(source, &mut |recording| {
+        sink(recording.and_then(|recording| {
+            let calls = Calls::of(format.name, &recording, file)?;
+            Ok(Read { calls, recording, format, file: file.to_string() })
+        }));
+        ControlFlow::Continue(())
+    });
+}
+
+impl Read {
+    /// The session that the recording ended with.
+    pub(super) fn session(&self) -> Option<Session> {
+        let made = self.format.session(self.recording.clone(), &self.file);
+        made.ok().map(|loaded| loaded.session)
+    }
+
+    /// What messages call it: the file, and in a file of several the session.
+    pub fn name(&self) -> String {
+        match &self.recording.id {
+            Some(id) => format!("{} ({id})", self.file),
+            None => self.file.clone(),
+        }
+    }
 }
 
 /// Puts predictions beside counters. [`Validated::compactions`] stays empty; [`compaction::beside`]

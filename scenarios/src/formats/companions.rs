@@ -27,7 +27,7 @@ fn timed(lines: Vec<RecordedLine>) -> Vec<(String, RecordedLine)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Recording, lines::of_lines};
+    use super::super::{Recording, Source, lines::of_lines};
     use super::*;
 
     #[test]
@@ -37,7 +37,9 @@ mod tests {
         };
         let main = [at(1, "ask"), "{\"n\":\"untimed\"}".into(), at(9, "result")].join("\n");
         let agent = [at(3, "x1"), at(2, "x2 by another clock"), at(9, "x3")].join("\n");
-        let objects = |text: &String| of_lines(text, "x", &mut Recording::default());
+        let objects = |text: &String| {
+            of_lines(&Source::of_bytes(text.as_bytes(), "x"), &mut Recording::default()).unwrap()
+        };
         let all = merged([main, agent].iter().map(objects));
         let order: Vec<&str> = all.iter().map(|l| str_of(&l.object, "n").unwrap()).collect();
         assert!(all.iter().map(|l| l.number).eq(1..=6));

@@ -1,9 +1,13 @@
 //! Lines of a recording, and reading fields of them.
 
+use std::path::PathBuf;
+
 use serde_json::{Map, Value};
 
+use super::companions;
 use super::recording::Recording;
-use crate::jsonl::numbered;
+use super::source::Source;
+use crate::error::InputError;
 
 /// One JSON object of a recording.
 #[derive(Clone, Debug)]
@@ -15,11 +19,16 @@ pub struct RecordedLine {
 
 /// The objects of a format with one on each line. Broken lines are left out, and noted in the
 /// recording.
-pub(super) fn of_lines(text: &str, file: &str, notes: &mut Recording) -> Vec<RecordedLine> {
+pub(super) fn of_lines(
+    source: &Source<'_>,
+    notes: &mut Recording,
+) -> Result<Vec<RecordedLine>, InputError> {
     let mut out = Vec::new();
-    let mut lines = numbered(text).peekable();
-    while let Some((number, content)) = lines.next() {
-        match serde_json::from_str(content) {
+    let mut lines = source.lines()?.peekable();
+    let file = source.name();
+    while let Some(line) = lines.next() {
+        let (number, content) = line?;
+        match serde_json::from_str(&content) {
             Ok(object) => out.push(RecordedLine { number, object }),
             Err(e) if lines.peek().is_none() && e.is_eof() => {
                 notes.warnings.push(format!(
@@ -33,12 +42,27 @@ pub(super) fn of_lines(text: &str, file: &str, notes: &mut Recording) -> Vec<Rec
             }
         }
     }
-    out
+    Ok(out)
 }
 
-/// The first objects of a text, for sniffing.
-pub(super) fn first_objects(text: &str) -> impl Iterator<Item = Map<String, Value>> {
-    numbered(text).take(20).filter_map(|(_, l)| serde_json::from_str(l).ok())
+/// The one session of an input with an object on each line, and of the files beside it that belong
+/// to it: their objects as one row, in the order of their times.
+pub(super) fn session(
+    source: &Source<'_>,
+    beside: Vec<PathBuf>,
+    read: fn(Vec<RecordedLine>, &str, &mut Recording),
+) -> Result<Recording, InputError> {
+    let mut out = Recording::default();
+    let mut lines = of_lines(source, &mut out)?;
+    if !beside.is_empty() {
+        let others = beside.iter().map(|path| of_lines(&Source::at(path), &mut out));
+        let others = others.collect::<Result<Vec<_>, _>>()?;
+        lines = companions::merged(std::iter::once(lines).chain(others));
+    }
+    out.last_line = lines.last().map_or(1, |l| l.number);
+    out.beside = beside;
+    read(lines, source.name(), &mut out);
+    Ok(out)
 }
 
 pub(super) fn str_of<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
@@ -54,13 +78,19 @@ pub(super) fn flag(object: &Map<String, Value>, key: &str) -> bool {
 }
 
 #[cfg(test)]
+pub(super) fn of_text(text: &str) -> Vec<RecordedLine> {
+    of_lines(&Source::of_bytes(text.as_bytes(), "t"), &mut Recording::default()).unwrap()
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn broken_lines_are_reported_and_the_rest_is_kept() {
         let mut notes = Recording::default();
-        let lines = of_lines("{\"a\":1}\nnoise\n\n{\"b\":2}\n{\"c\":", "r.jsonl", &mut notes);
+        let text = b"{\"a\":1}\nnoise\n\n{\"b\":2}\n{\"c\":";
+        let lines = of_lines(&Source::of_bytes(text, "r.jsonl"), &mut notes).unwrap();
         assert_eq!(lines.iter().map(|l| l.number).collect::<Vec<_>>(), [1, 4]);
         let warnings = notes.warnings;
         assert!(warnings[0].starts_with("r.jsonl:2: not a JSON object"), "{warnings:?}");

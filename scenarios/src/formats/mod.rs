@@ -1,28 +1,32 @@
 //! Recordings of real programs. A format is a folder with a [`Format`] and its line in [`ALL`].
 //!
-//! A format has one reader, which turns lines into the steps of a [`Recording`]; importing and
-//! validating are two views of these.
+//! A format has one reader, which turns a [`Source`], a file or a folder, into [`Recording`]s, one
+//! after the other; importing and validating are two views of these.
 
 mod claude_code;
 mod codex;
 mod companions;
+mod json;
 mod lines;
 mod pi;
 mod recording;
 mod session;
+mod source;
 mod time;
 
-use std::path::{Path, PathBuf};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 
 use ctxbench_core::nearest;
 
 use crate::autofacts;
-use crate::error::{ImportError, LoadError, Loaded};
+use crate::error::{ImportError, InputError, LoadError, Loaded};
 
 pub use lines::RecordedLine;
 pub use recording::{
     Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
 };
+pub use source::{Head, Source};
 pub use time::millis;
 
 /// A recording format.
@@ -31,28 +35,29 @@ pub struct Format {
     pub title: &'static str,
     /// Name for `--format` and for the session's source.
     pub name: &'static str,
-    /// Whether a text is of the format; looks at the first lines only.
-    pub sniff: fn(&str) -> bool,
-    /// The objects of a text, in order; what cannot be read is noted in the recording. The file's
-    /// name is for messages.
-    pub objects: fn(&str, &str, &mut Recording) -> Vec<RecordedLine>,
-    /// Adds what the objects hold to a recording.
-    pub read: fn(Vec<RecordedLine>, &str, &mut Recording),
-    /// The files beside a recording that belong to the same session.
-    pub companions: fn(&Path, &str) -> Vec<PathBuf>,
+    /// What its recordings cannot tell of a session, as the end of a sentence.
+    pub untold: &'static str,
+    /// Whether an input is of the format.
+    pub sniff: fn(&Head) -> bool,
+    /// Hands over the sessions of an input one after the other, until the sink breaks. One that
+    /// cannot be read is handed over as its error; an error of the function ends the input.
+    pub read: fn(&Source<'_>, &mut Sink<'_>) -> Result<(), InputError>,
 }
 
-/// For formats that keep a session in one file.
-pub fn no_companions(_: &Path, _: &str) -> Vec<PathBuf> {
-    Vec::new()
-}
+/// Takes the sessions of an input; whoever breaks wants no more.
+pub type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()> + 'a;
 
 /// Every recording format, in the order in which they are tried.
 pub static ALL: &[&Format] = &[&claude_code::FORMAT, &codex::FORMAT, &pi::FORMAT];
 
-/// The format of a recording, if one of [`ALL`] knows it.
-pub fn detect(text: &str) -> Option<&'static Format> {
-    ALL.iter().copied().find(|f| (f.sniff)(text))
+/// The format of an input, if one of [`ALL`] knows it.
+pub fn detect(source: &Source<'_>) -> Option<&'static Format> {
+    detect_head(&source.head().ok()?)
+}
+
+/// The format of what begins like this.
+pub fn detect_head(head: &Head) -> Option<&'static Format> {
+    ALL.iter().copied().find(|f| (f.sniff)(head))
 }
 
 /// The format called `name`.
@@ -79,45 +84,80 @@ pub fn titles() -> String {
 }
 
 impl Format {
-    /// Reads a recording. `file` is the file's name, for messages.
-    pub fn recording(&self, text: &str, file: &str) -> Recording {
-        self.with_companions(text, &[], file)
-    }
-
-    fn with_companions(&self, text: &str, others: &[String], file: &str) -> Recording {
-        let mut out = Recording::default();
-        let mut lines = (self.objects)(text, file, &mut out);
-        if !others.is_empty() {
-            let others = others.iter().map(|o| (self.objects)(o, file, &mut out));
-            lines = companions::merged(std::iter::once(lines).chain(others.collect::<Vec<_>>()));
+    /// Reads an input: its recordings one after the other, and what of it cannot be read.
+    pub fn recordings(&self, source: &Source<'_>, sink: &mut Sink<'_>) {
+        if let Err(e) = (self.read)(source, sink) {
+            let _ = sink(Err(e));
         }
-        out.last_line = lines.last().map_or(1, |l| l.number);
-        (self.read)(lines, file, &mut out);
-        out
     }
 
-    /// The session in a recording. The file's name also becomes the session's id.
-    pub fn session(&self, text: &str, file: &str) -> Result<Loaded, ImportError> {
-        session::put_together(self.recording(text, file), self.name, file)
+    /// The session of a recording.
+    pub fn session(&self, recording: Recording, file: &str) -> Result<Loaded, ImportError> {
+        session::put_together(recording, self.name, file)
     }
 
-    /// The session in a recording with its facts; see [`autofacts`].
-    pub fn import(&self, text: &str, file: &str) -> Result<Loaded, ImportError> {
-        self.import_with(text, &[], file)
-    }
-
-    /// The same for a recording and the texts of the files beside it that belong to it.
-    pub fn import_with(
+    /// The sessions of an input with their facts, one after the other; see [`autofacts`].
+    pub fn import(
         &self,
-        text: &str,
-        others: &[String],
-        file: &str,
-    ) -> Result<Loaded, ImportError> {
-        let recording = self.with_companions(text, others, file);
-        let mut loaded = session::put_together(recording, self.name, file)?;
-        autofacts::add(&mut loaded.session);
-        Ok(loaded)
+        source: &Source<'_>,
+        mut sink: impl FnMut(Result<Imported, ImportError>) -> ControlFlow<()>,
+    ) {
+        self.recordings(source, &mut |recording| {
+            let imported = recording.and_then(|mut recording| {
+                let beside = std::mem::take(&mut recording.beside);
+                let mut loaded = self.session(recording, source.name())?;
+                if !beside.is_empty() {
+                    loaded.warnings.push(told(&beside));
+                }
+                autofacts::add(&mut loaded.session);
+                Ok(Imported { loaded, beside })
+            });
+            sink(imported)
+        });
     }
+
+    #[cfg(test)]
+    fn session_of(&self, text: &str, file: &str) -> Result<Loaded, ImportError> {
+        let mut out = None;
+        self.recordings(&Source::of_bytes(text.as_bytes(), file), &mut |recording| {
+            out = Some(recording.and_then(|r| self.session(r, file)));
+            ControlFlow::Break(())
+        });
+        out.expect("a format hands over a session or an error")
+    }
+
+    /// All sessions of an input, for inputs that are known to be small.
+    pub fn import_all(&self, source: &Source<'_>) -> Result<Vec<Loaded>, ImportError> {
+        let mut all = Ok(Vec::new());
+        self.import(source, |imported| match (&mut all, imported) {
+            (Ok(list), Ok(imported)) => {
+                list.push(imported.loaded);
+                ControlFlow::Continue(())
+            }
+            (_, Err(e)) => {
+                all = Err(e);
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Break(()),
+        });
+        all
+    }
+}
+
+/// Which files were taken in.
+fn told(beside: &[PathBuf]) -> String {
+    let names: Vec<String> = beside.iter().map(|p| p.display().to_string()).collect();
+    let n = names.len();
+    let names = names.join(", ");
+    format!("{n} files beside it belong to it, and line numbers are those of all together: {names}")
+}
+
+/// A session of an input.
+#[derive(Debug)]
+pub struct Imported {
+    pub loaded: Loaded,
+    /// Files beside the one that was named that belong to it.
+    pub beside: Vec<PathBuf>,
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! recording ended with. The calls (`ctxbench validate`) are every request the provider counted,
 //! abandoned branches included, with what stood before it.
 
+use std::path::PathBuf;
+
 use ctxbench_core::content::Part;
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
@@ -13,6 +15,10 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub steps: Vec<Step>,
+    /// The session's id, where a file may hold several; else the file's name stands for it.
+    pub id: Option<String>,
+    /// What people called it; else the first words of the user do.
+    pub title: Option<String>,
     pub route: Route,
     /// The context window that the program itself assumed, tokens.
     pub context_window: Option<u64>,
@@ -22,6 +28,8 @@ pub struct Recording {
     /// compared wrongly.
     pub broken: Option<(usize, String)>,
     pub last_line: usize,
+    /// Files beside the one that was named that were read, too.
+    pub beside: Vec<PathBuf>,
     /// About lines that cannot be read.
     pub warnings: Vec<String>,
     /// What the session lacks of the recording.
@@ -63,6 +71,8 @@ pub enum What {
     Link,
     /// The system prompt.
     System(String),
+    /// Definitions of the tools: objects with `name`, `description`, `input_schema`.
+    Tools(Vec<Value>),
     /// Content that goes to the model.
     Input(Input),
     /// The text that a compaction put in the place of what it removed.
@@ -213,6 +223,13 @@ impl Counters {
     /// The whole prompt.
     pub fn prompt(&self) -> u64 {
         self.input.saturating_add(self.read).saturating_add(self.write)
+    }
+
+    /// Of a provider that counts what it read and wrote as part of the input.
+    pub(super) fn of_whole_prompt(self) -> Counters {
+        let read = self.read.min(self.input);
+        let write = self.write.min(self.input - read);
+        Counters { input: self.input - read - write, read, write, ..self }
     }
 
     /// Counters under these names: input, read, write, output.

@@ -14,6 +14,7 @@ use serde_json::Map;
 use super::recording::{
     Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, View, What,
 };
+use super::source::Source as Read;
 use super::time;
 use crate::bounds::{self, Number};
 use crate::check::{Located, assemble};
@@ -25,7 +26,8 @@ pub(super) fn put_together(
     format: &str,
     file: &str,
 ) -> Result<Loaded, ImportError> {
-    let Recording { steps, context_window, of_subagent, mut warnings, left_out, .. } = recording;
+    let Recording { steps, id, title, context_window, of_subagent, mut warnings, left_out, .. } =
+        recording;
     warnings.extend(left_out);
     let mut unknown = BTreeMap::new();
     let given_up = given_up(&steps);
@@ -43,7 +45,8 @@ pub(super) fn put_together(
         let agent = call.agent.filter(|_| !of_subagent);
         builder.entry(line, Entry::RecordedCall(RecordedCall { at, agent, ..call }));
     }
-    builder.finish(format, file, Header { context_window, ..Header::default() })
+    let (id, title) = (id.unwrap_or_default(), title.unwrap_or_default());
+    builder.finish(format, file, Header { id, title, context_window, ..Header::default() })
 }
 
 /// Counted calls on branches that the session did not end with, each once: with its line and its
@@ -154,7 +157,7 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
                 *unknown.entry(std::mem::take(kind)).or_default() += 1;
                 continue;
             }
-            What::System(_) => {}
+            What::System(_) | What::Tools(_) => {}
             What::Link | What::Note { .. } => continue,
         }
         out.push(step);
@@ -202,6 +205,10 @@ impl Builder {
         let stamp = stamp.as_deref();
         match what {
             What::System(text) if !self.begun() => self.system(line, text),
+            What::Tools(definitions) if !self.begun() => {
+                let (agent, extra) = (self.agent.clone(), Map::new());
+                self.entry(line, Entry::Tools { definitions, agent, extra });
+            }
             What::Input(input) => self.input(line, input, stamp),
             What::Reply(reply) => self.reply(line, reply, stamp),
             // What a subagent's window did is not what the session did.
@@ -417,8 +424,12 @@ impl Builder {
         }
         header.version = crate::jsonl::VERSION;
         header.source = Some(Source { format: format.to_string(), file: Some(file.to_string()) });
-        header.id = stem(file).to_string();
-        header.title = self.items.iter().find_map(title).unwrap_or_default();
+        if header.id.trim().is_empty() {
+            header.id = Read::of_bytes(&[], file).stem().to_string();
+        }
+        if header.title.trim().is_empty() {
+            header.title = self.items.iter().find_map(title).unwrap_or_default();
+        }
         if header.model.is_none() {
             header.model = self.items.iter().find_map(|i| match &i.entry {
                 Entry::Assistant(a) if a.agent.is_none() => a.model.clone(),
@@ -506,12 +517,4 @@ fn title(item: &Located) -> Option<String> {
     let line = text.trim().lines().next().unwrap_or_default();
     let short: String = line.chars().take(80).collect();
     Some(if short.len() < line.len() { format!("{}…", short.trim_end()) } else { short })
-}
-
-fn stem(file: &str) -> &str {
-    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
-    match name.rsplit_once('.') {
-        Some((stem, _)) if !stem.is_empty() => stem,
-        _ => name,
-    }
 }

@@ -35,6 +35,37 @@ pub fn millis(stamp: &str) -> Option<i64> {
     )
 }
 
+/// A stamp in the form that [`millis`] reads. Some programs write no zone: then it is taken as UTC,
+/// which leaves the times between stamps right.
+pub(super) fn normal(stamp: &str) -> Option<String> {
+    let stamp = stamp.trim();
+    [stamp.to_string(), format!("{stamp}Z")].into_iter().find(|s| millis(s).is_some())
+}
+
+/// The stamp of a time since 1970 in seconds, or in milliseconds if it is large.
+pub(super) fn of_epoch(time: f64) -> Option<String> {
+    // 5138 as seconds, 1973 as milliseconds.
+    let ms = if time.abs() < 1e11 { time * 1e3 } else { time };
+    if !ms.is_finite() || !(0.0..1e14).contains(&ms) {
+        return None;
+    }
+    let ms = ms.round() as i64;
+    let (days, rest) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
+    // Howard Hinnant's civil_from_days: years that begin in March, in eras of 400.
+    let z = days + 719_468;
+    let (era, day_of_era) = (z.div_euclid(146_097), z.rem_euclid(146_097));
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (hour, minute) = (rest / 3_600_000, rest / 60_000 % 60);
+    let (second, ms) = (rest / 1_000 % 60, rest % 1_000);
+    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"))
+}
+
 /// Days since 1970 of a date in the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
@@ -50,7 +81,32 @@ fn days(year: i64, month: i64, day: i64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::millis;
+    use super::*;
+
+    #[test]
+    fn other_times_become_stamps() {
+        assert_eq!(
+            normal("2025-04-30T16:32:54.707474").as_deref(),
+            Some("2025-04-30T16:32:54.707474Z")
+        );
+        assert_eq!(
+            normal("2026-01-08T21:53:23+01:00").as_deref(),
+            Some("2026-01-08T21:53:23+01:00")
+        );
+        assert_eq!(normal("yesterday"), None);
+        for (time, ms) in [
+            (0.0, 0),
+            (951_825_600.0, 951_825_600_000),
+            (1_767_905_603.476, 1_767_905_603_476),
+            (1_767_905_603_476.0, 1_767_905_603_476),
+        ] {
+            assert_eq!(millis(&of_epoch(time).unwrap()), Some(ms), "{time}");
+        }
+        assert_eq!(of_epoch(951_825_600.0).as_deref(), Some("2000-02-29T12:00:00.000Z"));
+        for bad in [f64::NAN, f64::INFINITY, -1.0, 1e300] {
+            assert_eq!(of_epoch(bad), None);
+        }
+    }
 
     #[test]
     fn stamps_become_milliseconds() {

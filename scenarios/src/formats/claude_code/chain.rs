@@ -92,12 +92,11 @@ fn ids<'a>(line: &'a RecordedLine, block: &str, field: &str) -> Vec<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lines::of_lines;
-    use super::super::Recording;
+    use super::super::super::lines::of_text;
     use super::*;
 
     fn kept(text: &str) -> Vec<usize> {
-        let lines = of_lines(text, "t", &mut Recording::default());
+        let lines = of_text(text);
         let left = left_out(&lines.iter().collect::<Vec<_>>());
         lines.iter().map(|l| l.number).filter(|n| !left.contains(n)).collect()
     }

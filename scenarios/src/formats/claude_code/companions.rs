@@ -9,20 +9,22 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::super::lines::{flag, str_of};
-use crate::jsonl::numbered;
+use super::super::source::{NumberedLine, Source};
 
 /// A first line that is longer is nobody's; bytes.
 const LONGEST_LINE: u64 = 4 << 20;
 
 /// The files of the subagents of a session, by name. None for what is no session's main file.
-pub(super) fn beside(path: &Path, text: &str) -> Vec<PathBuf> {
+pub(super) fn beside(input: &Source<'_>) -> Vec<PathBuf> {
+    let Some(path) = input.path() else { return vec![] };
     let said = |o: &Map<String, Value>| {
         matches!(str_of(o, "type"), Some("user" | "assistant")) && !flag(o, "isSidechain")
     };
-    let objects =
-        numbered(text).filter_map(|(_, l)| serde_json::from_str::<Map<String, Value>>(l).ok());
+    let object =
+        |line: NumberedLine| serde_json::from_str::<Map<String, Value>>(&line.ok()?.1).ok();
+    let mut objects = input.lines().into_iter().flatten().filter_map(object);
     let Some(session) =
-        objects.into_iter().find(said).and_then(|o| str_of(&o, "sessionId").map(str::to_string))
+        objects.find(said).and_then(|o| str_of(&o, "sessionId").map(str::to_string))
     else {
         return vec![];
     };

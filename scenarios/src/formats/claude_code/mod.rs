@@ -35,26 +35,29 @@ use ctxbench_core::content::Part;
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
-use super::Format;
-use super::lines::{RecordedLine, first_objects, flag, of_lines, str_of, string};
+use super::lines::{self, RecordedLine, flag, str_of, string};
 use super::recording::{
     Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Step, View, What,
 };
+use super::{Format, Head};
 use content::{is_command_trace, pieces};
 use sidechains::{Origin, Spoken};
 
 pub(super) const FORMAT: Format = Format {
     title: "Claude Code",
     name: "claude-code",
+    untold: "system prompt and tools, the requests for titles, and the output of a reply that was \
+             cut off, of which only a stub is counted",
     sniff,
-    objects: of_lines,
-    read,
-    companions: companions::beside,
+    read: |input, sink| {
+        let _ = sink(Ok(lines::session(input, companions::beside(input), read)?));
+        Ok(())
+    },
 };
 
-fn sniff(text: &str) -> bool {
-    first_objects(text).any(|o| {
-        let kind = str_of(&o, "type").unwrap_or_default();
+fn sniff(head: &Head) -> bool {
+    head.objects().any(|o| {
+        let kind = str_of(o, "type").unwrap_or_default();
         (o.contains_key("sessionId") && (o.contains_key("parentUuid") || kind == "queue-operation"))
             || (kind == "file-history-snapshot" && o.contains_key("snapshot"))
             || (kind == "summary" && o.contains_key("leafUuid"))

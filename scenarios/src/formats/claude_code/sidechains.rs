@@ -103,12 +103,11 @@ fn progress(line: &RecordedLine) -> Option<(String, RecordedLine)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::lines::of_lines;
-    use super::super::Recording;
+    use super::super::super::lines::of_text;
     use super::*;
 
     fn agents(text: &str) -> (Vec<usize>, Vec<(String, Vec<usize>)>) {
-        let found = split(of_lines(text, "t", &mut Recording::default()));
+        let found = split(of_text(text));
         let (mut main, mut agents) = (Vec::new(), Vec::<(String, Vec<usize>)>::new());
         for s in found.lines.iter().filter(|s| s.origin != Origin::Progress) {
             let Some(id) = &s.agent else {

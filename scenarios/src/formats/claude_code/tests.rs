@@ -6,6 +6,8 @@ use ctxbench_core::session::{
 };
 
 use super::*;
+use crate::Loaded;
+use crate::formats::Source;
 
 const MAIN: &str = r#"{"type":"file-history-snapshot","messageId":"u1","snapshot":{}}
 {"type":"user","uuid":"u0","parentUuid":null,"sessionId":"s","isSidechain":false,"isMeta":true,"timestamp":"2026-01-01T00:00:00.000Z","message":{"role":"user","content":"caveat"}}
@@ -26,13 +28,13 @@ const MAIN: &str = r#"{"type":"file-history-snapshot","messageId":"u1","snapshot
 "#;
 
 fn import(text: &str) -> (Session, Vec<String>) {
-    let loaded = FORMAT.session(text, "rec.jsonl").unwrap();
+    let loaded = FORMAT.session_of(text, "rec.jsonl").unwrap();
     (loaded.session, loaded.warnings)
 }
 
 #[test]
 fn a_transcript_becomes_a_session() {
-    assert!(sniff(MAIN));
+    assert!(sniff(&Head::of(MAIN, "x.jsonl")));
     let (s, warnings) = import(MAIN);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
@@ -191,7 +193,7 @@ fn a_retry_replaces_the_branch_before_it() {
 #[test]
 fn nothing_to_import_is_an_error() {
     let e = FORMAT
-        .session("{\"type\":\"summary\",\"leafUuid\":\"x\"}", "r.jsonl")
+        .session_of("{\"type\":\"summary\",\"leafUuid\":\"x\"}", "r.jsonl")
         .unwrap_err()
         .to_string();
     assert!(e.contains("r.jsonl:1: no messages"), "{e}");
@@ -203,9 +205,9 @@ proptest::proptest! {
     #[test]
     fn a_file_cut_or_shuffled_anywhere_never_panics(end in 0..MAIN.len(), drop in 0usize..16) {
         let text: String = MAIN.get(..end).unwrap_or_default().lines().enumerate().filter(|(i, _)| *i != drop).map(|(_, l)| format!("{l}\n")).collect();
-        let _ = FORMAT.session(&text, "r");
+        let _ = FORMAT.session_of(&text, "r");
         let backwards: Vec<&str> = text.lines().rev().collect();
-        let _ = FORMAT.session(&backwards.join("\n"), "r");
+        let _ = FORMAT.session_of(&backwards.join("\n"), "r");
     }
 }
 
@@ -223,6 +225,18 @@ fn compacted(boundary: &str, command: &str) -> [String; 2] {
     [main, request.to_string()]
 }
 
+/// A session with the file of a request for a summary beside it.
+fn beside(main: &str, request: &str) -> Loaded {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rec.jsonl");
+    std::fs::write(&path, main).unwrap();
+    std::fs::write(dir.path().join("agent-acompact-1.jsonl"), request).unwrap();
+    let mut loaded = FORMAT.import_all(&Source::at(&path)).unwrap().remove(0);
+    let told = loaded.warnings.pop().unwrap();
+    assert!(told.contains("1 files beside it belong to it"), "{told}");
+    loaded
+}
+
 fn compactions(session: &Session) -> Vec<RecordedCompaction> {
     let recorded = |e: &Entry| match e {
         Entry::RecordedCompaction(c) => Some(c.clone()),
@@ -234,7 +248,7 @@ fn compactions(session: &Session) -> Vec<RecordedCompaction> {
 #[test]
 fn the_request_for_a_summary_is_part_of_its_compaction() {
     let [main, request] = compacted(r#"{"trigger":"auto","preTokens":173514}"#, "");
-    let loaded = FORMAT.import_with(&main, &[request], "rec.jsonl").unwrap();
+    let loaded = beside(&main, &request);
     let [found] = &compactions(&loaded.session)[..] else { panic!("not one compaction") };
     let counted = RecordedUsage {
         input: 3,
@@ -253,7 +267,7 @@ fn the_request_for_a_summary_is_part_of_its_compaction() {
 fn a_request_for_a_summary_without_its_compaction_is_left_out() {
     let [main, request] = compacted(r#"{"trigger":"auto"}"#, "");
     let main: Vec<&str> = main.lines().filter(|l| !l.contains("ompact")).collect();
-    let loaded = FORMAT.import_with(&main.join("\n"), &[request], "rec.jsonl").unwrap();
+    let loaded = beside(&main.join("\n"), &request);
     assert!(loaded.session.entries.iter().all(|e| e.agent().is_none()));
     assert!(
         loaded.warnings[0].contains("whose compaction is not in the file"),

@@ -24,20 +24,23 @@ mod content;
 use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Map, Value};
 
-use super::lines::{RecordedLine, first_objects, of_lines, str_of, string};
+use super::lines::{self, RecordedLine, str_of, string};
 use super::recording::{
     Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, What,
 };
-use super::{Format, no_companions};
+use super::{Format, Head};
 use content::{content, context_path};
 
 pub(super) const FORMAT: Format = Format {
     title: "Codex",
     name: "codex",
+    untold: "system prompts and tools of older versions, what a web search found, and how the \
+             provider's own compaction reads",
     sniff,
-    objects: of_lines,
-    read,
-    companions: no_companions,
+    read: |input, sink| {
+        let _ = sink(Ok(lines::session(input, Vec::new(), read)?));
+        Ok(())
+    },
 };
 
 const ENVELOPES: &[&str] =
@@ -53,14 +56,10 @@ const ITEMS: &[&str] = &[
     "web_search_call",
 ];
 
-fn sniff(text: &str) -> bool {
-    first_objects(text).any(|o| match str_of(&o, "type") {
-        Some(kind) if ENVELOPES.contains(&kind) => o.get("payload").is_some_and(Value::is_object),
-        Some("message") => o.contains_key("role") && o.get("content").is_some_and(|c| c.is_array()),
-        Some(kind) => {
-            ITEMS.contains(&kind)
-                && (o.contains_key("call_id") || o.contains_key("encrypted_content"))
-        }
+fn sniff(head: &Head) -> bool {
+    head.objects().any(|o| match str_of(o, "type") {
+        Some(kind) => ENVELOPES.contains(&kind) && o.get("payload").is_some_and(Value::is_object),
+        // Old rollouts begin with this, and hold bare items.
         None => {
             o.contains_key("instructions") && o.contains_key("timestamp") && o.contains_key("id")
         }

@@ -24,13 +24,13 @@ const ROLLOUT: &str = r##"{"timestamp":"2026-01-01T00:00:00.000Z","type":"sessio
 "##;
 
 fn import(text: &str) -> (Session, Vec<String>) {
-    let loaded = FORMAT.session(text, "rollout-1.jsonl").unwrap();
+    let loaded = FORMAT.session_of(text, "rollout-1.jsonl").unwrap();
     (loaded.session, loaded.warnings)
 }
 
 #[test]
 fn a_rollout_becomes_a_session() {
-    assert!(sniff(ROLLOUT));
+    assert!(sniff(&Head::of(ROLLOUT, "x.jsonl")));
     let (s, warnings) = import(ROLLOUT);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
@@ -105,7 +105,7 @@ fn old_rollouts_are_bare_items() {
 {"type":"local_shell_call","call_id":"c1","status":"completed","action":{"type":"exec","command":["ls"]}}
 {"type":"function_call_output","call_id":"c1","output":{"content":"a b","success":false}}
 {"type":"message","role":"assistant","content":[{"type":"output_text","text":"two"}]}"#;
-    assert!(sniff(text));
+    assert!(sniff(&Head::of(text, "x.jsonl")));
     let (s, warnings) = import(text);
     assert_eq!(warnings, Vec::<String>::new());
     assert_eq!(
@@ -134,7 +134,7 @@ proptest::proptest! {
     #[test]
     fn a_file_cut_anywhere_never_panics(end in 0..ROLLOUT.len()) {
         if let Some(text) = ROLLOUT.get(..end) {
-            let _ = FORMAT.session(text, "r");
+            let _ = FORMAT.session_of(text, "r");
         }
     }
 }
@@ -158,7 +158,7 @@ fn what_the_user_said_counts_once_whether_item_or_event() {
         line("response_item", message)
     };
     let said = |lines: &[String]| -> Vec<String> {
-        let session = FORMAT.session(&lines.join("\n"), "r.jsonl").unwrap().session;
+        let session = FORMAT.session_of(&lines.join("\n"), "r.jsonl").unwrap().session;
         let words = |e: &Entry| match e {
             Entry::User(u) => u.text.clone(),
             Entry::Assistant(a) => a.text.clone(),

@@ -15,16 +15,24 @@ use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Map, Value};
 
-use super::lines::{RecordedLine, first_objects, of_lines, str_of, string};
+use super::lines::{self, RecordedLine, str_of, string};
 use super::recording::{
     Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
 };
-use super::{Format, no_companions};
+use super::{Format, Head};
 
-pub(super) const FORMAT: Format =
-    Format { title: "pi", name: "pi", sniff, objects: of_lines, read, companions: no_companions };
+pub(super) const FORMAT: Format = Format {
+    title: "pi",
+    name: "pi",
+    untold: "system prompt and tools, ids of requests, and what extensions put into the context",
+    sniff,
+    read: |input, sink| {
+        let _ = sink(Ok(lines::session(input, Vec::new(), read)?));
+        Ok(())
+    },
+};
 
-fn sniff(text: &str) -> bool {
+fn sniff(head: &Head) -> bool {
     let is_head = |o: &Map<String, Value>| {
         str_of(o, "type") == Some("session") && o.contains_key("cwd") && o.contains_key("timestamp")
     };
@@ -32,8 +40,7 @@ fn sniff(text: &str) -> bool {
         let role = o.get("message").and_then(|m| m.get("role")).and_then(Value::as_str);
         str_of(o, "type") == Some("message") && role.is_some()
     };
-    first_objects(text).any(|o| is_head(&o))
-        || first_objects(text).all(|o| is_message(&o)) && first_objects(text).next().is_some()
+    head.objects().any(is_head) || head.objects().all(is_message) && head.objects().next().is_some()
 }
 
 fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
@@ -275,7 +282,7 @@ fn part(p: &Map<String, Value>) -> Option<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::detect;
+    use crate::formats::{Source, detect};
     use ctxbench_core::session::{Entry, RecordedCompaction};
 
     const OLD: &str = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w","provider":"anthropic","modelId":"claude-sonnet-4-5","thinkingLevel":"off"}
@@ -288,8 +295,8 @@ mod tests {
 
     #[test]
     fn messages_results_usage_and_compactions() {
-        assert_eq!(detect(OLD).unwrap().name, "pi");
-        let s = FORMAT.session(OLD, "s.jsonl").unwrap().session;
+        assert_eq!(detect(&Source::of_bytes(OLD.as_bytes(), "x")).unwrap().name, "pi");
+        let s = FORMAT.session_of(OLD, "s.jsonl").unwrap().session;
         assert_eq!(s.entries.len(), 5, "{:?}", s.entries);
         let Entry::Assistant(a) = &s.entries[1] else { panic!("{:?}", s.entries[1]) };
         assert_eq!(
@@ -312,7 +319,7 @@ mod tests {
         let text = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w"}
 {"type":"message","message":{"role":"user","content":[]}}
 {"type":"message","message":{"role":"assistant","content":[],"usage":{"input":0,"output":7}}}"#;
-        let s = FORMAT.session(text, "s.jsonl").unwrap().session;
+        let s = FORMAT.session_of(text, "s.jsonl").unwrap().session;
         let [Entry::User(user), Entry::Assistant(reply)] = s.entries.as_slice() else {
             panic!("{:?}", s.entries)
         };
@@ -326,7 +333,7 @@ mod tests {
 {"type":"message","id":"1","parentId":null,"timestamp":"2026-01-08T20:00:01.000Z","message":{"role":"user","content":"one"}}
 {"type":"message","id":"2","parentId":"1","timestamp":"2026-01-08T20:00:02.000Z","message":{"role":"assistant","content":[{"type":"text","text":"first try"}]}}
 {"type":"message","id":"3","parentId":"1","timestamp":"2026-01-08T20:00:03.000Z","message":{"role":"assistant","content":[{"type":"text","text":"second try"}]}}"#;
-        let loaded = FORMAT.session(text, "s.jsonl").unwrap();
+        let loaded = FORMAT.session_of(text, "s.jsonl").unwrap();
         let said: Vec<_> = loaded
             .session
             .entries

@@ -1,0 +1,291 @@
+//! JSON documents: their beginnings, and lists in them with the lines where the items stand.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::BufRead;
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::lines::RecordedLine;
+use super::recording::Recording;
+use crate::error::{Fault, InputError};
+
+/// The value that a text begins with, as far as the text goes: what breaks off is left out, a value
+/// that should follow its name is null.
+pub(super) fn beginning(text: &str) -> Value {
+    let mut out = Value::Null;
+    // What was read until it broke off is all that is wanted.
+    let _ = Partial(&mut out).deserialize(&mut serde_json::Deserializer::from_str(text));
+    out
+}
+
+/// Fills a value while it is read, so that it holds what was read when an error ends it.
+struct Partial<'a>(&'a mut Value);
+
+impl<'de> DeserializeSeed<'de> for Partial<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Partial<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, v: bool) -> Result<(), E> {
+        *self.0 = v.into();
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<(), E> {
+        *self.0 = v.into();
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<(), E> {
+        *self.0 = v.into();
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<(), E> {
+        *self.0 = v.into();
+        Ok(())
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<(), E> {
+        *self.0 = v.into();
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        *self.0 = Value::Array(Vec::new());
+        let Value::Array(list) = self.0 else { return Ok(()) };
+        loop {
+            list.push(Value::Null);
+            let slot = list.last_mut().map(Partial);
+            let Some(slot) = slot else { return Ok(()) };
+            match seq.next_element_seed(slot) {
+                Ok(Some(())) => {}
+                Ok(None) => {
+                    list.pop();
+                    return Ok(());
+                }
+                Err(e) => {
+                    if list.last().is_some_and(Value::is_null) {
+                        list.pop();
+                    }
+                    return Err(e);
+                }
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        *self.0 = Value::Object(Map::new());
+        let Value::Object(object) = self.0 else { return Ok(()) };
+        while let Some(key) = map.next_key::<String>()? {
+            map.next_value_seed(Partial(object.entry(key).or_insert(Value::Null)))?;
+        }
+        Ok(())
+    }
+}
+
+/// A text that is one JSON value, and where it stands in a file.
+#[derive(Clone, Copy)]
+pub(super) struct Document<'a> {
+    pub(super) text: &'a str,
+    pub(super) file: &'a str,
+    /// The line of the file on which it begins, from 1.
+    pub(super) line: usize,
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn new(text: &'a str, file: &'a str) -> Self {
+        Document { text, file, line: 1 }
+    }
+
+    /// The members of the object that it is.
+    pub(super) fn members(
+        &self,
+        expected: &str,
+    ) -> Result<BTreeMap<String, &'a RawValue>, InputError> {
+        serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
+    }
+
+    /// Itself as a value whose parts can be found in it.
+    pub(super) fn raw(&self, expected: &str) -> Result<&'a RawValue, InputError> {
+        serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
+    }
+
+    /// A value that stands in it.
+    pub(super) fn part(&self, raw: &'a RawValue) -> Document<'a> {
+        let line = Lines { document: self, at: 0, line: self.line }.of(raw.get());
+        Document { text: raw.get(), file: self.file, line }
+    }
+
+    /// Any value.
+    pub(super) fn value(&self, expected: &str) -> Result<Value, InputError> {
+        serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
+    }
+
+    fn error(&self, e: &serde_json::Error, expected: &str) -> InputError {
+        let line = self.line + e.line().max(1) - 1;
+        let (what, fix) = if self.text.trim().is_empty() {
+            ("the file is empty".to_string(), "export or copy it again")
+        } else if e.is_eof() {
+            ("the JSON breaks off here".to_string(), "export or copy it again, whole")
+        } else {
+            (format!("not readable as JSON ({e})"), "check that the program itself wrote the file")
+        };
+        Fault::new(line, what, expected, fix).at(self.file)
+    }
+
+    /// The objects of a list that stands in it. What is no object is left out, and noted.
+    pub(super) fn objects(&self, list: &'a RawValue, notes: &mut Recording) -> Vec<RecordedLine> {
+        let items: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
+        let mut lines = Lines { document: self, at: 0, line: self.line };
+        let mut out = Vec::new();
+        for (n, item) in (1..).zip(items) {
+            let number = lines.of(item.get());
+            match serde_json::from_str(item.get()) {
+                Ok(object) => out.push(RecordedLine { number, object }),
+                Err(e) => {
+                    let what = format!("item {n} is not an object ({e})");
+                    notes.warnings.push(format!("{}:{number}: {what}; left out", self.file));
+                    notes.broken.get_or_insert((number, what));
+                }
+            }
+        }
+        out
+    }
+}
+
+/// Finds lines of parts of a text, one after the other.
+struct Lines<'a> {
+    document: &'a Document<'a>,
+    at: usize,
+    line: usize,
+}
+
+impl Lines<'_> {
+    fn of(&mut self, part: &str) -> usize {
+        let text = self.document.text;
+        let from = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+        let passed = text.as_bytes().get(self.at..from).unwrap_or_default();
+        self.line += passed.iter().filter(|b| **b == b'\n').count();
+        self.at = self.at.max(from);
+        self.line
+    }
+}
+
+/// The items of a JSON array that is read from a stream, each as text with its line; nothing of it
+/// is held but the item itself. An array that breaks off ends with what there is of its last item.
+pub(super) fn streamed(mut from: impl BufRead) -> impl Iterator<Item = (usize, String)> {
+    let (mut line, mut depth, mut quoted, mut escaped) = (1, 0_usize, false, false);
+    std::iter::from_fn(move || {
+        let (mut item, mut begun) = (Vec::new(), line);
+        loop {
+            let Some(byte) = from.fill_buf().ok().and_then(|b| b.first().copied()) else {
+                // An item that breaks off is for its reader to complain about.
+                let text = String::from_utf8_lossy(&item).into_owned();
+                return (!text.is_empty()).then_some((begun, text));
+            };
+            from.consume(1);
+            line += usize::from(byte == b'\n');
+            if depth == 0 {
+                // In front of the array, such as a byte order mark, or behind it.
+                depth = usize::from(byte == b'[');
+                continue;
+            }
+            if quoted {
+                item.push(byte);
+                quoted = escaped || byte != b'"';
+                escaped = byte == b'\\' && !escaped;
+                continue;
+            }
+            if depth == 1 && (byte == b',' || byte == b']') {
+                depth -= usize::from(byte == b']');
+                let text = String::from_utf8_lossy(&item).into_owned();
+                if !text.trim().is_empty() {
+                    return Some((begun, text));
+                }
+                if depth == 0 {
+                    return None;
+                }
+                continue;
+            }
+            if item.is_empty() {
+                if byte.is_ascii_whitespace() {
+                    continue;
+                }
+                begun = line;
+            }
+            match byte {
+                b'"' => quoted = true,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1).max(1),
+                _ => {}
+            }
+            item.push(byte);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_beginning_holds_what_is_there() {
+        let whole = json!({"a": [1, {"b": "x", "c": [true, null, 2.5]}], "d": -1});
+        assert_eq!(beginning(&whole.to_string()), whole);
+        assert_eq!(beginning(r#"{"a":[1,{"b":"x","c":[tr"#), json!({"a":[1,{"b":"x","c":[]}]}));
+        assert_eq!(beginning(r#"{"a":"cut he"#), json!({"a":null}));
+        assert_eq!(beginning("no json"), Value::Null);
+        assert_eq!(beginning(""), Value::Null);
+    }
+
+    #[test]
+    fn objects_of_a_list_have_their_lines() {
+        let text = "{\n \"n\": 1,\n \"list\": [\n  {\"a\": 1},\n  7,\n  {\n   \"a\": 2\n  }\n ]\n}";
+        let document = Document { line: 11, ..Document::new(text, "x.json") };
+        let members = document.members("an object").unwrap();
+        let mut notes = Recording::default();
+        let lines = document.objects(members["list"], &mut notes);
+        assert_eq!(lines.iter().map(|l| l.number).collect::<Vec<_>>(), [14, 16]);
+        assert!(notes.warnings[0].starts_with("x.json:15: item 2 is not an object"));
+        assert!(matches!(notes.broken, Some((15, _))));
+    }
+
+    #[test]
+    fn errors_say_where_it_breaks_off() {
+        let of = |text| Document::new(text, "x.json").members("a chat").unwrap_err().to_string();
+        let cut = of("{\n \"a\": [1,\n");
+        assert!(cut.starts_with("x.json:3: the JSON breaks off here; expected a chat"), "{cut}");
+        assert!(of("").contains("the file is empty"));
+        assert!(of("{\"a\" 1}").contains("x.json:1: not readable as JSON"));
+    }
+
+    #[test]
+    fn arrays_are_read_item_by_item() {
+        let text = "\u{feff}[ {\"a\":\"]},[\\\"\"},\n[1,[2]] ,\n\n \"x\" ] tail";
+        let items: Vec<_> = streamed(text.as_bytes()).collect();
+        let texts: Vec<_> = items.iter().map(|(n, t)| (*n, t.trim())).collect();
+        assert_eq!(texts, [(1, "{\"a\":\"]},[\\\"\"}"), (2, "[1,[2]]"), (4, "\"x\"")]);
+        assert_eq!(streamed("[]".as_bytes()).count(), 0);
+        assert_eq!(streamed("[1, {\"a\":".as_bytes()).last(), Some((1, "{\"a\":".into())));
+        assert_eq!(streamed("[1]}]".as_bytes()).count(), 1);
+    }
+}

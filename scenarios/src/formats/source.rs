@@ -1,0 +1,296 @@
+//! What a recording is read from: a file or a folder on disk, or bytes in memory.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::json;
+use crate::error::{Fault, InputError};
+use crate::jsonl::numbered;
+
+/// How much of a file decides what it is, bytes.
+const HEAD_BYTES: u64 = 1 << 20;
+
+/// How many lines of it are looked at.
+const HEAD_LINES: usize = 20;
+
+/// A file, a folder or bytes.
+pub struct Source<'a> {
+    /// For messages, and for the ids of sessions.
+    name: String,
+    lies: Lies<'a>,
+}
+
+enum Lies<'a> {
+    Path(&'a Path),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Source<'a> {
+    /// A file or folder, named in messages without the folders that it lies in.
+    pub fn at(path: &'a Path) -> Source<'a> {
+        let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
+        let name = name.unwrap_or_else(|| path.display().to_string());
+        Source { name, lies: Lies::Path(path) }
+    }
+
+    /// What stands in memory, such as what came through a pipe.
+    pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
+        Source { name: name.to_string(), lies: Lies::Bytes(bytes) }
+    }
+
+    /// The same, called `name` in messages.
+    pub fn called(self, name: &str) -> Source<'a> {
+        Source { name: name.to_string(), ..self }
+    }
+
+    /// As messages call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its name without the ending; the id of a session that has no other.
+    pub fn stem(&self) -> &str {
+        let name = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
+        let name = name.strip_suffix(".json").filter(|n| n.ends_with(".traj")).unwrap_or(name);
+        match name.rsplit_once('.') {
+            Some((stem, _)) if !stem.is_empty() => stem,
+            _ => name,
+        }
+    }
+
+    /// Where it lies; nowhere if it is in memory.
+    pub fn path(&self) -> Option<&'a Path> {
+        match self.lies {
+            Lies::Path(path) => Some(path),
+            Lies::Bytes(_) => None,
+        }
+    }
+
+    /// Its beginning.
+    pub fn head(&self) -> Result<Head, InputError> {
+        let mut head = Head { name: self.name.clone(), whole: true, ..Head::default() };
+        if let Some(folder) = self.path().filter(|p| p.is_dir()) {
+            let list = || -> io::Result<Vec<String>> {
+                let name =
+                    |e: io::Result<fs::DirEntry>| Ok(e?.file_name().to_string_lossy().into_owned());
+                fs::read_dir(folder)?.map(name).collect()
+            };
+            let mut entries = list().map_err(|e| self.unread(&e))?;
+            entries.sort();
+            return Ok(Head { entries: Some(entries), ..head });
+        }
+        let mut bytes = Vec::new();
+        let read = self.open()?.take(HEAD_BYTES).read_to_end(&mut bytes);
+        read.map_err(|e| self.unread(&e))?;
+        head.whole = (bytes.len() as u64) < HEAD_BYTES;
+        head.text = decoded(Cow::Owned(bytes)).into_owned();
+        Ok(head)
+    }
+
+    /// All of it as text: UTF-8 or, with its mark, UTF-16. What is neither is replaced.
+    pub fn text(&self) -> Result<Cow<'a, str>, InputError> {
+        match self.lies {
+            Lies::Bytes(bytes) => Ok(decoded(Cow::Borrowed(bytes))),
+            Lies::Path(path) => {
+                let bytes = fs::read(path).map_err(|e| self.unread(&e))?;
+                Ok(decoded(Cow::Owned(bytes)))
+            }
+        }
+    }
+
+    /// Its lines with content, counted from 1, one at a time.
+    pub fn lines(&self) -> Result<Box<dyn Iterator<Item = NumberedLine> + 'a>, InputError> {
+        let mut reader = self.open()?;
+        let wide = matches!(reader.fill_buf(), Ok([0xff, 0xfe, ..] | [0xfe, 0xff, ..]));
+        if wide {
+            let text = self.text()?;
+            let all: Vec<_> = numbered(&text).map(|(n, l)| Ok((n, l.to_string()))).collect();
+            return Ok(Box::new(all.into_iter()));
+        }
+        let name = self.name.clone();
+        let mut number = 0;
+        let mut next = move || -> Option<NumberedLine> {
+            loop {
+                number += 1;
+                let mut bytes = Vec::new();
+                match reader.read_until(b'\n', &mut bytes) {
+                    Ok(0) => return None,
+                    Ok(_) => {}
+                    Err(e) => return Some(Err(unread(&name, number, &e))),
+                }
+                let text = String::from_utf8_lossy(&bytes);
+                let text = text.trim_start_matches('\u{feff}').trim();
+                if !text.is_empty() {
+                    return Some(Ok((number, text.to_string())));
+                }
+            }
+        };
+        // Nothing comes after an error.
+        let mut ended = false;
+        Ok(Box::new(std::iter::from_fn(move || {
+            let line = if ended { None } else { next() };
+            ended = !matches!(line, Some(Ok(_)));
+            line
+        })))
+    }
+
+    /// The bytes as they come.
+    pub fn open(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
+        Ok(match self.lies {
+            Lies::Bytes(bytes) => Box::new(bytes),
+            Lies::Path(path) => {
+                Box::new(BufReader::new(File::open(path).map_err(|e| self.unread(&e))?))
+            }
+        })
+    }
+
+    fn unread(&self, e: &io::Error) -> InputError {
+        unread(&self.name, 1, e)
+    }
+}
+
+/// A line and its number.
+pub type NumberedLine = Result<(usize, String), InputError>;
+
+fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
+    let what = format!("it cannot be read ({e})");
+    Fault::new(line, what, "a file that may be read", "check that it exists").at(name)
+}
+
+/// Bytes as text, without a byte order mark.
+pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    let wide = |unit: fn([u8; 2]) -> u16| {
+        let units = bytes[2..].chunks_exact(2).map(|b| unit([b[0], b[1]]));
+        let text = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
+        Cow::Owned(text.collect())
+    };
+    match *bytes {
+        [0xff, 0xfe, ..] => wide(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => wide(u16::from_be_bytes),
+        _ => {
+            let text = match bytes {
+                Cow::Borrowed(b) => String::from_utf8_lossy(b),
+                Cow::Owned(b) => Cow::Owned(match String::from_utf8(b) {
+                    Ok(text) => text,
+                    Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
+                }),
+            };
+            match text {
+                Cow::Borrowed(t) => Cow::Borrowed(t.trim_start_matches('\u{feff}')),
+                Cow::Owned(t) if t.starts_with('\u{feff}') => {
+                    Cow::Owned(t.trim_start_matches('\u{feff}').to_string())
+                }
+                owned => owned,
+            }
+        }
+    }
+}
+
+/// The beginning of an input, by which formats know their own.
+#[derive(Default)]
+pub struct Head {
+    /// File name.
+    pub name: String,
+    /// What lies in a folder, by name; `None` = no folder.
+    pub entries: Option<Vec<String>>,
+    /// The first text of a file.
+    pub text: String,
+    /// There is no more than that.
+    pub whole: bool,
+    value: OnceCell<Value>,
+    objects: OnceCell<Vec<Map<String, Value>>>,
+}
+
+impl Head {
+    /// Of a text that is there as a whole.
+    pub fn of(text: &str, name: &str) -> Head {
+        Head { name: name.into(), text: text.into(), whole: true, ..Head::default() }
+    }
+
+    /// The first JSON value, as far as it goes; null where there is none.
+    pub fn value(&self) -> &Value {
+        self.value.get_or_init(|| json::beginning(&self.text))
+    }
+
+    /// The objects that stand on its first lines, the last one as far as it goes.
+    pub fn objects(&self) -> impl Iterator<Item = &Map<String, Value>> {
+        self.objects
+            .get_or_init(|| {
+                let mut lines = numbered(&self.text).take(HEAD_LINES).peekable();
+                let mut out = Vec::new();
+                while let Some((_, line)) = lines.next() {
+                    let cut = !self.whole && lines.peek().is_none();
+                    let value = match serde_json::from_str(line) {
+                        Err(_) if cut => json::beginning(line),
+                        other => other.unwrap_or_default(),
+                    };
+                    if let Value::Object(object) = value {
+                        out.push(object);
+                    }
+                }
+                out
+            })
+            .iter()
+    }
+
+    /// The file holds one JSON value over several lines, and not a value per line.
+    pub fn is_document(&self) -> bool {
+        let Some((_, first)) = numbered(&self.text).next() else { return false };
+        let one_line =
+            !self.whole && !first.contains('\n') && numbered(&self.text).nth(1).is_none();
+        first.starts_with(['{', '['])
+            && !one_line
+            && serde_json::from_str::<serde::de::IgnoredAny>(first).is_err()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(bytes: &[u8]) -> Vec<(usize, String)> {
+        Source::of_bytes(bytes, "x").lines().unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn text_is_read_in_three_encodings() {
+        let wide = |unit: fn(u16) -> [u8; 2], mark: [u8; 2]| -> Vec<u8> {
+            mark.into_iter().chain("é\n\nb".encode_utf16().flat_map(unit)).collect()
+        };
+        let little = wide(u16::to_le_bytes, [0xff, 0xfe]);
+        let big = wide(u16::to_be_bytes, [0xfe, 0xff]);
+        let marked = b"\xef\xbb\xbf\xc3\xa9\n\nb".to_vec();
+        for bytes in [little, big, marked] {
+            assert_eq!(Source::of_bytes(&bytes, "x").text().unwrap(), "é\n\nb");
+            assert_eq!(lines(&bytes), [(1, "é".to_string()), (3, "b".to_string())]);
+            assert_eq!(Source::of_bytes(&bytes, "x").head().unwrap().text, "é\n\nb");
+        }
+        assert_eq!(lines(b"\xff\n"), [(1, "\u{fffd}".to_string())]);
+    }
+
+    #[test]
+    fn a_document_is_no_row_of_lines() {
+        let is = |t: &str| Head::of(t, "x").is_document();
+        assert!(is("{\n \"a\": 1\n}") && is("[\n{}\n]"));
+        assert!(!is("{\"a\":1}\n{\"a\":2}") && !is("{\"a\":1}") && !is("") && !is("text"));
+    }
+
+    #[test]
+    fn stems_are_names_without_endings() {
+        let stem = |n: &str| Source::of_bytes(b"", n).stem().to_string();
+        assert_eq!(stem("a/b.c.jsonl"), "b.c");
+        assert_eq!(stem("issue.traj.json"), "issue");
+        assert_eq!(stem(".hidden"), ".hidden");
+    }
+
+    #[test]
+    fn what_is_not_there_is_an_error_with_its_name() {
+        let e = Source::at(Path::new("/nowhere/x.json")).head().err().unwrap().to_string();
+        assert!(e.contains("x.json:1: it cannot be read"), "{e}");
+    }
+}
