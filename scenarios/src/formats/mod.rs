@@ -8,6 +8,7 @@ mod codex;
 mod companions;
 mod json;
 mod lines;
+mod messages;
 mod pi;
 mod recording;
 mod session;
@@ -48,7 +49,14 @@ pub struct Format {
 pub type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()> + 'a;
 
 /// Every recording format, in the order in which they are tried.
-pub static ALL: &[&Format] = &[&claude_code::FORMAT, &codex::FORMAT, &pi::FORMAT];
+pub static ALL: &[&Format] = &[
+    &claude_code::FORMAT,
+    &codex::FORMAT,
+    &pi::FORMAT,
+    &messages::ANTHROPIC,
+    &messages::RESPONSES,
+    &messages::CHAT,
+];
 
 /// The format of an input, if one of [`ALL`] knows it.
 pub fn detect(source: &Source<'_>) -> Option<&'static Format> {

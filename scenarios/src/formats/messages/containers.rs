@@ -1,0 +1,262 @@
+//! Where conversations stand in files.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::super::json::{self, Document};
+use super::super::lines::RecordedLine;
+use super::super::recording::{Recording, Step, What};
+use super::super::{Sink, Source, time};
+use super::content::{content, definitions, text_of};
+use super::{Reader, is_message};
+use crate::error::InputError;
+
+/// What a file must hold, for errors.
+const EXPECTED: &str = "a conversation: a list of messages, or an object with \"messages\"";
+
+/// Members under which a list of messages stands.
+const LISTS: &[&str] = &["messages", "input", "history", "conversation", "conversations", "items"];
+
+/// Members that wrap a request.
+const REQUESTS: &[&str] = &["request", "body", "data", "kwargs", "inputs"];
+
+/// How deep a conversation may be wrapped.
+const DEEPEST: usize = 3;
+
+pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    let head = source.head()?;
+    if head.is_document() {
+        return document(source, &head.text, sink);
+    }
+    if head.objects().next().map(|o| Value::Object(o.clone())).is_some_and(|o| is_message(&o)) {
+        return one_message_per_line(source, sink);
+    }
+    let mut lines = source.lines()?.peekable();
+    while let Some(line) = lines.next() {
+        let (number, text) = line?;
+        // A file of one line is a document, too; the number of a line tells several apart.
+        let alone = number == 1 && lines.peek().is_none();
+        if alone && text.starts_with('[') && !of_messages(&text) {
+            return each(source, sink);
+        }
+        let document = Document { line: number, ..Document::new(&text, source.name()) };
+        let id = (!alone).then(|| format!("{}-{number}", source.stem()));
+        if sink(one(&document, id)).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the array that a text begins with is one conversation.
+fn of_messages(text: &str) -> bool {
+    match json::beginning(text) {
+        Value::Array(list) => list.first().is_none_or(is_message),
+        _ => false,
+    }
+}
+
+fn document(source: &Source<'_>, head: &str, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    if head.trim_start().starts_with('[') && !of_messages(head) {
+        return each(source, sink);
+    }
+    let text = source.text()?;
+    let _ = sink(one(&Document::new(&text, source.name()), None));
+    Ok(())
+}
+
+/// An array of conversations, one at a time.
+fn each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    for (n, (line, text)) in (1..).zip(json::streamed(source.open()?)) {
+        let document = Document { line, ..Document::new(&text, source.name()) };
+        if sink(one(&document, Some(format!("{}-{n}", source.stem())))).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    let mut out = Recording::default();
+    let mut reader = Reader::default();
+    for line in super::super::lines::of_lines(source, &mut out)? {
+        out.last_line = line.number;
+        reader.item(line.number, &line.object);
+    }
+    out.steps = reader.finish();
+    let _: ControlFlow<()> = sink(Ok(out));
+    Ok(())
+}
+
+/// The conversation that a document is. `id` stands for one that it does not give itself.
+fn one(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
+    let mut out = Recording { last_line: document.line, ..Recording::default() };
+    let mut reader = Reader::default();
+    if document.text.trim_start().starts_with('[') {
+        items(document, document.raw(EXPECTED)?, &mut reader, &mut out);
+        out.id = id;
+    } else {
+        let mut found = Found::default();
+        object(document, &mut reader, &mut out, &mut found, 0)?;
+        out.id = found.id.filter(|_| id.is_some()).or(id);
+        out.title = found.title;
+    }
+    out.steps = reader.finish();
+    Ok(out)
+}
+
+/// What an object says of its conversation.
+#[derive(Default)]
+struct Found {
+    id: Option<String>,
+    title: Option<String>,
+}
+
+fn object(
+    document: &Document<'_>,
+    reader: &mut Reader,
+    out: &mut Recording,
+    found: &mut Found,
+    depth: usize,
+) -> Result<(), InputError> {
+    let members = document.members(EXPECTED)?;
+    let value = |key: &str| -> Option<Value> {
+        members.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok())
+    };
+    let text = |key: &str| match value(key) {
+        Some(Value::String(text)) if !text.trim().is_empty() => Some(text),
+        _ => None,
+    };
+    let ids = ["id", "conversation_id", "session_id", "thread_id", "instance_id", "custom_id"];
+    found.id = found.id.take().or_else(|| ids.iter().find_map(|k| text(k)));
+    found.title = found.title.take().or_else(|| text("title"));
+    reader.model = text("model").or(reader.model.take());
+    let line = document.line;
+    for key in ["system", "instructions", "system_prompt"] {
+        let words = value(key).map(|v| text_of(&content(Some(&v)))).unwrap_or_default();
+        if !words.is_empty() {
+            reader.push(Step { line, what: What::System(words), ..Step::default() });
+        }
+    }
+    if let Some(Value::Array(tools)) = value("tools").or_else(|| value("functions")) {
+        let what = What::Tools(definitions(&tools));
+        reader.push(Step { line, what, ..Step::default() });
+    }
+    let inner = |raw: &'_ RawValue| starts(raw, '{');
+    if depth < DEEPEST {
+        for raw in REQUESTS.iter().filter_map(|k| members.get(*k)).filter(|r| inner(r)) {
+            object(&document.part(raw), reader, out, found, depth + 1)?;
+        }
+    }
+    for key in LISTS {
+        match members.get(*key) {
+            Some(raw) if starts(raw, '[') => items(document, raw, reader, out),
+            Some(_) if *key == "input" => {
+                if let Some(words) = text("input") {
+                    reader.said(line, &words);
+                }
+            }
+            _ => continue,
+        }
+        break;
+    }
+    answer(document, reader, out, &value);
+    if depth < DEEPEST {
+        for raw in ["response", "completion"].iter().filter_map(|k| members.get(*k)) {
+            match (starts(raw, '{'), text("response")) {
+                (true, _) => object(&document.part(raw), reader, out, found, depth + 1)?,
+                (false, Some(words)) => {
+                    let said = serde_json::json!({"role": "assistant", "content": words});
+                    said.as_object().into_iter().for_each(|m| reader.item(line, m));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the model answered, with its counters.
+fn answer(
+    document: &Document<'_>,
+    reader: &mut Reader,
+    out: &mut Recording,
+    value: &dyn Fn(&str) -> Option<Value>,
+) {
+    let line = document.line;
+    let mut add = |message: Value| {
+        let Value::Object(mut message) = message else { return };
+        for key in ["usage", "model", "id"] {
+            if let (false, Some(v)) = (message.contains_key(key), value(key)) {
+                message.insert(key.into(), v);
+            }
+        }
+        reader.item(line, &message);
+    };
+    if let Some(Value::Array(choices)) = value("choices") {
+        let message =
+            choices.into_iter().next().and_then(|mut c| c.get_mut("message").map(Value::take));
+        message.into_iter().for_each(add);
+    } else if let Some(Value::Array(list)) = value("output") {
+        let mut whole = Map::new();
+        whole.insert("object".into(), "response".into());
+        whole.insert("output".into(), list.into());
+        add(Value::Object(whole));
+    } else if value("role").is_some_and(|r| r == "assistant")
+        && let Ok(message) = document.value(EXPECTED)
+    {
+        add(message);
+    }
+    let _ = out;
+}
+
+fn starts(raw: &RawValue, with: char) -> bool {
+    raw.get().trim_start().starts_with(with)
+}
+
+fn items(document: &Document<'_>, list: &RawValue, reader: &mut Reader, out: &mut Recording) {
+    for RecordedLine { number, object } in document.objects(list, out) {
+        out.last_line = number;
+        reader.item(number, &object);
+    }
+}
+
+/// The first conversation that a value holds, as far as its beginning shows it.
+pub(super) fn conversation(value: &Value) -> Option<Cow<'_, [Value]>> {
+    within(value, 0)
+}
+
+fn within(value: &Value, depth: usize) -> Option<Cow<'_, [Value]>> {
+    match value {
+        Value::Array(list) if list.first().is_some_and(is_message) => Some(list.into()),
+        Value::Array(list) if depth == 0 => within(list.first()?, 1),
+        Value::Object(object) if depth <= DEEPEST => {
+            let list = LISTS.iter().filter_map(|k| object.get(*k)?.as_array());
+            let list = list.filter(|l| l.first().is_some_and(is_message)).max_by_key(|l| l.len());
+            let inner = || REQUESTS.iter().find_map(|k| within(object.get(*k)?, depth + 1));
+            let asked = || {
+                // A request of the Responses API may be a text alone.
+                let input = object.get("input").is_some_and(Value::is_string);
+                let of_api = object.contains_key("model") || object.contains_key("output");
+                (input && of_api).then(|| {
+                    vec![serde_json::json!({"type": "message", "role": "user", "content": ""})]
+                })
+            };
+            list.map(|l| l.as_slice().into()).or_else(inner).or_else(|| asked().map(Cow::Owned))
+        }
+        _ => None,
+    }
+}
+
+/// The time of a message: RFC 3339, or seconds or milliseconds since 1970.
+pub(in super::super) fn stamp(o: &Map<String, Value>) -> Option<String> {
+    let keys = ["timestamp", "created_at", "createdAt", "created", "date"];
+    let value = keys.iter().find_map(|k| o.get(*k).filter(|v| v.is_string() || v.is_number()))?;
+    match value.as_str() {
+        Some(text) => time::normal(text),
+        None => time::of_epoch(value.as_f64()?),
+    }
+}

@@ -1,0 +1,84 @@
+//! What stands in messages: blocks of all three APIs, and definitions of tools.
+
+use ctxbench_core::block::Media;
+use ctxbench_core::content::{Part, joined_text};
+use ctxbench_kit::transcript;
+use serde_json::{Map, Value, json};
+
+use super::super::lines::{flag, str_of};
+use super::super::recording::Piece;
+
+/// The pieces of a content: a text, a block, or a list of them. Empty texts are left out.
+pub(in super::super) fn content(value: Option<&Value>) -> Vec<Piece> {
+    match value {
+        Some(Value::String(text)) if !text.is_empty() => vec![Piece::text(text)],
+        Some(Value::Array(list)) => list.iter().flat_map(|b| content(Some(b))).collect(),
+        Some(Value::Object(block)) => piece(block).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn piece(block: &Map<String, Value>) -> Option<Piece> {
+    let said = |text: &str| (!text.is_empty()).then(|| Piece::text(text));
+    Some(match str_of(block, "type").unwrap_or_default() {
+        "text" | "input_text" | "output_text" | "summary_text" | "reasoning_text" => {
+            return said(str_of(block, "text")?);
+        }
+        // Some libraries leave the type of a text out.
+        "" => return said(str_of(block, "text").or_else(|| str_of(block, "content"))?),
+        "refusal" => return said(str_of(block, "refusal")?),
+        "image_url" | "input_image" => {
+            let url = block.get("image_url").or_else(|| block.get("url"));
+            let url = url.and_then(|u| u.as_str().or_else(|| u.get("url")?.as_str()));
+            url.map_or(Piece::Opaque, |url| Piece::Said(Part::Image(media(url))))
+        }
+        "tool_result" | "web_search_tool_result" | "code_execution_tool_result" => {
+            let call_id = str_of(block, "tool_use_id").unwrap_or_default().to_string();
+            let is_error = flag(block, "is_error");
+            Piece::Result { call_id, pieces: content(block.get("content")), is_error }
+        }
+        "server_tool_use" | "mcp_tool_use" => {
+            let call = Map::from_iter([("type".to_string(), "tool_use".into())]);
+            let all: Map<String, Value> = block.clone().into_iter().chain(call).collect();
+            transcript::part(&all).map_or(Piece::Opaque, Piece::Said)
+        }
+        "file" | "input_file" | "input_audio" | "audio" | "video_url" => Piece::Opaque,
+        kind => match transcript::part(block) {
+            Some(part) => Piece::Said(part),
+            None if matches!(kind, "image" | "document") => Piece::Opaque,
+            None => Piece::Unknown(kind.to_string()),
+        },
+    })
+}
+
+/// An image by its address; one that holds its data says of which type it is.
+pub(in super::super) fn media(url: &str) -> Media {
+    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once([';', ',']));
+    let media_type = inline.map_or("image/*", |(kind, _)| kind).to_string();
+    Media { media_type, url: url.to_string(), name: None }
+}
+
+/// The words among pieces.
+pub(in super::super) fn text_of(pieces: &[Piece]) -> String {
+    let parts: Vec<Part> = pieces.iter().cloned().filter_map(Piece::into_part).collect();
+    joined_text(&parts, "\n\n")
+}
+
+/// Definitions of tools in the names that a session uses, whichever API they were written for.
+pub(in super::super) fn definitions(tools: &[Value]) -> Vec<Value> {
+    tools.iter().filter_map(definition).collect()
+}
+
+fn definition(tool: &Value) -> Option<Value> {
+    let outer = tool.as_object()?;
+    let tool = outer.get("function").and_then(Value::as_object).unwrap_or(outer);
+    // Tools that run at the provider have only a type.
+    let name = str_of(tool, "name").or_else(|| str_of(tool, "type"))?;
+    let schemas = ["input_schema", "parameters", "inputSchema"];
+    let schema = schemas.iter().find_map(|k| tool.get(*k).filter(|s| s.is_object()));
+    Some(json!({
+        "name": name,
+        "description": str_of(tool, "description").unwrap_or_default(),
+        "input_schema": schema.cloned().unwrap_or_else(|| json!({"type": "object"})),
+    }))
+}

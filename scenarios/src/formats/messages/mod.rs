@@ -1,0 +1,143 @@
+//! Conversations in the messages of an API, as people keep them in files and databases: OpenAI's
+//! chat messages, the items of its Responses API, Anthropic's messages.
+//!
+//! Rules, where there is a choice:
+//! - A conversation is a list of messages, or an object with one (`messages`, `input`, `history`,
+//!   `conversation`), also one within `request`, `body` or `data`; the answer to it (`choices`,
+//!   `output`, `content`, also within `response`) is its last reply.
+//! - A file holds one conversation as a JSON document, a JSON array of them, one on each line, or
+//!   one message on each line.
+//! - The dialects are told apart by their blocks, and read by one reader: what of another dialect
+//!   stands in a conversation is understood, too. A conversation of texts alone reads the same in
+//!   all of them and counts as chat messages.
+//! - Each assistant message is a reply. Items of the Responses API up to the next input are one.
+//! - Old `function_call`s have no ids; they get one, and a `function` message answers the last call
+//!   of its name.
+//! - Counters stand in `usage` of a message, or beside the answer.
+
+mod containers;
+mod content;
+mod reader;
+mod usage;
+
+use serde_json::{Map, Value};
+
+use super::lines::str_of;
+use super::{Format, Head};
+
+pub(super) use containers::stamp;
+pub(super) use content::{content, definitions, text_of};
+pub(super) use reader::Reader;
+pub(super) use usage::counters;
+
+pub(super) const CHAT: Format = Format {
+    title: "OpenAI chat messages",
+    name: "openai-chat",
+    untold: "compactions (a list of messages is what was left at its end), the wait between \
+             messages where these have no times, and counters where nobody stored them",
+    sniff: |head| is(head, |kind| kind == Dialect::Chat),
+    read: containers::read,
+};
+
+pub(super) const RESPONSES: Format = Format {
+    title: "OpenAI Responses items",
+    name: "openai-responses",
+    untold: "what encrypted reasoning says, what tools of the provider returned, and compactions \
+             before the items begin",
+    sniff: |head| is(head, |kind| kind == Dialect::Responses),
+    read: containers::read,
+};
+
+pub(super) const ANTHROPIC: Format = Format {
+    title: "Anthropic messages",
+    name: "anthropic-messages",
+    untold: "compactions (a list of messages is what was left at its end), the wait between \
+             messages where these have no times, and counters where nobody stored them",
+    sniff: |head| is(head, |kind| kind == Dialect::Anthropic),
+    read: containers::read,
+};
+
+/// Which API a message belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dialect {
+    Chat,
+    Responses,
+    Anthropic,
+}
+
+fn is(head: &Head, wanted: fn(Dialect) -> bool) -> bool {
+    head.entries.is_none() && dialect(head).is_some_and(wanted)
+}
+
+/// The dialect of the first conversation of a file; `None` = there is no conversation.
+fn dialect(head: &Head) -> Option<Dialect> {
+    let lines: Vec<Value> = if head.is_document() {
+        Vec::new()
+    } else {
+        head.objects().cloned().map(Value::Object).collect()
+    };
+    // A message on each line.
+    if lines.first().is_some_and(is_message) {
+        return of_messages(&lines);
+    }
+    let first = containers::conversation(head.value())?;
+    of_messages(&first)
+}
+
+fn of_messages(messages: &[Value]) -> Option<Dialect> {
+    let messages: Vec<&Map<String, Value>> =
+        messages.iter().filter(|m| is_message(m)).filter_map(Value::as_object).collect();
+    let responses = |m: &&Map<String, Value>| {
+        !m.contains_key("role")
+            || str_of(m, "type") == Some("message")
+            || blocks(m).any(|b| matches!(b, "input_text" | "output_text" | "input_image"))
+    };
+    let anthropic = |m: &&Map<String, Value>| {
+        // An answer of the Messages API is a message that says its type.
+        let answer = str_of(m, "type") == Some("message") && m.contains_key("stop_reason");
+        let blocks = || blocks(m);
+        answer
+            || blocks().any(|b| {
+                matches!(
+                    b,
+                    "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "document"
+                )
+            })
+            || content_blocks(m)
+                .any(|b| b.contains_key("source") || b.contains_key("cache_control"))
+    };
+    match messages.as_slice() {
+        [] => None,
+        all if all.iter().any(anthropic) => Some(Dialect::Anthropic),
+        all if all.iter().any(responses) => Some(Dialect::Responses),
+        _ => Some(Dialect::Chat),
+    }
+}
+
+fn content_blocks(m: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
+    m.get("content").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
+}
+
+fn blocks(m: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    content_blocks(m).filter_map(|b| str_of(b, "type"))
+}
+
+/// Whether something is a message or an item of a conversation.
+fn is_message(value: &Value) -> bool {
+    const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
+    let Some(object) = value.as_object() else { return false };
+    let said = ["content", "tool_calls", "function_call", "refusal", "audio"];
+    match str_of(object, "role") {
+        Some(role) => ROLES.contains(&role) && said.iter().any(|k| object.contains_key(*k)),
+        None => str_of(object, "type").is_some_and(|kind| {
+            let of_item = object.contains_key("call_id")
+                || object.contains_key("summary")
+                || object.contains_key("encrypted_content")
+                || object.contains_key("action");
+            reader::is_item(kind) && of_item
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+use ctxbench_core::content::Part;
+use ctxbench_core::session::{Entry, Session};
+use serde_json::{Value, json};
+
+use super::super::{Source, detect};
+use super::*;
+use crate::Loaded;
+
+fn all(text: &str, name: &str) -> Vec<Loaded> {
+    let source = Source::of_bytes(text.as_bytes(), name);
+    detect(&source).expect("recognised").import_all(&source).unwrap()
+}
+
+fn one(text: &str) -> Session {
+    let mut all = all(text, "chat.json");
+    assert_eq!(all.len(), 1);
+    all.remove(0).session
+}
+
+fn format_of(text: &str) -> Option<&'static str> {
+    detect(&Source::of_bytes(text.as_bytes(), "x.json")).map(|f| f.name)
+}
+
+/// What stands in a session, a word per entry: its kind, and what it says.
+fn told(session: &Session) -> Vec<String> {
+    let part = |p: Part| match p {
+        Part::Text(t) => t.to_string(),
+        Part::Reasoning { text, encrypted } => format!("({text}{})", encrypted.unwrap_or_default()),
+        Part::Call(c) => format!("{}[{}]{}", c.name, c.id, c.arguments),
+        Part::Image(m) => format!("<{} {}>", m.media_type, m.url.len()),
+        other => format!("{other:?}"),
+    };
+    let joined = |parts: Vec<Part>| parts.into_iter().map(part).collect::<Vec<_>>().join(" + ");
+    session
+        .entries
+        .iter()
+        .map(|e| match e {
+            Entry::System { text, .. } => format!("system: {text}"),
+            Entry::Tools { definitions, .. } => {
+                format!("tools: {}", Value::from(definitions.clone()))
+            }
+            Entry::User(u) => format!("user: {}", joined(u.content())),
+            Entry::Assistant(a) => format!("model: {}", joined(a.content())),
+            Entry::Tool(t) => {
+                let failed = if t.is_error == Some(true) { "!" } else { "" };
+                format!("result{failed}[{}]: {}", t.call_id, joined(t.content()))
+            }
+            other => format!("{other:?}"),
+        })
+        .collect()
+}
+
+/// Per reply: model, and input, read, write, output.
+fn counted(session: &Session) -> Vec<(Option<String>, Option<[u64; 4]>)> {
+    let usage = |a: &ctxbench_core::session::AssistantEntry| {
+        a.usage.map(|u| [u.input, u.cache_read, u.cache_write + u.cache_write_1h, u.output])
+    };
+    session
+        .entries
+        .iter()
+        .filter_map(|e| match e {
+            Entry::Assistant(a) => Some((a.model.clone(), usage(a))),
+            _ => None,
+        })
+        .collect()
+}
+
+fn chat() -> Value {
+    json!([
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [
+            {"type": "text", "text": "What is in it?"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}]},
+        {"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{\"p\": 1}"}},
+            {"id": "c2", "type": "function", "function": {"name": "list", "arguments": "{}"}}],
+         "usage": {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 64}}},
+        {"role": "tool", "tool_call_id": "c2", "content": "a.txt"},
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "one"}]},
+        {"role": "developer", "content": "Mind the budget."},
+        {"role": "assistant", "content": "A cat."}
+    ])
+}
+
+const CHAT_TOLD: [&str; 6] = [
+    "system: Be brief.",
+    "user: What is in it? + <image/png 26>",
+    "model: (hm) + read[c1]{\"p\": 1} + list[c2]{}",
+    "result[c2]: a.txt",
+    "result[c1]: one + Mind the budget.",
+    "model: A cat.",
+];
+
+#[test]
+fn chat_messages_become_a_session_wherever_they_stand() {
+    let list = chat();
+    let lines: Vec<String> = list.as_array().unwrap().iter().map(Value::to_string).collect();
+    let pretty = serde_json::to_string_pretty(&list).unwrap();
+    let wrapped = json!({"model": "gpt-5.5", "messages": list.clone()});
+    let logged =
+        json!({"id": "r1", "request": {"model": "gpt-5.5", "body": {"messages": list.clone()}}});
+    for text in [
+        list.to_string(),
+        pretty,
+        lines.join("\n"),
+        wrapped.to_string(),
+        serde_json::to_string_pretty(&wrapped).unwrap(),
+        logged.to_string(),
+        format!("\u{feff}{list}"),
+    ] {
+        assert_eq!(format_of(&text), Some("openai-chat"), "{text}");
+        let session = one(&text);
+        assert_eq!(told(&session), CHAT_TOLD, "{text}");
+        assert_eq!(counted(&session)[0].1, Some([36, 64, 0, 20]));
+        assert_eq!(session.header.title, "What is in it?");
+        assert_eq!(session.header.id, "chat");
+    }
+    assert_eq!(one(&wrapped.to_string()).header.model.as_deref(), Some("gpt-5.5"));
+}
+
+#[test]
+fn several_conversations_are_several_sessions() {
+    let first = json!({"id": "alpha", "title": "First", "messages": chat()});
+    let second = json!([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]);
+    let lines = format!("{first}\n\n{second}\n");
+    let array = serde_json::to_string_pretty(&json!([first, second])).unwrap();
+    for (text, name) in [(lines, "talks-3"), (array, "talks-2")] {
+        let all = all(&text, "talks.jsonl");
+        let ids: Vec<&str> = all.iter().map(|l| &*l.session.header.id).collect();
+        assert_eq!(ids, ["alpha", name]);
+        assert_eq!(all[0].session.header.title, "First");
+        assert_eq!(told(&all[0].session), CHAT_TOLD);
+        assert_eq!(told(&all[1].session), ["user: hi", "model: ho"]);
+    }
+}
+
+#[test]
+fn old_function_calls_get_ids() {
+    let text = json!({"functions": [{"name": "sum", "description": "adds", "parameters": {"type": "object"}}], "messages": [
+        {"role": "user", "content": "1+1"},
+        {"role": "assistant", "content": null, "function_call": {"name": "sum", "arguments": "[1,1]"}},
+        {"role": "function", "name": "sum", "content": "2"},
+        {"role": "assistant", "content": "", "function_call": {"name": "sum", "arguments": "[2,1]"}},
+        {"role": "function", "name": "sum", "content": "3"}]});
+    assert_eq!(
+        told(&one(&text.to_string())),
+        [
+            "tools: [{\"description\":\"adds\",\"input_schema\":{\"type\":\"object\"},\"name\":\"sum\"}]",
+            "user: 1+1",
+            "model: sum[call-2][1,1]",
+            "result[call-2]: 2",
+            "model: sum[call-4][2,1]",
+            "result[call-4]: 3",
+        ]
+    );
+}
+
+#[test]
+fn the_answer_to_a_request_is_its_last_reply() {
+    let text = json!({"model": "gpt-5.5", "messages": [{"role": "user", "content": "hi"}],
+        "response": {"id": "r", "model": "gpt-5.5-2026-04-23",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "ho"}}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 2}}});
+    let session = one(&text.to_string());
+    assert_eq!(told(&session), ["user: hi", "model: ho"]);
+    let model = Some("gpt-5.5-2026-04-23".to_string());
+    assert_eq!(counted(&session), [(model, Some([9, 0, 0, 2]))]);
+}
+
+#[test]
+fn items_of_the_responses_api_join_into_replies() {
+    let input = json!([
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "look"}]},
+        {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "X"},
+        {"type": "function_call", "call_id": "c1", "name": "ls", "arguments": "{}"},
+        {"type": "custom_tool_call", "call_id": "c2", "name": "patch", "input": "+x"},
+        {"type": "function_call_output", "call_id": "c1", "output": "a"},
+        {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "ok"}]},
+        {"type": "web_search_call", "id": "ws", "status": "completed", "action": {"type": "search", "query": "cats"}}]);
+    let request = json!({"model": "gpt-5.5", "instructions": "Be brief.", "input": input,
+        "output": [{"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}],
+        "usage": {"input_tokens": 50, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 10}}});
+    let expected = [
+        "system: Be brief.",
+        "user: look",
+        "model: (hmX) + ls[c1]{} + patch[c2]+x",
+        "result[c1]: a",
+        "result[c2]: ok",
+        "model: [web_search: cats]",
+        "model: done",
+    ];
+    assert_eq!(format_of(&request.to_string()), Some("openai-responses"));
+    let session = one(&request.to_string());
+    assert_eq!(told(&session), expected);
+    assert_eq!(counted(&session)[2].1, Some([40, 10, 0, 5]));
+    // A list of items alone.
+    assert_eq!(format_of(&input.to_string()), Some("openai-responses"));
+    assert_eq!(told(&one(&input.to_string())), expected[1..6]);
+    let asked = json!({"model": "gpt-5.5", "input": "hi", "output": []});
+    assert_eq!(format_of(&asked.to_string()), Some("openai-responses"));
+    assert_eq!(told(&one(&asked.to_string())), ["user: hi"]);
+}
+
+#[test]
+fn anthropic_messages_become_a_session() {
+    let request = json!({"model": "claude-sonnet-5", "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+        "tools": [{"name": "read", "description": "reads", "input_schema": {"type": "object"}}],
+        "messages": [
+            {"role": "user", "content": "look"},
+            {"role": "assistant", "model": "claude-sonnet-5", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "S"},
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "id": "t1", "name": "read", "input": {"p": 1}}],
+             "usage": {"input_tokens": 3, "cache_read_input_tokens": 10, "cache_creation_input_tokens": 5, "output_tokens": 9}},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "is_error": true, "content": [{"type": "text", "text": "no"}]},
+                {"type": "text", "text": "go on"}]}],
+        "response": {"id": "msg", "type": "message", "role": "assistant", "model": "claude-sonnet-5", "stop_reason": "end_turn",
+            "content": [{"type": "text", "text": "done"}], "usage": {"input_tokens": 4, "output_tokens": 2}}});
+    assert_eq!(format_of(&request.to_string()), Some("anthropic-messages"));
+    let session = one(&request.to_string());
+    assert_eq!(
+        told(&session),
+        [
+            "system: Be brief.",
+            "tools: [{\"description\":\"reads\",\"input_schema\":{\"type\":\"object\"},\"name\":\"read\"}]",
+            "user: look",
+            "model: (hmS) + I look. + read[t1]{\"p\":1}",
+            "result![t1]: no",
+            "user: go on",
+            "model: done",
+        ]
+    );
+    let counters: Vec<_> = counted(&session).into_iter().map(|c| c.1).collect();
+    assert_eq!(counters, [Some([3, 10, 5, 9]), Some([4, 0, 0, 2])]);
+}
+
+#[test]
+fn times_of_messages_count_from_the_first() {
+    let text = json!([
+        {"role": "user", "content": "hi", "timestamp": 1_767_905_603},
+        {"role": "assistant", "content": "ho", "timestamp": "2026-01-08T20:53:25"}]);
+    let at = |e: &Entry| match e {
+        Entry::User(u) => u.at,
+        Entry::Assistant(a) => a.at,
+        _ => None,
+    };
+    let session = one(&text.to_string());
+    assert_eq!(session.entries.iter().map(at).collect::<Vec<_>>(), [Some(0), Some(2_000)]);
+}
+
+#[test]
+fn other_json_is_no_conversation() {
+    for text in [
+        "",
+        "[]",
+        "{}",
+        "null",
+        "[1,2]",
+        "{\"messages\":[]}",
+        "{\"messages\":\"none\"}",
+        "{\"role\":\"admin\",\"content\":\"x\"}",
+        "{\"name\":\"package\",\"version\":\"1\"}",
+        "[{\"role\":\"user\"}]",
+        "{\"input\":\"x\"}",
+    ] {
+        assert_eq!(format_of(text), None, "{text}");
+    }
+}
+
+/// Reads what is damaged by every format of the three, whatever it looks like.
+fn damaged(text: &[u8]) -> Vec<Result<Loaded, String>> {
+    let mut out = Vec::new();
+    for format in [&CHAT, &RESPONSES, &ANTHROPIC] {
+        format.import(&Source::of_bytes(text, "bad.json"), |one| {
+            out.push(one.map(|i| i.loaded).map_err(|e| e.to_string()));
+            std::ops::ControlFlow::Continue(())
+        });
+    }
+    out
+}
+
+#[test]
+fn what_is_damaged_is_refused_or_read_in_part() {
+    let good = chat().to_string();
+    let error = |text: &[u8], part: &str| {
+        for one in damaged(text) {
+            let e = one.expect_err("it is damaged");
+            assert!(e.contains("bad.json:") && e.contains("expected"), "{e}");
+            assert!(e.contains(part), "{part}: {e}");
+        }
+    };
+    // Cut, in one line and over several.
+    error(&good.as_bytes()[..300], "breaks off");
+    let pretty = serde_json::to_string_pretty(&chat()).unwrap();
+    error(&pretty.as_bytes()[..pretty.len() / 2], "breaks off");
+    // Nothing to read.
+    error(b"{\"messages\": []}", "no messages");
+    error(b"{\"messages\": 7}", "no messages");
+    // No JSON.
+    error(b"\x00\x01 not json", "not readable as JSON");
+    // Wrong types.
+    let odd = json!([{"role": "user", "content": {"a": []}}, 3, null, {"role": 1, "content": 2},
+        {"role": "assistant", "content": 7, "tool_calls": {"id": []}, "usage": "none", "model": 5},
+        {"role": "tool", "tool_call_id": {}, "content": true}, {"role": "assistant", "tool_calls": [1, {"function": 2}]}]);
+    for one in damaged(odd.to_string().as_bytes()) {
+        let warnings = one.unwrap().warnings.join("\n");
+        assert!(warnings.contains("bad.json:1: item 2 is not an object"), "{warnings}");
+    }
+    // Huge numbers.
+    let huge = good.replace(":100,", ":99999999999999999999999,").replace(":64", ":1e300");
+    assert!(damaged(huge.as_bytes()).into_iter().all(|one| one.is_ok()));
+    // Another encoding.
+    let wide: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain(good.encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    for one in damaged(&wide) {
+        assert_eq!(told(&one.unwrap().session), CHAT_TOLD);
+    }
+    // A broken line between whole ones.
+    let mixed = format!("{{\"messages\":{good}}}\n{{\"messages\":[\n{good}\n");
+    let found: Vec<bool> = damaged(mixed.as_bytes()).iter().map(Result::is_ok).collect();
+    assert_eq!(found, [true, false, true].repeat(3));
+    // Deep nesting.
+    let deep = format!("{{\"messages\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
+    assert!(damaged(deep.as_bytes()).iter().all(Result::is_err));
+    // Results without calls, and a call twice.
+    let twice = json!([{"role": "user", "content": "x"}, {"role": "tool", "tool_call_id": "none", "content": "o"},
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "n", "arguments": {"a": 1}}}]},
+        {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "n"}}]},
+        {"role": "tool", "tool_call_id": "c", "content": "o"}]);
+    for one in damaged(twice.to_string().as_bytes()) {
+        assert_eq!(
+            told(&one.unwrap().session),
+            ["user: x", "model: n[c]{\"a\":1}", "model: n[c-2]{}", "result[c-2]: o"]
+        );
+    }
+}
