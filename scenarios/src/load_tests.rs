@@ -126,6 +126,53 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
+        Held {
+            path: "swe-agent/marshmallow-1867-function-calling.traj",
+            users: 1,
+            replies: 6,
+            calls: 6,
+            prompts: 0,
+            agents: &[],
+            compactions: &[],
+        },
+        Held {
+            path: "swe-agent/pydicom-1458-text.traj",
+            // The demonstration and the task.
+            users: 2,
+            replies: 3,
+            calls: 3,
+            prompts: 0,
+            agents: &[],
+            compactions: &[],
+        },
+        Held {
+            path: "mini-swe-agent/github_issue.traj.json",
+            users: 1,
+            replies: 10,
+            calls: 10,
+            prompts: 0,
+            agents: &[],
+            compactions: &[],
+        },
+        Held {
+            path: "openhands/output.jsonl",
+            // The first of three sessions.
+            users: 1,
+            replies: 7,
+            calls: 7,
+            prompts: 67_043,
+            agents: &[],
+            compactions: &[],
+        },
+        Held {
+            path: "gemini-cli/session-2026-01-16T11-01-37b7abef.json",
+            users: 4,
+            replies: 7,
+            calls: 5,
+            prompts: 72_093,
+            agents: &[],
+            compactions: &[],
+        },
     ];
     for held in &all {
         let path =

@@ -3,16 +3,23 @@
 //! A format has one reader, which turns a [`Source`], a file or a folder, into [`Recording`]s, one
 //! after the other; importing and validating are two views of these.
 
+mod actions;
 mod claude_code;
 mod codex;
 mod companions;
+#[cfg(test)]
+mod damage_tests;
+mod gemini_cli;
 mod json;
 mod lines;
 mod messages;
+mod mini_swe_agent;
+mod openhands;
 mod pi;
 mod recording;
 mod session;
 mod source;
+mod swe_agent;
 mod time;
 
 use std::ops::ControlFlow;
@@ -21,7 +28,7 @@ use std::path::PathBuf;
 use ctxbench_core::nearest;
 
 use crate::autofacts;
-use crate::error::{ImportError, InputError, LoadError, Loaded};
+use crate::error::{Fault, ImportError, InputError, LoadError, Loaded};
 
 pub use lines::RecordedLine;
 pub use recording::{
@@ -38,14 +45,14 @@ pub struct Format {
     pub name: &'static str,
     /// What its recordings cannot tell of a session, as the end of a sentence.
     pub untold: &'static str,
-    /// Whether an input is of the format.
+    /// Whether a source is of the format.
     pub sniff: fn(&Head) -> bool,
-    /// Hands over the sessions of an input one after the other, until the sink breaks. One that
-    /// cannot be read is handed over as its error; an error of the function ends the input.
+    /// Hands over the sessions of a source one after the other, until the sink breaks. One that
+    /// cannot be read is handed over as its error; an error of the function ends the source.
     pub read: fn(&Source<'_>, &mut Sink<'_>) -> Result<(), InputError>,
 }
 
-/// Takes the sessions of an input; whoever breaks wants no more.
+/// Takes the sessions of a source; whoever breaks wants no more.
 pub type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()> + 'a;
 
 /// Every recording format, in the order in which they are tried.
@@ -53,12 +60,16 @@ pub static ALL: &[&Format] = &[
     &claude_code::FORMAT,
     &codex::FORMAT,
     &pi::FORMAT,
+    &swe_agent::FORMAT,
+    &mini_swe_agent::FORMAT,
+    &openhands::FORMAT,
+    &gemini_cli::FORMAT,
     &messages::ANTHROPIC,
     &messages::RESPONSES,
     &messages::CHAT,
 ];
 
-/// The format of an input, if one of [`ALL`] knows it.
+/// The format of a source, if one of [`ALL`] knows it.
 pub fn detect(source: &Source<'_>) -> Option<&'static Format> {
     detect_head(&source.head().ok()?)
 }
@@ -92,9 +103,23 @@ pub fn titles() -> String {
 }
 
 impl Format {
-    /// Reads an input: its recordings one after the other, and what of it cannot be read.
+    /// Reads a source: its recordings one after the other, and what of it cannot be read. Where there
+    /// is nothing at all, that is an error, too.
     pub fn recordings(&self, source: &Source<'_>, sink: &mut Sink<'_>) {
-        if let Err(e) = (self.read)(source, sink) {
+        let mut any = false;
+        let read = (self.read)(source, &mut |one| {
+            any = true;
+            sink(one)
+        });
+        let nothing = || {
+            let expected = format!("a recording of {}", self.title);
+            Fault::new(1, "nothing in it", expected, "check the format").at(source.name())
+        };
+        let ended = match read {
+            Ok(()) => (!any).then(nothing),
+            Err(e) => Some(e),
+        };
+        if let Some(e) = ended {
             let _ = sink(Err(e));
         }
     }
@@ -104,7 +129,7 @@ impl Format {
         session::put_together(recording, self.name, file)
     }
 
-    /// The sessions of an input with their facts, one after the other; see [`autofacts`].
+    /// The sessions of a source with their facts, one after the other; see [`autofacts`].
     pub fn import(
         &self,
         source: &Source<'_>,
@@ -134,7 +159,7 @@ impl Format {
         out.expect("a format hands over a session or an error")
     }
 
-    /// All sessions of an input, for inputs that are known to be small.
+    /// All sessions of a source, for those that are known to be small.
     pub fn import_all(&self, source: &Source<'_>) -> Result<Vec<Loaded>, ImportError> {
         let mut all = Ok(Vec::new());
         self.import(source, |imported| match (&mut all, imported) {
@@ -160,7 +185,7 @@ fn told(beside: &[PathBuf]) -> String {
     format!("{n} files beside it belong to it, and line numbers are those of all together: {names}")
 }
 
-/// A session of an input.
+/// A session of a source.
 #[derive(Debug)]
 pub struct Imported {
     pub loaded: Loaded,

@@ -252,9 +252,12 @@ fn within(value: &Value, depth: usize) -> Option<Cow<'_, [Value]>> {
 }
 
 /// The time of a message: RFC 3339, or seconds or milliseconds since 1970.
-pub(in super::super) fn stamp(o: &Map<String, Value>) -> Option<String> {
+pub(super) fn stamp(o: &Map<String, Value>) -> Option<String> {
     let keys = ["timestamp", "created_at", "createdAt", "created", "date"];
-    let value = keys.iter().find_map(|k| o.get(*k).filter(|v| v.is_string() || v.is_number()))?;
+    let own = |o: &'_ Map<String, Value>| {
+        keys.iter().find_map(|k| o.get(*k).filter(|v| v.is_string() || v.is_number()).cloned())
+    };
+    let value = own(o).or_else(|| own(o.get("extra")?.as_object()?))?;
     match value.as_str() {
         Some(text) => time::normal(text),
         None => time::of_epoch(value.as_f64()?),

@@ -25,8 +25,7 @@ use serde_json::{Map, Value};
 use super::lines::str_of;
 use super::{Format, Head};
 
-pub(super) use containers::stamp;
-pub(super) use content::{content, definitions, text_of};
+pub(super) use content::{content, definitions, media, text_of};
 pub(super) use reader::Reader;
 pub(super) use usage::counters;
 

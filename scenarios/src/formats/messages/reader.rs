@@ -44,6 +44,8 @@ pub(super) fn is_item(kind: &str) -> bool {
 pub(in super::super) struct Reader {
     /// The model of replies that name none.
     pub(in super::super) model: Option<String>,
+    /// The subagent whose messages come now.
+    pub(in super::super) agent: Option<String>,
     steps: Vec<Step>,
     /// Messages so far.
     count: usize,
@@ -65,7 +67,7 @@ impl Reader {
     }
 
     pub(in super::super) fn push(&mut self, step: Step) {
-        self.steps.push(step);
+        self.steps.push(Step { agent: self.agent.clone(), ..step });
     }
 
     /// A message of the user that is text alone.
@@ -88,6 +90,8 @@ impl Reader {
                 let call = str_of(o, "name").and_then(|n| self.calls.get(n)).cloned();
                 self.result(step, o, call.as_deref());
             }
+            // What the program notes at the end of a run.
+            Some("exit") => {}
             Some(role) => {
                 let what = What::Unknown(format!("message of the role {role:?}"));
                 self.push(Step { what, ..step });
@@ -269,7 +273,9 @@ impl Reader {
         response: Option<String>,
     ) {
         let counters = usage_of(o).and_then(usage::counters);
-        let model = string(o, "model").filter(|m| !m.is_empty()).or(self.model.clone());
+        let model =
+            string(o, "model").or_else(|| string(within(o, &["extra", "response"])?, "model"));
+        let model = model.filter(|m| !m.is_empty()).or(self.model.clone());
         let reply = Reply {
             id: string(o, "id").filter(|_| str_of(o, "role").is_some()),
             response,
@@ -285,15 +291,16 @@ impl Reader {
 
 /// The counters that stand in a message, in one of the places that agents keep them in.
 fn usage_of(o: &Map<String, Value>) -> Option<&Map<String, Value>> {
-    let within = |path: &[&str]| {
-        let mut at = o;
-        for key in path {
-            at = at.get(*key)?.as_object()?;
-        }
-        Some(at)
-    };
-    within(&["usage"])
-        .or_else(|| within(&["extra", "response", "usage"]))
-        .or_else(|| within(&["response_metadata", "token_usage"]))
-        .or_else(|| within(&["metadata", "usage"]))
+    const PLACES: &[&[&str]] = &[
+        &["usage"],
+        &["extra", "response", "usage"],
+        &["response_metadata", "token_usage"],
+        &["metadata", "usage"],
+    ];
+    PLACES.iter().find_map(|path| within(o, path))
+}
+
+/// The object at the end of a path of names.
+fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Map<String, Value>> {
+    path.iter().try_fold(o, |at, key| at.get(*key)?.as_object())
 }

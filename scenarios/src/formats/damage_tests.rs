@@ -1,0 +1,168 @@
+//! What every format does with files that are damaged: a session or an error that names the file,
+//! the line and what was expected, and never a panic.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::*;
+
+/// A whole recording per format and form of it, below `tests/data/recordings`.
+const WHOLE: &[(&str, &str)] = &[
+    ("claude-code", "claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl"),
+    ("codex", "codex/codemie-rollout-019e1625.jsonl"),
+    ("pi", "pi/pi-mono-large-session.jsonl"),
+    ("swe-agent", "swe-agent/marshmallow-1867-function-calling.traj"),
+    ("swe-agent", "swe-agent/pydicom-1458-text.traj"),
+    ("mini-swe-agent", "mini-swe-agent/github_issue.traj.json"),
+    ("openhands", "openhands/output.jsonl"),
+    ("gemini-cli", "gemini-cli/session-2026-01-16T11-01-37b7abef.json"),
+    ("openai-chat", "messages/openai-chat.jsonl"),
+    ("openai-responses", "messages/openai-responses.json"),
+    ("anthropic-messages", "messages/anthropic-messages.json"),
+];
+
+fn whole(path: &str) -> Vec<u8> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
+    std::fs::read(data.join(path)).unwrap()
+}
+
+fn read(format: &Format, bytes: &[u8], name: &str) -> Vec<Result<Loaded, InputError>> {
+    let mut out = Vec::new();
+    format.import(&Source::of_bytes(bytes, name), |one| {
+        out.push(one.map(|i| i.loaded));
+        ControlFlow::Continue(())
+    });
+    out
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap()
+}
+
+/// The same values with others in their places.
+fn changed(value: &Value, to: &dyn Fn(&Value) -> Option<Value>) -> Value {
+    if let Some(other) = to(value) {
+        return other;
+    }
+    match value {
+        Value::Array(list) => list.iter().map(|v| changed(v, to)).collect(),
+        Value::Object(object) => {
+            Value::Object(object.iter().map(|(k, v)| (k.clone(), changed(v, to))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// Applied to the document, or to each of its lines.
+fn in_json(text: &str, to: &dyn Fn(&Value) -> Option<Value>) -> Vec<u8> {
+    if let Ok(document) = serde_json::from_str::<Value>(text) {
+        return serde_json::to_vec_pretty(&changed(&document, to)).unwrap();
+    }
+    let line = |l: &str| changed(&serde_json::from_str(l).unwrap(), to).to_string();
+    text.lines().map(line).collect::<Vec<_>>().join("\n").into_bytes()
+}
+
+fn damages(text: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let bytes = text.as_bytes();
+    let cut = |n: usize| bytes[..n].to_vec();
+    let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+    let is_text = |v: &Value| v.as_str().is_some_and(|s| s.len() > 24);
+    vec![
+        ("cut in the middle", cut(bytes.len() / 2)),
+        ("cut near the end", cut(bytes.len() - 4)),
+        ("empty", Vec::new()),
+        ("blank", b" \n\t\n".to_vec()),
+        ("no text", (0..=255).cycle().take(3_000).collect()),
+        ("texts are numbers", in_json(text, &|v| v.is_string().then(|| 7.into()))),
+        (
+            "long texts are objects",
+            in_json(text, &|v| is_text(v).then(|| serde_json::json!({"a": 1}))),
+        ),
+        ("numbers are texts", in_json(text, &|v| v.is_number().then(|| "x".into()))),
+        ("numbers are negative", in_json(text, &|v| v.is_number().then(|| (-5).into()))),
+        ("huge numbers", in_json(text, &|v| v.is_number().then(|| u64::MAX.into()))),
+        ("lists are null", in_json(text, &|v| v.is_array().then(|| Value::Null))),
+        (
+            "items are lists",
+            in_json(text, &|v| {
+                let list = v.as_array()?;
+                Some(list.iter().map(|v| Value::from(vec![v.clone()])).collect())
+            }),
+        ),
+        ("deep", text.replacen('{', &format!("{{\"x\":{},", nested(4_000)), 1).into_bytes()),
+        ("mixed", format!("{text}\n{{\"type\":\"other\"}}\n[1]\nnoise\n{text}").into_bytes()),
+        (
+            "Latin-1",
+            text.replace('e', "\u{1}").bytes().map(|b| if b == 1 { 0xe9 } else { b }).collect(),
+        ),
+    ]
+}
+
+#[test]
+fn damaged_recordings_are_refused_or_read_in_part() {
+    for (name, path) in WHOLE {
+        let (format, file) = (by_name(name).unwrap(), file_name(path));
+        let bytes = whole(path);
+        let text = String::from_utf8(bytes).unwrap();
+        for (damage, bytes) in damages(&text) {
+            let found = read(format, &bytes, file);
+            assert!(!found.is_empty(), "{path}, {damage}: neither a session nor an error");
+            for one in found {
+                match one {
+                    Ok(loaded) => {
+                        assert!(!loaded.session.entries.is_empty(), "{path}, {damage}");
+                        loaded.session.to_jsonl().unwrap();
+                    }
+                    Err(e) => {
+                        let e = e.to_string();
+                        let place = e.strip_prefix(file).and_then(|e| e.strip_prefix(':'));
+                        let line = place.and_then(|p| p.split_once(": ")).map(|(l, _)| l);
+                        assert!(
+                            line.is_some_and(|l| l.parse::<usize>().is_ok_and(|l| l > 0)),
+                            "{path}, {damage}: {e}"
+                        );
+                        assert!(e.contains("; expected "), "{path}, {damage}: {e}");
+                    }
+                }
+            }
+        }
+        // Nothing at all is no session.
+        for empty in ["", " \n"] {
+            assert!(read(format, empty.as_bytes(), file).iter().all(Result::is_err), "{path}");
+        }
+    }
+}
+
+#[test]
+fn encodings_with_a_mark_and_other_ends_of_lines_change_nothing() {
+    for (name, path) in WHOLE {
+        let (format, file) = (by_name(name).unwrap(), file_name(path));
+        let text = String::from_utf8(whole(path)).unwrap();
+        let sessions = |bytes: &[u8]| -> Vec<Loaded> {
+            let source = Source::of_bytes(bytes, file);
+            assert_eq!(detect(&source).map(|f| f.name), Some(format.name), "{path}");
+            format.import_all(&source).unwrap()
+        };
+        let expected = sessions(text.as_bytes());
+        let wide = |unit: fn(u16) -> [u8; 2], mark: [u8; 2]| -> Vec<u8> {
+            mark.into_iter().chain(text.encode_utf16().flat_map(unit)).collect()
+        };
+        for bytes in [
+            wide(u16::to_le_bytes, [0xff, 0xfe]),
+            wide(u16::to_be_bytes, [0xfe, 0xff]),
+            format!("\u{feff}{text}").into_bytes(),
+            text.replace('\n', "\r\n").into_bytes(),
+        ] {
+            assert!(sessions(&bytes) == expected, "{path}");
+        }
+    }
+}
+
+#[test]
+fn every_format_has_a_recording_that_is_damaged_here() {
+    for format in ALL {
+        assert!(WHOLE.iter().any(|(name, _)| *name == format.name), "{}", format.name);
+    }
+}

@@ -1,0 +1,238 @@
+//! Gemini CLI chats (`~/.gemini/tmp/<project>/chats/session-*.json`, in newer versions `.jsonl`
+//! with changes as lines of their own).
+//!
+//! Rules, where the format leaves a choice:
+//! - A message of the model holds its thoughts, words and calls, and each call its result. Thoughts
+//!   are titles and summaries of what was thought, and are not sent again.
+//! - The program joins the replies between two results into one message where they came in one
+//!   turn; its counters are those of the last of them, whose prompt contained the others.
+//! - `input` contains what was read from the cache. Thoughts are billed as output.
+//! - Lines `$rewindTo` take back a message and what follows it; `$set` may replace the messages,
+//!   which is what a compression does: the file then lacks what was there before.
+//! - Notes of the program to the user (`info`, `warning`, `error`) are left out.
+
+use ctxbench_core::content::{Part, ToolCall};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::json::Document;
+use super::lines::{RecordedLine, of_lines, str_of, string};
+use super::messages::media;
+use super::recording::{Counters, Input, Piece, Recording, Reply, Route, Step, What};
+use super::{Format, Head, Sink, Source};
+use crate::error::InputError;
+
+pub(super) const FORMAT: Format = Format {
+    title: "Gemini CLI",
+    name: "gemini-cli",
+    untold: "system prompt, tools and context of the program, what was there before a compression, \
+             the messages of subagents, and counters of requests that were joined into one message",
+    sniff,
+    read,
+};
+
+const EXPECTED: &str = "a chat of Gemini CLI: an object with \"sessionId\" and \"messages\"";
+
+fn sniff(head: &Head) -> bool {
+    let is_head = |o: &Map<String, Value>| {
+        o.contains_key("sessionId")
+            && (o.contains_key("projectHash") || o.contains_key("startTime"))
+            && !o.contains_key("parentUuid")
+    };
+    head.value().as_object().is_some_and(is_head)
+}
+
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    let head = source.head()?;
+    let mut out = Recording::default();
+    let whole = head.value().get("messages").is_some();
+    let messages = if whole || head.objects().next().is_none() {
+        let text = source.text()?;
+        document(&Document::new(&text, source.name()), &mut out)?
+    } else {
+        changes(of_lines(source, &mut out)?, &mut out)
+    };
+    out.last_line = messages.last().map_or(1, |m| m.number);
+    out.route = Route::Unknown("Gemini CLI records no request ids".into());
+    for (n, message) in (1..).zip(messages) {
+        steps(n, message, &mut out.steps);
+    }
+    let _ = sink(Ok(out));
+    Ok(())
+}
+
+fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<RecordedLine>, InputError> {
+    let members = document.members(EXPECTED)?;
+    let text = |key: &str| {
+        let raw: &RawValue = members.get(key).copied()?;
+        serde_json::from_str::<String>(raw.get()).ok()
+    };
+    out.title = text("summary");
+    out.of_subagent = text("kind").is_some_and(|k| k == "subagent");
+    Ok(members.get("messages").map(|list| document.objects(list, out)).unwrap_or_default())
+}
+
+/// The messages that lines of changes end with.
+fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
+    let mut messages: Vec<RecordedLine> = Vec::new();
+    for RecordedLine { number, mut object } in lines {
+        if let Some(id) = string(&object, "$rewindTo") {
+            let from = messages.iter().position(|m| str_of(&m.object, "id") == Some(&id));
+            messages.truncate(from.unwrap_or(messages.len()));
+            continue;
+        }
+        let set = match object.remove("$set") {
+            Some(Value::Object(set)) => Some(set),
+            _ if object.contains_key("sessionId") => Some(object.clone()),
+            _ => None,
+        };
+        if let Some(set) = set {
+            out.title = string(&set, "summary").or(out.title.take());
+            out.of_subagent |= str_of(&set, "kind") == Some("subagent");
+            if let Some(Value::Array(list)) = set.get("messages") {
+                if !messages.is_empty() {
+                    out.left_out.push(format!(
+                        "line {number} replaces {} messages, as a compression does; they are \
+                         left out",
+                        messages.len()
+                    ));
+                }
+                let message =
+                    |v: &Value| Some(RecordedLine { number, object: v.as_object()?.clone() });
+                messages = list.iter().filter_map(message).collect();
+            }
+            continue;
+        }
+        // A message that grows is written again as a whole.
+        let id = string(&object, "id");
+        let known = messages.iter_mut().find(|m| id.is_some() && string(&m.object, "id") == id);
+        match known {
+            Some(known) => known.object = object,
+            None => messages.push(RecordedLine { number, object }),
+        }
+    }
+    messages
+}
+
+fn steps(n: usize, message: RecordedLine, out: &mut Vec<Step>) {
+    let RecordedLine { number: line, object: o } = message;
+    let stamp = string(&o, "timestamp");
+    let name = Some(format!("step {}", out.len()));
+    let parent = out.last().and_then(|s| s.name.clone());
+    let step = Step { line, name, parent, stamp, ..Step::default() };
+    let id = string(&o, "id");
+    let what = match str_of(&o, "type") {
+        Some("user") => {
+            let mut pieces = content(o.get("content"));
+            let blocks = pieces.len();
+            if pieces.is_empty() {
+                pieces.push(Piece::Shown(Part::Text("".into())));
+            }
+            What::Input(Input { id, pieces, blocks })
+        }
+        Some("gemini") => What::Reply(reply(n, id, &o)),
+        Some("info" | "error" | "warning") => return,
+        kind => What::Unknown(format!("message of the type {:?}", kind.unwrap_or_default())),
+    };
+    out.push(Step { what, ..step.clone() });
+    let calls = o.get("toolCalls").and_then(Value::as_array).into_iter().flatten();
+    for (i, call) in calls.filter_map(Value::as_object).enumerate() {
+        let Some(pieces) = result(call) else { continue };
+        let stamp = string(call, "timestamp").or(step.stamp.clone());
+        let is_error = matches!(str_of(call, "status"), Some("error" | "cancelled"));
+        let pieces = vec![Piece::Result { call_id: call_id(call, n, i), pieces, is_error }];
+        let name = Some(format!("step {}", out.len()));
+        let parent = out.last().and_then(|s| s.name.clone());
+        let what = What::Input(Input { id: None, pieces, blocks: 1 });
+        out.push(Step { line, name, parent, stamp, what, ..Step::default() });
+    }
+}
+
+fn reply(n: usize, id: Option<String>, o: &Map<String, Value>) -> Reply {
+    let mut pieces = Vec::new();
+    for thought in o.get("thoughts").and_then(Value::as_array).into_iter().flatten() {
+        let words = ["subject", "description"].map(|k| thought.get(k).and_then(Value::as_str));
+        let words: Vec<&str> = words.into_iter().flatten().filter(|w| !w.is_empty()).collect();
+        if !words.is_empty() {
+            let text = words.join(": ").into();
+            pieces.push(Piece::Shown(Part::Reasoning { text, encrypted: None }));
+        }
+    }
+    pieces.extend(content(o.get("content")));
+    let calls = o.get("toolCalls").and_then(Value::as_array).into_iter().flatten();
+    for (i, call) in calls.filter_map(Value::as_object).enumerate() {
+        let arguments = call.get("args").map_or_else(|| "{}".to_string(), Value::to_string);
+        let name = str_of(call, "name").unwrap_or_default();
+        pieces.push(Piece::Said(Part::Call(ToolCall::new(call_id(call, n, i), name, arguments))));
+    }
+    Reply {
+        id,
+        response: Some(format!("message {n}")),
+        model: string(o, "model"),
+        blocks: pieces.len(),
+        pieces,
+        counters: counters(o).ok_or_else(|| "a reply without counters".to_string()),
+        ..Reply::default()
+    }
+}
+
+fn call_id(call: &Map<String, Value>, message: usize, n: usize) -> String {
+    string(call, "id").unwrap_or_else(|| format!("call-{message}-{n}"))
+}
+
+fn counters(o: &Map<String, Value>) -> Option<Counters> {
+    let tokens = o.get("tokens")?.as_object()?;
+    let all = Counters::read(tokens, ["input", "cached", "write", "output"]);
+    let thoughts = tokens.get("thoughts").and_then(Value::as_u64).unwrap_or_default();
+    let output = all.output.saturating_add(thoughts);
+    Some(Counters { output, ..all.of_whole_prompt() })
+}
+
+/// A list of parts, a part or a text.
+fn content(value: Option<&Value>) -> Vec<Piece> {
+    match value {
+        Some(Value::String(text)) if !text.trim().is_empty() => vec![Piece::text(text)],
+        Some(Value::Array(list)) => list.iter().flat_map(|p| content(Some(p))).collect(),
+        Some(Value::Object(part)) => piece(part).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn piece(part: &Map<String, Value>) -> Option<Piece> {
+    if let Some(text) = str_of(part, "text") {
+        let thought = part.get("thought").is_some_and(|t| *t == true);
+        let reasoning = || Part::Reasoning { text: text.into(), encrypted: None };
+        return Some(if thought { Piece::Shown(reasoning()) } else { Piece::text(text) });
+    }
+    if let Some(data) = part.get("inlineData").and_then(Value::as_object) {
+        let kind = str_of(data, "mimeType").unwrap_or("image/*");
+        let url = format!("data:{kind};base64,{}", str_of(data, "data").unwrap_or_default());
+        return Some(Piece::Said(Part::Image(media(&url))));
+    }
+    // Calls and results stand in `toolCalls`, too.
+    let repeated = ["functionCall", "functionResponse"].iter().any(|k| part.contains_key(*k));
+    (!repeated).then_some(Piece::Opaque)
+}
+
+/// What a call returned; `None` where it never did.
+fn result(call: &Map<String, Value>) -> Option<Vec<Piece>> {
+    let result = call.get("result").filter(|r| !r.is_null())?;
+    let list = result.as_array().map_or(std::slice::from_ref(result), Vec::as_slice);
+    let piece = |part: &Value| -> Vec<Piece> {
+        let Some(response) = part.get("functionResponse") else { return content(Some(part)) };
+        let said = response.get("response");
+        let text = said.and_then(|r| ["output", "error"].iter().find_map(|k| r.get(*k)));
+        let mut pieces = match text.or(said) {
+            Some(Value::String(text)) => vec![Piece::text(text)],
+            Some(other) => vec![Piece::text(&other.to_string())],
+            None => Vec::new(),
+        };
+        // Images and files that a tool returned.
+        pieces.extend(content(response.get("parts")));
+        pieces
+    };
+    Some(list.iter().flat_map(piece).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+use std::path::Path;
+
+use ctxbench_core::session::{Entry, Session};
+use serde_json::json;
+
+use super::super::{Loaded, detect};
+use super::*;
+
+fn all(source: &Source<'_>) -> Loaded {
+    let format = detect(source).expect("recognised");
+    assert_eq!(format.name, "gemini-cli");
+    format.import_all(source).unwrap().remove(0)
+}
+
+fn of(text: &str) -> Loaded {
+    all(&Source::of_bytes(text.as_bytes(), "session-x.jsonl"))
+}
+
+fn words(session: &Session) -> Vec<String> {
+    let said = |e: &Entry| match e {
+        Entry::User(u) => format!("user: {}", u.text.as_deref().unwrap_or("…")),
+        Entry::Assistant(a) => format!("model: {}", a.text.as_deref().unwrap_or("…")),
+        Entry::Tool(t) => format!("result: {}", t.output.as_deref().unwrap_or("…")),
+        other => format!("{other:?}"),
+    };
+    session.entries.iter().map(said).collect()
+}
+
+#[test]
+fn a_chat_becomes_a_session() {
+    let path = "../tests/data/recordings/gemini-cli/session-2026-01-16T11-01-37b7abef.json";
+    let s = all(&Source::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path))).session;
+    assert_eq!(s.header.title, "show tools");
+    assert_eq!(s.header.model.as_deref(), Some("gemini-3-pro"));
+    let [
+        Entry::User(first),
+        Entry::Assistant(tools),
+        Entry::User(_),
+        Entry::Assistant(writes),
+        Entry::Tool(written),
+        ..,
+    ] = s.entries.as_slice()
+    else {
+        panic!("{:?}", s.entries)
+    };
+    assert_eq!((first.text.as_deref(), first.at), (Some("show tools"), Some(0)));
+    let counted = |a: &ctxbench_core::session::AssistantEntry| {
+        a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output))
+    };
+    // Output and thoughts: 292 + 240; input less what was cached: 11,066 - 3,261.
+    assert_eq!(counted(tools), Some((4_749, 0, 0, 532)));
+    assert_eq!(counted(writes), Some((7_805, 3_261, 0, 101)));
+    assert_eq!(&*writes.all_calls()[0].name, "write_file");
+    assert_eq!(*written.call_id, *writes.all_calls()[0].id);
+    assert!(written.output.as_deref().unwrap().starts_with("Successfully created and wrote"));
+}
+
+const HEAD: &str =
+    r#"{"sessionId":"s","projectHash":"h","startTime":"2026-01-01T00:00:00.000Z","kind":"main"}"#;
+
+#[test]
+fn changes_in_lines_end_with_the_last_state() {
+    let user = |id: &str, text: &str| {
+        json!({"id": id, "timestamp": "2026-01-01T00:00:00.000Z", "type": "user", "content": [{"text": text}]}).to_string()
+    };
+    let model = |id: &str, text: &str| {
+        json!({"id": id, "type": "gemini", "content": text, "model": "gemini-3-pro"}).to_string()
+    };
+    let lines = [
+        HEAD.to_string(),
+        user("1", "one"),
+        model("2", "grow"),
+        model("2", "grown"),
+        json!({"$set": {"summary": "A talk", "lastUpdated": "x"}}).to_string(),
+        user("3", "two"),
+        model("4", "wrong"),
+        json!({"$rewindTo": "3"}).to_string(),
+        user("5", "three"),
+        json!({"id": "6", "type": "info", "content": "note"}).to_string(),
+        json!({"id": "7", "type": "gemini", "content": "", "toolCalls": [
+            {"id": "c", "name": "ls", "args": {"p": 1}, "status": "error", "result": [{"functionResponse": {"response": {"error": "denied"}}}]},
+            {"id": "d", "name": "ls", "args": {}, "status": "cancelled"}]}).to_string(),
+    ];
+    let loaded = of(&lines.join("\n"));
+    assert_eq!(loaded.session.header.title, "A talk");
+    assert_eq!(
+        words(&loaded.session),
+        ["user: one", "model: grown", "user: three", "model: …", "result: denied"]
+    );
+    assert!(
+        matches!(loaded.session.entries.last(), Some(Entry::Tool(t)) if t.is_error == Some(true))
+    );
+    // A compression replaces the messages.
+    let compressed =
+        json!({"$set": {"messages": [{"id": "8", "type": "user", "content": "summary"}]}});
+    let loaded = of(&format!("{}\n{compressed}\n{}", lines.join("\n"), model("9", "ok")));
+    assert_eq!(words(&loaded.session), ["user: summary", "model: ok"]);
+    let told = loaded.warnings.join("\n");
+    assert!(told.contains("line 12 replaces 5 messages"), "{told}");
+}

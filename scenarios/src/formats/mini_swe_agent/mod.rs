@@ -1,0 +1,91 @@
+//! mini-swe-agent trajectories (`NAME.traj.json`): chat messages with `info` beside them, or in the
+//! first versions a list of messages alone.
+//!
+//! Rules, where the format leaves a choice:
+//! - Where the model writes its command as a fenced block, the block becomes a call of the tool
+//!   `bash` and the message after it its result. A reply with several such blocks, or none, is
+//!   refused by the program: what follows is then a message of the user.
+//! - The reply of the provider, which newer versions keep in `extra`, gives model, time and
+//!   counters.
+
+use serde_json::{Map, Value};
+
+use super::actions::{Actions, fenced};
+use super::json::Document;
+use super::lines::{RecordedLine, str_of};
+use super::messages::Reader;
+use super::recording::Recording;
+use super::{Format, Head, Sink, Source};
+use crate::error::InputError;
+
+pub(super) const FORMAT: Format = Format {
+    title: "mini-swe-agent",
+    name: "mini-swe-agent",
+    untold: "definitions of the tools, and before version 1.9 model, times and counters",
+    sniff,
+    read,
+};
+
+const EXPECTED: &str =
+    "a trajectory of mini-swe-agent: an object with \"messages\", or a list of them";
+
+/// What a block with a command is marked with.
+const LANGUAGES: &[&str] = &["mswea_bash_command", "bash"];
+
+fn sniff(head: &Head) -> bool {
+    let is_message = |m: &Value| m.get("role").is_some() && m.get("content").is_some();
+    let of_messages = |list: &Value| list.get(0).is_some_and(is_message);
+    let value = head.value();
+    if value.is_array() {
+        return head.name.ends_with(".traj.json") && of_messages(value);
+    }
+    let starts = |v: &Value, with: &str| v.as_str().is_some_and(|s| s.starts_with(with));
+    value.get("trajectory_format").is_some_and(|f| starts(f, "mini-swe-agent"))
+        || value.get("info").is_some_and(|info| {
+            let kind = info.get("config").and_then(|c| c.get("agent_type"));
+            info.get("mini_version").is_some() || kind.is_some_and(|k| starts(k, "minisweagent"))
+        })
+        || (head.name.ends_with(".traj.json") && value.get("messages").is_some_and(of_messages))
+}
+
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    let text = source.text()?;
+    let document = Document::new(&text, source.name());
+    let (mut out, mut reader) = (Recording::default(), Reader::default());
+    let lines = if text.trim_start().starts_with('[') {
+        document.objects(document.raw(EXPECTED)?, &mut out)
+    } else {
+        let members = document.members(EXPECTED)?;
+        let info = members.get("info").and_then(|i| serde_json::from_str::<Value>(i.get()).ok());
+        let path = ["config", "model", "model_name"];
+        let model = info.as_ref().and_then(|i| path.iter().try_fold(i, |at, k| at.get(*k)));
+        reader.model = model.and_then(Value::as_str).map(str::to_string);
+        members.get("messages").map(|m| document.objects(m, &mut out)).unwrap_or_default()
+    };
+    let mut actions = Actions::default();
+    for RecordedLine { number, mut object } in lines {
+        out.last_line = number;
+        call(&mut object, &mut actions);
+        reader.item(number, &object);
+    }
+    out.steps = reader.finish();
+    let _ = sink(Ok(out));
+    Ok(())
+}
+
+/// A message in which a command that is written as text is a call.
+fn call(message: &mut Map<String, Value>, actions: &mut Actions) {
+    actions.observe(message);
+    if str_of(message, "role") != Some("assistant") {
+        return;
+    }
+    let called = message.get("tool_calls").and_then(Value::as_array).is_some_and(|c| !c.is_empty());
+    let written = str_of(message, "content").filter(|_| !called);
+    match written.and_then(|text| fenced(text, LANGUAGES)) {
+        Some((said, action)) => actions.act(message, &said, &action),
+        None => actions.pass(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! OpenHands: rows of a benchmark's `output.jsonl`, each an instance with its `history` of events,
+//! and the folder of a conversation of its SDK (`base_state.json` and `events/event-*.json`).
+//!
+//! Rules, where the format leaves a choice:
+//! - Each row is a session, named by its `instance_id`.
+//! - Events of one response of the model are one reply: its text once, and a call per action. Of
+//!   agents that do without function calls, the action is the call.
+//! - Counters are those that `metrics` (in a folder `stats` of the base state) has for the id of the
+//!   response, else the `usage` in it. What was read from the cache is part of the prompt there.
+//! - What the program recalls (knowledge of the workspace, skills) was sent to the model, in a
+//!   frame that is not recorded; it joins the message.
+//! - A condensation is a recorded compaction; that of a request by the user is a manual one.
+
+mod events;
+mod sdk;
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::json::Document;
+use super::lines::{RecordedLine, str_of, string};
+use super::messages::counters;
+use super::recording::{Counters, Recording, Step};
+use super::{Format, Head, Sink, Source};
+use crate::error::InputError;
+
+pub(super) const FORMAT: Format = Format {
+    title: "OpenHands",
+    name: "openhands",
+    untold: "the frame around recalled knowledge, the request for a summary, and in benchmark rows \
+             without function calls the exact words of a reply",
+    sniff,
+    read,
+};
+
+const EXPECTED: &str = "an object with \"history\", the events of an OpenHands agent";
+
+/// The state of a conversation in its folder, and the folder of its events.
+const STATE: &str = "base_state.json";
+const EVENTS: &str = "events";
+
+fn sniff(head: &Head) -> bool {
+    if let Some(entries) = &head.entries {
+        return [STATE, EVENTS].iter().all(|name| entries.iter().any(|e| e == name));
+    }
+    let events = |list: &Value| match list.get(0) {
+        Some(Value::Array(pair)) => pair.first().is_some_and(is_event),
+        Some(event) => is_event(event),
+        None => false,
+    };
+    match head.value() {
+        list @ Value::Array(_) => events(list),
+        Value::Object(row) => {
+            let of_row = row.contains_key("instance_id") || row.contains_key("metadata");
+            let history = row.get("history");
+            of_row && history.is_some_and(|h| events(h))
+                || of_row
+                    && row.contains_key("instance")
+                    && history.is_none_or(Value::is_null)
+                    && row.get("metadata").is_some_and(|m| m.get("agent_class").is_some())
+        }
+        _ => false,
+    }
+}
+
+fn is_event(value: &Value) -> bool {
+    let Some(o) = value.as_object() else { return false };
+    let acts = o.contains_key("action") || o.contains_key("observation");
+    (acts && o.contains_key("source") && o.contains_key("id"))
+        || (o.contains_key("source")
+            && str_of(o, "kind").is_some_and(|k| k.ends_with("Event") || k == "Condensation"))
+}
+
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    if let Some(folder) = source.path().filter(|p| p.is_dir()) {
+        let _ = sink(sdk::folder(folder));
+        return Ok(());
+    }
+    let head = source.head()?;
+    if head.is_document() || head.value().is_array() {
+        // A trajectory that was saved apart: its events alone, or one row.
+        let text = source.text()?;
+        let _ = sink(row(&Document::new(&text, source.name()), None));
+        return Ok(());
+    }
+    for line in source.lines()? {
+        let (number, text) = line?;
+        let id = format!("{}-{number}", source.stem());
+        let document = Document { line: number, ..Document::new(&text, source.name()) };
+        if sink(row(&document, Some(id))).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The session of a row, which is named by `id` where it does not say.
+fn row(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
+    let mut out = Recording { last_line: document.line, ..Recording::default() };
+    if document.text.trim_start().starts_with('[') {
+        let events = events_of(document, document.raw(EXPECTED)?, &mut out);
+        out.steps = steps(events, HashMap::new(), None);
+        return Ok(out);
+    }
+    let members = document.members(EXPECTED)?;
+    let value = |key: &str| read_value(&members, key);
+    out.id = id.map(|id| match value("instance_id") {
+        Value::String(name) if !name.trim().is_empty() => name,
+        _ => id,
+    });
+    let metadata = value("metadata");
+    let model = ["llm_config", "llm"].iter().find_map(|k| metadata.get(*k)?.get("model"));
+    let model = model.and_then(Value::as_str).map(str::to_string);
+    if let Some(error) = value("error").as_str() {
+        let first = error.lines().next().unwrap_or_default();
+        out.left_out.push(format!("{}:{}: the run failed: {first}", document.file, document.line));
+    }
+    if let Some(history) = members.get("history") {
+        let events = events_of(document, history, &mut out);
+        out.steps = steps(events, usages(&value("metrics")), model);
+    }
+    Ok(out)
+}
+
+fn read_value(members: &BTreeMap<String, &RawValue>, key: &str) -> Value {
+    members.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+/// The events of a list; old rows pair an action with its observation.
+fn events_of(document: &Document<'_>, list: &RawValue, out: &mut Recording) -> Vec<RecordedLine> {
+    let items: Vec<Value> = serde_json::from_str(list.get()).unwrap_or_default();
+    if !items.first().is_some_and(Value::is_array) {
+        // The text of the list, for the lines of its items.
+        return document.objects(list, out);
+    }
+    let object = |v: Value| match v {
+        Value::Object(object) => Some(RecordedLine { number: document.line, object }),
+        _ => None,
+    };
+    let pairs =
+        items.into_iter().filter_map(|p| if let Value::Array(p) = p { Some(p) } else { None });
+    pairs.flatten().filter_map(object).collect()
+}
+
+/// Events of either generation as steps.
+fn steps(
+    events: Vec<RecordedLine>,
+    usages: HashMap<String, Counters>,
+    model: Option<String>,
+) -> Vec<Step> {
+    let of_sdk = events.iter().any(|e| e.object.contains_key("kind"));
+    let mut steps = if of_sdk {
+        sdk::steps(events, usages, model)
+    } else {
+        events::steps(events, usages, model)
+    };
+    for (n, step) in steps.iter_mut().enumerate() {
+        step.name = Some(format!("step {n}"));
+        step.parent = n.checked_sub(1).map(|n| format!("step {n}"));
+    }
+    steps
+}
+
+/// What was counted, by the response's id. `metrics` holds a list of it, alone or per purpose.
+fn usages(metrics: &Value) -> HashMap<String, Counters> {
+    let mut out = HashMap::new();
+    let mut take = |list: &Value| {
+        for usage in list.as_array().into_iter().flatten().filter_map(Value::as_object) {
+            if let (Some(id), Some(counted)) = (string(usage, "response_id"), counted(usage)) {
+                out.insert(id, counted);
+            }
+        }
+    };
+    let lists = metrics.get("token_usages").into_iter();
+    lists.for_each(&mut take);
+    for inner in metrics.get("usage_to_metrics").and_then(Value::as_object).into_iter().flatten() {
+        inner.1.get("token_usages").into_iter().for_each(&mut take);
+    }
+    out
+}
+
+/// Counters in the names that OpenHands gives them.
+fn counted(usage: &Map<String, Value>) -> Option<Counters> {
+    if !usage.contains_key("cache_read_tokens") {
+        return counters(usage);
+    }
+    let names = ["prompt_tokens", "cache_read_tokens", "cache_write_tokens", "completion_tokens"];
+    Some(Counters::read(usage, names).of_whole_prompt())
+}
+
+#[cfg(test)]
+mod tests;

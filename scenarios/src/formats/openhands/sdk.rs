@@ -1,0 +1,241 @@
+//! Events of the OpenHands SDK, and the folder in which it keeps a conversation.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::session::Trigger;
+use serde_json::{Map, Value};
+
+use super::super::Source;
+use super::super::json::Document;
+use super::super::lines::{RecordedLine, flag, str_of, string};
+use super::super::messages::{content, definitions, media, text_of};
+use super::super::recording::{
+    Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, What,
+};
+use super::super::time;
+use super::{EVENTS, STATE, usages};
+use crate::error::InputError;
+
+/// The conversation in a folder: its events in the order of their names, which count up.
+pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
+    let mut out = Recording::default();
+    let state = folder.join(STATE);
+    let text = Source::at(&state).text()?;
+    let state_file = Source::at(&state).name().to_string();
+    let state =
+        Document::new(&text, &state_file).value("the state of an OpenHands conversation")?;
+    let name = folder.join(EVENTS);
+    let listed = fs::read_dir(&name).into_iter().flatten().filter_map(Result::ok).map(|e| e.path());
+    let mut files: Vec<PathBuf> =
+        listed.filter(|p| p.extension().is_some_and(|e| e == "json")).collect();
+    files.sort();
+    let mut events = Vec::new();
+    for (number, path) in (1..).zip(files) {
+        let source = Source::at(&path);
+        let text = source.text()?;
+        match serde_json::from_str(&text) {
+            Ok(object) => events.push(RecordedLine { number, object }),
+            Err(e) => {
+                let what = format!("not an event ({e})");
+                out.warnings.push(format!(
+                    "{}:{}: {what}; left out",
+                    source.name(),
+                    e.line().max(1)
+                ));
+                out.broken.get_or_insert((number, what));
+            }
+        }
+    }
+    out.last_line = events.last().map_or(1, |e| e.number);
+    let text = |path: &[&str]| {
+        path.iter().try_fold(&state, |at, key| at.get(*key)).and_then(Value::as_str)
+    };
+    out.title = text(&["title"]).map(str::to_string);
+    let model = text(&["agent", "llm", "model"]).map(str::to_string);
+    let counted = state.get("stats").map(usages).unwrap_or_default();
+    out.steps = super::steps(events, counted, model);
+    Ok(out)
+}
+
+pub(super) fn steps(
+    events: Vec<RecordedLine>,
+    usages: HashMap<String, Counters>,
+    model: Option<String>,
+) -> Vec<Step> {
+    let mut reader = Reader { usages, model, ..Reader::default() };
+    events.into_iter().for_each(|e| reader.event(e));
+    reader.steps
+}
+
+#[derive(Default)]
+struct Reader {
+    usages: HashMap<String, Counters>,
+    model: Option<String>,
+    steps: Vec<Step>,
+    /// Responses whose counters were taken.
+    counted: HashSet<String>,
+    /// The user asked for a condensation.
+    asked: bool,
+    /// Replies without an id of their response.
+    unnamed: usize,
+}
+
+impl Reader {
+    fn event(&mut self, event: RecordedLine) {
+        let RecordedLine { number: line, object: o } = event;
+        let stamp = str_of(&o, "timestamp").and_then(time::normal);
+        let step = Step { line, stamp, ..Step::default() };
+        match str_of(&o, "kind").unwrap_or_default() {
+            "SystemPromptEvent" => self.system(step, &o),
+            "MessageEvent" => self.message(step, &o),
+            "ActionEvent" => {
+                let mut pieces = thoughts(&o);
+                pieces.extend(content(o.get("thought")));
+                pieces.push(call(&o));
+                self.reply(step, &o, pieces);
+            }
+            "ObservationEvent" => {
+                let observation = o.get("observation").and_then(Value::as_object);
+                let mut pieces = observation.map(shown).unwrap_or_default();
+                pieces.extend(content(o.get("extended_content")));
+                let failed = observation.is_some_and(|r| flag(r, "is_error") || flag(r, "error"));
+                self.result(step, &o, pieces, failed);
+            }
+            "AgentErrorEvent" => {
+                let pieces = content(o.get("error"));
+                self.result(step, &o, pieces, true);
+            }
+            "UserRejectObservation" => {
+                let pieces = content(o.get("rejection_reason"));
+                self.result(step, &o, pieces, true);
+            }
+            "CondensationRequest" => {
+                // Others are asked for by the program, when the context is full.
+                self.asked = str_of(&o, "reason").is_none_or(|r| r == "manual");
+            }
+            "Condensation" => {
+                let trigger = if self.asked { Trigger::Manual } else { Trigger::Auto };
+                self.asked = false;
+                let found = Compaction {
+                    summary: string(&o, "summary"),
+                    trigger: Some(trigger),
+                    ..Compaction::default()
+                };
+                self.push(step, What::Compaction(found));
+            }
+            // States, tokens, pauses: nothing that the model is shown.
+            kind if kind.ends_with("Event") || kind == "CondensationSummaryEvent" => {}
+            kind => self.push(step, What::Unknown(format!("event {kind:?}"))),
+        }
+    }
+
+    fn push(&mut self, step: Step, what: What) {
+        self.steps.push(Step { what, ..step });
+    }
+
+    fn system(&mut self, step: Step, o: &Map<String, Value>) {
+        let texts = ["system_prompt", "dynamic_context"].map(|k| text_of(&content(o.get(k))));
+        for text in texts.into_iter().filter(|t| !t.is_empty()) {
+            self.push(step.clone(), What::System(text));
+        }
+        if let Some(tools) = o.get("tools").and_then(Value::as_array) {
+            self.push(step, What::Tools(definitions(tools)));
+        }
+    }
+
+    fn message(&mut self, step: Step, o: &Map<String, Value>) {
+        let message = o.get("llm_message").and_then(Value::as_object);
+        let mut pieces = message.map(shown).unwrap_or_default();
+        let role = message.and_then(|m| str_of(m, "role"));
+        if str_of(o, "source") == Some("agent") && role != Some("user") {
+            let mut all = message.map(thoughts).unwrap_or_default();
+            all.extend(pieces);
+            return self.reply(step, o, all);
+        }
+        if pieces.is_empty() {
+            pieces.push(Piece::Shown(Part::Text("".into())));
+        }
+        // In front of the question, so that this is what the message ends with.
+        let added = content(o.get("extended_content")).into_iter().filter_map(Piece::into_part);
+        let mut all: Vec<Piece> = added.map(|p| Piece::Added(p, Place::Message)).collect();
+        all.extend(pieces);
+        let blocks = all.len();
+        self.push(step, What::Input(Input { id: string(o, "id"), pieces: all, blocks }));
+    }
+
+    fn result(&mut self, step: Step, o: &Map<String, Value>, pieces: Vec<Piece>, is_error: bool) {
+        let call_id = string(o, "tool_call_id").unwrap_or_default();
+        let pieces = vec![Piece::Result { call_id, pieces, is_error }];
+        self.push(step, What::Input(Input { id: None, pieces, blocks: 1 }));
+    }
+
+    fn reply(&mut self, step: Step, o: &Map<String, Value>, pieces: Vec<Piece>) {
+        let response = string(o, "llm_response_id").filter(|id| !id.is_empty());
+        let response = response.unwrap_or_else(|| {
+            self.unnamed += 1;
+            format!("reply {}", self.unnamed)
+        });
+        let first = self.counted.insert(response.clone());
+        let counters = self.usages.get(&response).filter(|_| first).cloned();
+        let reply = Reply {
+            model: self.model.clone(),
+            response: Some(response),
+            blocks: pieces.len(),
+            pieces,
+            counters: counters.ok_or_else(|| "a reply without counters".to_string()),
+            ..Reply::default()
+        };
+        self.push(step, What::Reply(reply));
+    }
+}
+
+/// The content of a message or of what a tool returned; images are lists of addresses here.
+fn shown(o: &Map<String, Value>) -> Vec<Piece> {
+    let list = match o.get("content") {
+        Some(Value::Array(list)) => list.as_slice(),
+        // Tools of older versions return texts under names of their own.
+        other => {
+            let text = other.or_else(|| o.get("output")).or_else(|| o.get("message"));
+            return content(text);
+        }
+    };
+    let piece = |block: &Value| match block.get("image_urls").and_then(Value::as_array) {
+        Some(urls) => {
+            let urls = urls.iter().filter_map(Value::as_str);
+            urls.map(|url| Piece::Said(Part::Image(media(url)))).collect()
+        }
+        None => content(Some(block)),
+    };
+    list.iter().flat_map(piece).collect()
+}
+
+/// What the model thought: signed blocks, an item of the Responses API, or a text.
+fn thoughts(o: &Map<String, Value>) -> Vec<Piece> {
+    let signed = content(o.get("thinking_blocks"));
+    if !signed.is_empty() {
+        return signed;
+    }
+    let item = o.get("responses_reasoning_item").and_then(Value::as_object);
+    let of_item = item.map(|i| text_of(&content(i.get("summary")))).unwrap_or_default();
+    let encrypted = item.and_then(|i| str_of(i, "encrypted_content"));
+    let text = str_of(o, "reasoning_content").unwrap_or(&of_item);
+    if text.is_empty() && encrypted.is_none() {
+        return Vec::new();
+    }
+    vec![Piece::Said(Part::Reasoning { text: text.into(), encrypted: encrypted.map(Into::into) })]
+}
+
+fn call(o: &Map<String, Value>) -> Piece {
+    let written = o.get("tool_call").and_then(Value::as_object);
+    let text = |key: &str| written.and_then(|w| str_of(w, key));
+    // Older versions kept the call as the API has it.
+    let function = written.and_then(|w| w.get("function")?.as_object());
+    let arguments = text("arguments").or_else(|| str_of(function?, "arguments"));
+    let arguments = arguments.map(str::to_string).or_else(|| o.get("action").map(Value::to_string));
+    let name = str_of(o, "tool_name").or(text("name")).unwrap_or("tool");
+    let id = str_of(o, "tool_call_id").or(text("id")).unwrap_or_default();
+    Piece::Said(Part::Call(ToolCall::new(id, name, arguments.unwrap_or_else(|| "{}".into()))))
+}

@@ -1,0 +1,205 @@
+use std::path::Path;
+
+use ctxbench_core::session::{Entry, Session, Trigger};
+use serde_json::json;
+
+use super::super::{Loaded, detect};
+use super::*;
+
+fn all(source: &Source<'_>) -> Vec<Loaded> {
+    let format = detect(source).expect("recognised");
+    assert_eq!(format.name, "openhands");
+    format.import_all(source).unwrap()
+}
+
+fn of(value: &Value) -> Session {
+    all(&Source::of_bytes(value.to_string().as_bytes(), "x.json")).remove(0).session
+}
+
+#[test]
+fn each_row_of_a_benchmark_is_a_session() {
+    let path = "../tests/data/recordings/openhands/output.jsonl";
+    let all = all(&Source::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path)));
+    let counted = |l: &Loaded| {
+        let usage = |e: &Entry| match e {
+            Entry::Assistant(a) => a.usage.map(|u| (u.prompt(), u.output)),
+            _ => None,
+        };
+        let each: Vec<(u64, u64)> = l.session.entries.iter().filter_map(usage).collect();
+        let sum = |f: fn(&(u64, u64)) -> u64| each.iter().map(f).sum::<u64>();
+        (l.session.header.id.clone(), each.len(), sum(|u| u.0), sum(|u| u.1))
+    };
+    let counted: Vec<_> = all.iter().map(counted).collect();
+    assert_eq!(
+        counted,
+        [
+            ("ponylang__ponyc-4595".to_string(), 7, 67_043, 721),
+            ("ponylang__ponyc-4593".to_string(), 3, 17_241, 193),
+            ("ponylang__ponyc-4588".to_string(), 1, 5_282, 117),
+        ]
+    );
+    let s = &all[0].session;
+    assert_eq!(s.header.model.as_deref(), Some("meta-llama/llama-4-maverick"));
+    assert_eq!(s.header.title, "<uploaded_files>");
+    let [
+        Entry::System { text, .. },
+        Entry::Tools { definitions, .. },
+        Entry::User(asked),
+        Entry::Assistant(a),
+        Entry::Tool(t),
+        ..,
+    ] = s.entries.as_slice()
+    else {
+        panic!("{:?}", s.entries)
+    };
+    assert!(text.starts_with("You are OpenHands agent"));
+    let names: Vec<_> = definitions.iter().map(|d| d["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["execute_bash", "think", "finish", "str_replace_editor"]);
+    // Two pieces of recalled knowledge stand in front of the task.
+    assert_eq!(asked.content().len(), 3);
+    let call = &a.all_calls()[0];
+    assert_eq!(
+        (&*call.id, &*call.name, &*call.arguments),
+        ("toolu_01", "execute_bash", r#"{"command": "ls -l /workspace/ponylang__ponyc__0.1"}"#)
+    );
+    assert_eq!((&*t.call_id, a.at, t.at), ("toolu_01", Some(3_113), Some(3_733)));
+}
+
+#[test]
+fn actions_without_function_calls_are_calls_by_their_events() {
+    let row = json!({"instance_id": "i", "metadata": {"llm_config": {"model": "m"}}, "history": [
+        [{"id": 0, "source": "user", "action": "message", "args": {"content": "fix", "image_urls": ["data:image/png;base64,QUJD"]}},
+         {"id": -1, "source": "agent", "observation": "null", "content": "", "extras": {}}],
+        [{"id": 1, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "I look.", "blocking": false}},
+         {"id": 2, "source": "agent", "cause": 1, "observation": "run", "content": "a.py", "extras": {"exit_code": 1}}],
+        [{"id": 3, "source": "agent", "action": "message", "args": {"content": "Done."}},
+         {"id": 4, "source": "user", "action": "message", "args": {"content": "Go on."}}]]});
+    let s = of(&row);
+    let [
+        Entry::User(u),
+        Entry::Assistant(a),
+        Entry::Tool(t),
+        Entry::Assistant(done),
+        Entry::User(_),
+    ] = s.entries.as_slice()
+    else {
+        panic!("{:?}", s.entries)
+    };
+    assert_eq!(u.content().len(), 2);
+    assert_eq!(a.content()[0].words(), "I look.");
+    let call = &a.all_calls()[0];
+    assert_eq!((&*call.name, &*call.arguments), ("run", r#"{"command":"ls"}"#));
+    assert_eq!((&*t.call_id, t.is_error), (&*call.id, None));
+    assert_eq!(done.text.as_deref(), Some("Done."));
+}
+
+#[test]
+fn calls_of_one_response_are_one_reply_and_condensations_compactions() {
+    let called = |call: &str| {
+        json!({"function_name": "bash", "tool_call_id": call, "total_calls_in_response": 2,
+        "model_response": {"id": "r1", "model": "m", "usage": {"prompt_tokens": 100, "completion_tokens": 9},
+            "choices": [{"message": {"role": "assistant", "content": "Both.", "tool_calls": [
+                {"id": "c1", "function": {"name": "bash", "arguments": "{\"a\": 1}"}},
+                {"id": "c2", "function": {"name": "bash", "arguments": "{\"a\": 2}"}}]}}]}})
+    };
+    let row = json!({"instance_id": "i", "metadata": {}, "metrics": {"token_usages": [
+            {"response_id": "r1", "prompt_tokens": 100, "completion_tokens": 9, "cache_read_tokens": 60, "cache_write_tokens": 30}]},
+        "history": [
+            {"id": 0, "source": "user", "action": "message", "args": {"content": "fix"}},
+            {"id": 1, "source": "agent", "action": "run", "args": {"command": "x"}, "tool_call_metadata": called("c1")},
+            {"id": 2, "source": "agent", "action": "run", "args": {"command": "y"}, "tool_call_metadata": called("c2")},
+            {"id": 3, "source": "agent", "cause": 1, "observation": "run", "content": "one", "tool_call_metadata": called("c1")},
+            {"id": 4, "source": "agent", "cause": 2, "observation": "error", "content": "two", "tool_call_metadata": called("c2")},
+            {"id": 5, "source": "agent", "action": "condensation", "args": {"summary": "It was fixed.", "forgotten_events_start_id": 1, "forgotten_events_end_id": 4}},
+            {"id": 6, "source": "agent", "action": "message", "args": {"content": "Done."}}]});
+    let s = of(&row);
+    let [
+        Entry::User(_),
+        Entry::Assistant(a),
+        Entry::Tool(one),
+        Entry::Tool(two),
+        Entry::RecordedCompaction(c),
+        Entry::Assistant(_),
+    ] = s.entries.as_slice()
+    else {
+        panic!("{:?}", s.entries)
+    };
+    let arguments: Vec<String> = a.all_calls().iter().map(|c| c.arguments.to_string()).collect();
+    assert_eq!((a.content().len(), arguments), (3, vec!["{\"a\": 1}".into(), "{\"a\": 2}".into()]));
+    assert_eq!(
+        a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output)),
+        Some((10, 60, 30, 9))
+    );
+    assert_eq!((one.is_error, two.is_error), (None, Some(true)));
+    assert_eq!((c.summary.as_deref(), c.trigger), (Some("It was fixed."), Some(Trigger::Auto)));
+}
+
+#[test]
+fn the_folder_of_a_conversation_is_a_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("a1b2");
+    std::fs::create_dir_all(folder.join("events")).unwrap();
+    let state = json!({"id": "a1b2", "agent": {"llm": {"model": "claude-sonnet-4-5"}}, "stats": {"usage_to_metrics": {
+        "agent": {"token_usages": [{"response_id": "r1", "prompt_tokens": 50, "completion_tokens": 5, "cache_read_tokens": 20, "cache_write_tokens": 0}]},
+        "condenser": {"token_usages": []}}}});
+    std::fs::write(folder.join("base_state.json"), state.to_string()).unwrap();
+    let action = |call: &str, thought: &str| {
+        json!({"kind": "ActionEvent", "source": "agent", "timestamp": "2026-01-01T00:00:02.000000",
+        "thought": [{"type": "text", "text": thought}], "thinking_blocks": [], "reasoning_content": null,
+        "action": {"kind": "TerminalAction", "command": "ls"}, "tool_name": "terminal", "tool_call_id": call,
+        "tool_call": {"id": call, "name": "terminal", "arguments": "{\"command\": \"ls\"}", "origin": "completion"}, "llm_response_id": "r1"})
+    };
+    let events = [
+        json!({"kind": "SystemPromptEvent", "source": "agent", "timestamp": "2026-01-01T00:00:00", "system_prompt": {"type": "text", "text": "S"},
+            "dynamic_context": {"type": "text", "text": "D"}, "tools": [{"name": "terminal", "description": "runs", "parameters": {"type": "object"}}]}),
+        json!({"kind": "MessageEvent", "id": "m1", "source": "user", "timestamp": "2026-01-01T00:00:00", "llm_message": {"role": "user", "content": [
+            {"type": "text", "text": "fix"}, {"type": "image", "image_urls": ["data:image/png;base64,QUJD"]}]},
+            "extended_content": [{"type": "text", "text": "skill"}]}),
+        json!({"kind": "ConversationStateUpdateEvent", "source": "environment", "key": "k", "value": 1}),
+        action("c1", "I look."),
+        action("c2", ""),
+        json!({"kind": "ObservationEvent", "source": "environment", "tool_name": "terminal", "tool_call_id": "c1", "action_id": "x",
+            "observation": {"kind": "TerminalObservation", "content": [{"type": "text", "text": "a.py"}], "is_error": false}}),
+        json!({"kind": "AgentErrorEvent", "source": "agent", "tool_name": "terminal", "tool_call_id": "c2", "error": "no such tool"}),
+        json!({"kind": "CondensationRequest", "source": "environment"}),
+        json!({"kind": "Condensation", "source": "environment", "forgotten_event_ids": ["x"], "summary": "so far", "llm_response_id": "r2"}),
+        json!({"kind": "MessageEvent", "source": "agent", "llm_message": {"role": "assistant", "content": [{"type": "text", "text": "Done."}]}, "llm_response_id": "r3"}),
+    ];
+    for (n, event) in events.iter().enumerate() {
+        let path = folder.join("events").join(format!("event-{n:05}-x.json"));
+        std::fs::write(path, event.to_string()).unwrap();
+    }
+    std::fs::write(folder.join("events/event-00010-x.json"), "{\"kind\":").unwrap();
+    let loaded = all(&Source::at(&folder)).remove(0);
+    let s = &loaded.session;
+    assert_eq!(s.header.id, "a1b2");
+    let [
+        Entry::System { .. },
+        Entry::System { .. },
+        Entry::Tools { .. },
+        Entry::User(u),
+        Entry::Assistant(a),
+        Entry::Tool(one),
+        Entry::Tool(two),
+        Entry::RecordedCompaction(c),
+        Entry::Assistant(done),
+    ] = s.entries.as_slice()
+    else {
+        panic!("{:?}", s.entries)
+    };
+    assert_eq!(u.content().len(), 3);
+    assert_eq!(a.model.as_deref(), Some("claude-sonnet-4-5"));
+    assert_eq!((a.all_calls().len(), a.content().len(), a.at), (2, 3, Some(2_000)));
+    assert_eq!(a.usage.map(|u| (u.input, u.cache_read, u.output)), Some((30, 20, 5)));
+    assert_eq!((one.output.as_deref(), two.is_error), (Some("a.py"), Some(true)));
+    assert_eq!((c.summary.as_deref(), c.trigger), (Some("so far"), Some(Trigger::Manual)));
+    assert_eq!(done.text.as_deref(), Some("Done."));
+    assert!(
+        loaded.warnings[0].starts_with("event-00010-x.json:1: not an event"),
+        "{:?}",
+        loaded.warnings
+    );
+    // The folder above is no recording, but holds one.
+    let found = crate::load_path(dir.path()).unwrap();
+    assert_eq!(found.scenarios.iter().map(|s| &*s.id).collect::<Vec<_>>(), ["a1b2"]);
+}
