@@ -137,8 +137,7 @@ fn real_recordings_import() {
         },
         Held {
             path: "swe-agent/pydicom-1458-text.traj",
-            // The demonstration and the task.
-            users: 2,
+            users: 1,
             replies: 3,
             calls: 3,
             prompts: 0,

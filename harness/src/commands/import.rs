@@ -81,6 +81,11 @@ fn write_all(
     let mut failed: Option<anyhow::Error> = None;
     for (path, format) in recordings {
         let shown = path.display();
+        tell!(
+            "note: {shown}: a recording of {}, which cannot tell {}",
+            format.title,
+            format.untold
+        );
         let mut ended = Ok(());
         format.import(&Source::at(path), |imported| {
             let imported = match imported {

@@ -198,6 +198,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_documentation_says_of_each_format_what_it_cannot_tell() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        for Format { title, name, untold, .. } in ALL {
+            let row = page.lines().find(|l| l.starts_with(&format!("| {title} | `{name}` |")));
+            let row = row.unwrap_or_else(|| panic!("no row for {name}"));
+            assert!(row.ends_with(&format!("| {untold} |")), "{name}: {row}");
+        }
+    }
+
+    #[test]
     fn an_unknown_format_tells_the_nearest() {
         let e = by_name("claud-code").err().unwrap().to_string();
         assert!(e.contains("did you mean claude-code"), "{e}");

@@ -21,7 +21,7 @@ use crate::error::InputError;
 pub(super) const FORMAT: Format = Format {
     title: "mini-swe-agent",
     name: "mini-swe-agent",
-    untold: "definitions of the tools, and before version 1.9 model, times and counters",
+    untold: "definitions of the tools; in the first versions model, times and counters",
     sniff,
     read,
 };

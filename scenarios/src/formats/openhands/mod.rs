@@ -114,6 +114,10 @@ fn row(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputEr
     let metadata = value("metadata");
     let model = ["llm_config", "llm"].iter().find_map(|k| metadata.get(*k)?.get("model"));
     let model = model.and_then(Value::as_str).map(str::to_string);
+    out.title = value("instance")
+        .get("problem_statement")
+        .and_then(Value::as_str)
+        .and_then(|t| t.lines().map(str::trim).find(|l| !l.is_empty()).map(str::to_string));
     if let Some(error) = value("error").as_str() {
         let first = error.lines().next().unwrap_or_default();
         out.left_out.push(format!("{}:{}: the run failed: {first}", document.file, document.line));

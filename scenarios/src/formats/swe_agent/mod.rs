@@ -6,7 +6,8 @@
 //!   only `attempts`, each is a session.
 //! - Of versions that parse actions from text, the `action` becomes a call of the tool `bash` and
 //!   the observation its result; the text of the reply is then the `thought`.
-//! - Demonstrations are messages as the model saw them.
+//! - A demonstration in one message stands before the task as context that nobody typed; one that
+//!   is spread over messages is left as the model saw it.
 //! - Messages of another `agent` than the first are those of a subagent.
 //! - `model_stats` are sums over the run, and so no counters of a reply.
 
@@ -17,9 +18,9 @@ use serde_json::{Map, Value};
 
 use super::actions::Actions;
 use super::json::Document;
-use super::lines::{RecordedLine, str_of};
-use super::messages::Reader;
-use super::recording::Recording;
+use super::lines::{RecordedLine, flag, str_of};
+use super::messages::{Reader, content};
+use super::recording::{Input, Piece, Place, Recording, Step, What};
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
 
@@ -96,9 +97,15 @@ fn one(
         lines = steps.into_iter().enumerate().flat_map(|(n, s)| messages(s, n == 0)).collect();
     }
     let first = lines.first().and_then(|l| str_of(&l.object, "agent")).map(str::to_string);
+    let is_demo = |o: &Map<String, Value>| flag(o, "is_demo");
+    let alone = lines.iter().filter(|l| is_demo(&l.object)).count() == 1;
     let mut actions = Actions::default();
     for RecordedLine { number, mut object } in lines {
         out.last_line = number;
+        if alone && is_demo(&object) && str_of(&object, "role") == Some("user") {
+            reader.push(demonstration(number, &object));
+            continue;
+        }
         call(&mut object, &mut actions);
         let agent = str_of(&object, "agent").map(str::to_string);
         reader.agent = agent.filter(|a| first.as_ref().is_some_and(|f| f != a));
@@ -106,6 +113,16 @@ fn one(
     }
     out.steps = reader.finish();
     out
+}
+
+fn demonstration(line: usize, message: &Map<String, Value>) -> Step {
+    let place = |piece| match piece {
+        Piece::Said(part) => Piece::Added(part, Place::Memory("demonstration".into())),
+        other => other,
+    };
+    let pieces = content(message.get("content")).into_iter().map(place).collect();
+    let what = What::Input(Input { id: None, pieces, blocks: 1 });
+    Step { line, what, ..Step::default() }
 }
 
 /// The configuration of the run, an object or one as text.

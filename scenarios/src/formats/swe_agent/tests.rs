@@ -51,6 +51,9 @@ fn function_calls_keep_their_names_and_find_their_results() {
 #[test]
 fn actions_in_text_become_calls_of_the_shell() {
     let s = recorded("pydicom-1458-text.traj");
+    // The demonstration is context, and the task the only message of the user.
+    assert!(matches!(&s.entries[1], Entry::Memory { path, .. } if path == "demonstration"));
+    assert!(s.header.title.starts_with("We're currently solving the following issue"));
     let calls = calls(&s);
     assert_eq!(calls[0].1, "bash");
     assert_eq!(calls[0].2, json!({"command": "create reproduce_bug.py\n"}).to_string());
