@@ -164,6 +164,16 @@ fn real_recordings_import() {
             compactions: &[],
         },
         Held {
+            path: "opencode/s2_multiturn.export.json",
+            // Of seven messages two were written by the program after compactions.
+            users: 7,
+            replies: 11,
+            calls: 4,
+            prompts: 81_690,
+            agents: &[],
+            compactions: &[(14_010, 31, Some(6_000)), (14_540, 31, Some(6_000))],
+        },
+        Held {
             path: "gemini-cli/session-2026-01-16T11-01-37b7abef.json",
             users: 4,
             replies: 7,

@@ -16,6 +16,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("swe-agent", "swe-agent/marshmallow-1867-function-calling.traj"),
     ("swe-agent", "swe-agent/pydicom-1458-text.traj"),
     ("mini-swe-agent", "mini-swe-agent/github_issue.traj.json"),
+    ("opencode", "opencode/s2_multiturn.export.json"),
     ("openhands", "openhands/output.jsonl"),
     ("gemini-cli", "gemini-cli/session-2026-01-16T11-01-37b7abef.json"),
     ("openai-chat", "messages/openai-chat.jsonl"),

@@ -14,6 +14,7 @@ mod json;
 mod lines;
 mod messages;
 mod mini_swe_agent;
+mod opencode;
 mod openhands;
 mod pi;
 mod recording;
@@ -62,6 +63,7 @@ pub static ALL: &[&Format] = &[
     &pi::FORMAT,
     &swe_agent::FORMAT,
     &mini_swe_agent::FORMAT,
+    &opencode::FORMAT,
     &openhands::FORMAT,
     &gemini_cli::FORMAT,
     &messages::ANTHROPIC,

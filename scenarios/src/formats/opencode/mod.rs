@@ -1,0 +1,111 @@
+//! OpenCode: what `opencode export` prints, its storage folder (`…/opencode/storage`), and its
+//! database (`opencode.db`) (docs/sources/opencode.md §7).
+//!
+//! Rules, where the format leaves a choice:
+//! - A step of the model (`step-start` to `step-finish`) is one reply with the counters of the
+//!   step; results follow their calls.
+//! - A `compaction` part and the reply marked `summary` are one recorded compaction. What the user
+//!   did not type (`synthetic`) joins a message; `ignored` parts were not sent.
+//! - Sessions of subagents are the windows of their callers in a folder or database, found by the
+//!   session that the `task` call names; in an export they stand alone.
+//! - `input` is what was neither read from the cache nor written to it. Reasoning is billed as
+//!   output.
+//! - A tool's output is the whole one; where the program cleared it later (pruning), a note says so.
+
+mod reader;
+mod stores;
+
+use serde_json::{Map, Value};
+
+use super::json::Document;
+use super::lines::{RecordedLine, str_of, string};
+use super::recording::Recording;
+use super::{Format, Head, Sink, Source};
+use crate::error::InputError;
+
+pub(super) const FORMAT: Format = Format {
+    title: "OpenCode",
+    name: "opencode",
+    untold: "system prompt, tools and instruction files, which request carried which reminder, and \
+             whether a request failed before its first part",
+    sniff,
+    read,
+};
+
+const EXPECTED: &str = "an export of OpenCode: an object with \"info\" and \"messages\"";
+
+/// What a SQLite database begins with.
+const DATABASE: &str = "SQLite format 3\0";
+
+/// A session as it is stored: what is known of it, and its messages with their parts.
+struct Stored {
+    info: Map<String, Value>,
+    messages: Vec<Message>,
+}
+
+struct Message {
+    line: usize,
+    info: Map<String, Value>,
+    parts: Vec<Map<String, Value>>,
+}
+
+fn sniff(head: &Head) -> bool {
+    if let Some(entries) = &head.entries {
+        return ["session", "message"].iter().all(|n| entries.iter().any(|e| e == n));
+    }
+    if head.text.starts_with(DATABASE) {
+        return ["session", "message", "part"].iter().all(|t| {
+            [format!("TABLE {t} "), format!("TABLE `{t}`"), format!("TABLE \"{t}\"")]
+                .iter()
+                .chain(&[format!("TABLE IF NOT EXISTS {t} ")])
+                .any(|sql| head.text.contains(sql.as_str()))
+        });
+    }
+    let value = head.value();
+    let info = |v: &Value, key: &str| v.get("info").is_some_and(|i| i.get(key).is_some());
+    let message = |m: &Value| info(m, "role") && m.get("parts").is_some();
+    value.get("messages").is_some_and(|m| m.get(0).is_some_and(message))
+        || info(value, "projectID") && info(value, "id")
+}
+
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    if let Some(folder) = source.path().filter(|p| p.is_dir()) {
+        return stores::folder(folder, sink);
+    }
+    if source.head()?.text.starts_with(DATABASE) {
+        return stores::database(source, sink);
+    }
+    let text = source.text()?;
+    let _ = sink(export(&Document::new(&text, source.name())));
+    Ok(())
+}
+
+fn export(document: &Document<'_>) -> Result<Recording, InputError> {
+    let members = document.members(EXPECTED)?;
+    let mut out = Recording::default();
+    let info = members.get("info").and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let messages = members.get("messages").map(|list| document.objects(list, &mut out));
+    let message = |RecordedLine { number: line, mut object }| {
+        let Some(Value::Object(info)) = object.remove("info") else { return None };
+        let parts = object.remove("parts").unwrap_or_default();
+        let parts = parts.as_array().into_iter().flatten().filter_map(|p| p.as_object().cloned());
+        Some(Message { line, info, parts: parts.collect() })
+    };
+    let messages = messages.into_iter().flatten().filter_map(message).collect();
+    let stored = Stored { info: info.unwrap_or_default(), messages };
+    reader::recording(stored, &mut |_| None, &mut out);
+    Ok(out)
+}
+
+/// The session's id.
+fn id_of(info: &Map<String, Value>) -> Option<String> {
+    string(info, "id").filter(|id| !id.is_empty())
+}
+
+/// The session that a subagent's belongs to.
+fn parent_of(info: &Map<String, Value>) -> Option<&str> {
+    ["parentID", "parent_id"].iter().find_map(|k| str_of(info, k)).filter(|p| !p.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

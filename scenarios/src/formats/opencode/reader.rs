@@ -1,0 +1,292 @@
+//! A stored session as the steps of a recording.
+
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::session::Trigger;
+use serde_json::{Map, Value};
+
+use super::super::lines::{flag, str_of, string};
+use super::super::messages::media;
+use super::super::recording::{
+    Compaction, Counters, Input, Piece, Place, Recording, Reply, Route, Step, What,
+};
+use super::super::time;
+use super::{Message, Stored, parent_of};
+
+/// Finds the session of a subagent by its id.
+pub(super) type Find<'a> = dyn FnMut(&str) -> Option<Stored> + 'a;
+
+/// How deep subagents may call subagents.
+const DEEPEST: usize = 8;
+
+pub(super) fn recording(stored: Stored, find: &mut Find<'_>, out: &mut Recording) {
+    out.title = string(&stored.info, "title");
+    out.of_subagent = parent_of(&stored.info).is_some();
+    out.route = Route::Unknown("OpenCode records no request ids".into());
+    let mut reader = Reader { find, steps: Vec::new(), agents: Vec::new(), pruned: 0 };
+    reader.session(stored);
+    let (mut steps, pruned) = (reader.steps, reader.pruned);
+    if pruned > 0 {
+        out.left_out.push(format!(
+            "{pruned} outputs were cleared by the program in later requests; they stand whole"
+        ));
+    }
+    out.last_line = steps.last().map_or(1, |s| s.line);
+    // Each step hangs on the one before it in its conversation.
+    let mut tips: Vec<(Option<String>, String)> = Vec::new();
+    for (n, step) in steps.iter_mut().enumerate() {
+        let name = format!("step {n}");
+        step.name = Some(name.clone());
+        match tips.iter_mut().find(|(agent, _)| *agent == step.agent) {
+            Some((_, tip)) => step.parent = Some(std::mem::replace(tip, name)),
+            None => tips.push((step.agent.clone(), name)),
+        }
+    }
+    out.steps = steps;
+}
+
+struct Reader<'a, 'b> {
+    find: &'a mut Find<'b>,
+    steps: Vec<Step>,
+    /// The subagents whose messages come now, the innermost last.
+    agents: Vec<String>,
+    /// Outputs that were cleared.
+    pruned: usize,
+}
+
+impl Reader<'_, '_> {
+    fn session(&mut self, stored: Stored) {
+        // A compaction that waits for its summary, and the tokens of the newest context.
+        let (mut open, mut context) = (None, None);
+        for message in stored.messages {
+            if str_of(&message.info, "role") == Some("user") {
+                self.user(message, &mut open, context);
+            } else {
+                self.assistant(message, &mut open, &mut context);
+            }
+        }
+        if let Some((step, compaction)) = open {
+            self.push(step, What::Compaction(compaction));
+        }
+    }
+
+    fn push(&mut self, step: Step, what: What) {
+        self.steps.push(Step { agent: self.agents.last().cloned(), what, ..step });
+    }
+
+    fn user(
+        &mut self,
+        message: Message,
+        open: &mut Option<(Step, Compaction)>,
+        context: Option<u64>,
+    ) {
+        let Message { line, info, parts } = message;
+        let step = Step { line, stamp: time_of(&info, "created"), ..Step::default() };
+        if let Some(part) = parts.iter().find(|p| str_of(p, "type") == Some("compaction")) {
+            let auto = flag(part, "auto");
+            let trigger = Some(if auto { Trigger::Auto } else { Trigger::Manual });
+            let compaction = Compaction { pre_tokens: context, trigger, ..Compaction::default() };
+            *open = Some((step.clone(), compaction));
+        }
+        let mut pieces: Vec<Piece> = parts.iter().filter_map(said).collect();
+        let blocks = pieces.len();
+        if pieces.is_empty() {
+            if open.is_some() {
+                return;
+            }
+            // A message all the same, though an empty one.
+            pieces.push(Piece::Shown(Part::Text("".into())));
+        }
+        self.push(step, What::Input(Input { id: string(&info, "id"), pieces, blocks }));
+    }
+
+    fn assistant(
+        &mut self,
+        message: Message,
+        open: &mut Option<(Step, Compaction)>,
+        context: &mut Option<u64>,
+    ) {
+        let Message { line, info, parts } = message;
+        let stamp = time_of(&info, "created");
+        let is_summary = flag(&info, "summary") || str_of(&info, "mode") == Some("compaction");
+        let mut asked = Asked::default();
+        let mut replies = Vec::new();
+        for part in &parts {
+            match str_of(part, "type").unwrap_or_default() {
+                "step-start" if !asked.is_empty() => {
+                    replies.push(std::mem::replace(&mut asked, Asked::default()));
+                }
+                "step-finish" => {
+                    asked.counters = part.get("tokens").and_then(counters);
+                    replies.push(std::mem::replace(&mut asked, Asked::default()));
+                }
+                "tool" => asked.tool(part),
+                _ => asked.pieces.extend(said(part)),
+            }
+        }
+        if !asked.is_empty() {
+            replies.push(asked);
+        }
+        if let [one] = replies.as_mut_slice() {
+            one.counters = one.counters.take().or(info.get("tokens").and_then(counters));
+        }
+        for (n, asked) in replies.into_iter().enumerate() {
+            let Asked { pieces, results, counters } = asked;
+            let step = Step { line, stamp: stamp.clone(), ..Step::default() };
+            let id = string(&info, "id");
+            let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
+            if let Some(c) = &counters {
+                *context = Some(c.prompt().saturating_add(c.output));
+            }
+            let reply = Reply {
+                id: id.filter(|_| n == 0),
+                response: Some(format!("{response} {n}")),
+                model: string(&info, "modelID"),
+                blocks: pieces.len(),
+                pieces,
+                counters: counters.filter(|c| c.prompt() > 0 || c.wrong.is_some()).ok_or_else(
+                    || {
+                        let error = info.get("error").and_then(|e| e.get("name")?.as_str());
+                        format!("a request without counters ({})", error.unwrap_or("no error"))
+                    },
+                ),
+                ..Reply::default()
+            };
+            if is_summary {
+                self.summary(step, reply, open);
+                continue;
+            }
+            self.push(step.clone(), What::Reply(reply));
+            for (result, subagent, pruned, at) in results {
+                self.pruned += usize::from(pruned);
+                self.subagent(subagent);
+                let input = Input { id: None, pieces: vec![result], blocks: 1 };
+                let stamp = at.or(step.stamp.clone());
+                self.push(Step { stamp, ..step.clone() }, What::Input(input));
+            }
+        }
+    }
+
+    /// The reply that brought a summary.
+    fn summary(&mut self, step: Step, reply: Reply, open: &mut Option<(Step, Compaction)>) {
+        let (step, mut compaction) = open.take().unwrap_or_else(|| (step, Compaction::default()));
+        let parts: Vec<Part> = reply.pieces.iter().cloned().filter_map(Piece::into_part).collect();
+        let text = ctxbench_core::content::joined_text(&parts, "\n\n");
+        compaction.summary = Some(text).filter(|t| !t.is_empty());
+        compaction.reply = Some(Box::new(reply));
+        self.push(step, What::Compaction(compaction));
+    }
+
+    /// The window of a subagent stands in front of what it returned.
+    fn subagent(&mut self, id: Option<String>) {
+        let Some(id) = id.filter(|id| !self.agents.contains(id)) else { return };
+        if self.agents.len() < DEEPEST
+            && let Some(stored) = (self.find)(&id)
+        {
+            self.agents.push(id);
+            self.session(stored);
+            self.agents.pop();
+        }
+    }
+}
+
+/// A step of the model that comes together.
+#[derive(Default)]
+struct Asked {
+    pieces: Vec<Piece>,
+    /// Results of its calls: what stands there, the session of a subagent, whether it was cleared
+    /// later, and when it was there.
+    results: Vec<(Piece, Option<String>, bool, Option<String>)>,
+    counters: Option<Counters>,
+}
+
+impl Asked {
+    fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn tool(&mut self, part: &Map<String, Value>) {
+        let none = Map::new();
+        let state = part.get("state").and_then(Value::as_object).unwrap_or(&none);
+        let call_id = string(part, "callID").or(string(part, "id")).unwrap_or_default();
+        let name = str_of(part, "tool").unwrap_or_default();
+        let arguments = state.get("input").map_or_else(|| "{}".to_string(), Value::to_string);
+        let call = ToolCall::new(call_id.clone(), name, arguments);
+        self.pieces.push(Piece::Said(Part::Call(call)));
+        let status = str_of(state, "status").unwrap_or_default();
+        let text = match status {
+            "completed" => str_of(state, "output"),
+            "error" => str_of(state, "error"),
+            // It never returned.
+            _ => return,
+        };
+        let mut pieces: Vec<Piece> = text.map(Piece::text).into_iter().collect();
+        let files = state.get("attachments").and_then(Value::as_array).into_iter().flatten();
+        pieces.extend(files.filter_map(|f| said(f.as_object()?)));
+        let result = Piece::Result { call_id, pieces, is_error: status == "error" };
+        let metadata = state.get("metadata").and_then(Value::as_object);
+        let session = |m: &Map<String, Value>| string(m, "sessionId").or(string(m, "sessionID"));
+        let times = state.get("time").and_then(Value::as_object).unwrap_or(&none);
+        let pruned = times.get("compacted").is_some_and(Value::is_number);
+        let at = times.get("end").and_then(Value::as_f64).and_then(time::of_epoch);
+        self.results.push((result, metadata.and_then(session), pruned, at));
+    }
+}
+
+/// What a part shows to the model; `None` for what it is not sent.
+fn said(part: &Map<String, Value>) -> Option<Piece> {
+    if flag(part, "ignored") {
+        return None;
+    }
+    match str_of(part, "type").unwrap_or_default() {
+        "text" => {
+            let text = Part::Text(str_of(part, "text").filter(|t| !t.is_empty())?.into());
+            let typed = !flag(part, "synthetic");
+            Some(if typed { Piece::Said(text) } else { Piece::Added(text, Place::Message) })
+        }
+        "reasoning" => {
+            let text = str_of(part, "text").unwrap_or_default();
+            // Where each provider keeps what it wants back.
+            let kept = part.get("metadata").and_then(Value::as_object).into_iter().flatten();
+            let names = ["signature", "reasoningEncryptedContent"];
+            let encrypted =
+                kept.filter_map(|(_, of)| names.iter().find_map(|n| of.get(*n)?.as_str())).next();
+            if text.is_empty() && encrypted.is_none() {
+                return None;
+            }
+            let encrypted = encrypted.map(Into::into);
+            Some(Piece::Said(Part::Reasoning { text: text.into(), encrypted }))
+        }
+        "file" => {
+            let kind = str_of(part, "mime").unwrap_or_default();
+            // The text of a text file stands in a synthetic part.
+            if kind.starts_with("text/") || kind == "application/x-directory" {
+                return None;
+            }
+            let mut file = media(str_of(part, "url")?);
+            if !kind.is_empty() {
+                file.media_type = kind.to_string();
+            }
+            file.name = string(part, "filename");
+            Some(Piece::Said(Part::Image(file)))
+        }
+        // What a subagent is asked stands in the call, too; the rest is about files and steps.
+        "compaction" | "step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "retry"
+        | "subtask" | "tool" => None,
+        kind => Some(Piece::Unknown(kind.to_string())),
+    }
+}
+
+fn counters(tokens: &Value) -> Option<Counters> {
+    let tokens = tokens.as_object()?;
+    let mut flat = tokens.clone();
+    for (key, value) in tokens.get("cache").and_then(Value::as_object).into_iter().flatten() {
+        flat.insert(key.clone(), value.clone());
+    }
+    let all = Counters::read(&flat, ["input", "read", "write", "output"]);
+    let reasoning = tokens.get("reasoning").and_then(Value::as_u64).unwrap_or_default();
+    Some(Counters { output: all.output.saturating_add(reasoning), ..all })
+}
+
+fn time_of(info: &Map<String, Value>, key: &str) -> Option<String> {
+    time::of_epoch(info.get("time")?.get(key)?.as_f64()?)
+}

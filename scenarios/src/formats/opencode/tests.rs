@@ -1,0 +1,231 @@
+use std::path::Path;
+
+use ctxbench_core::session::{Entry, RecordedCompaction, Session, Trigger};
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::super::{Loaded, detect};
+use super::*;
+
+fn all(source: &Source<'_>) -> Vec<Loaded> {
+    let format = detect(source).expect("recognised");
+    assert_eq!(format.name, "opencode");
+    format.import_all(source).unwrap()
+}
+
+fn words(session: &Session) -> Vec<String> {
+    let agent = |e: &Entry| e.agent().map(|a| format!("{a}/")).unwrap_or_default();
+    let said = |e: &Entry| match e {
+        Entry::User(u) => {
+            format!("user {}", u.content().iter().map(|p| p.words()).collect::<Vec<_>>().join("|"))
+        }
+        Entry::Assistant(a) => {
+            format!("model {}", a.content().iter().map(|p| p.words()).collect::<Vec<_>>().join("|"))
+        }
+        Entry::Tool(t) => format!(
+            "result {}",
+            t.content().iter().map(|p| p.words()).collect::<Vec<_>>().join("|")
+        ),
+        Entry::RecordedCompaction(c) => {
+            format!("compaction {}", c.summary.as_deref().unwrap_or("-"))
+        }
+        other => format!("{other:?}"),
+    };
+    session.entries.iter().map(|e| format!("{}{}", agent(e), said(e))).collect()
+}
+
+#[test]
+fn an_export_becomes_a_session_with_its_compactions() {
+    let path = "../tests/data/recordings/opencode/s2_multiturn.export.json";
+    let loaded = all(&Source::at(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path))).remove(0);
+    let s = &loaded.session;
+    assert_eq!((&*s.header.id, &*s.header.title), ("s2_multiturn.export", "Mock title"));
+    assert_eq!(s.header.model.as_deref(), Some("mock-model"));
+    let told: Vec<&RecordedCompaction> = s
+        .entries
+        .iter()
+        .filter_map(|e| if let Entry::RecordedCompaction(c) = e { Some(c) } else { None })
+        .collect();
+    let [one, two] = told.as_slice() else { panic!("{told:?}") };
+    // The context before: 13,990 in and 20 out, later 14,500 and 40.
+    assert_eq!((one.pre_tokens, two.pre_tokens), (Some(14_010), Some(14_540)));
+    assert_eq!(one.summary.as_deref(), Some("## Objective\n- MOCK SUMMARY ONE"));
+    assert_eq!(one.trigger, Some(Trigger::Auto));
+    assert_eq!(one.usage.map(|u| (u.input, u.output)), Some((6_000, 100)));
+    let [Entry::User(u), Entry::Assistant(a), Entry::Tool(t), Entry::Assistant(b), ..] =
+        s.entries.as_slice()
+    else {
+        panic!("{:?}", s.entries)
+    };
+    assert_eq!(u.text.as_deref(), Some("\"Read a.txt please (turn 1).\""));
+    let call = &a.all_calls()[0];
+    assert_eq!(
+        (&*call.id, &*call.name, &*call.arguments),
+        ("call_0002", "read", r#"{"filePath":"/home/dev/shop/a.txt"}"#)
+    );
+    assert_eq!(a.usage.map(|u| (u.input, u.output)), Some((3_000, 60)));
+    assert!(t.output.as_deref().unwrap().starts_with("<path>/home/dev/shop/a.txt</path>"));
+    assert_eq!((u.at, a.at, b.at), (Some(0), Some(1_450), Some(3_044)));
+}
+
+fn parts() -> Vec<(Value, Vec<Value>)> {
+    let tokens = |input: u64| json!({"input": input, "output": 5, "reasoning": 2, "cache": {"read": 10, "write": 3}});
+    vec![
+        (
+            json!({"id": "msg_1", "sessionID": "ses_1", "role": "user", "time": {"created": 1_795_293_988_000_u64}}),
+            vec![
+                json!({"id": "prt_1", "type": "text", "text": "fix it"}),
+                json!({"id": "prt_2", "type": "text", "text": "reminder", "synthetic": true}),
+                json!({"id": "prt_3", "type": "text", "text": "hidden", "ignored": true}),
+                json!({"id": "prt_4", "type": "file", "mime": "image/png", "url": "data:image/png;base64,QUJD", "filename": "a.png"}),
+                json!({"id": "prt_5", "type": "file", "mime": "text/plain", "url": "file:///a.txt"}),
+            ],
+        ),
+        (
+            json!({"id": "msg_2", "sessionID": "ses_1", "role": "assistant", "modelID": "m", "time": {"created": 1_795_293_989_000_u64}}),
+            vec![
+                json!({"id": "prt_1", "type": "step-start"}),
+                json!({"id": "prt_2", "type": "reasoning", "text": "hm", "metadata": {"anthropic": {"signature": "S"}}}),
+                json!({"id": "prt_3", "type": "tool", "tool": "task", "callID": "c1", "state": {"status": "completed", "input": {"p": 1}, "output": "done",
+                "metadata": {"sessionId": "ses_2"}, "time": {"start": 1, "end": 1_795_293_995_000_u64, "compacted": 7}}}),
+                json!({"id": "prt_4", "type": "tool", "tool": "read", "callID": "c2", "state": {"status": "error", "input": {}, "error": "no file"}}),
+                json!({"id": "prt_5", "type": "step-finish", "tokens": tokens(100)}),
+                json!({"id": "prt_6", "type": "step-start"}),
+                json!({"id": "prt_7", "type": "text", "text": "ready"}),
+                json!({"id": "prt_8", "type": "step-finish", "tokens": tokens(200)}),
+            ],
+        ),
+    ]
+}
+
+fn of_subagent() -> Vec<(Value, Vec<Value>)> {
+    vec![
+        (
+            json!({"id": "msg_3", "sessionID": "ses_2", "role": "user", "time": {"created": 1_795_293_990_000_u64}}),
+            vec![json!({"id": "prt_1", "type": "text", "text": "look"})],
+        ),
+        (
+            json!({"id": "msg_4", "sessionID": "ses_2", "role": "assistant", "modelID": "n", "time": {"created": 1_795_293_991_000_u64}}),
+            vec![json!({"id": "prt_1", "type": "text", "text": "seen"})],
+        ),
+    ]
+}
+
+const TOLD: [&str; 7] = [
+    "user reminder|fix it|",
+    "model hm|{\"p\":1}|{}",
+    "ses_2/user look",
+    "ses_2/model seen",
+    "result done",
+    "result no file",
+    "model ready",
+];
+
+fn check(loaded: &[Loaded]) {
+    let [one] = loaded else { panic!("{} sessions", loaded.len()) };
+    let s = &one.session;
+    assert_eq!((&*s.header.id, &*s.header.title), ("ses_1", "A fix"));
+    assert_eq!(words(s), TOLD);
+    let usage = |e: &Entry| match e {
+        Entry::Assistant(a) => a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output)),
+        _ => None,
+    };
+    let counted: Vec<_> = s.entries.iter().filter_map(usage).collect();
+    assert_eq!(counted, [(100, 10, 3, 7), (200, 10, 3, 7)]);
+    assert!(one.warnings[0].contains("1 outputs were cleared"), "{:?}", one.warnings);
+    assert!(matches!(&s.entries[5], Entry::Tool(t) if t.is_error == Some(true)));
+}
+
+#[test]
+fn a_storage_folder_gives_sessions_with_their_subagents() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |path: String, value: &Value| {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, value.to_string()).unwrap();
+    };
+    write(
+        "session/p/ses_1.json".into(),
+        &json!({"id": "ses_1", "projectID": "p", "title": "A fix"}),
+    );
+    write(
+        "session/p/ses_2.json".into(),
+        &json!({"id": "ses_2", "projectID": "p", "parentID": "ses_1", "title": "child"}),
+    );
+    for (info, parts) in parts().into_iter().chain(of_subagent()) {
+        let (id, session) = (info["id"].as_str().unwrap(), info["sessionID"].as_str().unwrap());
+        write(format!("message/{session}/{id}.json"), &info);
+        for part in parts {
+            write(format!("part/{id}/{}.json", part["id"].as_str().unwrap()), &part);
+        }
+    }
+    check(&all(&Source::at(dir.path())));
+    // One that is damaged does not stop the others.
+    std::fs::write(dir.path().join("session/p/ses_0.json"), "{").unwrap();
+    let found = crate::load_path(dir.path()).unwrap();
+    assert_eq!(found.scenarios.len(), 1);
+    assert!(found.skipped[0].1.to_string().contains("ses_0.json:1: not readable"));
+}
+
+#[test]
+fn a_database_gives_sessions_with_their_subagents() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("opencode é#1.db");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(
+        "CREATE TABLE session (id text PRIMARY KEY, project_id text, parent_id text, title text, time_created integer);
+         CREATE TABLE message (id text PRIMARY KEY, session_id text, time_created integer, time_updated integer, data text);
+         CREATE TABLE part (id text, message_id text, session_id text, data text);
+         INSERT INTO session VALUES ('ses_2', 'p', 'ses_1', 'child', 2), ('ses_1', 'p', NULL, 'A fix', 1);",
+    )
+    .unwrap();
+    for (mut info, parts) in parts().into_iter().chain(of_subagent()) {
+        let (id, session) = (info["id"].clone(), info["sessionID"].clone());
+        let (id, session) = (id.as_str().unwrap(), session.as_str().unwrap());
+        let created = info["time"]["created"].as_i64().unwrap();
+        info.as_object_mut().unwrap().remove("id");
+        db.execute(
+            "INSERT INTO message VALUES (?1, ?2, ?3, ?3, ?4)",
+            rusqlite::params![id, session, created, info.to_string()],
+        )
+        .unwrap();
+        for part in parts {
+            let name = part["id"].as_str().unwrap();
+            db.execute(
+                "INSERT INTO part VALUES (?1, ?2, ?3, ?4)",
+                [name, id, session, &part.to_string()],
+            )
+            .unwrap();
+        }
+    }
+    drop(db);
+    let before = std::fs::read(&path).unwrap();
+    check(&all(&Source::at(&path)));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is written beside it");
+    // In memory, cut, or with other tables it is refused with its name.
+    let refused = |source: &Source<'_>, why: &str| {
+        let e = FORMAT.import_all(source).unwrap_err().to_string();
+        assert!(e.contains(":1: ") && e.contains("expected") && e.contains(why), "{e}");
+    };
+    refused(&Source::of_bytes(&before, "x.db"), "no file on disk");
+    let cut = dir.path().join("cut.db");
+    std::fs::write(&cut, &before[..before.len() / 2]).unwrap();
+    refused(&Source::at(&cut), "it cannot be read");
+    let other = dir.path().join("other.db");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE notes (id text)").unwrap();
+    assert!(detect(&Source::at(&other)).is_none());
+    refused(&Source::at(&other), "no such table");
+}
+
+#[test]
+fn a_manual_compaction_without_a_summary_and_a_failed_request() {
+    let export = json!({"info": {"id": "ses_1", "projectID": "p", "parentID": "ses_0"}, "messages": [
+        {"info": {"id": "msg_1", "role": "user"}, "parts": [{"type": "text", "text": "hi"}]},
+        {"info": {"id": "msg_2", "role": "assistant", "error": {"name": "APIError"}, "tokens": {"input": 0, "output": 0, "cache": {"read": 0, "write": 0}}}, "parts": []},
+        {"info": {"id": "msg_3", "role": "user"}, "parts": [{"type": "compaction", "auto": false}]}]});
+    let loaded = all(&Source::of_bytes(export.to_string().as_bytes(), "x.json")).remove(0);
+    assert_eq!(words(&loaded.session), ["user hi", "compaction -"]);
+    assert!(
+        matches!(&loaded.session.entries[1], Entry::RecordedCompaction(c) if c.trigger == Some(Trigger::Manual))
+    );
+}
