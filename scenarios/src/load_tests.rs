@@ -164,6 +164,16 @@ fn real_recordings_import() {
             compactions: &[],
         },
         Held {
+            path: "aider/read-only-files.aider.chat.history.md",
+            // One of them was asked twice.
+            users: 4,
+            replies: 3,
+            calls: 0,
+            prompts: 20_842 + 11_077 + 14_066,
+            agents: &[],
+            compactions: &[],
+        },
+        Held {
             path: "opencode/s2_multiturn.export.json",
             // Of seven messages two were written by the program after compactions.
             users: 7,

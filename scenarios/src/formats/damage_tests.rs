@@ -16,6 +16,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("swe-agent", "swe-agent/marshmallow-1867-function-calling.traj"),
     ("swe-agent", "swe-agent/pydicom-1458-text.traj"),
     ("mini-swe-agent", "mini-swe-agent/github_issue.traj.json"),
+    ("aider", "aider/read-only-files.aider.chat.history.md"),
     ("opencode", "opencode/s2_multiturn.export.json"),
     ("openhands", "openhands/output.jsonl"),
     ("gemini-cli", "gemini-cli/session-2026-01-16T11-01-37b7abef.json"),
@@ -61,7 +62,11 @@ fn in_json(text: &str, to: &dyn Fn(&Value) -> Option<Value>) -> Vec<u8> {
     if let Ok(document) = serde_json::from_str::<Value>(text) {
         return serde_json::to_vec_pretty(&changed(&document, to)).unwrap();
     }
-    let line = |l: &str| changed(&serde_json::from_str(l).unwrap(), to).to_string();
+    // What is no JSON stays as it is.
+    let line = |l: &str| match serde_json::from_str(l) {
+        Ok(value) => changed(&value, to).to_string(),
+        Err(_) => l.to_string(),
+    };
     text.lines().map(line).collect::<Vec<_>>().join("\n").into_bytes()
 }
 

@@ -4,6 +4,7 @@
 //! after the other; importing and validating are two views of these.
 
 mod actions;
+mod aider;
 mod claude_code;
 mod codex;
 mod companions;
@@ -66,6 +67,7 @@ pub static ALL: &[&Format] = &[
     &opencode::FORMAT,
     &openhands::FORMAT,
     &gemini_cli::FORMAT,
+    &aider::FORMAT,
     &messages::ANTHROPIC,
     &messages::RESPONSES,
     &messages::CHAT,

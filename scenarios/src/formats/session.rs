@@ -417,7 +417,7 @@ impl Builder {
             let fault = Fault::new(
                 1,
                 format!("no messages{why}"),
-                format!("a {format} recording with at least one message"),
+                format!("a recording of {format} with at least one message"),
                 "check the format",
             );
             return Err(fault.at(file));

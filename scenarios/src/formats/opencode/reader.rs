@@ -113,11 +113,11 @@ impl Reader<'_, '_> {
         for part in &parts {
             match str_of(part, "type").unwrap_or_default() {
                 "step-start" if !asked.is_empty() => {
-                    replies.push(std::mem::replace(&mut asked, Asked::default()));
+                    replies.push(std::mem::take(&mut asked));
                 }
                 "step-finish" => {
                     asked.counters = part.get("tokens").and_then(counters);
-                    replies.push(std::mem::replace(&mut asked, Asked::default()));
+                    replies.push(std::mem::take(&mut asked));
                 }
                 "tool" => asked.tool(part),
                 _ => asked.pieces.extend(said(part)),

@@ -155,13 +155,13 @@ impl Database {
 
     fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
         let statement = self.db.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
-        Ok(statement.column_names().into_iter().map(str::to_string).collect())
+        Ok(statement.column_names().map(str::to_string).collect())
     }
 
     /// Rows of sessions as objects: their texts by the names of the columns.
     fn infos(&self, sql: &str, with: &[&str]) -> rusqlite::Result<Vec<Map<String, Value>>> {
         let mut statement = self.db.prepare(sql)?;
-        let names: Vec<String> = statement.column_names().into_iter().map(str::to_string).collect();
+        let names: Vec<String> = statement.column_names().map(str::to_string).collect();
         let rows = statement.query_map(rusqlite::params_from_iter(with), |row| {
             let mut info = Map::new();
             for (n, name) in names.iter().enumerate() {

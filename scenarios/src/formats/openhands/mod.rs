@@ -55,12 +55,15 @@ fn sniff(head: &Head) -> bool {
         list @ Value::Array(_) => events(list),
         Value::Object(row) => {
             let of_row = row.contains_key("instance_id") || row.contains_key("metadata");
-            let history = row.get("history");
-            of_row && history.is_some_and(|h| events(h))
-                || of_row
-                    && row.contains_key("instance")
-                    && history.is_none_or(Value::is_null)
-                    && row.get("metadata").is_some_and(|m| m.get("agent_class").is_some())
+            // A run that failed at once has no events.
+            let failed = || {
+                let agent = row.get("metadata").and_then(|m| m.get("agent_class"));
+                agent.is_some() && row.contains_key("instance")
+            };
+            match row.get("history") {
+                None | Some(Value::Null) => of_row && failed(),
+                Some(history) => of_row && events(history),
+            }
         }
         _ => false,
     }

@@ -1,0 +1,253 @@
+//! Aider's chat history (`.aider.chat.history.md`), with `.aider.llm.history` beside it where that
+//! was kept (docs/sources/aider.md §1.5).
+//!
+//! Rules, where the format leaves a choice:
+//! - Each `# aider chat started at` begins a session, named by its time.
+//! - Lines of the user (`#### `) and of the program (`> `) end with the two blanks that Aider
+//!   writes; others that begin like that belong to a reply. Where no line ends so, since an editor
+//!   took the blanks away, the beginnings decide alone.
+//! - Commands (`/add`, `!ls`) are no messages, unless a reply follows: then what they asked is.
+//! - What the program says is not sent to the model, and left out; `Tokens:` are the counters of the
+//!   reply before, unless they are rounded (`12k`).
+//! - Of the history of requests, the system prompt of a session's first request is taken.
+
+mod requests;
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use super::recording::{Counters, Input, Piece, Recording, Reply, Route, Step, What};
+use super::{Format, Head, Sink, Source, time};
+use crate::error::InputError;
+
+pub(super) const FORMAT: Format = Format {
+    title: "Aider",
+    name: "aider",
+    untold: "files in the chat and the map of the repository, summaries of the history, times of \
+             messages, counters that are rounded, and whether others are the provider's or Aider's \
+             own count",
+    sniff,
+    read,
+};
+
+const START: &str = "# aider chat started at ";
+
+/// The history of requests beside a chat's.
+const REQUESTS: &str = ".aider.llm.history";
+
+fn sniff(head: &Head) -> bool {
+    let mut lines = head.text.lines().map(str::trim_end).filter(|l| !l.is_empty());
+    head.entries.is_none() && lines.next().is_some_and(|l| l.starts_with(START))
+}
+
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    let text = source.text()?;
+    let beside = source.path().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
+    let requests = match &beside {
+        Some(path) => requests::first_prompts(&Source::at(path).text()?),
+        None => Vec::new(),
+    };
+    let strict = lines(&text).any(|(_, l)| l.starts_with("#### ") && l.ends_with("  "));
+    let mut chat: Option<Chat> = None;
+    for (number, line) in lines(&text) {
+        let Some(started) = line.strip_prefix(START) else {
+            if let Some(chat) = &mut chat {
+                chat.line(number, line, strict);
+            }
+            continue;
+        };
+        let next = Chat { line: number, started: started.trim().to_string(), ..Chat::default() };
+        if let Some(ended) = chat.replace(next)
+            && ended.hand_over(source, &requests, &beside, sink).is_break()
+        {
+            return Ok(());
+        }
+    }
+    if let Some(last) = chat {
+        let _ = last.hand_over(source, &requests, &beside, sink);
+    }
+    Ok(())
+}
+
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)))
+}
+
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    User,
+    Program,
+    Model,
+}
+
+/// Lines of one writer.
+#[derive(Debug)]
+struct Block {
+    who: Who,
+    line: usize,
+    text: String,
+}
+
+/// A session whose lines come.
+#[derive(Default)]
+struct Chat {
+    line: usize,
+    started: String,
+    blocks: Vec<Block>,
+    /// A blank line came since the newest block.
+    parted: bool,
+}
+
+impl Chat {
+    fn line(&mut self, number: usize, line: &str, strict: bool) {
+        let ended = !strict || line.ends_with("  ");
+        let program = || line.strip_prefix("> ").or_else(|| (line.trim_end() == ">").then_some(""));
+        let (who, text) = match (line.strip_prefix("#### "), program()) {
+            (Some(said), _) if ended => (Who::User, said.trim_end()),
+            (_, Some(told)) if ended => (Who::Program, told.trim_end()),
+            _ => (Who::Model, line),
+        };
+        let parted = std::mem::take(&mut self.parted) && who != Who::Model;
+        match self.blocks.last_mut().filter(|b| b.who == who && !parted) {
+            Some(block) => {
+                block.text.push('\n');
+                block.text.push_str(text);
+            }
+            None if text.trim().is_empty() && who == Who::Model => self.parted = true,
+            None => self.blocks.push(Block { who, line: number, text: text.to_string() }),
+        }
+    }
+
+    fn hand_over(
+        self,
+        source: &Source<'_>,
+        requests: &[(String, String)],
+        beside: &Option<PathBuf>,
+        sink: &mut Sink<'_>,
+    ) -> ControlFlow<()> {
+        let stamp = time::normal(&self.started);
+        let mut out = Recording {
+            id: Some(format!(
+                "{}-{}",
+                source.stem().trim_start_matches('.'),
+                digits(&self.started)
+            )),
+            route: Route::Unknown("Aider records no request ids".into()),
+            ..Recording::default()
+        };
+        let prompt = stamp.as_ref().and_then(|at| requests.iter().find(|(t, _)| t >= at));
+        if let Some((_, system)) = prompt {
+            let what = What::System(system.clone());
+            out.steps.push(Step { line: self.line, what, ..Step::default() });
+            out.beside.extend(beside.clone());
+        }
+        out.last_line = self.blocks.last().map_or(self.line, |b| b.line);
+        let mut model = None;
+        for (n, block) in self.blocks.iter().enumerate() {
+            let what = match block.who {
+                Who::Program => {
+                    model = model_of(&block.text).or(model);
+                    count(&block.text, &mut out.steps);
+                    continue;
+                }
+                Who::Model => What::Reply(Reply {
+                    response: Some(format!("line {}", block.line)),
+                    model: model.clone(),
+                    pieces: vec![Piece::text(block.text.trim())],
+                    blocks: 1,
+                    ..Reply::default()
+                }),
+                Who::User => {
+                    let mut after = self.blocks[n + 1..].iter().map(|b| b.who);
+                    let answered = after.find(|w| *w != Who::Program) == Some(Who::Model);
+                    let Some(asked) = asked(&block.text, answered) else { continue };
+                    let pieces = vec![Piece::text(asked)];
+                    What::Input(Input { id: None, pieces, blocks: 1 })
+                }
+            };
+            let name = Some(format!("step {}", out.steps.len()));
+            let parent = out.steps.last().and_then(|s| s.name.clone());
+            // Only the beginning has a time.
+            let first = !out.steps.iter().any(|s| s.stamp.is_some());
+            let stamp = stamp.clone().filter(|_| first);
+            out.steps.push(Step { line: block.line, name, parent, stamp, what, ..Step::default() });
+        }
+        if out.steps.iter().all(|s| matches!(s.what, What::System(_))) {
+            // Aider was started and left again.
+            return ControlFlow::Continue(());
+        }
+        sink(Ok(out))
+    }
+}
+
+/// A time as part of a name.
+fn digits(time: &str) -> String {
+    let kept = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    time.chars().map(kept).collect::<String>().trim_matches('-').to_string()
+}
+
+/// What of a user's words goes to the model, if anything.
+fn asked(text: &str, answered: bool) -> Option<&str> {
+    let text = text.trim();
+    let command = text.starts_with(['/', '!']);
+    match text {
+        "<blank>" => answered.then_some(""),
+        _ if !command => Some(text),
+        // `/ask why` asks "why".
+        _ if answered => Some(text.split_once(char::is_whitespace).map_or(text, |(_, t)| t.trim())),
+        _ => None,
+    }
+}
+
+/// The model that the program says it talks to.
+fn model_of(text: &str) -> Option<String> {
+    let name = |l: &str| {
+        let rest =
+            ["Models: ", "Model: ", "Main model: "].iter().find_map(|p| l.strip_prefix(p))?;
+        Some(rest.split([' ', ',']).next()?.to_string()).filter(|m| !m.is_empty())
+    };
+    text.lines().find_map(name)
+}
+
+/// Gives the newest reply the counters that a text of the program tells.
+fn count(text: &str, steps: &mut [Step]) {
+    let Some(tokens) = text.lines().rev().find_map(|l| l.strip_prefix("Tokens: ")) else { return };
+    let reply = steps.iter_mut().rev().find_map(|s| match &mut s.what {
+        What::Reply(reply) => Some(reply),
+        _ => None,
+    });
+    if let Some(reply) = reply {
+        reply.counters = counters(tokens).ok_or_else(|| "its counters are rounded".to_string());
+    }
+}
+
+/// `11,077 sent, 10 cache write, 20 cache hit, 706 received. Cost: …`.
+fn counters(tokens: &str) -> Option<Counters> {
+    let (tokens, _) = tokens.split_once(" received")?;
+    let mut out = Counters::default();
+    // Counts hold commas themselves; words come behind them.
+    let mut count = String::new();
+    let (mut sent, mut received) = (None, None);
+    for word in tokens.split_whitespace() {
+        if word.starts_with(|c: char| c.is_ascii_digit()) {
+            count = word.replace(',', "");
+            received = Some(count.clone());
+            continue;
+        }
+        let number = || count.parse::<u64>().ok();
+        match word.trim_end_matches(',') {
+            "sent" => sent = number(),
+            "write" => out.write = number()?,
+            "hit" => out.read = number()?,
+            _ => {}
+        }
+    }
+    // What was written is part of what was sent, and what was read may be.
+    out.input = sent?;
+    out.output = received?.parse().ok()?;
+    Some(out.of_whole_prompt())
+}
+
+#[cfg(test)]
+mod tests;

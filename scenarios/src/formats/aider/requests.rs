@@ -1,0 +1,39 @@
+//! Aider's history of requests: `TO LLM time`, then the messages with their roles in front of each
+//! line and dashes between them, then `LLM RESPONSE time` and the answer.
+
+use super::super::time;
+
+const REQUEST: &str = "TO LLM ";
+const RESPONSE: &str = "LLM RESPONSE ";
+const SYSTEM: &str = "SYSTEM";
+const DASHES: &str = "-------";
+
+/// The time of each request, and the system prompt that it began with.
+pub(super) fn first_prompts(text: &str) -> Vec<(String, String)> {
+    let mut out: Vec<(String, String)> = Vec::new();
+    // Lines of the first message of a request still come.
+    let mut open = false;
+    for line in text.lines() {
+        if let Some(at) = line.strip_prefix(REQUEST).and_then(time::normal) {
+            out.push((at, String::new()));
+            open = true;
+            continue;
+        }
+        let Some((_, prompt)) = out.last_mut().filter(|_| open) else { continue };
+        match line.strip_prefix(SYSTEM) {
+            Some(words) => {
+                if !prompt.is_empty() {
+                    prompt.push('\n');
+                }
+                prompt.push_str(words.strip_prefix(' ').unwrap_or(words));
+            }
+            None if line == DASHES && prompt.is_empty() => {}
+            None => open = false,
+        }
+        if line.starts_with(RESPONSE) {
+            open = false;
+        }
+    }
+    out.retain(|(_, prompt)| !prompt.is_empty());
+    out
+}
