@@ -16,6 +16,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("swe-agent", "swe-agent/marshmallow-1867-function-calling.traj"),
     ("swe-agent", "swe-agent/pydicom-1458-text.traj"),
     ("mini-swe-agent", "mini-swe-agent/github_issue.traj.json"),
+    ("atif", "atif/agent/trajectory.json"),
     ("aider", "aider/read-only-files.aider.chat.history.md"),
     ("opencode", "opencode/s2_multiturn.export.json"),
     ("openhands", "openhands/output.jsonl"),

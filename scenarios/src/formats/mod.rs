@@ -5,6 +5,7 @@
 
 mod actions;
 mod aider;
+mod atif;
 mod claude_code;
 mod codex;
 mod companions;
@@ -67,6 +68,7 @@ pub static ALL: &[&Format] = &[
     &opencode::FORMAT,
     &openhands::FORMAT,
     &gemini_cli::FORMAT,
+    &atif::FORMAT,
     &aider::FORMAT,
     &messages::ANTHROPIC,
     &messages::RESPONSES,

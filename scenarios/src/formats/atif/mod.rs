@@ -1,0 +1,326 @@
+//! ATIF trajectories, versions 1.0 to 1.8, as Harbor writes them (`agent/trajectory.json` in the
+//! folder of a trial).
+//!
+//! Rules, where the format leaves a choice:
+//! - A step of the agent is a reply with its counters; what it observed follows. Results that name
+//!   no call belong to the calls in their order, and without calls join the next message.
+//! - `prompt_tokens` contain the cached ones; what was written to the cache stands in `extra`, where
+//!   the exporter knew it. Metrics of several calls of the model (`llm_call_count`) are no counters
+//!   of one, and a step without a call has none.
+//! - Trajectories of subagents, inside the document or in files beside it, are windows in front of
+//!   what they returned.
+//! - A file named `trajectory` gives its session the id that it holds.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path};
+
+use ctxbench_core::block::Media;
+use ctxbench_core::content::{Part, ToolCall};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::json::Document;
+use super::lines::{RecordedLine, str_of, string};
+use super::messages::{content as any_content, definitions};
+use super::recording::{Counters, Input, Piece, Place, Recording, Reply, Step, What};
+use super::{Format, Head, Sink, Source, time};
+use crate::error::InputError;
+
+pub(super) const FORMAT: Format = Format {
+    title: "ATIF",
+    name: "atif",
+    untold: "compactions but for the summary that a continuation begins with, encrypted reasoning, \
+             whether a tool failed, and what the exporter of each agent left out",
+    sniff,
+    read,
+};
+
+const EXPECTED: &str = "an ATIF trajectory: an object with \"schema_version\" and \"steps\"";
+
+/// How deep trajectories may refer to others.
+const DEEPEST: usize = 8;
+
+fn sniff(head: &Head) -> bool {
+    let version = head.value().get("schema_version").and_then(Value::as_str);
+    version.is_some_and(|v| v.starts_with("ATIF-v1"))
+}
+
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    let text = source.text()?;
+    let document = Document::new(&text, source.name());
+    let members = document.members(EXPECTED)?;
+    let mut out = Recording::default();
+    if source.stem() == "trajectory" {
+        out.id = ["trajectory_id", "session_id"].iter().find_map(|k| text_of(&members, k));
+    }
+    if let Some(next) = text_of(&members, "continued_trajectory_ref") {
+        out.left_out.push(format!("{}: the session goes on in {next}", source.name()));
+    }
+    let folder = source.path().and_then(Path::parent);
+    let mut reader = Reader { steps: Vec::new(), agents: Vec::new(), folder };
+    reader.trajectory(&document, &members, &mut out);
+    out.last_line = reader.steps.last().map_or(1, |s| s.line);
+    out.steps = reader.steps;
+    let mut tips: BTreeMap<Option<String>, String> = BTreeMap::new();
+    for (n, step) in out.steps.iter_mut().enumerate() {
+        let name = format!("step {n}");
+        step.parent = tips.insert(step.agent.clone(), name.clone());
+        step.name = Some(name);
+    }
+    let _ = sink(Ok(out));
+    Ok(())
+}
+
+type Members<'a> = BTreeMap<String, &'a RawValue>;
+
+fn value(members: &Members<'_>, key: &str) -> Value {
+    members.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+fn text_of(members: &Members<'_>, key: &str) -> Option<String> {
+    value(members, key).as_str().filter(|t| !t.trim().is_empty()).map(str::to_string)
+}
+
+struct Reader<'a> {
+    steps: Vec<Step>,
+    /// The subagents whose steps come now, the innermost last.
+    agents: Vec<String>,
+    /// Where files of subagents lie.
+    folder: Option<&'a Path>,
+}
+
+/// What a trajectory says of all its steps.
+struct Trajectory<'a> {
+    model: Option<String>,
+    subagents: Vec<Document<'a>>,
+}
+
+impl Reader<'_> {
+    fn trajectory(&mut self, document: &Document<'_>, members: &Members<'_>, out: &mut Recording) {
+        let agent = value(members, "agent");
+        let list = |key: &str| -> Vec<&RawValue> {
+            members.get(key).and_then(|r| serde_json::from_str(r.get()).ok()).unwrap_or_default()
+        };
+        let whole = Trajectory {
+            model: agent.get("model_name").and_then(Value::as_str).map(str::to_string),
+            subagents: list("subagent_trajectories")
+                .into_iter()
+                .map(|r| document.part(r))
+                .collect(),
+        };
+        if let Some(tools) = agent.get("tool_definitions").and_then(Value::as_array) {
+            let tools = What::Tools(definitions(tools));
+            self.push(Step { line: document.line, ..Step::default() }, tools);
+        }
+        let steps = members.get("steps").map(|raw| document.objects(raw, out)).unwrap_or_default();
+        for (n, step) in steps.into_iter().enumerate() {
+            self.step(n, step, &whole, out);
+        }
+    }
+
+    fn push(&mut self, step: Step, what: What) {
+        self.steps.push(Step { agent: self.agents.last().cloned(), what, ..step });
+    }
+
+    fn step(&mut self, n: usize, line: RecordedLine, whole: &Trajectory<'_>, out: &mut Recording) {
+        let RecordedLine { number: line, object: o } = line;
+        let stamp = str_of(&o, "timestamp").and_then(time::normal);
+        let step = Step { line, stamp, ..Step::default() };
+        let mut said = content(o.get("message"));
+        match str_of(&o, "source") {
+            Some("system") => {
+                let begun = |s: &Step| matches!(s.what, What::Input(_) | What::Reply(_));
+                let agent = self.agents.last();
+                let begun = self.steps.iter().any(|s| s.agent.as_ref() == agent && begun(s));
+                for piece in said {
+                    match piece {
+                        Piece::Said(Part::Text(text)) if !begun => {
+                            self.push(step.clone(), What::System(text.to_string()));
+                        }
+                        other => self.input(step.clone(), vec![added(other)]),
+                    }
+                }
+            }
+            Some("user") => {
+                if said.is_empty() {
+                    // A message all the same, though an empty one.
+                    said.push(Piece::Shown(Part::Text("".into())));
+                }
+                self.input(step.clone(), said);
+            }
+            Some("agent") => {
+                let reply = reply(n, &o, said, whole, self.agents.len());
+                self.push(step.clone(), What::Reply(reply));
+            }
+            other => {
+                let what = format!("step of the source {:?}", other.unwrap_or_default());
+                self.push(step.clone(), What::Unknown(what));
+            }
+        }
+        self.observed(step, &o, whole, out);
+    }
+
+    fn input(&mut self, step: Step, pieces: Vec<Piece>) {
+        let blocks = pieces.len();
+        self.push(step, What::Input(Input { id: None, pieces, blocks }));
+    }
+
+    fn observed(
+        &mut self,
+        step: Step,
+        o: &Map<String, Value>,
+        whole: &Trajectory<'_>,
+        out: &mut Recording,
+    ) {
+        let list = |v: Option<&Value>, key: &str| -> Vec<Value> {
+            v.and_then(|v| v.get(key)?.as_array()).cloned().unwrap_or_default()
+        };
+        let results = list(o.get("observation"), "results");
+        let calls = o.get("tool_calls").and_then(Value::as_array);
+        let ids: Vec<&str> =
+            calls.into_iter().flatten().filter_map(|c| c.get("tool_call_id")?.as_str()).collect();
+        for (n, result) in results.iter().enumerate() {
+            for reference in list(Some(result), "subagent_trajectory_ref") {
+                self.subagent(&reference, whole, out);
+            }
+            let pieces = content(result.get("content"));
+            let named = result.get("source_call_id").and_then(Value::as_str);
+            match named.or(ids.get(n).copied()) {
+                Some(call_id) => {
+                    let call_id = call_id.to_string();
+                    let result = Piece::Result { call_id, pieces, is_error: false };
+                    self.input(step.clone(), vec![result]);
+                }
+                None => self.input(step.clone(), pieces.into_iter().map(added).collect()),
+            }
+        }
+    }
+
+    /// The trajectory that a reference names: inside the document, or in a file beside it.
+    fn subagent(&mut self, reference: &Value, whole: &Trajectory<'_>, out: &mut Recording) {
+        let text = |key: &str| reference.get(key).and_then(Value::as_str);
+        if self.agents.len() >= DEEPEST {
+            return;
+        }
+        let id = |members: &Members<'_>| text_of(members, "trajectory_id");
+        for document in &whole.subagents {
+            let Ok(members) = document.members(EXPECTED) else { continue };
+            if let Some(id) = id(&members).filter(|id| Some(&**id) == text("trajectory_id")) {
+                return self.enter(id, document, &members, out);
+            }
+        }
+        // A recording from elsewhere must not be able to show files of this machine.
+        let plain = |p: &&str| Path::new(p).components().all(|c| matches!(c, Component::Normal(_)));
+        let Some((name, folder)) = text("trajectory_path").filter(plain).zip(self.folder) else {
+            return;
+        };
+        let path = folder.join(name);
+        if out.beside.contains(&path) || !path.is_file() {
+            return;
+        }
+        let source = Source::at(&path);
+        let Ok(text) = source.text() else { return };
+        let document = Document::new(&text, source.name());
+        match document.members(EXPECTED) {
+            Ok(members) => {
+                out.beside.push(path.clone());
+                let id = id(&members).unwrap_or_else(|| source.stem().to_string());
+                self.enter(id, &document, &members, out);
+            }
+            Err(e) => out.warnings.push(format!("{e}; left out")),
+        }
+    }
+
+    fn enter(
+        &mut self,
+        id: String,
+        document: &Document<'_>,
+        members: &Members<'_>,
+        out: &mut Recording,
+    ) {
+        if self.agents.contains(&id) {
+            return;
+        }
+        self.agents.push(id);
+        self.trajectory(document, members, out);
+        self.agents.pop();
+    }
+}
+
+/// What the program said by itself.
+fn added(piece: Piece) -> Piece {
+    match piece {
+        Piece::Said(part) => Piece::Added(part, Place::Message),
+        other => other,
+    }
+}
+
+fn reply(
+    n: usize,
+    o: &Map<String, Value>,
+    said: Vec<Piece>,
+    whole: &Trajectory<'_>,
+    depth: usize,
+) -> Reply {
+    let thought = str_of(o, "reasoning_content").filter(|t| !t.is_empty());
+    let thought = thought.map(|t| Part::Reasoning { text: t.into(), encrypted: None });
+    let mut pieces: Vec<Piece> = thought.map(Piece::Said).into_iter().chain(said).collect();
+    for call in o.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+        let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
+        let arguments = match call.get("arguments") {
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+            None => "{}".to_string(),
+        };
+        let call = ToolCall::new(text("tool_call_id"), text("function_name"), arguments);
+        pieces.push(Piece::Said(Part::Call(call)));
+    }
+    let calls = o.get("llm_call_count").and_then(Value::as_u64);
+    let counters = match calls {
+        Some(n) if n > 1 => Err(format!("counters of {n} requests together")),
+        _ => counters(o).ok_or_else(|| "a reply without counters".to_string()),
+    };
+    Reply {
+        response: Some(format!("step {n} of {depth}")),
+        model: string(o, "model_name").or(whole.model.clone()),
+        blocks: pieces.len(),
+        pieces,
+        counters,
+        ..Reply::default()
+    }
+}
+
+fn counters(o: &Map<String, Value>) -> Option<Counters> {
+    let metrics = o.get("metrics")?.as_object()?;
+    metrics.get("prompt_tokens").filter(|p| !p.is_null())?;
+    let mut flat = metrics.clone();
+    let extra = metrics.get("extra").and_then(Value::as_object);
+    let names = ["cache_creation_input_tokens", "cache_write_tokens"];
+    let written = names.iter().find_map(|n| extra?.get(*n));
+    flat.insert("written".into(), written.cloned().unwrap_or_default());
+    let names = ["prompt_tokens", "cached_tokens", "written", "completion_tokens"];
+    Some(Counters::read(&flat, names).of_whole_prompt())
+}
+
+/// A text, or texts, images and sounds.
+fn content(value: Option<&Value>) -> Vec<Piece> {
+    let Some(Value::Array(list)) = value else { return any_content(value) };
+    let piece = |part: &Value| match part.get("source") {
+        Some(source) => {
+            let text = |key: &str| source.get(key).and_then(Value::as_str);
+            let media_type = text("media_type").unwrap_or("image/*").to_string();
+            match text("path").filter(|_| media_type.starts_with("image/")) {
+                Some(url) => {
+                    let image = Media { media_type, url: url.to_string(), name: None };
+                    vec![Piece::Said(Part::Image(image))]
+                }
+                None => vec![Piece::Opaque],
+            }
+        }
+        None => any_content(Some(part)),
+    };
+    list.iter().flat_map(piece).collect()
+}
+
+#[cfg(test)]
+mod tests;
