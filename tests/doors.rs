@@ -25,7 +25,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const DOORS: [Door; 20] = [
+pub const DOORS: [Door; 21] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Each format reads what may be of any.
@@ -34,6 +34,26 @@ pub const DOORS: [Door; 20] = [
             drop(f.import_all(&Source::of_bytes(b, "x.jsonl")));
         };
         recordings::ALL.iter().for_each(all);
+    }),
+    // Formats that are folders or databases, with the bytes in the place of every file.
+    ("store", |b| {
+        let Ok(dir) = tempfile::tempdir() else { return };
+        let places = [
+            "opencode.db",
+            "base_state.json",
+            "events/event-00001.json",
+            "session/p/s.json",
+            "message/s/m.json",
+            "part/m/p.json",
+        ];
+        for place in places.map(|p| dir.path().join(p)) {
+            drop(place.parent().map(std::fs::create_dir_all));
+            drop(std::fs::write(place, b));
+        }
+        for path in [dir.path().to_path_buf(), dir.path().join(places[0])] {
+            let all = |f: &&recordings::Format| drop(f.import_all(&Source::at(&path)));
+            recordings::ALL.iter().for_each(all);
+        }
     }),
     ("validate", |b| {
         ctxbench_harness::validate::read(&Source::of_bytes(b, "x.jsonl"), |one| {

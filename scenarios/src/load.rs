@@ -118,7 +118,9 @@ fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<Pa
     let unread = |e: FileError| skipped.push((folder.to_path_buf(), e.into()));
     let mut files = files::walk_into(folder, enter, unread);
     files.retain(|file| {
-        has_extension(file, EXTENSIONS) || formats::detect(&Source::at(file)).is_some()
+        // A pipe would keep whoever looks into it waiting.
+        let looks = || file.is_file() && formats::detect(&Source::at(file)).is_some();
+        has_extension(file, EXTENSIONS) || looks()
     });
     files.extend(whole);
     files.sort();

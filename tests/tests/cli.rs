@@ -365,6 +365,41 @@ fn a_recording_and_its_import_give_the_same_figures() {
     }
 }
 
+/// Every recording that is kept here, imported without a flag, and run as it is and as imported.
+#[test]
+fn recordings_of_every_format_import_and_run() {
+    let here = Folder::new();
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/recordings");
+    let all = [
+        ("aider/read-only-files.aider.chat.history.md", 1),
+        ("atif/agent/trajectory.json", 1),
+        ("gemini-cli/session-2026-01-16T11-01-37b7abef.json", 1),
+        ("messages/anthropic-messages.json", 1),
+        ("messages/openai-chat.jsonl", 2),
+        ("messages/openai-responses.json", 1),
+        ("mini-swe-agent/github_issue.traj.json", 1),
+        ("opencode/s2_multiturn.export.json", 1),
+        ("openhands/output.jsonl", 3),
+        ("swe-agent/marshmallow-1867-function-calling.traj", 1),
+        ("swe-agent/pydicom-1458-text.traj", 1),
+    ];
+    for (n, (path, sessions)) in all.into_iter().enumerate() {
+        let path = data.join(path).display().to_string();
+        here.run("import").arg(&path).arg("-o").arg("s.jsonl").ok().says(&["which cannot tell"]);
+        let written = here.read("s.jsonl");
+        let heads = written.lines().filter(|l| l.starts_with("{\"type\":\"session\"")).count();
+        assert_eq!(heads, sessions, "{path}");
+        let how = "--strategy none --strategy reference --transport direct --out";
+        here.run(&format!("run s.jsonl {how} imported-{n}")).ok();
+        here.run(&format!("run {how} direct-{n}")).arg(&path).ok();
+        let rows = here.csv(&format!("imported-{n}/summary.csv"));
+        assert!(rows.len() >= 2 * sessions, "{path}");
+        assert!(rows.iter().all(|r| r["status"] == "completed"), "{path}");
+        let summary = |of: &str| here.read(&format!("{of}-{n}/summary.csv"));
+        assert_eq!(summary("imported"), summary("direct"), "{path}");
+    }
+}
+
 #[test]
 fn a_folder_of_sessions_runs_them_all() {
     let here = Folder::new();

@@ -25,7 +25,13 @@ fn good(door: &str) -> Vec<Vec<u8>> {
     let found = match door {
         "session" => files(&data, ".jsonl"),
         "scenario" => built_in(".toml"),
-        "recording" | "validate" | "rollout" => files(&data.join("validate"), ".jsonl"),
+        "recording" | "validate" => {
+            let mut all = files(&data.join("validate"), ".jsonl");
+            all.extend(files(&data.join("recordings"), ""));
+            all.retain(|p| !p.ends_with("README.md"));
+            all
+        }
+        "rollout" => files(&data.join("validate"), ".jsonl"),
         "case" | "functions" => files(&data.join("conformance"), ".json"),
         _ => Vec::new(),
     };
@@ -37,6 +43,11 @@ fn good(door: &str) -> Vec<Vec<u8>> {
             br#"{"model":"m","max_tokens":9,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"o"}]}]}"#.to_vec(),
             br#"{"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"c","name":"n","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"o"}]}"#.to_vec(),
             br#"{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"o"}]}"#.to_vec(),
+        ],
+        "store" => vec![
+            br#"{"id":"s","projectID":"p","title":"t","role":"assistant","modelID":"m","type":"tool","tool":"task","callID":"c","state":{"status":"completed","input":{},"output":"o","metadata":{"sessionId":"s"},"time":{"end":1}},"tokens":{"input":1,"output":2,"cache":{"read":3,"write":4}}}"#.to_vec(),
+            br#"{"kind":"MessageEvent","source":"user","llm_message":{"role":"user","content":[{"type":"text","text":"x"}]},"stats":{"usage_to_metrics":{"agent":{"token_usages":[{"response_id":"r","prompt_tokens":1,"cache_read_tokens":1}]}}}}"#.to_vec(),
+            [&b"SQLite format 3\0"[..], &[0; 500]].concat(),
         ],
         "reply" => vec![
             br#"{"type":"message","role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"t","name":"n","input":{}}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}"#.to_vec(),
@@ -202,7 +213,8 @@ fn every_door_has_files_that_it_takes() {
     }
     for format in formats::ALL {
         let sniffed = |b: &Vec<u8>| {
-            let head = formats::Source::of_bytes(b, "x.jsonl").head();
+            // The first versions of one format are told by their names alone.
+            let head = formats::Source::of_bytes(b, "x.traj.json").head();
             (format.sniff)(&head.unwrap())
         };
         assert!(good("recording").iter().any(sniffed), "no recording of {}", format.title);

@@ -186,7 +186,7 @@ fn bad_input_names_file_line_and_what_was_expected() {
     refuses(
         "other.txt",
         "hello\n",
-        &["other.txt:1", "expected a recording of Claude Code, Codex or pi"],
+        &["other.txt:1", "expected a recording of Claude Code, Codex, pi"],
     );
     here.run("validate nowhere.jsonl").fails_with(2).says(&["nowhere.jsonl"]);
     here.run(&format!("validate {} --min 200", data("pi.jsonl"))).fails_with(2).says(&["per cent"]);
@@ -211,7 +211,7 @@ fn folders_are_searched_and_one_bad_file_hides_no_other() {
         .prints(&["good.jsonl (claude-code)"])
         .says(&["all/notes.jsonl:1", "nowhere.jsonl"]);
     here.write("empty/README.md", "");
-    here.run("validate empty").fails_with(2).says(&["no recording among 0 .jsonl files"]);
+    here.run("validate empty").fails_with(2).says(&["no recording with counters among 0 files"]);
 }
 
 /// Cuts of real sessions. What is expected was counted by a script of its own: the bare law holds

@@ -23,13 +23,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
+    if let Some(out) = &args.output {
+        files::check_output(out, &args.files)?;
+    }
     let recordings = args.files.iter().map(|path| Ok((path.as_path(), format_of(path, args)?)));
     let recordings = recordings.collect::<anyhow::Result<Vec<_>>>()?;
     let mut written = 0;
     let Some(out) = &args.output else {
         return write_all(&recordings, None, &mut written, &mut |text| super::print(text));
     };
-    files::check_output(out, &args.files)?;
     let mut ended = Ok(());
     let put = files::write_with(out, |file| {
         ended = write_all(&recordings, Some(out), &mut written, &mut |text| {

@@ -90,7 +90,7 @@ fn damages(text: &str) -> Vec<(&'static str, Vec<u8>)> {
         ("numbers are texts", in_json(text, &|v| v.is_number().then(|| "x".into()))),
         ("numbers are negative", in_json(text, &|v| v.is_number().then(|| (-5).into()))),
         ("huge numbers", in_json(text, &|v| v.is_number().then(|| u64::MAX.into()))),
-        ("lists are null", in_json(text, &|v| v.is_array().then(|| Value::Null))),
+        ("lists are null", in_json(text, &|v| v.is_array().then_some(Value::Null))),
         (
             "items are lists",
             in_json(text, &|v| {

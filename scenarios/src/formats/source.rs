@@ -23,6 +23,8 @@ pub struct Source<'a> {
     /// For messages, and for the ids of sessions.
     name: String,
     lies: Lies<'a>,
+    /// Files beside it are sources of their own.
+    alone: bool,
 }
 
 enum Lies<'a> {
@@ -35,17 +37,22 @@ impl<'a> Source<'a> {
     pub fn at(path: &'a Path) -> Source<'a> {
         let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| path.display().to_string());
-        Source { name, lies: Lies::Path(path) }
+        Source { name, lies: Lies::Path(path), alone: false }
     }
 
     /// What stands in memory, such as what came through a pipe.
     pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
-        Source { name: name.to_string(), lies: Lies::Bytes(bytes) }
+        Source { name: name.to_string(), lies: Lies::Bytes(bytes), alone: true }
     }
 
     /// The same, called `name` in messages.
     pub fn called(self, name: &str) -> Source<'a> {
         Source { name: name.to_string(), ..self }
+    }
+
+    /// The same without the files beside it that belong to it: for who reads those by themselves.
+    pub fn alone(self) -> Source<'a> {
+        Source { alone: true, ..self }
     }
 
     /// As messages call it.
@@ -69,6 +76,11 @@ impl<'a> Source<'a> {
             Lies::Path(path) => Some(path),
             Lies::Bytes(_) => None,
         }
+    }
+
+    /// Where files may lie beside it that belong to it.
+    pub fn beside(&self) -> Option<&'a Path> {
+        self.path().filter(|_| !self.alone)
     }
 
     /// Its beginning.
@@ -105,13 +117,7 @@ impl<'a> Source<'a> {
 
     /// Its lines with content, counted from 1, one at a time.
     pub fn lines(&self) -> Result<Box<dyn Iterator<Item = NumberedLine> + 'a>, InputError> {
-        let mut reader = self.open()?;
-        let wide = matches!(reader.fill_buf(), Ok([0xff, 0xfe, ..] | [0xfe, 0xff, ..]));
-        if wide {
-            let text = self.text()?;
-            let all: Vec<_> = numbered(&text).map(|(n, l)| Ok((n, l.to_string()))).collect();
-            return Ok(Box::new(all.into_iter()));
-        }
+        let mut reader = self.utf8()?;
         let name = self.name.clone();
         let mut number = 0;
         let mut next = move || -> Option<NumberedLine> {
@@ -137,6 +143,16 @@ impl<'a> Source<'a> {
             ended = !matches!(line, Some(Ok(_)));
             line
         })))
+    }
+
+    /// The text as it comes, in UTF-8. Of UTF-16, which nobody writes for long files, all is held.
+    pub fn utf8(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
+        let mut reader = self.open()?;
+        let wide = matches!(reader.fill_buf(), Ok([0xff, 0xfe, ..] | [0xfe, 0xff, ..]));
+        if wide {
+            return Ok(Box::new(io::Cursor::new(self.text()?.into_owned().into_bytes())));
+        }
+        Ok(reader)
     }
 
     /// The bytes as they come.

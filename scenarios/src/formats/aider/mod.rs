@@ -42,7 +42,7 @@ fn sniff(head: &Head) -> bool {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let text = source.text()?;
-    let beside = source.path().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
+    let beside = source.beside().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
     let requests = match &beside {
         Some(path) => requests::first_prompts(&Source::at(path).text()?),
         None => Vec::new(),

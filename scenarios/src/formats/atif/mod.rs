@@ -56,7 +56,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     if let Some(next) = text_of(&members, "continued_trajectory_ref") {
         out.left_out.push(format!("{}: the session goes on in {next}", source.name()));
     }
-    let folder = source.path().and_then(Path::parent);
+    let folder = source.beside().and_then(Path::parent);
     let mut reader = Reader { steps: Vec::new(), agents: Vec::new(), folder };
     reader.trajectory(&document, &members, &mut out);
     out.last_line = reader.steps.last().map_or(1, |s| s.line);

@@ -16,7 +16,7 @@ const LONGEST_LINE: u64 = 4 << 20;
 
 /// The files of the subagents of a session, by name. None for what is no session's main file.
 pub(super) fn beside(input: &Source<'_>) -> Vec<PathBuf> {
-    let Some(path) = input.path() else { return vec![] };
+    let Some(path) = input.beside() else { return vec![] };
     let said = |o: &Map<String, Value>| {
         matches!(str_of(o, "type"), Some("user" | "assistant")) && !flag(o, "isSidechain")
     };

@@ -28,8 +28,13 @@ const DEEPEST: usize = 3;
 
 pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let head = source.head()?;
+    if head.text.trim_start().starts_with('[') && !of_messages(&head.text) {
+        return each(source, sink);
+    }
     if head.is_document() {
-        return document(source, &head.text, sink);
+        let text = source.text()?;
+        let _ = sink(one(&Document::new(&text, source.name()), None));
+        return Ok(());
     }
     if head.objects().next().map(|o| Value::Object(o.clone())).is_some_and(|o| is_message(&o)) {
         return one_message_per_line(source, sink);
@@ -39,9 +44,6 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Input
         let (number, text) = line?;
         // A file of one line is a document, too; the number of a line tells several apart.
         let alone = number == 1 && lines.peek().is_none();
-        if alone && text.starts_with('[') && !of_messages(&text) {
-            return each(source, sink);
-        }
         let document = Document { line: number, ..Document::new(&text, source.name()) };
         let id = (!alone).then(|| format!("{}-{number}", source.stem()));
         if sink(one(&document, id)).is_break() {
@@ -59,18 +61,9 @@ fn of_messages(text: &str) -> bool {
     }
 }
 
-fn document(source: &Source<'_>, head: &str, sink: &mut Sink<'_>) -> Result<(), InputError> {
-    if head.trim_start().starts_with('[') && !of_messages(head) {
-        return each(source, sink);
-    }
-    let text = source.text()?;
-    let _ = sink(one(&Document::new(&text, source.name()), None));
-    Ok(())
-}
-
 /// An array of conversations, one at a time.
 fn each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
-    for (n, (line, text)) in (1..).zip(json::streamed(source.open()?)) {
+    for (n, (line, text)) in (1..).zip(json::streamed(source.utf8()?)) {
         let document = Document { line, ..Document::new(&text, source.name()) };
         if sink(one(&document, Some(format!("{}-{n}", source.stem())))).is_break() {
             break;

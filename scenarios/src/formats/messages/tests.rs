@@ -124,7 +124,14 @@ fn several_conversations_are_several_sessions() {
     let second = json!([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]);
     let lines = format!("{first}\n\n{second}\n");
     let array = serde_json::to_string_pretty(&json!([first, second])).unwrap();
-    for (text, name) in [(lines, "talks-3"), (array, "talks-2")] {
+    let wide = |text: &str| -> Vec<u8> {
+        [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect()
+    };
+    let in_one_line = json!([first, second]).to_string();
+    for text in [&array, &in_one_line] {
+        assert_eq!(CHAT.import_all(&Source::of_bytes(&wide(text), "x.json")).unwrap().len(), 2);
+    }
+    for (text, name) in [(lines, "talks-3"), (array, "talks-2"), (in_one_line, "talks-2")] {
         let all = all(&text, "talks.jsonl");
         let ids: Vec<&str> = all.iter().map(|l| &*l.session.header.id).collect();
         assert_eq!(ids, ["alpha", name]);
