@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use thiserror::Error;
 
-pub use counting::Counting;
+pub use counting::{Counting, Edge};
 pub use price::{Cost, cost, cost_of_reply, cost_with_read_share, iterations};
 use table::table;
 
