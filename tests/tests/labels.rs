@@ -6,8 +6,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::session::{Entry, Session};
-use ctxbench_scenarios::{autofacts, jsonl};
+use ctxbench_scenarios::{Loaded, Scenario, autofacts, jsonl};
 use serde_json::Value;
+
+use crate::common::replayed;
 
 /// Replies between a label and a pair that still match.
 const WITHIN: usize = 2;
@@ -191,5 +193,18 @@ fn found_needs_are_those_that_were_labelled_by_hand() {
     }
     for (what, share, least) in bounds {
         assert!(share.percent() >= least, "{what}: {:.1} % is below {least} %", share.percent());
+    }
+}
+
+/// A need that a history in which nothing was ever left out does not meet would measure the finder
+/// and not memory.
+#[test]
+fn without_any_compaction_every_need_is_met() {
+    for name in ["codemie-rollout", "codemie-session"] {
+        let mut session = session(name);
+        autofacts::add(&mut session);
+        let scenario = Scenario::of_session(Loaded { session, warnings: vec![] });
+        let run = replayed::run(&scenario, "reference");
+        assert_eq!(run.summary.needs_kept_pct, Some(100.0), "{name}");
     }
 }
