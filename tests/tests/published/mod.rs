@@ -123,7 +123,7 @@ impl Measure {
         let (least, most) = self.ours;
         let one = |x: f64| match self.unit {
             Unit::Count => grouped(x),
-            Unit::Saved | Unit::Share => format!("{x:.1} %"),
+            Unit::Saved | Unit::Share => format!("{x:.1} %").replace('-', "−"),
         };
         if one(least) == one(most) {
             one(least)
@@ -252,6 +252,7 @@ fn a_verdict_by_hand() {
     assert_eq!(verdict((2.0, 2.0), (3.0, 3.0), Unit::Count), Verdict::Differs);
     assert_eq!(verdict((13.2, 68.5), (87.0, 87.0), Unit::Share), Verdict::Differs);
     assert_eq!(measure((2.0, 2.0), (82_171.0, 82_171.0), Unit::Count).told(), "82,171");
-    assert_eq!(measure((2.0, 2.0), (0.25, 87.0), Unit::Share).told(), "0.2 % to 87.0 %");
+    let range = (-0.25, 87.0);
+    assert_eq!(measure((2.0, 2.0), range, Unit::Share).told(), "−0.2 % to 87.0 %");
     assert_eq!((saved(25.0, 100.0), span(&[2.0, 1.0])), (75.0, (1.0, 2.0)));
 }

@@ -1,17 +1,16 @@
 //! What a model's own summary keeps.
 
 use std::collections::BTreeSet;
-use std::io::Read;
-use std::path::Path;
 
 use ctxbench_core::fact::{Fact, FactKind};
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::summarise::{Script, Summariser};
-use ctxbench_scenarios::{Scenario, jsonl};
+use ctxbench_scenarios::Scenario;
 use serde_json::Value;
 
 use super::{Figure, Measure, Unit, Verdict};
+use crate::common::recordings;
 use crate::common::replayed::run_with;
 
 pub const IDENTIFIERS: Figure = Figure {
@@ -33,16 +32,6 @@ pub const IDENTIFIERS: Figure = Figure {
             *in summary*, so without what stays verbatim, in both sessions together.",
     trial: identifiers,
 };
-
-const SESSIONS: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];
-
-fn recording(name: &str) -> Session {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/labels");
-    let packed = std::fs::read(folder.join(format!("{name}.jsonl.gz"))).unwrap();
-    let mut text = Vec::new();
-    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text).unwrap();
-    jsonl::read(&text, name).unwrap().session
-}
 
 /// Paths in calls of file tools of the main conversation before its compaction, with the message
 /// of the first such call.
@@ -92,8 +81,8 @@ fn in_summary(literal: fn(&str) -> &str) -> f64 {
     let options =
         Options { summariser: Summariser::Scripted(Script::Recorded), ..Options::default() };
     let (mut lost, mut carried) = (0, 0);
-    for name in SESSIONS {
-        let scenario = with_paths(&recording(name), literal);
+    for name in recordings::DIRECT {
+        let scenario = with_paths(&recordings::session(name), literal);
         let strategy = "claude-code:restore_files=0";
         let record = run_with("claude-opus-4-6", &scenario, strategy, &options);
         assert_eq!(record.summary.compactions, 1, "{name}: as recorded");
@@ -125,9 +114,10 @@ fn identifiers() -> Vec<Measure> {
             ours: one(name),
             unit: Unit::Share,
             expected: Verdict::Differs,
-            why: "the calls have absolute paths and the summaries name files from the project's \
-                  folder, which the published rule counts as lost; what it found were turns that \
-                  stayed verbatim",
+            why: "calls have absolute paths and these summaries name files from the project's \
+                  folder, which the published rule counts as lost; that it finds nearly as much \
+                  behind a header without facts says where it finds it. Another model wrote \
+                  these",
         },
     ]
 }
