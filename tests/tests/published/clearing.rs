@@ -33,7 +33,7 @@ fn hundred_turns() -> Vec<Measure> {
     let less = sessions.each_ref().map(|s| {
         let edited = run(s, "claude-code-api:compact=off");
         assert_eq!(edited.status, Status::Completed);
-        saved(edited.summary.input_tokens as f64, of_inputs(&run(s, "reference")))
+        saved(inputs(&edited), inputs(&run(s, "reference")))
     });
     let died = sessions.iter().filter(|s| run(s, "none").status == Status::Overflow).count();
     vec![
@@ -58,7 +58,7 @@ fn hundred_turns() -> Vec<Measure> {
     ]
 }
 
-fn of_inputs(record: &RunRecord) -> f64 {
+fn inputs(record: &RunRecord) -> f64 {
     record.summary.input_tokens as f64
 }
 
@@ -76,8 +76,9 @@ pub const RESEARCH_AGENT: Figure = Figure {
     tried: "the same prompts: three sessions, whose messages have the sizes that the printed runs \
             without management, with clearing and with compaction had. \
             `claude-code-api:compact=off,clear_trigger=30k,clear_keep=4,clear_at_least=10k` and \
-            `claude-code-api:clear=false,compact_trigger=180k`; the summary has the printed size of \
-            2,783 tokens.",
+            `claude-code-api:clear=false,compact_trigger=180k`; the summary has the printed size, \
+            2,783 tokens. So sizes without management are given; when something goes, and what, \
+            is ours.",
     trial: research_agent,
 };
 

@@ -19,7 +19,8 @@ pub const TICKETS: Figure = Figure {
                  of every turn are printed; the summaries' own requests are not among them.",
     tried: "two sessions whose turns have the printed sizes, one for each run, the second with \
             summaries of the size that the printed prompts after them show: \
-            `anthropic-sdk:threshold=5000,max_tokens=4096`.",
+            `anthropic-sdk:threshold=5000,max_tokens=4096`. So sizes of messages are given; when \
+            it compacts, what it drops and asks for again are ours.",
     trial: tickets,
 };
 

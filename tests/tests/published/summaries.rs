@@ -19,11 +19,11 @@ pub const IDENTIFIERS: Figure = Figure {
     claim: "after a compaction by a model's summary, 29.1 % of the paths and error classes of a \
             session stand in the context; where a header without any facts takes the summary's \
             place, 28.1 %.",
-    conditions: "12 sessions of Claude Code; the newest turns stay verbatim, the rest is summarised \
-                 by Claude Haiku, which is asked for paths and errors. A path counts if it stands \
-                 there as the tool's call had it. Intervals: 29.1 % [13.2, 68.5] in the context, \
-                 files read 36.2 % [13.7, 74.7], and 1.0 points [0.0, 4.1] that the summary adds to \
-                 the header.",
+    conditions: "12 sessions of Claude Code; the newest turns stay verbatim, the rest is \
+                 summarised by Claude Haiku, which is asked for paths and errors. A path counts \
+                 if it stands there as the tool's call had it. Intervals: 29.1 % [13.2, 68.5] in \
+                 the context, files read 36.2 % [13.7, 74.7], and 1.0 points [0.0, 4.1] that the \
+                 summary adds to the header.",
     tried: "two recorded sessions of Claude Code 2.1.39 \
             ([labels](../tests/data/labels/README.md)) with the summaries that their model, \
             Claude Opus 4.6, really wrote (`--summarizer scripted`) and nothing else behind them \

@@ -13,7 +13,7 @@ pub const FIGURES: &[Untried] = &[
     Untried {
         by: "Anthropic, context management",
         link: "https://www.anthropic.com/news/context-management",
-        claim: "agents do 39 % better with memory tool and context editing, 29 % with editing alone",
+        claim: "agents do 39 % better with memory tool and context editing, 29 % with editing",
         because: "it is about how well a model works; here its replies are given",
     },
     Untried {
