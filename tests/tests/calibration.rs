@@ -1,27 +1,13 @@
 //! Sizes of prompts against the provider's counters, on sessions that went to it directly.
 
-use std::io::Read;
-use std::path::Path;
-
 use crate::common::Folder;
+use crate::common::recordings::{DIRECT, session};
 use ctxbench_core::calibration::{self, Step};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::Purpose;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{RequestRecord, RunRecord};
-use ctxbench_scenarios::jsonl;
 use serde_json::Value;
-
-/// Recorded with Claude Code 2.1.39 without a gateway, each with one automatic compaction.
-const DIRECT: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];
-
-fn session(name: &str) -> Session {
-    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/labels");
-    let packed = std::fs::read(packed.join(format!("{name}.jsonl.gz"))).unwrap();
-    let mut text = Vec::new();
-    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text).unwrap();
-    jsonl::read(&text, name).unwrap().session
-}
 
 fn steps<'a>(session: &'a Session, by: &Counting) -> Vec<Step<'a>> {
     calibration::steps(session.entries.iter().filter(|e| e.agent().is_none()), by)
