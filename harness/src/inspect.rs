@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, Form, total_tokens};
+use ctxbench_core::block::{Block, Form};
+use ctxbench_core::context_editing::prompt_tokens;
 use ctxbench_core::engine::Event;
 use ctxbench_core::model::{Counting, Model};
 use ctxbench_scenarios::Scenario;
@@ -48,8 +49,8 @@ pub async fn layouts(
                 mechanism: (*mechanism).to_string(),
                 phase: words(phase),
                 before_request: e.before_request,
-                before_tokens: total_tokens(by, before),
-                after_tokens: total_tokens(by, after),
+                before_tokens: prompt_tokens(model, &[], before),
+                after_tokens: prompt_tokens(model, &[], after),
                 before: before.iter().map(|b| line(by, b)).collect(),
                 after: after.iter().map(|b| line(by, b)).collect(),
             }),
