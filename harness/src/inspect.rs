@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form, Role, total_tokens};
+use ctxbench_core::block::{Block, BlockKind, Form, Role};
+use ctxbench_core::context_editing::prompt_tokens;
 use ctxbench_core::engine::Event;
 use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::request::Phase;
@@ -174,6 +175,7 @@ async fn run(
 ) -> (Vec<Layout>, RunRecord) {
     let full = replay_in_full(scenario, spec, model, options).await;
     let by = replay::counting(&scenario.session, model, options.calibrate).scaled(scenario.scale);
+    let model = Model { counting: by, ..model.clone() };
     let record = full.replayed.record;
     let mut measured = record.compactions.iter();
     let mut out = Vec::new();
@@ -184,8 +186,8 @@ async fn run(
                 mechanism: (*mechanism).to_string(),
                 phase: *phase,
                 before_request: e.before_request,
-                before_tokens: total_tokens(&by, before),
-                after_tokens: total_tokens(&by, after),
+                before_tokens: prompt_tokens(&model, &[], before),
+                after_tokens: prompt_tokens(&model, &[], after),
                 measured: measured.next().map(Measured::from),
                 before: pieces(before),
                 after: pieces(after),

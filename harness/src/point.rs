@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ctxbench_core::calibration::visible;
 use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, Session};
+use ctxbench_core::tokens::Size;
 use thiserror::Error;
 
 /// Where a session is cut. Turns and replies are those of the main conversation, from 1.
@@ -66,7 +66,11 @@ impl fmt::Display for Point {
 
 /// The session up to a point, the point's own turn or reply included.
 pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
-    let said = |e: &Entry| visible(e, &Counting::O200K);
+    let said = |e: &Entry| -> u64 {
+        let standing = e.standing_text().map(Size::text);
+        let sizes = e.content().into_iter().map(|p| p.size()).chain(standing);
+        sizes.map(|s| Counting::O200K.block(s)).sum()
+    };
     let main = |e: &&Entry| e.agent().is_none();
     let all: u64 = session.entries.iter().filter(main).map(said).sum();
     let (mut turns, mut steps, mut so_far) = (0, 0, 0);

@@ -97,7 +97,7 @@ pub(super) fn unseen(
     }
     let by = model.counting;
     let own = session.entries.iter().filter(|e| e.agent().is_none());
-    calibration::residuals(own, &by)
+    calibration::residuals(own, &by, session.header.model.as_deref())
         .into_iter()
         .map(|(reply, tokens)| (reply.to_string(), by.fitting(tokens)))
         .collect()
