@@ -4,6 +4,7 @@
 //! counting model of the recorded model, is text that the file lacks: system prompt and tools
 //! before the first call ([`prefix`]), reminders and hooks between two calls ([`residuals`]).
 
+use crate::content::Part;
 use crate::model::{self, Counting, Provider};
 use crate::session::{AssistantEntry, Entry, RecordedUsage};
 use crate::tokens::Size;
@@ -59,34 +60,75 @@ pub fn counting_of(recorded: Option<&str>) -> Counting {
     recorded.and_then(provider_of).map_or(Counting::O200K, Counting::of)
 }
 
-/// Tokens of an entry's visible content.
-pub fn visible(entry: &Entry, by: &Counting) -> u64 {
-    let standing = entry.standing_text().map(Size::text);
-    let tools = match entry {
-        Entry::Tools { definitions, .. } => definitions.as_slice(),
-        _ => &[],
-    };
-    let tools = tools.iter().map(|t| Size::text(&t.to_string()));
-    let parts = entry.content();
-    parts.iter().map(|p| p.size()).chain(standing).chain(tools).map(|s| by.block(s)).sum()
+/// The visible content of a recorded conversation as a prompt shows it, tokens.
+#[derive(Default)]
+struct Visible {
+    /// All of it.
+    all: u64,
+    /// The thinking before the last user message.
+    earlier: u64,
+    /// The thinking since.
+    newest: u64,
+    /// A tool result came last: what the user says beside it begins no turn.
+    in_cycle: bool,
 }
 
-fn usage(entry: &Entry) -> Option<&RecordedUsage> {
+impl Visible {
+    fn add(&mut self, entry: &Entry, by: &Counting) {
+        match entry {
+            Entry::User(_) if !self.in_cycle => self.earlier += std::mem::take(&mut self.newest),
+            Entry::Assistant(_) => self.in_cycle = false,
+            Entry::Tool(_) => self.in_cycle = true,
+            _ => {}
+        }
+        let definitions = match entry {
+            Entry::Tools { definitions, .. } => definitions.as_slice(),
+            _ => &[],
+        };
+        let definitions = definitions.iter().map(|d| Size::text(&d.to_string()));
+        let standing = entry.standing_text().map(Size::text).into_iter().chain(definitions);
+        self.all += standing.map(|s| by.block(s)).sum::<u64>();
+        for part in entry.content() {
+            let tokens = by.block(part.size());
+            self.all += tokens;
+            self.newest += if matches!(part, Part::Reasoning { .. }) { tokens } else { 0 };
+        }
+    }
+
+    /// What of it a prompt to this model holds.
+    fn shown_to(&self, model: Option<&str>) -> u64 {
+        let keeps = model.is_none_or(model::keeps_thinking);
+        self.all - if keeps { 0 } else { self.earlier }
+    }
+}
+
+/// The counters of a reply, and the model that gave it: its own, or that of the whole recording.
+fn counted<'a>(
+    entry: &'a Entry,
+    recorded: Option<&'a str>,
+) -> Option<(&'a RecordedUsage, Option<&'a str>)> {
     match entry {
-        Entry::Assistant(AssistantEntry { usage, .. }) => usage.as_ref(),
+        Entry::Assistant(AssistantEntry { usage, model, .. }) => {
+            Some((usage.as_ref()?, model.as_deref().or(recorded)))
+        }
         _ => None,
     }
 }
 
 /// Tokens that the first counted request held before the visible content: system prompt and tools,
-/// as far as the recording lacks their text. `entries` = those of one conversation.
-pub fn prefix<'a>(entries: impl IntoIterator<Item = &'a Entry>, by: &Counting) -> Option<u64> {
-    let mut known = 0;
+/// as far as the recording lacks their text. `entries` = those of one conversation, `recorded` =
+/// the model of replies that name none.
+pub fn prefix<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    by: &Counting,
+    recorded: Option<&'a str>,
+) -> Option<u64> {
+    let mut known = Visible::default();
     for entry in entries {
-        if let Some(usage) = usage(entry) {
-            return Some(usage.prompt().saturating_sub(known));
+        if let Some((usage, model)) = counted(entry, recorded) {
+            return Some(usage.prompt().saturating_sub(known.shown_to(model)));
         }
-        known += visible(entry, by);
+        known.add(entry, by);
     }
     None
 }
@@ -103,37 +145,46 @@ pub struct Step<'a> {
     pub expected: u64,
     /// How much the prompt grew by, tokens; `None` = the first of its segment.
     pub grown: Option<i64>,
-    /// What the visible content in between explains of that, tokens.
-    pub explained: u64,
+    /// What the visible content explains of that, tokens: what came, less the thinking that the
+    /// provider left out since.
+    pub explained: i64,
 }
 
-/// The counted requests of a conversation in order.
-pub fn steps<'a>(entries: impl IntoIterator<Item = &'a Entry>, by: &Counting) -> Vec<Step<'a>> {
+/// The counted requests of a conversation in order. `recorded` = the model of replies that name
+/// none.
+pub fn steps<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    by: &Counting,
+    recorded: Option<&'a str>,
+) -> Vec<Step<'a>> {
     let mut out: Vec<Step<'a>> = Vec::new();
-    // What came since the last counted request; `None` = it cannot be compared with.
-    let mut since: Option<u64> = None;
+    let mut visible = Visible::default();
+    // What the last counted prompt of the segment showed of it.
+    let mut before: Option<u64> = None;
     for entry in entries {
-        if let (Some(usage), Some(reply)) = (usage(entry), entry.key()) {
-            let prompt = usage.prompt();
-            let before = out.last().copied().zip(since);
-            let step = match before {
-                Some((last, explained)) => Step {
-                    reply,
-                    prompt,
-                    expected: last.expected + explained,
-                    grown: Some(prompt as i64 - last.prompt as i64),
-                    explained,
-                },
+        if let (Some((usage, model)), Some(reply)) = (counted(entry, recorded), entry.key()) {
+            let (prompt, shown) = (usage.prompt(), visible.shown_to(model));
+            let step = match out.last().copied().zip(before) {
+                Some((last, before)) => {
+                    let explained = shown as i64 - before as i64;
+                    Step {
+                        reply,
+                        prompt,
+                        expected: last.expected.saturating_add_signed(explained),
+                        grown: Some(prompt as i64 - last.prompt as i64),
+                        explained,
+                    }
+                }
                 None => Step { reply, prompt, expected: prompt, grown: None, explained: 0 },
             };
             out.push(step);
-            since = Some(0);
+            before = Some(shown);
         }
         match entry {
             Entry::RecordedCompaction(_) | Entry::Clear { .. } | Entry::Rewind { .. } => {
-                since = None;
+                (visible, before) = (Visible::default(), None);
             }
-            _ => since = since.map(|n| n + visible(entry, by)),
+            _ => visible.add(entry, by),
         }
     }
     out
@@ -145,15 +196,16 @@ pub fn steps<'a>(entries: impl IntoIterator<Item = &'a Entry>, by: &Counting) ->
 pub fn residuals<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &Counting,
+    recorded: Option<&'a str>,
 ) -> Vec<(&'a str, u64)> {
     let mut open: i64 = 0;
     let mut out = Vec::new();
-    for step in steps(entries, by) {
+    for step in steps(entries, by, recorded) {
         let Some(grown) = step.grown else {
             open = 0;
             continue;
         };
-        open += grown - step.explained as i64;
+        open += grown - step.explained;
         if open > by.per_block as i64 {
             out.push((step.reply, open as u64));
             open = 0;
@@ -191,17 +243,17 @@ mod tests {
     #[test]
     fn what_the_first_prompt_holds_beyond_the_visible_is_the_prefix() {
         // 117 + 34 of the user's.
-        assert_eq!(prefix(&[user(100), reply("a", 1, 20_000)], &BY), Some(20_000 - 151));
-        assert_eq!(prefix(&[user(100), reply("a", 1, 100)], &BY), Some(0));
-        assert_eq!(prefix(&[user(100)], &BY), None);
+        assert_eq!(prefix(&[user(100), reply("a", 1, 20_000)], &BY, None), Some(20_000 - 151));
+        assert_eq!(prefix(&[user(100), reply("a", 1, 100)], &BY, None), Some(0));
+        assert_eq!(prefix(&[user(100)], &BY, None), None);
     }
 
     #[test]
     fn what_a_step_does_not_explain_came_unseen() {
         // Reply 117 + 34, result 1,170 + 34: 1,355 of 1,855.
         let entries = [user(1), reply("a", 100, 10_000), result(1_000), reply("b", 1, 11_855)];
-        assert_eq!(residuals(&entries, &BY), [("b", 500)]);
-        let steps = steps(&entries, &BY);
+        assert_eq!(residuals(&entries, &BY, None), [("b", 500)]);
+        let steps = steps(&entries, &BY, None);
         assert_eq!((steps[1].expected, steps[1].grown), (11_355, Some(1_855)));
     }
 
@@ -215,7 +267,7 @@ mod tests {
             result(1_000),
             reply("c", 1, 12_995),
         ];
-        assert_eq!(residuals(&entries, &BY), [("c", 1_740 - 1_239 - 100)]);
+        assert_eq!(residuals(&entries, &BY, None), [("c", 1_740 - 1_239 - 100)]);
     }
 
     #[test]
@@ -228,7 +280,72 @@ mod tests {
             result(1_000),
             reply("c", 1, 42_000),
         ];
-        assert_eq!(residuals(&entries, &BY), [("c", 2_000 - 35 - 1_204)]);
+        assert_eq!(residuals(&entries, &BY, None), [("c", 2_000 - 35 - 1_204)]);
+    }
+
+    /// A reply that thought, counting 117 + 34 for each part.
+    fn thought(id: &str, model: &str, prompt: u64) -> Entry {
+        let Entry::Assistant(a) = reply(id, 100, prompt) else { unreachable!() };
+        let (reasoning, model) = (words(100), Some(model.to_string()));
+        Entry::Assistant(AssistantEntry { reasoning, model, ..a })
+    }
+
+    #[test]
+    fn an_older_model_lacks_the_thinking_of_earlier_turns() {
+        let talk = |model: &str| {
+            [
+                user(100),
+                thought("a", model, 10_151),
+                result(1_000),
+                thought("b", model, 11_657),
+                user(100),
+                thought("c", model, 11_808),
+                user(100),
+                thought("d", model, 11_959),
+            ]
+        };
+        // Reply 2 · 151 and result 1,204; then reply and user message 3 · 151, of which the first
+        // two thoughts go; then the same, of which the one between them goes.
+        let explained = |model: &str, recorded: Option<&str>| -> Vec<i64> {
+            steps(&talk(model), &BY, recorded).iter().map(|s| s.explained).collect()
+        };
+        let all = [0, 1_506, 453, 453];
+        assert_eq!(explained("claude-opus-4-6", None), all);
+        assert_eq!(explained("claude-sonnet-4-5-20250929", None), [0, 1_506, 151, 302]);
+        assert_eq!(explained("claude-opus-4-6", Some("claude-sonnet-4-5")), all, "its own model");
+        let talk = talk("claude-sonnet-4-5");
+        let steps = steps(&talk, &BY, None);
+        assert_eq!((steps[2].grown, steps[3].expected), (Some(151), 10_151 + 1_506 + 151 + 302));
+        // The third prompt is as large as it should be, the last one 151 too small.
+        assert_eq!(residuals(&talk, &BY, None), []);
+        assert_eq!(prefix(&talk, &BY, None), Some(10_000));
+        // A conversation whose first replies were not counted.
+        assert_eq!(prefix(&talk[..5], &BY, None), Some(10_000));
+        let uncounted: Vec<Entry> = talk
+            .iter()
+            .cloned()
+            .enumerate()
+            .map(|(i, e)| match e {
+                Entry::Assistant(a) if i < 5 => {
+                    Entry::Assistant(AssistantEntry { usage: None, ..a })
+                }
+                e => e,
+            })
+            .collect();
+        assert_eq!(prefix(&uncounted, &BY, None), Some(11_808 - 4 * 151 - 1_204));
+    }
+
+    #[test]
+    fn a_prompt_can_shrink_where_a_turn_begins() {
+        let model = "claude-haiku-4-5";
+        let talk = [user(1), thought("a", model, 1_000), thought("b", model, 1_302), user(1)];
+        let end = thought("c", model, 1_186);
+        let all: Vec<&Entry> = talk.iter().chain([&end]).collect();
+        let steps = steps(all.iter().copied(), &BY, None);
+        // 302 + 35 come and 2 · 151 go; the reply before was there already.
+        assert_eq!((steps[2].grown, steps[2].explained), (Some(-116), 35));
+        // One that grows by less than is explained leaves nothing unseen.
+        assert_eq!(residuals(all, &BY, None), []);
     }
 
     #[test]

@@ -81,7 +81,8 @@ impl Context {
         &self.blocks
     }
 
-    /// Billed tokens of all blocks, kept up to date by every edit.
+    /// Billed tokens of all blocks, kept up to date by every edit. What a provider leaves out of a
+    /// prompt unasked counts: [`prompt_tokens`](crate::context_editing::prompt_tokens) does not.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }

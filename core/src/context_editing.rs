@@ -1,6 +1,6 @@
-//! Context editing on the provider's side: which thinking and which tool results go. The server
-//! applies it to what it decoded; clients and measurements need to know what it left of a request.
-//! Both are a [`Piece`] here, so it is decided once.
+//! Context editing on the provider's side: which thinking and which tool results go, asked for or
+//! by the model's default. The server applies it to what it decoded; clients and measurements need
+//! to know what it left of a request. Both are a [`Piece`] here, so it is decided once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub const LEAST_COMPACT_TRIGGER: u64 = 50_000;
 pub enum What<'a> {
     /// Stands beside the messages.
     System,
-    /// What the user says; begins a turn.
+    /// What the user says; begins a turn unless tool results stand beside it.
     User,
     /// Thinking of the model.
     Thinking,
@@ -62,9 +62,7 @@ impl Piece for Arc<Block> {
             (BlockKind::Compaction, _) if !self.text.is_empty() || self.opaque.is_some() => {
                 What::Compaction
             }
-            (BlockKind::Compaction | BlockKind::CompactionTrigger | BlockKind::Image, _) => {
-                What::Other
-            }
+            (BlockKind::Compaction | BlockKind::CompactionTrigger, _) => What::Other,
             _ if self.role == Role::Assistant => What::Other,
             _ => What::User,
         }
@@ -93,13 +91,8 @@ impl<'a> Reading<'a> {
     /// A provider that edits contexts ignores what stands before a compaction.
     fn of<P: Piece>(prompt: &'a [P], model: &Model) -> Self {
         let (counting, drops) = (model.counting, model.capabilities.context_editing);
-        let mut head = true;
-        let mut read = |p: &'a P| {
-            let what = p.what(head);
-            head &= what == What::System;
-            (what, p.tokens(&counting))
-        };
-        let pieces: Vec<_> = prompt.iter().map(&mut read).collect();
+        let pieces: Vec<_> =
+            kinds(prompt).zip(prompt).map(|(what, p)| (what, p.tokens(&counting))).collect();
         let compaction = pieces.iter().rposition(|p| p.0 == What::Compaction);
         let before = 0..compaction.filter(|_| drops).unwrap_or(0);
         let ignored = before.filter(|&i| pieces[i].0 != What::System).collect();
@@ -116,19 +109,18 @@ impl<'a> Reading<'a> {
         at.iter().map(|&i| self.pieces[i].1).sum()
     }
 
-    /// Thinking by turn, oldest turn first, turns without any left out. A turn reaches from what
-    /// the user says to what the user says next, so an unfinished tool cycle is part of the newest
-    /// one.
+    /// Thinking by turn, oldest turn first. Earlier turns without any are left out; the newest
+    /// counts before it has thought, so that keeping one turn is the default of the models that
+    /// leave earlier thinking out.
     fn thinking_turns(&self) -> Vec<Vec<usize>> {
-        let mut turns = vec![Vec::new()];
-        for (i, what) in self.rest() {
-            match what {
-                What::User => turns.push(Vec::new()),
-                What::Thinking => turns.last_mut().expect("begins with one turn").push(i),
-                _ => {}
-            }
+        let starts = turn_starts(self.rest());
+        let mut turns = vec![Vec::new(); starts.len() + 1];
+        for (i, _) in self.rest().filter(|(_, what)| *what == What::Thinking) {
+            turns[starts.partition_point(|&start| start <= i)].push(i);
         }
+        let newest = turns.pop();
         turns.retain(|t| !t.is_empty());
+        turns.extend(newest);
         turns
     }
 
@@ -158,6 +150,72 @@ impl<'a> Reading<'a> {
         }
         out
     }
+}
+
+/// What each piece of a prompt is.
+fn kinds<P: Piece>(prompt: &[P]) -> impl Iterator<Item = What<'_>> {
+    let mut head = true;
+    prompt.iter().map(move |p| {
+        let what = p.what(head);
+        head &= what == What::System;
+        what
+    })
+}
+
+/// Positions at which a turn begins. What stands between two pieces of the model is one message to
+/// the provider; with a tool result in it, it goes on with the open tool cycle.
+fn turn_starts<'a>(pieces: impl Iterator<Item = (usize, What<'a>)>) -> Vec<usize> {
+    let mut starts = Vec::new();
+    let (mut said, mut results) = (None, false);
+    for (i, what) in pieces {
+        match what {
+            What::User => said = said.or(Some(i)),
+            What::Result(_) => results = true,
+            What::System => {}
+            _ => {
+                starts.extend(said.take().filter(|_| !results));
+                results = false;
+            }
+        }
+    }
+    starts.extend(said.filter(|_| !results));
+    starts
+}
+
+/// Positions of the thinking that a provider leaves out of a prompt unasked: that of all turns but
+/// the newest, where the model does not keep it and no edit says what stays.
+fn left_out<P: Piece>(model: &Model, edits: &[ServerEdit], prompt: &[P]) -> Vec<usize> {
+    let told = || edits.iter().any(|e| matches!(e, ServerEdit::ClearThinking { .. }));
+    if model.keeps_thinking || told() {
+        return Vec::new();
+    }
+    let pieces = || kinds(prompt).enumerate();
+    let newest = turn_starts(pieces()).last().copied().unwrap_or(0);
+    let thinking = pieces().take(newest).filter(|(_, what)| *what == What::Thinking);
+    thinking.map(|(i, _)| i).collect()
+}
+
+/// Billed tokens of a prompt of these pieces before any edit that was asked for.
+pub fn prompt_tokens<P: Piece>(model: &Model, edits: &[ServerEdit], prompt: &[P]) -> u64 {
+    let by = &model.counting;
+    let all: u64 = prompt.iter().map(|p| p.tokens(by)).sum();
+    all - left_out(model, edits, prompt).iter().map(|&i| prompt[i].tokens(by)).sum::<u64>()
+}
+
+/// The pieces of a prompt that its provider does not leave out unasked.
+pub fn arriving<P: Piece>(model: &Model, edits: &[ServerEdit], mut prompt: Vec<P>) -> Vec<P> {
+    let gone = left_out(model, edits, &prompt);
+    if !gone.is_empty() {
+        without(&mut prompt, &gone);
+    }
+    prompt
+}
+
+fn without<P>(prompt: &mut Vec<P>, gone: &[usize]) {
+    let mut shown = vec![true; prompt.len()];
+    gone.iter().for_each(|&i| shown[i] = false);
+    let mut shown = shown.into_iter();
+    prompt.retain(|_| shown.next().unwrap_or(true));
 }
 
 struct ToolUse {
@@ -194,10 +252,7 @@ impl Decision {
         for (at, words) in [(&self.results, CLEARED), (&self.inputs, CLEARED_INPUT)] {
             at.iter().for_each(|&i| prompt[i] = prompt[i].cleared(words));
         }
-        let mut shown = vec![true; prompt.len()];
-        self.gone.iter().for_each(|&i| shown[i] = false);
-        let mut shown = shown.into_iter();
-        prompt.retain(|_| shown.next().unwrap_or(true));
+        without(&mut prompt, &self.gone);
         prompt
     }
 }
@@ -264,10 +319,10 @@ pub fn apply<P: Piece>(
     fixed: u64,
     prompt: Vec<P>,
 ) -> (Vec<P>, Applied) {
+    let prompt = without_results(arriving(model, edits, prompt), edits);
     if edits.is_empty() && prompt.iter().all(|p| p.what(false) != What::Compaction) {
         return (prompt, Applied::default());
     }
-    let prompt = without_results(prompt, edits);
     let d = decide(edits, fixed, &Reading::of(&prompt, model));
     (d.left(prompt), d.applied)
 }
@@ -278,15 +333,22 @@ pub fn will_apply(request: &Request) -> Applied {
         return Applied::default();
     }
     let fixed = request.tools_tokens();
-    let blocks = without_results(request.blocks.clone(), &request.server_edits);
+    let blocks = entering(request);
     decide(&request.server_edits, fixed, &Reading::of(&blocks, &request.model)).applied
 }
 
+/// What of a request editing begins with.
+fn entering(request: &Request) -> Vec<Arc<Block>> {
+    let edits = &request.server_edits;
+    without_results(arriving(&request.model, edits, request.blocks.clone()), edits)
+}
+
 /// A request as the provider showed it to the model after clearing as much as `applied` says:
-/// messages before the last compaction block are left out where the provider ignores them, the
-/// oldest results and thinking are cleared, deleted results are gone.
+/// thinking that the model does not keep and messages before the last compaction block are left out
+/// where the provider ignores them, the oldest results and thinking are cleared, deleted results
+/// are gone.
 pub fn edited_view(request: &Request, applied: Applied) -> Vec<Arc<Block>> {
-    let blocks = without_results(request.blocks.clone(), &request.server_edits);
+    let blocks = entering(request);
     if applied == Applied::default() && blocks.iter().all(|b| b.kind != BlockKind::Compaction) {
         return blocks;
     }
@@ -318,145 +380,5 @@ pub fn deleted_results(edit: &ServerEdit) -> &[Arc<str>] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::block::{CallRef, Draft, MessageId, Role};
-    use What::{Call, Compaction, Other, Result, System, Thinking, User};
-
-    impl Piece for (What<'static>, u64) {
-        fn what(&self, _head: bool) -> What<'_> {
-            self.0
-        }
-        fn tokens(&self, _by: &Counting) -> u64 {
-            self.1
-        }
-        fn cleared(&self, _words: &str) -> Self {
-            *self
-        }
-        fn deleted(&self, _words: &str) -> Self {
-            *self
-        }
-    }
-
-    fn model() -> &'static Model {
-        crate::model::find(crate::model::DEFAULT_MODEL).unwrap()
-    }
-
-    fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(What<'static>, u64)]) -> Decision {
-        super::decide(edits, fixed, &Reading::of(prompt, model()))
-    }
-
-    fn clear(trigger: ClearTrigger, keep: usize, clear_at_least: u64) -> ServerEdit {
-        ServerEdit::ClearToolUses {
-            trigger,
-            keep,
-            clear_at_least,
-            exclude: vec!["web".into()],
-            inputs: ClearInputs::None,
-        }
-    }
-
-    /// What the placeholder costs.
-    fn placeholder() -> u64 {
-        model().counting.block(Size::text(CLEARED))
-    }
-
-    #[test]
-    fn keeps_the_newest_and_needs_enough() {
-        // 10 system + 5 × (call 10 + result 100) = 560 tokens; web results never go.
-        let mut all = vec![(System, 10)];
-        for id in ["a", "b", "w", "c", "d"] {
-            all.extend([(Call(id, if id == "w" { "web" } else { "read" }), 10), (Result(id), 100)]);
-        }
-        let p = all;
-        let freed = 100 - placeholder();
-        let run = |e: ServerEdit| decide(&[e], 0, &p);
-        assert_eq!(run(clear(ClearTrigger::InputTokens(561), 1, 0)), Decision::default());
-        let d = run(clear(ClearTrigger::InputTokens(560), 1, 0));
-        assert_eq!((d.results, d.inputs, d.applied.cleared_tool_uses), (vec![2, 4, 8], vec![], 3));
-        assert_eq!(d.applied.cleared_tokens, 3 * freed);
-        assert_eq!(
-            run(clear(ClearTrigger::InputTokens(560), 1, 3 * freed + 1)),
-            Decision::default()
-        );
-        assert_eq!(run(clear(ClearTrigger::InputTokens(560), 4, 0)), Decision::default());
-        assert_eq!(run(clear(ClearTrigger::ToolUses(6), 1, 0)), Decision::default());
-        assert_eq!(run(clear(ClearTrigger::ToolUses(5), 1, 0)).results, [2, 4, 8]);
-    }
-
-    #[test]
-    fn arguments_go_where_asked() {
-        let p = [
-            (Call("a", "read"), 50),
-            (Result("a"), 100),
-            (Call("b", "edit"), 50),
-            (Result("b"), 100),
-        ];
-        let edit = |inputs| ServerEdit::ClearToolUses {
-            trigger: ClearTrigger::ToolUses(1),
-            keep: 0,
-            clear_at_least: 0,
-            exclude: vec![],
-            inputs,
-        };
-        assert_eq!(decide(&[edit(ClearInputs::All)], 0, &p).inputs, [0, 2]);
-        assert_eq!(decide(&[edit(ClearInputs::Of(vec!["edit".into()]))], 0, &p).inputs, [2]);
-    }
-
-    #[test]
-    fn thinking_stays_for_the_newest_turns_and_within_a_tool_cycle() {
-        let p = [
-            (User, 5),
-            (Thinking, 7),
-            (Other, 5),
-            (User, 5),
-            (Other, 5),
-            (User, 5),
-            (Thinking, 11),
-            (Call("a", "read"), 5),
-            (Result("a"), 5),
-            (Thinking, 13),
-            (Call("b", "read"), 5),
-            (Result("b"), 5),
-        ];
-        let run = |keep| decide(&[ServerEdit::ClearThinking { keep }], 0, &p);
-        // The open cycle is one turn: both of its thinkings stay, although a result stands between
-        // them.
-        assert_eq!((run(Some(1)).gone, run(Some(1)).applied.thinking_tokens), (vec![1], 7));
-        // A turn without thinking does not count.
-        assert_eq!(run(Some(2)).gone, [] as [usize; 0]);
-        assert_eq!(run(None), Decision::default());
-    }
-
-    #[test]
-    fn what_stands_before_the_last_compaction_is_ignored_and_not_counted() {
-        let p = [
-            (System, 10),
-            (User, 90),
-            (Call("a", "t"), 10),
-            (Result("a"), 90),
-            (Compaction, 20),
-            (Call("b", "t"), 10),
-            (Result("b"), 60),
-        ];
-        let d = decide(&[clear(ClearTrigger::InputTokens(101), 0, 0)], 0, &p);
-        assert_eq!((d.gone, d.results), (vec![1, 2, 3], vec![]));
-        let d = decide(&[clear(ClearTrigger::InputTokens(100), 0, 0)], 0, &p);
-        assert_eq!(d.results, [6]);
-    }
-
-    #[test]
-    fn deleted_results_are_the_named_ones_only() {
-        let output = |id: &str| {
-            let mut d = Draft::text(BlockKind::Output, Role::Tool, id);
-            d.call = Some(Arc::new(CallRef { id: id.into(), name: "t".into() }));
-            d.build(MessageId(0), vec![])
-        };
-        let edits = [ServerEdit::CacheEdits { results: vec!["b".into()] }];
-        let shown: Vec<String> = without_results(vec![output("a"), output("b")], &edits)
-            .iter()
-            .map(|b| b.text.to_string())
-            .collect();
-        assert_eq!(shown, ["a", CLEARED]);
-    }
-}
+#[path = "context_editing_tests.rs"]
+mod tests;

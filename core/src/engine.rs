@@ -150,7 +150,13 @@ impl Engine {
 
     /// Billed tokens of the next normal request: context and tools.
     pub fn billed_tokens(&self) -> u64 {
-        self.context.tokens() + self.tools_tokens()
+        self.prompt_tokens(self.context.blocks())
+    }
+
+    /// Billed tokens of a normal request that shows these blocks.
+    pub fn prompt_tokens(&self, blocks: &[Arc<Block>]) -> u64 {
+        let edits = &self.fixed.server_edits;
+        self.tools_tokens() + context_editing::prompt_tokens(&self.model, edits, blocks)
     }
 
     /// Billed tokens of the tool definitions.
@@ -158,7 +164,8 @@ impl Engine {
         self.fixed.tools.as_ref().map_or(0, |t| t.tokens(&self.model.counting))
     }
 
-    /// Billed tokens of blocks that need not stand in the context.
+    /// Billed tokens of blocks wherever they stand; thinking counts, whether or not the provider
+    /// would leave it out of a prompt.
     pub fn tokens_of<'a>(&self, blocks: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
         total_tokens(&self.model.counting, blocks)
     }

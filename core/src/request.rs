@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::block::{Block, total_tokens};
+use crate::block::Block;
 use crate::content::{Part, ToolCall};
+use crate::context_editing::prompt_tokens;
 use crate::model::{Counting, Model};
 use crate::session::Millis;
 use crate::tokens;
@@ -227,9 +228,9 @@ impl Request {
         })
     }
 
-    /// Billed tokens of tools and blocks.
+    /// Billed tokens of tools and blocks, before any edit that the provider is asked to do.
     pub fn tokens(&self) -> u64 {
-        self.tools_tokens() + total_tokens(&self.model.counting, &self.blocks)
+        self.tools_tokens() + prompt_tokens(&self.model, &self.server_edits, &self.blocks)
     }
 
     /// Billed tokens of the tool definitions.

@@ -1,33 +1,110 @@
-//! A look inside: the context before and after each compaction of a session, a line per block.
+//! A look inside: the context before and after the compactions of a session, block by block.
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, Form, total_tokens};
+use ctxbench_core::block::{Block, BlockKind, Form, Role};
+use ctxbench_core::context_editing::prompt_tokens;
 use ctxbench_core::engine::Event;
 use ctxbench_core::model::{Counting, Model};
+use ctxbench_core::request::Phase;
+use ctxbench_core::session::Entry;
+use ctxbench_reports::record::{CompactionRecord, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
+use serde::Serialize;
 
-use crate::replay::{Options, replay_in_full};
-use crate::summarise::Summariser;
+use crate::point::{NoSuchPoint, Point, up_to};
+use crate::replay::{self, Options, replay_in_full};
 
 /// The context before and after one compaction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Layout {
     /// Product's name of the mechanism.
     pub mechanism: String,
     /// When.
-    pub phase: String,
+    pub phase: Phase,
     /// Number of the next request.
     pub before_request: u64,
     /// Tokens before.
     pub before_tokens: u64,
     /// Tokens after.
     pub after_tokens: u64,
-    /// A line per block before.
-    pub before: Vec<String>,
-    /// A line per block after.
-    pub after: Vec<String>,
+    /// What it cost in dollars and time, and what became of the facts; `None` = it was not measured,
+    /// since it was none of the main conversation.
+    pub measured: Option<Measured>,
+    /// The blocks before.
+    pub before: Vec<Piece>,
+    /// The blocks after.
+    pub after: Vec<Piece>,
+}
+
+/// What was measured of a compaction.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Tokens of what it wrote.
+    pub summary_tokens: u64,
+    /// Its own requests, USD.
+    pub cost_usd: f64,
+    /// Time that the user waited for it, ms; modelled.
+    pub blocked_ms: u64,
+    /// Facts that stood verbatim in the context before and in no block after.
+    pub facts_lost: u64,
+    /// Of these, facts that its summary carries.
+    pub facts_carried: u64,
+}
+
+impl From<&CompactionRecord> for Measured {
+    fn from(c: &CompactionRecord) -> Self {
+        Measured {
+            summary_tokens: c.summary_tokens,
+            cost_usd: c.cost_usd,
+            blocked_ms: c.blocked_ms,
+            facts_lost: c.facts_lost_verbatim,
+            facts_carried: c.facts_carried,
+        }
+    }
+}
+
+/// One block of a context.
+#[derive(Clone, Debug, Serialize)]
+pub struct Piece {
+    /// What it is.
+    pub kind: BlockKind,
+    /// Who speaks.
+    pub role: Role,
+    /// How it relates to what was said.
+    pub form: Form,
+    /// The tool, of a call or a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// As the provider counts.
+    pub tokens: u64,
+    /// Its text; empty where only an image or an opaque payload stands.
+    pub text: String,
+}
+
+impl Piece {
+    fn of(by: &Counting, b: &Block) -> Piece {
+        Piece {
+            kind: b.kind,
+            role: b.role,
+            form: b.form,
+            tool: b.call.as_ref().map(|c| c.name.clone()),
+            tokens: b.tokens(by),
+            text: b.text.to_string(),
+        }
+    }
+
+    /// Kind, and form unless it stands as it was said: `output cleared`.
+    pub fn name(&self) -> String {
+        let form = match self.form {
+            Form::Verbatim => "",
+            Form::Cleared => " cleared",
+            Form::Truncated => " cut",
+            Form::Synthetic => " made",
+        };
+        format!("{}{form}", words(&self.kind))
+    }
 }
 
 /// Every compaction of a session under a strategy.
@@ -35,45 +112,93 @@ pub async fn layouts(
     scenario: &Scenario,
     spec: &Spec,
     model: &Model,
-    window: Option<u64>,
-    summariser: &Summariser,
+    options: &Options,
 ) -> Vec<Layout> {
-    let options = Options { summariser: summariser.clone(), window, ..Options::default() };
-    let events = replay_in_full(scenario, spec, model, &options).await.events;
-    let by = &model.counting;
-    events
-        .iter()
-        .filter_map(|e| match &e.event {
-            Event::Compaction { mechanism, phase, before, after, .. } => Some(Layout {
-                mechanism: (*mechanism).to_string(),
-                phase: words(phase),
-                before_request: e.before_request,
-                before_tokens: total_tokens(by, before),
-                after_tokens: total_tokens(by, after),
-                before: before.iter().map(|b| line(by, b)).collect(),
-                after: after.iter().map(|b| line(by, b)).collect(),
-            }),
-            _ => None,
-        })
-        .collect()
+    run(scenario, spec, model, options).await.0
 }
 
-/// Kind, form and tokens of a block, and how it begins.
-fn line(by: &Counting, b: &Arc<Block>) -> String {
-    let form = match b.form {
-        Form::Verbatim => "",
-        Form::Cleared => " cleared",
-        Form::Truncated => " cut",
-        Form::Synthetic => " made",
-    };
-    let start: String =
-        b.text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let text = format!("{}{form} {} {}", words(&b.kind), b.tokens(by), start);
-    text.chars().take(58).collect()
+/// A compaction that was asked for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Asked {
+    /// What it did; empty = nothing.
+    pub layouts: Vec<Layout>,
+    /// Why it did nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// How often the strategy had compacted by itself until then.
+    pub before_it: u64,
+}
+
+/// What a strategy does where a user asks for a compaction at a point, with these instructions. The
+/// session ends there.
+pub async fn asked(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+    point: Point,
+    instructions: Option<&str>,
+) -> Result<Asked, NoSuchPoint> {
+    let mut until = scenario.clone();
+    until.session = up_to(&scenario.session, point)?;
+    let (own, record) = run(&until, spec, model, options).await;
+    let before_it = own.len() as u64;
+    let nothing = |why: String| Asked { layouts: vec![], why: Some(why), before_it };
+    if record.status != Status::Completed {
+        let why = record.error.unwrap_or_else(|| "it did not get there".into());
+        return Ok(nothing(format!("it did not get there: {why}")));
+    }
+    if !spec.descriptor.manual {
+        return Ok(nothing("it cannot be asked for a compaction".into()));
+    }
+    let instructions = instructions.map(str::to_string);
+    until.session.entries.push(Entry::Compact {
+        instructions,
+        at: None,
+        extra: Default::default(),
+    });
+    let (mut all, record) = run(&until, spec, model, options).await;
+    // What came before the command is the same in both runs.
+    let layouts = all.split_off(own.len().min(all.len()));
+    let why = layouts.is_empty().then(|| match record.error.or(record.note) {
+        Some(why) => format!("nothing was compacted: {why}"),
+        None => "it found nothing to compact".into(),
+    });
+    Ok(Asked { layouts, why, before_it })
+}
+
+async fn run(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+) -> (Vec<Layout>, RunRecord) {
+    let full = replay_in_full(scenario, spec, model, options).await;
+    let by = replay::counting(&scenario.session, model, options.calibrate).scaled(scenario.scale);
+    let model = Model { counting: by, ..model.clone() };
+    let record = full.replayed.record;
+    let mut measured = record.compactions.iter();
+    let mut out = Vec::new();
+    for e in &full.events {
+        if let Event::Compaction { mechanism, phase, before, after, .. } = &e.event {
+            let pieces = |all: &[Arc<Block>]| all.iter().map(|b| Piece::of(&by, b)).collect();
+            out.push(Layout {
+                mechanism: (*mechanism).to_string(),
+                phase: *phase,
+                before_request: e.before_request,
+                before_tokens: prompt_tokens(&model, &[], before),
+                after_tokens: prompt_tokens(&model, &[], after),
+                measured: measured.next().map(Measured::from),
+                before: pieces(before),
+                after: pieces(after),
+            });
+        }
+    }
+    (out, record)
 }
 
 /// A name as it stands in files, with spaces.
-fn words(name: &impl serde::Serialize) -> String {
+pub fn words(name: &impl Serialize) -> String {
     serde_json::to_value(name)
         .ok()
         .and_then(|v| v.as_str().map(|s| s.replace('_', " ")))

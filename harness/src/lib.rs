@@ -6,6 +6,7 @@ mod hash;
 pub mod inspect;
 pub mod mock;
 pub mod models;
+pub mod point;
 mod post;
 pub mod recorded;
 pub mod replay;

@@ -28,6 +28,7 @@ fn run(summarisers: Vec<Summariser>, jobs: usize, transport: Transport) -> Resul
         options: Options { transport, ..Options::default() },
         summarisers,
         seeds: 1,
+        edges: false,
         jobs,
         shard: None,
     };

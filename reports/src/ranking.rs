@@ -1,5 +1,7 @@
-//! How the order of the products changes with the model that writes the summaries.
+//! How the order of the products changes with what a comparison rests on: the model that writes
+//! the summaries, the error of the counting model.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::record::{Results, RunRecord};
@@ -13,14 +15,91 @@ use crate::view;
 /// The summariser that the others are compared with, where it is among them.
 const FIRST: &str = "extractive";
 
-/// A sheet per model, if the results have several summarisers.
+/// The rows of one model in one of several worlds, beside those in the others.
+struct World<'a> {
+    name: String,
+    runs: Vec<Cow<'a, RunRecord>>,
+}
+
+/// What a sheet is about.
+struct Topic<'a> {
+    /// What the worlds differ in, as in "Ranking by …".
+    by: &'a str,
+    model: &'a str,
+    /// The first is the one that the others are compared with.
+    worlds: Vec<World<'a>>,
+}
+
+/// A sheet per model and topic: of summarisers, if the results have several, and of the edges of
+/// the counting model, if they were tried.
 pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     let mut summarisers: Vec<&str> = view::summarisers(results).into_iter().collect();
     summarisers.sort_by_key(|s| *s != FIRST);
-    if summarisers.len() < 2 {
-        return vec![];
-    }
-    view::models(results).into_iter().filter_map(|m| sheet(results, m, &summarisers)).collect()
+    let topics = view::models(results).into_iter().flat_map(|model| {
+        let runs: Vec<&RunRecord> =
+            results.runs.iter().filter(|r| r.model == model && r.is_evidence()).collect();
+        [by_summariser(model, &runs, &summarisers), by_edge(model, &runs, summarisers.first())]
+    });
+    topics.flatten().filter_map(|t| sheet(&t)).collect()
+}
+
+/// Whether a row belongs to what was measured with a summariser: who never asked for a summary is
+/// the same with each.
+fn with(summariser: Option<&&str>, r: &RunRecord) -> bool {
+    r.summariser.as_deref().is_none_or(|own| summariser.is_none_or(|s| *s == own))
+}
+
+fn by_summariser<'a>(
+    model: &'a str,
+    runs: &[&'a RunRecord],
+    summarisers: &[&str],
+) -> Option<Topic<'a>> {
+    let world = |s: &&str| {
+        let runs = runs.iter().filter(|r| with(Some(s), r)).map(|r| Cow::Borrowed(*r)).collect();
+        World { name: s.to_string(), runs }
+    };
+    let worlds: Vec<World<'_>> = summarisers.iter().map(world).collect();
+    (worlds.len() > 1).then_some(Topic { by: "summariser", model, worlds })
+}
+
+fn by_edge<'a>(
+    model: &'a str,
+    runs: &[&'a RunRecord],
+    summariser: Option<&&str>,
+) -> Option<Topic<'a>> {
+    let runs: Vec<&RunRecord> = runs.iter().copied().filter(|r| with(summariser, r)).collect();
+    let edges = runs.iter().map(|r| r.edges.len()).max().filter(|n| *n > 0)?;
+    // A row without edges is the same there: it was recorded, or its session could not be run.
+    let at = |r: &'a RunRecord, i: usize| match r.edges.get(i) {
+        None => Cow::Borrowed(r),
+        Some(edge) => Cow::Owned(RunRecord {
+            scenario: r.scenario.clone(),
+            strategy: r.strategy.clone(),
+            model: r.model.clone(),
+            seed: r.seed,
+            status: edge.status,
+            summary: edge.summary.clone(),
+            ..RunRecord::default()
+        }),
+    };
+    let say = |pct: f64| format!("{} %", fmt::signed(pct, |x| format!("{x:.0}")));
+    let name = |i: usize| {
+        let all = || runs.iter().filter_map(|r| r.edges.get(i)).map(|e| e.counted_pct);
+        let (least, most) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
+        Some(if least.round() == most.round() {
+            format!("tokens {}", say(least))
+        } else {
+            format!("tokens {} to {}", say(least), say(most))
+        })
+    };
+    let told =
+        World { name: "as counted".into(), runs: runs.iter().map(|r| Cow::Borrowed(*r)).collect() };
+    let world = |i| {
+        let runs = runs.iter().map(|r| at(r, i)).collect();
+        Some(World { name: name(i)?, runs })
+    };
+    let worlds = std::iter::once(Some(told)).chain((0..edges).map(world)).collect::<Option<_>>()?;
+    Some(Topic { by: "the error of the counting model", model, worlds })
 }
 
 /// What ranks the products, the best first.
@@ -28,23 +107,21 @@ fn ranking() -> Vec<(usize, &'static Metric)> {
     stats::ranking().filter(|(.., how)| how.named == Named::Best).map(|(i, m, _)| (i, m)).collect()
 }
 
-fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> {
-    let runs: Vec<&RunRecord> =
-        results.runs.iter().filter(|r| r.model == model && r.is_evidence()).collect();
-    let under = |s: &&str| {
-        let asked = |r: &&&RunRecord| r.summariser.as_deref().is_none_or(|x| x == *s);
-        stats::by_yardstick(&runs.iter().filter(asked).copied().collect::<Vec<_>>())
+fn sheet(topic: &Topic<'_>) -> Option<Sheet> {
+    let Topic { by, model, worlds } = topic;
+    let held = |w: &World<'_>| {
+        stats::by_yardstick(&w.runs.iter().map(|r| r.as_ref()).collect::<Vec<&RunRecord>>())
     };
-    let held: Vec<Differences> = summarisers.iter().map(under).collect::<Option<_>>()?;
-    let labels: BTreeSet<&str> =
-        runs.iter().filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str()).collect();
+    let held: Vec<Differences> = worlds.iter().map(held).collect::<Option<_>>()?;
+    let contenders = worlds.iter().flat_map(|w| &w.runs).filter(|r| r.is_contender());
+    let labels: BTreeSet<&str> = contenders.map(|r| r.strategy.label.as_str()).collect();
     let all = labels.len();
     let of = |label| Some((label, held.iter().map(|d| row(d, label)).collect::<Option<Vec<_>>>()?));
     let ranked: Vec<(&str, Vec<&StrategyDifference>)> = labels.into_iter().filter_map(of).collect();
     if ranked.is_empty() {
         return None;
     }
-    let n = summarisers.len();
+    let n = worlds.len();
     let mut head = vec!["strategy".to_string()];
     let mut rows: Vec<Vec<String>> = ranked.iter().map(|(l, _)| vec![(*l).to_string()]).collect();
     let mut moved = Vec::new();
@@ -53,7 +130,7 @@ fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> 
         let places: Vec<Vec<Option<usize>>> = (0..n)
             .map(|s| ranks(ranked.iter().map(|(_, under)| place(&under[s].figures[i], metric))))
             .collect();
-        head.extend(summarisers.iter().map(|s| format!("{}: {s}", metric.name)));
+        head.extend(worlds.iter().map(|w| format!("{}: {}", metric.name, w.name)));
         for (k, (row, (_, under))) in rows.iter_mut().zip(&ranked).enumerate() {
             row.extend((0..n).map(|s| {
                 let figure = Some(stats::change(&under[s].figures[i], metric));
@@ -77,7 +154,7 @@ fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> 
     };
     Some(Sheet {
         title: format!(
-            "Ranking by summariser ({}, {over}): of {} change their rank {}",
+            "Ranking by {by} ({}, {over}): of {} change their rank {}",
             fmt::one_line(model),
             ranked.len(),
             moved.join(", ")
@@ -86,7 +163,7 @@ fn sheet(results: &Results, model: &str, summarisers: &[&str]) -> Option<Sheet> 
             "Mean change against {}, each over the sessions that both finished. #rank, 1 = best; ↑ \
              and ↓ = places won and lost against {}. No statistics: neighbours may be equal.{out}",
             fmt::one_line(&held[0].baseline),
-            summarisers[0]
+            worlds[0].name
         ),
         head,
         groups: vec![Group {
@@ -132,7 +209,7 @@ fn cell(figure: Option<String>, first: Option<usize>, now: Option<usize>) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Status;
+    use crate::record::{AtEdge, Status, Summary};
     use crate::sample;
 
     fn run(label: &str, summariser: Option<&str>, kept: f64, cost: f64) -> RunRecord {
@@ -172,6 +249,35 @@ mod tests {
         assert_eq!(rows[1][3..], ["−40.0 pp #2", "−40.0 pp #3 ↓1"]);
         assert_eq!(rows[2][3..], ["−30.0 pp #1", "−10.0 pp #2 ↓1"]);
         let title = "of 3 change their rank 2 in cost, 3 in needs kept";
+        assert!(sheet.title.contains(title), "{}", sheet.title);
+    }
+
+    #[test]
+    fn the_order_at_the_edges_of_the_counting_model_by_hand() {
+        let mut runs = vec![
+            run("reference", None, 100.0, 2.0),
+            run("aider", None, 50.0, 1.0),
+            run("codex", None, 70.0, 1.5),
+        ];
+        // Where tokens count 15 % more, the reference costs 4, aider 3 and codex 2.
+        for (r, (low, high)) in runs.iter_mut().zip([(2.0, 4.0), (1.0, 3.0), (1.5, 2.0)]) {
+            r.edges = [(-1.0, low), (15.0, high)]
+                .map(|(counted_pct, cost_usd)| AtEdge {
+                    counted_pct,
+                    status: r.status,
+                    summary: Summary { cost_usd, ..r.summary.clone() },
+                })
+                .to_vec();
+        }
+        let (sheet, rows) = rows(runs);
+        assert_eq!(rows[0][..4], ["aider", "−50.0 % #1", "−50.0 % #1", "−25.0 % #2 ↓1"]);
+        assert_eq!(rows[1][..4], ["codex", "−25.0 % #2", "−25.0 % #2", "−50.0 % #1 ↑1"]);
+        assert_eq!(
+            sheet.head[1..4],
+            ["cost: as counted", "cost: tokens −1 %", "cost: tokens +15 %"]
+        );
+        let title = "the error of the counting model (claude-sonnet-4-6, 1 session): of 2 change their rank 2 \
+                     in cost, 0 in needs kept";
         assert!(sheet.title.contains(title), "{}", sheet.title);
     }
 

@@ -80,7 +80,6 @@ impl SlidingWindow {
     /// nothing more can go.
     fn slide(s: &mut Engine, target: u64) -> bool {
         let blocks = s.context.blocks();
-        let tools = s.billed_tokens() - s.context.tokens();
         let turns = turn_starts(blocks);
         let Some(&newest) = turns.last() else { return false };
         let user_end = newest
@@ -100,7 +99,7 @@ impl SlidingWindow {
                 })
                 .map(|(_, b)| b.clone())
                 .collect();
-            let fits = s.tokens_of(&kept) + tools <= target;
+            let fits = s.prompt_tokens(&kept) <= target;
             best = Some(kept);
             if fits {
                 break;

@@ -166,7 +166,8 @@ def thinking_cleared():
         messages.append(user(f"Question {i}"))
         reply = client.messages.create(model=MODEL, max_tokens=2000, messages=messages, thinking=settings)
         messages.append({"role": "assistant", "content": reply.content})
-    edit = {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 1}}
+    # The turn that now begins is one of the two; keeping only it is what older models do unasked.
+    edit = {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 2}}
     reply = client.beta.messages.create(
         model=MODEL, max_tokens=2000, messages=messages + [user("And now?")], thinking=settings, betas=EDITING,
         context_management={"edits": [edit]},

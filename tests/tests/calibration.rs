@@ -1,29 +1,17 @@
 //! Sizes of prompts against the provider's counters, on sessions that went to it directly.
 
-use std::io::Read;
-use std::path::Path;
-
 use crate::common::Folder;
+use crate::common::recordings::{DIRECT, session};
 use ctxbench_core::calibration::{self, Step};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::Purpose;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{RequestRecord, RunRecord};
-use ctxbench_scenarios::jsonl;
-
-/// Recorded with Claude Code 2.1.39 without a gateway, each with one automatic compaction.
-const DIRECT: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];
-
-fn session(name: &str) -> Session {
-    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/labels");
-    let packed = std::fs::read(packed.join(format!("{name}.jsonl.gz"))).unwrap();
-    let mut text = Vec::new();
-    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text).unwrap();
-    jsonl::read(&text, name).unwrap().session
-}
+use serde_json::Value;
 
 fn steps<'a>(session: &'a Session, by: &Counting) -> Vec<Step<'a>> {
-    calibration::steps(session.entries.iter().filter(|e| e.agent().is_none()), by)
+    let own = session.entries.iter().filter(|e| e.agent().is_none());
+    calibration::steps(own, by, session.header.model.as_deref())
 }
 
 fn median(mut all: Vec<f64>) -> f64 {
@@ -33,8 +21,12 @@ fn median(mut all: Vec<f64>) -> f64 {
 
 /// Errors of the sizes of all prompts but the first of each segment, per cent.
 fn errors(session: &Session, by: &Counting) -> Vec<f64> {
-    let off = |s: &Step<'_>| 100.0 * (s.expected as f64 - s.prompt as f64).abs() / s.prompt as f64;
-    steps(session, by).iter().filter(|s| s.grown.is_some()).map(off).collect()
+    steps(session, by).iter().filter(|s| s.grown.is_some()).map(off).map(f64::abs).collect()
+}
+
+/// How much too large a prompt is expected to be, per cent.
+fn off(step: &Step<'_>) -> f64 {
+    100.0 * (step.expected as f64 - step.prompt as f64) / step.prompt as f64
 }
 
 /// Tokens per token of o200k that explain most of a session's growth at 34 per block: what all
@@ -70,22 +62,67 @@ fn a_model_fitted_to_one_session_tells_the_prompts_of_the_other() {
     assert!(error <= 4.0, "{error}");
 }
 
+/// Claude Code 2.0.76 on Sonnet 4.5, which leaves the thinking of earlier turns out; twelve turns,
+/// each of which thinks. No compaction, so one segment.
+const OLDER: &str = "codemie-session";
+
+/// A session as if one model had given every reply.
+fn answered_by(model: &str) -> Session {
+    let mut session = session(OLDER);
+    session.header.model = Some(model.into());
+    for entry in &mut session.entries {
+        if let Entry::Assistant(a) = entry {
+            a.model = None;
+        }
+    }
+    session
+}
+
+#[test]
+fn an_older_model_was_shown_no_thinking_of_earlier_turns() {
+    assert_eq!(session(OLDER).header.model.as_deref(), Some("claude-sonnet-4-5-20250929"));
+    let by = Counting::CLAUDE.of_visible_text();
+    let (older, newer) = (answered_by("claude-sonnet-4-5"), answered_by("claude-opus-4-6"));
+    let errors = |s: &Session| replayed(s).iter().map(|e| e.abs()).collect();
+    let (left_out, kept) = (median(errors(&older)), median(errors(&newer)));
+    // Steps that the two explain differently are those at which a turn begins.
+    let (at, as_if) = (steps(&older, &by), steps(&newer, &by));
+    let turns = || at.iter().zip(&as_if).filter(|(a, b)| a.explained != b.explained);
+    let wrong = |s: &Step<'_>| s.grown.unwrap().abs_diff(s.explained) as f64;
+    let by_step = median(turns().map(|(a, _)| wrong(a)).collect());
+    let by_step_kept = median(turns().map(|(_, b)| wrong(b)).collect());
+    println!(
+        "{OLDER}: median error {left_out:.2} %, with all thinking {kept:.2} %; of what {} turns \
+         begin with {by_step} tokens, with all thinking {by_step_kept}",
+        turns().count()
+    );
+    assert_eq!(turns().count(), 12);
+    assert!(left_out <= 0.5 && kept > 4.0 * left_out, "{left_out} {kept}");
+    assert!(by_step <= 300.0 && by_step < by_step_kept, "{by_step} {by_step_kept}");
+}
+
+/// How much too large each prompt is when what came unseen is put in, per cent.
+fn replayed(session: &Session) -> Vec<f64> {
+    let by = Counting::CLAUDE.of_visible_text();
+    let own = session.entries.iter().filter(|e: &&Entry| e.agent().is_none());
+    let residuals = calibration::residuals(own, &by, session.header.model.as_deref());
+    let mut unseen = 0;
+    let mut all = Vec::new();
+    for step in steps(session, &by) {
+        if step.grown.is_none() {
+            unseen = 0;
+        }
+        unseen += residuals.iter().find(|(reply, _)| *reply == step.reply).map_or(0, |r| r.1);
+        let said = Step { expected: step.expected + unseen, ..step };
+        all.push(off(&said));
+    }
+    all
+}
+
 #[test]
 fn with_residuals_every_prompt_is_as_large_as_recorded() {
-    for name in DIRECT {
-        let session = session(name);
-        let by = Counting::CLAUDE.of_visible_text();
-        let own = || session.entries.iter().filter(|e: &&Entry| e.agent().is_none());
-        let residuals = calibration::residuals(own(), &by);
-        let (mut unseen, mut all) = (0, Vec::new());
-        for step in calibration::steps(own(), &by) {
-            if step.grown.is_none() {
-                unseen = 0;
-            }
-            unseen += residuals.iter().find(|(reply, _)| *reply == step.reply).map_or(0, |r| r.1);
-            let said = (step.expected + unseen) as f64;
-            all.push(100.0 * (said - step.prompt as f64).abs() / step.prompt as f64);
-        }
+    for name in DIRECT.into_iter().chain([OLDER]) {
+        let all: Vec<f64> = replayed(&session(name)).iter().map(|e| e.abs()).collect();
         let error = median(all.clone());
         assert!(error <= 0.5, "{name}: {error}");
         assert!(all.iter().all(|e| *e < 5.0), "{name}: {all:?}");
@@ -128,4 +165,28 @@ fn our_claude_code_compacts_where_the_real_one_did_and_costs_what_it_cost() {
         let dollars = ours.summary.cost_usd / estimate - 1.0;
         assert!(dollars.abs() <= 0.1, "{name}: {dollars}");
     }
+}
+
+#[test]
+fn at_the_edges_prompts_are_as_much_smaller_and_larger() {
+    let here = Folder::new();
+    here.run("run login-bug --strategy reference --strategy codex --transport direct --edges").ok();
+    let runs = here.json("ctxbench-out/results.json")["runs"].clone();
+    let input = |at: &Value| at["summary"]["input_tokens"].as_f64().unwrap();
+    for run in runs.as_array().unwrap() {
+        let edges = run["edges"].as_array().unwrap();
+        // Told 1 % too large and 13 % too small; every figure is rounded per block.
+        for (edge, factor) in edges.iter().zip([1.0 / 1.01, 1.0 / 0.87]) {
+            let pct = edge["counted_pct"].as_f64().unwrap();
+            assert!((pct - 100.0 * (factor - 1.0)).abs() < 0.01, "{pct}");
+            if run["strategy"]["name"] == "reference" {
+                let ratio = input(edge) / input(run);
+                assert!((ratio / factor - 1.0).abs() < 0.02, "{ratio} for {factor}");
+            }
+        }
+        assert_eq!(edges.len(), 2);
+    }
+    // Nothing to vary where tokens are those of o200k.
+    here.run("run login-bug --strategy reference --transport direct --edges --calibrate off").ok();
+    assert!(here.json("ctxbench-out/results.json")["runs"][0].get("edges").is_none());
 }

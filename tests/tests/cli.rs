@@ -498,9 +498,35 @@ fn compact_shows_the_context_before_and_after() {
         "{}",
         out.stdout
     );
-    here.run("compact login-bug --strategy none")
-        .ok()
-        .prints(&["none compacts nothing in login-bug"]);
+    here.run("compact login-bug --strategy none").ok().prints(&["none: it compacts nothing here"]);
+}
+
+#[test]
+fn compact_asks_at_a_point_and_shows_every_strategy() {
+    let here = Folder::new();
+    let at = "compact login-bug --at turn:2";
+    let all: Value =
+        serde_json::from_str(&here.run(&format!("{at} --format json")).ok().stdout).unwrap();
+    let rows = all["strategies"].as_array().unwrap();
+    let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
+    // Who has a command makes one compaction of the same history; who has none says so.
+    for name in ["codex", "opencode", "claude-code", "openoxide"] {
+        let made = of(name)["compactions"].as_array().unwrap();
+        assert_eq!(made.len(), 1, "{name}");
+        let texts = |side: &str| made[0][side].to_string();
+        assert!(texts("before").contains("Our login page is broken"), "{name}");
+        assert!(made[0]["after_tokens"].as_u64() < made[0]["before_tokens"].as_u64(), "{name}");
+        assert!(texts("after").contains("summary"), "{name}");
+    }
+    assert_eq!(of("aider")["why"], "it cannot be asked for a compaction");
+    assert!(of("aider")["compactions"].as_array().unwrap().is_empty());
+    let page = here.run(&format!("{at} --strategy codex --format markdown")).ok();
+    page.prints(&["| codex |", "## codex", "### Before", "### After", "Our login page is broken"]);
+    here.run("compact login-bug --at turn:90")
+        .fails_with(2)
+        .says(&["turn:90 is not in the session, which has", "turns"]);
+    here.run("compact login-bug --at noon").fails_with(2).says(&["turn:N, step:N"]);
+    here.run("compact login-bug --instructions port").fails_with(2).says(&["--at"]);
 }
 
 #[test]

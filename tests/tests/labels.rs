@@ -2,12 +2,12 @@
 //! labels mean stands beside them in `tests/data/labels`.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
-use std::path::{Path, PathBuf};
 
 use ctxbench_core::session::{Entry, Session};
-use ctxbench_scenarios::{autofacts, jsonl};
+use ctxbench_scenarios::{Loaded, Scenario, autofacts};
 use serde_json::Value;
+
+use crate::common::{recordings, replayed};
 
 /// Replies between a label and a pair that still match.
 const WITHIN: usize = 2;
@@ -51,15 +51,8 @@ struct Score {
     by_kind: BTreeMap<String, Share>,
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/labels")
-}
-
 fn session(name: &str) -> Session {
-    let packed = std::fs::read(folder().join(format!("{name}.jsonl.gz"))).unwrap();
-    let mut text = Vec::new();
-    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text).unwrap();
-    let mut session = jsonl::read(&text, name).unwrap().session;
+    let mut session = recordings::session(name);
     autofacts::add(&mut session);
     session
 }
@@ -166,7 +159,7 @@ fn score(pairs: &[Pair], labels: &[&Value], score: &mut Score) {
 /// The bounds are what a change must not fall below; the figures themselves are printed.
 #[test]
 fn found_needs_are_those_that_were_labelled_by_hand() {
-    let text = std::fs::read_to_string(folder().join("labels.jsonl")).unwrap();
+    let text = std::fs::read_to_string(recordings::folder().join("labels.jsonl")).unwrap();
     let labels: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let mut all = Score::default();
     for name in ["codemie-rollout", "codemie-session", "spotter-4d5611e5", "spotter-8463c716"] {
@@ -191,5 +184,18 @@ fn found_needs_are_those_that_were_labelled_by_hand() {
     }
     for (what, share, least) in bounds {
         assert!(share.percent() >= least, "{what}: {:.1} % is below {least} %", share.percent());
+    }
+}
+
+/// A need that a history in which nothing was ever left out does not meet would measure the finder
+/// and not memory.
+#[test]
+fn without_any_compaction_every_need_is_met() {
+    for name in ["codemie-rollout", "codemie-session"] {
+        let mut session = recordings::session(name);
+        autofacts::add(&mut session);
+        let scenario = Scenario::of_session(Loaded { session, warnings: vec![] });
+        let run = replayed::run(&scenario, "reference");
+        assert_eq!(run.summary.needs_kept_pct, Some(100.0), "{name}");
     }
 }

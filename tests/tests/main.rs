@@ -47,6 +47,8 @@ mod opencode_failures;
 mod parsers;
 #[path = "properties.rs"]
 mod properties;
+#[path = "published/mod.rs"]
+mod published;
 #[path = "recompute.rs"]
 mod recompute;
 #[path = "reference.rs"]

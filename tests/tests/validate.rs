@@ -73,6 +73,23 @@ fn every_kind_of_miss_is_found_with_its_cause() {
 }
 
 #[test]
+fn a_new_turn_is_served_up_to_the_thinking_that_it_leaves_out() {
+    // Sonnet 4.5 leaves out what it thought in earlier turns: a turn is served what stood before the
+    // first thinking of the one before, and all of it where that one had none.
+    let f = file(&data("claude-code-thinking.jsonl"));
+    assert_eq!((&f["calls"], &f["compared"], &f["exact"]), (&6.into(), &5.into(), &5.into()));
+    assert_eq!(misses(&f), [miss(8, "thinking", true), miss(15, "thinking", true)], "{f:#}");
+    // The same calls by a model that keeps it: both are told wrongly, and so is the call of line 10,
+    // since no prompt of such a model shrinks.
+    let text = std::fs::read_to_string(data("claude-code-thinking.jsonl")).unwrap();
+    let folder = Folder::new();
+    folder.write("kept.jsonl", text.replace("sonnet-4-5-20250929", "opus-4-6"));
+    let f = json(&folder.run("validate --json kept.jsonl").ok())["files"][0].clone();
+    let wrong: Vec<(u64, bool)> = misses(&f).iter().map(|m| (m.0, m.2)).collect();
+    assert_eq!(wrong, [(8, false), (10, false), (15, false)]);
+}
+
+#[test]
 fn lifetimes_come_from_the_recording_and_can_be_switched_off() {
     let path = data("claude-code-one-hour.jsonl");
     let f = file(&path);

@@ -156,11 +156,9 @@ impl Piece for Item {
             Content::Compaction { text, opaque } if !text.is_empty() || opaque.is_some() => {
                 What::Compaction
             }
-            Content::Compaction { .. } | Content::CompactionTrigger(_) | Content::Image { .. } => {
-                What::Other
-            }
-            Content::Text(_) if self.role == Role::Assistant => What::Other,
-            Content::Text(_) => What::User,
+            Content::Compaction { .. } | Content::CompactionTrigger(_) => What::Other,
+            _ if self.role == Role::Assistant => What::Other,
+            Content::Text(_) | Content::Image { .. } => What::User,
         }
     }
     fn tokens(&self, by: &Counting) -> u64 {

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use serde::Deserialize;
 use thiserror::Error;
 
-pub use counting::Counting;
+pub use counting::{Counting, Edge};
 pub use price::{Cost, cost, cost_of_reply, cost_with_read_share, iterations};
 use table::table;
 
@@ -191,6 +191,10 @@ pub struct Model {
     /// How it counts tokens.
     #[serde(skip)]
     pub counting: Counting,
+    /// Thinking of earlier turns stays in the prompt unless a request says otherwise
+    /// (`[thinking]` in `rules.toml`).
+    #[serde(skip)]
+    pub keeps_thinking: bool,
     /// Prompt cache.
     pub cache: CacheRule,
     /// Prices.
@@ -288,19 +292,25 @@ pub fn find(name: &str) -> Result<&'static Model, UnknownModel> {
 /// prefix and suffix (`claude-sonnet-4-5-20250929`, `anthropic.claude-sonnet-4-5-20250929-v1:0`).
 /// The longest name of the catalogue in it wins.
 pub fn find_recorded(name: &str) -> Option<&'static Model> {
-    find(name).ok().or_else(|| {
-        let whole = |m: &&Model| {
-            name.match_indices(&*m.name).any(|(at, found)| {
-                let (before, after) = (&name[..at], &name[at + found.len()..]);
-                let is_date =
-                    |s: &str| s.len() >= 8 && s.as_bytes()[..8].iter().all(u8::is_ascii_digit);
-                let ends = after.is_empty()
-                    || after.starts_with(['@', ':', '['])
-                    || after.strip_prefix('-').is_some_and(is_date);
-                ends && (before.is_empty() || before.ends_with(['.', '/']))
-            })
-        };
-        catalogue().iter().filter(whole).max_by_key(|m| m.name.len())
+    let whole = |m: &&Model| stands_for(name, &m.name);
+    find(name).ok().or_else(|| catalogue().iter().filter(whole).max_by_key(|m| m.name.len()))
+}
+
+/// Whether a model of this name in a recording keeps the thinking of earlier turns, whether the
+/// catalogue lists it or not.
+pub fn keeps_thinking(recorded: &str) -> bool {
+    !table().leaving_thinking_out.iter().any(|model| stands_for(recorded, model))
+}
+
+/// Whether a name in a recording is that of this model.
+fn stands_for(recorded: &str, model: &str) -> bool {
+    recorded.match_indices(model).any(|(at, found)| {
+        let (before, after) = (&recorded[..at], &recorded[at + found.len()..]);
+        let is_date = |s: &str| s.len() >= 8 && s.as_bytes()[..8].iter().all(u8::is_ascii_digit);
+        let ends = after.is_empty()
+            || after.starts_with(['@', ':', '['])
+            || after.strip_prefix('-').is_some_and(is_date);
+        ends && (before.is_empty() || before.ends_with(['.', '/']))
     })
 }
 

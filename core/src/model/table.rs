@@ -12,6 +12,8 @@ pub(super) struct Table {
     pub(super) origin: String,
     /// The day on which models are judged to be retired, `YYYY-MM-DD`.
     pub(super) as_of: String,
+    /// Names of models whose prompts lack the thinking of earlier turns.
+    pub(super) leaving_thinking_out: Vec<String>,
 }
 
 const MODELS: &str = include_str!("models.toml");
@@ -38,6 +40,10 @@ fn read(models: &str, rules: &str) -> Result<Table, String> {
         let found = rules.get(of).and_then(|t| t.get(name)?.as_table().cloned());
         found.ok_or_else(|| format!("rules.toml has no [{of}.{name}]"))
     };
+    let left_out = rules.get("thinking").and_then(|t| t.get("left_out").cloned());
+    let leaving_thinking_out: Vec<String> = left_out
+        .and_then(|names| names.try_into().ok())
+        .ok_or("rules.toml has no list [thinking] left_out")?;
     let resolved = models.ok_or("no tables [[model]]")?.into_iter().map(|mut m| {
         let table = |m: &mut toml::Table, key: &str| match m.remove(key) {
             Some(toml::Value::Table(t)) => t,
@@ -56,11 +62,14 @@ fn read(models: &str, rules: &str) -> Result<Table, String> {
         m.insert("latency".into(), latency.into());
         let model = m.try_into::<Model>().map_err(|e| e.to_string())?;
         let counting = Counting::of(model.provider);
-        Ok(Model { published_output: model.max_output, counting, ..model })
+        let keeps_thinking = !leaving_thinking_out.iter().any(|name| **name == *model.name);
+        Ok(Model { published_output: model.max_output, counting, keeps_thinking, ..model })
     });
+    let models = resolved.collect::<Result<_, String>>()?;
     Ok(Table {
-        models: resolved.collect::<Result<_, String>>()?,
+        models,
         origin: word(file.get("origin")).ok_or("no origin")?,
         as_of: word(file.get("as_of")).ok_or("no as_of")?,
+        leaving_thinking_out,
     })
 }

@@ -58,6 +58,32 @@ fn recorded_names_find_their_model() {
 }
 
 #[test]
+fn thinking_of_earlier_turns_is_left_out_by_the_older_models() {
+    let names = |keeps: bool| -> Vec<&str> {
+        let claude = catalogue().iter().filter(|m| m.provider == Provider::Anthropic);
+        claude.filter(|m| m.keeps_thinking == keeps).map(|m| &*m.name).collect()
+    };
+    assert_eq!(names(false), ["claude-sonnet-4-5", "claude-haiku-4-5"]);
+    for kept in ["claude-opus-4-5", "claude-opus-4-6", "claude-sonnet-4-6", "claude-haiku-5-5"] {
+        assert!(names(true).contains(&kept) && keeps_thinking(kept), "{kept}");
+    }
+    let others = catalogue().iter().filter(|m| m.provider != Provider::Anthropic);
+    assert!(others.into_iter().all(|m| m.keeps_thinking));
+    // Names in recordings, of models that the catalogue does not list, too.
+    for (name, keeps) in [
+        ("claude-sonnet-4-5-20250929", false),
+        ("us.anthropic.claude-opus-4-1-20250805-v1:0", false),
+        ("claude-opus-4-20250514", false),
+        ("claude-3-7-sonnet-latest", false),
+        ("claude-opus-4-5-20251101", true),
+        ("claude-opus-4-9", true),
+        ("gpt-5.5", true),
+    ] {
+        assert_eq!(keeps_thinking(name), keeps, "{name}");
+    }
+}
+
+#[test]
 fn every_price_list_of_the_facts_is_there() {
     // docs/sources/providers.md §3 and §4: in / cached / out.
     for (name, input, read, output) in [

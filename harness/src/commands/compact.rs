@@ -1,56 +1,174 @@
-//! `ctxbench compact`: the context before and after the compactions of a session.
+//! `ctxbench compact`: the context before and after the compactions of a session, or after one that
+//! is asked for at a chosen point.
 
-use std::fmt::Write;
+mod markdown;
+mod text;
 
+use anyhow::Context;
 use ctxbench_core::model;
-use ctxbench_harness::inspect::{Layout, layouts};
+use ctxbench_harness::inspect::{Layout, asked, layouts};
 use ctxbench_harness::models;
-use ctxbench_harness::summarise::Summariser;
+use ctxbench_harness::point::Point;
+use ctxbench_harness::replay::Options;
 use ctxbench_strategies::Spec;
+use serde::Serialize;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Session, recording, scenario file or built-in scenario
     session: String,
-    /// Strategy with settings
-    #[arg(long)]
-    strategy: String,
+    /// Strategy with settings (repeat; default: all)
+    #[arg(long, value_name = "S[:k=v,…]")]
+    strategy: Vec<String>,
+    /// End the session at this point and ask for a compaction there: turn:N, step:N (a reply with
+    /// its results) or a share of the tokens such as 60%. Otherwise those are shown that the
+    /// strategy makes by itself
+    #[arg(long, value_name = "POINT")]
+    at: Option<Point>,
+    /// What the compaction is asked to keep
+    #[arg(long, value_name = "TEXT", requires = "at")]
+    instructions: Option<String>,
+    /// text = a line per block, both sides; markdown and json hold the texts in full
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
     /// Model (default: the one that the session was recorded with, else that of `run`)
     #[arg(long)]
     model: Option<String>,
     /// Context window in tokens, instead of the model's
     #[arg(long, value_parser = super::run::tokens)]
     window: Option<u64>,
+    /// Who writes the summary, as for `run`
+    #[arg(long, value_name = "KIND", default_value = "extractive")]
+    summarizer: String,
+    /// File with recorded answers of a server, as for `run`
+    #[arg(long, value_name = "FILE")]
+    cassette: Option<std::path::PathBuf>,
+    /// Never ask a server
+    #[arg(long, requires = "cassette")]
+    offline: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Text,
+    Markdown,
+    Json,
+}
+
+/// What is shown.
+#[derive(Serialize)]
+struct Shown {
+    session: String,
+    title: String,
+    model: String,
+    /// Where a compaction was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+    strategies: Vec<Row>,
+}
+
+/// One strategy.
+#[derive(Serialize)]
+struct Row {
+    strategy: String,
+    /// Why there is no compaction to show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// Compactions of its own before the one that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before_it: Option<u64>,
+    compactions: Vec<Layout>,
 }
 
 pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
-    let spec = Spec::parse(&args.strategy)?;
+    let specs = match &args.strategy[..] {
+        [] => Spec::defaults(),
+        named => named.iter().map(|s| Spec::parse(s)).collect::<Result<_, _>>()?,
+    };
     let scenario = super::load_one("compact", &args.session)?;
     let named = args.model.as_deref().map(model::find).transpose()?;
     let model = named.unwrap_or_else(|| models::own(&scenario.session));
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let found =
-        runtime.block_on(layouts(&scenario, &spec, model, args.window, &Summariser::Extractive));
-    let mut out = String::new();
-    if found.is_empty() {
-        let _ = writeln!(out, "{} compacts nothing in {}", spec.label(), scenario.id);
+    let kind = std::slice::from_ref(&args.summarizer);
+    let mut summarisers =
+        super::summarizer::summarisers(kind, args.cassette.as_deref(), args.offline)?;
+    let options = Options {
+        summariser: summarisers.swap_remove(0),
+        window: args.window,
+        ..Options::default()
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut strategies = Vec::new();
+    for spec in &specs {
+        let strategy = spec.label();
+        if let Some(why) = spec.unfit(model) {
+            let why = Some(why.to_string());
+            strategies.push(Row { strategy, why, before_it: None, compactions: vec![] });
+            continue;
+        }
+        strategies.push(match args.at {
+            Some(point) => {
+                let words = args.instructions.as_deref();
+                let found = runtime.block_on(asked(&scenario, spec, model, &options, point, words));
+                let found = found.with_context(|| format!("--at, {}", scenario.id))?;
+                let (why, before_it) = (found.why, Some(found.before_it));
+                Row { strategy, why, before_it, compactions: found.layouts }
+            }
+            None => {
+                let compactions = runtime.block_on(layouts(&scenario, spec, model, &options));
+                let why = compactions.is_empty().then(|| "it compacts nothing here".to_string());
+                Row { strategy, why, before_it: None, compactions }
+            }
+        });
     }
-    for l in &found {
-        side_by_side(&mut out, l);
-    }
-    super::print(&out)
+    let shown = Shown {
+        session: scenario.id.clone(),
+        title: scenario.title.clone(),
+        model: model.name.to_string(),
+        at: args.at.map(|p| p.to_string()),
+        instructions: args.instructions.clone(),
+        strategies,
+    };
+    super::print(&match args.format {
+        Format::Text => text::page(&shown),
+        Format::Markdown => markdown::page(&shown),
+        Format::Json => serde_json::to_string_pretty(&shown)? + "\n",
+    })
 }
 
-fn side_by_side(out: &mut String, l: &Layout) {
-    let _ = writeln!(
-        out,
-        "{} ({}), before request {}: {} → {} tokens",
-        l.mechanism, l.phase, l.before_request, l.before_tokens, l.after_tokens
-    );
-    let _ = writeln!(out, "{:<58} | {:<58}", "before", "after");
-    for i in 0..l.before.len().max(l.after.len()) {
-        let cell = |rows: &[String]| rows.get(i).cloned().unwrap_or_default();
-        let _ = writeln!(out, "{:<58} | {:<58}", cell(&l.before), cell(&l.after));
+/// The line above everything.
+fn heading(shown: &Shown) -> String {
+    let mut out = format!("{}: {} ({})", shown.session, shown.title, shown.model);
+    if let Some(at) = &shown.at {
+        out += &format!(", a compaction asked for at {at}");
     }
-    out.push('\n');
+    if let Some(words) = &shown.instructions {
+        out += &format!(": “{words}”");
+    }
+    out
+}
+
+/// One compaction in a line.
+fn sentence(l: &Layout) -> String {
+    use ctxbench_harness::inspect::words;
+    let mut out = format!(
+        "{} ({}), before request {}: {} → {} tokens",
+        l.mechanism,
+        words(&l.phase),
+        l.before_request,
+        l.before_tokens,
+        l.after_tokens
+    );
+    if let Some(m) = &l.measured {
+        out += &format!(
+            "; summary {} tokens, ${:.4}, {:.1} s; {} facts lost, {} of them in the summary",
+            m.summary_tokens,
+            m.cost_usd,
+            m.blocked_ms as f64 / 1000.0,
+            m.facts_lost,
+            m.facts_carried
+        );
+    }
+    out
 }

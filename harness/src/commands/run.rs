@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
+use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_harness::mock::Transport;
 use ctxbench_harness::models;
@@ -41,6 +41,10 @@ pub(crate) struct Args {
     /// counts), recording (the same, with what a recording's counters tell of text that it lacks)
     #[arg(long, value_name = "HOW", value_parser = calibrate, default_value = Calibrate::default().word())]
     calibrate: Calibrate,
+    /// Run each pair at the edges of the counting model's error, too, and show whether the order of
+    /// the strategies changes there; takes three times as long
+    #[arg(long)]
+    edges: bool,
     /// Context window in tokens, such as 200000 or 200k, instead of the model's
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
@@ -345,6 +349,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
             calibrate: args.calibrate,
+            edge: Edge::default(),
             window: args.window,
             summary_model,
             watch: watched(args).then(|| Watch {
@@ -355,6 +360,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         },
         summarisers,
         seeds: args.seeds,
+        edges: args.edges,
         jobs: args
             .jobs
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),

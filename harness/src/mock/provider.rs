@@ -145,7 +145,8 @@ impl ProviderModel {
     /// for any.
     pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
         let model = self.model(&prompt.model);
-        let original = prompt.tokens(&model.counting);
+        let original = prompt.tools_tokens(&model.counting)
+            + context_editing::prompt_tokens(&model, &prompt.server_edits, &prompt.items);
         let asked = !prompt.server_edits.is_empty();
         let (edited, _) = edited(&model, prompt.clone());
         (edited.tokens(&model.counting), asked.then_some(original))

@@ -20,8 +20,8 @@ use crate::summarise::Summariser;
 /// trigger 500.
 const SCALE: f64 = 0.01;
 
-fn provider() -> ProviderModel {
-    ProviderModel::new(ProviderOptions {
+fn options() -> ProviderOptions {
+    ProviderOptions {
         model: Arc::new(Model {
             counting: Counting::O200K,
             ..find("claude-sonnet-4-6").unwrap().scaled(SCALE)
@@ -32,7 +32,11 @@ fn provider() -> ProviderModel {
         seed: 1,
         scale: SCALE,
         desk: Default::default(),
-    })
+    }
+}
+
+fn provider() -> ProviderModel {
+    ProviderModel::new(options())
 }
 
 fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
@@ -164,6 +168,7 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
         block(2, BlockKind::Reasoning, Role::Assistant, "hm hm"),
         block(2, BlockKind::Call, Role::Assistant, "{}"),
         block(3, BlockKind::Output, Role::User, &"word ".repeat(300)),
+        block(4, BlockKind::Assistant, Role::Assistant, "well"),
         block(4, BlockKind::User, Role::User, "on"),
         block(5, BlockKind::Reasoning, Role::Assistant, "so so"),
     ]);
@@ -188,9 +193,93 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
     );
     // What measurements look at is what the provider showed.
     let view = ctxbench_core::context_editing::edited_view(&r, applied);
-    assert_eq!(view.len(), 5);
+    assert_eq!(view.len(), 6);
     assert_eq!(
         ctxbench_core::block::total_tokens(&r.model.counting, &view) + r.tools_tokens(),
         after
     );
+}
+
+/// A session of three turns that think, up to the prompts of its five requests: on a user message,
+/// on a result of the same turn, on the second and the third message and on a result of that turn.
+fn three_turns() -> Vec<Vec<Arc<Block>>> {
+    let user = |id, text| block(id, BlockKind::User, Role::User, text);
+    let thought =
+        |id| block(id, BlockKind::Reasoning, Role::Assistant, &vec!["why"; 300].join(" "));
+    let said = |id, text| block(id, BlockKind::Assistant, Role::Assistant, text);
+    let call = |id| block(id, BlockKind::Call, Role::Assistant, "{}");
+    let result = |id| block(id, BlockKind::Output, Role::Tool, &"line ".repeat(2_000));
+    let base = block(0, BlockKind::Base, Role::System, &"rule ".repeat(5_000));
+    let growth = [
+        vec![base, user(1, "one")],
+        vec![thought(2), call(2), result(3)],
+        vec![thought(4), said(4, "done"), user(5, "two")],
+        vec![said(6, "no need to think"), user(7, "three")],
+        vec![thought(8), call(8), result(9)],
+    ];
+    growth
+        .into_iter()
+        .scan(vec![], |all: &mut Vec<_>, more| {
+            all.extend(more);
+            Some(all.clone())
+        })
+        .collect()
+}
+
+/// Usages of the five requests, each with a breakpoint at the end of the system part and of the
+/// prompt, and the sizes told ahead: by the request itself and by the counting endpoint.
+fn billed(name: &str, edits: &[ServerEdit]) -> Vec<(Usage, u64, u64)> {
+    let model = Arc::new(Model { counting: Counting::O200K, ..find(name).unwrap().clone() });
+    let mut p =
+        ProviderModel::new(ProviderOptions { model: model.clone(), scale: 1.0, ..options() });
+    // A minute apart: what the request before wrote can be read, and lives.
+    let bill = |(minute, blocks): (usize, Vec<Arc<Block>>)| {
+        let mut r = request(blocks);
+        r.breakpoints = vec![0, r.blocks.len() - 1];
+        (r.model, r.server_edits) = (model.clone(), edits.to_vec());
+        let counted = p.count(&Prompt::of(p.wire(), &r)).0;
+        let prompt = Prompt::of(p.wire(), &r);
+        let reply = p.answer(prompt, say(vec![text("so")]), 60_000 * minute as u64).unwrap();
+        (reply.usage, r.tokens(), counted)
+    };
+    three_turns().into_iter().enumerate().map(bill).collect()
+}
+
+#[test]
+fn an_older_model_pays_for_no_thinking_of_earlier_turns_and_loses_its_cache_there() {
+    let sizes: Vec<u64> = three_turns().iter().map(|b| request(b.clone()).tokens()).collect();
+    // One thought: 300 words and what stands around a block. The first two go with the second user
+    // message, and stay away.
+    let thought = 304;
+    let newer = billed("claude-opus-4-6", &[]);
+    let older = billed("claude-sonnet-4-5", &[]);
+    let prompts = |all: &[(Usage, u64, u64)]| -> Vec<u64> {
+        assert!(all.iter().all(|(u, told, counted)| [*told, *counted] == [u.prompt(); 2]));
+        all.iter().map(|(u, ..)| u.prompt()).collect()
+    };
+    assert_eq!(prompts(&newer), sizes);
+    let less = [0, 0, 2 * thought, 2 * thought, 2 * thought];
+    let left: Vec<u64> = sizes.iter().zip(less).map(|(all, gone)| all - gone).collect();
+    assert_eq!(prompts(&older), left);
+    let reads = |all: &[(Usage, u64, u64)]| -> Vec<u64> {
+        all.iter().map(|(u, ..)| u.cache_read).collect()
+    };
+    // A model that keeps all reads the prompt before, always.
+    assert_eq!(reads(&newer), [0, sizes[0], sizes[1], sizes[2], sizes[3]]);
+    // The second turn begins where the first had begun: the thought behind its message is gone. The
+    // third reads all, since the second had not thought; and so does the tool cycle in it.
+    assert_eq!(reads(&older), [0, left[0], left[0], left[2], left[3]]);
+}
+
+#[test]
+fn an_edit_about_thinking_stands_in_the_place_of_the_default() {
+    let keep = |keep| [ServerEdit::ClearThinking { keep }];
+    let prompts = |name, edits: &[ServerEdit]| -> Vec<(u64, u64)> {
+        billed(name, edits).iter().map(|(u, _, counted)| (u.prompt(), *counted)).collect()
+    };
+    let of = |name| prompts(name, &[]);
+    assert_eq!(prompts("claude-sonnet-4-5", &keep(None)), of("claude-opus-4-6"));
+    for name in ["claude-opus-4-6", "claude-sonnet-4-5"] {
+        assert_eq!(prompts(name, &keep(Some(1))), of("claude-sonnet-4-5"), "{name}");
+    }
 }

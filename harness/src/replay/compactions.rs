@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, common_prefix, total_tokens};
+use ctxbench_core::block::{Block, common_prefix};
 use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::context_editing;
 use ctxbench_core::engine::{Event as Noted, Stamped};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Phase, Purpose};
@@ -40,6 +41,7 @@ pub(super) fn records(
         requests[from.min(last) as usize..to.min(last) as usize].iter().copied()
     };
     let by = &model.counting;
+    let size = |blocks: &[Arc<Block>]| context_editing::prompt_tokens(model, &[], blocks);
     let mut out: Vec<CompactionRecord> = Vec::new();
     let mut from = 0;
     for (i, (e, kept)) in compacted.iter().enumerate() {
@@ -62,9 +64,9 @@ pub(super) fn records(
             CompactionKind::Summarise => background.iter().filter(taken).map(|b| b.waited_ms).sum(),
             _ => 0,
         };
-        let (before_tokens, after_tokens) = (total_tokens(by, before), total_tokens(by, after));
+        let (before_tokens, after_tokens) = (size(before), size(after));
         let changed = &after[common_prefix(before, after)..];
-        let invalidated_tokens = total_tokens(by, changed);
+        let invalidated_tokens = size(changed);
         let summaries = changed.iter().filter(|b| place(b) == Place::Summary);
         let saved = before_tokens.saturating_sub(after_tokens);
         from = at;

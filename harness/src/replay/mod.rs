@@ -37,7 +37,7 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::engine::{Engine, Fixed, Stamped};
 use ctxbench_core::history::History;
-use ctxbench_core::model::Model;
+use ctxbench_core::model::{Edge, Model};
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_core::strategy::Standing;
@@ -56,6 +56,7 @@ use crate::watch::{Seen, Watch, Watcher};
 use events::{Event, Log};
 use observer::Observer;
 use record::{Run, Stopped};
+pub(crate) use recording::counting;
 use recording::{counted_by, lifetime, met, text_of, unseen};
 use subagents::Subagents;
 use trace::Tracer;
@@ -82,6 +83,8 @@ pub struct Options {
     pub trace: bool,
     /// How tokens are counted.
     pub calibrate: Calibrate,
+    /// At which end of the counting model's error.
+    pub edge: Edge,
     /// Context window instead of the model's, tokens.
     pub window: Option<u64>,
     /// Model of every summary, instead of each strategy's own rule.
@@ -100,6 +103,7 @@ impl Default for Options {
             rereads: true,
             trace: false,
             calibrate: Calibrate::default(),
+            edge: Edge::default(),
             window: None,
             summary_model: None,
             watch: None,

@@ -46,12 +46,13 @@ impl Prefix {
         logical: &[Arc<Block>],
         reply: Option<&Reply>,
     ) -> Shared {
-        // `cache_edits` leaves results out behind the prefix: the cache sees the request as it was
-        // sent.
+        // `cache_edits` leaves results out behind the prefix: the cache sees them as they were sent.
         let by = &request.model.counting;
         let kept =
             request.server_edits.iter().any(|e| !context_editing::deleted_results(e).is_empty());
-        let sent = if kept { &request.blocks } else { logical };
+        let (model, edits) = (&request.model, &request.server_edits);
+        let whole = kept.then(|| context_editing::arriving(model, edits, request.blocks.clone()));
+        let sent = whole.as_deref().unwrap_or(logical);
         let conversation: Vec<Arc<Block>> =
             sent.iter().filter(|b| !is_system(b)).cloned().collect();
         let same = common_prefix(&self.conversation, &conversation);

@@ -148,6 +148,7 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
         error,
         note,
         summary,
+        edges: vec![],
         requests,
         compactions,
         background,

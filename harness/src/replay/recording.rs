@@ -18,13 +18,7 @@ use super::Options;
 pub(super) fn met(scenario: &Scenario, model: &Model, options: &Options) -> Model {
     let header = &scenario.session.header;
     let mut m = model.clone();
-    m.counting = match options.calibrate {
-        Calibrate::Off => Counting::O200K,
-        Calibrate::Recording if tells_sizes(&scenario.session, model) => {
-            model.counting.of_visible_text()
-        }
-        _ => model.counting,
-    };
+    m.counting = counting(&scenario.session, model, options.calibrate).at(options.edge);
     if let Some(w) = options.window.or(header.context_window) {
         m.window = w;
         m.input_limit = None;
@@ -33,6 +27,15 @@ pub(super) fn met(scenario: &Scenario, model: &Model, options: &Options) -> Mode
         m.max_output = o;
     }
     m.scaled(scenario.scale)
+}
+
+/// How a model counts the tokens of a session.
+pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
+    match calibrate {
+        Calibrate::Off => Counting::O200K,
+        Calibrate::Recording if tells_sizes(session, model) => model.counting.of_visible_text(),
+        _ => model.counting,
+    }
 }
 
 /// The cache lifetime that the recorded program asked for, as far as counters tell.
@@ -94,7 +97,7 @@ pub(super) fn unseen(
     }
     let by = model.counting;
     let own = session.entries.iter().filter(|e| e.agent().is_none());
-    calibration::residuals(own, &by)
+    calibration::residuals(own, &by, session.header.model.as_deref())
         .into_iter()
         .map(|(reply, tokens)| (reply.to_string(), by.fitting(tokens)))
         .collect()

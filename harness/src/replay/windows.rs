@@ -238,8 +238,9 @@ pub(super) fn own(session: &Session, id: &str) -> Session {
         .or(out.header.model);
     // Its first request tells what the recording lacks of its own fixed part.
     if out.header.prefix_tokens.is_some() {
-        let by = calibration::counting_of(out.header.model.as_deref()).of_visible_text();
-        let own = calibration::prefix(&out.entries, &by).filter(|n| *n > 0);
+        let recorded = out.header.model.as_deref();
+        let by = calibration::counting_of(recorded).of_visible_text();
+        let own = calibration::prefix(&out.entries, &by, recorded).filter(|n| *n > 0);
         out.header.prefix_tokens = own.or(out.header.prefix_tokens);
     }
     out

@@ -64,6 +64,10 @@ pub struct Call {
     pub key: u64,
     /// Content blocks of the reply.
     pub reply_blocks: usize,
+    /// How many of them are thinking.
+    pub thoughts: usize,
+    /// The user said something since the call before, and no tool result came with it.
+    pub begins_turn: bool,
     /// Content blocks that came in since the call before.
     pub input_blocks: usize,
     /// Our count of the reply.
@@ -145,6 +149,8 @@ struct Node {
 #[derive(Default)]
 struct Pending {
     blocks: usize,
+    said: bool,
+    results: bool,
     counted: Counted,
     notes: Vec<Note>,
     last_stamp: Option<i64>,
@@ -169,6 +175,7 @@ struct ReplyPart {
     counters: Counters,
     sent_ms: Option<i64>,
     blocks: usize,
+    thoughts: usize,
     counted: Counted,
 }
 
@@ -177,6 +184,7 @@ struct ReplyPart {
 struct Open {
     began: Option<i64>,
     blocks: usize,
+    thoughts: usize,
     counted: Counted,
 }
 
@@ -217,7 +225,7 @@ impl Builder {
             }
             What::Reply(reply) => return self.part(at, conversation, reply),
             What::Counted { counters, model } => {
-                let Open { began, blocks, counted } = std::mem::take(&mut self.open);
+                let Open { began, blocks, thoughts, counted } = std::mem::take(&mut self.open);
                 self.reply(ReplyPart {
                     response: format!("line {}", at.line),
                     at: At { stamp: began.or(at.stamp), ..at },
@@ -226,6 +234,7 @@ impl Builder {
                     counters: known(counters)?,
                     sent_ms: None,
                     blocks,
+                    thoughts,
                     counted,
                 });
             }
@@ -235,9 +244,12 @@ impl Builder {
 
     fn part(&mut self, at: At, conversation: &str, reply: &Reply) -> Result<(), String> {
         let counted = count(&reply.pieces);
+        let thinking = |p: &&Piece| matches!(p, Piece::Said(Part::Reasoning { .. }));
+        let thoughts = reply.pieces.iter().filter(thinking).count();
         let Some(response) = &reply.response else {
             self.open.began = self.open.began.or(at.stamp);
             self.open.blocks += reply.blocks;
+            self.open.thoughts += thoughts;
             self.open.counted.add(&counted);
             return Ok(());
         };
@@ -251,6 +263,7 @@ impl Builder {
                 counters: known(counters)?,
                 sent_ms: reply.sent_ms,
                 blocks: reply.blocks,
+                thoughts,
                 counted,
             }),
         }
@@ -273,6 +286,9 @@ impl Builder {
         self.link(at);
         let p = self.pending.entry(conversation.to_string()).or_default();
         p.blocks += input.blocks;
+        let result = |piece: &Piece| matches!(piece, Piece::Result { .. });
+        p.said |= input.pieces.iter().any(|piece| !result(piece));
+        p.results |= input.pieces.iter().any(result);
         p.counted.add(&count(&input.pieces));
         p.last_stamp = at.stamp.or(p.last_stamp);
     }
@@ -305,6 +321,7 @@ impl Builder {
         if let Some(&i) = self.responses.get(&line.response) {
             let call = &mut self.calls[i];
             call.reply_blocks += line.blocks;
+            call.thoughts += line.thoughts;
             call.reply.add(&line.counted);
             call.counters = line.counters;
             self.node(&line.at, Stands::Call(i));
@@ -334,6 +351,8 @@ impl Builder {
             adopted,
             key: content_hash(end.as_bytes()),
             reply_blocks: line.blocks,
+            thoughts: line.thoughts,
+            begins_turn: p.said && !p.results,
             input_blocks: p.blocks,
             reply: line.counted,
             inputs: p.counted,

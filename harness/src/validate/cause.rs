@@ -1,6 +1,7 @@
 //! Why a prefix was not served as the call before had left it: causes by evidence in the file, else
 //! "unexplained".
 
+use ctxbench_core::model;
 use ctxbench_core::request::Ttl;
 use serde::Serialize;
 
@@ -23,6 +24,8 @@ pub enum Cause {
     Settings,
     /// A request without counters stands in between.
     Uncounted,
+    /// A new turn, and the model's provider leaves the thinking of the one before out.
+    Thinking,
     /// More blocks came in than a read looks back.
     Lookback,
     /// Sent before the reply before had begun.
@@ -45,6 +48,7 @@ impl Cause {
             Cause::Edit => "edit",
             Cause::Settings => "settings",
             Cause::Uncounted => "uncounted request",
+            Cause::Thinking => "thinking left out",
             Cause::Lookback => "lookback",
             Cause::Concurrent => "concurrent",
             Cause::Gateway => "gateway",
@@ -186,6 +190,13 @@ fn cause(
     if let Some(text) = note(NoteKind::Uncounted) {
         return (Cause::Uncounted, text);
     }
+    if read < left
+        && let Some(first) = left_out(r, call)
+        && rule.is_some_and(|rule| cached_part(first, &rule) == read)
+    {
+        let text = format!("what stood before the reply of line {}, which thought", first.line);
+        return (Cause::Thinking, text);
+    }
     let grown = before.reply_blocks + call.input_blocks;
     if rule.is_some_and(|r| r.lookback.is_some()) && read < left && grown >= LOOKBACK {
         return (
@@ -203,6 +214,20 @@ fn cause(
         return (Cause::Gateway, hint(r, call, left));
     }
     (Cause::Unexplained, hint(r, call, left))
+}
+
+/// The first call of the turn before whose reply thought, where a new turn leaves that out.
+fn left_out<'a>(r: &'a Calls, call: &Call) -> Option<&'a Call> {
+    if !call.begins_turn || model::keeps_thinking(&call.model) {
+        return None;
+    }
+    let (mut at, mut first) = (call.before, None);
+    while let Some(c) = at {
+        let own = &r.calls[c];
+        first = Some(own).filter(|c| c.thoughts > 0).or(first);
+        at = own.before.filter(|before| *before < c && !own.begins_turn);
+    }
+    first
 }
 
 /// What the counters of an unexplained call look like; a hint and no evidence.

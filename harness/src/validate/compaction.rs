@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Calls, Read};
 use crate::inspect::layouts;
-use crate::summarise::Summariser;
+use crate::replay::Options;
 
 /// The strategy that is held beside the recorded program.
 pub const STRATEGY: &str = "claude-code";
@@ -28,7 +28,7 @@ pub struct Beside {
     pub recorded_pre_tokens: Option<u64>,
     /// Prompt of the first call after, by the counters.
     pub recorded_after: Option<u64>,
-    /// Our context before; o200k.
+    /// Our context before.
     pub ours_before: Option<u64>,
     /// Our context after.
     pub ours_after: Option<u64>,
@@ -63,7 +63,8 @@ pub async fn beside(read: &Read) -> Vec<Beside> {
         return out;
     };
     let scenario = Scenario { id: read.name(), session, scale: 1.0, ..Scenario::default() };
-    let ours = layouts(&scenario, &spec, model, Some(NEVER_FULL), &Summariser::Extractive).await;
+    let options = Options { window: Some(NEVER_FULL), ..Options::default() };
+    let ours = layouts(&scenario, &spec, model, &options).await;
     if ours.len() == out.len() {
         for (b, l) in out.iter_mut().zip(&ours) {
             (b.ours_before, b.ours_after) = (Some(l.before_tokens), Some(l.after_tokens));

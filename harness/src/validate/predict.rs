@@ -5,7 +5,8 @@
 //! which model, and the *sizes* of prompts from the counters (read + written = up to the last
 //! breakpoint). How a prompt divides into read and written is never taken from its own counters:
 //! that is the prediction. Breakpoints stand at the end of the system part, after the reply before
-//! and at the end. The size of the system part shows only when a compaction leaves nothing else: it
+//! and at the end. Where the model's provider leaves the thinking of earlier turns out, so does the
+//! prompt. The size of the system part shows only when a compaction leaves nothing else: it
 //! is learned from the first such call, which does not count as right.
 
 use std::collections::HashMap;
@@ -183,6 +184,16 @@ impl<'a> Run<'a> {
         path
     }
 
+    /// Place on a call's path, itself included, from which thinking is shown to its model.
+    fn newest_turn(&self, i: usize, path: &[usize]) -> usize {
+        let calls = &self.recording.calls;
+        if model::keeps_thinking(&calls[i].model) {
+            return 0;
+        }
+        let begins = |&c: &usize| calls[c].begins_turn;
+        if begins(&i) { path.len() } else { path.iter().rposition(begins).unwrap_or(0) }
+    }
+
     fn prefixes(&self, i: usize, system: System, ttl: Ttl, rule: &CacheRule) -> Vec<Prefix> {
         let calls = &self.recording.calls;
         let own = &calls[i];
@@ -195,6 +206,13 @@ impl<'a> Run<'a> {
             mix(content_hash(own.conversation.as_bytes()), content_hash(own.model.as_bytes()));
         let mut size =
             system.known.unwrap_or(system.guess).min(whole).min(cached_part(first, rule));
+        let newest_turn = self.newest_turn(i, &path);
+        // What a call of an earlier turn counted holds thinking that is left out now; the prompt that
+        // began the next turn holds none of it, and contains this one.
+        let mut sizes: Vec<u64> = path.iter().map(|&c| cached_part(&calls[c], rule)).collect();
+        for n in (1..=newest_turn.min(path.len().saturating_sub(1))).rev() {
+            sizes[n - 1] = sizes[n - 1].min(sizes[n]);
+        }
         let mut all = vec![Prefix { hash, tokens: size, cache: mark(true), reply: false }];
         hash = mix(hash, first.boundary.map_or(0, |b| b as u64 + 1));
         for (n, &c) in path.iter().chain(std::iter::once(&i)).enumerate() {
@@ -209,18 +227,15 @@ impl<'a> Run<'a> {
                 });
             }
             hash = mix(hash, call.key);
-            size = if last { whole } else { cached_part(call, rule).clamp(size, whole.max(size)) };
+            size = if last { whole } else { sizes[n].clamp(size, whole.max(size)) };
             all.push(Prefix { hash, tokens: size, cache: mark(last), reply: false });
             if last {
                 break;
             }
-            for block in 0..call.reply_blocks {
-                hash = mix(
-                    hash,
-                    content_hash(
-                        &[(c as u64).to_le_bytes(), (block as u64).to_le_bytes()].concat(),
-                    ),
-                );
+            let left_out = if n < newest_turn { call.thoughts } else { 0 };
+            for block in left_out..call.reply_blocks {
+                let id = [c as u64, block as u64, left_out as u64].map(u64::to_le_bytes);
+                hash = mix(hash, content_hash(&id.concat()));
                 let ends = n + 1 == path.len() && block + 1 == call.reply_blocks;
                 all.push(Prefix { hash, tokens: size, cache: mark(ends), reply: true });
             }

@@ -70,6 +70,10 @@ pub struct RunRecord {
     pub note: Option<String>,
     /// The figures of one row.
     pub summary: Summary,
+    /// The same at the edges of the counting model's error, the lower first; empty = not tried, or
+    /// there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<AtEdge>,
     /// Every request, those of subagents after those of the main conversation, each in order.
     pub requests: Vec<RequestRecord>,
     /// Every compaction of the main conversation in order.
@@ -99,6 +103,17 @@ pub struct RunRecord {
     /// Every subagent in the order in which they begin in the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegation: Vec<Delegation>,
+}
+
+/// A row where the provider counts more or less than the counting model says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AtEdge {
+    /// How much more, per cent.
+    pub counted_pct: f64,
+    /// How it ended.
+    pub status: Status,
+    /// Its figures.
+    pub summary: Summary,
 }
 
 /// The session of a run.

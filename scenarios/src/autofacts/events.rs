@@ -9,7 +9,6 @@ use serde_json::Value;
 
 /// A call with its arguments as JSON; text that is none is a string.
 pub(super) struct Call {
-    pub(super) id: String,
     pub(super) tool: String,
     pub(super) arguments: Value,
 }
@@ -93,7 +92,7 @@ pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
 fn call(call: &ctxbench_core::content::ToolCall) -> Call {
     let arguments = serde_json::from_str(&call.arguments)
         .unwrap_or_else(|_| Value::String(call.arguments.to_string()));
-    Call { id: call.id.to_string(), tool: call.name.to_string(), arguments }
+    Call { tool: call.name.to_string(), arguments }
 }
 
 fn texts(parts: Vec<Part>) -> Vec<String> {

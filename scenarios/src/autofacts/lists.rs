@@ -17,7 +17,7 @@ const TEXTS: &[&str] = &["content", "description", "step", "subject", "task", "t
 const COMMAND: std::ops::Range<usize> = 12..300;
 const BLANKS: usize = 2;
 
-/// What one agent wrote, with the call that wrote it last and the number of its reply.
+/// What one agent wrote, with the reply that wrote it last and its number.
 #[derive(Default)]
 struct Window {
     tasks: HashMap<String, (String, usize)>,
@@ -55,10 +55,10 @@ impl Window {
                         }
                     }
                 }
-                written.push((task.to_string(), call.id.clone()));
+                written.push((task.to_string(), reply.id.to_string()));
             }
         }
-        self.tasks.extend(written.into_iter().map(|(task, call)| (task, (call, at))));
+        self.tasks.extend(written.into_iter().map(|(task, reply)| (task, (reply, at))));
         for said in reply.texts.iter().flat_map(|t| named(t)) {
             if let Some((origin, last)) = self.commands.get(said).filter(|c| at - c.1 >= GAP) {
                 let mut words: Vec<String> = gist::stems(said).collect();
@@ -70,7 +70,7 @@ impl Window {
         for call in &reply.calls {
             let commands = leaves(&call.arguments).into_iter().map(|(_, value)| value);
             for command in commands.filter(|c| is_command(c)) {
-                self.commands.insert(command.trim().to_string(), (call.id.clone(), at));
+                self.commands.insert(command.trim().to_string(), (reply.id.to_string(), at));
             }
         }
         needs.retain(|n| !n.tokens.is_empty() || !n.words.is_empty());

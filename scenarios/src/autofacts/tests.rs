@@ -207,7 +207,7 @@ fn the_agents_own_list_of_tasks_is_needed_when_it_is_written_again() {
     let mut story = Story::new("go");
     story.call("", "todo", tasks("pending"), "").idles(5).call("", "todo", tasks("completed"), "");
     let facts = story.facts();
-    assert_eq!(story.found(), [fact("Mend the login page", "c1", &["a7"])]);
+    assert_eq!(story.found(), [fact("Mend the login page", "a1", &["a7"])]);
     assert_eq!(facts[0].kind, FactKind::Todo);
 }
 
@@ -217,7 +217,7 @@ fn a_report_needs_that_a_command_was_run() {
     let mut story = Story::new("go");
     story.call("", "shell", run, "ok").idles(5);
     story.says("Done. Verified with:\n- `npm test -- --run src/login.test.ts`");
-    assert_eq!(story.found(), [fact("login npm src", "c1", &["a7"])]);
+    assert_eq!(story.found(), [fact("login npm src", "a1", &["a7"])]);
 }
 
 #[test]

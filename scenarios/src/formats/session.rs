@@ -438,9 +438,10 @@ impl Builder {
         }
         bounds::clamp_all(&mut header, &mut self.items, file, &mut self.warnings);
         let mut loaded = assemble(header, self.items, file, false).map_err(|f| f.at(file))?;
-        let by = calibration::counting_of(loaded.session.header.model.as_deref()).of_visible_text();
+        let recorded = loaded.session.header.model.as_deref();
+        let by = calibration::counting_of(recorded).of_visible_text();
         let main = loaded.session.entries.iter().filter(|e| e.agent().is_none());
-        let mut prefix = calibration::prefix(main, &by);
+        let mut prefix = calibration::prefix(main, &by, recorded);
         let numbers = prefix
             .iter_mut()
             .map(|n| Number::new("prefix_tokens", n, bounds::FILLER_TOKENS))

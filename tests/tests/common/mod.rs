@@ -1,6 +1,7 @@
 //! The `ctxbench` command in a folder of its own: `here.run("run login-bug").ok()`, `here.run("run
 //! nothing").fails_with(2)`.
 
+pub mod recordings;
 pub mod replayed;
 
 use std::collections::BTreeMap;

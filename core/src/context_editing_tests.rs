@@ -1,0 +1,236 @@
+use super::*;
+use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+
+use crate::block::{CallRef, Draft, MessageId, Role};
+use crate::model::find;
+use What::{Call, Compaction, Other, Result, System, Thinking, User};
+
+impl Piece for (What<'static>, u64) {
+    fn what(&self, _head: bool) -> What<'_> {
+        self.0
+    }
+    fn tokens(&self, _by: &Counting) -> u64 {
+        self.1
+    }
+    fn cleared(&self, _words: &str) -> Self {
+        *self
+    }
+    fn deleted(&self, _words: &str) -> Self {
+        *self
+    }
+}
+
+fn model() -> &'static Model {
+    crate::model::find(crate::model::DEFAULT_MODEL).unwrap()
+}
+
+fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(What<'static>, u64)]) -> Decision {
+    super::decide(edits, fixed, &Reading::of(prompt, model()))
+}
+
+fn clear(trigger: ClearTrigger, keep: usize, clear_at_least: u64) -> ServerEdit {
+    ServerEdit::ClearToolUses {
+        trigger,
+        keep,
+        clear_at_least,
+        exclude: vec!["web".into()],
+        inputs: ClearInputs::None,
+    }
+}
+
+/// What the placeholder costs.
+fn placeholder() -> u64 {
+    model().counting.block(Size::text(CLEARED))
+}
+
+#[test]
+fn keeps_the_newest_and_needs_enough() {
+    // 10 system + 5 × (call 10 + result 100) = 560 tokens; web results never go.
+    let mut all = vec![(System, 10)];
+    for id in ["a", "b", "w", "c", "d"] {
+        all.extend([(Call(id, if id == "w" { "web" } else { "read" }), 10), (Result(id), 100)]);
+    }
+    let p = all;
+    let freed = 100 - placeholder();
+    let run = |e: ServerEdit| decide(&[e], 0, &p);
+    assert_eq!(run(clear(ClearTrigger::InputTokens(561), 1, 0)), Decision::default());
+    let d = run(clear(ClearTrigger::InputTokens(560), 1, 0));
+    assert_eq!((d.results, d.inputs, d.applied.cleared_tool_uses), (vec![2, 4, 8], vec![], 3));
+    assert_eq!(d.applied.cleared_tokens, 3 * freed);
+    assert_eq!(run(clear(ClearTrigger::InputTokens(560), 1, 3 * freed + 1)), Decision::default());
+    assert_eq!(run(clear(ClearTrigger::InputTokens(560), 4, 0)), Decision::default());
+    assert_eq!(run(clear(ClearTrigger::ToolUses(6), 1, 0)), Decision::default());
+    assert_eq!(run(clear(ClearTrigger::ToolUses(5), 1, 0)).results, [2, 4, 8]);
+}
+
+#[test]
+fn arguments_go_where_asked() {
+    let p =
+        [(Call("a", "read"), 50), (Result("a"), 100), (Call("b", "edit"), 50), (Result("b"), 100)];
+    let edit = |inputs| ServerEdit::ClearToolUses {
+        trigger: ClearTrigger::ToolUses(1),
+        keep: 0,
+        clear_at_least: 0,
+        exclude: vec![],
+        inputs,
+    };
+    assert_eq!(decide(&[edit(ClearInputs::All)], 0, &p).inputs, [0, 2]);
+    assert_eq!(decide(&[edit(ClearInputs::Of(vec!["edit".into()]))], 0, &p).inputs, [2]);
+}
+
+#[test]
+fn thinking_stays_for_the_newest_turns_and_within_a_tool_cycle() {
+    let p = [
+        (User, 5),
+        (Thinking, 7),
+        (Other, 5),
+        (User, 5),
+        (Other, 5),
+        (User, 5),
+        (Thinking, 11),
+        (Call("a", "read"), 5),
+        (Result("a"), 5),
+        (Thinking, 13),
+        (Call("b", "read"), 5),
+        (Result("b"), 5),
+    ];
+    let run = |keep| decide(&[ServerEdit::ClearThinking { keep }], 0, &p);
+    // The open cycle is one turn: both of its thinkings stay, although a result stands between
+    // them.
+    assert_eq!((run(Some(1)).gone, run(Some(1)).applied.thinking_tokens), (vec![1], 7));
+    // A turn without thinking does not count.
+    assert_eq!(run(Some(2)).gone, [] as [usize; 0]);
+    assert_eq!(run(None), Decision::default());
+}
+
+/// Three turns that think: before a call, after its result and before the answer; nothing but an
+/// answer; before a call whose result is there. 10 tokens each, thinking 7, 8, 9 and 11.
+const THREE_TURNS: [(What<'static>, u64); 17] = [
+    (System, 10),
+    (User, 10),
+    (Thinking, 7),
+    (Call("a", "read"), 10),
+    (Result("a"), 10),
+    // A reminder beside the result: the tool cycle goes on.
+    (User, 10),
+    (Thinking, 8),
+    (Other, 10),
+    (User, 10),
+    (Thinking, 9),
+    (Other, 10),
+    (User, 10),
+    (Thinking, 11),
+    (Call("b", "read"), 10),
+    (Result("b"), 10),
+    (Call("c", "read"), 10),
+    (Result("c"), 10),
+];
+
+#[test]
+fn an_older_model_leaves_out_the_thinking_of_earlier_turns() {
+    let (old, new) = (find("claude-sonnet-4-5").unwrap(), find("claude-opus-4-6").unwrap());
+    let p = THREE_TURNS;
+    let tokens = |m, upto: usize| prompt_tokens(m, &[], &p[..upto]);
+    // First turn: all of it is there, a reminder or not.
+    assert_eq!((tokens(old, 5), tokens(old, 6), tokens(old, 8)), (47, 57, 75));
+    // The second user message: 7 and 8 go at once. The third: 9 goes, too, and 11 stays.
+    assert_eq!((tokens(new, 9), tokens(old, 9)), (85, 70));
+    assert_eq!((tokens(new, 12), tokens(old, 12)), (114, 90));
+    assert_eq!((tokens(new, 17), tokens(old, 17)), (165, 141));
+    let kinds = |m, edits: &[ServerEdit]| apply(m, edits, 0, p.to_vec()).0.len();
+    assert_eq!((kinds(new, &[]), kinds(old, &[])), (17, 14));
+    // An edit about thinking says what stays, and the default is nobody's edit.
+    let keep = |keep| [ServerEdit::ClearThinking { keep }];
+    for (edits, left, cleared, tokens) in
+        [(keep(None), 17, 0, 165), (keep(Some(2)), 15, 1, 165), (keep(Some(1)), 14, 2, 165)]
+    {
+        for m in [old, new] {
+            let (shown, applied) = apply(m, &edits, 0, p.to_vec());
+            assert_eq!((shown.len(), applied.cleared_thinking_turns), (left, cleared));
+            assert_eq!(prompt_tokens(m, &edits, &p), tokens, "before the edit");
+        }
+    }
+    assert_eq!(apply(old, &[], 0, p.to_vec()).1, Applied::default());
+    // Another edit reckons with what is there: 141 tokens, not 165.
+    let clear = |n| [clear(ClearTrigger::InputTokens(n), 0, 0)];
+    let cleared = |m, n| apply(m, &clear(n), 0, p.to_vec()).1.cleared_tool_uses;
+    assert_eq!((cleared(old, 141), cleared(old, 142), cleared(new, 165)), (3, 0, 3));
+}
+
+#[test]
+fn keeping_one_turn_is_the_default_of_the_older_models() {
+    let old = find("claude-haiku-4-5").unwrap();
+    for upto in 0..=THREE_TURNS.len() {
+        let p = THREE_TURNS[..upto].to_vec();
+        let asked = apply(old, &[ServerEdit::ClearThinking { keep: Some(1) }], 0, p.clone());
+        assert_eq!(asked.0, apply(old, &[], 0, p).0, "{upto}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn leaving_thinking_out_makes_no_prompt_larger(
+        kinds in prop::collection::vec(0..6usize, 0..40),
+    ) {
+        let what = [System, User, Thinking, Call("a", "t"), Result("a"), Other];
+        let p: Vec<_> =
+            kinds.iter().enumerate().map(|(i, &k)| (what[k], i as u64 + 1)).collect();
+        let all: u64 = p.iter().map(|x| x.1).sum();
+        let (old, new) = (find("claude-sonnet-4-5").unwrap(), find("claude-opus-4-6").unwrap());
+        prop_assert_eq!(prompt_tokens(new, &[], &p), all);
+        let left = arriving(old, &[], p.clone());
+        let counted: u64 = left.iter().map(|x| x.1).sum();
+        prop_assert_eq!(prompt_tokens(old, &[], &p), counted);
+        // Nothing but thinking goes, and none behind the last word of the user.
+        let rest = |p: &[(What<'static>, u64)]| -> Vec<u64> {
+            p.iter().filter(|x| x.0 != Thinking).map(|x| x.1).collect()
+        };
+        prop_assert_eq!(rest(&left), rest(&p));
+        let behind = p.iter().rposition(|x| x.0 == User).map_or(0, |i| i + 1);
+        prop_assert!(left.ends_with(&p[behind..]));
+        // A longer conversation drops what was dropped before.
+        let dropped = |upto: usize| {
+            let part = p[..upto].to_vec();
+            let left = arriving(old, &[], part.clone());
+            part.into_iter().filter(|x| !left.contains(x)).collect::<Vec<_>>()
+        };
+        for (upto, next) in p.iter().enumerate() {
+            let (shorter, longer) = (dropped(upto), dropped(upto + 1));
+            // Unless a result shows that the user's words stand within a tool cycle.
+            let undone = next.0 == Result("a");
+            prop_assert!(undone || shorter.iter().all(|x| longer.contains(x)));
+        }
+    }
+}
+
+#[test]
+fn what_stands_before_the_last_compaction_is_ignored_and_not_counted() {
+    let p = [
+        (System, 10),
+        (User, 90),
+        (Call("a", "t"), 10),
+        (Result("a"), 90),
+        (Compaction, 20),
+        (Call("b", "t"), 10),
+        (Result("b"), 60),
+    ];
+    let d = decide(&[clear(ClearTrigger::InputTokens(101), 0, 0)], 0, &p);
+    assert_eq!((d.gone, d.results), (vec![1, 2, 3], vec![]));
+    let d = decide(&[clear(ClearTrigger::InputTokens(100), 0, 0)], 0, &p);
+    assert_eq!(d.results, [6]);
+}
+
+#[test]
+fn deleted_results_are_the_named_ones_only() {
+    let output = |id: &str| {
+        let mut d = Draft::text(BlockKind::Output, Role::Tool, id);
+        d.call = Some(Arc::new(CallRef { id: id.into(), name: "t".into() }));
+        d.build(MessageId(0), vec![])
+    };
+    let edits = [ServerEdit::CacheEdits { results: vec!["b".into()] }];
+    let shown: Vec<String> = without_results(vec![output("a"), output("b")], &edits)
+        .iter()
+        .map(|b| b.text.to_string())
+        .collect();
+    assert_eq!(shown, ["a", CLEARED]);
+}

@@ -1,0 +1,157 @@
+//! A point in a session, and the session up to there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ctxbench_core::model::Counting;
+use ctxbench_core::session::{Entry, Session};
+use ctxbench_core::tokens::Size;
+use thiserror::Error;
+
+/// Where a session is cut. Turns and replies are those of the main conversation, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// Behind a turn: what the user said and all that was done about it.
+    Turn(u64),
+    /// Behind a reply of the model and the results of its calls.
+    Step(u64),
+    /// Behind the first reply at which so much of the session has been said, per cent of its
+    /// tokens; 1 to 100.
+    Percent(u64),
+}
+
+/// Words that name no point.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error(
+    "`{0}` is no point of a session; expected turn:N, step:N (N from 1) or a share such as 60%"
+)]
+pub struct BadPoint(String);
+
+/// A point that lies behind the end of a session.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{point} is not in the session, which has {turns} turns and {steps} replies")]
+pub struct NoSuchPoint {
+    point: Point,
+    turns: u64,
+    steps: u64,
+}
+
+impl FromStr for Point {
+    type Err = BadPoint;
+
+    fn from_str(text: &str) -> Result<Point, BadPoint> {
+        let number = |digits: &str| digits.parse::<u64>().ok().filter(|n| *n > 0);
+        let found = match text.split_once(':') {
+            Some(("turn", n)) => number(n).map(Point::Turn),
+            Some(("step", n)) => number(n).map(Point::Step),
+            Some(_) => None,
+            None => {
+                let share = text.strip_suffix('%').and_then(number);
+                share.filter(|n| *n <= 100).map(Point::Percent)
+            }
+        };
+        found.ok_or_else(|| BadPoint(text.to_string()))
+    }
+}
+
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Point::Turn(n) => write!(f, "turn:{n}"),
+            Point::Step(n) => write!(f, "step:{n}"),
+            Point::Percent(n) => write!(f, "{n}%"),
+        }
+    }
+}
+
+/// The session up to a point, the point's own turn or reply included.
+pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
+    let said = |e: &Entry| -> u64 {
+        let standing = e.standing_text().map(Size::text);
+        let sizes = e.content().into_iter().map(|p| p.size()).chain(standing);
+        sizes.map(|s| Counting::O200K.block(s)).sum()
+    };
+    let main = |e: &&Entry| e.agent().is_none();
+    let all: u64 = session.entries.iter().filter(main).map(said).sum();
+    let (mut turns, mut steps, mut so_far) = (0, 0, 0);
+    // Several messages that are answered together are one turn.
+    let mut asking = false;
+    let mut reached = false;
+    for (i, e) in session.entries.iter().enumerate().filter(|(_, e)| main(e)) {
+        let asks = matches!(e, Entry::User(_));
+        let over = match point {
+            Point::Turn(_) => !matches!(e, Entry::Tool(_) | Entry::Assistant(_)),
+            _ => !matches!(e, Entry::Tool(_)),
+        };
+        if reached && over {
+            return Ok(cut(session, i));
+        }
+        turns += u64::from(asks && !asking);
+        steps += u64::from(matches!(e, Entry::Assistant(_)));
+        asking = asks || asking && !matches!(e, Entry::Assistant(_));
+        so_far += said(e);
+        reached = match point {
+            Point::Turn(n) => turns == n && !asking,
+            Point::Step(n) => steps == n,
+            Point::Percent(n) => {
+                let here = matches!(e, Entry::Assistant(_));
+                reached || here && u128::from(so_far) * 100 >= u128::from(all) * u128::from(n)
+            }
+        };
+    }
+    // The last turn and the last results may end the session, and all of it is 100 %.
+    let whole = matches!(point, Point::Percent(_)) && steps > 0;
+    match reached || whole {
+        true => Ok(session.clone()),
+        false => Err(NoSuchPoint { point, turns, steps }),
+    }
+}
+
+fn cut(session: &Session, at: usize) -> Session {
+    Session { entries: session.entries[..at].to_vec(), ..session.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two turns; the first has two questions, two replies and a result.
+    fn session() -> Session {
+        let lines = r#"{"type":"session","version":1,"id":"s","title":"s"}
+{"type":"system","text":"be brief"}
+{"type":"user","id":"u1","text":"one"}
+{"type":"user","id":"u2","text":"two"}
+{"type":"assistant","id":"a1","calls":[{"id":"c1","name":"read","arguments":"{}"}]}
+{"type":"tool","call_id":"c1","output":"three"}
+{"type":"assistant","id":"a2","text":"four"}
+{"type":"compact"}
+{"type":"user","id":"u3","text":"five"}
+{"type":"assistant","id":"a3","text":"six"}
+"#;
+        ctxbench_scenarios::jsonl::read(lines.as_bytes(), "s").unwrap().session
+    }
+
+    fn last(point: &str) -> Result<usize, NoSuchPoint> {
+        up_to(&session(), point.parse().unwrap()).map(|s| s.entries.len())
+    }
+
+    #[test]
+    fn points_by_hand() {
+        assert_eq!(last("step:1"), Ok(5), "with the result of its call");
+        assert_eq!((last("step:2"), last("turn:1")), (Ok(6), Ok(6)), "without the command behind");
+        assert_eq!(last("turn:2"), Ok(9));
+        assert_eq!(last("step:3"), Ok(9));
+        // Blocks of o200k + 4: 6, 5, 5, a call of 2 + 4, 5, 5, 5, 5: 42; the first reply ends at 22.
+        assert_eq!((last("50%"), last("53%")), (Ok(5), Ok(6)));
+        assert_eq!(last("100%"), Ok(9));
+    }
+
+    #[test]
+    fn what_is_not_there_says_what_is() {
+        let e = last("turn:3").unwrap_err().to_string();
+        assert_eq!(e, "turn:3 is not in the session, which has 2 turns and 3 replies");
+        for wrong in ["", "turn", "turn:0", "step:x", "0%", "101%", "7", "line:3"] {
+            assert!(wrong.parse::<Point>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The recorded sessions in `tests/data/labels`, which also says where they come from.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::session::Session;
+use ctxbench_scenarios::jsonl;
+
+/// Two of Claude Code 2.1.39 without a gateway, each with one automatic compaction.
+pub const DIRECT: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];
+
+/// Where they are.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/labels")
+}
+
+/// A session as it was imported, without facts.
+pub fn session(name: &str) -> Session {
+    let packed = std::fs::read(folder().join(format!("{name}.jsonl.gz"))).unwrap();
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut text).unwrap();
+    jsonl::read(&text, name).unwrap().session
+}

@@ -1,0 +1,258 @@
+//! Published figures, tried: each stands here once with its source, what it says and under which
+//! conditions, the session that tries it, and what agrees. The tables of `docs/published.md` are
+//! made of this; `CTXBENCH_WRITE=1 cargo test -p ctxbench-tests published::` writes them anew.
+
+mod clearing;
+mod idle;
+mod masking;
+mod prefix;
+mod runner;
+mod sessions;
+mod summaries;
+mod untried;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Publications with figures that a replay can try, a test of its name each.
+macro_rules! figures {
+    ($($name:ident: $figure:expr,)*) => {
+        static TRIED: [Tried; [$(stringify!($name)),*].len()] =
+            [$(Tried::of(stringify!($name), $figure)),*];
+        $(#[test]
+        fn $name() {
+            TRIED.iter().find(|t| t.name == stringify!($name)).unwrap().holds();
+        })*
+    };
+}
+
+figures! {
+    context_editing_in_a_hundred_turns: clearing::HUNDRED_TURNS,
+    research_agent_three_ways: clearing::RESEARCH_AGENT,
+    support_tickets_by_the_tool_runner: runner::TICKETS,
+    masking_halves_the_cost: masking::SWE_BENCH,
+    paths_in_a_models_summary: summaries::IDENTIFIERS,
+    compacting_while_idle: idle::IDLE,
+    a_message_cut_in_the_middle: prefix::MUTATED,
+    summary_requests_that_read_nothing: prefix::UNREAD_SUMMARIES,
+}
+
+/// A publication and how it is tried.
+struct Figure {
+    /// Who, where and when.
+    by: &'static str,
+    link: &'static str,
+    /// What it says, in our words.
+    claim: &'static str,
+    /// Under which conditions, as far as they are published.
+    conditions: &'static str,
+    /// The session and strategies that try it, and what had to be assumed.
+    tried: &'static str,
+    trial: fn() -> Vec<Measure>,
+}
+
+/// What came of it.
+struct Tried {
+    name: &'static str,
+    figure: Figure,
+    measured: OnceLock<Vec<Measure>>,
+}
+
+/// One figure of a publication beside ours.
+struct Measure {
+    what: &'static str,
+    /// The figure as it is published.
+    published: &'static str,
+    /// From where to where a figure agrees: the interval that is published, else half a unit of the
+    /// last digit printed.
+    band: (f64, f64),
+    /// The smallest and the largest that we measured; they differ where a condition that is not
+    /// published was varied.
+    ours: (f64, f64),
+    unit: Unit,
+    /// What is to come out.
+    expected: Verdict,
+    /// Why, where it does not agree.
+    why: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    /// Per cent less than without; below zero = more.
+    Saved,
+    /// Per cent of a whole.
+    Share,
+    /// A number of tokens, requests or compactions.
+    Count,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// What we measured meets the band.
+    Agrees,
+    /// It does not, but all of it lies on the same side of zero.
+    Direction,
+    Differs,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::Agrees => "yes",
+            Verdict::Direction => "direction only",
+            Verdict::Differs => "no",
+        }
+    }
+}
+
+impl Measure {
+    fn verdict(&self) -> Verdict {
+        let ((from, to), (least, most)) = (self.band, self.ours);
+        let side = |x: f64| if x == 0.0 { 0.0 } else { x.signum() };
+        if least <= to && from <= most {
+            Verdict::Agrees
+        } else if self.unit == Unit::Saved && [to, least, most].map(side) == [side(from); 3] {
+            Verdict::Direction
+        } else {
+            Verdict::Differs
+        }
+    }
+
+    /// Ours in words.
+    fn told(&self) -> String {
+        let (least, most) = self.ours;
+        let one = |x: f64| match self.unit {
+            Unit::Count => grouped(x),
+            Unit::Saved | Unit::Share => format!("{x:.1} %").replace('-', "−"),
+        };
+        if one(least) == one(most) {
+            one(least)
+        } else {
+            format!("{} to {}", one(least), one(most))
+        }
+    }
+}
+
+/// `82,171`.
+fn grouped(x: f64) -> String {
+    let digits = format!("{x:.0}");
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// `1 − with ÷ without`, per cent.
+fn saved(with: f64, without: f64) -> f64 {
+    100.0 * (1.0 - with / without)
+}
+
+/// The smallest and the largest.
+fn span(values: &[f64]) -> (f64, f64) {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    (least, values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+}
+
+impl Tried {
+    const fn of(name: &'static str, figure: Figure) -> Tried {
+        Tried { name, figure, measured: OnceLock::new() }
+    }
+
+    fn measured(&self) -> &[Measure] {
+        self.measured.get_or_init(self.figure.trial)
+    }
+
+    /// Every figure of it comes out as said, and what does not agree has a reason.
+    fn holds(&self) {
+        assert!(!self.measured().is_empty(), "{}", self.name);
+        for m in self.measured() {
+            let at = format!("{}: {}: {} against {}", self.name, m.what, m.told(), m.published);
+            assert_eq!(m.verdict(), m.expected, "{at}");
+            assert_eq!(m.expected == Verdict::Agrees, m.why.is_empty(), "{at}: the reason");
+        }
+    }
+
+    /// Its part of the page.
+    fn section(&self) -> String {
+        let (name, Figure { by, link, claim, conditions, tried, .. }) = (self.name, &self.figure);
+        let mut out = format!(
+            "### `{name}`\n\n[{by}]({link}): {claim}\n\n*Conditions:* {conditions}\n\n\
+             *Tried with:* {tried}\n\n| | published | measured | agrees | why not |\n\
+             |---|--:|--:|---|---|\n"
+        );
+        for m in self.measured() {
+            let (word, told) = (m.verdict().word(), m.told());
+            out += &format!("| {} | {} | {told} | {word} | {} |\n", m.what, m.published, m.why);
+        }
+        out + "\n"
+    }
+}
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/published.md")
+}
+
+const BEGIN: &str = "<!-- begin generated: published -->\n";
+const END: &str = "<!-- end generated: published -->\n";
+
+/// Everything that the page has from here.
+fn generated() -> String {
+    let sections: String = TRIED.iter().map(Tried::section).collect();
+    let mut untried = String::from(
+        "## Not tried\n\n| publication | it says | it cannot be tried, because |\n|---|---|---|\n",
+    );
+    for u in untried::FIGURES {
+        untried += &format!("| [{}]({}) | {} | {} |\n", u.by, u.link, u.claim, u.because);
+    }
+    format!("## Tried\n\n{sections}{untried}")
+}
+
+#[test]
+fn the_page_says_what_was_measured() {
+    let page = page();
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (head, rest) = text.split_once(BEGIN).expect("a mark where the generated part begins");
+    let (_, tail) = rest.split_once(END).expect("a mark where the generated part ends");
+    let fresh = format!("{head}{BEGIN}{}{END}{tail}", generated());
+    if std::env::var_os("CTXBENCH_WRITE").is_some() {
+        std::fs::write(&page, &fresh).unwrap();
+    } else {
+        assert!(
+            text == fresh,
+            "docs/published.md is out of date; CTXBENCH_WRITE=1 cargo test -p ctxbench-tests \
+             published:: writes it anew"
+        );
+    }
+}
+
+#[test]
+fn a_verdict_by_hand() {
+    let measure = |band, ours, unit| Measure {
+        what: "",
+        published: "",
+        band,
+        ours,
+        unit,
+        expected: Verdict::Agrees,
+        why: "",
+    };
+    let verdict = |band, ours, unit| measure(band, ours, unit).verdict();
+    // 84 % is 83.5 to 84.5; a range agrees that holds some of it.
+    assert_eq!(verdict((83.5, 84.5), (84.5, 84.5), Unit::Saved), Verdict::Agrees);
+    assert_eq!(verdict((83.5, 84.5), (70.0, 90.0), Unit::Saved), Verdict::Agrees);
+    assert_eq!(verdict((83.5, 84.5), (70.0, 80.0), Unit::Saved), Verdict::Direction);
+    assert_eq!(verdict((83.5, 84.5), (-1.0, 80.0), Unit::Saved), Verdict::Differs);
+    assert_eq!(verdict((-90.0, -84.0), (-300.0, -300.0), Unit::Saved), Verdict::Direction);
+    // Nothing saved is no direction, and neither has a number or a share one.
+    assert_eq!(verdict((83.5, 84.5), (0.0, 0.0), Unit::Saved), Verdict::Differs);
+    assert_eq!(verdict((2.0, 2.0), (3.0, 3.0), Unit::Count), Verdict::Differs);
+    assert_eq!(verdict((13.2, 68.5), (87.0, 87.0), Unit::Share), Verdict::Differs);
+    assert_eq!(measure((2.0, 2.0), (82_171.0, 82_171.0), Unit::Count).told(), "82,171");
+    let range = (-0.25, 87.0);
+    assert_eq!(measure((2.0, 2.0), range, Unit::Share).told(), "−0.2 % to 87.0 %");
+    assert_eq!((saved(25.0, 100.0), span(&[2.0, 1.0])), (75.0, (1.0, 2.0)));
+}

@@ -1,0 +1,113 @@
+//! Sessions of given sizes: every message has as many tokens as its publication says, four for the
+//! block included, so that prompts come out in the publication's own unit.
+
+use ctxbench_core::tokens::o200k;
+use ctxbench_scenarios::{Scenario, jsonl};
+use serde_json::{Value, json};
+
+use crate::common;
+
+/// What a block has beyond its text, tokens ([`crate::common::replayed::as_told`]).
+const BLOCK: u64 = 4;
+
+/// A session under construction.
+pub struct Talk {
+    lines: Vec<Value>,
+    id: &'static str,
+    /// Whom replies call.
+    tool: &'static str,
+    messages: usize,
+}
+
+impl Talk {
+    pub fn new(id: &'static str) -> Talk {
+        let head = json!({"type": "session", "version": 1, "id": id, "title": id});
+        Talk { lines: vec![head], id, tool: "Bash", messages: 0 }
+    }
+
+    /// Tool definitions of this many tokens.
+    pub fn tools(mut self, tokens: u64) -> Talk {
+        let definitions = |words: u64| {
+            let description = format!("Looks it up{}", " word".repeat(words as usize));
+            json!([{
+                "name": "Bash",
+                "description": description,
+                "input_schema": {"type": "object"},
+            }])
+        };
+        let size = |d: &Value| o200k(&d.to_string());
+        let made = definitions(tokens - size(&definitions(0)));
+        assert_eq!(size(&made), tokens, "tools of {}", self.id);
+        self.lines.push(json!({"type": "tools", "definitions": made}));
+        self
+    }
+
+    pub fn system(mut self, tokens: u64) -> Talk {
+        let text = self.words(tokens);
+        self.lines.push(json!({"type": "system", "text": text}));
+        self
+    }
+
+    pub fn user(mut self, tokens: u64) -> Talk {
+        let text = self.words(tokens);
+        let id = format!("u{}", self.messages);
+        self.lines.push(json!({"type": "user", "id": id, "text": text}));
+        self
+    }
+
+    /// Replies call this tool from here on.
+    pub fn calling(self, tool: &'static str) -> Talk {
+        Talk { tool, ..self }
+    }
+
+    /// A reply of this many tokens that makes a call for each result, and the results.
+    pub fn step(mut self, reply: u64, results: &[u64]) -> Talk {
+        let call = o200k(self.tool) + o200k("{}") + BLOCK;
+        let text = self.words(reply - call * results.len() as u64);
+        let step = self.messages;
+        let id = |i: usize| format!("c{step}-{i}");
+        let calls: Vec<Value> = (0..results.len())
+            .map(|i| json!({"id": id(i), "name": self.tool, "arguments": "{}"}))
+            .collect();
+        let (name, kind) = (format!("a{step}"), "assistant");
+        self.lines.push(json!({"type": kind, "id": name, "text": text, "calls": calls}));
+        for (i, &tokens) in results.iter().enumerate() {
+            let output = self.words(tokens);
+            self.lines.push(json!({"type": "tool", "call_id": id(i), "output": output}));
+        }
+        self
+    }
+
+    /// A reply that ends the turn.
+    pub fn answer(self, tokens: u64) -> Talk {
+        self.step(tokens, &[])
+    }
+
+    pub fn idle(mut self, ms: u64) -> Talk {
+        self.lines.push(json!({"type": "idle", "ms": ms}));
+        self
+    }
+
+    pub fn scenario(self) -> Scenario {
+        let text = common::jsonl(&self.lines);
+        Scenario::of_session(jsonl::read(text.as_bytes(), self.id).unwrap())
+    }
+
+    /// Text of a block of this many tokens, like no other of the session.
+    fn words(&mut self, tokens: u64) -> String {
+        self.messages += 1;
+        words(self.messages, tokens)
+    }
+}
+
+/// Text of a block of this many tokens; another number, another text.
+pub fn words(number: usize, tokens: u64) -> String {
+    // Two letters are a token or two; the rest of the block is filled up with words of one.
+    let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
+    let head = format!("{}{}", letter(number / 26), letter(number));
+    let room = tokens.checked_sub(BLOCK + o200k(&head));
+    let room = room.unwrap_or_else(|| panic!("{tokens} tokens are too few for a block"));
+    let text = head + &" word".repeat(room as usize);
+    assert_eq!(o200k(&text) + BLOCK, tokens);
+    text
+}
