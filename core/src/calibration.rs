@@ -5,7 +5,7 @@
 //! before the first call ([`prefix`]), reminders and hooks between two calls ([`residuals`]).
 
 use crate::content::Part;
-use crate::model::{self, Counting, Provider};
+use crate::model::{self, Counting};
 use crate::session::{AssistantEntry, Entry, RecordedUsage};
 use crate::tokens::Size;
 
@@ -36,28 +36,11 @@ impl Calibrate {
     }
 }
 
-/// Who serves a model of this name in a recording, as far as the name tells.
-pub fn provider_of(recorded: &str) -> Option<Provider> {
-    const FAMILIES: [(&str, Provider); 7] = [
-        ("claude", Provider::Anthropic),
-        ("gpt", Provider::Openai),
-        ("o3", Provider::Openai),
-        ("o4", Provider::Openai),
-        ("gemini", Provider::Gemini),
-        ("deepseek", Provider::Deepseek),
-        ("grok", Provider::Xai),
-    ];
-    let known = model::find_recorded(recorded).map(|m| m.provider);
-    known.or_else(|| {
-        let bare = recorded.rsplit(['/', '.']).find(|s| s.starts_with(char::is_alphabetic));
-        let family = |name: &str| FAMILIES.iter().find(|(f, _)| name.starts_with(f));
-        family(recorded).or_else(|| family(bare?)).map(|(_, p)| *p)
-    })
-}
-
 /// The counting model of a recorded model; o200k where nobody knows whose it is.
 pub fn counting_of(recorded: Option<&str>) -> Counting {
-    recorded.and_then(provider_of).map_or(Counting::O200K, Counting::of)
+    let Some(name) = recorded else { return Counting::O200K };
+    let known = model::find_recorded(name).map(|m| m.counting);
+    known.or_else(|| model::provider_of(name).map(Counting::of)).unwrap_or(Counting::O200K)
 }
 
 /// The visible content of a recorded conversation as a prompt shows it, tokens.
@@ -346,14 +329,5 @@ mod tests {
         assert_eq!((steps[2].grown, steps[2].explained), (Some(-116), 35));
         // One that grows by less than is explained leaves nothing unseen.
         assert_eq!(residuals(all, &BY, None), []);
-    }
-
-    #[test]
-    fn names_tell_families() {
-        let families = ["claude-x-9", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "gpt-9", "m"];
-        assert_eq!(
-            families.map(provider_of),
-            [Some(Provider::Anthropic), Some(Provider::Anthropic), Some(Provider::Openai), None]
-        );
     }
 }

@@ -31,6 +31,7 @@ pub mod session;
 pub mod settings;
 pub mod strategy;
 pub mod tokens;
+pub mod toml_file;
 pub mod world;
 
 /// For those who write a [`World`] or a [`Strategy`].

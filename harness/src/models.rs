@@ -8,13 +8,22 @@ pub fn of(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
     if named.is_empty() { vec![own(session)] } else { named.to_vec() }
 }
 
-/// The model of a session for which none is named: the one that it was recorded with, where the
-/// catalogue knows it.
+/// The model of a session for which none is named: the one that it was recorded with, or what
+/// [stands in](model::stand_in) for it where the catalogue does not hold it.
 pub fn own(session: &Session) -> &'static Model {
-    let recorded = session.header.model.as_deref().and_then(model::find_recorded);
-    recorded.unwrap_or_else(|| {
+    recorded(session).unwrap_or_else(|| {
         model::find(model::DEFAULT_MODEL).expect("the default model is in the catalogue")
     })
+}
+
+/// The model that a session was recorded with, or the one of its family that stands in for it.
+pub(crate) fn recorded(session: &Session) -> Option<&'static Model> {
+    session.header.model.as_deref().and_then(priced_as)
+}
+
+/// The model whose prices are those of a recorded name.
+pub(crate) fn priced_as(name: &str) -> Option<&'static Model> {
+    model::find_recorded(name).or_else(|| model::stand_in(name))
 }
 
 /// What a reader must know of a session's results with a model: that it is not the recorded one, that
@@ -33,8 +42,8 @@ fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
     let recorded = session.header.model.as_deref()?;
     let Some(own) = model::find_recorded(recorded) else {
         return Some(format!(
-            "it was recorded with {recorded}, which the table of models does not hold; dollars and \
-             window are those of {}",
+            "{recorded} is not in the table of models: run as {} (prices, window); name it in a \
+             file of --models",
             model.name
         ));
     };
@@ -65,7 +74,7 @@ mod tests {
     use super::*;
     use ctxbench_core::session::Header;
 
-    fn recorded(model: Option<&str>) -> Session {
+    fn session(model: Option<&str>) -> Session {
         let model = model.map(str::to_string);
         Session { header: Header { model, ..Header::default() }, ..Session::default() }
     }
@@ -76,15 +85,16 @@ mod tests {
 
     #[test]
     fn a_recording_has_a_model_of_its_own() {
-        assert_eq!(&*own(&recorded(Some("claude-opus-4-6"))).name, "claude-opus-4-6");
-        assert_eq!(&*own(&recorded(Some("claude-sonnet-4-5-20250929"))).name, "claude-sonnet-4-5");
-        assert_eq!(&*own(&recorded(Some("claude-x"))).name, model::DEFAULT_MODEL);
-        assert_eq!(&*own(&recorded(None)).name, model::DEFAULT_MODEL);
+        assert_eq!(&*own(&session(Some("claude-opus-4-6"))).name, "claude-opus-4-6");
+        assert_eq!(&*own(&session(Some("claude-sonnet-4-5-20250929"))).name, "claude-sonnet-4-5");
+        assert_eq!(&*own(&session(Some("gpt-5.9-foo"))).name, "gpt-5.5");
+        assert_eq!(&*own(&session(Some("mystery-1"))).name, model::DEFAULT_MODEL);
+        assert_eq!(&*own(&session(None)).name, model::DEFAULT_MODEL);
     }
 
     #[test]
     fn a_retired_one_is_told() {
-        let said = |name: &str| remarks(&recorded(None), called(name)).collect::<Vec<_>>();
+        let said = |name: &str| remarks(&session(None), called(name)).collect::<Vec<_>>();
         assert_eq!(
             said("gpt-5-codex"),
             ["gpt-5-codex was retired on 2026-07-23; dollars are those of its last price list"]
@@ -95,7 +105,7 @@ mod tests {
 
     #[test]
     fn another_one_is_told_with_what_differs() {
-        let opus = recorded(Some("claude-opus-4-6"));
+        let opus = session(Some("claude-opus-4-6"));
         assert_eq!(instead_of_own(&opus, called("claude-opus-4-6")), None);
         let said = instead_of_own(&opus, called("claude-sonnet-4-6")).unwrap();
         assert!(said.contains("recorded with claude-opus-4-6"), "{said}");
@@ -103,9 +113,11 @@ mod tests {
         assert!(!said.contains("window"), "{said}");
         let said = instead_of_own(&opus, called("gpt-5.4")).unwrap();
         assert!(said.contains("a window of "), "{said}");
-        let said =
-            instead_of_own(&recorded(Some("claude-x")), called("claude-sonnet-4-6")).unwrap();
-        assert!(said.contains("claude-x, which the table of models does not hold"), "{said}");
-        assert_eq!(instead_of_own(&recorded(None), called("gpt-5.4")), None);
+        assert_eq!(
+            instead_of_own(&session(Some("gpt-5.9-foo")), called("gpt-5.5")).unwrap(),
+            "gpt-5.9-foo is not in the table of models: run as gpt-5.5 (prices, window); name it \
+             in a file of --models"
+        );
+        assert_eq!(instead_of_own(&session(None), called("gpt-5.4")), None);
     }
 }

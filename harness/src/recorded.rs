@@ -4,6 +4,8 @@
 //! the stub from the start of a stream, they are a lower bound, and what the visible output adds
 //! stands beside them.
 
+use std::collections::BTreeMap;
+
 use ctxbench_core::calibration;
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::model::{self, Model};
@@ -22,8 +24,7 @@ use crate::replay::scenario_info;
 /// The row of a session with counters, for the model it was recorded with; `None` for any other.
 pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let session = &scenario.session;
-    let recorded = session.header.model.as_deref().and_then(model::find_recorded);
-    if recorded.is_none_or(|m| m.name != model.name) {
+    if models::recorded(session).is_none_or(|m| m.name != model.name) {
         return None;
     }
     let read = Reading::of(session, model);
@@ -31,7 +32,9 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         return None;
     }
     let (steps, last) = (read.steps, read.last_ms);
-    let Reading { requests, compactions, stubs, estimate_usd, unpriced, uncounted, .. } = read;
+    let Reading {
+        requests, compactions, stubs, estimate_usd, stand_ins, unpriced, uncounted, ..
+    } = read;
     let sum = |of: fn(&RequestRecord) -> u64| requests.iter().map(of).sum::<u64>();
     let (input, cache_read) = (sum(|r| r.input_tokens), sum(|r| r.cache_read));
     let cost_usd = requests.iter().map(|r| r.cost_usd).sum();
@@ -48,6 +51,9 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     if uncounted > 0 {
         remarks.push(format!("{uncounted} replies without counters are not in it"));
     }
+    remarks.extend(stand_ins.iter().map(|(name, listed)| {
+        format!("{name} is not in the table of models: its calls are priced as {listed}")
+    }));
     if let Some(name) = unpriced {
         remarks.push(format!("calls of {name} have no price here and are not in the dollars"));
     }
@@ -100,6 +106,8 @@ struct Reading<'a> {
     stubs: usize,
     /// Dollars with the visible output where the counted one is a stub.
     estimate_usd: f64,
+    /// Models that others of their family stand in for, with these.
+    stand_ins: BTreeMap<String, &'static str>,
     /// A model without a price list, if any.
     unpriced: Option<String>,
     /// Replies without counters.
@@ -116,6 +124,7 @@ impl<'a> Reading<'a> {
             steps: 0,
             stubs: 0,
             estimate_usd: 0.0,
+            stand_ins: BTreeMap::new(),
             unpriced: None,
             uncounted: 0,
             last_ms: 0,
@@ -225,8 +234,11 @@ impl<'a> Reading<'a> {
         };
         let visible = counted.output_estimate.map(|n| n.max(counted.output));
         self.stubs += usize::from(visible.is_some());
-        let (cost_usd, estimate) = match model::find_recorded(name) {
+        let (cost_usd, estimate) = match models::priced_as(name) {
             Some(m) => {
+                if model::find_recorded(name).is_none() {
+                    self.stand_ins.insert(name.to_string(), &m.name);
+                }
                 let all = Usage { output: visible.unwrap_or(usage.output), ..usage };
                 (model::cost(m, &usage).total(), model::cost(m, &all).total())
             }

@@ -77,7 +77,8 @@ pub fn defaults() -> Result<Vec<Scenario>, LoadError> {
 /// One built-in scenario; an unknown id is an error that tells the nearest ones.
 pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     if !IDS.contains(&id) {
-        return Err(LoadError::NoSuchName { name: id.to_string(), hint: nearest::hint(id, IDS) });
+        let hint = nearest::hint_or(id, IDS, "`ctxbench list scenarios` shows what is built in");
+        return Err(LoadError::NoSuchName { name: id.to_string(), hint });
     }
     let beside = Embedded { folder: id };
     let file = format!("{id}/scenario.toml");

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, Header, Session};
+use ctxbench_core::toml_file::Lines;
 use toml::de::{DeTable, DeValue};
 
 use crate::bounds::{self, Number};
 use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
-use crate::toml_tree::{self, Lines};
+use crate::toml_tree;
 use crate::{builtin, pitfalls};
 
 pub use faults::{FaultOn, ProviderFault};

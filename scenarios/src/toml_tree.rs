@@ -1,23 +1,10 @@
-//! TOML with places: turning parsed values into JSON values, and offsets into line numbers.
+//! TOML with places: turning parsed values into JSON values.
 
+use ctxbench_core::toml_file::Lines;
 use serde_json::{Map, Number, Value};
 use toml::de::{DeTable, DeValue};
 
 use crate::error::Fault;
-
-/// Start offsets of the lines of a text.
-pub(crate) struct Lines(Vec<usize>);
-
-impl Lines {
-    pub(crate) fn new(text: &str) -> Lines {
-        Lines(std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect())
-    }
-
-    /// The line of a byte offset, counted from 1.
-    pub(crate) fn line_at(&self, offset: usize) -> usize {
-        self.0.partition_point(|start| *start <= offset).max(1)
-    }
-}
 
 /// Parses a document, with the line of a syntax error.
 pub(crate) fn parse<'a>(text: &'a str, lines: &Lines) -> Result<DeTable<'a>, Fault> {
@@ -65,12 +52,6 @@ fn number(text: &str, line: usize) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn offsets_become_lines() {
-        let lines = Lines::new("a\nbc\n\nd");
-        assert_eq!([0, 1, 2, 4, 5, 6, 99].map(|o| lines.line_at(o)), [1, 1, 2, 2, 3, 4, 4]);
-    }
 
     #[test]
     fn values_become_json() {

@@ -91,7 +91,41 @@ fn a_name_that_does_not_exist_is_answered_with_the_nearest() {
     );
     refuses(&here, "show codx", &["did you mean codex?"]);
     refuses(&here, "compact login-bug --strategy codx", &["did you mean codex?"]);
-    refuses(&here, "rnu login-bug", &["rnu"]);
+    refuses(&here, "rnu login-bug", &["there is no command `rnu`; did you mean run?"]);
+}
+
+#[test]
+fn no_error_reads_out_a_long_list() {
+    let here = Folder::new();
+    here.write("gate", "");
+    for (line, said) in [
+        ("rnu", "error: there is no command `rnu`; did you mean run?"),
+        ("lst", "error: there is no command `lst`; did you mean list?"),
+        (
+            "run nonsuch",
+            "error: no file, folder or built-in scenario is called \"nonsuch\"; `ctxbench list \
+             scenarios` shows what is built in",
+        ),
+        (
+            "run login-bug --strategy codx",
+            "error: there is no strategy `codx`; did you mean codex?",
+        ),
+        ("run codex", "error: \"codex\" is a strategy and no session; give it as --strategy codex"),
+        ("run gpt-5.5", "error: \"gpt-5.5\" is a model and no session; give it as --model gpt-5.5"),
+        (
+            "--seed 1 list models",
+            "error: `list` is a command, and commands stand first: ctxbench list …",
+        ),
+        ("login-bug run", "error: `run` is a command, and commands stand first: ctxbench run …"),
+    ] {
+        assert_eq!(here.run(line).fails_with(2).stderr.trim_end(), said, "{line}");
+    }
+    let out = here.run("run login-bug --model foo").fails_with(2);
+    out.says(&["there is no model `foo`; `ctxbench list models` shows all", "--models FILE"]);
+    assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
+    // A file of that name is what was meant.
+    let out = here.run("--seed 1 gate").fails_with(2);
+    assert!(!out.stderr.contains("commands stand first"), "{}", out.stderr);
 }
 
 #[test]

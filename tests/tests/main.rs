@@ -11,6 +11,8 @@ mod bad_input;
 mod calibration;
 #[path = "cli.rs"]
 mod cli;
+#[path = "config.rs"]
+mod config;
 #[path = "conformance.rs"]
 mod conformance;
 #[path = "crash.rs"]
@@ -39,6 +41,8 @@ mod labels;
 mod layouts;
 #[path = "memory.rs"]
 mod memory;
+#[path = "models.rs"]
+mod models;
 #[path = "monitoring.rs"]
 mod monitoring;
 #[path = "opencode_failures.rs"]

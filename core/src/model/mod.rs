@@ -1,6 +1,8 @@
 //! Models: windows, outputs, prices, cache rules and capabilities, as dated data.
 
 mod counting;
+mod family;
+mod own;
 mod price;
 mod table;
 
@@ -10,12 +12,15 @@ use serde::Deserialize;
 use thiserror::Error;
 
 pub use counting::{Counting, Edge};
+pub use family::{find_recorded, keeps_thinking, provider_of, stand_in};
+pub use own::OwnFile;
 pub use price::{Cost, cost, cost_of_reply, cost_with_read_share, iterations};
 use table::table;
 
 use crate::request::Ttl;
 use crate::session::Millis;
 use crate::settings::scale_tokens;
+use crate::toml_file::Wrong;
 
 /// Who serves a model; decides cache rules and error words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -156,6 +161,7 @@ pub struct Capabilities {
 
 /// Modelled latency: `first token = a + b·uncached + c·cached`, then `d` per output token.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Latency {
     /// Fixed part, ms.
     pub a_ms: f64,
@@ -271,46 +277,45 @@ pub fn catalogue() -> &'static [Model] {
 }
 
 /// Which figures dollars and windows rest on, such as `litellm 1.109.1 + overrides, 1f0a77c2`: the
-/// price file, and a hash of the table and its rules, which changes with any of their bytes.
+/// price file, and a hash of the table and its rules, which changes with any of their bytes. Files
+/// of [`install`] follow with name and hash: `… + mine.toml, 09c2b1e4`.
 pub fn price_table() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
-    NAME.get_or_init(|| {
-        let hash = table::hash() >> 32;
-        format!("{} + overrides, {hash:08x}", table().origin)
-    })
+    NAME.get_or_init(|| name_of(table()))
+}
+
+fn name_of(table: &table::Table) -> String {
+    let hash = table::hash() >> 32;
+    let published = format!("{} + overrides, {hash:08x}", table.origin);
+    table.changes.iter().fold(published, |name, file| format!("{name} + {file}"))
+}
+
+/// Why a user's models are not those of the process.
+#[derive(Debug, Error)]
+pub enum InstallError {
+    /// A file is not as it should be.
+    #[error(transparent)]
+    Wrong(#[from] Wrong),
+    /// Somebody has looked into the table already.
+    #[error("models can only be added before the first is looked up")]
+    Late,
+}
+
+/// Adds models of a user's own to the table, or changes what it says of some, for the whole
+/// process: models are `'static` everywhere, so this is done once, before the first is looked up.
+/// A later file goes on from what an earlier one says.
+pub fn install(files: &[OwnFile]) -> Result<(), InstallError> {
+    let table = files.iter().try_fold(table::published(), table::Table::with)?;
+    table::install(table).map_err(|_| InstallError::Late)
 }
 
 /// A model by name.
 pub fn find(name: &str) -> Result<&'static Model, UnknownModel> {
     catalogue().iter().find(|m| &*m.name == name).ok_or_else(|| {
         let names: Vec<&str> = catalogue().iter().map(|m| &*m.name).collect();
-        UnknownModel { name: name.into(), hint: crate::nearest::hint(name, &names) }
-    })
-}
-
-/// The model that a name in a recording stands for: exactly, or without a date or a gateway's
-/// prefix and suffix (`claude-sonnet-4-5-20250929`, `anthropic.claude-sonnet-4-5-20250929-v1:0`).
-/// The longest name of the catalogue in it wins.
-pub fn find_recorded(name: &str) -> Option<&'static Model> {
-    let whole = |m: &&Model| stands_for(name, &m.name);
-    find(name).ok().or_else(|| catalogue().iter().filter(whole).max_by_key(|m| m.name.len()))
-}
-
-/// Whether a model of this name in a recording keeps the thinking of earlier turns, whether the
-/// catalogue lists it or not.
-pub fn keeps_thinking(recorded: &str) -> bool {
-    !table().leaving_thinking_out.iter().any(|model| stands_for(recorded, model))
-}
-
-/// Whether a name in a recording is that of this model.
-fn stands_for(recorded: &str, model: &str) -> bool {
-    recorded.match_indices(model).any(|(at, found)| {
-        let (before, after) = (&recorded[..at], &recorded[at + found.len()..]);
-        let is_date = |s: &str| s.len() >= 8 && s.as_bytes()[..8].iter().all(u8::is_ascii_digit);
-        let ends = after.is_empty()
-            || after.starts_with(['@', ':', '['])
-            || after.strip_prefix('-').is_some_and(is_date);
-        ends && (before.is_empty() || before.ends_with(['.', '/']))
+        let all =
+            format!("`ctxbench list models` shows all {}, --models FILE adds yours", names.len());
+        UnknownModel { name: name.into(), hint: crate::nearest::hint_or(name, &names, &all) }
     })
 }
 

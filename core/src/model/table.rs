@@ -1,8 +1,11 @@
 //! The data files and how they become models.
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use super::{Counting, Model};
+use serde::Deserialize;
+
+use super::{CacheRule, Capabilities, Counting, Latency, Model};
 use crate::tokens::content_hash;
 
 /// The table of models with what it was made of.
@@ -14,14 +17,39 @@ pub(super) struct Table {
     pub(super) as_of: String,
     /// Names of models whose prompts lack the thinking of earlier turns.
     pub(super) leaving_thinking_out: Vec<String>,
+    /// The files that changed it: name and hash of each.
+    pub(super) changes: Vec<String>,
+}
+
+/// The tables of `rules.toml`, by their names.
+#[derive(Deserialize)]
+pub(super) struct Rules {
+    pub(super) cache: BTreeMap<String, CacheRule>,
+    pub(super) wire: BTreeMap<String, Capabilities>,
+    pub(super) speed: BTreeMap<String, Latency>,
 }
 
 const MODELS: &str = include_str!("models.toml");
 const RULES: &str = include_str!("rules.toml");
 
+static TABLE: OnceLock<Table> = OnceLock::new();
+
 pub(super) fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| read(MODELS, RULES).expect("models.toml is checked by a test"))
+    TABLE.get_or_init(published)
+}
+
+/// Makes a table that of the process. Fails where one was asked for before.
+pub(super) fn install(table: Table) -> Result<(), Table> {
+    TABLE.set(table)
+}
+
+/// The table that is built in.
+pub(super) fn published() -> Table {
+    read(MODELS, RULES).expect("models.toml is checked by a test")
+}
+
+pub(super) fn rules() -> Rules {
+    toml::from_str(RULES).expect("rules.toml is checked by a test")
 }
 
 /// Changes with any byte of either file.
@@ -71,5 +99,6 @@ fn read(models: &str, rules: &str) -> Result<Table, String> {
         origin: word(file.get("origin")).ok_or("no origin")?,
         as_of: word(file.get("as_of")).ok_or("no as_of")?,
         leaving_thinking_out,
+        changes: Vec::new(),
     })
 }

@@ -11,6 +11,7 @@ macro_rules! tell {
 }
 
 mod compact;
+mod config;
 mod conform;
 mod explain;
 mod gate;
@@ -26,13 +27,17 @@ mod validate;
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use ctxbench_core::model::{self, OwnFile};
+use ctxbench_core::nearest::nearest;
+use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
-use ctxbench_scenarios::{Found, Scenario};
+use ctxbench_scenarios::{Found, LoadError, Scenario};
+use ctxbench_strategies::Spec;
 
 #[derive(Parser)]
 #[command(
@@ -49,7 +54,36 @@ struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
     run: run::Args,
+}
+
+/// What every command takes.
+#[derive(clap::Args)]
+struct Global {
+    /// TOML file with models of your own, or other prices, windows and cache rules for listed ones
+    /// (repeat); see docs/formats.md
+    #[arg(long, value_name = "FILE", global = true)]
+    models: Vec<PathBuf>,
+    #[command(flatten)]
+    options: config::Which,
+}
+
+impl Global {
+    /// Before anything else looks up a model.
+    fn install(&self) -> anyhow::Result<()> {
+        if self.models.is_empty() {
+            return Ok(());
+        }
+        let read = |path: &PathBuf| {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("--models: cannot read {}", path.display()))?;
+            Ok(OwnFile { path: path.display().to_string(), text })
+        };
+        let files = self.models.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(model::install(&files)?)
+    }
 }
 
 #[derive(Subcommand)]
@@ -86,17 +120,30 @@ enum Command {
 pub(crate) struct CheckFailed(pub(crate) String);
 
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let merged = match config::merged(&Cli::command(), std::env::args_os().collect()) {
+        Ok(merged) => merged,
+        Err(e) => return exit_code(Err(e)),
+    };
+    let cli = match Cli::try_parse_from(&merged.arguments) {
         Ok(cli) => cli,
         Err(e) => {
             // --help and --version are fine; everything else is bad usage.
-            if e.use_stderr() {
-                let _ = e.print();
-                return ExitCode::from(2);
+            if !e.use_stderr() {
+                return exit_code(printed_whole(e.print()));
             }
-            return exit_code(printed_whole(e.print()));
+            match merged.place(&e) {
+                Some(place) => {
+                    let told = e.to_string();
+                    tell!("error: {place}: {}", told.strip_prefix("error: ").unwrap_or(&told));
+                }
+                None => drop(e.print()),
+            }
+            return ExitCode::from(2);
         }
     };
+    if let Some(note) = merged.note() {
+        tell!("{note}");
+    }
     match std::panic::catch_unwind(|| dispatch(cli)) {
         Ok(code) => code,
         // The panic has printed itself.
@@ -105,8 +152,11 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn dispatch(cli: Cli) -> ExitCode {
+    if let Err(e) = cli.global.install() {
+        return exit_code(Err(e));
+    }
     let outcome = match cli.command {
-        None => run::run(cli.run),
+        None => meant_run(&cli.run.inputs).and_then(|()| run::run(cli.run)),
         Some(Command::Run(a)) => run::run(*a),
         Some(Command::List(a)) => list::list(&a),
         Some(Command::Show(a)) => list::show(&a),
@@ -121,6 +171,26 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Report(a)) => report::report(&a),
     };
     exit_code(outcome)
+}
+
+/// Refuses what was meant as a command and would be taken for a session of `run`.
+fn meant_run(inputs: &[String]) -> anyhow::Result<()> {
+    let root = Cli::command();
+    let commands: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
+    let unread = |name: &str| !Path::new(name).exists();
+    if let Some(name) = inputs.iter().find(|i| commands.contains(&i.as_str()) && unread(i)) {
+        bail!("`{name}` is a command, and commands stand first: ctxbench {name} …");
+    }
+    let Some(first) = inputs.first().filter(|i| unread(i) && !i.contains(['/', '.'])) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = commands.iter().chain(IDS).copied().collect();
+    match nearest(first, &known).first() {
+        Some(near) if near != first && commands.contains(near) => {
+            bail!("there is no command `{first}`; did you mean {near}?")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
@@ -153,7 +223,8 @@ const NAMED: usize = 5;
 
 /// The sessions that an argument names. What a folder holds besides is told on standard error.
 pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
-    let Found { scenarios, skipped } = ctxbench_scenarios::load(name)?;
+    let Found { scenarios, skipped } =
+        ctxbench_scenarios::load(name).map_err(|e| meant(name, e))?;
     if !skipped.is_empty() {
         let all = skipped.len() + scenarios.len();
         tell!("note: {name}: {} of {all} files hold no session and are skipped", skipped.len());
@@ -163,6 +234,21 @@ pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
         }
     }
     Ok(scenarios)
+}
+
+/// What was named as a session, and is something else that we know.
+fn meant(name: &str, e: LoadError) -> anyhow::Error {
+    if !matches!(e, LoadError::NoSuchName { .. }) {
+        return e.into();
+    }
+    let option = if Spec::parse(name).is_ok() {
+        ("strategy", "--strategy")
+    } else if model::find(name).is_ok() {
+        ("model", "--model")
+    } else {
+        return e.into();
+    };
+    anyhow::anyhow!("{name:?} is a {} and no session; give it as {} {name}", option.0, option.1)
 }
 
 /// Enough of a file to see what it is, bytes.

@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
 use ctxbench_core::session::Entry;
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     /// Session JSONL, scenario TOML, recordings (Claude Code, Codex, pi), folders of these, names
     /// of built-in scenarios, or `all` of these
     #[arg(value_name = "SESSION|SCENARIO|DIR")]
-    inputs: Vec<String>,
+    pub(super) inputs: Vec<String>,
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all)
     #[arg(long, value_name = "S[:k=v,…]")]
     strategy: Vec<String>,
@@ -54,7 +55,7 @@ pub(crate) struct Args {
     /// Who writes summaries (repeat to compare): extractive, ideal, lossy, scripted (the
     /// recording's summaries), scripted:FILE, or a server, such as
     /// openai+http://localhost:8080/v1#MODEL or an anthropic+ address (with --cassette)
-    #[arg(long, value_name = "KIND", default_value = "extractive")]
+    #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
     summarizer: Vec<String>,
     /// File in which answers of a server are recorded once and found again
     #[arg(long, value_name = "FILE")]
@@ -97,7 +98,7 @@ pub(crate) struct Args {
     /// Export metrics to OpenTelemetry every 60 s and at the end: otlp, otlp=URL, prometheus=FILE,
     /// console (repeat)
     #[cfg(feature = "otel")]
-    #[arg(long, value_name = "SINK")]
+    #[arg(long, value_name = "SINK", value_hint = ValueHint::Other)]
     otel: Vec<ctxbench_harness::watch::otel::Sink>,
     /// Folder for result files
     #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]

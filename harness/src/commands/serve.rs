@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// Session, recording or scenario whose replies are given; without it replies say what arrived
-    #[arg(long)]
+    #[arg(long, value_hint = clap::ValueHint::AnyPath)]
     script: Option<String>,
     /// Context window of every model in tokens, instead of its own
     #[arg(long, value_parser = super::run::tokens)]

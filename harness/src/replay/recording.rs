@@ -12,6 +12,7 @@ use ctxbench_core::strategy::DEFAULT_TTL;
 use ctxbench_scenarios::Scenario;
 
 use super::Options;
+use crate::models;
 
 /// The model as this session meets it: counting and limits of the session or the command line,
 /// then the scale.
@@ -57,7 +58,7 @@ pub(super) fn of_subagent(
     run: &Arc<Model>,
     o: &Options,
 ) -> Arc<Model> {
-    let named = |s: &Session| s.header.model.as_deref().and_then(model::find_recorded);
+    let named = models::recorded;
     let as_recorded = named(&scenario.session).is_some_and(|m| m.name == run.name);
     match named(session).filter(|m| as_recorded && m.name != run.name && m.wire == run.wire) {
         Some(own) => Arc::new(Model { counting: run.counting, ..met(scenario, own, o) }),
@@ -70,8 +71,7 @@ pub(super) fn of_subagent(
 pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
     match session.header.model.as_deref() {
         Some(name)
-            if calibrate == Calibrate::Off
-                || calibration::provider_of(name) != Some(model.provider) =>
+            if calibrate == Calibrate::Off || model::provider_of(name) != Some(model.provider) =>
         {
             calibration::counting_of(Some(name)).of_visible_text()
         }
@@ -81,7 +81,7 @@ pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate)
 
 /// Whether a recording's counters tell the sizes of prompts as this model counts them.
 fn tells_sizes(session: &Session, model: &Model) -> bool {
-    let provider = session.header.model.as_deref().and_then(calibration::provider_of);
+    let provider = session.header.model.as_deref().and_then(model::provider_of);
     provider == Some(model.provider) && session.has_counters()
 }
 

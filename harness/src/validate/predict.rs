@@ -40,28 +40,13 @@ pub struct Predicted {
     pub size_unknown: bool,
 }
 
-/// The rule by which a model caches, and whether the catalogue knows the model itself.
+/// The rule by which a model caches, and whether the catalogue knows the model itself or another of
+/// its family stands in for it.
 pub fn rule_of(model: &str) -> Option<(CacheRule, bool)> {
     if let Some(m) = model::find_recorded(model) {
         return Some((m.cache, true));
     }
-    let bare = model.rsplit('/').next().unwrap_or(model);
-    // The oldest and most common rule of the family.
-    let stands_for = [
-        ("claude", model::DEFAULT_MODEL),
-        ("gpt-", "gpt-5.5"),
-        ("codex", "gpt-5.5"),
-        ("o1", "o3"),
-        ("o3", "o3"),
-        ("o4", "o3"),
-        ("gemini", "gemini-2.5-flash"),
-        ("deepseek", "deepseek-chat"),
-        ("grok", "grok-4.7"),
-    ];
-    let like = stands_for.iter().find(|(start, _)| {
-        bare.starts_with(start) || (*start == "claude" && bare.contains("claude"))
-    })?;
-    model::find(like.1).ok().map(|m| (m.cache, false))
+    model::stand_in(model).map(|m| (m.cache, false))
 }
 
 /// Tokens up to the last breakpoint, as the counters tell.

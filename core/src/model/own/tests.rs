@@ -1,0 +1,127 @@
+use super::*;
+use crate::model::name_of;
+
+fn with(text: &str) -> Result<Table, Wrong> {
+    table::published().with(&OwnFile { path: "some/mine.toml".into(), text: text.into() })
+}
+
+fn told(text: &str) -> String {
+    with(text).err().expect("the file is wrong").to_string()
+}
+
+fn model<'a>(table: &'a Table, name: &str) -> &'a Model {
+    table.models.iter().find(|m| *m.name == *name).unwrap()
+}
+
+#[test]
+fn a_listed_model_keeps_what_the_file_does_not_say() {
+    let before = table::published();
+    let after = with(
+        "[[model]]\nname = \"gpt-5.4\"\nwindow = 400_000\n\
+         prices = { input = 1, read = 0.5, output = 2 }\n",
+    )
+    .unwrap();
+    let (old, new) = (model(&before, "gpt-5.4"), model(&after, "gpt-5.4"));
+    assert_eq!((new.window, new.max_output, new.input_limit), (400_000, old.max_output, None));
+    let p = new.prices;
+    assert_eq!((p.input, p.write_5m, p.read, p.output, p.long_from), (1.0, 1.0, 0.5, 2.0, None));
+    assert_eq!((&new.wire, new.cache, new.latency), (&old.wire, old.cache, old.latency));
+    assert_eq!(after.models.len(), before.models.len());
+    assert!(new.source.starts_with("mine.toml, ") && new.source.ends_with(&old.source));
+}
+
+#[test]
+fn a_new_one_is_like_a_listed_one_or_told_whole() {
+    let table = with(
+        "[cache.mine]\nentries = \"everywhere\"\nminimum = 64\nshort_ms = 1000\n\
+         [[model]]\nname = \"lab\"\nlike = \"claude-sonnet-4-6\"\n\
+         keeps_thinking = false\nweak = \"lab-mini\"\ncounting = { per_token = 1.3 }\ncache = { minimum = 2048 }\n\
+         [[model]]\nname = \"lab-mini\"\nlike = \"claude-haiku-4-5\"\n\
+         [[model]]\nname = \"local\"\nprovider = \"openai\"\nwire = \"openai-chat\"\n\
+         window = 32_768\nmax_output = 8_192\ncache = { rule = \"mine\", step = 16 }\n\
+         prices = { input = 0, read = 0, output = 0 }\nspeed = \"small\"\n",
+    )
+    .unwrap();
+    let lab = model(&table, "lab");
+    assert_eq!((&*lab.weak, lab.cache.minimum, lab.cache.breakpoints), ("lab-mini", 2_048, 4));
+    assert_eq!(lab.counting.name(), "1.3 · o200k + 34 per block");
+    assert!(lab.counting.payload_repeats && lab.counting.error_pct.is_none());
+    let keeps = ["lab", "lab-mini", "local"].map(|name| model(&table, name).keeps_thinking);
+    assert_eq!(keeps, [false, false, true], "its own word, that of haiku, the rule");
+    let local = model(&table, "local");
+    assert_eq!((&*local.weak, local.cache.step, local.cache.short_ms), ("local", 16, 1_000));
+    assert_eq!((local.published_output, local.counting), (8_192, Counting::O200K));
+    assert!(local.is_priced(), "nothing is a price, too");
+    assert!(!local.capabilities.context_editing, "that is the other wire's");
+}
+
+#[test]
+fn the_name_of_the_table_tells_which_files_changed_it() {
+    let published = name_of(&table::published());
+    let told = name_of(&with("[[model]]\nname = \"lab\"\nlike = \"gpt-5\"\n").unwrap());
+    let hash = told.strip_prefix(&format!("{published} + mine.toml, ")).unwrap();
+    assert!(hash.len() == 8 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{told}");
+    assert_ne!(told, name_of(&with("[[model]]\nname = \"lab\"\nlike = \"o3\"\n").unwrap()));
+}
+
+#[test]
+fn a_mistake_is_told_with_line_key_and_the_nearest_name() {
+    let new = |line: &str| told(&format!("[[model]]\nname = \"lab\"\n{line}\n"));
+    for (line, expected) in [
+        ("lik = \"gpt-5\"", "3: unknown key `lik`; did you mean like?"),
+        ("like = \"gpt-5.55\"", "3: there is no model `gpt-5.55`; did you mean gpt-5.5"),
+        ("window = \"big\"", "3: invalid type: string \"big\", expected u64"),
+        (
+            "window = 1",
+            "2: `lab` is a new model: say which listed model it is `like`, or give \
+                        provider, wire, max_output, cache, prices, speed, too",
+        ),
+        ("like = \"gpt-5\"\nwindow = 0", "4: `window` is 0; expected 1 to 1000000000"),
+        (
+            "like = \"gpt-5\"\nwindow = 1000",
+            "4: a `max_output` of 128000 is more than the `window` \
+                                             of 1000",
+        ),
+        (
+            "like = \"gpt-5\"\nwire = \"openai-chap\"",
+            "4: there is no wire `openai-chap`; did you \
+                                                      mean openai-chat",
+        ),
+        ("like = \"gpt-5\"\nwire = \"anthropic-messages\"", "4: provider `anthropic` and wire"),
+        (
+            "like = \"gpt-5\"\ncache = { rule = \"opnai\" }",
+            "4: there is no cache rule `opnai`; did \
+                                                            you mean openai",
+        ),
+        ("like = \"gpt-5\"\ncache = { step = 0 }", "4: `step` is 0; expected"),
+        ("like = \"gpt-5\"\nspeed = \"smal\"", "4: there is no speed `smal`; did you mean small"),
+        (
+            "like = \"gpt-5\"\nweak = \"claude-haiku-4-5\"",
+            "4: `weak`: claude-haiku-4-5 is not of \
+                                                           the provider of lab",
+        ),
+        ("like = \"gpt-5\"\nprices = { input = 1, output = 2 }", "4: missing field `read`"),
+        ("like = \"gpt-5\"\nprices = { input = -1, read = 1, output = 2 }", "4: `input` is -1"),
+        ("like = \"gpt-5\"\nprices = { input = nan, read = 1, output = 2 }", "4: `input` is NaN"),
+        (
+            "like = \"claude-opus-5\"\nprices = { input = 1, read = 1, output = 2 }",
+            "4: its cache \
+             charges for writing: `prices` lacks `write_5m`",
+        ),
+        ("like = \"gpt-5\"\ncapabilities = { server_compaction = true }", "4: `server_compaction`"),
+        (
+            "like = \"gpt-5\"\ncounting = { family = \"clod\" }",
+            "4: unknown word `clod`; did you \
+                                                               mean claude",
+        ),
+        ("like = \"gpt-5\"\ncounting = { per_token = 0 }", "4: `per_token` is 0; expected 0.01"),
+    ] {
+        let told = new(line);
+        assert!(told.starts_with(&format!("some/mine.toml:{expected}")), "{line}: {told}");
+    }
+    let other = "[[model]]\nname = \"gpt-5\"\nlike = \"claude-opus-5\"\n";
+    assert!(told(other).ends_with(":2: gpt-5 has another provider; give yours another `name`"));
+    assert!(told("[[model]\n").starts_with("some/mine.toml:1: "));
+    assert!(told("[[modl]]\n").contains(":1: unknown key `modl`; did you mean model?"));
+    assert!(told("[[model]]\nname = \" \"\n").contains(":2: `name` names no model"));
+}

@@ -1,0 +1,94 @@
+//! TOML that people write: what is wrong in it, with the line and the nearest name.
+
+use serde::de::DeserializeOwned;
+
+use crate::nearest;
+
+/// Start offsets of the lines of a text.
+pub struct Lines(Vec<usize>);
+
+impl Lines {
+    /// Those of a text.
+    pub fn new(text: &str) -> Lines {
+        Lines(std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect())
+    }
+
+    /// The line of a byte offset, counted from 1.
+    pub fn line_at(&self, offset: usize) -> usize {
+        self.0.partition_point(|start| *start <= offset).max(1)
+    }
+}
+
+/// Something in a file that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {what}")]
+pub struct Wrong {
+    /// File as the user named it.
+    pub file: String,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// What is wrong, what was expected, what to do.
+    pub what: String,
+}
+
+/// Reads a file into a type. A key or word that the type does not know is told with the nearest
+/// that it does.
+pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Wrong> {
+    toml::from_str(text).map_err(|e| wrong(file, text, &e))
+}
+
+/// An error of the parser as one of ours.
+pub fn wrong(file: &str, text: &str, e: &toml::de::Error) -> Wrong {
+    let line = e.span().map_or(1, |s| Lines::new(text).line_at(s.start));
+    let what = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    Wrong { file: file.into(), line, what: unknown(&what).unwrap_or(what) }
+}
+
+/// Serde's "unknown field `x`, expected one of `a`, `b`", with the nearest instead of all.
+fn unknown(what: &str) -> Option<String> {
+    let kind = ["field", "variant"].into_iter().find(|k| what.starts_with(&format!("unknown {k}")));
+    let word = if kind? == "field" { "key" } else { "word" };
+    let mut quoted = what.split('`').skip(1).step_by(2);
+    let given = quoted.next()?;
+    let known: Vec<&str> = quoted.collect();
+    (!known.is_empty())
+        .then(|| format!("unknown {word} `{given}`; {}", nearest::hint(given, &known)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_become_lines() {
+        let lines = Lines::new("a\nbc\n\nd");
+        assert_eq!([0, 1, 2, 4, 5, 6, 99].map(|o| lines.line_at(o)), [1, 1, 2, 2, 3, 4, 4]);
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Form {
+        #[allow(dead_code, reason = "only its name matters")]
+        window: u64,
+        #[allow(dead_code, reason = "only its name matters")]
+        provider: Option<crate::model::Provider>,
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line_and_the_nearest_name() {
+        let told = |text: &str| read::<Form>("f.toml", text).unwrap_err().to_string();
+        assert_eq!(
+            told("window = 1\nwindw = 2\n"),
+            "f.toml:2: unknown key `windw`; did you mean window?"
+        );
+        assert_eq!(
+            told("window = 1\nprovider = \"opnai\"\n"),
+            "f.toml:2: unknown word `opnai`; did you mean openai?"
+        );
+        assert_eq!(
+            told("\nwindow = \"a\"\n"),
+            "f.toml:2: invalid type: string \"a\", expected u64"
+        );
+        assert!(told("window = = 1").starts_with("f.toml:1: "));
+    }
+}
