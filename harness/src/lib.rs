@@ -9,6 +9,7 @@ pub mod models;
 pub mod point;
 mod post;
 pub mod recorded;
+pub mod redact;
 pub mod replay;
 pub mod rewind;
 pub mod run;

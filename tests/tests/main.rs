@@ -55,6 +55,8 @@ mod properties;
 mod published;
 #[path = "recompute.rs"]
 mod recompute;
+#[path = "redaction.rs"]
+mod redaction;
 #[path = "reference.rs"]
 mod reference;
 #[path = "resume.rs"]

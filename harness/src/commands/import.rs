@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::files;
-use ctxbench_scenarios::formats::{self, Format, Source};
+use ctxbench_harness::redact::Redactor;
+use ctxbench_scenarios::formats::{self, Format, Imported, Source};
 use ctxbench_scenarios::{Kind, sniff};
 
 #[derive(clap::Args)]
@@ -20,6 +21,9 @@ pub(crate) struct Args {
     /// other
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Take out keys, tokens, passwords, mail addresses and names of home folders
+    #[arg(long)]
+    redact: bool,
 }
 
 pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
@@ -28,15 +32,26 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
     }
     let recordings = args.files.iter().map(|path| Ok((path.as_path(), format_of(path, args)?)));
     let recordings = recordings.collect::<anyhow::Result<Vec<_>>>()?;
-    let mut written = 0;
+    let mut redactor = args.redact.then(Redactor::default);
+    let imported = import_to(args, &recordings, redactor.as_mut());
+    if let Some(note) = redactor.and_then(|r| r.note()) {
+        tell!("{note}");
+    }
+    imported
+}
+
+fn import_to(
+    args: &Args,
+    recordings: &[(&Path, &'static Format)],
+    redactor: Option<&mut Redactor>,
+) -> anyhow::Result<()> {
+    let mut work = Work { recordings, out: args.output.as_deref(), redactor, written: 0 };
     let Some(out) = &args.output else {
-        return write_all(&recordings, None, &mut written, &mut |text| super::print(text));
+        return work.write_all(&mut |text| super::print(text));
     };
     let mut ended = Ok(());
     let put = files::write_with(out, |file| {
-        ended = write_all(&recordings, Some(out), &mut written, &mut |text| {
-            Ok(file.write_all(text.as_bytes())?)
-        });
+        ended = work.write_all(&mut |text| Ok(file.write_all(text.as_bytes())?));
         // Half of what was asked for must not take the place of what is there.
         ended.as_ref().map_err(|_| std::io::Error::other("not imported")).copied()
     });
@@ -72,54 +87,69 @@ fn named_only(source: &Source<'_>) -> bool {
     sniff(&Source::of_bytes(head.as_bytes(), "")) != Some(Kind::Session)
 }
 
-/// Writes the sessions of all recordings, one at a time. A damaged one is told and left out, unless
-/// nothing is left.
-fn write_all(
-    recordings: &[(&Path, &'static Format)],
-    out: Option<&Path>,
-    written: &mut usize,
-    write: &mut dyn FnMut(&str) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let mut failed: Option<anyhow::Error> = None;
-    for (path, format) in recordings {
-        let shown = path.display();
-        tell!(
-            "note: {shown}: a recording of {}, which cannot tell {}",
-            format.title,
-            format.untold
-        );
-        let mut ended = Ok(());
-        format.import(&Source::at(path), |imported| {
-            let imported = match imported {
-                Ok(imported) => imported,
-                Err(e) => {
-                    if let Some(before) = failed.replace(e.into()) {
-                        tell!("error: {before:#}");
+/// What is to be imported, and how far that is.
+struct Work<'a> {
+    recordings: &'a [(&'a Path, &'static Format)],
+    out: Option<&'a Path>,
+    redactor: Option<&'a mut Redactor>,
+    /// Sessions that were written.
+    written: usize,
+}
+
+impl Work<'_> {
+    /// Writes the sessions of all recordings, one at a time. A damaged one is told and left out,
+    /// unless nothing is left.
+    fn write_all(
+        &mut self,
+        write: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut failed: Option<anyhow::Error> = None;
+        for (path, format) in self.recordings {
+            let shown = path.display();
+            tell!(
+                "note: {shown}: a recording of {}, which cannot tell {}",
+                format.title,
+                format.untold
+            );
+            let mut ended = Ok(());
+            format.import(&Source::at(path), |imported| {
+                let imported = match imported {
+                    Ok(imported) => imported,
+                    Err(e) => {
+                        if let Some(before) = failed.replace(e.into()) {
+                            tell!("error: {before:#}");
+                        }
+                        return ControlFlow::Continue(());
                     }
-                    return ControlFlow::Continue(());
+                };
+                for w in &imported.loaded.warnings {
+                    tell!("note: {shown}: {w}");
                 }
-            };
-            for w in &imported.loaded.warnings {
-                tell!("note: {shown}: {w}");
-            }
-            let jsonl = imported.loaded.session.to_jsonl();
-            ended = (|| {
-                if let Some(out) = out {
-                    files::check_output(out, &imported.beside)?;
-                }
-                write(&jsonl.with_context(|| format!("writing the session of {shown}"))?)
-            })();
-            *written += 1;
-            if ended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        ended?;
-    }
-    match failed {
-        Some(e) if *written == 0 => Err(e),
-        Some(e) => {
-            tell!("error: {e:#}");
-            Ok(())
+                ended = self.text(&imported).and_then(|text| write(&text));
+                self.written += 1;
+                if ended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            ended?;
         }
-        None => Ok(()),
+        match failed {
+            Some(e) if self.written == 0 => Err(e),
+            Some(e) => {
+                tell!("error: {e:#}");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn text(&mut self, imported: &Imported) -> anyhow::Result<String> {
+        if let Some(out) = self.out {
+            files::check_output(out, &imported.beside)?;
+        }
+        let session = &imported.loaded.session;
+        let text = match self.redactor.as_mut() {
+            Some(redactor) => redactor.session(session)?.to_jsonl(),
+            None => session.to_jsonl(),
+        };
+        text.with_context(|| format!("writing the session {}", session.header.id))
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use ctxbench_core::files;
+use ctxbench_harness::redact::Redactor;
 use ctxbench_harness::run::looks;
 use ctxbench_reports as reports;
 
@@ -17,10 +18,20 @@ pub(crate) struct Args {
     /// Write files here; without it a format of one file goes to standard output
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Keep keys, passwords, mail addresses and names of home folders, which are taken out otherwise
+    #[arg(long)]
+    no_redact: bool,
 }
 
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
-    let results = reports::read_results(&args.results)?;
+    let mut results = reports::read_results(&args.results)?;
+    if !args.no_redact {
+        let mut redactor = Redactor::default();
+        results = redactor.results(&results).context("taking secrets out of the results")?;
+        if let Some(note) = redactor.note() {
+            tell!("{note}; --no-redact keeps them");
+        }
+    }
     let source = reports::results_file(&args.results);
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;

@@ -1,0 +1,140 @@
+//! Secrets and people taken out of what others will read: keys, tokens, passwords, mail addresses
+//! and names of home folders, by their shapes.
+//!
+//! The same secret gets the same text in its place wherever one [`Redactor`] meets it, and another
+//! secret another, so what referred to one another still does. Names of people in prose, hosts and
+//! company names have no shape and stay.
+
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use ctxbench_core::session::{Entry, Session};
+use ctxbench_reports::record::Results;
+use ctxbench_scenarios::autofacts;
+use regex::{Captures, Match};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use shapes::{ALL, ANY, Put, Shape};
+
+/// The shape that was found, and what of it is secret.
+fn group(found: Captures<'_>) -> Option<(&'static Shape, Match<'_>)> {
+    ALL.iter().enumerate().find_map(|(i, shape)| Some((shape, found.get(i + 1)?)))
+}
+
+/// Takes secrets out, and remembers which it has met.
+#[derive(Default)]
+pub struct Redactor {
+    /// What stands in the place of each.
+    met: HashMap<String, String>,
+    last: HashMap<Put, usize>,
+}
+
+impl Redactor {
+    /// A text without its secrets.
+    pub fn text<'a>(&mut self, text: &'a str) -> Cow<'a, str> {
+        let mut out = String::new();
+        let (mut copied, mut from) = (0, 0);
+        while let Some(found) = ANY.captures_at(text, from) {
+            let start = found.get(0).map_or(from, |whole| whole.start());
+            let Some((shape, secret)) = group(found) else { break };
+            if (shape.is_one)(secret.as_str()) {
+                out += &text[copied..secret.start()];
+                out += &self.put(shape.put, secret.as_str());
+                (copied, from) = (secret.end(), secret.end());
+            } else {
+                // Another may stand in what looked like one.
+                let next = |at: usize| at + text[at..].chars().next().map_or(1, char::len_utf8);
+                from = secret.start().max(next(start));
+            }
+            if from > text.len() {
+                break;
+            }
+        }
+        if copied == 0 {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(out + &text[copied..])
+    }
+
+    fn put(&mut self, put: Put, secret: &str) -> String {
+        if let Some(known) = self.met.get(secret) {
+            return known.clone();
+        }
+        // What a vendor's form tells is more than that a name stands before it.
+        let whole = |(shape, found): &(&Shape, Match<'_>)| {
+            found.len() == secret.len() && (shape.is_one)(secret)
+        };
+        let put = ANY.captures(secret).and_then(group).filter(whole).map_or(put, |g| g.0.put);
+        let last = self.last.entry(put).or_default();
+        *last += 1;
+        let text = put.text(*last);
+        self.met.insert(secret.to_string(), text.clone());
+        text
+    }
+
+    /// All texts of a JSON value, names of fields too, and what stands under the name of a secret.
+    pub fn value(&mut self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(new) = self.text(text) {
+                    *text = new;
+                }
+            }
+            Value::Array(all) => all.iter_mut().for_each(|v| self.value(v)),
+            Value::Object(fields) => {
+                for (name, mut value) in std::mem::take(fields) {
+                    match &mut value {
+                        Value::String(s) if shapes::is_secret_field(&name, s) => {
+                            *s = self.put(Put::Key("secret"), s);
+                        }
+                        other => self.value(other),
+                    }
+                    fields.insert(self.text(&name).into_owned(), value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn typed<T: Serialize + DeserializeOwned>(&mut self, typed: &T) -> serde_json::Result<T> {
+        let mut value = serde_json::to_value(typed)?;
+        self.value(&mut value);
+        serde_json::from_value(value)
+    }
+
+    /// What was taken out, if anything was: "redacted: 1 aws-key, 2 mail addresses".
+    pub fn note(&self) -> Option<String> {
+        let mut all: Vec<String> = self.last.iter().map(|(put, n)| put.counted(*n)).collect();
+        all.sort_unstable();
+        (!all.is_empty()).then(|| format!("note: redacted: {}", all.join(", ")))
+    }
+
+    /// A session without its secrets. Facts that were found in its text are found anew in what is
+    /// left; others are redacted as they stand.
+    pub fn session(&mut self, session: &Session) -> serde_json::Result<Session> {
+        let header = self.typed(&session.header)?;
+        let entries = session.entries.iter().map(|e| self.typed(e));
+        let entries = entries.collect::<serde_json::Result<Vec<Entry>>>()?;
+        let mut found = Session { facts: vec![], ..session.clone() };
+        autofacts::add(&mut found);
+        let mut redacted = Session { header, entries, facts: vec![] };
+        if found.facts == session.facts {
+            autofacts::add(&mut redacted);
+        } else {
+            let facts = session.facts.iter().map(|f| self.typed(f));
+            redacted.facts = facts.collect::<serde_json::Result<_>>()?;
+        }
+        Ok(redacted)
+    }
+
+    /// Results without secrets.
+    pub fn results(&mut self, results: &Results) -> serde_json::Result<Results> {
+        self.typed(results)
+    }
+}

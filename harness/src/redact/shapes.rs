@@ -1,0 +1,226 @@
+//! What secrets look like. Where a vendor publishes the form of its keys, the form is that; the
+//! rest is told by the name that stands before it.
+//!
+//! Forms: [GitHub](https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats),
+//! [GitLab](https://docs.gitlab.com/security/tokens/#token-prefixes),
+//! [AWS](https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids),
+//! [Slack](https://docs.slack.dev/authentication/tokens),
+//! [Stripe](https://docs.stripe.com/keys), [PyPI](https://pypi.org/help/#apitoken),
+//! [JWT](https://www.rfc-editor.org/rfc/rfc7519), [PEM](https://www.rfc-editor.org/rfc/rfc7468).
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// A sort of secret.
+pub(super) struct Shape {
+    /// What stands in the place of one.
+    pub(super) put: Put,
+    /// Has one group: what is secret of it.
+    pattern: &'static str,
+    /// Whether what the group holds is one after all.
+    pub(super) is_one: fn(&str) -> bool,
+}
+
+/// What is put in the place of a secret; the same for the same one, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Put {
+    /// `[redacted-KIND-1]`
+    Key(&'static str),
+    /// `person1@example.com`
+    Mail,
+    /// `user1`, as part of a path.
+    User,
+}
+
+impl Put {
+    pub(super) fn text(self, number: usize) -> String {
+        match self {
+            Put::Key(kind) => format!("[redacted-{kind}-{number}]"),
+            Put::Mail => format!("person{number}@example.com"),
+            Put::User => format!("user{number}"),
+        }
+    }
+
+    /// So many of them, for people.
+    pub(super) fn counted(self, n: usize) -> String {
+        let (one, more) = match self {
+            Put::Key(kind) => return format!("{n} {kind}{}", if n == 1 { "" } else { "s" }),
+            Put::Mail => ("mail address", "mail addresses"),
+            Put::User => ("name of a home folder", "names of home folders"),
+        };
+        format!("{n} {}", if n == 1 { one } else { more })
+    }
+}
+
+const fn key(kind: &'static str, pattern: &'static str) -> Shape {
+    Shape { put: Put::Key(kind), pattern, is_one: |_| true }
+}
+
+const fn key_if(kind: &'static str, pattern: &'static str, is_one: fn(&str) -> bool) -> Shape {
+    Shape { put: Put::Key(kind), pattern, is_one }
+}
+
+/// The first that fits at a place is it.
+pub(super) const ALL: &[Shape] = &[
+    key(
+        "private-key",
+        r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:,.]|-[A-Za-z0-9]){32,}(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?)",
+    ),
+    key("age-key", r"\b(AGE-SECRET-KEY-1[A-Z0-9]{58})"),
+    key("aws-key", r"\b((?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16})\b"),
+    key("github-token", r"\b(gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{40,})"),
+    key("gitlab-token", r"\b(gl(?:pat|ptt|dt|rt|cbt|ft|soat|oas|agent|imt)-[A-Za-z0-9_.-]{20,})"),
+    key("slack-token", r"\b((?:xox[abeoprs]|xapp)-[A-Za-z0-9.-]{10,})"),
+    key("webhook", r"\bhooks\.slack\.com/services/([A-Za-z0-9/]{20,})"),
+    key("webhook", r"\bdiscord(?:app)?\.com/api/webhooks/(\d+/[A-Za-z0-9_-]{20,})"),
+    key("anthropic-key", r"\b(sk-ant-[A-Za-z0-9_-]{20,})"),
+    key_if("openai-key", r"\b(sk-[A-Za-z0-9_-]{20,})", has_digit),
+    key(
+        "google-key",
+        r"\b(AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,})",
+    ),
+    key("stripe-key", r"\b((?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,})"),
+    key("npm-token", r"\b(npm_[A-Za-z0-9]{36})"),
+    key("pypi-token", r"\b(pypi-[A-Za-z0-9_-]{50,})"),
+    key_if("huggingface-token", r"\b(hf_[A-Za-z0-9]{30,})", has_digit),
+    key_if("model-key", r"\b((?:gsk_|xai-|r8_|pplx-|tvly-|fw_)[A-Za-z0-9_-]{24,})", has_digit),
+    key("sendgrid-key", r"\b(SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
+    key("twilio-key", r"\b((?:SK|AC)[0-9a-f]{32})\b"),
+    key(
+        "token",
+        r"\b(do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32})",
+    ),
+    key("token", r"\b(hv[sbr]\.[A-Za-z0-9_-]{24,}|lin_api_[A-Za-z0-9]{32,}|sbp_[a-f0-9]{40})"),
+    key("token", r"\b(ntn_[A-Za-z0-9]{40,}|figd_[A-Za-z0-9_-]{30,}|PMAK-[A-Za-z0-9-]{50,})"),
+    key("token", r"\b(dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9]{40,}|\d{8,10}:AA[A-Za-z0-9_-]{33})"),
+    key("jwt", r"\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*)"),
+    key_if(
+        "password",
+        r#"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@"#,
+        is_no_placeholder,
+    ),
+    key_if("credential", r"\b(?i:bearer|basic)\s+([A-Za-z0-9+/_.=~-]{16,})", has_digit),
+    // In quotes: whatever it is.
+    key_if(
+        "password",
+        r#"(?i:passw(?:or)?d|passphrase|pwd)[A-Za-z0-9_-]*(?:\\?["'])?\s*(?:=>|:=|[:=])\s*\\?["']([^\s"'\\]{6,})\\?["']"#,
+        is_no_placeholder,
+    ),
+    key_if(
+        "secret",
+        r#"(?i:api[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|private[_-]?key|access[_-]?key|account[_-]?key|credentials?)[A-Za-z0-9_-]*(?:\\?["'])?\s*(?:=>|:=|[:=])\s*(?:\\?["'])?([A-Za-z0-9+/_=.~!@#%^&*-]{8,})"#,
+        is_random,
+    ),
+    Shape {
+        put: Put::Mail,
+        pattern: r"\b([A-Za-z0-9][A-Za-z0-9._%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})\b",
+        is_one: is_mail,
+    },
+    Shape {
+        put: Put::User,
+        pattern: r"(?:^|[^A-Za-z0-9_.]|/mnt/[a-z])/(?:home|Users)/([A-Za-z0-9][A-Za-z0-9._-]*)",
+        is_one: is_user,
+    },
+    Shape {
+        put: Put::User,
+        pattern: r"\b[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/)([A-Za-z0-9][A-Za-z0-9._ -]*?)(?:[\\/]|$)",
+        is_one: is_user,
+    },
+    // How Claude Code names the folder of a project.
+    Shape { put: Put::User, pattern: r"/-(?:home|Users)-([A-Za-z0-9]+)", is_one: is_user },
+];
+
+/// All patterns as one, with a group for each of [`ALL`] in their order.
+pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {
+    let all: Vec<String> = ALL.iter().map(|s| format!("(?:{})", s.pattern)).collect();
+    Regex::new(&all.join("|")).expect("the patterns are constants, and a test compiles them")
+});
+
+/// Whether a field of this name and content is a secret as a whole: a password is one whatever it
+/// is, the rest if a machine made it.
+pub(super) fn is_secret_field(name: &str, content: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace(['_', '-'], "");
+    let ends = |words: &[&str]| words.iter().any(|w| name.ends_with(w));
+    let named = ends(&["apikey", "secret", "token", "privatekey", "accesskey", "accountkey"]);
+    ends(&["password", "passwd", "passphrase"]) && content.len() >= 6 && is_no_placeholder(content)
+        || named && is_random(content)
+}
+
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|b| b.is_ascii_digit())
+}
+
+/// Shortest secret that is known by its randomness, bytes.
+const SHORTEST: usize = 16;
+/// Least entropy of one, bits per byte: that of 11 different bytes. Names made of words have more
+/// letters in common.
+const LEAST_ENTROPY: f64 = 3.5;
+
+/// Letters, digits and no words: a version, a path or a name in a program is none.
+fn is_random(text: &str) -> bool {
+    let count = |is: fn(&u8) -> bool| text.bytes().filter(|b| is(b)).count();
+    let (digits, lower, upper) =
+        (count(u8::is_ascii_digit), count(u8::is_ascii_lowercase), count(u8::is_ascii_uppercase));
+    let mixed = lower > 0 && upper > 0 || digits > 2;
+    text.len() >= SHORTEST
+        && digits > 0
+        && lower + upper > 0
+        && mixed
+        && is_no_placeholder(text)
+        && entropy(text) >= LEAST_ENTROPY
+}
+
+fn entropy(text: &str) -> f64 {
+    let mut seen: HashMap<u8, usize> = HashMap::new();
+    text.bytes().for_each(|b| *seen.entry(b).or_default() += 1);
+    let all = text.len() as f64;
+    seen.values().map(|&n| n as f64 / all).map(|p| -p * p.log2()).sum()
+}
+
+/// `${PASSWORD}`, `{pw}`, `%s` and `****` stand for a secret.
+fn is_no_placeholder(text: &str) -> bool {
+    let starts = ["$", "{", "%", "<", "[", "process.", "os.", "env."];
+    !starts.iter().any(|s| text.starts_with(s)) && text.bytes().any(|b| !b"*.x".contains(&b))
+}
+
+/// Endings that files have and no host.
+const ENDINGS: &[&str] = &[
+    "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "tsx", "css", "json", "md", "py", "rs",
+    "html", "service", "so", "toml", "yaml", "yml",
+];
+
+fn is_mail(text: &str) -> bool {
+    let Some((name, host)) = text.split_once('@') else { return false };
+    let ending = host.rsplit('.').next().unwrap_or_default();
+    let reserved = ["example.com", "example.org", "example.net"].contains(&host);
+    let nobody = ["git", "noreply", "no-reply"].contains(&name);
+    !reserved && !nobody && !ENDINGS.contains(&ending)
+}
+
+/// Names under which nobody in particular works.
+const NOBODY: &[&str] = &[
+    "user",
+    "you",
+    "your",
+    "username",
+    "me",
+    "name",
+    "runner",
+    "ubuntu",
+    "vscode",
+    "node",
+    "app",
+    "root",
+    "Shared",
+    "Public",
+    "linuxbrew",
+    "codespace",
+    "sandbox",
+];
+
+fn is_user(text: &str) -> bool {
+    let numbered = text.strip_prefix("user").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+    !numbered && !NOBODY.contains(&text)
+}

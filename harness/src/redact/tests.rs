@@ -1,0 +1,181 @@
+use super::*;
+use ctxbench_core::session::{Entry, Header, UserEntry};
+use proptest::prelude::*;
+
+fn redacted(text: &str) -> String {
+    Redactor::default().text(text).into_owned()
+}
+
+/// `n` characters of a key, none of them anybody's. Put together here, so that no scanner takes
+/// this file for a leak.
+fn body(alphabet: &str, n: usize) -> String {
+    let letters: Vec<char> = alphabet.chars().collect();
+    (0..n).map(|i| letters[(i * 7 + i / letters.len() * 3 + 5) % letters.len()]).collect()
+}
+
+const MIXED: &str = "aB3dE5gH7jK9mN2pQ4sT6vW8yZ";
+const HEX: &str = "0a1b2c3d4e5f6789";
+
+/// Every shape: text around one, the secret, and what takes its place.
+fn known() -> Vec<(String, String, &'static str)> {
+    let jwt = format!("eyJ{}.eyJ{}.{}", body(MIXED, 20), body(MIXED, 30), body(MIXED, 43));
+    let pem = format!(
+        "-----BEGIN {0} PRIVATE KEY-----\n{1}\n{1}\n-----END {0} PRIVATE KEY-----",
+        "RSA",
+        body(MIXED, 64)
+    );
+    let upper = body("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16);
+    let alone = [
+        (format!("AKIA{upper}"), "aws-key"),
+        (format!("ghp_{}", body(MIXED, 36)), "github-token"),
+        (format!("github_pat_{}", body(MIXED, 82)), "github-token"),
+        (format!("glpat-{}", body(MIXED, 20)), "gitlab-token"),
+        (format!("xoxb-{}-{}", body("123456", 12), body(MIXED, 24)), "slack-token"),
+        (format!("sk-ant-api03-{}", body(MIXED, 93)), "anthropic-key"),
+        (format!("sk-proj-{}", body(MIXED, 48)), "openai-key"),
+        (format!("AIza{}", body(MIXED, 35)), "google-key"),
+        (format!("sk_live_{}", body(MIXED, 24)), "stripe-key"),
+        (format!("npm_{}", body(MIXED, 36)), "npm-token"),
+        (format!("pypi-AgEIcHlwaS5vcmc{}", body(MIXED, 60)), "pypi-token"),
+        (format!("hf_{}", body(MIXED, 34)), "huggingface-token"),
+        (format!("gsk_{}", body(MIXED, 52)), "model-key"),
+        (format!("SG.{}.{}", body(MIXED, 22), body(MIXED, 43)), "sendgrid-key"),
+        (format!("AC{}", body(HEX, 32)), "twilio-key"),
+        (format!("dop_v1_{}", body(HEX, 64)), "token"),
+        (format!("hvs.{}", body(MIXED, 24)), "token"),
+        (format!("{}:AA{}", body("123456789", 9), body(MIXED, 33)), "token"),
+        (format!("AGE-SECRET-KEY-1{}", body("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)), "age-key"),
+        (jwt, "jwt"),
+        (pem, "private-key"),
+    ];
+    let mut all: Vec<_> =
+        alone.map(|(secret, kind)| (format!("the key {secret} is\nused"), secret, kind)).into();
+    let random = body(MIXED, 40);
+    for (before, after, kind) in [
+        ("Authorization: Bearer ", "", "credential"),
+        ("postgres://app:", "@db.internal/prod", "password"),
+        ("https://hooks.slack.com/services/", "", "webhook"),
+        ("AWS_SECRET_ACCESS_KEY=", "\n", "secret"),
+        ("export API_KEY='", "'", "secret"),
+        ("\"client_secret\": \"", "\",", "secret"),
+        (r#"{\"auth_token\":\""#, r#"\"}"#, "secret"),
+        ("DB_PASSWORD: ", "", "secret"),
+    ] {
+        all.push((format!("{before}{random}{after}"), random.clone(), kind));
+    }
+    for (text, secret) in [
+        ("password = \"letmein!\"", "letmein!"),
+        (r#"{\"passphrase\": \"swordfish\"}"#, "swordfish"),
+    ] {
+        all.push((text.to_string(), secret.to_string(), "password"));
+    }
+    all
+}
+
+#[test]
+fn every_known_shape_goes_and_the_rest_stays() {
+    for (text, secret, kind) in known() {
+        let expected = text.replacen(&secret, &format!("[redacted-{kind}-1]"), 1);
+        assert_eq!(redacted(&text), expected);
+        assert!(!redacted(&text).contains(&secret));
+    }
+}
+
+#[test]
+fn people_go_by_number() {
+    for (text, expected) in [
+        ("write to ada.l+x@calc.engine.co.uk.", "write to person1@example.com."),
+        (
+            "From: Ada <ada@engine.org>, Bob <bob@engine.org>, ada@engine.org",
+            "From: Ada <person1@example.com>, Bob <person2@example.com>, person1@example.com",
+        ),
+        ("/home/ada/src and /Users/bob/x", "/home/user1/src and /Users/user2/x"),
+        ("cd /mnt/c/Users/ada && ls", "cd /mnt/c/Users/user1 && ls"),
+        ("file:///home/ada", "file:///home/user1"),
+        (r"C:\Users\Ada L\x and C:\\Users\\bob\\y", r"C:\Users\user1\x and C:\\Users\\user2\\y"),
+        (
+            "/home/user1/.claude/projects/-home-ada-src/",
+            "/home/user1/.claude/projects/-home-user1-src/",
+        ),
+    ] {
+        assert_eq!(redacted(text), expected);
+    }
+}
+
+#[test]
+fn what_is_no_secret_stays() {
+    for text in [
+        "max_tokens: 4096, token_count = 12345678901234567890",
+        "let token = tokenizer.encode_with_special_tokens(text);",
+        "password = os.environ[\"DB_PASSWORD\"]",
+        "password: \"${DB_PASSWORD}\", pwd = '$PASS_WORD', api_key=<your-api-key-goes-here>",
+        "postgres://app:${PASSWORD}@db/prod",
+        "git clone git@github.com:org/repo.git; logo@2x.png; serde@1.0.229",
+        "Co-Authored-By: Claude <noreply@anthropic.com>; user@example.com",
+        "/home/user/app, /home/runner/work, /Users/Shared",
+        "GET /api/v1/Users/create",
+        "class=\"sk-toggleable__content sk-estimator-doc-link\"",
+        "commit 291afbe0c1d2e3f4a5b6c7d8e9f0a1b2c3d4e5f6",
+        "id: toolu_01A09q90qw90lq917835lq9, req_011CSHoEeqs5C35K2UUqR7Fy",
+        "secret_manager::SecretStore, TOKEN_LIFETIME_SECONDS=86400",
+        "Basic authentication, bearer of news, task-force-one-two-three",
+        "",
+    ] {
+        assert_eq!(redacted(text), text);
+    }
+}
+
+#[test]
+fn a_field_named_as_a_secret_is_one() {
+    let random = body(MIXED, 32);
+    let mut value = serde_json::json!({
+        "api_key": random, "password": "swordfish", "max_tokens": "4096", "token": "string",
+        "/home/ada/x": [{"env": {"GITHUB_TOKEN": random}}],
+    });
+    Redactor::default().value(&mut value);
+    let expected = serde_json::json!({
+        "api_key": "[redacted-secret-1]", "password": "[redacted-secret-2]",
+        "max_tokens": "4096", "token": "string",
+        "/home/user1/x": [{"env": {"GITHUB_TOKEN": "[redacted-secret-1]"}}],
+    });
+    // Numbers follow the order of the fields, which is that of the map.
+    assert_eq!(value, expected);
+}
+
+#[test]
+fn a_session_is_redacted_everywhere_and_its_facts_are_those_of_what_is_left() {
+    let user =
+        |text: &str| Entry::User(UserEntry { text: Some(text.into()), ..UserEntry::default() });
+    let session = Session {
+        header: Header { id: "s".into(), title: "for ada@engine.org".into(), ..Header::default() },
+        entries: vec![user("I am ada@engine.org"), user("in /home/ada/x")],
+        facts: vec![],
+    };
+    let out = Redactor::default().session(&session).unwrap();
+    assert_eq!(out.header.title, "for person1@example.com");
+    assert_eq!(out.entries, [user("I am person1@example.com"), user("in /home/user1/x")]);
+}
+
+proptest! {
+    #[test]
+    fn it_is_done_once(
+        pieces in prop::collection::vec(prop_oneof![
+            "[ -~\\n]{0,20}", "\\PC{0,8}",
+            (0..known().len()).prop_map(|i| known()[i].0.clone()),
+            Just("mail ada@engine.org in /home/ada or C:\\Users\\ada\\x".to_string()),
+            Just("password=\"".to_string()), Just("token: ".to_string()),
+        ], 0..8)
+    ) {
+        let once = redacted(&pieces.concat());
+        prop_assert_eq!(redacted(&once), once.clone());
+    }
+
+    #[test]
+    fn no_known_secret_survives_among_words(
+        before in "[a-z ]{0,30} ", after in " [a-z ]{0,30}", at in 0..known().len()
+    ) {
+        let (text, secret, _) = &known()[at];
+        let text = format!("{before}{text}{after}");
+        prop_assert!(!redacted(&text).contains(secret.as_str()));
+    }
+}

@@ -1,0 +1,113 @@
+//! Secrets and people are taken out of what others will read.
+
+use serde_json::json;
+
+use crate::common::Folder;
+
+/// Nobody's keys, put together here so that no scanner takes this file for a leak.
+fn secrets() -> [String; 5] {
+    let body = "aB3dE5gH7jK9mN2pQ4sT6vW8yZaB3dE5gH7jK9mN2pQ4sT6vW8yZ";
+    [
+        format!("ghp_{}", &body[..36]),
+        format!("sk-ant-api03-{body}"),
+        "ada@engine.org".into(),
+        "/home/ada/".into(),
+        "swordfish-7".into(),
+    ]
+}
+
+/// What a shell printed long before it is needed again, with every secret in it.
+fn shown() -> String {
+    let [github, anthropic, mail, home, password] = secrets();
+    format!(
+        "GITHUB_TOKEN={github}\nANTHROPIC_API_KEY={anthropic}\ndb_password = \"{password}\"\n\
+         owner {mail}\nbuilt {home}engine/analytical_mill.rs in 4711 steps\n"
+    )
+}
+
+/// A conversation in which it is shown, and used seven replies later.
+fn conversation() -> String {
+    let [github, _, mail, home, _] = secrets();
+    let call = |id: usize, command: &str| {
+        let arguments = json!({ "command": command }).to_string();
+        let call = json!({"id": format!("c{id}"), "type": "function",
+            "function": {"name": "bash", "arguments": arguments}});
+        json!({"role": "assistant", "content": null, "tool_calls": [call]})
+    };
+    let result = |id: usize, text: &str| json!({"role": "tool", "tool_call_id": format!("c{id}"), "content": text});
+    let mut messages = vec![json!({"role": "user", "content": "Why is the build slow?"})];
+    messages.extend([call(0, "env"), result(0, &shown())]);
+    for id in 1..8 {
+        messages.extend([call(id, "cargo build"), result(id, "Compiling the mill")]);
+    }
+    let command = format!(
+        "curl -H 'Authorization: token {github}' -d mail={mail} < {home}engine/analytical_mill.rs"
+    );
+    messages.extend([call(8, &command), result(8, "ok")]);
+    json!({ "messages": messages }).to_string()
+}
+
+/// A scripted session in which what must be kept is secret.
+fn scripted() -> String {
+    let [_, _, mail, home, _] = secrets();
+    format!(
+        "id = \"mill\"\ntitle = \"Of {mail}\"\n\
+         [[step]]\ntype = \"user\"\nid = \"u1\"\ntext = \"Build {home}engine for {mail}\"\n\
+         [[step]]\ntype = \"assistant\"\ntext = \"Yes.\"\n\
+         [[step]]\ntype = \"user\"\nid = \"u2\"\ntext = \"Tell me where.\"\n\
+         [[step]]\ntype = \"assistant\"\ntext = \"In {home}engine.\"\n\
+         [[fact]]\nid = \"where\"\nkind = \"value\"\ntokens = [\"{home}engine\", \"{mail}\"]\n\
+         arises = \"u1\"\nneeds = [\"u2\"]\n"
+    )
+}
+
+#[test]
+fn an_import_can_be_given_away() {
+    let here = Folder::new();
+    here.write("talk.json", conversation());
+    let plain = here.run("import talk.json").ok();
+    for secret in secrets() {
+        assert!(plain.stdout.contains(&secret), "{secret} is in the recording");
+    }
+    let out = here.run("import talk.json --redact").ok();
+    for secret in secrets() {
+        assert!(!out.stdout.contains(&secret), "{secret}");
+    }
+    let all = "note: redacted: 1 anthropic-key, 1 github-token, 1 mail address, 1 name of a home \
+               folder, 1 password\n";
+    assert!(out.stderr.ends_with(all), "{}", out.stderr);
+    // The same need is found in what is left, in the words that are left.
+    assert!(plain.stdout.contains("\"tokens\":[\"/home/ada/engine/analytical_mill.rs\""));
+    assert!(out.stdout.contains("\"tokens\":[\"/home/user1/engine/analytical_mill.rs\""));
+    // It is a session like any other.
+    here.write("given.jsonl", &out.stdout);
+    here.run("run given.jsonl --strategy none --transport direct").ok();
+    assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "completed");
+}
+
+#[test]
+fn a_report_holds_none_unless_it_is_asked_to() {
+    let here = Folder::new();
+    here.write("mill.toml", scripted());
+    here.run("run mill.toml --strategy none --transport direct --out out").ok();
+    let [_, _, mail, home, _] = secrets();
+    for format in ["md", "html", "csv", "json", "svg", "table", "junit", "bmf", "github-benchmark"]
+    {
+        here.run(&format!("report out --format {format} -o {format}")).ok();
+        for (file, bytes) in here.files(format) {
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(!text.contains(&mail) && !text.contains(&home), "{format}: {file}");
+        }
+    }
+    assert!(here.read("csv/facts.csv").contains("/home/user1/engine"));
+    let out = here.run("report out --format json -o plain --no-redact").ok();
+    assert!(here.read("plain/results.json").contains(&mail));
+    assert!(!out.stderr.contains("redacted"), "{}", out.stderr);
+    let out = here.run("report out").ok();
+    assert!(out.stderr.contains("1 mail address, 1 name of a home folder; --no-redact keeps"));
+    // What needs nothing says nothing, and stays as it is, byte for byte.
+    here.run("run login-bug --strategy none --transport direct --out own").ok();
+    let out = here.run("report own --format json -o again").ok();
+    assert!(!out.stderr.contains("redacted"), "{}", out.stderr);
+    assert_eq!(here.read("own/results.json"), here.read("again/results.json"));
+}
