@@ -44,6 +44,7 @@ pub use recording::{
 };
 pub use source::{Head, Source};
 pub use time::millis;
+pub(crate) use time::of_epoch as stamp;
 
 /// A recording format.
 pub struct Format {
