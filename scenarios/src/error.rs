@@ -77,6 +77,14 @@ pub enum LoadError {
         /// The nearest names, or all of them.
         hint: String,
     },
+    /// A format to write that does not exist.
+    #[error("no format to write is called {name:?}; {hint}")]
+    NoSuchExport {
+        /// What was asked for.
+        name: String,
+        /// The nearest names, or all of them.
+        hint: String,
+    },
     /// A recording format that does not exist.
     #[error("no recording format is called {name:?}; {hint}")]
     NoSuchFormat {

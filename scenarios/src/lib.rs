@@ -4,7 +4,8 @@
 //! Everything ends as a [`ctxbench_core::session::Session`] inside a [`Scenario`]. [`load`] takes
 //! what a user typed on the command line, [`load_path`] a file or folder, [`builtin`] lists what is
 //! embedded in the binary, [`formats`] holds one folder per recording format, and [`autofacts`] finds
-//! in a recording what its agent needed again later. Errors name file, line, what is wrong, what
+//! in a recording what its agent needed again later. [`exports`] writes sessions in the formats of
+//! others. Errors name file, line, what is wrong, what
 //! was expected and what to do.
 
 pub mod autofacts;
@@ -12,6 +13,7 @@ pub mod bounds;
 pub mod builtin;
 mod check;
 mod error;
+pub mod exports;
 mod fields;
 pub mod formats;
 pub mod jsonl;

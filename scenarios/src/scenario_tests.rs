@@ -197,7 +197,8 @@ fn citations_are_codes_or_free_words() {
     assert!(
         e.contains(":5")
             && e.contains("unknown citation \"failure mode 61\"")
-            && e.contains("did you mean failure mode 6"),
+            && e.contains("did you mean failure mode")
+            && e.contains("failure mode 6 or"),
         "{e}"
     );
     assert!(with("\"failure mode 6\"").unwrap_err().contains("write cites = ["));

@@ -46,7 +46,7 @@ fn the_documented_file_is_read_and_the_command_line_wins() {
     let out = here.run("gate results --baseline base.json --min retention_pct=0").ok();
     assert!(!out.stderr.contains("options from ./ctxbench.toml\nnote"), "{}", out.stderr);
     here.write("ctxbench.toml", format!("[gate]\nmin = [\"{min}=100.5\"]\n"));
-    here.run("gate results --baseline base.json").fails_with(1).says(&[min]);
+    here.run("gate results --baseline base.json").fails_with(1).prints(&[min]);
     here.run("gate results --baseline base.json --no-config").ok();
     // One that takes nothing from it says nothing.
     let out = here.run("list strategies").ok();
@@ -85,10 +85,12 @@ fn a_file_is_found_upwards_and_its_paths_are_from_its_folder() {
 
 #[test]
 fn a_required_option_may_stand_in_it_and_switches_are_off_or_on() {
-    let here = with("[compact]\nstrategy = \"codex\"\n[run]\nno_rereads = false\njson = true\n");
-    here.run("compact login-bug-tight").ok().prints(&["before", "after"]);
-    here.run("compact login-bug-tight --no-config").fails_with(2).says(&["--strategy"]);
+    let file = "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n";
+    let here = with(file);
     let out = here.run("run login-bug --strategy none --transport direct").ok();
+    here.run("gate ctxbench-out --store").ok().says(&["stored base.json"]);
+    here.run("gate ctxbench-out").ok();
+    here.run("gate ctxbench-out --no-config").fails_with(2).says(&["--baseline"]);
     assert!(out.stdout.starts_with('{'), "{}", out.stdout);
     assert!(out.stdout.contains("once per loss, whole, charged"), "re-reads are on");
 }

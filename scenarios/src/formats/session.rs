@@ -204,8 +204,8 @@ impl Builder {
         let Step { line, stamp, what, .. } = step;
         let stamp = stamp.as_deref();
         match what {
-            What::System(text) if !self.begun() => self.system(line, text),
-            What::Tools(definitions) if !self.begun() => {
+            What::System(text) if !self.window_begun() => self.system(line, text),
+            What::Tools(definitions) if !self.window_begun() => {
                 let (agent, extra) = (self.agent.clone(), Map::new());
                 self.entry(line, Entry::Tools { definitions, agent, extra });
             }
@@ -252,7 +252,8 @@ impl Builder {
     }
 
     fn system(&mut self, line: usize, text: String) {
-        self.entry(line, Entry::System { text, agent: None, extra: Default::default() });
+        let (agent, extra) = (self.agent.clone(), Map::new());
+        self.entry(line, Entry::System { text, agent, extra });
     }
 
     fn held(&mut self) -> Vec<Part> {
@@ -262,6 +263,12 @@ impl Builder {
     /// Whether a user message or a reply was added.
     fn begun(&self) -> bool {
         self.items.iter().any(|i| i.entry.is_message())
+    }
+
+    /// Whether there is one in the window whose messages come now.
+    fn window_begun(&self) -> bool {
+        let of_window = |e: &Entry| e.agent() == self.agent.as_deref();
+        self.items.iter().any(|i| i.entry.is_message() && of_window(&i.entry))
     }
 
     /// An entry that is no message.

@@ -43,7 +43,7 @@ pub(super) fn normal(stamp: &str) -> Option<String> {
 }
 
 /// The stamp of a time since 1970 in seconds, or in milliseconds if it is large.
-pub(super) fn of_epoch(time: f64) -> Option<String> {
+pub(crate) fn of_epoch(time: f64) -> Option<String> {
     // 5138 as seconds, 1973 as milliseconds.
     let ms = if time.abs() < 1e11 { time * 1e3 } else { time };
     if !ms.is_finite() || !(0.0..1e14).contains(&ms) {

@@ -188,7 +188,10 @@ impl Reader<'_> {
             match named.or(ids.get(n).copied()) {
                 Some(call_id) => {
                     let call_id = call_id.to_string();
-                    let result = Piece::Result { call_id, pieces, is_error: false };
+                    // No member of the format says it; ours stands where others may add their own.
+                    let is_error = result.get("extra").and_then(|e| e.get("is_error"));
+                    let is_error = is_error == Some(&Value::Bool(true));
+                    let result = Piece::Result { call_id, pieces, is_error };
                     self.input(step.clone(), vec![result]);
                 }
                 None => self.input(step.clone(), pieces.into_iter().map(added).collect()),

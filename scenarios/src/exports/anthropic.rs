@@ -1,0 +1,192 @@
+//! Anthropic messages: model, system prompt, tools and messages as a request holds them, on one
+//! line. With `max_tokens` it can be sent as it stands.
+
+use ctxbench_core::block::Media;
+use ctxbench_core::content::Part;
+use ctxbench_core::session::{Session, ToolEntry};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::conversation::{Conversation, Turn, arguments, conversations, front};
+use super::{Export, Lost};
+
+pub(super) const EXPORT: Export = Export {
+    title: "Anthropic messages",
+    name: "anthropic",
+    ending: "json",
+    several: true,
+    write: |session, lost| Ok(request(session, lost) + "\n"),
+};
+
+#[derive(Serialize)]
+struct Request<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    messages: Vec<Message>,
+}
+
+#[derive(Serialize)]
+struct Message {
+    role: &'static str,
+    content: Content,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Block {
+    /// A call holds its arguments as the model wrote them.
+    Call {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        id: String,
+        name: String,
+        input: Box<RawValue>,
+    },
+    Other(Value),
+}
+
+fn request(session: &Session, lost: &mut Lost) -> String {
+    let all = conversations(session, lost);
+    all.iter().skip(1).for_each(|_| lost.add("conversations of subagents"));
+    let Conversation { tools, turns, .. } = &all[0];
+    let (system, turns) = front(turns);
+    let system = match system.as_slice() {
+        [] => None,
+        [one] => Some((*one).into()),
+        several => {
+            let block = |text: &&str| json!({"type": "text", "text": text});
+            Some(several.iter().map(block).collect::<Vec<_>>().into())
+        }
+    };
+    let mut messages = Vec::new();
+    for turn in turns {
+        match turn {
+            Turn::Standing(text) => {
+                lost.add("system texts amid the conversation, which are written as the user's");
+                messages.push(Message { role: "user", content: Content::Text(text.clone()) });
+            }
+            Turn::User(user) => {
+                lost.add_if(user.at.is_some(), "times");
+                messages.push(message("user", &user.content(), lost));
+            }
+            Turn::Reply(reply, results) => {
+                lost.add_if(reply.at.is_some(), "times");
+                lost.add_if(reply.usage.is_some(), "counters");
+                messages.push(message("assistant", &reply.content(), lost));
+                let results = results.iter().map(|r| Block::Other(result(r, lost)));
+                let results: Vec<Block> = results.collect();
+                if !results.is_empty() {
+                    messages.push(Message { role: "user", content: Content::Blocks(results) });
+                }
+            }
+        }
+    }
+    let tools = tools
+        .iter()
+        .map(|t| json!({"name": t.name, "description": t.description, "input_schema": t.schema}));
+    let model = session.header.model.as_deref();
+    let request = Request { model, system, tools: tools.collect(), messages };
+    serde_json::to_string(&request).expect("texts, numbers and lists can be written")
+}
+
+fn message(role: &'static str, parts: &[Part], lost: &mut Lost) -> Message {
+    let content = match parts {
+        [Part::Text(text)] => Content::Text(text.to_string()),
+        parts => {
+            let blocks: Vec<Block> = parts.iter().filter_map(|p| block(role, p, lost)).collect();
+            if blocks.is_empty() { Content::Text(String::new()) } else { Content::Blocks(blocks) }
+        }
+    };
+    Message { role, content }
+}
+
+fn block(role: &str, part: &Part, lost: &mut Lost) -> Option<Block> {
+    Some(Block::Other(match part {
+        // The API takes no empty ones.
+        Part::Text(text) if text.is_empty() => return None,
+        Part::Text(text) => json!({"type": "text", "text": &**text}),
+        Part::Reasoning { text, encrypted } => {
+            let signature = encrypted.as_deref().unwrap_or_default();
+            json!({"type": "thinking", "thinking": &**text, "signature": signature})
+        }
+        Part::Call(call) => {
+            return Some(Block::Call {
+                kind: "tool_use",
+                id: call.id.to_string(),
+                name: call.name.to_string(),
+                input: arguments(call, lost),
+            });
+        }
+        Part::Image(media) if role == "user" => return file(media, lost).map(Block::Other),
+        _ => {
+            lost.add("parts of other kinds");
+            return None;
+        }
+    }))
+}
+
+fn result(result: &ToolEntry, lost: &mut Lost) -> Value {
+    lost.add_if(result.at.is_some(), "times");
+    let parts = result.content();
+    let content = match parts.as_slice() {
+        [Part::Text(text)] => text.to_string().into(),
+        parts => {
+            let mut blocks = Vec::new();
+            for part in parts {
+                match block("user", part, lost) {
+                    Some(Block::Other(block)) => blocks.push(block),
+                    Some(Block::Call { .. }) => lost.add("parts of other kinds"),
+                    None => {}
+                }
+            }
+            Value::from(blocks)
+        }
+    };
+    let mut out = json!({"type": "tool_result", "tool_use_id": result.call_id, "content": content});
+    if result.is_error == Some(true) {
+        out["is_error"] = true.into();
+    }
+    out
+}
+
+/// An image or a PDF file.
+fn file(media: &Media, lost: &mut Lost) -> Option<Value> {
+    let kind = match &*media.media_type {
+        "application/pdf" => "document",
+        kind if kind.starts_with("image/") => "image",
+        _ => {
+            lost.add("files that are neither images nor PDF");
+            return None;
+        }
+    };
+    let source = match media.url.strip_prefix("data:") {
+        None => json!({"type": "url", "url": media.url}),
+        Some(inline) => match inline.split_once(";base64,") {
+            Some((_, data)) => {
+                json!({"type": "base64", "media_type": media.media_type, "data": data})
+            }
+            None => {
+                lost.add("files whose data are not Base64");
+                return None;
+            }
+        },
+    };
+    let mut out = json!({"type": kind, "source": source});
+    match &media.name {
+        Some(name) if kind == "document" => out["title"] = name.as_str().into(),
+        other => lost.add_if(other.is_some(), "names of images"),
+    }
+    Some(out)
+}

@@ -1,0 +1,266 @@
+//! ATIF 1.8, a trajectory on one line; the importer in `formats/atif` reads it back.
+//!
+//! A session has no date, so times count from the beginning of 1970. Subagents are trajectories
+//! inside the document, named by the result that follows them.
+
+use ctxbench_core::content::Part;
+use ctxbench_core::session::{AssistantEntry, Millis, Session, ToolEntry};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::conversation::{Conversation, Turn, arguments, conversations, in_places};
+use super::{Export, Lost};
+use crate::formats::stamp;
+
+pub(super) const EXPORT: Export = Export {
+    title: "ATIF",
+    name: "atif",
+    ending: "json",
+    several: false,
+    write: |session, lost| Ok(trajectory(session, lost) + "\n"),
+};
+
+const VERSION: &str = "ATIF-v1.8";
+
+/// Types that the format has a name for.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+#[derive(Serialize)]
+struct Trajectory<'a> {
+    schema_version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    trajectory_id: &'a str,
+    agent: Agent<'a>,
+    steps: Vec<Step<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notes: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    final_metrics: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    subagent_trajectories: Vec<Trajectory<'a>>,
+}
+
+#[derive(Serialize)]
+struct Agent<'a> {
+    name: &'a str,
+    version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_definitions: Vec<Value>,
+}
+
+#[derive(Default, Serialize)]
+struct Step<'a> {
+    step_id: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timestamp: Option<String>,
+    source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model_name: Option<&'a str>,
+    message: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    observation: Option<Observation>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Call {
+    tool_call_id: String,
+    function_name: String,
+    arguments: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+struct Observation {
+    results: Vec<Value>,
+}
+
+fn trajectory(session: &Session, lost: &mut Lost) -> String {
+    let all = conversations(session, lost);
+    let (main, agents) = all.split_at(1);
+    let header = &session.header;
+    let mut whole = one(session, &main[0], agents, lost);
+    whole.session_id = Some(&header.id);
+    whole.trajectory_id = &header.id;
+    let timed = whole.steps.iter().chain(whole.subagent_trajectories.iter().flat_map(|t| &t.steps));
+    if timed.into_iter().any(|s| s.timestamp.is_some()) {
+        whole.notes = Some("Times count from the beginning of the session, as if it was 1970.");
+    }
+    let limits = [header.context_window, header.max_output, header.prefix_tokens];
+    limits.iter().flatten().for_each(|_| lost.add("sizes of window, reply and prefix"));
+    serde_json::to_string(&whole).expect("texts, numbers and lists can be written")
+}
+
+/// A window as a trajectory; `agents` are the windows that stand within it.
+fn one<'a>(
+    session: &'a Session,
+    window: &Conversation<'a>,
+    agents: &[Conversation<'a>],
+    lost: &mut Lost,
+) -> Trajectory<'a> {
+    let of_call = |call: Option<&str>| -> Vec<Value> {
+        let before = agents.iter().filter(|a| a.before == call).filter_map(|a| a.agent);
+        before.map(|id| json!({"trajectory_id": id})).collect()
+    };
+    let mut steps: Vec<Step<'_>> = Vec::new();
+    for turn in &window.turns {
+        steps.push(match turn {
+            Turn::Standing(text) => {
+                Step { source: "system", message: text.as_str().into(), ..Step::default() }
+            }
+            Turn::User(user) => Step {
+                source: "user",
+                timestamp: time(user.at),
+                message: content(&user.content(), lost),
+                ..Step::default()
+            },
+            Turn::Reply(reply, results) => {
+                let results = results.iter().map(|r| result(r, of_call(Some(&r.call_id)), lost));
+                let results: Vec<Value> = results.collect();
+                let observation = (!results.is_empty()).then_some(Observation { results });
+                Step { observation, ..said(reply, lost) }
+            }
+        });
+    }
+    // Those that no result follows stand behind everything else.
+    let rest = of_call(None);
+    if !rest.is_empty() {
+        let results = vec![json!({"subagent_trajectory_ref": rest})];
+        let observation = Some(Observation { results });
+        steps.push(Step { source: "system", message: "".into(), observation, ..Step::default() });
+    }
+    for (n, step) in steps.iter_mut().enumerate() {
+        step.step_id = n + 1;
+    }
+    let source = session.header.source.as_ref();
+    Trajectory {
+        schema_version: VERSION,
+        session_id: None,
+        trajectory_id: window.agent.unwrap_or_default(),
+        agent: Agent {
+            name: source.map_or("unknown", |s| &s.format),
+            version: "unknown",
+            model_name: session.header.model.as_deref(),
+            tool_definitions: window.tools.iter().map(|t| t.as_function()).collect(),
+        },
+        final_metrics: sums(window, steps.len()),
+        steps,
+        notes: None,
+        subagent_trajectories: agents.iter().map(|a| one(session, a, &[], lost)).collect(),
+    }
+}
+
+fn said<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
+    let parts = reply.content();
+    lost.add_if(!in_places(&parts), "places of parts within a reply");
+    let mut thoughts = Vec::new();
+    let mut tool_calls = Vec::new();
+    let mut rest = Vec::new();
+    for part in parts {
+        match part {
+            Part::Reasoning { text, encrypted } => {
+                lost.add_if(encrypted.is_some(), "encrypted reasoning");
+                thoughts.extend((!text.is_empty()).then_some(text));
+            }
+            Part::Call(call) => tool_calls.push(Call {
+                tool_call_id: call.id.to_string(),
+                function_name: call.name.to_string(),
+                arguments: arguments(&call, lost),
+            }),
+            other => rest.push(other),
+        }
+    }
+    Step {
+        source: "agent",
+        timestamp: time(reply.at),
+        model_name: reply.model.as_deref(),
+        message: content(&rest, lost),
+        reasoning_content: (!thoughts.is_empty()).then(|| thoughts.join("\n\n")),
+        tool_calls,
+        metrics: metrics(reply, lost),
+        ..Step::default()
+    }
+}
+
+/// The counters of a reply: the prompt contains what was read from the cache and written to it.
+fn metrics(reply: &AssistantEntry, lost: &mut Lost) -> Option<Value> {
+    let usage = reply.usage?;
+    lost.add_if(usage.output_estimate.is_some(), "estimates of output that was not counted");
+    lost.add_if(usage.cache_write_1h > 0, "lifetimes of cache writes");
+    let written = usage.cache_write.saturating_add(usage.cache_write_1h);
+    let mut metrics = json!({
+        "prompt_tokens": usage.prompt(),
+        "completion_tokens": usage.output,
+        "cached_tokens": usage.cache_read,
+    });
+    if written > 0 {
+        metrics["extra"] = json!({"cache_creation_input_tokens": written});
+    }
+    Some(metrics)
+}
+
+/// The sums of a window, where every reply has counters.
+fn sums(window: &Conversation<'_>, steps: usize) -> Option<Value> {
+    let replies = window.turns.iter().filter_map(|t| match t {
+        Turn::Reply(reply, _) => Some(reply.usage),
+        _ => None,
+    });
+    let usages = replies.collect::<Option<Vec<_>>>().filter(|u| !u.is_empty())?;
+    let sum = |of: fn(&ctxbench_core::session::RecordedUsage) -> u64| {
+        usages.iter().map(of).fold(0, u64::saturating_add)
+    };
+    Some(json!({
+        "total_prompt_tokens": sum(|u| u.prompt()),
+        "total_completion_tokens": sum(|u| u.output),
+        "total_cached_tokens": sum(|u| u.cache_read),
+        "total_steps": steps,
+    }))
+}
+
+fn result(result: &ToolEntry, agents: Vec<Value>, lost: &mut Lost) -> Value {
+    lost.add_if(result.at.is_some(), "times of results");
+    let mut out = json!({
+        "source_call_id": result.call_id,
+        "content": content(&result.content(), lost),
+    });
+    if !agents.is_empty() {
+        out["subagent_trajectory_ref"] = agents.into();
+    }
+    if result.is_error == Some(true) {
+        out["extra"] = json!({"is_error": true});
+    }
+    out
+}
+
+/// One text as it is, everything else as a list.
+fn content(parts: &[Part], lost: &mut Lost) -> Value {
+    let mut list = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => list.push(json!({"type": "text", "text": &**text})),
+            Part::Image(media) if IMAGES.contains(&media.media_type.as_str()) => {
+                let source = json!({"media_type": media.media_type, "path": media.url});
+                list.push(json!({"type": "image", "source": source}));
+            }
+            Part::Image(_) => lost.add("files that are no JPEG, PNG, GIF or WebP"),
+            _ => lost.add("parts of other kinds"),
+        }
+    }
+    match list.as_slice() {
+        [] => "".into(),
+        [one] if one["type"] == "text" => one["text"].clone(),
+        _ => list.into(),
+    }
+}
+
+fn time(at: Option<Millis>) -> Option<String> {
+    stamp(at? as f64 / 1e3)
+}

@@ -1,0 +1,173 @@
+//! What all foreign formats show of a session: who said what, each reply with the results of its
+//! calls.
+
+use std::collections::HashMap;
+
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::Lost;
+
+/// The messages of one window.
+#[derive(Default)]
+pub(super) struct Conversation<'a> {
+    /// The subagent; `None` = the main conversation.
+    pub(super) agent: Option<&'a str>,
+    pub(super) tools: Vec<Tool<'a>>,
+    pub(super) turns: Vec<Turn<'a>>,
+    /// The call of the main conversation whose result is the first behind its beginning.
+    pub(super) before: Option<&'a str>,
+}
+
+pub(super) enum Turn<'a> {
+    /// Text that is neither the user's nor the model's.
+    Standing(String),
+    User(&'a UserEntry),
+    Reply(&'a AssistantEntry, Vec<&'a ToolEntry>),
+}
+
+/// The definition of a tool.
+pub(super) struct Tool<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    pub(super) schema: Value,
+}
+
+impl Tool<'_> {
+    /// As OpenAI's chat API and those that follow it write it.
+    pub(super) fn as_function(&self) -> Value {
+        let Tool { name, description, schema } = self;
+        let function = json!({"name": name, "description": description, "parameters": schema});
+        json!({"type": "function", "function": function})
+    }
+}
+
+/// The conversations of a session, the main one first, those of subagents as they begin.
+pub(super) fn conversations<'a>(session: &'a Session, lost: &mut Lost) -> Vec<Conversation<'a>> {
+    let mut out = vec![Conversation::default()];
+    let mut at: HashMap<Option<&str>, usize> = HashMap::from([(None, 0)]);
+    // Window and turn of each call.
+    let mut callers: HashMap<String, (usize, usize)> = HashMap::new();
+    for entry in &session.entries {
+        if let Some(what) = unsaid(entry) {
+            lost.add(what);
+            continue;
+        }
+        let agent = entry.agent();
+        let window = *at.entry(agent).or_insert_with(|| {
+            out.push(Conversation { agent, ..Conversation::default() });
+            out.len() - 1
+        });
+        match entry {
+            Entry::Tools { definitions, .. } if out[window].tools.is_empty() => {
+                let tools = definitions.iter().filter_map(tool);
+                out[window].tools = tools.collect();
+            }
+            Entry::Tools { .. } => lost.add("later lists of tools"),
+            Entry::User(user) => out[window].turns.push(Turn::User(user)),
+            Entry::Assistant(reply) => {
+                let place = (window, out[window].turns.len());
+                callers.extend(reply.all_calls().iter().map(|c| (c.id.to_string(), place)));
+                out[window].turns.push(Turn::Reply(reply, Vec::new()));
+            }
+            Entry::Tool(result) => {
+                let place = callers.get(&result.call_id).copied();
+                let turn = place.and_then(|(window, turn)| out[window].turns.get_mut(turn));
+                match turn {
+                    Some(Turn::Reply(_, results)) => results.push(result),
+                    _ => lost.add("results without a call"),
+                }
+                lost.add_if(!result.effects.is_empty(), "results with the files they changed");
+                if place.is_some_and(|(window, _)| window == 0) {
+                    for of_agent in out.iter_mut().skip(1).filter(|c| c.before.is_none()) {
+                        of_agent.before = Some(&result.call_id);
+                    }
+                }
+            }
+            other => {
+                if let Some(text) = standing(other).filter(|t| !t.is_empty()) {
+                    out[window].turns.push(Turn::Standing(text));
+                }
+            }
+        }
+    }
+    session.facts.iter().for_each(|_| lost.add("facts"));
+    out
+}
+
+/// What has no place in a conversation of others.
+fn unsaid(entry: &Entry) -> Option<&'static str> {
+    Some(match entry {
+        Entry::DiskFile { .. } => "files on disk",
+        Entry::Compact { .. } => "commands to compact",
+        Entry::Rewind { .. } => "rewinds",
+        Entry::Clear { .. } => "fresh beginnings",
+        Entry::Restart { .. } => "restarts",
+        Entry::Idle { .. } => "waits",
+        Entry::RecordedCompaction(_) => "compactions",
+        Entry::RecordedCall(_) => "calls on branches that were given up",
+        Entry::Fact(_) => "facts",
+        _ => return None,
+    })
+}
+
+/// Text that stands before the messages, behind the name of its file where it has one.
+fn standing(entry: &Entry) -> Option<String> {
+    let text = entry.standing_text()?;
+    Some(match entry {
+        Entry::Memory { path, .. } | Entry::File { path, .. } => format!("{path}\n\n{text}"),
+        _ => text.to_string(),
+    })
+}
+
+fn tool(definition: &Value) -> Option<Tool<'_>> {
+    let text = |key: &str| definition.get(key).and_then(Value::as_str);
+    let schema = definition.get("input_schema").filter(|s| s.is_object());
+    Some(Tool {
+        name: text("name").filter(|n| !n.is_empty())?,
+        description: text("description").unwrap_or_default(),
+        schema: schema.cloned().unwrap_or_else(|| json!({"type": "object"})),
+    })
+}
+
+/// The texts in front of the first message, and the rest of the turns.
+pub(super) fn front<'a, 'b>(turns: &'b [Turn<'a>]) -> (Vec<&'b str>, &'b [Turn<'a>]) {
+    let said = |t: &Turn<'_>| !matches!(t, Turn::Standing(_));
+    let at = turns.iter().position(said).unwrap_or(turns.len());
+    let (before, rest) = turns.split_at(at);
+    let text = |t: &'b Turn<'a>| match t {
+        Turn::Standing(text) => Some(text.as_str()),
+        _ => None,
+    };
+    (before.iter().filter_map(text).collect(), rest)
+}
+
+/// The arguments of a call as a JSON object on one line, as the model wrote them; an object with
+/// the text where they are none.
+pub(super) fn arguments(call: &ToolCall, lost: &mut Lost) -> Box<RawValue> {
+    // Line ends within texts are escaped, so that these stand between values.
+    let raw = |text: &str| RawValue::from_string(text.replace(['\n', '\r'], " "));
+    // Read whole, since a raw value may hold what no reader takes.
+    let is_object = serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
+    if let (true, Ok(written)) = (is_object, raw(&call.arguments)) {
+        return written;
+    }
+    if call.arguments.trim().is_empty() {
+        return RawValue::from_string("{}".into()).unwrap_or_default();
+    }
+    lost.add("arguments that are no JSON object");
+    raw(&json!({"arguments": &*call.arguments}).to_string()).unwrap_or_default()
+}
+
+/// Which parts there are of a message, in the order that formats with a place for each keep.
+pub(super) fn in_places(parts: &[Part]) -> bool {
+    let place = |p: &Part| match p {
+        Part::Reasoning { .. } => 0,
+        Part::Call(_) => 2,
+        _ => 1,
+    };
+    parts.is_sorted_by_key(place)
+        && parts.iter().filter(|p| matches!(p, Part::Reasoning { .. })).count() < 2
+}

@@ -1,0 +1,102 @@
+//! OpenAI chat messages: the model, the tools and the messages as a request holds them, on one
+//! line. It can be sent as it stands.
+
+use ctxbench_core::content::Part;
+use ctxbench_core::session::{AssistantEntry, Session, ToolEntry};
+use serde_json::{Map, Value, json};
+
+use super::conversation::{Conversation, Turn, conversations, in_places};
+use super::{Export, Lost};
+
+pub(super) const EXPORT: Export = Export {
+    title: "OpenAI chat messages",
+    name: "openai",
+    ending: "json",
+    several: true,
+    write: |session, lost| Ok(request(session, lost).to_string() + "\n"),
+};
+
+fn request(session: &Session, lost: &mut Lost) -> Value {
+    let all = conversations(session, lost);
+    all.iter().skip(1).for_each(|_| lost.add("conversations of subagents"));
+    let Conversation { tools, turns, .. } = &all[0];
+    let mut out = Map::new();
+    if let Some(model) = &session.header.model {
+        out.insert("model".into(), model.as_str().into());
+    }
+    if !tools.is_empty() {
+        let tools: Vec<Value> = tools.iter().map(|t| t.as_function()).collect();
+        out.insert("tools".into(), tools.into());
+    }
+    let mut messages = Vec::new();
+    for turn in turns {
+        match turn {
+            Turn::Standing(text) => messages.push(json!({"role": "system", "content": text})),
+            Turn::User(user) => {
+                lost.add_if(user.at.is_some(), "times");
+                let content = content(&user.content(), true, lost);
+                messages.push(json!({"role": "user", "content": content}));
+            }
+            Turn::Reply(reply, results) => {
+                messages.push(said(reply, lost));
+                messages.extend(results.iter().map(|r| result(r, lost)));
+            }
+        }
+    }
+    out.insert("messages".into(), messages.into());
+    out.into()
+}
+
+fn said(reply: &AssistantEntry, lost: &mut Lost) -> Value {
+    lost.add_if(reply.at.is_some(), "times");
+    lost.add_if(reply.usage.is_some(), "counters");
+    let parts = reply.content();
+    lost.add_if(!in_places(&parts), "places of parts within a reply");
+    let mut calls = Vec::new();
+    let mut rest = Vec::new();
+    for part in parts {
+        match part {
+            Part::Reasoning { .. } => lost.add("reasoning"),
+            Part::Call(call) => calls.push(json!({
+                "id": &*call.id,
+                "type": "function",
+                "function": {"name": &*call.name, "arguments": &*call.arguments},
+            })),
+            other => rest.push(other),
+        }
+    }
+    let mut message = json!({"role": "assistant", "content": content(&rest, false, lost)});
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    message
+}
+
+fn result(result: &ToolEntry, lost: &mut Lost) -> Value {
+    lost.add_if(result.at.is_some(), "times");
+    lost.add_if(result.is_error == Some(true), "failures of tools");
+    let content = content(&result.content(), false, lost);
+    json!({"role": "tool", "tool_call_id": result.call_id, "content": content})
+}
+
+/// One text as it is, everything else as a list. Only the user may show images.
+fn content(parts: &[Part], images: bool, lost: &mut Lost) -> Value {
+    let mut list = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => list.push(json!({"type": "text", "text": &**text})),
+            Part::Image(media) if !images || !media.media_type.starts_with("image/") => {
+                lost.add("files that are no images of the user");
+            }
+            Part::Image(media) => {
+                list.push(json!({"type": "image_url", "image_url": {"url": media.url}}));
+            }
+            _ => lost.add("parts of other kinds"),
+        }
+    }
+    match list.as_slice() {
+        [] => "".into(),
+        [one] if one["type"] == "text" => one["text"].clone(),
+        _ => list.into(),
+    }
+}
