@@ -1,8 +1,10 @@
 //! Old observations hidden by the client.
 
+use std::path::Path;
+
 use ctxbench_core::model;
 use ctxbench_reports::record::RunRecord;
-use ctxbench_scenarios::Scenario;
+use ctxbench_scenarios::{Scenario, load_path};
 
 use super::sessions::Talk;
 use super::{Figure, Measure, Unit, Verdict, saved, span};
@@ -21,14 +23,60 @@ pub const SWE_BENCH: Figure = Figure {
                  differences in the four significant pairs, divided by the cost without \
                  ([data](https://github.com/JetBrains-Research/the-complexity-trap), \
                  `auxiliary-data`).",
-    tried: "scripted sessions of that shape, since trajectories of SWE-agent are not imported yet: \
-            a system prompt and an issue of 3,000 tokens, then 30, 60 or 100 turns of 1,000 \
-            tokens, 840 of them the observation. `observation-masking`, once priced as if there \
+    tried: "scripted sessions of that shape and length: a system prompt and an issue of 3,000 \
+            tokens, then 30, 60 or 100 turns of 1,000 tokens, 840 of them the observation. \
+            `observation-masking`, once priced as if there \
             were no prompt cache, once with Anthropic's, where the client marks both ends of the \
             prompt (`breakpoints=ends`) or also the oldest observation shown \
             (`breakpoints=frontier`). Nothing is fetched again.",
     trial: swe_bench,
 };
+
+pub const RECORDED: Figure = Figure {
+    by: SWE_BENCH.by,
+    link: SWE_BENCH.link,
+    claim: SWE_BENCH.claim,
+    conditions: SWE_BENCH.conditions,
+    tried: "the published trajectories of SWE-agent and OpenHands at hand that are longer than 20 \
+            turns ([trajectories](../tests/data/trajectories/README.md)): one of 21, three of 23, \
+            33 and 49. `observation-masking` as it is. Nothing is fetched again.",
+    trial: recorded,
+};
+
+/// The sessions of a file in `tests/data/trajectories`.
+fn trajectories(name: &str) -> Vec<Scenario> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/trajectories");
+    load_path(&folder.join(name)).unwrap().scenarios
+}
+
+fn recorded() -> Vec<Measure> {
+    let sessions = trajectories("ctf__web__i_got_id_demo.traj.gz")
+        .into_iter()
+        .chain(trajectories("multi_swe_bench-examples-output.jsonl.gz"));
+    let (mut short, mut long, mut cached) = (Vec::new(), Vec::new(), Vec::new());
+    for session in sessions {
+        let [raw, masked] = ["reference", "observation-masking"].map(|spec| run(&session, spec));
+        let turns = raw.summary.steps_completed;
+        let without = if turns > 40 { &mut long } else { &mut short };
+        without.push(saved(uncached(&masked), uncached(&raw)));
+        cached.push(saved(masked.summary.cost_usd, raw.summary.cost_usd));
+    }
+    vec![
+        halves(
+            "cost saved, no prompt cache, 21 to 33 turns",
+            &short,
+            Verdict::Direction,
+            "the ten newest observations are a third to a half of so short a session",
+        ),
+        halves("cost saved, no prompt cache, 49 turns", &long, Verdict::Agrees, ""),
+        halves(
+            "cost saved, prompt cache",
+            &cached,
+            Verdict::Differs,
+            "what masking removes was nearly free to read, and what it changes is written again",
+        ),
+    ]
+}
 
 fn issue(turns: usize) -> Scenario {
     let talk = Talk::new("swe-bench").system(1_500).user(1_500);
@@ -40,6 +88,18 @@ fn uncached(record: &RunRecord) -> f64 {
     let prices = &model::find(MODEL).unwrap().prices;
     let (input, output) = (record.summary.input_tokens, record.summary.output_tokens);
     (input as f64 * prices.input + output as f64 * prices.output) / 1e6
+}
+
+fn halves(what: &'static str, ours: &[f64], expected: Verdict, why: &'static str) -> Measure {
+    Measure {
+        what,
+        published: "50 to 57 % [34, 77]",
+        band: (34.2, 77.2),
+        ours: span(ours),
+        unit: Unit::Saved,
+        expected,
+        why,
+    }
 }
 
 fn swe_bench() -> Vec<Measure> {
@@ -54,15 +114,6 @@ fn swe_bench() -> Vec<Measure> {
         ends.push(saved(a.summary.cost_usd, raw.summary.cost_usd));
         frontier.push(saved(b.summary.cost_usd, raw.summary.cost_usd));
     }
-    let halves = |what, ours: &[f64], expected, why| Measure {
-        what,
-        published: "50 to 57 % [34, 77]",
-        band: (34.2, 77.2),
-        ours: span(ours),
-        unit: Unit::Saved,
-        expected,
-        why,
-    };
     vec![
         halves("cost saved, no prompt cache", &without, Verdict::Agrees, ""),
         halves(

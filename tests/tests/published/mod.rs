@@ -31,6 +31,7 @@ figures! {
     research_agent_three_ways: clearing::RESEARCH_AGENT,
     support_tickets_by_the_tool_runner: runner::TICKETS,
     masking_halves_the_cost: masking::SWE_BENCH,
+    masking_of_recorded_trajectories: masking::RECORDED,
     paths_in_a_models_summary: summaries::IDENTIFIERS,
     compacting_while_idle: idle::IDLE,
     a_message_cut_in_the_middle: prefix::MUTATED,
