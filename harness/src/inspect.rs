@@ -14,7 +14,7 @@ use ctxbench_strategies::Spec;
 use serde::Serialize;
 
 use crate::point::{NoSuchPoint, Point, up_to};
-use crate::replay::{self, Options, replay_in_full};
+use crate::replay::{self, Options, recording, replay_in_full};
 
 /// The context before and after one compaction.
 #[derive(Clone, Debug, Serialize)]
@@ -91,7 +91,7 @@ impl Piece {
             form: b.form,
             tool: b.call.as_ref().map(|c| c.name.clone()),
             tokens: b.tokens(by),
-            text: b.text.to_string(),
+            text: recording::readable(&b.text).to_string(),
         }
     }
 

@@ -31,7 +31,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     if read.requests.is_empty() {
         return None;
     }
-    let (steps, last) = (read.steps, read.last_ms);
+    let (steps, counted, last) = (read.steps, read.counted, read.last_ms);
     let Reading {
         requests, compactions, stubs, estimate_usd, stand_ins, unpriced, uncounted, ..
     } = read;
@@ -58,7 +58,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         remarks.push(format!("calls of {name} have no price here and are not in the dollars"));
     }
     let summary = Summary {
-        steps_completed: steps,
+        steps_completed: counted,
         steps_total: steps,
         requests: requests.len() as u64,
         compactions: compactions.len() as u64,
@@ -102,6 +102,8 @@ struct Reading<'a> {
     compactions: Vec<CompactionRecord>,
     /// Replies of the main conversation.
     steps: u64,
+    /// Those with counters.
+    counted: u64,
     /// Counted outputs that are a stub.
     stubs: usize,
     /// Dollars with the visible output where the counted one is a stub.
@@ -122,6 +124,7 @@ impl<'a> Reading<'a> {
             requests: Vec::new(),
             compactions: Vec::new(),
             steps: 0,
+            counted: 0,
             stubs: 0,
             estimate_usd: 0.0,
             stand_ins: BTreeMap::new(),
@@ -154,6 +157,7 @@ impl<'a> Reading<'a> {
                             },
                         );
                         if main {
+                            self.counted += 1;
                             self.first_after_a_compaction(&usage);
                         }
                     }
@@ -183,7 +187,8 @@ impl<'a> Reading<'a> {
                         Some(Trigger::Manual) => Phase::StandaloneTurn,
                         _ => Phase::MidTurn,
                     },
-                    before_request: self.requests.len() as u64,
+                    before_request: self.requests.iter().filter(|r| r.agent.is_none()).count()
+                        as u64,
                     at_ms: at,
                     before_tokens: c.pre_tokens.or(before).unwrap_or_default(),
                     after_tokens: c.post_tokens.unwrap_or_default(),

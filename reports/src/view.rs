@@ -37,7 +37,8 @@ impl<'a> Block<'a> {
         self.runs
             .iter()
             .filter(|r| {
-                r.strategy.standing != Standing::Hypothetical && r.status != Status::NotApplicable
+                !matches!(r.strategy.standing, Standing::Hypothetical | Standing::Recorded)
+                    && r.status != Status::NotApplicable
             })
             .map(|r| r.window)
             .max()
@@ -370,6 +371,11 @@ mod tests {
             blocks(&results)[0].terms(),
             "claude-sonnet-4-6, window 200k tokens, all sizes × 0.5, scripted"
         );
+        // The recorded window says nothing about the one that was asked for.
+        let mut recorded = sample::run("s", "as-recorded", 1);
+        (recorded.strategy.standing, recorded.window) = (Standing::Recorded, 1_000_000);
+        results.runs.push(recorded);
+        assert!(blocks(&results)[0].terms().contains("window 200k tokens"));
         results.runs.iter_mut().for_each(|r| r.status = Status::NotApplicable);
         assert_eq!(
             blocks(&results)[0].terms(),

@@ -253,7 +253,7 @@ fn file(out: &mut String, v: &Validated) {
         let _ = writeln!(
             out,
             "  compactions   tokens before → after: recorded (prompts by the counters), ours ({}, \
-             o200k)",
+             calibrated by them)",
             compaction::STRATEGY
         );
     }

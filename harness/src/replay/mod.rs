@@ -16,7 +16,7 @@ mod observer;
 mod path;
 mod prefix;
 mod record;
-mod recording;
+pub(crate) mod recording;
 mod recovery;
 mod rereads;
 mod resume;

@@ -113,9 +113,21 @@ pub(super) fn text_of(tokens: u64) -> String {
     out
 }
 
+/// A text as a person should read it: words that stand for unrecorded ones are none.
+pub(crate) fn readable(text: &str) -> &str {
+    let made_up = !text.is_empty() && text.split(' ').all(|word| word == "and");
+    if made_up { "(words that the recording lacks)" } else { text }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_made_up_words_are_not_read() {
+        assert_eq!(readable(&text_of(3)), "(words that the recording lacks)");
+        assert_eq!((readable(""), readable("and so on")), ("", "and so on"));
+    }
 
     #[test]
     fn filler_has_its_size() {

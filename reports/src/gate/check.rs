@@ -28,6 +28,7 @@ pub fn gate(new: &Results, baseline: &Baseline, options: &GateOptions) -> GateRe
              baseline",
             other.join("; ")
         ));
+        return gate.report;
     }
     let rows: Vec<BaselineRow> = new.runs.iter().map(BaselineRow::of).collect();
     let fresh = gate.index(&rows, "the new results");

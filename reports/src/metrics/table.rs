@@ -1,6 +1,7 @@
 //! The table: a row per column of `summary.csv`, in their order.
 
 use ctxbench_core::fact::FactKind;
+use ctxbench_core::strategy::Standing;
 
 use super::Better::{Higher, Lower, Neither};
 use super::Named::{Best, Worst};
@@ -119,15 +120,19 @@ pub(crate) static METRICS: &[Metric] = &[
     summary!(cache_read_ratio, Unit::Share, Higher)
         .scored(70, ["cache", "read%"], "share of the input tokens read from the prompt cache")
         .bmf(Finished),
-    summary!(blocked_ms, Unit::Millis, Lower)
-        .named("waited")
-        .scored(80, ["waited", "s"], "seconds of waiting caused by compaction, modelled")
-        .detail(50, "waited s")
-        .ranked(30, "waits longest", Worst)
-        .judged(40)
-        .compared(80, 0.2)
-        .bmf(Finished)
-        .github_benchmark(40, Finished),
+    // A recording does not tell which pause was for a compaction.
+    number("blocked_ms", Unit::Millis, Lower, |r| match r.strategy.standing {
+        Standing::Recorded => Cell::Na,
+        _ => r.summary.blocked_ms.cell(),
+    })
+    .named("waited")
+    .scored(80, ["waited", "s"], "seconds of waiting caused by compaction, modelled")
+    .detail(50, "waited s")
+    .ranked(30, "waits longest", Worst)
+    .judged(40)
+    .compared(80, 0.2)
+    .bmf(Finished)
+    .github_benchmark(40, Finished),
     summary!(total_ms, Unit::Millis, Lower),
     summary!(step_p50_ms, Unit::Millis, Lower),
     summary!(step_p95_ms, Unit::Millis, Lower),

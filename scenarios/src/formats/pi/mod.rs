@@ -3,8 +3,9 @@
 //! Rules, where the format leaves a choice:
 //! - Newer files name lines and parents (`id`, `parentId`); lines that are not on the way from the
 //!   first to the last message are left out. In older files each line follows the one before.
-//! - `usage` is the provider's and whole; a reply of which nothing was billed (aborted, failed) and
-//!   that says nothing is left out.
+//! - `usage` is the provider's and whole. A reply that ended with `error` or `aborted` is shown to
+//!   no later call ([transform-messages.ts](https://github.com/badlogic/pi-mono/blob/main/packages/ai/src/providers/transform-messages.ts)):
+//!   what it cost counts, its words and results are left out.
 //! - `compaction` becomes a recorded compaction. Commands of the user that ran beside the
 //!   conversation (`bashExecution`) join the next user message. Changes of model and thinking level
 //!   are seen in the replies.
@@ -92,6 +93,8 @@ struct Reader {
     level: Option<String>,
     level_line: usize,
     level_of_call: Option<String>,
+    /// Calls of replies that no later call is shown.
+    unshown: HashSet<String>,
 }
 
 impl Reader {
@@ -140,6 +143,13 @@ impl Reader {
         let what = match text("role") {
             "assistant" => {
                 self.note_level();
+                if matches!(text("stopReason"), "error" | "aborted") {
+                    view = View::Calls;
+                    self.unshown.extend(pieces.iter().filter_map(|p| match p {
+                        Piece::Said(Part::Call(call)) => Some(call.id.to_string()),
+                        _ => None,
+                    }));
+                }
                 if let Some(reply) = output_only(&id, m, &pieces, step.line) {
                     if view == View::Both {
                         let what = What::Reply(reply);
@@ -152,6 +162,9 @@ impl Reader {
             "toolResult" => {
                 let is_error = m.get("isError").and_then(Value::as_bool).unwrap_or_default();
                 let call_id = text("toolCallId").to_string();
+                if self.unshown.contains(&call_id) {
+                    view = View::Calls;
+                }
                 let blocks = blocks.min(1);
                 input(vec![Piece::Result { call_id, pieces, is_error }], blocks)
             }
@@ -325,6 +338,25 @@ mod tests {
         };
         assert_eq!((user.text.as_deref(), &user.parts), (Some(""), &None));
         assert_eq!(reply.usage.map(|u| (u.input, u.output)), Some((0, 7)));
+    }
+
+    #[test]
+    fn a_reply_that_failed_is_paid_and_not_shown() {
+        let text = r#"{"type":"session","id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w"}
+{"type":"message","message":{"role":"user","content":"go"}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"half"},{"type":"toolCall","id":"t1","name":"bash","arguments":{}}],"usage":{"input":900,"output":8},"stopReason":"error"}}
+{"type":"message","message":{"role":"toolResult","toolCallId":"t1","content":"none"}}
+{"type":"message","message":{"role":"user","content":"again"}}
+{"type":"message","message":{"role":"assistant","content":[{"type":"text","text":"whole"}],"usage":{"input":910,"output":9},"stopReason":"stop"}}"#;
+        let loaded = FORMAT.session_of(text, "s.jsonl").unwrap();
+        let [Entry::User(go), Entry::User(again), Entry::Assistant(a), Entry::RecordedCall(failed)] =
+            loaded.session.entries.as_slice()
+        else {
+            panic!("{:?}", loaded.session.entries)
+        };
+        assert_eq!((go.text.as_deref(), again.text.as_deref()), (Some("go"), Some("again")));
+        assert_eq!((failed.usage.input, failed.usage.output), (900, 8));
+        assert_eq!(a.text.as_deref(), Some("whole"));
     }
 
     #[test]
