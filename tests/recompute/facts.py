@@ -1,10 +1,34 @@
 """Retention: which facts a prompt shows, and which (fact, need) pairs count."""
 
+import functools
 import re
+from pathlib import Path
 
 QUOTES = str.maketrans({c: "'" for c in "\"`\u2018\u2019\u201c\u201d\u00b4\u201e\u00ab\u00bb"})
 NUMBER = re.compile(r"(?<![\w.])\d[\d,_]*(?:\.\d+)?(?![\w])")
 RESTED = 5
+
+COMMON = set((Path(__file__).parents[2] / "core/src/gist/common.txt").read_text().split())
+ENDINGS = (
+    "ization", "ations", "ation", "ingly", "edly", "ings", "ing", "ied", "ies", "ers", "ed", "es",
+    "er", "ly", "s",
+)
+
+
+def stem(word):
+    """A content word without its ending; None for what says nothing about a subject."""
+    if not word[0].isalpha():
+        return word if len(word) > 1 and word.isascii() and word.isdigit() else None
+    word = word.lower()
+    if len(word) < 3 or word in COMMON:
+        return None
+    for ending in ENDINGS:
+        if word.endswith(ending) and len(word.removesuffix(ending).encode()) >= 4:
+            word = word.removesuffix(ending)
+            break
+    if len(word.encode()) > 4:
+        word = word.rstrip("e")
+    return word if len(word) >= 3 and word not in COMMON else None
 
 
 def folded(text):
@@ -30,7 +54,16 @@ class Text:
         return value >= 100 and value in self.numbers
 
     def carries(self, fact):
+        words = fact.get("words")
+        if words and not fact.get("tokens"):
+            enough = -(-2 * len(words) // 3)
+            return any(sum(w in said for w in words) >= enough for said in self.said)
         return all(self.has(literal) for literal in fact["tokens"])
+
+    @functools.cached_property
+    def said(self):
+        """The stems of each line."""
+        return [{stem(w) for w in re.findall(r"\w+", line)} for line in self.text.splitlines()]
 
 
 def pairs(session):
