@@ -57,9 +57,8 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
         Value::Object(all) => all,
         _ => Map::new(),
     };
-    let list = |raw: &&RawValue, out: &mut Recording| document.part(raw).objects(raw, out);
     let raw = members.get("messages");
-    let mut messages = raw.map(|raw| list(&raw, &mut out)).unwrap_or_default();
+    let mut messages = raw.map(|raw| document.part(raw).objects(raw, &mut out)).unwrap_or_default();
     for message in &mut messages {
         if let Value::Object(whole) =
             attached(std::mem::take(&mut message.object).into(), &attachments)
