@@ -122,8 +122,8 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
     if events.others > 0 {
         let n = events.others;
         out.left_out.push(format!(
-            "{}: {n} calls of the model are no replies of the sample's conversation (scorers, other \
-             agents, attempts that were given up); left out",
+            "{}: calls of the model that are no replies of the sample's conversation (of scorers, of \
+             other agents, attempts that were given up), left out: {n}",
             document.file
         ));
     }

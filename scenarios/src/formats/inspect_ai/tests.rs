@@ -86,7 +86,7 @@ fn samples_of_a_log_are_sessions() {
         ]
     );
     assert!(
-        shop.warnings[0].contains("1 calls of the model are no replies"),
+        shop.warnings[0].contains("attempts that were given up), left out: 1"),
         "{:?}",
         shop.warnings
     );
