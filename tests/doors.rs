@@ -16,7 +16,7 @@ use ctxbench_kit::monitor::{changed_lines, edit_of};
 use ctxbench_kit::rollout::{HistoryFile, Rollout, records};
 use ctxbench_provider::wire::{ALL as WIRES, Wire, apis};
 use ctxbench_scenarios::formats::Source;
-use ctxbench_scenarios::{formats as recordings, parse};
+use ctxbench_scenarios::{exports, formats as recordings, parse};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::aider::markdown::split_chat_history_markdown;
 use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
@@ -25,7 +25,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const DOORS: [Door; 21] = [
+pub const DOORS: [Door; 22] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Each format reads what may be of any.
@@ -34,6 +34,19 @@ pub const DOORS: [Door; 21] = [
             drop(f.import_all(&Source::of_bytes(b, "x.jsonl")));
         };
         recordings::ALL.iter().for_each(all);
+    }),
+    // What can be read can be written in every format, and that be read again.
+    ("export", |b| {
+        let Ok(scenario) = parse(b, "x.jsonl") else { return };
+        for export in exports::ALL {
+            let Ok(text) = (export.write)(&scenario.session, &mut exports::Lost::default()) else {
+                continue;
+            };
+            let all = |f: &&recordings::Format| {
+                drop(f.import_all(&Source::of_bytes(text.as_bytes(), "x.json")));
+            };
+            recordings::ALL.iter().for_each(all);
+        }
     }),
     // Formats that are folders or databases, with the bytes in the place of every file.
     ("store", |b| {

@@ -126,6 +126,25 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
+/// A text as the name of a file: letters, digits, `-`, `_` and `.` only, at most 80 of them; never
+/// empty, never beginning with a dot, and none of the names that Windows keeps for devices.
+pub fn safe_name(text: &str) -> String {
+    let mapped: String = text
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' })
+        .collect();
+    let cut: String = mapped.trim_matches(['.', '-']).chars().take(80).collect();
+    let cut = cut.trim_end_matches('.');
+    let base = cut.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let numbered = |device: &str| base.strip_prefix(device).is_some_and(|n| n.len() == 1);
+    match &*base {
+        "" => "unnamed".into(),
+        "con" | "prn" | "aux" | "nul" => format!("_{cut}"),
+        _ if numbered("com") || numbered("lpt") => format!("_{cut}"),
+        _ => cut.to_string(),
+    }
+}
+
 /// Every file in a folder and the folders in it, by name. Links are followed, and a folder that is
 /// met again is not entered again, so links that lead back come to an end.
 pub fn walk(folder: &Path) -> Result<Vec<PathBuf>, FileError> {

@@ -141,7 +141,7 @@ pub(crate) fn filtered<'a>(
 type Names = fn(&RunRecord) -> [&str; 2];
 
 /// Most names that an error lists.
-const NAMED: usize = 20;
+const NAMED: usize = 6;
 
 fn unknown<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a str>) -> Unknown {
     let mut known: Vec<&str> = known.collect();

@@ -90,15 +90,7 @@ pub(crate) fn elide(text: &str, max: usize) -> String {
     out
 }
 
-/// Letters, digits, `-`, `_` and `.` only, for file names; never empty, never beginning with a dot.
-pub(crate) fn slug(text: &str) -> String {
-    let mapped: String = text
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' })
-        .collect();
-    let cut: String = mapped.trim_matches(|c| matches!(c, '.' | '-')).chars().take(80).collect();
-    if cut.is_empty() { "unnamed".into() } else { cut }
-}
+pub(crate) use ctxbench_core::files::safe_name as slug;
 
 /// One line without control characters, for cells and labels.
 pub(crate) fn one_line(text: &str) -> String {

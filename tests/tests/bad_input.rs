@@ -442,3 +442,110 @@ fn a_setting_that_names_a_model_needs_one_that_exists_at_the_same_provider() {
         &["gpt-5.4", "is not of the provider of claude-sonnet-4-6"],
     );
 }
+
+#[test]
+fn standard_input_is_read_once_and_must_hold_something() {
+    let here = Folder::new();
+    for line in ["run - --out out", "import -", "compact - --strategy codex"] {
+        refuses(&here, line, &["nothing came through standard input"]);
+        let out = here.run(line).piped("no session at all\n").fails_with(2);
+        out.says(&["stdin: not a "]);
+        assert_eq!((out.stderr.lines().count(), out.stdout.as_str()), (1, ""), "{}", out.stderr);
+    }
+    let out = here.run("import - -").piped(&claude()).fails_with(2);
+    out.says(&["can be read only once", "1 of 2 could not be imported"]);
+    let broken = good().replace("\"a1\"", "");
+    here.run("run - --out out").piped(&broken).fails_with(2).says(&["stdin:3"]);
+}
+
+/// A transcript of Claude Code.
+fn claude() -> String {
+    concat!(
+        r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"find it"}}"#,
+        "\n",
+        r#"{"type":"assistant","uuid":"2","parentUuid":"1","sessionId":"s","message":{"id":"m","role":"assistant","content":[{"type":"text","text":"found"}]}}"#,
+        "\n"
+    )
+    .to_string()
+}
+
+#[test]
+fn of_several_recordings_the_good_are_written_and_each_bad_one_is_a_line() {
+    let here = Folder::new();
+    here.write("good.jsonl", claude());
+    here.write("empty.jsonl", "");
+    here.write("noise.txt", "noise\n");
+    let line = "import good.jsonl empty.jsonl noise.txt nowhere.jsonl -o";
+    let out = here.run(&format!("{line} all/")).fails_with(2);
+    assert_eq!(out.stdout, "all/good.jsonl: 2 messages of good.jsonl\n");
+    out.says(&[
+        "error: empty.jsonl: not a recording",
+        "error: noise.txt: not a recording",
+        "error: cannot read nowhere.jsonl: No such file",
+        "1 session in all",
+        "error: 3 of 4 could not be imported",
+    ]);
+    for name in ["empty.jsonl:", "noise.txt:", "nowhere.jsonl:"] {
+        assert_eq!(out.stderr.matches(name).count(), 1, "{}", out.stderr);
+    }
+    assert!(here.path("all/good.jsonl").is_file());
+    // As one file, too; and what is all bad leaves what is there.
+    here.run(&format!("{line} one.jsonl")).fails_with(2);
+    assert_eq!(here.read("one.jsonl"), here.read("all/good.jsonl"));
+    refuses(&here, "import empty.jsonl noise.txt -o one.jsonl", &["2 of 2 could not be imported"]);
+    refuses(&here, "import empty.jsonl -o fresh", &["empty.jsonl: not a recording"]);
+}
+
+#[test]
+fn a_format_to_write_that_does_not_exist_tells_the_nearest() {
+    let here = Folder::new();
+    here.write("good.jsonl", claude());
+    refuses(&here, "import good.jsonl --to antropic", &["antropic", "did you mean anthropic?"]);
+    here.write("two.jsonl", good() + &good());
+    let out = here.run("import two.jsonl --to atif -o two.json").fails_with(2);
+    out.says(&["ATIF holds one session per file", "-o DIR/"]);
+    assert!(!here.path("two.json").exists());
+}
+
+#[test]
+fn what_is_wrong_is_said_once_and_in_a_line() {
+    let here = Folder::new();
+    here.write("noise.txt", "noise\n");
+    here.write("empty/x.txt", "");
+    here.run("run login-bug --strategy reference --transport direct --out out").ok();
+    for (line, said) in [
+        ("import nowhere", "cannot read nowhere: No such file"),
+        ("import noise.txt", "noise.txt: not a recording"),
+        ("import empty", "empty: not a recording"),
+        ("run nowhere.jsonl", "cannot read nowhere.jsonl: No such file"),
+        ("compact nowhere/x", "cannot read nowhere/x: No such file"),
+        ("validate nowhere", "nowhere:1: it cannot be read (No such file"),
+        ("validate noise.txt", "noise.txt:1: not a format whose counters are known"),
+        ("serve --script nowhere.jsonl", "cannot read nowhere.jsonl: No such file"),
+        ("report nowhere", "nowhere: cannot be read (No such file"),
+        ("compare out nowhere", "nowhere: cannot be read (No such file"),
+        ("gate nowhere --baseline b.json", "nowhere: cannot be read (No such file"),
+        ("gate out --baseline b.json", "there is no baseline b.json; make one with --store"),
+        ("conform nowhere", "nowhere: could not read it (No such file"),
+        ("explain out deny", "there is no fact `deny` in these results; did you mean deny-"),
+        ("explain out xyz", "there is no fact `xyz` in these results; known are "),
+        ("explain nowhere x", "nowhere: cannot be read (No such file"),
+        ("show codx", "there is no strategy `codx`; did you mean codex?"),
+        ("run login-bug --models nowhere.toml", "--models: cannot read nowhere.toml: No such file"),
+        ("run login-bug --config nowhere.toml", "cannot read nowhere.toml: No such file"),
+        ("run login-bug --summarizer nope", "--summarizer: unknown summariser 'nope'"),
+    ] {
+        let out = here.run(line).fails_with(2);
+        let text = out.stderr.trim_end();
+        assert!(text.lines().count() == 1 && text.len() < 240, "{line}: {text}");
+        assert_eq!(text.matches(said).count(), 1, "{line}: {text}");
+        for once in ["No such file", "noise.txt", "nowhere", "os error"] {
+            assert!(text.matches(once).count() < 2, "{line}: {text}");
+        }
+    }
+    // A failed check, too: its rows are the result, its verdict the error.
+    here.run("gate out --baseline b.json --store").ok();
+    let out = here.run("gate out --baseline b.json --max cost_usd=0").fails_with(1);
+    assert_eq!(out.stderr.matches("gate failed").count(), 1, "{}", out.stderr);
+    assert!(!out.stdout.contains("gate failed") && out.stdout.contains("FAIL"), "{}", out.stdout);
+}

@@ -374,6 +374,8 @@ fn recordings_of_every_format_import_and_run() {
         ("aider/read-only-files.aider.chat.history.md", 1),
         ("atif/agent/trajectory.json", 1),
         ("gemini-cli/session-2026-01-16T11-01-37b7abef.json", 1),
+        ("inspect-ai/shop.eval", 2),
+        ("inspect-ai/shop.json", 2),
         ("messages/anthropic-messages.json", 1),
         ("messages/openai-chat.jsonl", 2),
         ("messages/openai-responses.json", 1),
@@ -398,6 +400,64 @@ fn recordings_of_every_format_import_and_run() {
         let summary = |of: &str| here.read(&format!("{of}-{n}/summary.csv"));
         assert_eq!(summary("imported"), summary("direct"), "{path}");
     }
+}
+
+#[test]
+fn a_pipe_is_read_as_a_file_is() {
+    let here = Folder::new();
+    for text in [claude_transcript(), codex_rollout()] {
+        here.write("stdin.jsonl", &text);
+        let file = here.run("import stdin.jsonl").ok().stdout;
+        let piped = here.run("import -").piped(&text).ok();
+        piped.says(&["note: stdin: a recording of"]);
+        assert_eq!(piped.stdout, file.replace("stdin.jsonl", "stdin"));
+        // A session through a pipe runs as it does from its file, with its facts or without.
+        let how = "--strategy reference --strategy codex --transport direct --out";
+        here.write("s.jsonl", &file);
+        here.run(&format!("run s.jsonl {how} file")).ok();
+        here.run(&format!("run - {how} pipe")).piped(&file).ok();
+        here.run(&format!("run - {how} raw")).piped(&text).ok();
+        for out in ["pipe", "raw"] {
+            assert_eq!(
+                here.read(&format!("{out}/summary.csv")),
+                here.read("file/summary.csv"),
+                "{out}"
+            );
+        }
+        here.run("compact - --strategy codex --at 50%").piped(&file).ok();
+    }
+}
+
+#[test]
+fn each_session_becomes_a_file_of_its_own() {
+    let here = Folder::new();
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/recordings");
+    let three = data.join("openhands/output.jsonl").display().to_string();
+    here.write("rec.jsonl", claude_transcript());
+    let import = |out: &str| here.run("import rec.jsonl").arg(&three).arg("-o").arg(out);
+    let out = import("all").ok();
+    out.says(&["4 sessions in all"]);
+    assert_eq!(out.stdout.lines().count(), 4);
+    assert_eq!(here.files("all").len(), 4, "{:?}", here.files("all").keys());
+    // Once more they are there already; another folder holds the same.
+    import("all").ok();
+    import("again/").ok();
+    assert_eq!(here.files("all"), here.files("again"));
+    // A file of many sessions is taken apart, too, and what lies there is left alone.
+    here.run("import rec.jsonl").arg(&three).arg("-o").arg("one.jsonl").ok();
+    here.write("apart/rec.jsonl", "mine");
+    here.run("import one.jsonl -o apart").ok();
+    assert_eq!(here.read("apart/rec.jsonl"), "mine");
+    assert_eq!(here.read("apart/rec-2.jsonl"), here.read("all/rec.jsonl"));
+    // In the formats of others, from sessions as from recordings.
+    for (to, lost) in [("atif", "ATIF cannot say: "), ("openai", "chat messages cannot say: ")] {
+        here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().says(&[lost]);
+        assert_eq!(here.files(to).len(), 4);
+        for file in here.files(to).into_keys() {
+            here.run(&format!("import {to}/{file} -o back-{to}.jsonl")).ok();
+        }
+    }
+    here.run("import rec.jsonl --to anthropic").ok().prints(&["{\"model\":"]);
 }
 
 #[test]

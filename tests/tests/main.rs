@@ -25,6 +25,8 @@ mod determinism;
 mod docs;
 #[path = "embedding.rs"]
 mod embedding;
+#[path = "exports.rs"]
+mod exports;
 #[path = "faults.rs"]
 mod faults;
 #[path = "files.rs"]

@@ -44,7 +44,7 @@ impl Drop for Serving {
 }
 
 /// Where the SDKs are; `None` = nowhere, and nobody insists.
-fn sdks() -> Option<PathBuf> {
+pub(crate) fn sdks() -> Option<PathBuf> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let dir =
         root.join(std::env::var_os("CTXBENCH_SDK_DIR").unwrap_or_else(|| "target/sdk".into()));
@@ -58,15 +58,18 @@ fn sdks() -> Option<PathBuf> {
     None
 }
 
+/// The Python that has them.
+pub(crate) fn python(dir: &Path) -> PathBuf {
+    dir.join(if cfg!(windows) { "venv/Scripts/python.exe" } else { "venv/bin/python" })
+}
+
 /// Runs a script of `tests/sdk`; `checks` = how many it holds, so that none is lost.
 fn passes(script: &str, checks: usize) {
     let Some(dir) = sdks() else { return };
     let here = Folder::new();
     let server = Serving::start(&here, "--log log.jsonl");
     let path = format!("{}/sdk/{script}", env!("CARGO_MANIFEST_DIR"));
-    let python =
-        dir.join(if cfg!(windows) { "venv/Scripts/python.exe" } else { "venv/bin/python" });
-    let program = if script.ends_with(".py") { python } else { PathBuf::from("node") };
+    let program = if script.ends_with(".py") { python(&dir) } else { PathBuf::from("node") };
     let mut command = Command::new(&program);
     command.arg(&path).arg(&server.url).arg(&dir).env("PYTHONDONTWRITEBYTECODE", "1");
     // A proxy or a key of whoever runs the tests has no part in this.

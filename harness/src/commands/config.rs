@@ -237,11 +237,11 @@ impl Reader<'_> {
     fn argument(&self, option: &Arg, value: &str) -> OsString {
         let long = option.get_long().unwrap_or_default();
         let mut argument = OsString::from(format!("--{long}="));
-        argument.push(self.from_folder(option, value));
+        argument.push(self.in_folder(option, value));
         argument
     }
 
-    fn from_folder(&self, option: &Arg, value: &str) -> OsString {
+    fn in_folder(&self, option: &Arg, value: &str) -> OsString {
         if self.folder.as_os_str().is_empty() {
             return value.into();
         }

@@ -16,6 +16,7 @@ mod conform;
 mod explain;
 mod gate;
 mod import;
+mod input;
 mod list;
 #[cfg(feature = "otel")]
 mod otel;
@@ -221,8 +222,12 @@ fn told(e: &anyhow::Error) -> String {
 /// Most skipped files that are named.
 const NAMED: usize = 5;
 
-/// The sessions that an argument names. What a folder holds besides is told on standard error.
+/// The sessions that an argument names; - is standard input. What a folder holds besides is told on
+/// standard error.
 pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
+    if input::is_piped(Path::new(name)) {
+        return input::sessions();
+    }
     let Found { scenarios, skipped } =
         ctxbench_scenarios::load(name).map_err(|e| meant(name, e))?;
     if !skipped.is_empty() {

@@ -130,10 +130,14 @@ pub struct Read {
 /// Reads the calls of a recording of any known format, session by session.
 pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Read, InputError>)) {
     let file = source.name();
-    let Some(format) = formats::detect(source) else {
+    let head = match source.head() {
+        Ok(head) => head,
+        Err(e) => return sink(Err(e)),
+    };
+    let Some(format) = formats::detect_head(&head) else {
         let what = "not a format whose counters are known here".into();
-        let expected = format!("a recording of {}", formats::titles());
-        return sink(Err(calls::wrong(file, 1, what, &expected)));
+        let expected = "a recording in one of the formats that `ctxbench validate --help` lists";
+        return sink(Err(calls::wrong(file, 1, what, expected)));
     };
     format.recordings(source, &mut |recording| {
         sink(recording.and_then(|recording| {

@@ -50,7 +50,8 @@ impl GateReport {
         self.checks.iter().filter(move |c| c.outcome == outcome)
     }
 
-    /// For a terminal: failures first, one line each, the verdict last.
+    /// For a terminal: failures first, one line each, the verdict last. A failed one is without it:
+    /// it is the error that the command ends with.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         for fault in &self.faults {
@@ -68,8 +69,9 @@ impl GateReport {
         for remark in &self.remarks {
             let _ = writeln!(out, "note      {remark}");
         }
-        out.push_str(&self.verdict());
-        out.push('\n');
+        if self.passed() {
+            let _ = writeln!(out, "{}", self.verdict());
+        }
         out
     }
 

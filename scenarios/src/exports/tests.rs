@@ -160,6 +160,16 @@ fn our_own_form_loses_nothing_and_a_wrong_name_tells_the_nearest() {
 }
 
 #[test]
+fn the_documentation_has_a_row_for_each() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/formats.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let section = page.split("\n### Exports\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    for name in names() {
+        assert!(section.contains(&format!("\n| `{name}` | ")), "{name}");
+    }
+}
+
+#[test]
 fn arguments_that_no_reader_takes_are_kept_as_text() {
     use ctxbench_core::content::ToolCall;
     for (written, expected) in [

@@ -13,6 +13,7 @@ mod companions;
 #[cfg(test)]
 mod damage_tests;
 mod gemini_cli;
+mod inspect_ai;
 mod json;
 mod lines;
 mod messages;
@@ -69,6 +70,7 @@ pub static ALL: &[&Format] = &[
     &claude_code::FORMAT,
     &codex::FORMAT,
     &pi::FORMAT,
+    &inspect_ai::FORMAT,
     &swe_agent::FORMAT,
     &mini_swe_agent::FORMAT,
     &opencode::FORMAT,

@@ -5,6 +5,7 @@ pub mod recordings;
 pub mod replayed;
 
 use std::collections::BTreeMap;
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -108,6 +109,15 @@ impl Run {
     /// With an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Run {
         self.command.env(name, value);
+        self
+    }
+
+    /// With a text on standard input.
+    pub fn piped(mut self, text: &str) -> Run {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file.rewind().unwrap();
+        self.command.stdin(file);
         self
     }
 

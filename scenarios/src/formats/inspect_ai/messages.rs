@@ -1,0 +1,87 @@
+//! Messages of inspect_ai in the dialect that the reader of conversations knows.
+
+use serde_json::{Map, Value, json};
+
+use super::super::lines::{flag, str_of};
+
+/// What stands for a text that is kept apart.
+const ATTACHMENT: &str = "attachment://";
+
+/// Puts texts that are kept apart where they are named.
+pub(super) fn attached(value: Value, attachments: &Map<String, Value>) -> Value {
+    match value {
+        Value::String(text) => match text.strip_prefix(ATTACHMENT).and_then(|a| attachments.get(a))
+        {
+            Some(Value::String(whole)) => whole.as_str().into(),
+            _ => text.into(),
+        },
+        Value::Array(list) => list.into_iter().map(|v| attached(v, attachments)).collect(),
+        Value::Object(object) => {
+            let member = |(k, v)| (k, attached(v, attachments));
+            Value::Object(object.into_iter().map(member).collect())
+        }
+        other => other,
+    }
+}
+
+/// A message as one of OpenAI's with blocks of both APIs.
+pub(super) fn chat(message: &Map<String, Value>) -> Map<String, Value> {
+    let mut out = Map::new();
+    for key in ["role", "id", "tool_call_id"] {
+        out.extend(message.get(key).map(|v| (key.to_string(), v.clone())));
+    }
+    let content = match message.get("content") {
+        Some(Value::Array(list)) => list.iter().filter_map(block).collect(),
+        other => other.cloned().unwrap_or_default(),
+    };
+    out.insert("content".into(), content);
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    let calls: Vec<Value> = calls.into_iter().flatten().filter_map(call).collect();
+    if !calls.is_empty() {
+        out.insert("tool_calls".into(), calls.into());
+    }
+    if message.get("error").is_some_and(|e| !e.is_null()) {
+        out.insert("is_error".into(), true.into());
+    }
+    out
+}
+
+fn call(call: &Value) -> Option<Value> {
+    let call = call.as_object()?;
+    let function = json!({"name": call.get("function"), "arguments": call.get("arguments")});
+    Some(json!({"id": call.get("id"), "function": function}))
+}
+
+fn block(block: &Value) -> Option<Value> {
+    let Some(o) = block.as_object() else { return Some(block.clone()) };
+    let text = |key: &str| str_of(o, key).unwrap_or_default();
+    Some(match text("type") {
+        "reasoning" if flag(o, "redacted") => {
+            let shown = text("summary");
+            json!({"type": "thinking", "thinking": shown, "signature": text("reasoning")})
+        }
+        "reasoning" => {
+            let shown =
+                if text("reasoning").is_empty() { text("summary") } else { text("reasoning") };
+            json!({"type": "thinking", "thinking": shown, "signature": text("signature")})
+        }
+        "image" => json!({"type": "image_url", "image_url": {"url": text("image")}}),
+        "document" => {
+            let media_type = text("mime_type");
+            let source = match text("document").split_once(";base64,") {
+                Some((_, data)) => json!({"media_type": media_type, "data": data}),
+                None => json!({"media_type": media_type, "url": text("document")}),
+            };
+            json!({"type": "document", "source": source, "title": o.get("filename")})
+        }
+        "audio" => json!({"type": "audio"}),
+        "video" => json!({"type": "video_url"}),
+        "data" => json!({"type": "file"}),
+        // It ran at the provider, within the reply.
+        "tool_use" => {
+            let said = format!("[{}: {}]\n{}", text("name"), text("arguments"), text("result"));
+            json!({"type": "text", "text": said})
+        }
+        _ => block.clone(),
+    })
+}

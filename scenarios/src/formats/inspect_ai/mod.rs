@@ -1,0 +1,109 @@
+//! Logs of inspect_ai: `.eval` archives with a file per sample, and `.json` documents. Each sample
+//! is a session.
+//!
+//! Rules, where the format leaves a choice:
+//! - `messages` of a sample are the conversation: its agents keep the whole history there and show
+//!   the model a compacted copy. An event `model` belongs to the reply whose id its output has.
+//! - Counters contain what was read from the cache where `total_tokens` is the sum of input and
+//!   output, and do not where it is larger. What inspect_ai answered from its own cache was not
+//!   counted by anybody.
+//! - A `compaction` stands where its event does among the replies. A message marked as summary is
+//!   its summary, and the call in front of it that is no reply wrote that.
+
+mod messages;
+mod sample;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::json::Document;
+use super::{Format, Head, Sink, Source};
+use crate::error::{Fault, InputError};
+
+pub(super) const FORMAT: Format = Format {
+    title: "inspect_ai",
+    name: "inspect-ai",
+    untold: "times of messages that are no replies, what a compaction trimmed or cleared, and calls \
+             of scorers and of agents whose messages are no part of the sample's",
+    sniff,
+    read,
+};
+
+const EXPECTED: &str = "a log of inspect_ai: an object with \"eval\" and \"samples\"";
+
+/// Where an archive says of which task it is: at its end, and while it is written.
+const HEADERS: [&str; 2] = ["header.json", "_journal/start.json"];
+
+fn sniff(head: &Head) -> bool {
+    if let Some(members) = &head.members {
+        return HEADERS.iter().any(|h| members.iter().any(|m| m == h));
+    }
+    let value = head.value();
+    let task = value.get("eval").and_then(|e| e.get("task"));
+    task.is_some_and(Value::is_string) && value.get("version").is_some()
+}
+
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    match source.archive()? {
+        Some(archive) => {
+            let names = archive.names();
+            let header = HEADERS.iter().find(|h| names.iter().any(|n| n == *h));
+            let header = header.map(|name| archive.member(name)?.text().map(|t| t.into_owned()));
+            // Only the model's name is needed of it.
+            let log = header.transpose()?.unwrap_or_default();
+            let model = model_of(&serde_json::from_str(&log).unwrap_or_default());
+            for name in names {
+                let Some(inner) = name.strip_prefix("samples/") else { continue };
+                let read = match inner.split_once('/') {
+                    None if inner.ends_with(".json") => archive.member(&name).and_then(|member| {
+                        let text = member.text()?;
+                        sample::read(&Document::new(&text, member.name()), model.as_deref())
+                    }),
+                    Some((_, "sample.json")) => {
+                        let what = "a sample in chunks (log version 3)";
+                        let fix = "convert the log with `inspect log convert`";
+                        let called = format!("{}/{name}", source.name());
+                        Err(Fault::new(1, what, "a sample in one file", fix).at(&called))
+                    }
+                    _ => continue,
+                };
+                if sink(read).is_break() {
+                    break;
+                }
+            }
+        }
+        None => {
+            let text = source.text()?;
+            let document = Document::new(&text, source.name());
+            let members = document.members(EXPECTED)?;
+            let value = |key: &str| -> Value {
+                members
+                    .get(key)
+                    .and_then(|r| serde_json::from_str(r.get()).ok())
+                    .unwrap_or_default()
+            };
+            let model = model_of(&serde_json::json!({"eval": value("eval")}));
+            let list = members.get("samples").and_then(|r| serde_json::from_str(r.get()).ok());
+            let samples: Vec<&RawValue> = list.unwrap_or_default();
+            for raw in samples {
+                if sink(sample::read(&document.part(raw), model.as_deref())).is_break() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The model of a log, without its provider.
+fn model_of(log: &Value) -> Option<String> {
+    log.get("eval")?.get("model")?.as_str().map(|m| bare(m).to_string())
+}
+
+/// The name of a model without the provider in front of it.
+fn bare(model: &str) -> &str {
+    model.rsplit('/').next().unwrap_or(model)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! A sample as a recording.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::super::json::Document;
+use super::super::lines::{RecordedLine, flag, str_of, string};
+use super::super::messages::{Reader, content, definitions};
+use super::super::recording::{Compaction, Counters, Input, Recording, Reply, Step, What};
+use super::super::time;
+use super::bare;
+use super::messages::{attached, chat};
+use crate::error::InputError;
+
+const EXPECTED: &str = "a sample of inspect_ai: an object with \"messages\"";
+
+/// What is read of an event. Others of its members may be as large as the whole conversation.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Event {
+    event: Value,
+    span_id: Value,
+    timestamp: Value,
+    completed: Value,
+    output: Value,
+    tools: Value,
+    cache: Value,
+    model: Value,
+    tokens_before: Value,
+    tokens_after: Value,
+}
+
+/// A call of the model.
+struct Call {
+    event: Event,
+    /// The id of the message that it brought.
+    id: Option<String>,
+}
+
+/// A compaction, and the place of the reply that follows it.
+struct Compacted {
+    what: Compaction,
+    stamp: Option<String>,
+    before: usize,
+}
+
+pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recording, InputError> {
+    let members = document.members(EXPECTED)?;
+    let value = |key: &str| -> Value {
+        members.get(key).and_then(|r| serde_json::from_str(r.get()).ok()).unwrap_or_default()
+    };
+    let mut out = Recording { id: id(&value("id"), &value("epoch")), ..Recording::default() };
+    let attachments = match value("attachments") {
+        Value::Object(all) => all,
+        _ => Map::new(),
+    };
+    let raw = members.get("messages");
+    let mut messages = raw.map(|raw| document.part(raw).objects(raw, &mut out)).unwrap_or_default();
+    for message in &mut messages {
+        if let Value::Object(whole) =
+            attached(std::mem::take(&mut message.object).into(), &attachments)
+        {
+            message.object = whole;
+        }
+    }
+    let events: Vec<&RawValue> =
+        members.get("events").and_then(|r| serde_json::from_str(r.get()).ok()).unwrap_or_default();
+    let events = Events::of(&events, &messages);
+    let mut reader = Reader::default();
+    reader.model = model.map(str::to_string);
+    if messages.is_empty() {
+        asked(&value("input"), document.line, &mut reader);
+    }
+    let started = value("started_at").as_str().and_then(time::normal).or(events.started.clone());
+    if let Some(tools) = events.tools.as_ref().and_then(Value::as_array) {
+        let what = What::Tools(definitions(tools));
+        reader.push(Step { line: document.line, what, ..Step::default() });
+    }
+    let mut compactions = VecDeque::from(events.compactions);
+    let mut first = true;
+    for (at, RecordedLine { number: line, object }) in messages.iter().enumerate() {
+        let (line, role) = (*line, str_of(object, "role"));
+        let is_summary = object.get("metadata").and_then(Value::as_object);
+        let is_summary = is_summary.is_some_and(|m| flag(m, "summary"));
+        let due = |c: &Compacted| c.before == at || is_summary;
+        while let Some(Compacted { what, stamp, .. }) = compactions.pop_front_if(|c| due(c)) {
+            reader.push(Step { line, stamp, what: What::Compaction(what), ..Step::default() });
+            if is_summary {
+                break;
+            }
+        }
+        let mut message = chat(object);
+        if is_summary {
+            let pieces = content(message.get("content"));
+            let what = What::Summary(Input { id: None, blocks: pieces.len(), pieces });
+            reader.push(Step { line, what, ..Step::default() });
+            continue;
+        }
+        if role == Some("user") && std::mem::take(&mut first) {
+            message.extend(started.clone().map(|s| ("timestamp".to_string(), s.into())));
+        }
+        if role == Some("assistant") {
+            let call = str_of(object, "id").and_then(|id| events.calls.get(id));
+            let of_call = call.map(|c| &c.event);
+            let model = string(object, "model").or_else(|| of_call.and_then(Event::model));
+            message.extend(model.map(|m| ("model".to_string(), m.into())));
+            let stamp = of_call.and_then(Event::stamp);
+            message.extend(stamp.map(|s| ("timestamp".to_string(), s.into())));
+            let usage = of_call.and_then(|e| e.counters().ok());
+            message.extend(usage.map(|c| ("usage".to_string(), in_names_of_anthropic(&c))));
+        }
+        reader.item(line, &message);
+        out.last_line = line;
+    }
+    for Compacted { what, stamp, .. } in compactions {
+        let line = out.last_line;
+        reader.push(Step { line, stamp, what: What::Compaction(what), ..Step::default() });
+    }
+    if events.others > 0 {
+        let n = events.others;
+        out.left_out.push(format!(
+            "{}: calls of the model that are no replies of the sample's conversation (of scorers, of \
+             other agents, attempts that were given up), left out: {n}",
+            document.file
+        ));
+    }
+    out.steps = reader.finish();
+    Ok(out)
+}
+
+fn id(id: &Value, epoch: &Value) -> Option<String> {
+    let id = match id {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    Some(match epoch.as_u64() {
+        Some(epoch) => format!("{id}-epoch-{epoch}"),
+        None => id,
+    })
+}
+
+/// The question of a sample that never got an answer.
+fn asked(input: &Value, line: usize, reader: &mut Reader) {
+    match input {
+        Value::String(text) => reader.said(line, text),
+        Value::Array(list) => {
+            list.iter().filter_map(Value::as_object).for_each(|m| reader.item(line, &chat(m)));
+        }
+        _ => {}
+    }
+}
+
+/// What the events say of the messages.
+#[derive(Default)]
+struct Events {
+    /// Calls of the model by the ids of the replies that they brought.
+    calls: HashMap<String, Call>,
+    compactions: Vec<Compacted>,
+    /// The tools of the first call.
+    tools: Option<Value>,
+    /// When the first call was made.
+    started: Option<String>,
+    /// Calls that brought no message of the conversation.
+    others: usize,
+}
+
+impl Events {
+    fn of(raw: &[&RawValue], messages: &[RecordedLine]) -> Events {
+        let places: HashMap<&str, usize> = messages
+            .iter()
+            .enumerate()
+            .filter_map(|(n, m)| Some((str_of(&m.object, "id")?, n)))
+            .collect();
+        let mut out = Events::default();
+        // The newest call that is no reply, and compactions that wait for theirs.
+        let mut aside: Option<Call> = None;
+        let mut waiting: Vec<Compacted> = Vec::new();
+        let mut known = HashSet::new();
+        for event in raw.iter().filter_map(|r| serde_json::from_str::<Event>(r.get()).ok()) {
+            match event.event.as_str() {
+                Some("model") => {
+                    let call = Call { id: event.reply_id(), event };
+                    let place = call.id.as_deref().and_then(|id| places.get(id));
+                    let Some(place) = place.filter(|p| known.insert(**p)) else {
+                        out.others += usize::from(aside.is_some());
+                        aside = Some(call);
+                        continue;
+                    };
+                    out.others += usize::from(aside.take().is_some());
+                    out.started = out.started.or_else(|| call.event.began());
+                    out.tools = out.tools.or_else(|| Some(call.event.tools.clone()));
+                    waiting.iter_mut().for_each(|c| c.before = *place);
+                    out.compactions.append(&mut waiting);
+                    out.calls.insert(call.id.clone().unwrap_or_default(), call);
+                }
+                Some("compaction") => {
+                    let wrote = aside.take_if(|c| c.event.span_id == event.span_id);
+                    let what = Compaction {
+                        pre_tokens: event.tokens_before.as_u64(),
+                        post_tokens: event.tokens_after.as_u64(),
+                        reply: wrote.map(|c| Box::new(c.event.reply())),
+                        ..Compaction::default()
+                    };
+                    waiting.push(Compacted { what, stamp: event.began(), before: messages.len() });
+                }
+                _ => {}
+            }
+        }
+        out.others += usize::from(aside.is_some());
+        out.compactions.append(&mut waiting);
+        out
+    }
+}
+
+impl Event {
+    /// The message that it brought.
+    fn message(&self) -> Option<&Map<String, Value>> {
+        self.output.get("choices")?.get(0)?.get("message")?.as_object()
+    }
+
+    fn reply_id(&self) -> Option<String> {
+        string(self.message()?, "id")
+    }
+
+    fn model(&self) -> Option<String> {
+        let named = self.output.get("model").and_then(Value::as_str).filter(|m| !m.is_empty());
+        named.or(self.model.as_str()).map(|m| bare(m).to_string())
+    }
+
+    fn began(&self) -> Option<String> {
+        self.timestamp.as_str().and_then(time::normal)
+    }
+
+    /// When the reply was there.
+    fn stamp(&self) -> Option<String> {
+        self.completed.as_str().and_then(time::normal).or_else(|| self.began())
+    }
+
+    fn counters(&self) -> Result<Counters, String> {
+        if self.cache == "read" {
+            return Err("a reply out of inspect_ai's own cache".into());
+        }
+        let usage = self.output.get("usage").and_then(Value::as_object);
+        let usage = usage.ok_or("a reply without counters")?;
+        let names = [
+            "input_tokens",
+            "input_tokens_cache_read",
+            "input_tokens_cache_write",
+            "output_tokens",
+        ];
+        let counters = Counters::read(usage, names);
+        let total = usage.get("total_tokens").and_then(Value::as_u64);
+        let of_whole = total == counters.input.checked_add(counters.output);
+        Ok(if of_whole { counters.of_whole_prompt() } else { counters })
+    }
+
+    /// The reply by itself.
+    fn reply(&self) -> Reply {
+        let pieces = self.message().map(|m| content(chat(m).get("content"))).unwrap_or_default();
+        Reply {
+            model: self.model(),
+            blocks: pieces.len(),
+            pieces,
+            counters: self.counters(),
+            ..Reply::default()
+        }
+    }
+}
+
+/// Counters under names that say that the input is without what was read and written.
+fn in_names_of_anthropic(c: &Counters) -> Value {
+    serde_json::json!({
+        "input_tokens": c.input,
+        "cache_read_input_tokens": c.read,
+        "cache_creation_input_tokens": c.write,
+        "output_tokens": c.output,
+    })
+}

@@ -1,0 +1,158 @@
+use std::path::Path;
+
+use ctxbench_core::session::{Entry, RecordedUsage, Session};
+
+use super::super::{Loaded, detect};
+use super::*;
+
+fn data(name: &str) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings/inspect-ai");
+    std::fs::read(folder.join(name)).unwrap()
+}
+
+fn all(bytes: &[u8], name: &str) -> Vec<Loaded> {
+    let source = Source::of_bytes(bytes, name);
+    assert_eq!(detect(&source).map(|f| f.name), Some("inspect-ai"), "{name}");
+    FORMAT.import_all(&source).unwrap()
+}
+
+fn lines(session: &Session) -> Vec<String> {
+    let joined = |e: &Entry| {
+        let word = |p: &ctxbench_core::content::Part| match p {
+            ctxbench_core::content::Part::Image(m) => format!("<{}>", m.url),
+            ctxbench_core::content::Part::Call(c) => format!("{}{}", c.name, c.arguments),
+            other => other.words().to_string(),
+        };
+        e.content().iter().map(word).collect::<Vec<_>>().join("|")
+    };
+    let line = |e: &Entry| match e {
+        Entry::System { text, .. } => format!("system {text}"),
+        Entry::Tools { definitions, .. } => format!("tools {}", definitions[0]["name"]),
+        Entry::User(u) => format!("user {:?} {}", u.at, joined(e)),
+        Entry::Assistant(a) => format!("model {:?} {}", a.at, joined(e)),
+        Entry::Tool(t) => format!("result {:?} {}", t.is_error, joined(e)),
+        Entry::RecordedCompaction(c) => {
+            format!("compaction {:?} {:?} {:?} {:?}", c.at, c.pre_tokens, c.post_tokens, c.summary)
+        }
+        other => format!("{other:?}"),
+    };
+    session.entries.iter().map(line).collect()
+}
+
+fn usage(input: u64, output: u64, cache_read: u64, cache_write: u64) -> RecordedUsage {
+    RecordedUsage { input, output, cache_read, cache_write, ..RecordedUsage::default() }
+}
+
+#[test]
+fn samples_of_a_log_are_sessions() {
+    let found = all(&data("shop.json"), "shop.json");
+    let [shop, files] = found.as_slice() else { panic!("{} sessions", found.len()) };
+    let s = &shop.session;
+    assert_eq!(s.header.id, "port-epoch-1");
+    assert_eq!(s.header.model.as_deref(), Some("claude-sonnet-4-5-20250929"));
+    assert_eq!(
+        lines(s),
+        [
+            "tools \"bash\"",
+            "system You solve tasks on a Linux machine.",
+            "user Some(0) On which port does the server of the shop listen? Look at the picture, \
+             too.|<data:image/png;base64,iVBORw0KGgo=>",
+            "model Some(3000) The configuration should say it.|I look at the \
+             configuration.|bash{\"cmd\":\"cat shop/config.toml\"}",
+            "result None name = 'shop'\nlisten = 8443\n",
+            "model Some(6000) And whether it answers.|bash{\"cmd\":\"curl localhost:8443\"}",
+            "result Some(true) curl: (7) failed to connect",
+            "compaction Some(12000) Some(1100) Some(320) Some(\"Summary so far: shop/config.toml \
+             says listen = 8443; the server does not answer.\")",
+            "model Some(14000) It listens on port 8443, but it is not running.",
+        ]
+    );
+    let counted = |s: &Session| -> Vec<Option<RecordedUsage>> {
+        let of = |e: &Entry| match e {
+            Entry::Assistant(a) => Some(a.usage),
+            Entry::RecordedCompaction(c) => Some(c.usage),
+            _ => None,
+        };
+        s.entries.iter().filter_map(of).collect()
+    };
+    // The sum of all tokens is larger than input and output: the cache is counted apart.
+    assert_eq!(
+        counted(s),
+        [
+            Some(usage(20, 30, 0, 900)),
+            Some(usage(15, 25, 900, 60)),
+            Some(usage(1100, 22, 0, 0)),
+            Some(usage(330, 15, 0, 0))
+        ]
+    );
+    assert!(
+        shop.warnings[0].contains("attempts that were given up), left out: 1"),
+        "{:?}",
+        shop.warnings
+    );
+    // Here it is not: 1350 = 70 + 1280 read. What was cut at the end has no reply behind it.
+    let s = &files.session;
+    assert_eq!(
+        (&*s.header.id, s.header.model.as_deref()),
+        ("7-epoch-2", Some("gpt-5.1-2025-11-13"))
+    );
+    assert_eq!(counted(s), [Some(usage(1300, 20, 0, 0)), Some(usage(70, 12, 1280, 0)), None]);
+    assert_eq!(lines(s).last().unwrap(), "compaction Some(4000) Some(1400) None None");
+    assert!(files.warnings.is_empty(), "{:?}", files.warnings);
+}
+
+#[test]
+fn an_archive_holds_the_same_sessions() {
+    let mut packed = all(&data("shop.eval"), "shop.eval");
+    // Members come by name.
+    packed.reverse();
+    let plain = all(&data("shop.json"), "shop.json");
+    for (packed, plain) in packed.iter().zip(&plain) {
+        let entries = |l: &Loaded| l.session.entries.clone();
+        assert_eq!(entries(packed), entries(plain));
+        assert_eq!(packed.session.header.id, plain.session.header.id);
+    }
+    assert_eq!(packed.len(), 2);
+}
+
+#[test]
+fn a_sample_without_messages_or_events_is_what_was_asked() {
+    let log = |sample: &str| {
+        format!(
+            r#"{{"version":2,"status":"error","eval":{{"task":"t","model":"openai/gpt-5.1"}},"samples":[{sample}]}}"#
+        )
+    };
+    let found = all(log(r#"{"id":1,"epoch":1,"input":"Do it."}"#).as_bytes(), "x.json");
+    assert_eq!(lines(&found[0].session), ["user None Do it."]);
+    let bare = r#"{"id":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"reasoning","reasoning":"sealed","redacted":true,"summary":"short"},{"type":"text","text":"b"},{"type":"audio","audio":"x"}]}]}"#;
+    let found = all(log(bare).as_bytes(), "x.json");
+    assert_eq!(lines(&found[0].session), ["user None a", "model None short|b"]);
+    assert_eq!(found[0].session.header.id, "1");
+    assert_eq!(found[0].session.header.model.as_deref(), Some("gpt-5.1"));
+}
+
+#[test]
+fn damaged_archives_are_refused_or_read_in_part() {
+    let whole = data("shop.eval");
+    let mut damaged: Vec<Vec<u8>> =
+        (0..whole.len()).step_by(97).map(|n| whole[..n].to_vec()).collect();
+    for at in (0..whole.len()).step_by(13) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x55;
+        damaged.push(bytes);
+    }
+    damaged.push([whole.clone(), whole.clone()].concat());
+    damaged.push([b"noise".to_vec(), whole.clone()].concat());
+    for bytes in damaged {
+        let mut any = false;
+        FORMAT.recordings(&Source::of_bytes(&bytes, "shop.eval"), &mut |one| {
+            any = true;
+            if let Err(e) = one {
+                let e = e.to_string();
+                assert!(e.starts_with("shop.eval") && e.contains("; expected "), "{e}");
+            }
+            std::ops::ControlFlow::Continue(())
+        });
+        assert!(any);
+    }
+}
