@@ -5,6 +5,7 @@
 
 mod actions;
 mod aider;
+mod archive;
 mod atif;
 mod claude_code;
 mod codex;
@@ -18,12 +19,15 @@ mod messages;
 mod mini_swe_agent;
 mod opencode;
 mod openhands;
+#[cfg(test)]
+mod packed_tests;
 mod pi;
 mod recording;
 mod session;
 mod source;
 mod swe_agent;
 mod time;
+mod unpack;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -33,6 +37,7 @@ use ctxbench_core::nearest;
 use crate::autofacts;
 use crate::error::{Fault, ImportError, InputError, LoadError, Loaded};
 
+pub use archive::Archive;
 pub use lines::RecordedLine;
 pub use recording::{
     Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,

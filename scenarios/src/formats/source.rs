@@ -1,14 +1,17 @@
-//! What a recording is read from: a file or a folder on disk, or bytes in memory.
+//! What a recording is read from: a file or a folder on disk, a member of an archive, or bytes in
+//! memory. What is compressed is read as what comes out.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::fs;
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::archive::{self, Archive, Member, Raw};
 use super::json;
+use super::unpack::{self, Damaged, Packing};
 use crate::error::{Fault, InputError};
 use crate::jsonl::numbered;
 
@@ -18,7 +21,7 @@ const HEAD_BYTES: u64 = 1 << 20;
 /// How many lines of it are looked at.
 const HEAD_LINES: usize = 20;
 
-/// A file, a folder or bytes.
+/// A file, a folder, a member of an archive or bytes.
 pub struct Source<'a> {
     /// For messages, and for the ids of sessions.
     name: String,
@@ -28,8 +31,15 @@ pub struct Source<'a> {
 }
 
 enum Lies<'a> {
-    Path(&'a Path),
-    Bytes(&'a [u8]),
+    Alone(Raw<'a>),
+    In(Member<'a>),
+}
+
+/// What the bytes of a file are before anything is made of them.
+enum Form {
+    Plain,
+    Packed(Packing),
+    Zip,
 }
 
 impl<'a> Source<'a> {
@@ -37,12 +47,16 @@ impl<'a> Source<'a> {
     pub fn at(path: &'a Path) -> Source<'a> {
         let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| path.display().to_string());
-        Source { name, lies: Lies::Path(path), alone: false }
+        Source { name, lies: Lies::Alone(Raw::Path(path)), alone: false }
     }
 
     /// What stands in memory, such as what came through a pipe.
     pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
-        Source { name: name.to_string(), lies: Lies::Bytes(bytes), alone: true }
+        Source { name: name.to_string(), lies: Lies::Alone(Raw::Bytes(bytes)), alone: true }
+    }
+
+    pub(super) fn member(member: Member<'a>, name: String) -> Source<'a> {
+        Source { name, lies: Lies::In(member), alone: true }
     }
 
     /// The same, called `name` in messages.
@@ -62,7 +76,7 @@ impl<'a> Source<'a> {
 
     /// Its name without the ending; the id of a session that has no other.
     pub fn stem(&self) -> &str {
-        let name = self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name);
+        let name = unpacked(self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name));
         let name = name.strip_suffix(".json").filter(|n| n.ends_with(".traj")).unwrap_or(name);
         match name.rsplit_once('.') {
             Some((stem, _)) if !stem.is_empty() => stem,
@@ -70,23 +84,30 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where it lies; nowhere if it is in memory.
+    /// Where it lies as it is; nowhere if it is in memory, in an archive or compressed.
     pub fn path(&self) -> Option<&'a Path> {
+        let path = self.place()?;
+        let plain = path.is_dir() || matches!(self.form(), Ok(Form::Plain) | Err(_));
+        plain.then_some(path)
+    }
+
+    fn place(&self) -> Option<&'a Path> {
         match self.lies {
-            Lies::Path(path) => Some(path),
-            Lies::Bytes(_) => None,
+            Lies::Alone(Raw::Path(path)) => Some(path),
+            _ => None,
         }
     }
 
     /// Where files may lie beside it that belong to it.
     pub fn beside(&self) -> Option<&'a Path> {
-        self.path().filter(|_| !self.alone)
+        self.place().filter(|_| !self.alone)
     }
 
     /// Its beginning.
     pub fn head(&self) -> Result<Head, InputError> {
-        let mut head = Head { name: self.name.clone(), whole: true, ..Head::default() };
-        if let Some(folder) = self.path().filter(|p| p.is_dir()) {
+        let name = unpacked(&self.name).to_string();
+        let mut head = Head { name, whole: true, ..Head::default() };
+        if let Some(folder) = self.place().filter(|p| p.is_dir()) {
             let list = || -> io::Result<Vec<String>> {
                 let name =
                     |e: io::Result<fs::DirEntry>| Ok(e?.file_name().to_string_lossy().into_owned());
@@ -96,6 +117,9 @@ impl<'a> Source<'a> {
             entries.sort();
             return Ok(Head { entries: Some(entries), ..head });
         }
+        if let Some(archive) = self.archive()? {
+            return Ok(Head { members: Some(archive.names()), ..head });
+        }
         let mut bytes = Vec::new();
         let read = self.open()?.take(HEAD_BYTES).read_to_end(&mut bytes);
         read.map_err(|e| self.unread(&e))?;
@@ -104,15 +128,30 @@ impl<'a> Source<'a> {
         Ok(head)
     }
 
+    /// The zip archive that it is, if it is one.
+    pub fn archive(&self) -> Result<Option<Archive<'a>>, InputError> {
+        match (&self.lies, self.form()?) {
+            (Lies::Alone(raw), Form::Zip) => Archive::open(&self.name, *raw).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// All of it as text: UTF-8 or, with its mark, UTF-16. What is neither is replaced.
     pub fn text(&self) -> Result<Cow<'a, str>, InputError> {
-        match self.lies {
-            Lies::Bytes(bytes) => Ok(decoded(Cow::Borrowed(bytes))),
-            Lies::Path(path) => {
-                let bytes = fs::read(path).map_err(|e| self.unread(&e))?;
-                Ok(decoded(Cow::Owned(bytes)))
-            }
+        let form = self.form()?;
+        if let (Lies::Alone(Raw::Bytes(bytes)), Form::Plain) = (&self.lies, &form) {
+            return Ok(decoded(Cow::Borrowed(bytes)));
         }
+        let mut bytes = Vec::new();
+        // What is plain is as long as it looks.
+        let plain = matches!((&self.lies, form), (Lies::Alone(_), Form::Plain));
+        let most = if plain { u64::MAX } else { unpack::MOST_HELD };
+        self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
+        if bytes.len() as u64 == most {
+            let what = format!("more than {} MiB of one document in it", most >> 20);
+            return Err(self.unread(&Damaged::large(what).into()));
+        }
+        Ok(decoded(Cow::Owned(bytes)))
     }
 
     /// Its lines with content, counted from 1, one at a time.
@@ -148,20 +187,42 @@ impl<'a> Source<'a> {
     /// The text as it comes, in UTF-8. Of UTF-16, which nobody writes for long files, all is held.
     pub fn utf8(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
         let mut reader = self.open()?;
-        let wide = matches!(reader.fill_buf(), Ok([0xff, 0xfe, ..] | [0xfe, 0xff, ..]));
+        let start = reader.fill_buf().map_err(|e| self.unread(&e))?;
+        let wide = matches!(start, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         if wide {
             return Ok(Box::new(io::Cursor::new(self.text()?.into_owned().into_bytes())));
         }
         Ok(reader)
     }
 
-    /// The bytes as they come.
+    /// The bytes as they come, and of what is compressed as they come out.
     pub fn open(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
-        Ok(match self.lies {
-            Lies::Bytes(bytes) => Box::new(bytes),
-            Lies::Path(path) => {
-                Box::new(BufReader::new(File::open(path).map_err(|e| self.unread(&e))?))
-            }
+        let packed = match self.form()? {
+            Form::Packed(packing) => Some(packing),
+            Form::Plain | Form::Zip => None,
+        };
+        let raw = self.raw()?;
+        Ok(match packed {
+            Some(packing) => packing.unpacked(raw),
+            None => raw,
+        })
+    }
+
+    fn raw(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
+        let raw = match &self.lies {
+            Lies::Alone(raw) => raw.stream(),
+            Lies::In(member) => member.stream(),
+        };
+        raw.map_err(|e| self.unread(&e))
+    }
+
+    fn form(&self) -> Result<Form, InputError> {
+        let mut start = Vec::new();
+        self.raw()?.take(4).read_to_end(&mut start).map_err(|e| self.unread(&e))?;
+        Ok(match Packing::of(&start) {
+            Some(packing) => Form::Packed(packing),
+            None if archive::begins(&start) => Form::Zip,
+            None => Form::Plain,
         })
     }
 
@@ -170,10 +231,23 @@ impl<'a> Source<'a> {
     }
 }
 
+/// A file's name without the ending that says how it is compressed.
+pub(crate) fn unpacked(name: &str) -> &str {
+    let without = |ending: &&str| {
+        let cut = name.len().checked_sub(ending.len()).filter(|n| *n > 0)?;
+        let (stem, found) = name.split_at_checked(cut)?;
+        found.eq_ignore_ascii_case(ending).then_some(stem)
+    };
+    unpack::ENDINGS.iter().find_map(without).unwrap_or(name)
+}
+
 /// A line and its number.
 pub type NumberedLine = Result<(usize, String), InputError>;
 
 fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
+    if let Some(e) = e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
+        return Fault::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
+    }
     let what = format!("it cannot be read ({e})");
     Fault::new(line, what, "a file that may be read", "check that it exists").at(name)
 }
@@ -214,6 +288,9 @@ pub struct Head {
     pub name: String,
     /// What lies in a folder, by name; `None` = no folder.
     pub entries: Option<Vec<String>>,
+    /// What lies in a zip archive, by name with the folders in it: `samples/1.json`; `None` = no
+    /// archive.
+    pub members: Option<Vec<String>>,
     /// The first text of a file.
     pub text: String,
     /// There is no more than that.

@@ -1,0 +1,139 @@
+//! Zip archives: what lies in them, and each member as a [`Source`].
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use flate2::CrcReader;
+use zip::{CompressionMethod, ZipArchive};
+
+use super::source::Source;
+use super::unpack::{Damaged, Packing};
+use crate::error::{Fault, InputError};
+
+/// Bytes that are there as they stand: a file or memory.
+#[derive(Clone, Copy)]
+pub(super) enum Raw<'a> {
+    Path(&'a Path),
+    Bytes(&'a [u8]),
+}
+
+trait Seekable: BufRead + Seek {}
+impl<T: BufRead + Seek> Seekable for T {}
+
+impl<'a> Raw<'a> {
+    fn open(self) -> io::Result<Box<dyn Seekable + 'a>> {
+        Ok(match self {
+            Raw::Bytes(bytes) => Box::new(Cursor::new(bytes)),
+            Raw::Path(path) => Box::new(BufReader::new(File::open(path)?)),
+        })
+    }
+
+    pub(super) fn stream(self) -> io::Result<Box<dyn BufRead + 'a>> {
+        Ok(Box::new(self.open()?))
+    }
+}
+
+/// How a zip file begins: with a member, or with its end if it has none.
+pub(super) fn begins(start: &[u8]) -> bool {
+    matches!(start, [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..])
+}
+
+/// A zip file.
+pub struct Archive<'a> {
+    name: String,
+    raw: Raw<'a>,
+    zip: RefCell<ZipArchive<Box<dyn Seekable + 'a>>>,
+}
+
+impl<'a> Archive<'a> {
+    pub(super) fn open(name: &str, raw: Raw<'a>) -> Result<Archive<'a>, InputError> {
+        let opened = raw.open().map_err(|e| damaged(name, &e));
+        let zip = ZipArchive::new(opened?).map_err(|e| damaged(name, &e))?;
+        Ok(Archive { name: name.into(), raw, zip: zip.into() })
+    }
+
+    /// The names of its files, with the folders in it before them: `samples/1.json`. Sorted.
+    pub fn names(&self) -> Vec<String> {
+        let zip = self.zip.borrow();
+        let name = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
+        let mut names: Vec<String> = zip.file_names_raw().map(name).collect();
+        names.retain(|n| !n.ends_with(['/', '\\']));
+        names.sort_unstable();
+        names
+    }
+
+    /// One of its files, called `ARCHIVE/NAME` in messages. Nothing is read yet.
+    pub fn member(&self, name: &str) -> Result<Source<'a>, InputError> {
+        let called = format!("{}/{name}", self.name);
+        let mut zip = self.zip.borrow_mut();
+        let found = zip.by_name_raw(name.as_bytes()).map_err(|e| damaged(&called, &e))?;
+        if found.encrypted() {
+            let fix = "unpack it with its password";
+            return Err(Fault::new(1, "encrypted", "a member without a password", fix).at(&called));
+        }
+        let packing = match found.compression() {
+            CompressionMethod::Stored => None,
+            m if m == CompressionMethod::DEFLATE => Some(Packing::Deflate),
+            m if m == CompressionMethod::ZSTD => Some(Packing::Zstd),
+            other => {
+                let what = format!("compressed as {other}");
+                let expected = "stored, deflate or Zstandard";
+                return Err(Fault::new(1, what, expected, "unpack it first").at(&called));
+            }
+        };
+        let member = Member {
+            archive: self.raw,
+            packing,
+            start: found.data_start().unwrap_or_default(),
+            packed: found.compressed_size(),
+            crc: found.crc32(),
+        };
+        Ok(Source::member(member, called))
+    }
+}
+
+fn damaged(name: &str, e: &dyn std::fmt::Display) -> InputError {
+    let what = format!("the zip archive cannot be read ({e})");
+    Fault::new(1, what, "a whole zip archive", "check that it was copied whole").at(name)
+}
+
+/// Where a file of an archive stands in it.
+#[derive(Clone)]
+pub(super) struct Member<'a> {
+    archive: Raw<'a>,
+    packing: Option<Packing>,
+    start: u64,
+    packed: u64,
+    crc: u32,
+}
+
+impl<'a> Member<'a> {
+    /// Its bytes. A reader that reaches the end learns whether they are those that were put in.
+    pub(super) fn stream(&self) -> io::Result<Box<dyn BufRead + 'a>> {
+        let mut file = self.archive.open()?;
+        file.seek(SeekFrom::Start(self.start))?;
+        let packed = file.take(self.packed);
+        let bytes: Box<dyn BufRead + 'a> = match self.packing {
+            None => Box::new(packed),
+            Some(packing) => packing.unpacked(packed),
+        };
+        Ok(Box::new(BufReader::new(Checked { bytes: CrcReader::new(bytes), crc: self.crc })))
+    }
+}
+
+struct Checked<R> {
+    bytes: CrcReader<R>,
+    crc: u32,
+}
+
+impl<R: BufRead> Read for Checked<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.bytes.read(buf)?;
+        if n == 0 && !buf.is_empty() && self.bytes.crc().sum() != self.crc {
+            return Err(Damaged::new("its checksum is another", "zip").into());
+        }
+        Ok(n)
+    }
+}

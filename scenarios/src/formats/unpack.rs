@@ -1,0 +1,213 @@
+//! Compressed bytes, as they come out: gzip and Zstandard, known by how they begin.
+//!
+//! A small file can stand for terabytes. What comes out is never held here, and what a reader must
+//! hold of it, a line, is bounded; so is how much more may come out than went in.
+
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, Read};
+use std::rc::Rc;
+
+use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+/// Endings of names that say how a file is compressed.
+pub(super) const ENDINGS: [&str; 2] = [".gz", ".zst"];
+
+/// How much may come out, whatever went in, bytes.
+const FREE: u64 = 64 << 20;
+
+/// Beyond that, how many times as much may come out as went in. Transcripts shrink to a fifth or a
+/// twentieth, seldom to a hundredth; zeros to a thousandth and less.
+const MOST_TIMES: u64 = 250;
+
+/// The longest line of a compressed file, and the longest document, bytes: readers hold these.
+pub(super) const MOST_HELD: u64 = 256 << 20;
+
+/// How bytes are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    Gzip,
+    Zstd,
+    /// As zip archives hold it.
+    Deflate,
+}
+
+impl Packing {
+    /// By the first bytes.
+    pub(super) fn of(start: &[u8]) -> Option<Packing> {
+        match start {
+            [0x1f, 0x8b, 8, ..] => Some(Packing::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
+            _ => None,
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Packing::Gzip => "gzip",
+            Packing::Zstd => "Zstandard",
+            Packing::Deflate => "zip",
+        }
+    }
+
+    /// What comes out of `packed`.
+    pub(super) fn unpacked<'a>(self, packed: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
+        let taken = Rc::new(Cell::new(0));
+        let packed = Counted { inner: packed, taken: taken.clone() };
+        let decoder: Box<dyn Read + 'a> = match self {
+            Packing::Gzip => Box::new(MultiGzDecoder::new(packed)),
+            Packing::Deflate => Box::new(DeflateDecoder::new(packed)),
+            Packing::Zstd => Box::new(Frames::Between(packed)),
+        };
+        Box::new(BufReader::with_capacity(
+            64 << 10,
+            Guarded { decoder, packing: self, taken, given: 0, line: 0 },
+        ))
+    }
+}
+
+/// Why compressed bytes cannot be read on.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(super) struct Damaged {
+    what: String,
+    pub(super) expected: String,
+    pub(super) fix: &'static str,
+}
+
+impl Damaged {
+    pub(super) fn new(what: impl Into<String>, title: &str) -> Damaged {
+        Damaged {
+            what: what.into(),
+            expected: format!("whole {title} data"),
+            fix: "check that it was copied whole",
+        }
+    }
+
+    pub(super) fn large(what: String) -> Damaged {
+        let fix = "unpack it first if it is what it should be";
+        Damaged { what, expected: "a session".into(), fix }
+    }
+}
+
+impl From<Damaged> for io::Error {
+    fn from(e: Damaged) -> io::Error {
+        io::Error::other(e)
+    }
+}
+
+/// Notes how much was taken.
+struct Counted<R> {
+    inner: R,
+    taken: Rc<Cell<u64>>,
+}
+
+impl<R: BufRead> Read for Counted<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buf)?;
+        self.taken.set(self.taken.get() + n as u64);
+        Ok(n)
+    }
+}
+
+impl<R: BufRead> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, n: usize) {
+        self.taken.set(self.taken.get() + n as u64);
+        self.inner.consume(n);
+    }
+}
+
+/// Ends what grows beyond all measure.
+struct Guarded<'a> {
+    decoder: Box<dyn Read + 'a>,
+    packing: Packing,
+    taken: Rc<Cell<u64>>,
+    given: u64,
+    /// Bytes since the newest line feed.
+    line: u64,
+}
+
+impl Read for Guarded<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let title = self.packing.title();
+        let n = self.decoder.read(buf).map_err(|e| match e.kind() {
+            io::ErrorKind::Interrupted => e,
+            io::ErrorKind::UnexpectedEof => {
+                Damaged::new(format!("the {title} data in it breaks off"), title).into()
+            }
+            _ => Damaged::new(format!("the {title} data in it is damaged ({e})"), title).into(),
+        })?;
+        self.given += n as u64;
+        self.line = match buf[..n].iter().rposition(|b| *b == b'\n') {
+            Some(at) => (n - at - 1) as u64,
+            None => self.line + n as u64,
+        };
+        if self.given > FREE && self.given / MOST_TIMES > self.taken.get() {
+            let mib = self.given >> 20;
+            let what = format!(
+                "its first {} bytes give more than {mib} MiB, which no session does",
+                self.taken.get()
+            );
+            return Err(Damaged::large(what).into());
+        }
+        if self.line > MOST_HELD {
+            let what = format!("a line of more than {} MiB in it", MOST_HELD >> 20);
+            return Err(Damaged::large(what).into());
+        }
+        Ok(n)
+    }
+}
+
+/// Zstandard: frames one after the other, and others between them that are passed over.
+enum Frames<R: Read> {
+    Between(R),
+    Inside(R, Box<FrameDecoder>),
+    Ended,
+}
+
+impl<R: BufRead> Read for Frames<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match std::mem::replace(self, Frames::Ended) {
+                Frames::Ended => return Ok(0),
+                Frames::Between(mut source) => {
+                    if source.fill_buf()?.is_empty() {
+                        return Ok(0);
+                    }
+                    let mut decoder = FrameDecoder::new();
+                    *self = match decoder.init(&mut source) {
+                        Ok(()) => Frames::Inside(source, Box::new(decoder)),
+                        Err(FrameDecoderError::ReadFrameHeaderError(
+                            ReadFrameHeaderError::SkipFrame { length, .. },
+                        )) => {
+                            io::copy(&mut (&mut source).take(length.into()), &mut io::sink())?;
+                            Frames::Between(source)
+                        }
+                        Err(e) => return Err(io::Error::other(e)),
+                    };
+                }
+                Frames::Inside(mut source, mut frame) => {
+                    while frame.can_collect() == 0 && !frame.is_finished() {
+                        let one = BlockDecodingStrategy::UptoBlocks(1);
+                        frame.decode_blocks(&mut source, one).map_err(io::Error::other)?;
+                    }
+                    let n = frame.read(buf)?;
+                    if n > 0 || buf.is_empty() {
+                        *self = Frames::Inside(source, frame);
+                        return Ok(n);
+                    }
+                    let told = frame.get_checksum_from_data();
+                    if told.is_some() && told != frame.get_calculated_checksum() {
+                        return Err(io::Error::other("its checksum is another"));
+                    }
+                    *self = Frames::Between(source);
+                }
+            }
+        }
+    }
+}
