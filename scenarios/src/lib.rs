@@ -11,6 +11,7 @@ pub mod autofacts;
 pub mod bounds;
 pub mod builtin;
 mod check;
+pub mod corpus;
 mod error;
 mod fields;
 pub mod formats;
@@ -25,6 +26,7 @@ pub mod schema;
 mod schema_tests;
 mod toml_tree;
 
+pub use corpus::Corpus;
 pub use error::{ImportError, InputError, LoadError, Loaded};
-pub use load::{Found, Kind, load, load_path, parse, sniff};
+pub use load::{Found, Kind, is_path, load, load_path, name_apart, parse, sniff};
 pub use scenario::{Expect, FaultOn, ProviderFault, Scenario};
