@@ -1,5 +1,7 @@
 //! `ctxbench import`: recordings become sessions.
 
+mod many;
+
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -8,11 +10,18 @@ use ctxbench_core::files;
 use ctxbench_scenarios::formats::{self, Format, Source};
 use ctxbench_scenarios::{Kind, sniff};
 
+use super::corpus::Choosing;
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Recordings: files, or folders that hold one
-    #[arg(required = true, value_name = "FILE")]
+    /// Recordings: files, also compressed, and folders and archives of them
+    #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    choosing: Choosing,
+    /// Seed of --sample (default: 1)
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
     #[arg(long, default_value = "auto")]
     #[arg(help = format!("Format of the recordings: auto, {}", formats::names().join(", ")))]
     format: String,
@@ -26,17 +35,33 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
     if let Some(out) = &args.output {
         files::check_output(out, &args.files)?;
     }
-    let recordings = args.files.iter().map(|path| Ok((path.as_path(), format_of(path, args)?)));
-    let recordings = recordings.collect::<anyhow::Result<Vec<_>>>()?;
+    let choice = args.choosing.choice(args.seed);
+    let is_choice = choice != Choosing::default().choice(args.seed);
+    let many = is_choice || args.files.iter().any(|path| many::is_corpus(path));
+    if many && args.format != "auto" {
+        bail!("--format goes with files, all sessions of which are taken");
+    }
+    let recordings = match many {
+        true => Vec::new(),
+        false => args
+            .files
+            .iter()
+            .map(|path| Ok((path.as_path(), format_of(path, args)?)))
+            .collect::<anyhow::Result<Vec<_>>>()?,
+    };
     let mut written = 0;
+    let mut write_to = |out: Option<&Path>, write: &mut dyn FnMut(&str) -> anyhow::Result<()>| {
+        if many {
+            return many::write(&args.files, &choice, out, write);
+        }
+        write_all(&recordings, out, &mut written, write)
+    };
     let Some(out) = &args.output else {
-        return write_all(&recordings, None, &mut written, &mut |text| super::print(text));
+        return write_to(None, &mut |text| super::print(text));
     };
     let mut ended = Ok(());
     let put = files::write_with(out, |file| {
-        ended = write_all(&recordings, Some(out), &mut written, &mut |text| {
-            Ok(file.write_all(text.as_bytes())?)
-        });
+        ended = write_to(Some(out), &mut |text| Ok(file.write_all(text.as_bytes())?));
         // Half of what was asked for must not take the place of what is there.
         ended.as_ref().map_err(|_| std::io::Error::other("not imported")).copied()
     });
