@@ -124,14 +124,19 @@ impl<T> Chooser<T> {
         let left_out = self.small + self.early + self.undated + by_sample;
         let mut line = match left_out {
             0 => String::new(),
-            n => format!("{n} sessions left out: {}", told.join(", ")),
+            n => format!("{} left out: {}", many(n, "session"), told.join(", ")),
         };
         if self.is_full() {
             line += if line.is_empty() { "" } else { "; " };
-            line += &format!("read no further than the first {} sessions", self.taken);
+            line += &format!("read no further after {}", many(self.taken, "session"));
         }
         (sample.into_iter().map(|(_, t)| t).collect(), (!line.is_empty()).then_some(line))
     }
+}
+
+/// A number of things in words: `1 file`, `2 files`.
+pub fn many(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A number that looks random, the same for the same session wherever it is read.

@@ -35,7 +35,7 @@ fn a_limit_ends_it() {
     let choice = Choice { limit: Some(1), ..Choice::default() };
     let (out, told) = taken(&choice, &["a", "b", "c"]);
     assert_eq!(out, ["a"]);
-    assert_eq!(told.unwrap(), "read no further than the first 1 sessions");
+    assert_eq!(told.unwrap(), "read no further after 1 session");
 }
 
 #[test]

@@ -161,20 +161,40 @@ pub(crate) fn below(input: &str, place: &Path) -> String {
 }
 
 /// Most skipped files that are named.
-pub(crate) const NAMED: usize = 5;
+const NAMED: usize = 5;
 
 /// What is skipped: how many, and the first few.
 #[derive(Default)]
 pub(crate) struct Skipped {
     pub(crate) count: usize,
-    pub(crate) first: Vec<LoadError>,
+    pub(crate) first: Vec<(PathBuf, LoadError)>,
+}
+
+/// What is wrong with what stands at a place, which readers call by its last part.
+pub(crate) fn at(place: &Path, why: &LoadError) -> String {
+    let (place, why) = (place.display().to_string(), why.to_string());
+    match why.split_once(':') {
+        Some((file, rest)) if place.ends_with(file) => format!("{place}:{rest}"),
+        _ if why.contains(&place) => why,
+        _ => format!("{place}: {why}"),
+    }
 }
 
 impl Skipped {
-    pub(crate) fn add(&mut self, why: LoadError) {
+    pub(crate) fn add(&mut self, place: &Path, why: LoadError) {
         self.count += 1;
         if self.first.len() < NAMED {
-            self.first.push(why);
+            self.first.push((place.to_path_buf(), why));
+        }
+    }
+
+    /// Tells the first few.
+    pub(crate) fn tell(&self, before: &str) {
+        for (place, why) in &self.first {
+            tell!("note: {before}skipped: {}", at(place, why));
+        }
+        if let Some(more) = self.count.checked_sub(NAMED).filter(|n| *n > 0) {
+            tell!("note: {before}skipped: {more} more");
         }
     }
 }
@@ -196,7 +216,7 @@ pub(crate) fn load_all(inputs: &[String], choice: &Choice) -> anyhow::Result<Vec
                     kept.extend(chooser.take(ticket, one));
                 }
             }
-            Met::Damaged(e) | Met::Other(e) => skipped.add(e),
+            Met::Damaged(e) | Met::Other(e) => skipped.add(place, e),
         }
         if chooser.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
@@ -207,20 +227,17 @@ pub(crate) fn load_all(inputs: &[String], choice: &Choice) -> anyhow::Result<Vec
     for (input, (sessions, skipped)) in inputs.iter().zip(met) {
         let all = skipped.count + sessions;
         if sessions == 0 {
-            let Some(e) = skipped.first.into_iter().next() else { continue };
+            let Some((place, e)) = skipped.first.into_iter().next() else { continue };
             // What was named must be there; what is in it may be damaged.
             if inputs.len() == 1 || !Path::new(input).exists() {
                 return Err(super::meant(input, e));
             }
-            tell!("error: {e}; left out");
+            tell!("error: {}; left out", at(&place, &e));
             failed = Some(e);
         } else if skipped.count > 0 {
             let n = skipped.count;
             tell!("note: {input}: {n} of {all} files hold no session and are skipped");
-            skipped.first.iter().for_each(|why| tell!("note: {input}: skipped: {why}"));
-            if let Some(more) = n.checked_sub(NAMED).filter(|n| *n > 0) {
-                tell!("note: {input}: skipped: {more} more");
-            }
+            skipped.tell(&format!("{input}: "));
         }
     }
     if let Some(line) = &left_out {

@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use ctxbench_harness::choice::{Choice, Chooser};
+use ctxbench_harness::choice::{Choice, Chooser, many};
 use ctxbench_harness::survey::Row;
+use ctxbench_scenarios::LoadError;
 use serde_json::json;
 
-use super::corpus::{Met, NAMED, Shown, Skipped, below, walk};
+use super::corpus::{Met, Shown, Skipped, at, below, walk};
 
 /// A row and where its session stands.
 struct Placed {
@@ -19,7 +20,7 @@ struct Placed {
 
 #[derive(Default)]
 struct Totals {
-    sessions: u64,
+    sessions: usize,
     tokens: u64,
     cost_usd: f64,
     /// Sessions whose cost is known.
@@ -50,9 +51,9 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
                     None => Ok(()),
                 }
             }
-            Met::Damaged(e) => out.damaged(shown, place, &e.to_string()),
+            Met::Damaged(e) => out.damaged(shown, place, &e),
             Met::Other(e) => {
-                skipped.add(e);
+                skipped.add(place, e);
                 Ok(())
             }
         };
@@ -81,11 +82,8 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     };
     drop(shown);
     if skipped.count > 0 {
-        tell!("note: {} files hold no session and are skipped", skipped.count);
-        skipped.first.iter().for_each(|why| tell!("note: skipped: {why}"));
-        if let Some(more) = skipped.count.checked_sub(NAMED).filter(|n| *n > 0) {
-            tell!("note: skipped: {more} more");
-        }
+        tell!("note: no session in {}", many(skipped.count, "file"));
+        skipped.tell("");
     }
     match put {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -150,15 +148,14 @@ impl Out {
         self.line(shown, &line)
     }
 
-    fn damaged(&mut self, shown: &Shown, place: &Path, why: &str) -> io::Result<()> {
+    fn damaged(&mut self, shown: &Shown, place: &Path, why: &LoadError) -> io::Result<()> {
         self.totals.damaged += 1;
         if self.json {
-            let line = json!({"path": place.display().to_string(), "error": why}).to_string();
+            let line =
+                json!({"path": place.display().to_string(), "error": why.to_string()}).to_string();
             return self.line(shown, &line);
         }
-        let place = place.display().to_string();
-        let line = if why.contains(&place) { why.to_string() } else { format!("{place}: {why}") };
-        self.line(shown, &format!("error: {line}"))
+        self.line(shown, &format!("error: {}", at(place, why)))
     }
 
     /// The last line of the table.
@@ -171,7 +168,8 @@ impl Out {
             0 => "cost as recorded n/a".to_string(),
             n => format!("{} as recorded in {n} of them", dollars(Some(t.cost_usd))),
         };
-        let mut line = format!("{} sessions, {} tokens, {cost}", t.sessions, t.tokens);
+        let sessions = many(t.sessions, "session");
+        let mut line = format!("{sessions}, {} tokens, {cost}", t.tokens);
         if t.damaged > 0 {
             line += &format!("; {} cannot be read", t.damaged);
         }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::files;
-use ctxbench_harness::choice::{Choice, Chooser};
+use ctxbench_harness::choice::{Choice, Chooser, many};
+use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
-use ctxbench_scenarios::{LoadError, Scenario};
 
-use crate::commands::corpus::{Met, Skipped, below, walk};
+use crate::commands::corpus::{Met, Skipped, at, below, walk};
 
 /// Whether a path holds recordings and is none itself.
 pub(super) fn is_corpus(path: &Path) -> bool {
@@ -29,7 +29,7 @@ pub(super) fn write(
 ) -> anyhow::Result<()> {
     let inputs: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     let mut chooser = Chooser::new(choice);
-    let mut skipped = Skipped::default();
+    let (mut skipped, mut damaged) = (Skipped::default(), Skipped::default());
     let mut written = Written { formats: BTreeSet::new(), sessions: 0, out, write };
     let mut ended = Ok(());
     walk(&inputs, &mut None, &mut |shown, input, place, met| {
@@ -41,12 +41,12 @@ pub(super) fn write(
                 one.map_or(Ok(()), |(place, one)| shown.aside(|| written.put(&place, &one)))
             }
             Met::Damaged(e) => {
-                shown.aside(|| tell!("error: {e}; left out"));
-                skipped.add(e);
+                shown.aside(|| tell!("error: {}; left out", at(place, &e)));
+                damaged.add(place, e);
                 Ok(())
             }
             Met::Other(e) => {
-                skipped.add(e);
+                skipped.add(place, e);
                 Ok(())
             }
         };
@@ -62,13 +62,11 @@ pub(super) fn write(
     sample.iter().try_for_each(|(place, one)| written.put(place, one))?;
     left_out.iter().for_each(|line| tell!("note: {line}"));
     if skipped.count > 0 {
-        let n = skipped.count;
-        tell!("note: {n} files or sessions of {} were left out", n + written.sessions);
-        let other = |e: &&LoadError| matches!(e, LoadError::Unknown { .. });
-        skipped.first.iter().filter(other).for_each(|e| tell!("note: skipped: {e}"));
+        tell!("note: no session in {}", many(skipped.count, "file"));
+        skipped.tell("");
     }
-    match (written.sessions, skipped.first.into_iter().next()) {
-        (0, Some(e)) => Err(e.into()),
+    match (written.sessions, damaged.first.into_iter().chain(skipped.first).next()) {
+        (0, Some((_, e))) => Err(e.into()),
         (0, None) => bail!("no session is left to import"),
         _ => Ok(()),
     }
