@@ -105,7 +105,7 @@ struct Open {
 
 enum State {
     Start,
-    Open(Open),
+    Open(Box<Open>),
     /// Until the next header.
     Damaged,
 }
@@ -160,9 +160,11 @@ impl State {
             _ => {}
         }
         let next = Open { header: header(content, line)?, line, items: Vec::new(), broken: None };
-        match std::mem::replace(self, State::Open(next)) {
-            State::Open(Open { broken: Some(fault), .. }) => Err(fault),
-            State::Open(open) => assemble(open.header, open.items, file, false).map(Some),
+        match std::mem::replace(self, State::Open(next.into())) {
+            State::Open(open) => match open.broken {
+                Some(fault) => Err(fault),
+                None => assemble(open.header, open.items, file, false).map(Some),
+            },
             State::Start | State::Damaged => Ok(None),
         }
     }
