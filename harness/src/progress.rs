@@ -100,6 +100,8 @@ mod tests {
     #[test]
     fn times_are_told_in_units_of_people() {
         let all = [(1.4, "1 s"), (119.0, "119 s"), (121.0, "3 min"), (7_300.0, "3 h")];
-        all.map(|(s, words)| assert_eq!(told(s), words));
+        for (seconds, words) in all {
+            assert_eq!(told(seconds), words);
+        }
     }
 }
