@@ -70,7 +70,7 @@ fn a_sample_is_the_same_in_any_order_and_grows_with_its_size() {
 fn size_and_day_are_looked_at_before_the_sample() {
     let choice = Choice {
         sample: Some(5),
-        min_tokens: Some(5),
+        min_tokens: Some(10),
         since: Some("2026-02-01".into()),
         ..Choice::default()
     };
@@ -85,7 +85,7 @@ fn size_and_day_are_looked_at_before_the_sample() {
     assert_eq!(sample, [1, 2]);
     assert_eq!(
         told.unwrap(),
-        "3 sessions left out: 1 with less than 5 tokens, 1 begun before 2026-02-01, 1 without a \
+        "3 sessions left out: 1 with less than 10 tokens, 1 begun before 2026-02-01, 1 without a \
          date"
     );
 }

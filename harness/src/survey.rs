@@ -97,7 +97,7 @@ mod tests {
             (2, 1, 500_000, true)
         );
         assert_eq!(row.agent.as_deref(), Some("claude-code"));
-        // 0.6 M in and 0.2 M out at 3 and 15 USD per million (docs/sources/prices).
+        // 0.6 M in and 0.2 M out at 3 and 15 USD per million, as listed.
         assert!((row.cost_usd.unwrap() - (0.6 * 3.0 + 0.2 * 15.0)).abs() < 1e-9, "{row:?}");
     }
 
