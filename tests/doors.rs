@@ -25,7 +25,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const DOORS: [Door; 22] = [
+pub const DOORS: [Door; 23] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Each format reads what may be of any.
@@ -46,6 +46,16 @@ pub const DOORS: [Door; 22] = [
                 drop(f.import_all(&Source::of_bytes(text.as_bytes(), "x.json")));
             };
             recordings::ALL.iter().for_each(all);
+        }
+    }),
+    // Compressed bytes, and each member of an archive.
+    ("packed", |b| {
+        let source = Source::of_bytes(b, "x");
+        drop(source.text());
+        if let Ok(Some(archive)) = source.archive() {
+            for name in archive.names() {
+                drop(archive.member(&name).and_then(|m| m.text().map(drop)));
+            }
         }
     }),
     // Formats that are folders or databases, with the bytes in the place of every file.

@@ -85,6 +85,39 @@ impl Visible {
     }
 }
 
+/// The visible content of a session, tokens: what was said, thought, called and returned, in all of
+/// its conversations, each once.
+pub fn content<'a>(entries: impl IntoIterator<Item = &'a Entry>, by: &Counting) -> u64 {
+    let mut all = Visible::default();
+    entries.into_iter().for_each(|entry| all.add(entry, by));
+    all.all
+}
+
+/// The largest prompt of a conversation by its visible content, tokens; what a compaction left is
+/// taken for its summary. `recorded` = the model of replies that name none.
+pub fn largest_prompt<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    by: &Counting,
+    recorded: Option<&str>,
+) -> u64 {
+    let (mut visible, mut largest) = (Visible::default(), 0);
+    for entry in entries {
+        match entry {
+            Entry::Assistant(a) => {
+                largest = largest.max(visible.shown_to(a.model.as_deref().or(recorded)));
+            }
+            Entry::Clear { .. } => visible = Visible::default(),
+            Entry::RecordedCompaction(c) => {
+                let summary = c.summary.as_deref().map_or(0, |text| by.block(Size::text(text)));
+                visible = Visible { all: summary, ..Visible::default() };
+            }
+            _ => {}
+        }
+        visible.add(entry, by);
+    }
+    largest
+}
+
 /// The counters of a reply, and the model that gave it: its own, or that of the whole recording.
 fn counted<'a>(
     entry: &'a Entry,

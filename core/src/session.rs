@@ -41,6 +41,9 @@ pub struct Header {
     /// Size in tokens of system prompt and tools where the recording lacks their text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_tokens: Option<u64>,
+    /// When it began, RFC 3339 in UTC; `at` of entries counts from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
     /// Where an imported session came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,

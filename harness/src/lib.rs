@@ -1,6 +1,7 @@
 //! Mock model servers, the virtual clock, replay and conformance: everything between a session and
 //! its measured records.
 
+pub mod choice;
 pub mod conform;
 mod hash;
 pub mod inspect;
@@ -8,6 +9,7 @@ pub mod mock;
 pub mod models;
 pub mod point;
 mod post;
+pub mod progress;
 pub mod recorded;
 pub mod redact;
 pub mod replay;
@@ -18,6 +20,7 @@ mod run_tests;
 pub mod serve;
 pub mod steering;
 pub mod summarise;
+pub mod survey;
 pub mod validate;
 pub mod verify;
 pub mod watch;

@@ -111,13 +111,8 @@ impl Plan {
         all.into()
     }
 
-    /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it;
-    /// `begun` before it.
-    pub fn run(
-        &self,
-        begun: &(dyn Fn(&str) + Sync),
-        done: &(dyn Fn(&Finished) + Sync),
-    ) -> Vec<Finished> {
+    /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it.
+    pub fn run(&self, done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
         let queue = Mutex::new(self.queue());
         // The files of a session are the same for every strategy.
         let files: Vec<OnceLock<Files>> = self.scenarios.iter().map(|_| OnceLock::new()).collect();
@@ -129,7 +124,6 @@ impl Plan {
                         queue.lock().ok().and_then(|mut q| q.pop_front())
                     {
                         let (scenario, spec) = (&self.scenarios[s], &self.specs[k]);
-                        begun(&format!("{} × {}", scenario.id, spec.label()));
                         let files = files[s].get_or_init(|| Files::played(&scenario.session));
                         let variants = self
                             .summarisers

@@ -32,7 +32,7 @@ fn run(summarisers: Vec<Summariser>, jobs: usize, transport: Transport) -> Resul
         jobs,
         shard: None,
     };
-    let records = plan.run(&|_| {}, &|_| {}).into_iter().map(|f| f.replayed.record).collect();
+    let records = plan.run(&|_| {}).into_iter().map(|f| f.replayed.record).collect();
     results(&plan, records)
 }
 

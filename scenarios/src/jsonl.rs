@@ -1,5 +1,8 @@
 //! Session JSONL, the canonical form: a header line, then one entry per line.
 
+use std::io::BufRead;
+use std::ops::ControlFlow;
+
 use ctxbench_core::nearest;
 use ctxbench_core::session::Header;
 use serde_json::{Map, Value};
@@ -8,6 +11,7 @@ use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
 use crate::fields;
+use crate::formats::unread;
 
 /// The format version that this build reads.
 pub const VERSION: u32 = 1;
@@ -27,54 +31,166 @@ pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
     }
 }
 
-/// Reads the sessions of a file, each of which begins with its header.
+/// Reads the sessions of a file, each of which begins with its header. The first that is damaged
+/// is the error of all.
 pub fn read_all(bytes: &[u8], file: &str) -> Result<Vec<Loaded>, InputError> {
-    read_lines(bytes, file).map_err(|f| f.at(file))
+    let mut all = Ok(Vec::new());
+    read_each(bytes, file, &mut |one| match (&mut all, one) {
+        (Ok(list), Ok(loaded)) => {
+            list.push(loaded);
+            ControlFlow::Continue(())
+        }
+        (_, one) => {
+            all = one.map(|_| Vec::new());
+            ControlFlow::Break(())
+        }
+    });
+    all
 }
+
+/// Takes sessions, or why there is none; whoever breaks wants no more.
+pub type Take<'a> = dyn FnMut(Result<Loaded, InputError>) -> ControlFlow<()> + 'a;
+
+/// Reads the sessions of a file one at a time. After one that is damaged the next header begins
+/// another.
+pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
+    let mut state = State::Start;
+    let (mut bytes, mut line) = (Vec::new(), 0);
+    loop {
+        bytes.clear();
+        line += 1;
+        let fault = match from.read_until(b'\n', &mut bytes) {
+            Ok(0) => break,
+            Ok(_) => match state.line(bytes.strip_prefix(MARK).unwrap_or(&bytes), line, file) {
+                Ok(None) => continue,
+                Ok(Some(loaded)) => {
+                    if take(Ok(loaded)).is_break() {
+                        return;
+                    }
+                    continue;
+                }
+                Err(fault) => fault.at(file),
+            },
+            Err(e) => {
+                let _ = take(Err(unread(file, line, &e)));
+                return;
+            }
+        };
+        state = match std::mem::replace(&mut state, State::Damaged) {
+            // The header that ended a damaged session has begun another.
+            State::Open(open) if open.items.is_empty() && open.line == line => State::Open(open),
+            _ => State::Damaged,
+        };
+        if take(Err(fault)).is_break() {
+            return;
+        }
+    }
+    if let Some(last) = state.end(file) {
+        let _ = take(last.map_err(|f| f.at(file)));
+    }
+}
+
+/// A byte order mark.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A session whose lines still come.
 struct Open {
     header: Header,
+    /// Of the header.
+    line: usize,
     items: Vec<Located>,
+    /// A line that breaks off, which only the last may do.
+    broken: Option<Fault>,
 }
 
-fn read_lines(bytes: &[u8], file: &str) -> Result<Vec<Loaded>, Fault> {
-    let (text, mut cut) = as_text(bytes)?;
-    let mut lines = numbered(text).peekable();
-    let Some((first, header_line)) = lines.next() else {
-        return Err(Fault::new(1, "the file is empty", HEADER, "record or write a session first"));
-    };
-    let mut open = Open { header: header(header_line, first)?, items: Vec::new() };
-    let mut out = Vec::new();
-    let mut last = first;
-    while let Some((line, content)) = lines.next() {
-        last = line;
-        match serde_json::from_str::<Map<String, Value>>(content) {
-            Ok(object) if object.get("type").is_some_and(|t| t == "session") => {
-                let next = Open { header: header(content, line)?, items: Vec::new() };
-                let Open { header, items } = std::mem::replace(&mut open, next);
-                out.push(assemble(header, items, file, false)?);
+enum State {
+    Start,
+    Open(Box<Open>),
+    /// Until the next header.
+    Damaged,
+}
+
+impl State {
+    /// Takes a line; one that begins a session ends the one before it.
+    fn line(&mut self, bytes: &[u8], line: usize, file: &str) -> Result<Option<Loaded>, Fault> {
+        let (text, inside) = match std::str::from_utf8(bytes) {
+            Ok(text) => (text, false),
+            // The file ends inside a character.
+            Err(e) if e.error_len().is_none() => {
+                (std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default(), true)
             }
-            Ok(object) => open.items.push(Located { line, entry: fields::entry(object, line)? }),
-            Err(e) if lines.peek().is_none() && e.is_eof() => cut = true,
-            Err(e) => {
-                return Err(Fault::new(
-                    line,
-                    format!("not a JSON object: {e}"),
-                    "one JSON object per line",
-                    "repair or remove the line",
-                ));
+            Err(_) if matches!(self, State::Damaged) => return Ok(None),
+            Err(_) => {
+                let what = "bytes that are not UTF-8";
+                return Err(Fault::new(line, what, "UTF-8 text", "save the file as UTF-8"));
             }
+        };
+        let content = text.trim();
+        if content.is_empty() && !inside {
+            return Ok(None);
+        }
+        let parsed = serde_json::from_str::<Map<String, Value>>(content);
+        let begins = parsed.as_ref().is_ok_and(|o| o.get("type").is_some_and(|t| t == "session"));
+        match self {
+            State::Start if content.is_empty() => return Ok(None),
+            State::Damaged if !begins => return Ok(None),
+            State::Open(open) if !begins => {
+                if let Some(fault) = open.broken.take() {
+                    return Err(fault);
+                }
+                match parsed {
+                    Ok(object) => {
+                        open.items.push(Located { line, entry: fields::entry(object, line)? });
+                    }
+                    Err(e) => {
+                        let fault = Fault::new(
+                            line,
+                            format!("not a JSON object: {e}"),
+                            "one JSON object per line",
+                            "repair or remove the line",
+                        );
+                        if !e.is_eof() {
+                            return Err(fault);
+                        }
+                        open.broken = Some(fault);
+                    }
+                }
+                return Ok(None);
+            }
+            _ => {}
+        }
+        let next = Open { header: header(content, line)?, line, items: Vec::new(), broken: None };
+        match std::mem::replace(self, State::Open(next.into())) {
+            State::Open(open) => match open.broken {
+                Some(fault) => Err(fault),
+                None => assemble(open.header, open.items, file, false).map(Some),
+            },
+            State::Start | State::Damaged => Ok(None),
         }
     }
-    let mut loaded = assemble(open.header, open.items, file, cut)?;
-    if cut {
-        let warning =
-            format!("{file}:{last}: the last line breaks off; what stands before it is used");
-        loaded.warnings.insert(0, warning);
+
+    /// What the end of the file ends.
+    fn end(self, file: &str) -> Option<Result<Loaded, Fault>> {
+        let open = match self {
+            State::Open(open) => open,
+            State::Damaged => return None,
+            State::Start => {
+                let what = "the file is empty";
+                return Some(Err(Fault::new(1, what, HEADER, "record or write a session first")));
+            }
+        };
+        let cut = open.broken.map(|f| f.line);
+        let loaded = assemble(open.header, open.items, file, cut.is_some());
+        Some(loaded.map(|mut loaded| {
+            if let Some(last) = cut {
+                let warning = format!(
+                    "{file}:{last}: the last line breaks off; what stands before it is used"
+                );
+                loaded.warnings.insert(0, warning);
+            }
+            loaded
+        }))
     }
-    out.push(loaded);
-    Ok(out)
 }
 
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
@@ -133,28 +249,6 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
     })?;
     bounds::check(bounds::of_header(&mut header), line)?;
     Ok(header)
-}
-
-/// The bytes as text, and whether they end inside a character.
-fn as_text(bytes: &[u8]) -> Result<(&str, bool), Fault> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok((text, false)),
-        Err(e) => {
-            let (good, _) = bytes.split_at(e.valid_up_to());
-            let good = std::str::from_utf8(good).expect("valid up to here, says the error");
-            if e.error_len().is_none() {
-                return Ok((good, true));
-            }
-            let line = good.matches('\n').count() + 1;
-            Err(Fault::new(
-                line,
-                "bytes that are not UTF-8",
-                "UTF-8 text",
-                "save the file as UTF-8",
-            ))
-        }
-    }
 }
 
 /// Lines with content, counted from 1.

@@ -12,6 +12,7 @@ pub mod autofacts;
 pub mod bounds;
 pub mod builtin;
 mod check;
+pub mod corpus;
 mod error;
 pub mod exports;
 mod fields;
@@ -27,6 +28,7 @@ pub mod schema;
 mod schema_tests;
 mod toml_tree;
 
+pub use corpus::Corpus;
 pub use error::{ImportError, InputError, LoadError, Loaded};
-pub use load::{Found, Kind, load, load_path, parse, sniff};
+pub use load::{Found, Kind, is_path, load, load_path, name_apart, parse, sniff};
 pub use scenario::{Expect, FaultOn, ProviderFault, Scenario};

@@ -2,16 +2,16 @@
 //! folder, a built-in name.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::files::{self, FileError};
 use ctxbench_core::session::Entry;
 
+use crate::corpus::{self, Corpus};
 use crate::error::LoadError;
-use crate::formats::{Head, Source};
+use crate::formats::{Archive, Head, Imported, Source, unpacked};
 use crate::scenario::{self, Beside, Scenario};
 use crate::{autofacts, builtin, formats, jsonl};
 
@@ -27,9 +27,9 @@ pub enum Kind {
 }
 
 /// The file of a scenario that has its own folder.
-const SCENARIO_FILE: &str = "scenario.toml";
+pub(crate) const SCENARIO_FILE: &str = "scenario.toml";
 
-/// How files may end that are looked at in a folder.
+/// How files end that hold sessions, whatever stands in them.
 const EXTENSIONS: &[&str] = &["toml", "jsonl", "json"];
 
 /// How many scenarios may extend one another in a row.
@@ -37,6 +37,18 @@ const DEEPEST: usize = 8;
 
 /// What stands for every built-in scenario.
 pub const ALL: &str = "all";
+
+/// Whether a name is that of a path, and not of a built-in scenario.
+pub fn is_path(name: &str) -> bool {
+    let path = Path::new(name);
+    path.exists() || name.contains(['/', '\\']) || named_session(path)
+}
+
+/// Whether the ending of a name says that there are sessions in the file.
+pub(crate) fn named_session(path: &Path) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+    has_extension(Path::new(unpacked(&name)), EXTENSIONS) || has_extension(path, &["zip"])
+}
 
 /// What a path or a name stands for.
 #[derive(Debug, Default)]
@@ -51,84 +63,46 @@ pub struct Found {
 /// these.
 pub fn load(name: &str) -> Result<Found, LoadError> {
     let path = Path::new(name);
-    if path.exists() || name.contains(['/', '\\']) || has_extension(path, EXTENSIONS) {
+    if is_path(name) {
         return load_path(path);
     }
     let scenarios = if name == ALL { builtin::all()? } else { vec![builtin::by_id(name)?] };
     Ok(Found { scenarios, ..Found::default() })
 }
 
-/// The scenarios in a session file, scenario file or recording, or in a folder and the folders
-/// below it: files that end in `.toml`, `.jsonl` or `.json`, and others that a recording format
-/// knows. Hidden folders are left alone; of a folder with a `scenario.toml` only this counts. What
-/// holds no session is skipped, unless nothing is left. Sessions without facts get those of
-/// [`autofacts`].
+/// The scenarios in a session file, scenario file or recording, or in a folder, an archive and the
+/// folders below; see [`Corpus`]. What holds no session is skipped, unless nothing is left. Sessions
+/// without facts get those of [`autofacts`].
 pub fn load_path(path: &Path) -> Result<Found, LoadError> {
     let mut found = Found::default();
     let mut loaded: Vec<(PathBuf, Scenario)> = Vec::new();
-    // Companions that a session took in are no sessions of their own.
-    let mut taken: HashSet<PathBuf> = HashSet::new();
-    let inside = path.is_dir() && formats::detect(&Source::at(path)).is_none();
-    let files =
-        if inside { files_below(path, &mut found.skipped) } else { vec![path.to_path_buf()] };
-    for file in files {
-        let several = load_with(&file, 0, &mut |one| match one {
-            Ok((scenario, with)) => {
-                taken.extend(with);
-                loaded.push((file.clone(), scenario));
+    let corpus = Corpus::at(path);
+    for file in corpus.files() {
+        let _ = corpus::read(file, &mut |place, one| {
+            match one {
+                Ok(scenario) => loaded.push((place.to_path_buf(), scenario)),
+                Err(e) => found.skipped.push((place.to_path_buf(), e)),
             }
-            Err(e) => found.skipped.push((file.clone(), e)),
+            ControlFlow::Continue(())
         });
-        if let Err(e) = several {
-            found.skipped.push((file, e));
-        }
     }
-    loaded.retain(|(file, _)| !taken.contains(file));
-    found.skipped.retain(|(file, _)| !taken.contains(file));
+    found.skipped.extend(corpus.into_unread());
     if loaded.is_empty() {
-        let first = found.skipped.into_iter().next();
-        return Err(first.map_or_else(
-            || unknown(path, "a folder with .toml, .jsonl or .json files of a known format"),
-            |(_, e)| e,
-        ));
+        return Err(found.skipped.into_iter().next().map_or_else(|| nothing_in(path), |(_, e)| e));
     }
     name_apart(path, &mut loaded);
     found.scenarios = loaded.into_iter().map(|(_, scenario)| scenario).collect();
     Ok(found)
 }
 
-/// The files of a folder and of those below it that may hold a session, by their paths.
-fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<PathBuf> {
-    let mut whole = Vec::new();
-    let enter = |below: &Path| {
-        if file_name(below).starts_with('.') {
-            return false;
-        }
-        let scenario = below.join(SCENARIO_FILE);
-        if scenario.is_file() {
-            whole.push(scenario);
-            return false;
-        }
-        let recording = formats::detect(&Source::at(below)).is_some();
-        if recording {
-            whole.push(below.to_path_buf());
-        }
-        !recording
-    };
-    let unread = |e: FileError| skipped.push((folder.to_path_buf(), e.into()));
-    let mut files = files::walk_into(folder, enter, unread);
-    files.retain(|file| {
-        // A pipe would keep whoever looks into it waiting.
-        let looks = || file.is_file() && formats::detect(&Source::at(file)).is_some();
-        has_extension(file, EXTENSIONS) || looks()
-    });
-    files.extend(whole);
-    files.sort();
-    files
+/// Why there is no session at a path whose files hold none.
+pub fn nothing_in(path: &Path) -> LoadError {
+    unknown(path, "a folder with .toml, .jsonl or .json files of a known format")
 }
 
-/// Sessions of one name are named by their paths, and those of one file by their numbers.
-fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
+/// Sessions of one name that were loaded from `path` are named by the paths in it that they stand
+/// at, and those of one file by their numbers.
+pub fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     for by_path in [true, false] {
         let mut names: HashMap<String, (usize, usize)> = HashMap::new();
@@ -178,34 +152,32 @@ fn kind(head: &Head) -> Option<Kind> {
 /// The one scenario that another extends.
 fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
     let mut all = Vec::new();
-    load_with(path, depth, &mut |one| all.push(one))?;
-    only(all.into_iter().map(|one| one.map(|(scenario, _)| scenario)), path)
+    load_with(path, depth, &mut |_, one| {
+        all.push(one);
+        ControlFlow::Continue(())
+    })?;
+    only(all.into_iter(), path)
 }
 
-/// Takes a scenario and the files beside its own that belong to it, or why there is none.
-type Take<'a> = dyn FnMut(Result<(Scenario, Vec<PathBuf>), LoadError>) + 'a;
+/// Takes a scenario and where it stands, or why there is none; whoever breaks wants no more.
+pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
 
-/// The sessions of a file, each with the files beside it that belong to it, such as those of
-/// subagents.
-fn load_with(path: &Path, depth: usize, take: &mut Take<'_>) -> Result<(), LoadError> {
+/// The sessions of a file. What an archive holds stands below it: `FILE.zip/MEMBER`.
+pub(crate) fn load_with(path: &Path, depth: usize, take: &mut Take<'_>) -> Result<(), LoadError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let beside = OnDisk { folder, depth, read: RefCell::default() };
-    of_source(&Source::at(path), path, &beside, &mut |one| {
-        take(one.and_then(|(scenario, with)| {
-            let read = beside.read.take();
-            let files = read.into_iter().chain(with.iter().cloned()).chain([path.to_path_buf()]);
-            let scenario = Scenario { files: files.collect(), ..scenario };
+    of_source(&Source::at(path), path, &beside, &mut |place, one| {
+        let one = one.and_then(|scenario| {
+            let read = beside.read.take().into_iter();
+            let files = read.chain(scenario.files).chain([path.to_path_buf()]).collect();
+            let scenario = Scenario { files, ..scenario };
             if scenario.session.entries.iter().any(Entry::is_message) {
-                return Ok((scenario, with));
+                return Ok(scenario);
             }
-            Err(LoadError::NoMessages { path: path.to_path_buf(), id: scenario.id })
-        }));
+            Err(LoadError::NoMessages { path: place.to_path_buf(), id: scenario.id })
+        });
+        take(place, one)
     })
-}
-
-fn file_name(path: &Path) -> String {
-    path.file_name()
-        .map_or_else(|| path.display().to_string(), |f| f.to_string_lossy().into_owned())
 }
 
 /// Reads what a file holds that has no others beside it: one session, scenario or recording. `name`
@@ -213,8 +185,11 @@ fn file_name(path: &Path) -> String {
 pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
     let mut all = Vec::new();
     let source = Source::of_bytes(bytes, name);
-    of_source(&source, Path::new(name), &Alone, &mut |one| all.push(one))?;
-    only(all.into_iter().map(|one| one.map(|(scenario, _)| scenario)), Path::new(name))
+    of_source(&source, Path::new(name), &Alone, &mut |_, one| {
+        all.push(one);
+        ControlFlow::Continue(())
+    })?;
+    only(all.into_iter(), Path::new(name))
 }
 
 /// The one scenario of a file that must not hold several.
@@ -254,20 +229,30 @@ fn of_source(
             let bytes = bytes()?;
             let text = std::str::from_utf8(&bytes)
                 .map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
-            take(Ok((scenario::read(text, &shown, beside)?, Vec::new())));
+            let _ = take(path, Ok(scenario::read(text, &shown, beside)?));
         }
         Some(Kind::Session) => {
-            for mut loaded in jsonl::read_all(&bytes()?, &shown)? {
-                autofacts::add(&mut loaded.session);
-                take(Ok((Scenario::of_session(loaded), Vec::new())));
-            }
+            jsonl::read_each(source.open()?, &shown, &mut |loaded| {
+                let scenario = loaded.map(|mut loaded| {
+                    autofacts::add(&mut loaded.session);
+                    Scenario::of_session(loaded)
+                });
+                take(path, scenario.map_err(LoadError::from))
+            });
         }
         Some(Kind::Recording(name)) => {
             formats::by_name(name)?.import(source, |imported| {
-                let imported = imported.map_err(LoadError::from);
-                take(imported.map(|i| (Scenario::of_session(i.loaded), i.beside)));
-                ControlFlow::Continue(())
+                let scenario = imported.map(|Imported { loaded, beside }| Scenario {
+                    files: beside,
+                    ..Scenario::of_session(loaded)
+                });
+                take(path, scenario.map_err(LoadError::from))
             });
+        }
+        None if head.members.is_some() => {
+            if let Some(archive) = source.archive()? {
+                return of_members(&archive, path, take);
+            }
         }
         None => {
             return Err(unknown(
@@ -277,6 +262,35 @@ fn of_source(
                     formats::names().join(", ")
                 ),
             ));
+        }
+    }
+    Ok(())
+}
+
+/// The sessions of an archive that is no recording itself, member by member.
+fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result<(), LoadError> {
+    let mut ended = ControlFlow::Continue(());
+    for name in archive.names() {
+        // Hidden files, and those that macOS packs beside each file.
+        if name.split('/').any(|part| part.starts_with('.') || part == "__MACOSX") {
+            continue;
+        }
+        let place = path.join(&name);
+        let member = archive.member(&name).map_err(LoadError::from);
+        let read = member.and_then(|member| {
+            if corpus::may_hold_sessions(Path::new(&name), &member) {
+                of_source(&member, &place, &Alone, &mut |place, one| {
+                    ended = take(place, one);
+                    ended
+                })?;
+            }
+            Ok(())
+        });
+        if let Err(e) = read {
+            ended = take(&place, Err(e));
+        }
+        if ended.is_break() {
+            break;
         }
     }
     Ok(())

@@ -157,6 +157,7 @@ impl Reader<'_> {
             context_window: self.count(&tree, "context_window")?.or(inherited.context_window),
             max_output: self.count(&tree, "max_output")?.or(inherited.max_output),
             prefix_tokens: inherited.prefix_tokens,
+            started: inherited.started,
             source: inherited.source,
             extra: inherited.extra,
         };

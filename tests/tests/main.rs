@@ -15,6 +15,8 @@ mod cli;
 mod config;
 #[path = "conformance.rs"]
 mod conformance;
+#[path = "corpora.rs"]
+mod corpora;
 #[path = "crash.rs"]
 mod crash;
 #[path = "delegation.rs"]

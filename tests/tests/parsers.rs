@@ -32,6 +32,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
             all
         }
         "rollout" => files(&data.join("validate"), ".jsonl"),
+        "packed" => [".zst", ".zip"].iter().flat_map(|e| files(&data.join("packed"), e)).collect(),
         "case" | "functions" => files(&data.join("conformance"), ".json"),
         _ => Vec::new(),
     };

@@ -9,6 +9,8 @@ use ctxbench_core::strategy::Standing;
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::{ALL, Spec};
 
+use super::corpus::Choosing;
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// What to list
@@ -17,6 +19,17 @@ pub(crate) struct Args {
     /// The comparison matrix as Markdown (strategies only)
     #[arg(long)]
     matrix: bool,
+    /// Session files, recordings, archives and folders of these (sessions only)
+    #[arg(value_name = "FILE|DIR")]
+    inputs: Vec<String>,
+    #[command(flatten)]
+    choosing: Choosing,
+    /// Seed of --sample (default: 1)
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
+    /// One JSON object per line instead of a table (sessions only)
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum, PartialEq)]
@@ -24,6 +37,8 @@ enum What {
     Strategies,
     Scenarios,
     Models,
+    /// What recordings hold: agent, model, date, steps, tokens, peak, compactions, cost
+    Sessions,
 }
 
 #[derive(clap::Args)]
@@ -36,8 +51,16 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
     if args.matrix && args.what != What::Strategies {
         bail!("--matrix goes with `list strategies`");
     }
+    let choice = args.choosing.choice(args.seed);
+    if args.what == What::Sessions {
+        return super::sessions::list(&args.inputs, &choice, args.json);
+    }
+    if args.json || !args.inputs.is_empty() || choice != Choosing::default().choice(None) {
+        bail!("files, --json and options that choose among sessions go with `list sessions`");
+    }
     let mut out = String::new();
     match args.what {
+        What::Sessions => {}
         What::Strategies if args.matrix => out = matrix(),
         What::Strategies => {
             for d in ALL {

@@ -13,6 +13,7 @@ macro_rules! tell {
 mod compact;
 mod config;
 mod conform;
+mod corpus;
 mod explain;
 mod gate;
 mod import;
@@ -23,6 +24,7 @@ mod otel;
 mod report;
 mod run;
 mod serve;
+mod sessions;
 mod summarizer;
 mod validate;
 
@@ -35,9 +37,10 @@ use anyhow::{Context, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
 use ctxbench_core::nearest::nearest;
+use ctxbench_harness::choice::Choice;
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
-use ctxbench_scenarios::{Found, LoadError, Scenario};
+use ctxbench_scenarios::{LoadError, Scenario};
 use ctxbench_strategies::Spec;
 
 #[derive(Parser)]
@@ -91,8 +94,8 @@ impl Global {
 enum Command {
     /// Compare strategies on sessions (the default)
     Run(Box<run::Args>),
-    /// List strategies, scenarios or models
-    List(list::Args),
+    /// List strategies, scenarios, models, or the sessions of files and folders
+    List(Box<list::Args>),
     /// A strategy's version, sources and settings, and what it does when
     Show(list::ShowArgs),
     /// Turn a recording into a session
@@ -219,26 +222,10 @@ fn told(e: &anyhow::Error) -> String {
     })
 }
 
-/// Most skipped files that are named.
-const NAMED: usize = 5;
-
 /// The sessions that an argument names; - is standard input. What a folder holds besides is told on
 /// standard error.
 pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
-    if input::is_piped(Path::new(name)) {
-        return input::sessions();
-    }
-    let Found { scenarios, skipped } =
-        ctxbench_scenarios::load(name).map_err(|e| meant(name, e))?;
-    if !skipped.is_empty() {
-        let all = skipped.len() + scenarios.len();
-        tell!("note: {name}: {} of {all} files hold no session and are skipped", skipped.len());
-        skipped.iter().take(NAMED).for_each(|(_, why)| tell!("note: {name}: skipped: {why}"));
-        if let Some(more) = skipped.len().checked_sub(NAMED).filter(|n| *n > 0) {
-            tell!("note: {name}: skipped: {more} more");
-        }
-    }
-    Ok(scenarios)
+    corpus::load_all(&[name.to_string()], &Choice::default())
 }
 
 /// What was named as a session, and is something else that we know.

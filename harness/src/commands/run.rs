@@ -22,14 +22,17 @@ use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::corpus::{Choosing, Shown, load_all};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Session JSONL, scenario TOML, recordings (Claude Code, Codex, pi), folders of these, names
-    /// of built-in scenarios, or `all` of these
+    /// Session JSONL, scenario TOML, recordings of agents, the same compressed (.gz, .zst, .zip),
+    /// folders of these, names of built-in scenarios, or `all` of these
     #[arg(value_name = "SESSION|SCENARIO|DIR")]
     pub(super) inputs: Vec<String>,
+    #[command(flatten)]
+    choosing: Choosing,
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all)
     #[arg(long, value_name = "S[:k=v,…]")]
     strategy: Vec<String>,
@@ -66,8 +69,8 @@ pub(crate) struct Args {
     /// How requests reach the mock server
     #[arg(long, value_enum, default_value_t = Door::Http)]
     transport: Door,
-    /// Seed of what is seeded: the losses of the lossy summariser (default: 1; with --seeds the
-    /// first of them, default 0)
+    /// Seed of what is seeded: --sample and the losses of the lossy summariser (default: 1; with
+    /// --seeds the first of them, default 0)
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
     /// Run what is seeded with N seeds, 0 to N-1 or from --seed on; the table shows the mean and
@@ -144,7 +147,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let begin = std::time::Instant::now();
     let head = results(&plan, Vec::new());
     let stored = reports::Progress::begin(&args.out, &head.generator, &head.assumptions)?;
-    let bar = progress(plan.pairs(), args.json);
+    let shown = Shown::new("rows", plan.pairs() as u64, plan.pairs() as u64);
     let trouble = std::sync::Mutex::new(None);
     #[cfg(feature = "otel")]
     let export = super::otel::Export::new(&args.otel);
@@ -154,10 +157,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         if let (Err(e), Ok(mut t)) = (stored.store(&f.replayed.record), trouble.lock()) {
             *t = Some(e);
         }
-        bar.inc(1);
+        shown.step(1);
     };
-    let mut finished = plan.run(&|name| bar.set_message(name.to_string()), &done);
-    bar.finish_and_clear();
+    let mut finished = plan.run(&done);
+    drop(shown);
     for s in &plan.scenarios {
         let of_run = finished
             .iter()
@@ -320,9 +323,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     if args.inputs.is_empty() {
         sessions = scenarios::builtin::defaults()?;
     }
-    for input in &args.inputs {
-        sessions.extend(super::load(input)?);
-    }
+    sessions.extend(load_all(&args.inputs, &args.choosing.choice(args.seed))?);
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
@@ -433,17 +434,6 @@ fn shard(text: &str) -> anyhow::Result<(usize, usize)> {
         Some((i, n)) if (1..=n).contains(&i) => Ok((i, n)),
         _ => bail!("--shard takes I/N with I from 1 to N, such as 1/3, not `{text}`"),
     }
-}
-
-fn progress(pairs: usize, quiet: bool) -> ProgressBar {
-    let bar = ProgressBar::new(pairs as u64);
-    if quiet || !std::io::stderr().is_terminal() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// Wall-clock times of our own code; kept apart from results, which do not depend on the machine.

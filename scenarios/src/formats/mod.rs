@@ -44,6 +44,7 @@ pub use recording::{
     Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
 };
 pub use source::{Head, Source};
+pub(crate) use source::{unpacked, unread};
 pub use time::millis;
 pub(crate) use time::of_epoch as stamp;
 
@@ -60,6 +61,14 @@ pub struct Format {
     /// Hands over the sessions of a source one after the other, until the sink breaks. One that
     /// cannot be read is handed over as its error; an error of the function ends the source.
     pub read: fn(&Source<'_>, &mut Sink<'_>) -> Result<(), InputError>,
+    /// The files beside a source that its sessions take in, and that are recordings of the format
+    /// themselves; found without reading all of it where that can be.
+    pub parts: fn(&Source<'_>) -> Vec<PathBuf>,
+}
+
+/// [`Format::parts`] of a format whose sessions stand in one file each.
+fn no_parts(_: &Source<'_>) -> Vec<PathBuf> {
+    Vec::new()
 }
 
 /// Takes the sessions of a source; whoever breaks wants no more.

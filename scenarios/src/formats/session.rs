@@ -430,6 +430,7 @@ impl Builder {
             return Err(fault.at(file));
         }
         header.version = crate::jsonl::VERSION;
+        header.started = self.start.and_then(time::of_millis);
         header.source = Some(Source { format: format.to_string(), file: Some(file.to_string()) });
         if header.id.trim().is_empty() {
             header.id = Read::of_bytes(&[], file).stem().to_string();

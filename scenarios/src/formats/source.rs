@@ -244,7 +244,7 @@ pub(crate) fn unpacked(name: &str) -> &str {
 /// A line and its number.
 pub type NumberedLine = Result<(usize, String), InputError>;
 
-fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
+pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
     if let Some(e) = e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
         return Fault::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
     }

@@ -46,10 +46,14 @@ pub(super) fn normal(stamp: &str) -> Option<String> {
 pub(crate) fn of_epoch(time: f64) -> Option<String> {
     // 5138 as seconds, 1973 as milliseconds.
     let ms = if time.abs() < 1e11 { time * 1e3 } else { time };
-    if !ms.is_finite() || !(0.0..1e14).contains(&ms) {
+    if ms.is_finite() { of_millis(ms.round() as i64) } else { None }
+}
+
+/// The stamp of a time in ms since 1970, up to the year 5138.
+pub(super) fn of_millis(ms: i64) -> Option<String> {
+    if !(0..100_000_000_000_000).contains(&ms) {
         return None;
     }
-    let ms = ms.round() as i64;
     let (days, rest) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
     // Howard Hinnant's civil_from_days: years that begin in March, in eras of 400.
     let z = days + 719_468;

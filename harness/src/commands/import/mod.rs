@@ -1,6 +1,7 @@
 //! `ctxbench import`: recordings become sessions, and sessions files of other formats.
 
 mod folder;
+mod many;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -8,19 +9,26 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use ctxbench_core::files;
 use ctxbench_core::session::{Entry, Session};
+use ctxbench_harness::choice::Choice;
 use ctxbench_harness::redact::Redactor;
 use ctxbench_scenarios::exports::{self, Export, Lost};
 use ctxbench_scenarios::formats::{self, Format, Source};
 use ctxbench_scenarios::{Kind, jsonl, sniff};
 use folder::Folder;
 
+use super::corpus::Choosing;
 use super::input;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Recordings: files, or folders that hold one; - is standard input
-    #[arg(required = true, value_name = "FILE")]
+    /// Recordings: files, also compressed, and folders and archives of them; - is standard input
+    #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
+    #[command(flatten)]
+    choosing: Choosing,
+    /// Seed of --sample (default: 1)
+    #[arg(long, value_name = "SEED")]
+    seed: Option<u64>,
     #[arg(long, default_value = "auto")]
     #[arg(help = format!("Format of the recordings: auto, {}", formats::names().join(", ")))]
     format: String,
@@ -48,6 +56,7 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
             name => Some(formats::by_name(name)?),
         },
         folder: args.output.as_deref().is_some_and(folder::is_one),
+        choice: args.choosing.choice(args.seed),
         redactor: args.redact.then(Redactor::default),
         last: None,
         failed: 0,
@@ -107,6 +116,7 @@ struct Work {
     format: Option<&'static Format>,
     /// Each session becomes a file of its own.
     folder: bool,
+    choice: Choice,
     redactor: Option<Redactor>,
     /// The newest failure, which is told when it is clear that it was not the only one.
     last: Option<anyhow::Error>,
@@ -118,6 +128,15 @@ impl Work {
     /// Writes the sessions of all inputs, one at a time. What cannot be read is told and left out;
     /// what cannot be written ends the work.
     fn all(&mut self, inputs: &[PathBuf], write: &mut Write<'_>) -> anyhow::Result<()> {
+        let choice = self.choice.clone();
+        let one_by_one = choice == Choice { seed: choice.seed, ..Choice::default() }
+            && !inputs.iter().any(|path| many::is_corpus(path));
+        if !one_by_one {
+            if self.format.is_some() {
+                bail!("--format goes with files, all sessions of which are taken");
+            }
+            return self.chosen(inputs, &choice, write);
+        }
         for path in inputs {
             let piped = match input::is_piped(path).then(input::piped).transpose() {
                 Ok(piped) => piped,
@@ -188,10 +207,7 @@ impl Work {
                     for w in &loaded.warnings {
                         tell!("note: {shown}: {w}");
                     }
-                    if self.export.name != "session" {
-                        // They are found in a recording, and so they are in what is written.
-                        loaded.session.facts.clear();
-                    }
+                    self.without_found(&mut loaded.session);
                     ended = self.write(&loaded.session, shown, imported.beside, write);
                 }
                 Err(e) => self.fail(e.into()),
@@ -223,6 +239,13 @@ impl Work {
             Err(e) => self.fail(e),
         }
         Ok(())
+    }
+
+    /// Facts are found in a recording, and so they are in what another format says of it.
+    fn without_found(&self, session: &mut Session) {
+        if self.export.name != "session" {
+            session.facts.clear();
+        }
     }
 
     fn write(

@@ -28,6 +28,7 @@ pub(super) const FORMAT: Format = Format {
              own count",
     sniff,
     read,
+    parts: super::no_parts,
 };
 
 const START: &str = "# aider chat started at ";

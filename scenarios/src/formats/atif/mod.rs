@@ -12,10 +12,11 @@
 //! - A file named `trajectory` gives its session the id that it holds.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -33,6 +34,7 @@ pub(super) const FORMAT: Format = Format {
              whether a tool failed, and what the exporter of each agent left out",
     sniff,
     read,
+    parts,
 };
 
 const EXPECTED: &str = "an ATIF trajectory: an object with \"schema_version\" and \"steps\"";
@@ -172,9 +174,6 @@ impl Reader<'_> {
         whole: &Trajectory<'_>,
         out: &mut Recording,
     ) {
-        let list = |v: Option<&Value>, key: &str| -> Vec<Value> {
-            v.and_then(|v| v.get(key)?.as_array()).cloned().unwrap_or_default()
-        };
         let results = list(o.get("observation"), "results");
         let calls = o.get("tool_calls").and_then(Value::as_array);
         let ids: Vec<&str> =
@@ -212,13 +211,8 @@ impl Reader<'_> {
                 return self.enter(id, document, &members, out);
             }
         }
-        // A recording from elsewhere must not be able to show files of this machine.
-        let plain = |p: &&str| Path::new(p).components().all(|c| matches!(c, Component::Normal(_)));
-        let Some((name, folder)) = text("trajectory_path").filter(plain).zip(self.folder) else {
-            return;
-        };
-        let path = folder.join(name);
-        if out.beside.contains(&path) || !path.is_file() {
+        let Some(path) = self.folder.and_then(|folder| beside(reference, folder)) else { return };
+        if out.beside.contains(&path) {
             return;
         }
         let source = Source::at(&path);
@@ -248,6 +242,43 @@ impl Reader<'_> {
         self.trajectory(document, members, out);
         self.agents.pop();
     }
+}
+
+fn list(object: Option<&Value>, key: &str) -> Vec<Value> {
+    object.and_then(|o| o.get(key)?.as_array()).cloned().unwrap_or_default()
+}
+
+/// The files that a trajectory refers to.
+fn parts(source: &Source<'_>) -> Vec<PathBuf> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Outline {
+        steps: Vec<OutlineStep>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct OutlineStep {
+        observation: Option<Observation>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Observation {
+        results: Vec<Value>,
+    }
+    let Some(folder) = source.beside().and_then(Path::parent) else { return Vec::new() };
+    let Ok(text) = source.text() else { return Vec::new() };
+    let outline: Outline = serde_json::from_str(&text).unwrap_or_default();
+    let results = outline.steps.into_iter().filter_map(|s| s.observation).flat_map(|o| o.results);
+    let refs = results.flat_map(|r| list(Some(&r), "subagent_trajectory_ref"));
+    refs.filter_map(|r| beside(&r, folder)).collect()
+}
+
+/// What a reference names in a file beside the one that it stands in.
+fn beside(reference: &Value, folder: &Path) -> Option<PathBuf> {
+    // A recording from elsewhere must not be able to show files of this machine.
+    let plain = |p: &&str| Path::new(p).components().all(|c| matches!(c, Component::Normal(_)));
+    let name = reference.get("trajectory_path").and_then(Value::as_str).filter(plain)?;
+    Some(folder.join(name)).filter(|path| path.is_file())
 }
 
 /// What the program said by itself.

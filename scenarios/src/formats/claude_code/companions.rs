@@ -2,14 +2,14 @@
 //! session's file, in later versions in the folder `SESSION/subagents/`
 //! (docs/sources/claude-code.md §1.6).
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::fs;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::super::lines::{flag, str_of};
-use super::super::source::{NumberedLine, Source};
+use super::super::source::{NumberedLine, Source, unpacked};
 
 /// A first line that is longer is nobody's; bytes.
 const LONGEST_LINE: u64 = 4 << 20;
@@ -29,12 +29,13 @@ pub(super) fn beside(input: &Source<'_>) -> Vec<PathBuf> {
         return vec![];
     };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut found: Vec<PathBuf> = [folder.to_path_buf(), path.with_extension("").join("subagents")]
-        .iter()
-        .flat_map(|d| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok))
-        .map(|e| e.path())
-        .filter(|p| p != path && is_agent_of(p, &session))
-        .collect();
+    let mut found: Vec<PathBuf> =
+        [folder.to_path_buf(), path.with_file_name(input.stem()).join("subagents")]
+            .iter()
+            .flat_map(|d| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok))
+            .map(|e| e.path())
+            .filter(|p| p != path && is_agent_of(p, &session))
+            .collect();
     found.sort();
     found
 }
@@ -43,7 +44,7 @@ fn is_agent_of(path: &Path, session: &str) -> bool {
     let named = path
         .file_name()
         .and_then(|n| n.to_str())
-        .is_some_and(|n| n.starts_with("agent-") && n.ends_with(".jsonl"));
+        .is_some_and(|n| n.starts_with("agent-") && unpacked(n).ends_with(".jsonl"));
     named
         && first(path)
             .is_some_and(|o| flag(&o, "isSidechain") && str_of(&o, "sessionId") == Some(session))
@@ -51,6 +52,6 @@ fn is_agent_of(path: &Path, session: &str) -> bool {
 
 fn first(path: &Path) -> Option<Map<String, Value>> {
     let mut line = String::new();
-    BufReader::new(File::open(path).ok()?.take(LONGEST_LINE)).read_line(&mut line).ok()?;
+    Source::at(path).open().ok()?.take(LONGEST_LINE).read_line(&mut line).ok()?;
     serde_json::from_str(&line).ok()
 }

@@ -53,6 +53,7 @@ pub(super) const FORMAT: Format = Format {
         let _ = sink(Ok(lines::session(input, companions::beside(input), read)?));
         Ok(())
     },
+    parts: companions::beside,
 };
 
 fn sniff(head: &Head) -> bool {

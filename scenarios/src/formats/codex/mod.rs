@@ -41,6 +41,7 @@ pub(super) const FORMAT: Format = Format {
         let _ = sink(Ok(lines::session(input, Vec::new(), read)?));
         Ok(())
     },
+    parts: super::no_parts,
 };
 
 const ENVELOPES: &[&str] =

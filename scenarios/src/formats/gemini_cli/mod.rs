@@ -29,6 +29,7 @@ pub(super) const FORMAT: Format = Format {
              the messages of subagents, and counters of requests that were joined into one message",
     sniff,
     read,
+    parts: super::no_parts,
 };
 
 const EXPECTED: &str = "a chat of Gemini CLI: an object with \"sessionId\" and \"messages\"";

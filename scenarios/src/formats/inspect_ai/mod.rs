@@ -26,6 +26,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "times of messages that are no replies, what a compaction trimmed or cleared, and calls \
              of scorers and of agents whose messages are no part of the sample's",
     sniff,
+    parts: super::no_parts,
     read,
 };
 

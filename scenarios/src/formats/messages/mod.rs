@@ -36,6 +36,7 @@ pub(super) const CHAT: Format = Format {
              messages where these have no times, and counters where nobody stored them",
     sniff: |head| is(head, |kind| kind == Dialect::Chat),
     read: containers::read,
+    parts: super::no_parts,
 };
 
 pub(super) const RESPONSES: Format = Format {
@@ -45,6 +46,7 @@ pub(super) const RESPONSES: Format = Format {
              before the items begin",
     sniff: |head| is(head, |kind| kind == Dialect::Responses),
     read: containers::read,
+    parts: super::no_parts,
 };
 
 pub(super) const ANTHROPIC: Format = Format {
@@ -54,6 +56,7 @@ pub(super) const ANTHROPIC: Format = Format {
              messages where these have no times, and counters where nobody stored them",
     sniff: |head| is(head, |kind| kind == Dialect::Anthropic),
     read: containers::read,
+    parts: super::no_parts,
 };
 
 /// Which API a message belongs to.

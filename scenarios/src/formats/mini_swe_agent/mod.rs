@@ -24,6 +24,7 @@ pub(super) const FORMAT: Format = Format {
     untold: "definitions of the tools; in the first versions model, times and counters",
     sniff,
     read,
+    parts: super::no_parts,
 };
 
 const EXPECTED: &str =

@@ -30,6 +30,7 @@ pub(super) const FORMAT: Format = Format {
              whether a request failed before its first part",
     sniff,
     read,
+    parts: super::no_parts,
 };
 
 const EXPECTED: &str = "an export of OpenCode: an object with \"info\" and \"messages\"";

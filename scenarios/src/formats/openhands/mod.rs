@@ -34,6 +34,7 @@ pub(super) const FORMAT: Format = Format {
              without function calls the exact words of a reply",
     sniff,
     read,
+    parts: super::no_parts,
 };
 
 const EXPECTED: &str = "an object with \"history\", the events of an OpenHands agent";

@@ -31,6 +31,7 @@ pub(super) const FORMAT: Format = Format {
         let _ = sink(Ok(lines::session(input, Vec::new(), read)?));
         Ok(())
     },
+    parts: super::no_parts,
 };
 
 fn sniff(head: &Head) -> bool {

@@ -31,6 +31,7 @@ pub(super) const FORMAT: Format = Format {
              which observations a history processor elided from which request",
     sniff,
     read,
+    parts: super::no_parts,
 };
 
 const EXPECTED: &str = "a trajectory of SWE-agent: an object with \"history\" or \"trajectory\"";

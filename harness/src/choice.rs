@@ -1,0 +1,159 @@
+//! Which sessions of a corpus are taken.
+//!
+//! The one place that decides: a session has to pass the filters, a sample is drawn of those that
+//! do, and a limit cuts what is left, in the order in which they come.
+
+use std::collections::BTreeMap;
+
+use ctxbench_core::calibration;
+use ctxbench_core::session::Session;
+use ctxbench_core::tokens::content_hash;
+
+/// What is asked for; nothing = every session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// So many, drawn by the seed.
+    pub sample: Option<usize>,
+    /// Of the sample.
+    pub seed: u64,
+    /// Least tokens of content; see [`tokens`].
+    pub min_tokens: Option<u64>,
+    /// Not begun before this day, `YYYY-MM-DD` in UTC.
+    pub since: Option<String>,
+}
+
+/// The tokens of a session's content, as the family of its model counts.
+pub fn tokens(session: &Session) -> u64 {
+    let by = calibration::counting_of(session.header.model.as_deref()).of_visible_text();
+    calibration::content(&session.entries, &by)
+}
+
+/// That a session passed, and its draw.
+#[derive(Debug)]
+pub struct Ticket(Option<u64>);
+
+/// Takes sessions one after the other, each with what is to be made of it.
+#[derive(Debug)]
+pub struct Chooser<T> {
+    choice: Choice,
+    /// The sample so far by the draw of each, with its place in the row.
+    drawn: BTreeMap<(u64, usize), T>,
+    offered: usize,
+    taken: usize,
+    small: usize,
+    early: usize,
+    undated: usize,
+}
+
+impl<T> Chooser<T> {
+    /// Nothing is taken yet.
+    pub fn new(choice: &Choice) -> Chooser<T> {
+        Chooser {
+            choice: choice.clone(),
+            drawn: BTreeMap::new(),
+            offered: 0,
+            taken: 0,
+            small: 0,
+            early: 0,
+            undated: 0,
+        }
+    }
+
+    /// No further session can be taken, so that nobody needs to read on.
+    pub fn is_full(&self) -> bool {
+        self.choice.sample.is_none() && self.choice.limit.is_some_and(|most| self.taken >= most)
+    }
+
+    /// Whether a session passes, which stands at `place` below what was named; the same place and
+    /// id are drawn alike, in whatever order they come.
+    pub fn admit(&mut self, session: &Session, place: &str) -> Option<Ticket> {
+        if self.is_full() {
+            return None;
+        }
+        if let Some(since) = &self.choice.since {
+            // Dates in one form sort as text.
+            let day = session.header.started.as_deref().and_then(|s| s.get(..since.len()));
+            if day.is_none_or(|day| day < since.as_str()) {
+                *(if day.is_some() { &mut self.early } else { &mut self.undated }) += 1;
+                return None;
+            }
+        }
+        if self.choice.min_tokens.is_some_and(|least| tokens(session) < least) {
+            self.small += 1;
+            return None;
+        }
+        if self.choice.sample.is_none() {
+            self.taken += 1;
+            return Some(Ticket(None));
+        }
+        Some(Ticket(Some(draw(self.choice.seed, place, &session.header.id))))
+    }
+
+    /// Takes what was made of a session that passed. It comes back unless a sample is drawn, which
+    /// [`Self::end`] gives.
+    pub fn take(&mut self, ticket: Ticket, what: T) -> Option<T> {
+        let (Some(draw), Some(most)) = (ticket.0, self.choice.sample) else { return Some(what) };
+        self.drawn.insert((draw, self.offered), what);
+        self.offered += 1;
+        if self.drawn.len() > most {
+            self.drawn.pop_last();
+        }
+        None
+    }
+
+    /// The sample, in the order in which it was offered, and what was left out, if anything was: a
+    /// line for people.
+    pub fn end(mut self) -> (Vec<T>, Option<String>) {
+        let drawn = std::mem::take(&mut self.drawn);
+        let mut sample: Vec<(usize, T)> = drawn.into_iter().map(|((_, n), t)| (n, t)).collect();
+        sample.sort_by_key(|(n, _)| *n);
+        sample.truncate(self.choice.limit.unwrap_or(usize::MAX));
+        let by_sample = self.offered - sample.len();
+        let since = self.choice.since.as_deref().unwrap_or_default();
+        let min = self.choice.min_tokens.unwrap_or_default();
+        let told = [
+            (self.small, format!("with less than {min} tokens")),
+            (self.early, format!("begun before {since}")),
+            (self.undated, "without a date".to_string()),
+            (by_sample, "not drawn".to_string()),
+        ];
+        let told: Vec<String> =
+            told.into_iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
+        let left_out = self.small + self.early + self.undated + by_sample;
+        let mut line = match left_out {
+            0 => String::new(),
+            n => format!("{} left out: {}", many(n, "session"), told.join(", ")),
+        };
+        if self.is_full() {
+            line += if line.is_empty() { "" } else { "; " };
+            line += &format!("read no further after {}", many(self.taken, "session"));
+        }
+        (sample.into_iter().map(|(_, t)| t).collect(), (!line.is_empty()).then_some(line))
+    }
+}
+
+/// A number of things in words: `1 file`, `2 files`.
+pub fn many(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A number that looks random, the same for the same session wherever it is read.
+fn draw(seed: u64, place: &str, id: &str) -> u64 {
+    content_hash(format!("{seed}\0{place}\0{id}").as_bytes())
+}
+
+/// Whether a text is a day, `YYYY-MM-DD`.
+pub fn day(text: &str) -> Result<String, String> {
+    let plain = text.len() == 10 && text.is_ascii();
+    let stamp = plain.then(|| format!("{text}T00:00:00Z"));
+    match stamp.and_then(|s| ctxbench_scenarios::formats::millis(&s)) {
+        Some(_) => Ok(text.to_string()),
+        None => Err("expected a day as YYYY-MM-DD, such as 2026-03-01".into()),
+    }
+}
+
+#[cfg(test)]
+#[path = "choice_tests.rs"]
+mod tests;

@@ -1,0 +1,281 @@
+//! The sessions that arguments name: walked one at a time, chosen among, and what is told meanwhile.
+
+use std::collections::HashSet;
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anyhow::bail;
+use ctxbench_harness::choice::{self, Choice, Chooser};
+use ctxbench_harness::progress::Pace;
+use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::input;
+use super::run::tokens;
+
+/// Which sessions of many are taken.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Choosing {
+    /// Take the first N sessions, by their paths
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Take N sessions, drawn by --seed: the same ones wherever the folder stands
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    sample: Option<u64>,
+    /// Take sessions with at least N tokens of content, such as 20000 or 20k
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    min_tokens: Option<u64>,
+    /// Take sessions that began on this day or later, UTC; without a date they are left out
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = choice::day)]
+    since: Option<String>,
+}
+
+impl Choosing {
+    /// With the seed of the command.
+    pub(crate) fn choice(&self, seed: Option<u64>) -> Choice {
+        let many = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        Choice {
+            limit: self.limit.map(many),
+            sample: self.sample.map(many),
+            seed: seed.unwrap_or(1),
+            min_tokens: self.min_tokens,
+            since: self.since.clone(),
+        }
+    }
+}
+
+/// How far a command is, on standard error: on a terminal a line that is rewritten, else a line now
+/// and then.
+pub(crate) struct Shown {
+    pace: Mutex<Pace>,
+    begin: Instant,
+    bar: ProgressBar,
+    terminal: bool,
+}
+
+impl Shown {
+    /// Of `total` things that weigh so much together.
+    pub(crate) fn new(what: &'static str, total: u64, weight: u64) -> Shown {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = ProgressBar::new(total);
+        if !terminal {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
+            bar.set_style(style);
+        }
+        Shown { pace: Pace::new(what, total, weight).into(), begin: Instant::now(), bar, terminal }
+    }
+
+    /// One more is done.
+    pub(crate) fn step(&self, weight: u64) {
+        let Ok(mut pace) = self.pace.lock() else { return };
+        pace.step(weight);
+        let now = self.begin.elapsed();
+        if self.terminal {
+            self.bar.inc(1);
+            self.bar.set_message(pace.line(now));
+        } else if let Some(line) = pace.due(now) {
+            tell!("note: {line}");
+        }
+    }
+
+    /// Runs what writes to standard error or output, which must not meet the line.
+    pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// What a walk meets.
+pub(crate) enum Met {
+    Session(Box<Scenario>),
+    /// A session or a file that cannot be read.
+    Damaged(LoadError),
+    /// A file of a folder that is no session.
+    Other(LoadError),
+}
+
+/// Goes through the sessions of what was named, one at a time: (the path as named, where the session
+/// stands below it, what it is).
+pub(crate) fn walk(
+    inputs: &[String],
+    shown: &mut Option<Shown>,
+    take: &mut dyn FnMut(&Shown, &str, &Path, Met) -> ControlFlow<()>,
+) -> anyhow::Result<()> {
+    let corpora: Vec<Option<Corpus>> =
+        inputs.iter().map(|i| is_path(i).then(|| Corpus::at(Path::new(i)))).collect();
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
+    let files: Vec<&PathBuf> = corpora.iter().flatten().flat_map(Corpus::files).collect();
+    let weight = files.iter().map(|f| bytes(f)).sum();
+    let shown: &Shown = shown.insert(Shown::new("files", files.len() as u64, weight));
+    for (input, corpus) in inputs.iter().zip(corpora) {
+        let Some(corpus) = corpus else {
+            let scenarios = if input::is_piped(Path::new(input)) {
+                input::sessions()?
+            } else {
+                ctxbench_scenarios::load(input).map_err(|e| super::meant(input, e))?.scenarios
+            };
+            for scenario in scenarios {
+                let place = PathBuf::from(&scenario.id);
+                if take(shown, input, &place, Met::Session(scenario.into())).is_break() {
+                    return Ok(());
+                }
+            }
+            continue;
+        };
+        let many = Path::new(input).is_dir();
+        for file in corpus.files() {
+            let ended = corpus::read(file, &mut |place, one| {
+                let met = match one {
+                    Ok(scenario) => Met::Session(scenario.into()),
+                    Err(e @ (LoadError::Unknown { .. } | LoadError::NoMessages { .. })) if many => {
+                        Met::Other(e)
+                    }
+                    Err(e) => Met::Damaged(e),
+                };
+                take(shown, input, place, met)
+            });
+            shown.step(bytes(file));
+            if ended.is_break() {
+                return Ok(());
+            }
+        }
+        for (folder, e) in corpus.into_unread() {
+            if take(shown, input, &folder, Met::Damaged(e)).is_break() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a session stands below what was named, the same wherever that stands.
+pub(crate) fn below(input: &str, place: &Path) -> String {
+    let below = place.strip_prefix(input).ok().filter(|p| !p.as_os_str().is_empty());
+    let name = || place.file_name().map(PathBuf::from).unwrap_or_default();
+    below.map_or_else(name, Path::to_path_buf).display().to_string()
+}
+
+/// Most skipped files that are named.
+const NAMED: usize = 5;
+
+/// What is skipped: how many, and the first few.
+#[derive(Default)]
+pub(crate) struct Skipped {
+    pub(crate) count: usize,
+    pub(crate) first: Vec<(PathBuf, LoadError)>,
+}
+
+/// What is wrong with what stands at a place, which readers call by its last part.
+pub(crate) fn at(place: &Path, why: &LoadError) -> String {
+    let (place, why) = (place.display().to_string(), why.to_string());
+    match why.split_once(':') {
+        Some((file, rest)) if place.ends_with(file) => format!("{place}:{rest}"),
+        _ if why.contains(&place) => why,
+        _ => format!("{place}: {why}"),
+    }
+}
+
+impl Skipped {
+    pub(crate) fn add(&mut self, place: &Path, why: LoadError) {
+        self.count += 1;
+        if self.first.len() < NAMED {
+            self.first.push((place.to_path_buf(), why));
+        }
+    }
+
+    /// Tells the first few.
+    pub(crate) fn tell(&self, before: &str) {
+        for (place, why) in &self.first {
+            tell!("note: {before}skipped: {}", at(place, why));
+        }
+        if let Some(more) = self.count.checked_sub(NAMED).filter(|n| *n > 0) {
+            tell!("note: {before}skipped: {more} more");
+        }
+    }
+}
+
+/// The sessions that arguments name, as many as are chosen. What cannot be read is told on standard
+/// error; it is the end only where nothing else was named.
+pub(crate) fn load_all(inputs: &[String], choice: &Choice) -> anyhow::Result<Vec<Scenario>> {
+    let mut kept: Vec<(usize, PathBuf, Scenario)> = Vec::new();
+    let mut chooser = Chooser::new(choice);
+    let index = |input: &str| inputs.iter().position(|i| i == input).unwrap_or_default();
+    let mut met: Vec<(usize, Skipped)> = inputs.iter().map(|_| Default::default()).collect();
+    walk(inputs, &mut None, &mut |_, input, place, one| {
+        let (sessions, skipped) = &mut met[index(input)];
+        match one {
+            Met::Session(scenario) => {
+                *sessions += 1;
+                if let Some(ticket) = chooser.admit(&scenario.session, &below(input, place)) {
+                    let one = (index(input), place.to_path_buf(), *scenario);
+                    kept.extend(chooser.take(ticket, one));
+                }
+            }
+            Met::Damaged(e) | Met::Other(e) => skipped.add(place, e),
+        }
+        if chooser.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    // A file that another argument's session took in is no session of its own.
+    let taken = |(_, place, one): &(usize, PathBuf, Scenario)| {
+        one.files.iter().filter(|f| *f != place).cloned().collect::<Vec<_>>()
+    };
+    let taken: HashSet<PathBuf> = kept.iter().flat_map(taken).collect();
+    kept.retain(|(_, place, _)| !taken.contains(place));
+    let full = chooser.is_full();
+    let (sample, left_out) = chooser.end();
+    kept.extend(sample);
+    let mut failed = None;
+    for (input, (sessions, skipped)) in inputs.iter().zip(met) {
+        let all = skipped.count + sessions;
+        if sessions == 0 {
+            let Some((place, e)) = skipped.first.into_iter().next() else { continue };
+            // What was named must be there; what is in it may be damaged.
+            if inputs.len() == 1 || !Path::new(input).exists() {
+                return Err(super::meant(input, e));
+            }
+            tell!("error: {}; left out", at(&place, &e));
+            failed = Some(e);
+        } else if skipped.count > 0 {
+            let n = skipped.count;
+            tell!("note: {input}: {n} of {all} files hold no session and are skipped");
+            skipped.tell(&format!("{input}: "));
+        }
+    }
+    if let Some(line) = &left_out {
+        tell!("note: {line}");
+    }
+    if kept.is_empty() {
+        match (failed, left_out) {
+            (Some(e), _) => return Err(e.into()),
+            (None, Some(line)) if !full => bail!("no session is left to run: {line}"),
+            _ => {}
+        }
+    }
+    Ok(named(inputs, kept))
+}
+
+/// The sessions of each argument with names of their own.
+fn named(inputs: &[String], mut kept: Vec<(usize, PathBuf, Scenario)>) -> Vec<Scenario> {
+    // Stable: those of one argument stay in their order.
+    kept.sort_by_key(|(n, ..)| *n);
+    let mut out = Vec::new();
+    for (n, input) in inputs.iter().enumerate() {
+        let of = kept.extract_if(.., |(of, ..)| *of == n);
+        let mut loaded: Vec<(PathBuf, Scenario)> = of.map(|(_, p, s)| (p, s)).collect();
+        if is_path(input) {
+            name_apart(Path::new(input), &mut loaded);
+        }
+        out.extend(loaded.into_iter().map(|(_, scenario)| scenario));
+    }
+    out
+}

@@ -1,0 +1,94 @@
+//! Importing what many files hold: folders, archives, and a choice among their sessions.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use ctxbench_harness::choice::{Choice, Chooser, many};
+use ctxbench_scenarios::Scenario;
+use ctxbench_scenarios::formats::{self, Source};
+
+use super::{Work, Write};
+use crate::commands::corpus::{Met, Skipped, at, below, walk};
+
+/// Whether a path holds recordings and is none itself.
+pub(super) fn is_corpus(path: &Path) -> bool {
+    let source = Source::at(path);
+    let folder = || path.is_dir() || source.head().is_ok_and(|head| head.members.is_some());
+    formats::detect(&source).is_none() && folder()
+}
+
+impl Work {
+    /// Writes the chosen sessions of all paths, one at a time. What cannot be read is told and left
+    /// out, unless nothing is left.
+    pub(super) fn chosen(
+        &mut self,
+        paths: &[PathBuf],
+        choice: &Choice,
+        write: &mut Write<'_>,
+    ) -> anyhow::Result<()> {
+        let inputs: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+        let mut chooser = Chooser::new(choice);
+        let (mut skipped, mut damaged) = (Skipped::default(), Skipped::default());
+        let mut told = BTreeSet::new();
+        let mut ended = Ok(());
+        walk(&inputs, &mut None, &mut |shown, input, place, met| {
+            match met {
+                // A session file and a scenario are no recordings, but their sessions are sessions.
+                Met::Session(scenario) => {
+                    let ticket = chooser.admit(&scenario.session, &below(input, place));
+                    let one = ticket.and_then(|t| chooser.take(t, (place.to_path_buf(), scenario)));
+                    if let Some((place, one)) = one {
+                        ended = shown.aside(|| self.one_of_many(&place, *one, &mut told, write));
+                    }
+                }
+                Met::Damaged(e) => {
+                    shown.aside(|| tell!("error: {}; left out", at(place, &e)));
+                    damaged.add(place, e);
+                }
+                Met::Other(e) => skipped.add(place, e),
+            }
+            if ended.is_ok() && !chooser.is_full() {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })?;
+        ended?;
+        let (sample, left_out) = chooser.end();
+        for (place, one) in sample {
+            self.one_of_many(&place, *one, &mut told, write)?;
+        }
+        left_out.iter().for_each(|line| tell!("note: {line}"));
+        if skipped.count > 0 {
+            tell!("note: no session in {}", many(skipped.count, "file"));
+            skipped.tell("");
+        }
+        match (self.written, damaged.first.into_iter().chain(skipped.first).next()) {
+            (0, Some((_, e))) => Err(e.into()),
+            (0, None) => bail!("no session is left to import"),
+            _ => Ok(()),
+        }
+    }
+
+    /// `told` = formats of which it was told what they cannot tell.
+    fn one_of_many(
+        &mut self,
+        place: &Path,
+        mut scenario: Scenario,
+        told: &mut BTreeSet<String>,
+        write: &mut Write<'_>,
+    ) -> anyhow::Result<()> {
+        let shown = place.display().to_string();
+        let source = scenario.session.header.source.as_ref().map(|s| s.format.clone());
+        if let Some(format) = source.and_then(|name| formats::by_name(&name).ok()) {
+            if told.insert(format.name.to_string()) {
+                tell!("note: recordings of {} cannot tell {}", format.title, format.untold);
+            }
+            self.without_found(&mut scenario.session);
+        }
+        scenario.warnings.iter().for_each(|w| tell!("note: {shown}: {w}"));
+        self.write(&scenario.session, &shown, scenario.files, write)
+    }
+}

@@ -1,0 +1,199 @@
+//! `ctxbench list sessions`: what a folder of recordings holds, a row for each session.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use ctxbench_harness::choice::{Choice, Chooser, many};
+use ctxbench_harness::survey::Row;
+use ctxbench_scenarios::LoadError;
+use serde_json::json;
+
+use super::corpus::{Met, Shown, Skipped, at, below, walk};
+
+/// A row and where its session stands.
+struct Placed {
+    path: String,
+    row: Row,
+}
+
+#[derive(Default)]
+struct Totals {
+    sessions: usize,
+    tokens: u64,
+    cost_usd: f64,
+    /// Sessions whose cost is known.
+    priced: u64,
+    damaged: u64,
+}
+
+/// Writes a row per session as it is read.
+pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow::Result<()> {
+    if inputs.is_empty() {
+        bail!("`list sessions` takes files and folders: ctxbench list sessions DIR…");
+    }
+    let mut out = Out { json: as_json, wrote: false, totals: Totals::default() };
+    let mut chooser = Chooser::new(choice);
+    let mut skipped = Skipped::default();
+    let mut failed = None;
+    let mut shown = None;
+    walk(inputs, &mut shown, &mut |shown, input, place, met| {
+        let put = match met {
+            Met::Session(scenario) => {
+                let Some(ticket) = chooser.admit(&scenario.session, &below(input, place)) else {
+                    return going(chooser.is_full());
+                };
+                let path = place.display().to_string();
+                let placed = Placed { path, row: Row::of(&scenario) };
+                match chooser.take(ticket, placed) {
+                    Some(placed) => out.session(shown, &placed),
+                    None => Ok(()),
+                }
+            }
+            Met::Damaged(e) => out.damaged(shown, place, &e),
+            Met::Other(e) => {
+                skipped.add(place, e);
+                Ok(())
+            }
+        };
+        match put {
+            Ok(()) => going(chooser.is_full()),
+            Err(e) => {
+                failed = Some(e);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    let rest = || -> io::Result<()> {
+        let shown = shown.as_ref();
+        let (sample, left_out) = chooser.end();
+        for placed in &sample {
+            shown.map_or(Ok(()), |shown| out.session(shown, placed))?;
+        }
+        drop(sample);
+        out.totals()?;
+        left_out.iter().for_each(|line| tell!("note: {line}"));
+        Ok(())
+    };
+    let put = match failed {
+        Some(e) => Err(e),
+        None => rest(),
+    };
+    drop(shown);
+    if skipped.count > 0 {
+        tell!("note: no session in {}", many(skipped.count, "file"));
+        skipped.tell("");
+    }
+    match put {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("standard output is not whole; is there space where it goes?"),
+    }
+}
+
+fn going(full: bool) -> ControlFlow<()> {
+    if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+struct Out {
+    json: bool,
+    wrote: bool,
+    totals: Totals,
+}
+
+impl Out {
+    fn line(&mut self, shown: &Shown, line: &str) -> io::Result<()> {
+        let head = (!self.json && !self.wrote).then(|| {
+            columns([
+                "agent", "id", "model", "date", "steps", "tokens", "peak", "comp.", "cost", "path",
+            ])
+        });
+        self.wrote = true;
+        shown.aside(|| {
+            let mut out = io::stdout().lock();
+            head.iter().try_for_each(|head| writeln!(out, "{head}"))?;
+            writeln!(out, "{line}")?;
+            out.flush()
+        })
+    }
+
+    fn session(&mut self, shown: &Shown, placed: &Placed) -> io::Result<()> {
+        let Placed { path, row } = placed;
+        let totals = &mut self.totals;
+        totals.sessions += 1;
+        totals.tokens += row.tokens;
+        totals.priced += u64::from(row.cost_usd.is_some());
+        totals.cost_usd += row.cost_usd.unwrap_or_default();
+        if self.json {
+            let mut value = serde_json::to_value(row).map_err(io::Error::other)?;
+            value["path"] = path.as_str().into();
+            return self.line(shown, &value.to_string());
+        }
+        let peak = match row.peak_is_counted {
+            true => row.peak.to_string(),
+            false => format!("~{}", row.peak),
+        };
+        let line = columns([
+            row.agent.as_deref().unwrap_or("-"),
+            &row.id,
+            row.model.as_deref().unwrap_or("n/a"),
+            row.started.as_deref().and_then(|s| s.get(..10)).unwrap_or("n/a"),
+            &row.steps.to_string(),
+            &row.tokens.to_string(),
+            &peak,
+            &row.compactions.to_string(),
+            &dollars(row.cost_usd),
+            path,
+        ]);
+        self.line(shown, &line)
+    }
+
+    fn damaged(&mut self, shown: &Shown, place: &Path, why: &LoadError) -> io::Result<()> {
+        self.totals.damaged += 1;
+        if self.json {
+            let line =
+                json!({"path": place.display().to_string(), "error": why.to_string()}).to_string();
+            return self.line(shown, &line);
+        }
+        self.line(shown, &format!("error: {}", at(place, why)))
+    }
+
+    /// The last line of the table.
+    fn totals(&mut self) -> io::Result<()> {
+        let t = &self.totals;
+        if self.json {
+            return Ok(());
+        }
+        let cost = match t.priced {
+            0 => "cost as recorded n/a".to_string(),
+            n => format!("{} as recorded in {n} of them", dollars(Some(t.cost_usd))),
+        };
+        let sessions = many(t.sessions, "session");
+        let mut line = format!("{sessions}, {} tokens, {cost}", t.tokens);
+        if t.damaged > 0 {
+            line += &format!("; {} cannot be read", t.damaged);
+        }
+        writeln!(io::stdout().lock(), "{line}")
+    }
+}
+
+fn dollars(usd: Option<f64>) -> String {
+    usd.map_or_else(|| "n/a".to_string(), |usd| format!("${usd:.2}"))
+}
+
+/// Words under each other; the last column has no width.
+fn columns(words: [&str; 10]) -> String {
+    let [agent, id, model, date, steps, tokens, peak, compactions, cost, path] = words;
+    let (agent, id, model) = (cut(agent, 18), cut(id, 24), cut(model, 24));
+    format!(
+        "{agent:<18} {id:<24} {model:<24} {date:<10} {steps:>6} {tokens:>9} {peak:>9} \
+         {compactions:>5} {cost:>9}  {path}"
+    )
+}
+
+fn cut(word: &str, most: usize) -> String {
+    match word.char_indices().nth(most) {
+        None => word.to_string(),
+        Some(_) => word.chars().take(most - 1).chain(['…']).collect(),
+    }
+}

@@ -1,0 +1,224 @@
+//! Many sessions: folders as people keep them, compressed files and archives, a choice among them,
+//! and what of them cannot be read.
+
+#[allow(dead_code, reason = "each test file uses a part")]
+use crate::common;
+
+use std::io::Write;
+use std::path::Path;
+
+use common::{Folder, jsonl};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+fn data(path: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(path)).unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::default());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+const PI: &str = "recordings/pi/pi-mono-large-session.jsonl";
+const TRAJ: &str = "recordings/mini-swe-agent/github_issue.traj.json";
+const REPLAY: &str = "--strategy reference --transport direct --out out";
+
+/// A session that began on a day, with so many words.
+fn session(id: &str, day: &str, words: usize) -> String {
+    jsonl(&[
+        json!({"type": "session", "version": 1, "id": id, "started": format!("{day}T10:00:00Z")}),
+        json!({"type": "user", "id": "u1", "text": "word ".repeat(words)}),
+        json!({"type": "assistant", "id": "a1", "text": "read"}),
+    ])
+}
+
+/// A tree as a stranger would keep it.
+fn tree(here: &Folder, at: &str) {
+    let put = |name: &str, bytes: &[u8]| here.write(&format!("{at}/{name}"), bytes);
+    put("2025/pi.jsonl.gz", &gzip(&data(PI)));
+    put("2025/torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
+    put("2026/chats.jsonl.zst", &data("packed/openai-chat.jsonl.zst"));
+    put("2026/run.traj.json", &data(TRAJ));
+    put("package.json", b"{\"name\":\"x\"}");
+    put("notes.md", b"# not a session");
+    put(".cache/pi.jsonl", &data(PI));
+    put("whole.zip", &data("packed/tree.zip"));
+    let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 900));
+    // The second of three has a line that is no JSON.
+    let broken = session("broken", "2026-03-03", 1) + "oops\n{\"type\":\"user\"}\n";
+    put("three.jsonl", (one + &broken + &two).as_bytes());
+}
+
+/// What `list sessions --json` prints.
+fn listed(here: &Folder, line: &str) -> Vec<Value> {
+    let out = here.run(&format!("list sessions --json {line}")).ok().stdout;
+    out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+/// The paths and ids of rows, without those of errors.
+fn names(rows: &[Value]) -> Vec<String> {
+    let text = |r: &Value, key: &str| r[key].as_str().map(str::to_string);
+    rows.iter().filter_map(|r| Some(format!("{} {}", text(r, "path")?, text(r, "id")?))).collect()
+}
+
+#[test]
+fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
+    let here = Folder::new();
+    tree(&here, "all");
+    let rows = listed(&here, "all");
+    assert_eq!(
+        names(&rows),
+        [
+            "all/2025/pi.jsonl.gz pi",
+            "all/2026/chats.jsonl.zst port",
+            "all/2026/chats.jsonl.zst sum",
+            "all/2026/run.traj.json run",
+            "all/three.jsonl one",
+            "all/three.jsonl two",
+            "all/whole.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl \
+             agent-a7be2f0",
+            "all/whole.zip/messages/anthropic-messages.json anthropic-messages",
+            "all/whole.zip/messages/openai-chat.jsonl port",
+            "all/whole.zip/messages/openai-chat.jsonl sum",
+            "all/whole.zip/messages/openai-responses.json openai-responses",
+            "all/whole.zip/mini-swe-agent/github_issue.traj.json github_issue",
+        ]
+    );
+    let errors: Vec<&str> = rows.iter().filter_map(|r| r["error"].as_str()).collect();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].contains("torn.jsonl.gz:1: the gzip data in it breaks off"), "{errors:?}");
+    assert!(errors[1].contains("three.jsonl:7: not a JSON object"), "{errors:?}");
+    // What the recordings say, counted in them by other means.
+    let of = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
+    let lines = String::from_utf8(data(PI)).unwrap();
+    let pi: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    // A request that was broken off before the first word gave no reply.
+    let reply = |m: &&Value| m["role"] == "assistant" && m["content"] != json!([]);
+    let replies: Vec<&Value> = pi.iter().map(|l| &l["message"]).filter(reply).collect();
+    let prompt = |m: &Value| -> u64 {
+        ["input", "cacheRead", "cacheWrite"].iter().filter_map(|k| m["usage"][k].as_u64()).sum()
+    };
+    let row = of("pi");
+    assert_eq!(row["agent"], "pi");
+    assert_eq!(row["steps"], replies.len());
+    assert_eq!(row["peak"], replies.iter().map(|m| prompt(m)).max().unwrap());
+    assert_eq!(
+        (&row["peak_is_counted"], &row["model"]),
+        (&json!(true), &json!("claude-sonnet-4-5"))
+    );
+    assert_eq!(&row["started"].as_str().unwrap()[..10], "2025-11-20");
+    assert!(row["cost_usd"].as_f64().unwrap() > 0.0);
+    let row = of("run");
+    let trajectory: Value = serde_json::from_slice(&data(TRAJ)).unwrap();
+    let messages = trajectory.as_array().unwrap();
+    assert_eq!(row["steps"], messages.iter().filter(|m| m["role"] == "assistant").count());
+    assert_eq!((&row["cost_usd"], &row["peak_is_counted"]), (&Value::Null, &json!(false)));
+    let out = here.run("list sessions all").ok();
+    out.says(&["no session in 1 file", "package.json: not a known format"]);
+    out.prints(&["error: all/2025/torn.jsonl.gz", "12 sessions, ", "; 2 cannot be read"]);
+    assert_eq!(out.stdout.lines().count(), 1 + 12 + 2 + 1, "{}", out.stdout);
+}
+
+#[test]
+fn a_compressed_session_runs_as_the_session_does() {
+    let here = Folder::new();
+    here.write("plain/pi.jsonl", data(PI));
+    here.write("packed/pi.jsonl.gz", gzip(&data(PI)));
+    let mut results = Vec::new();
+    for name in ["plain/pi.jsonl", "packed/pi.jsonl.gz"] {
+        here.run(&format!("run {name} {REPLAY}")).ok();
+        results.push(here.read("out/summary.csv"));
+    }
+    assert_eq!(results[0], results[1]);
+    here.run("import packed/pi.jsonl.gz -o s.jsonl").ok();
+    here.run("import plain/pi.jsonl -o t.jsonl").ok();
+    let named = here.read("s.jsonl").replace("pi.jsonl.gz", "pi.jsonl");
+    assert_eq!(named, here.read("t.jsonl"));
+}
+
+#[test]
+fn a_subagent_beside_a_compressed_session_belongs_to_it() {
+    let here = Folder::new();
+    let root = "recordings/claude-code/spotter-8463c716";
+    here.write("s/spotter.jsonl.gz", gzip(&data(&format!("{root}.jsonl"))));
+    for agent in ["agent-a7be2f0", "agent-acompact-f46190"] {
+        let bytes = data(&format!("{root}/subagents/{agent}.jsonl"));
+        here.write(&format!("s/spotter/subagents/{agent}.jsonl.gz"), gzip(&bytes));
+    }
+    let rows = listed(&here, "s");
+    assert_eq!(names(&rows), ["s/spotter.jsonl.gz spotter"], "{rows:?}");
+    // Six of the session itself; those of its subagent stand in its tokens.
+    assert_eq!((&rows[0]["steps"], &rows[0]["compactions"]), (&json!(6), &json!(1)));
+}
+
+#[test]
+fn damaged_sessions_do_not_end_a_run_or_an_import() {
+    let here = Folder::new();
+    tree(&here, "all");
+    let out = here.run(&format!("run all {REPLAY}")).ok();
+    out.says(&["note: all: 3 of 15 files hold no session and are skipped", "torn.jsonl.gz:1: "]);
+    let rows = here.csv("out/summary.csv");
+    let ran: Vec<&str> = rows
+        .iter()
+        .filter(|r| r["strategy"] == "reference")
+        .map(|r| r["scenario"].as_str())
+        .collect();
+    assert_eq!(ran.len(), 12, "{ran:?}");
+    // A file that is named may be damaged, too, but it must be there.
+    here.run(&format!("run all/2025/torn.jsonl.gz all/2026/run.traj.json {REPLAY}"))
+        .ok()
+        .says(&["error: all/2025/torn.jsonl.gz:1: the gzip data in it breaks off", "; left out"]);
+    here.run(&format!("run all/2025/torn.jsonl.gz {REPLAY}")).fails_with(2);
+    here.run(&format!("run gone.jsonl all/2026/run.traj.json {REPLAY}")).fails_with(2);
+    here.run("import all -o s.jsonl")
+        .ok()
+        .says(&["error: all/2025/torn.jsonl.gz:1: ", "; left out"]);
+    assert_eq!(listed(&here, "s.jsonl").len(), 12);
+}
+
+#[test]
+fn sessions_are_chosen_alike_by_every_command() {
+    let here = Folder::new();
+    for n in 0..9 {
+        let day = format!("2026-0{}-01", n + 1);
+        here.write(&format!("a/d{}/s{n}.jsonl", n % 2), session(&format!("s{n}"), &day, 10 * n));
+        here.write(&format!("b/d{}/s{n}.jsonl", n % 2), session(&format!("s{n}"), &day, 10 * n));
+    }
+    here.write("a/undated.jsonl", session("undated", "", 100).replace("\"started\"", "\"x\""));
+    let ids = |line: &str| -> Vec<String> {
+        let rows = listed(&here, line);
+        rows.iter().map(|r| r["id"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(ids("a --limit 3"), ["s0", "s2", "s4"]);
+    assert_eq!(ids("a --min-tokens 85"), ["s8", "undated"]);
+    assert_eq!(ids("a --since 2026-08-01"), ["s8", "s7"]);
+    let out = here.run("list sessions a --since 2026-08-01 --min-tokens 85").ok();
+    out.says(&[
+        "9 sessions left out: 1 with less than 85 tokens, 7 begun before 2026-08-01, 1 without a \
+         date",
+    ]);
+    // The same ones wherever the folder stands, another four by another seed.
+    let drawn = ids("a/d0 a/d1 --sample 4 --seed 7");
+    assert_eq!(drawn.len(), 4);
+    assert_eq!(drawn, ids("b/d0 b/d1 --sample 4 --seed 7"));
+    assert!((1..9).any(|seed| ids(&format!("a/d0 a/d1 --sample 4 --seed {seed}")) != drawn));
+    here.run("import b/d0 b/d1 --sample 4 --seed 7 -o s.jsonl").ok();
+    assert_eq!(ids("s.jsonl"), drawn);
+    here.run(&format!("run b/d0 b/d1 --sample 4 --seed 7 {REPLAY}")).ok().says(&["5 not drawn"]);
+    let mut ran: Vec<String> =
+        here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
+    ran.dedup();
+    let mut sorted = drawn.clone();
+    sorted.sort();
+    assert_eq!(ran, sorted);
+    // Nothing is left.
+    here.run(&format!("run a --since 2030-01-01 {REPLAY}"))
+        .fails_with(2)
+        .says(&["no session is left to run: 10 sessions left out: 9 begun before 2030-01-01"]);
+    here.run("list sessions a --since 1.1.2026").fails_with(2).says(&["YYYY-MM-DD"]);
+    here.run("list sessions").fails_with(2).says(&["takes files and folders"]);
+    here.run("list models a").fails_with(2).says(&["go with `list sessions`"]);
+}
