@@ -187,8 +187,7 @@ impl<'a> Reading<'a> {
                         Some(Trigger::Manual) => Phase::StandaloneTurn,
                         _ => Phase::MidTurn,
                     },
-                    before_request: self.requests.iter().filter(|r| r.agent.is_none()).count()
-                        as u64,
+                    before_request: self.requests.len() as u64,
                     at_ms: at,
                     before_tokens: c.pre_tokens.or(before).unwrap_or_default(),
                     after_tokens: c.post_tokens.unwrap_or_default(),

@@ -329,7 +329,8 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
     let edges = if plan.edges {
         "each pair was run there, too; how the order changes stands in a table of its own"
     } else {
-        "not run; --edges shows how the order of the strategies changes there"
+        "not run; --edges shows how the order of the strategies changes there. Visible text of a \
+         recording with counters has edges of its own, for Claude -5 and +5 %"
     };
     say("edges of the counting model", edges.to_string());
     let calibrated = match calibrate {

@@ -1,5 +1,6 @@
 //! What a product really did beside our implementation of it, and what its compactions cost.
 
+use ctxbench_core::request::Purpose;
 use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
@@ -9,11 +10,12 @@ use crate::view::Block;
 
 pub(crate) const SHEET: ByBlock = ByBlock {
     title: "As recorded, and our implementation of the product on the same session",
-    note: "Every compaction: the request before which it happened, the context before and after, \
+    note: "Every compaction: the reply of the main conversation before which it happened, counted \
+        from 0, the context before and after, \
         the summary, and the dollars of the request that wrote it. As recorded: the provider's \
         counters; a summary whose request is not in the recording costs n/a. Beside it the \
         dollars of the whole session.",
-    head: &["compaction", "before request", "tokens before", "after", "summary", "its $", "all $"],
+    head: &["compaction", "before reply", "tokens before", "after", "summary", "its $", "all $"],
     told: |_| None,
     rows: |r| if is_of_product(r) { rows(r) } else { vec![] },
 };
@@ -30,7 +32,7 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
         let unknown = r.strategy.standing == Standing::Recorded && c.cost_usd == 0.0;
         vec![
             (c.seq + 1).to_string(),
-            c.before_request.to_string(),
+            before_reply(r, c).to_string(),
             tokens(c.before_tokens),
             tokens(c.after_tokens),
             tokens(c.summary_tokens),
@@ -45,6 +47,13 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
         return vec![none];
     }
     r.compactions.iter().map(row).collect()
+}
+
+/// How many replies of the main conversation came before a compaction: requests of subagents and for
+/// summaries stand among the recorded ones, and elsewhere among ours.
+fn before_reply(r: &RunRecord, c: &CompactionRecord) -> usize {
+    let before = r.requests.iter().take(c.before_request as usize);
+    before.filter(|q| q.agent.is_none() && q.purpose == Purpose::Sample).count()
 }
 
 /// What the recorded sessions cost, and what every policy would have cost that finished them all.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::record::{BackgroundRecord, Fate, Results, Rule, RunRecord, Status};
+use crate::record::{BackgroundRecord, Fate, Results, Rule, RunRecord, Status, yardstick};
 use ctxbench_core::strategy::Standing;
 
 use crate::metrics::{self, Metric};
@@ -345,11 +345,21 @@ pub(crate) fn modelled(results: &Results, parameters: bool) -> String {
         true => format!("{} = {}", fmt::one_line(name), fmt::one_line(value)),
         false => fmt::one_line(name),
     };
-    let parts: Vec<String> = results.assumptions.iter().map(part).collect();
+    let counted = |name: &str| !parameters && name.starts_with(yardstick::TOKENS);
+    let named = results.assumptions.iter().filter(|(name, _)| !counted(name));
+    let mut parts: Vec<String> = named.map(part).collect();
+    // Every other figure rests on these counts, so their error stands in every form.
+    let mut counts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, how) in results.assumptions.iter().filter(|(name, _)| counted(name)) {
+        counts.entry(how).or_default().push(fmt::one_line(&name[yardstick::TOKENS.len()..]));
+    }
+    parts.extend(counts.into_iter().map(|(how, models)| {
+        format!("{}{} = {}", yardstick::TOKENS, models.join(", "), fmt::one_line(how))
+    }));
     match parameters {
         _ if parts.is_empty() => "modelled: not stated in these results".into(),
         true => format!("modelled: {}", parts.join("; ")),
-        false => format!("modelled: {} (parameters in index.html)", parts.join(", ")),
+        false => format!("modelled: {} (all parameters in index.html)", parts.join("; ")),
     }
 }
 

@@ -123,9 +123,9 @@ class Window:
                 since, asked = set(), False
             if last is None:
                 last = since
-            held = [n for n, i in enumerate(line["items"]) if i["sha256"] in before]
+            held = [n for n, i in enumerate(line["items"]) if key(i) in before]
             for at, item in enumerate(line["items"]):
-                sha, form = item["sha256"], self.text(item)
+                sha, form = key(item), self.text(item)
                 now.add(sha)
                 if form is None:
                     shown.append((item, None))
@@ -171,6 +171,11 @@ class Window:
             if m.role == "assistant" and m.step == step:
                 arising.add(f["id"])
         return seen | arising
+
+
+def key(item):
+    """What tells an item from others: two calls may have the same arguments."""
+    return item["sha256"], item.get("id")
 
 
 def written(item):

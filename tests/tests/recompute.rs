@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::{Folder, jsonl};
+use crate::common::{Folder, jsonl, recordings};
+use ctxbench_scenarios::autofacts;
 
 /// What the script compares in `summary.csv`.
 const FIGURES: [&str; 8] = [
@@ -102,6 +103,32 @@ fn every_strategy_on_a_recording() {
     let strategies = here.csv("out/summary.csv").len();
     assert_eq!(rows(&told, "cost_usd"), strategies - 1, "{told}");
     assert_eq!(rows(&told, "cache_read_tokens"), strategies - 2, "{told}");
+}
+
+/// Facts found in a recording, some of them without a literal. Not `keep-nothing`: it parts replies
+/// whose encrypted reasoning differs where a trace tells texts only.
+#[test]
+fn needs_of_a_recording() {
+    if !python() {
+        return;
+    }
+    let here = Folder::new();
+    let mut session = recordings::session("codemie-rollout");
+    autofacts::add(&mut session);
+    assert!(session.facts.len() > 15);
+    here.write("rollout.jsonl", session.to_jsonl().unwrap());
+    let strategies =
+        ["reference", "codex", "openoxide", "anthropic-sdk", "observation-masking", "aider"];
+    let named: String = strategies.iter().map(|s| format!(" --strategy {s}")).collect();
+    here.run(&format!("run rollout.jsonl{named} --transport direct --trace run.trace --out out"))
+        .ok();
+    let session = here.path("rollout.jsonl");
+    let (code, told) = recomputed(&here, "out", &["--session".as_ref(), &*session]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("in part or not at all: as-recorded\n"), "{told}");
+    assert_eq!(rows(&told, "retention_pct"), strategies.len(), "{told}");
+    let summary = here.csv("out/summary.csv");
+    assert!(summary.iter().any(|r| r["retention_pct"] != "100"), "somebody forgets something");
 }
 
 /// 19 calls in one reply are as far as a lookback of 20 reaches, 20 are too far; and one pause ends

@@ -160,7 +160,7 @@ const LEAST_ENTROPY: f64 = 3.5;
 
 /// Letters, digits and no words: a version, a path or a name in a program is none.
 fn is_random(text: &str) -> bool {
-    let count = |is: fn(&u8) -> bool| text.bytes().filter(|b| is(b)).count();
+    let count = |is: fn(&u8) -> bool| text.bytes().filter(is).count();
     let (digits, lower, upper) =
         (count(u8::is_ascii_digit), count(u8::is_ascii_lowercase), count(u8::is_ascii_uppercase));
     let mixed = lower > 0 && upper > 0 || digits > 2;

@@ -10,7 +10,7 @@ pub const CALIBRATION: &str = "calibration";
 /// Name of the assumption that says which price table was used.
 pub const PRICES: &str = "price table";
 /// Beginning of the assumptions that say how a model's tokens are counted.
-const TOKENS: &str = "tokens of ";
+pub(crate) const TOKENS: &str = "tokens of ";
 
 /// Name of the assumption that says how a model's tokens are counted.
 pub fn tokens_of(model: &str) -> String {

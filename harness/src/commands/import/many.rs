@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use ctxbench_harness::choice::{Choice, Chooser, many};
-use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
+use ctxbench_scenarios::{LoadError, Scenario};
 
 use super::{Work, Write};
 use crate::commands::corpus::{Met, Skipped, at, below, walk};
@@ -30,7 +30,12 @@ impl Work {
     ) -> anyhow::Result<()> {
         let inputs: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
         let mut chooser = Chooser::new(choice);
-        let (mut skipped, mut damaged) = (Skipped::default(), Skipped::default());
+        let mut skipped = Skipped::default();
+        // Told when it is clear that it is not the end.
+        let mut damaged: Option<(PathBuf, LoadError)> = None;
+        let tell_damaged = |(place, e): (PathBuf, LoadError)| {
+            tell!("error: {}; left out", at(&place, &e));
+        };
         let mut told = BTreeSet::new();
         let mut ended = Ok(());
         walk(&inputs, &mut None, &mut |shown, input, place, met| {
@@ -44,8 +49,8 @@ impl Work {
                     }
                 }
                 Met::Damaged(e) => {
-                    shown.aside(|| tell!("error: {}; left out", at(place, &e)));
-                    damaged.add(place, e);
+                    let before = damaged.replace((place.to_path_buf(), e));
+                    shown.aside(|| before.map(tell_damaged));
                 }
                 Met::Other(e) => skipped.add(place, e),
             }
@@ -65,10 +70,13 @@ impl Work {
             tell!("note: no session in {}", many(skipped.count, "file"));
             skipped.tell("");
         }
-        match (self.written, damaged.first.into_iter().chain(skipped.first).next()) {
-            (0, Some((_, e))) => Err(e.into()),
-            (0, None) => bail!("no session is left to import"),
-            _ => Ok(()),
+        if self.written > 0 {
+            damaged.map(tell_damaged);
+            return Ok(());
+        }
+        match damaged.or_else(|| skipped.first.into_iter().next()) {
+            Some((_, e)) => Err(e.into()),
+            None => bail!("no session is left to import"),
         }
     }
 
