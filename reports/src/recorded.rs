@@ -82,6 +82,7 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]>
             format!("; {n} compaction{plural}, their summaries ${}", fmt::usd(asked))
         }
     };
+    text += &another_cache(&recorded).unwrap_or_default();
     let mut labels: Vec<&str> = recorded[0].0.runs.iter().map(|r| &*r.strategy.label).collect();
     labels.retain(|l| *l != recorded[0].1.strategy.label);
     let mut others: Vec<(f64, String)> = labels
@@ -102,10 +103,68 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]>
     Some([("as recorded", text), ("modelled", said.join(", "))])
 }
 
+/// From which difference on, as a share of the prompts, a cache is another one than the simulated.
+const ANOTHER: f64 = 0.1;
+
+/// Where the recorded cache served much less or more than the simulated one, every policy seems to
+/// save or to waste what is the cache's, not its own.
+fn another_cache(recorded: &[(&Block<'_>, &RunRecord)]) -> Option<String> {
+    let appended: Vec<&RunRecord> = recorded
+        .iter()
+        .filter_map(|(b, _)| {
+            let unlimited = |r: &&&RunRecord| r.strategy.standing == Standing::Hypothetical;
+            b.runs.iter().find(unlimited).copied()
+        })
+        .collect();
+    let share = |runs: &mut dyn Iterator<Item = &RunRecord>| {
+        let (read, all) = runs.fold((0, 0), |(read, all), r| {
+            (read + r.summary.cache_read_tokens, all + r.summary.input_tokens)
+        });
+        (all > 0).then(|| read as f64 / all as f64)
+    };
+    let real = share(&mut recorded.iter().map(|(_, r)| *r))?;
+    let simulated = share(&mut appended.iter().copied())?;
+    ((real - simulated).abs() > ANOTHER).then(|| {
+        format!(
+            "; its cache served {:.0} % of the prompts, where the simulated one serves {:.0} % of \
+             the reference's: that part of a difference is no policy's",
+            100.0 * real,
+            100.0 * simulated
+        )
+    })
+}
+
 fn is_recorded(r: &RunRecord) -> bool {
     r.strategy.standing == Standing::Recorded
 }
 
 fn sessions(n: usize) -> String {
     if n == 1 { "1 session".into() } else { format!("{n} sessions") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Results;
+    use crate::{sample, view};
+
+    #[test]
+    fn another_cache_is_told_where_it_decides() {
+        let told_of = |read: u64| {
+            let mut results = Results {
+                runs: ["as-recorded", "reference"].map(|s| sample::run("s", s, 1)).into(),
+                ..Results::default()
+            };
+            results.runs[0].strategy.standing = Standing::Recorded;
+            for (run, read) in results.runs.iter_mut().zip([read, 900]) {
+                (run.summary.input_tokens, run.summary.cache_read_tokens) = (1_000, read);
+            }
+            let blocks = view::blocks(&results);
+            told(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
+        };
+        let other = told_of(400);
+        assert!(other.contains("its cache served 40 % of the prompts, where"), "{other}");
+        assert!(other.contains("the simulated one serves 90 % of the reference's"), "{other}");
+        assert!(!told_of(850).contains("its cache"));
+    }
 }

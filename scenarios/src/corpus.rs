@@ -104,7 +104,9 @@ fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<Pa
     let mut files = files::walk_into(folder, enter, unread);
     // A pipe would keep whoever looks into it waiting.
     files.retain(|file| {
-        named_session(file) || (file.is_file() && may_hold_sessions(file, &Source::at(file)))
+        let special = std::fs::metadata(file).is_ok_and(|m| !m.is_file());
+        let looks = || file.is_file() && may_hold_sessions(file, &Source::at(file));
+        !special && (named_session(file) || looks())
     });
     files.extend(whole);
     files.sort();

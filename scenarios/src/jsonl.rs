@@ -67,7 +67,13 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
                     if take(Ok(loaded)).is_break() {
                         return;
                     }
-                    continue;
+                    match std::mem::replace(&mut state, State::Damaged) {
+                        State::Refused(fault) => fault.at(file),
+                        open => {
+                            state = open;
+                            continue;
+                        }
+                    }
                 }
                 Err(fault) => fault.at(file),
             },
@@ -108,6 +114,8 @@ enum State {
     Open(Box<Open>),
     /// Until the next header.
     Damaged,
+    /// The header that ended a session is none itself.
+    Refused(Fault),
 }
 
 impl State {
@@ -159,13 +167,19 @@ impl State {
             }
             _ => {}
         }
-        let next = Open { header: header(content, line)?, line, items: Vec::new(), broken: None };
-        match std::mem::replace(self, State::Open(next.into())) {
+        let next = match (header(content, line), &self) {
+            (Ok(header), _) => {
+                State::Open(Open { header, line, items: Vec::new(), broken: None }.into())
+            }
+            (Err(fault), State::Open(open)) if open.broken.is_none() => State::Refused(fault),
+            (Err(fault), _) => return Err(fault),
+        };
+        match std::mem::replace(self, next) {
             State::Open(open) => match open.broken {
                 Some(fault) => Err(fault),
                 None => assemble(open.header, open.items, file, false).map(Some),
             },
-            State::Start | State::Damaged => Ok(None),
+            State::Start | State::Damaged | State::Refused(_) => Ok(None),
         }
     }
 
@@ -173,7 +187,7 @@ impl State {
     fn end(self, file: &str) -> Option<Result<Loaded, Fault>> {
         let open = match self {
             State::Open(open) => open,
-            State::Damaged => return None,
+            State::Damaged | State::Refused(_) => return None,
             State::Start => {
                 let what = "the file is empty";
                 return Some(Err(Fault::new(1, what, HEADER, "record or write a session first")));

@@ -516,7 +516,7 @@ fn what_is_wrong_is_said_once_and_in_a_line() {
     for (line, said) in [
         ("import nowhere", "cannot read nowhere: No such file"),
         ("import noise.txt", "noise.txt: not a recording"),
-        ("import empty", "empty: not a recording"),
+        ("import empty", "empty: not a known format"),
         ("run nowhere.jsonl", "cannot read nowhere.jsonl: No such file"),
         ("compact nowhere/x", "cannot read nowhere/x: No such file"),
         ("validate nowhere", "nowhere:1: it cannot be read (No such file"),

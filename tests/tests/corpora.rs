@@ -174,8 +174,8 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
     here.run(&format!("run all/2025/torn.jsonl.gz {REPLAY}")).fails_with(2);
     here.run(&format!("run gone.jsonl all/2026/run.traj.json {REPLAY}")).fails_with(2);
     here.run("import all -o s.jsonl")
-        .ok()
-        .says(&["error: all/2025/torn.jsonl.gz:1: ", "; left out"]);
+        .fails_with(2)
+        .says(&["error: all/2025/torn.jsonl.gz:1: ", " could not be imported"]);
     assert_eq!(listed(&here, "s.jsonl").len(), 12);
 }
 

@@ -225,15 +225,15 @@ pub(crate) fn load_all(inputs: &[String], choice: &Choice) -> anyhow::Result<Vec
         }
         if chooser.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
+    let full = chooser.is_full();
+    let (sample, left_out) = chooser.end();
+    kept.extend(sample);
     // A file that another argument's session took in is no session of its own.
     let taken = |(_, place, one): &(usize, PathBuf, Scenario)| {
         one.files.iter().filter(|f| *f != place).cloned().collect::<Vec<_>>()
     };
     let taken: HashSet<PathBuf> = kept.iter().flat_map(taken).collect();
     kept.retain(|(_, place, _)| !taken.contains(place));
-    let full = chooser.is_full();
-    let (sample, left_out) = chooser.end();
-    kept.extend(sample);
     let mut failed = None;
     for (input, (sessions, skipped)) in inputs.iter().zip(met) {
         let all = skipped.count + sessions;
@@ -275,7 +275,16 @@ fn named(inputs: &[String], mut kept: Vec<(usize, PathBuf, Scenario)>) -> Vec<Sc
         if is_path(input) {
             name_apart(Path::new(input), &mut loaded);
         }
-        out.extend(loaded.into_iter().map(|(_, scenario)| scenario));
+        // Those of another argument may be called the same.
+        let known: HashSet<String> = out.iter().map(|s: &Scenario| s.id.clone()).collect();
+        let stem = Path::new(input).file_stem().unwrap_or_default().to_string_lossy();
+        out.extend(loaded.into_iter().map(|(_, mut scenario)| {
+            if known.contains(&scenario.id) && scenario.id != stem {
+                scenario.id = format!("{stem}-{}", scenario.id);
+                scenario.session.header.id.clone_from(&scenario.id);
+            }
+            scenario
+        }));
     }
     out
 }

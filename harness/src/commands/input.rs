@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, bail};
 use ctxbench_scenarios::formats::{self, Source};
-use ctxbench_scenarios::{Kind, Scenario, autofacts, jsonl, sniff};
+use ctxbench_scenarios::{InputError, Kind, Scenario, autofacts, jsonl, sniff};
 
 /// As messages call it, and sessions without another id.
 pub(super) const NAME: &str = "stdin";
@@ -38,11 +38,21 @@ pub(super) fn sessions() -> anyhow::Result<Vec<Scenario>> {
     let mut out = Vec::new();
     match sniff(&source) {
         Some(Kind::Session) => {
-            let mut text = Vec::new();
-            source.open()?.read_to_end(&mut text).with_context(|| format!("reading {NAME}"))?;
-            for mut loaded in jsonl::read_all(&text, NAME)? {
-                autofacts::add(&mut loaded.session);
-                out.push(Scenario::of_session(loaded));
+            let mut failed: Option<InputError> = None;
+            jsonl::read_each(source.open()?, NAME, &mut |loaded| {
+                match loaded {
+                    Ok(mut loaded) => {
+                        autofacts::add(&mut loaded.session);
+                        out.push(Scenario::of_session(loaded));
+                    }
+                    Err(e) => failed = failed.take().or(Some(e)),
+                }
+                ControlFlow::Continue(())
+            });
+            match failed {
+                Some(e) if out.is_empty() => return Err(e.into()),
+                Some(e) => tell!("note: {NAME}: skipped: {e}"),
+                None => {}
             }
         }
         Some(Kind::Recording(name)) => {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use ctxbench_harness::choice::{Choice, Chooser, many};
 use ctxbench_harness::survey::Row;
-use ctxbench_scenarios::LoadError;
+use ctxbench_scenarios::{LoadError, is_path};
 use serde_json::json;
 
 use super::corpus::{Met, Shown, Skipped, at, below, walk};
@@ -32,6 +32,9 @@ struct Totals {
 pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow::Result<()> {
     if inputs.is_empty() {
         bail!("`list sessions` takes files and folders: ctxbench list sessions DIR…");
+    }
+    if let Some(gone) = inputs.iter().find(|i| is_path(i) && !Path::new(i).exists()) {
+        bail!("{gone}: no such file or folder");
     }
     let mut out = Out { json: as_json, wrote: false, totals: Totals::default() };
     let mut chooser = Chooser::new(choice);
@@ -185,6 +188,7 @@ fn dollars(usd: Option<f64>) -> String {
 fn columns(words: [&str; 10]) -> String {
     let [agent, id, model, date, steps, tokens, peak, compactions, cost, path] = words;
     let (agent, id, model) = (cut(agent, 18), cut(id, 24), cut(model, 24));
+    let path: String = path.chars().map(shown).collect();
     format!(
         "{agent:<18} {id:<24} {model:<24} {date:<10} {steps:>6} {tokens:>9} {peak:>9} \
          {compactions:>5} {cost:>9}  {path}"
@@ -193,7 +197,12 @@ fn columns(words: [&str; 10]) -> String {
 
 fn cut(word: &str, most: usize) -> String {
     match word.char_indices().nth(most) {
-        None => word.to_string(),
-        Some(_) => word.chars().take(most - 1).chain(['…']).collect(),
+        None => word.chars().map(shown).collect(),
+        Some(_) => word.chars().map(shown).take(most - 1).chain(['…']).collect(),
     }
+}
+
+/// What would break a row or steer a terminal is a blank.
+fn shown(c: char) -> char {
+    if c.is_control() { ' ' } else { c }
 }

@@ -18,7 +18,7 @@ use ctxbench_scenarios::autofacts;
 use regex::{Captures, Match};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use shapes::{ALL, ANY, Put, Shape};
 
@@ -43,14 +43,18 @@ impl Redactor {
         while let Some(found) = ANY.captures_at(text, from) {
             let start = found.get(0).map_or(from, |whole| whole.start());
             let Some((shape, secret)) = group(found) else { break };
-            if (shape.is_one)(secret.as_str()) {
+            let end = match shape.put {
+                shapes::PRIVATE_KEY => shapes::key_end(text, secret.end()),
+                _ => (shape.is_one)(secret.as_str()).then(|| secret.end()),
+            };
+            if let Some(end) = end {
                 out += &text[copied..secret.start()];
-                out += &self.put(shape.put, secret.as_str());
-                (copied, from) = (secret.end(), secret.end());
+                out += &self.put(shape.put, &text[secret.start()..end]);
+                (copied, from) = (end, end);
             } else {
-                // Another may stand in what looked like one.
+                // Another may stand in what looked like one, or right behind its first character.
                 let next = |at: usize| at + text[at..].chars().next().map_or(1, char::len_utf8);
-                from = secret.start().max(next(start));
+                from = text.floor_char_boundary(secret.start().saturating_sub(1)).max(next(start));
             }
             if from > text.len() {
                 break;
@@ -88,6 +92,7 @@ impl Redactor {
             }
             Value::Array(all) => all.iter_mut().for_each(|v| self.value(v)),
             Value::Object(fields) => {
+                self.named(fields);
                 for (name, mut value) in std::mem::take(fields) {
                     match &mut value {
                         Value::String(s) if shapes::is_secret_field(&name, s) => {
@@ -99,6 +104,17 @@ impl Redactor {
                 }
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// `{"name": "DB_PASSWORD", "value": "…"}`.
+    fn named(&mut self, fields: &mut Map<String, Value>) {
+        let text = |key: &str| fields.get(key).and_then(Value::as_str);
+        if let (Some(name), Some(value)) = (text("name").or(text("key")), text("value"))
+            && shapes::is_secret_field(name, value)
+        {
+            let put = self.put(Put::Key("secret"), value);
+            fields.insert("value".into(), put.into());
         }
     }
 

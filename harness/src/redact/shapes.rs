@@ -62,12 +62,17 @@ const fn key_if(kind: &'static str, pattern: &'static str, is_one: fn(&str) -> b
     Shape { put: Put::Key(kind), pattern, is_one }
 }
 
+/// What stands in the place of a private key.
+pub(super) const PRIVATE_KEY: Put = Put::Key("private-key");
+
 /// The first that fits at a place is it.
 pub(super) const ALL: &[Shape] = &[
-    key(
-        "private-key",
-        r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s\\:,.]|-[A-Za-z0-9]){32,}(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?)",
-    ),
+    // Where it ends is told by `key_end`.
+    Shape {
+        put: PRIVATE_KEY,
+        pattern: r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)",
+        is_one: |_| true,
+    },
     key("age-key", r"\b(AGE-SECRET-KEY-1[A-Z0-9]{58})"),
     key("aws-key", r"\b((?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16})\b"),
     key("github-token", r"\b(gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{40,})"),
@@ -102,39 +107,56 @@ pub(super) const ALL: &[Shape] = &[
         is_no_placeholder,
     ),
     key_if("credential", r"\b(?i:bearer|basic)\s+([A-Za-z0-9+/_.=~-]{16,})", has_digit),
+    key_if(
+        "password",
+        r#"(?i:pass|pwd)[A-Za-z0-9_-]*\s?[:=]\s?([^\s"'\\/$<>{}()\[\];,&|:=]{6,64})"#,
+        has_digit_and_letter,
+    ),
     // In quotes: whatever it is.
     key_if(
         "password",
-        r#"(?i:passw(?:or)?d|passphrase|pwd)[A-Za-z0-9_-]*(?:\\?["'])?\s*(?:=>|:=|[:=])\s*\\?["']([^\s"'\\]{6,})\\?["']"#,
+        r#"(?i:passw(?:or)?d|passphrase|pwd)[A-Za-z0-9_-]*(?:\\*["'])?\s*(?:=>|:=|[:=])\s*\\*["']([^\s"'\\]{6,})\\*["']"#,
         is_no_placeholder,
     ),
     key_if(
         "secret",
-        r#"(?i:api[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|private[_-]?key|access[_-]?key|account[_-]?key|credentials?)[A-Za-z0-9_-]*(?:\\?["'])?\s*(?:=>|:=|[:=])\s*(?:\\?["'])?([A-Za-z0-9+/_=.~!@#%^&*-]{8,})"#,
+        r#"(?i:api[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|private[_-]?key|access[_-]?key|account[_-]?key|credentials?)[A-Za-z0-9_-]*(?:\\*["'])?\s*(?:=>|:=|[:=])\s*(?:\\*["'])?([A-Za-z0-9+/_=.~!@#%^*-]{8,512})"#,
         is_random,
     ),
     Shape {
         put: Put::Mail,
-        pattern: r"\b([A-Za-z0-9][A-Za-z0-9._%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})\b",
+        pattern: r"\b(\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})\b",
         is_one: is_mail,
     },
     Shape {
         put: Put::User,
-        pattern: r"(?:^|[^A-Za-z0-9_.]|/mnt/[a-z])/(?:home|Users)/([A-Za-z0-9][A-Za-z0-9._-]*)",
+        pattern: r"(?:^|\\[ntr]|[^A-Za-z0-9_.]|/mnt/[a-z]|/[a-z]|/var|/export)/(?:home|Users)/(\w[\w.-]*)",
         is_one: is_user,
     },
     Shape {
         put: Put::User,
-        pattern: r"\b[A-Za-z]:(?:\\{1,4}|/)Users(?:\\{1,4}|/)([A-Za-z0-9][A-Za-z0-9._ -]*?)(?:[\\/]|$)",
+        pattern: r"[A-Za-z]:(?:\\{1,8}|/)(?i:users)(?:\\{1,8}|/)(\w[\w.-]*(?: [A-Z][\w.-]*)?)",
         is_one: is_user,
     },
     // How Claude Code names the folder of a project.
-    Shape { put: Put::User, pattern: r"/-(?:home|Users)-([A-Za-z0-9]+)", is_one: is_user },
+    Shape {
+        put: Put::User,
+        pattern: r#"(?:^|[\s/"'])-(?:home|Users)-([A-Za-z0-9]+)"#,
+        is_one: is_user,
+    },
 ];
+
+/// What may stand right before a key: no letter or digit of its script, but the escape of a line's
+/// end in JSON or of a byte in a URL.
+const BEFORE: &str = r"(?:^|\\[ntr]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9])";
 
 /// All patterns as one, with a group for each of [`ALL`] in their order.
 pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {
-    let all: Vec<String> = ALL.iter().map(|s| format!("(?:{})", s.pattern)).collect();
+    let whole = |s: &Shape| match s.pattern.strip_prefix(r"\b(") {
+        Some(rest) => format!("(?:{BEFORE}({rest})"),
+        None => format!("(?:{})", s.pattern),
+    };
+    let all: Vec<String> = ALL.iter().map(whole).collect();
     Regex::new(&all.join("|")).expect("the patterns are constants, and a test compiles them")
 });
 
@@ -146,6 +168,10 @@ pub(super) fn is_secret_field(name: &str, content: &str) -> bool {
     let named = ends(&["apikey", "secret", "token", "privatekey", "accesskey", "accountkey"]);
     ends(&["password", "passwd", "passphrase"]) && content.len() >= 6 && is_no_placeholder(content)
         || named && is_random(content)
+}
+
+fn has_digit_and_letter(text: &str) -> bool {
+    has_digit(text) && text.bytes().any(|b| b.is_ascii_alphabetic())
 }
 
 fn has_digit(text: &str) -> bool {
@@ -179,24 +205,58 @@ fn entropy(text: &str) -> f64 {
     seen.values().map(|&n| n as f64 / all).map(|p| -p * p.log2()).sum()
 }
 
-/// `${PASSWORD}`, `{pw}`, `%s` and `****` stand for a secret.
+/// `${PASSWORD}`, `$PASSWORD`, `{pw}`, `%s` and `****` stand for a secret.
 fn is_no_placeholder(text: &str) -> bool {
-    let starts = ["$", "{", "%", "<", "[", "process.", "os.", "env."];
-    !starts.iter().any(|s| text.starts_with(s)) && text.bytes().any(|b| !b"*.x".contains(&b))
+    let starts = ["${", "$(", "{", "%(", "%s", "<", "[", "process.", "os.", "env."];
+    let variable = text.strip_prefix('$').is_some_and(|name| {
+        name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    });
+    !variable
+        && !starts.iter().any(|s| text.starts_with(s))
+        && text.bytes().any(|b| !b"*.x".contains(&b))
 }
 
-/// Endings that files have and no host.
-const ENDINGS: &[&str] = &[
-    "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "tsx", "css", "json", "md", "py", "rs",
-    "html", "service", "so", "toml", "yaml", "yml",
-];
+/// How far an end of a private key is looked for, bytes.
+const LONGEST_KEY: usize = 16 << 10;
+/// Characters of base64 in a row that make a line one of a key.
+const KEY_LINE: usize = 16;
+
+/// Where a private key ends whose first line ends at `from`: behind its last line, whatever stands in
+/// front of the lines between (numbers, quotes, the marks of a diff), or, where the text breaks off
+/// before, behind the lines that look like one. `None` = only the words of a first line.
+pub(super) fn key_end(text: &str, from: usize) -> Option<usize> {
+    let mut to = text.len().min(from + LONGEST_KEY);
+    while !text.is_char_boundary(to) {
+        to -= 1;
+    }
+    let rest = &text[from..to];
+    if let Some(end) = rest.find("-----END ") {
+        let behind = &rest[end + "-----END ".len()..];
+        let close = behind.find("-----").map_or(0, |at| at + "-----".len());
+        return Some(from + end + "-----END ".len() + close);
+    }
+    let base64 = |b: u8| b.is_ascii_alphanumeric() || b"+/=".contains(&b);
+    let is_line = |line: &str| line.as_bytes().split(|b| !base64(*b)).any(|w| w.len() >= KEY_LINE);
+    let (mut at, mut end) = (0, None);
+    // A line that ends in JSON's way is one, too.
+    for line in rest.split_inclusive(['\n', '\\']) {
+        at += line.len();
+        if is_line(line) {
+            end = Some(from + at);
+        } else if line.trim().len() > 2 {
+            break;
+        }
+    }
+    end
+}
 
 fn is_mail(text: &str) -> bool {
     let Some((name, host)) = text.split_once('@') else { return false };
-    let ending = host.rsplit('.').next().unwrap_or_default();
     let reserved = ["example.com", "example.org", "example.net"].contains(&host);
     let nobody = ["git", "noreply", "no-reply"].contains(&name);
-    !reserved && !nobody && !ENDINGS.contains(&ending)
+    // `logo@2x.png` is a file.
+    let file = host.starts_with(|c: char| c.is_ascii_digit()) && host.matches('.').count() == 1;
+    !reserved && !nobody && !file
 }
 
 /// Names under which nobody in particular works.

@@ -59,7 +59,7 @@ fn known() -> Vec<(String, String, &'static str)> {
         ("export API_KEY='", "'", "secret"),
         ("\"client_secret\": \"", "\",", "secret"),
         (r#"{\"auth_token\":\""#, r#"\"}"#, "secret"),
-        ("DB_PASSWORD: ", "", "secret"),
+        ("DB_PASSWORD: ", "", "password"),
     ] {
         all.push((format!("{before}{random}{after}"), random.clone(), kind));
     }
@@ -82,6 +82,57 @@ fn every_known_shape_goes_and_the_rest_stays() {
 }
 
 #[test]
+fn what_stands_around_a_secret_does_not_hide_it() {
+    for (text, secret, _) in known() {
+        let json = serde_json::to_string(&format!("first\n{text}\nlast")).unwrap();
+        let secret_in_json = serde_json::to_string(&secret).unwrap();
+        let wraps = [
+            (json, secret_in_json.trim_matches('"').to_string()),
+            (format!("密钥{text}"), secret.clone()),
+            (format!("+{text}"), secret.clone()),
+            (format!("'{text}'"), secret.clone()),
+        ];
+        for (wrapped, secret) in wraps {
+            let out = redacted(&wrapped);
+            assert!(!out.contains(&secret), "{wrapped} → {out}");
+        }
+    }
+}
+
+#[test]
+fn a_private_key_goes_however_its_lines_are_shown() {
+    let key = |line: &str| {
+        let rows: Vec<String> = (0..4).map(|_| format!("{line}{}", body(MIXED, 64))).collect();
+        format!("-----BEGIN PRIVATE KEY-----\n{}", rows.join("\n"))
+    };
+    for line in ["     2→", "2 | ", "> ", "+", "    \"", "# "] {
+        let whole = format!("{}\n{line}-----END PRIVATE KEY-----\nmore", key(line));
+        assert_eq!(redacted(&whole), "[redacted-private-key-1]\nmore", "{line}");
+        let cut = key(line);
+        assert_eq!(redacted(&cut), "[redacted-private-key-1]", "{line}");
+    }
+    let words = "grep -r -- '-----BEGIN PRIVATE KEY-----' . | head";
+    assert_eq!(redacted(words), words);
+}
+
+#[test]
+fn a_password_goes_wherever_it_is_named() {
+    for text in ["DB_PASSWORD=hunter2horse", "PGPASSWORD=letmein1 psql", "password=\"$ecretpass1\""]
+    {
+        assert!(redacted(text).contains("[redacted-"), "{text}");
+    }
+    let mut value = serde_json::json!({"name": "DB_PASSWORD", "value": "swordfish"});
+    Redactor::default().value(&mut value);
+    assert_eq!(value["value"], "[redacted-secret-1]");
+}
+
+#[test]
+fn a_long_row_of_assignments_takes_no_time() {
+    let text = "token=a&".repeat(40_000);
+    assert_eq!(redacted(&text), text);
+}
+
+#[test]
 fn people_go_by_number() {
     for (text, expected) in [
         ("write to ada.l+x@calc.engine.co.uk.", "write to person1@example.com."),
@@ -92,6 +143,15 @@ fn people_go_by_number() {
         ("/home/ada/src and /Users/bob/x", "/home/user1/src and /Users/user2/x"),
         ("cd /mnt/c/Users/ada && ls", "cd /mnt/c/Users/user1 && ls"),
         ("file:///home/ada", "file:///home/user1"),
+        ("/var/home/ada/x, \\n/home/ada", "/var/home/user1/x, \\n/home/user1"),
+        (r"cd c:\users\ada && ls", r"cd c:\users\user1 && ls"),
+        ("ls -Users-ada-src", "ls -Users-user1-src"),
+        ("/home/jürgen/x, /c/Users/_x", "/home/user1/x, /c/Users/user2"),
+        (
+            r"\u00fcnal@engine.org team:\nada@engine.org",
+            r"\u00fcperson1@example.com team:\nperson2@example.com",
+        ),
+        ("jürgen@engine.org, ada@firma.rs", "person1@example.com, person2@example.com"),
         (r"C:\Users\Ada L\x and C:\\Users\\bob\\y", r"C:\Users\user1\x and C:\\Users\\user2\\y"),
         (
             "/home/user1/.claude/projects/-home-ada-src/",
@@ -118,6 +178,7 @@ fn what_is_no_secret_stays() {
         "commit 291afbe0c1d2e3f4a5b6c7d8e9f0a1b2c3d4e5f6",
         "id: toolu_01A09q90qw90lq917835lq9, req_011CSHoEeqs5C35K2UUqR7Fy",
         "secret_manager::SecretStore, TOKEN_LIFETIME_SECONDS=86400",
+        "passed: 1247, 2 failed; compass: north; bypass: true; pass: 6/12",
         "Basic authentication, bearer of news, task-force-one-two-three",
         "",
     ] {

@@ -1,6 +1,6 @@
 //! ATIF 1.8, a trajectory on one line; the importer in `formats/atif` reads it back.
 //!
-//! A session has no date, so times count from the beginning of 1970. Subagents are trajectories
+//! Times count from the beginning of 1970 where a session does not say when it began. Subagents are trajectories
 //! inside the document, named by the result that follows them.
 
 use ctxbench_core::content::Part;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{Conversation, Turn, arguments, conversations, in_places};
 use super::{Export, Lost};
-use crate::formats::stamp;
+use crate::formats::{millis, of_millis};
 
 pub(super) const EXPORT: Export = Export {
     title: "ATIF",
@@ -118,7 +118,7 @@ fn one<'a>(
             }
             Turn::User(user) => Step {
                 source: "user",
-                timestamp: time(user.at),
+                timestamp: time(session, user.at),
                 message: content(&user.content(), lost),
                 ..Step::default()
             },
@@ -126,7 +126,8 @@ fn one<'a>(
                 let results = results.iter().map(|r| result(r, of_call(Some(&r.call_id)), lost));
                 let results: Vec<Value> = results.collect();
                 let observation = (!results.is_empty()).then_some(Observation { results });
-                Step { observation, ..said(reply, lost) }
+                let timestamp = time(session, reply.at);
+                Step { observation, timestamp, ..said(reply, lost) }
             }
         });
     }
@@ -180,7 +181,6 @@ fn said<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
     }
     Step {
         source: "agent",
-        timestamp: time(reply.at),
         model_name: reply.model.as_deref(),
         message: content(&rest, lost),
         reasoning_content: (!thoughts.is_empty()).then(|| thoughts.join("\n\n")),
@@ -261,6 +261,8 @@ fn content(parts: &[Part], lost: &mut Lost) -> Value {
     }
 }
 
-fn time(at: Option<Millis>) -> Option<String> {
-    stamp(at? as f64 / 1e3)
+/// A time of the session; from the beginning of 1970 where nobody knows when it began.
+fn time(session: &Session, at: Option<Millis>) -> Option<String> {
+    let began = session.header.started.as_deref().and_then(millis).unwrap_or_default();
+    of_millis(began.saturating_add(i64::try_from(at?).ok()?))
 }

@@ -46,7 +46,7 @@ pub use recording::{
 pub use source::{Head, Source};
 pub(crate) use source::{unpacked, unread};
 pub use time::millis;
-pub(crate) use time::of_epoch as stamp;
+pub(crate) use time::of_millis;
 
 /// A recording format.
 pub struct Format {

@@ -50,7 +50,7 @@ pub(crate) fn of_epoch(time: f64) -> Option<String> {
 }
 
 /// The stamp of a time in ms since 1970, up to the year 5138.
-pub(super) fn of_millis(ms: i64) -> Option<String> {
+pub(crate) fn of_millis(ms: i64) -> Option<String> {
     if !(0..100_000_000_000_000).contains(&ms) {
         return None;
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use ctxbench_harness::choice::{Choice, Chooser, many};
+use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
-use ctxbench_scenarios::{LoadError, Scenario};
 
 use super::{Work, Write};
 use crate::commands::corpus::{Met, Skipped, at, below, walk};
@@ -31,11 +31,6 @@ impl Work {
         let inputs: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
         let mut chooser = Chooser::new(choice);
         let mut skipped = Skipped::default();
-        // Told when it is clear that it is not the end.
-        let mut damaged: Option<(PathBuf, LoadError)> = None;
-        let tell_damaged = |(place, e): (PathBuf, LoadError)| {
-            tell!("error: {}; left out", at(&place, &e));
-        };
         let mut told = BTreeSet::new();
         let mut ended = Ok(());
         walk(&inputs, &mut None, &mut |shown, input, place, met| {
@@ -49,8 +44,7 @@ impl Work {
                     }
                 }
                 Met::Damaged(e) => {
-                    let before = damaged.replace((place.to_path_buf(), e));
-                    shown.aside(|| before.map(tell_damaged));
+                    shown.aside(|| self.fail(anyhow!("{}", at(place, &e))));
                 }
                 Met::Other(e) => skipped.add(place, e),
             }
@@ -70,11 +64,10 @@ impl Work {
             tell!("note: no session in {}", many(skipped.count, "file"));
             skipped.tell("");
         }
-        if self.written > 0 {
-            damaged.map(tell_damaged);
+        if self.written > 0 || self.failed > 0 {
             return Ok(());
         }
-        match damaged.or_else(|| skipped.first.into_iter().next()) {
+        match skipped.first.into_iter().next() {
             Some((_, e)) => Err(e.into()),
             None => bail!("no session is left to import"),
         }

@@ -224,21 +224,25 @@ impl Work {
         shown: &str,
         write: &mut Write<'_>,
     ) -> anyhow::Result<()> {
-        let mut bytes = Vec::new();
-        let read = source.open().map_err(anyhow::Error::from).and_then(|mut from| {
-            from.read_to_end(&mut bytes)?;
-            Ok(jsonl::read_all(&bytes, shown)?)
-        });
-        match read {
-            Ok(all) => {
-                for loaded in all {
-                    loaded.warnings.iter().for_each(|w| tell!("note: {shown}: {w}"));
-                    self.write(&loaded.session, shown, Vec::new(), write)?;
-                }
+        let from = match source.open() {
+            Ok(from) => from,
+            Err(e) => {
+                self.fail(e.into());
+                return Ok(());
             }
-            Err(e) => self.fail(e),
-        }
-        Ok(())
+        };
+        let mut ended = Ok(());
+        jsonl::read_each(from, shown, &mut |loaded| {
+            match loaded {
+                Ok(loaded) => {
+                    loaded.warnings.iter().for_each(|w| tell!("note: {shown}: {w}"));
+                    ended = self.write(&loaded.session, shown, Vec::new(), write);
+                }
+                Err(e) => self.fail(e.into()),
+            }
+            if ended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        ended
     }
 
     /// Facts are found in a recording, and so they are in what another format says of it.

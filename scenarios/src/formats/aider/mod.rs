@@ -123,7 +123,7 @@ impl Chat {
     fn hand_over(
         self,
         source: &Source<'_>,
-        requests: &[(String, String)],
+        requests: &[(i64, String)],
         beside: &Option<PathBuf>,
         sink: &mut Sink<'_>,
     ) -> ControlFlow<()> {
@@ -137,7 +137,9 @@ impl Chat {
             route: Route::Unknown("Aider records no request ids".into()),
             ..Recording::default()
         };
-        let prompt = stamp.as_ref().and_then(|at| requests.iter().find(|(t, _)| t >= at));
+        // The stamps of the two files are written differently.
+        let prompt = stamp.as_deref().and_then(time::millis);
+        let prompt = prompt.and_then(|at| requests.iter().find(|(t, _)| *t >= at));
         if let Some((_, system)) = prompt {
             let what = What::System(system.clone());
             out.steps.push(Step { line: self.line, what, ..Step::default() });

@@ -8,13 +8,14 @@ const RESPONSE: &str = "LLM RESPONSE ";
 const SYSTEM: &str = "SYSTEM";
 const DASHES: &str = "-------";
 
-/// The time of each request, and the system prompt that it began with.
-pub(super) fn first_prompts(text: &str) -> Vec<(String, String)> {
-    let mut out: Vec<(String, String)> = Vec::new();
+/// The time of each request, in ms since 1970, and the system prompt that it began with.
+pub(super) fn first_prompts(text: &str) -> Vec<(i64, String)> {
+    let mut out: Vec<(i64, String)> = Vec::new();
     // Lines of the first message of a request still come.
     let mut open = false;
     for line in text.lines() {
         if let Some(at) = line.strip_prefix(REQUEST).and_then(time::normal) {
+            let Some(at) = time::millis(&at) else { continue };
             out.push((at, String::new()));
             open = true;
             continue;

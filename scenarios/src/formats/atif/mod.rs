@@ -11,7 +11,7 @@
 //!   what they returned.
 //! - A file named `trajectory` gives its session the id that it holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
 use ctxbench_core::block::Media;
@@ -59,7 +59,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
         out.left_out.push(format!("{}: the session goes on in {next}", source.name()));
     }
     let folder = source.beside().and_then(Path::parent);
-    let mut reader = Reader { steps: Vec::new(), agents: Vec::new(), folder };
+    let mut reader = Reader { steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), folder };
     reader.trajectory(&document, &members, &mut out);
     out.last_line = reader.steps.last().map_or(1, |s| s.line);
     out.steps = reader.steps;
@@ -87,6 +87,8 @@ struct Reader<'a> {
     steps: Vec<Step>,
     /// The subagents whose steps come now, the innermost last.
     agents: Vec<String>,
+    /// All that were entered: a trajectory stands where it is first named.
+    told: HashSet<String>,
     /// Where files of subagents lie.
     folder: Option<&'a Path>,
 }
@@ -235,7 +237,7 @@ impl Reader<'_> {
         members: &Members<'_>,
         out: &mut Recording,
     ) {
-        if self.agents.contains(&id) {
+        if !self.told.insert(id.clone()) {
             return;
         }
         self.agents.push(id);

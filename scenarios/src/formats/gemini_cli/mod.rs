@@ -11,6 +11,8 @@
 //!   which is what a compression does: the file then lacks what was there before.
 //! - Notes of the program to the user (`info`, `warning`, `error`) are left out.
 
+use std::collections::HashMap;
+
 use ctxbench_core::content::{Part, ToolCall};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -76,6 +78,8 @@ fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<Recorded
 /// The messages that lines of changes end with.
 fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
     let mut messages: Vec<RecordedLine> = Vec::new();
+    // Where each id stands, unless a rewind or a replacement has taken it away.
+    let mut places: HashMap<String, usize> = HashMap::new();
     for RecordedLine { number, mut object } in lines {
         if let Some(id) = string(&object, "$rewindTo") {
             let from = messages.iter().position(|m| str_of(&m.object, "id") == Some(&id));
@@ -106,10 +110,13 @@ fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
         }
         // A message that grows is written again as a whole.
         let id = string(&object, "id");
-        let known = messages.iter_mut().find(|m| id.is_some() && string(&m.object, "id") == id);
-        match known {
+        let known = id.as_ref().and_then(|id| places.get(id)).and_then(|at| messages.get_mut(*at));
+        match known.filter(|m| string(&m.object, "id") == id) {
             Some(known) => known.object = object,
-            None => messages.push(RecordedLine { number, object }),
+            None => {
+                places.extend(id.map(|id| (id, messages.len())));
+                messages.push(RecordedLine { number, object });
+            }
         }
     }
     messages

@@ -1,5 +1,7 @@
 //! A stored session as the steps of a recording.
 
+use std::collections::HashSet;
+
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
@@ -22,7 +24,8 @@ pub(super) fn recording(stored: Stored, find: &mut Find<'_>, out: &mut Recording
     out.title = string(&stored.info, "title");
     out.of_subagent = parent_of(&stored.info).is_some();
     out.route = Route::Unknown("OpenCode records no request ids".into());
-    let mut reader = Reader { find, steps: Vec::new(), agents: Vec::new(), pruned: 0 };
+    let mut reader =
+        Reader { find, steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), pruned: 0 };
     reader.session(stored);
     let (mut steps, pruned) = (reader.steps, reader.pruned);
     if pruned > 0 {
@@ -49,6 +52,8 @@ struct Reader<'a, 'b> {
     steps: Vec<Step>,
     /// The subagents whose messages come now, the innermost last.
     agents: Vec<String>,
+    /// All that were entered: a session stands where it is first named.
+    told: HashSet<String>,
     /// Outputs that were cleared.
     pruned: usize,
 }
@@ -178,10 +183,11 @@ impl Reader<'_, '_> {
 
     /// The window of a subagent stands in front of what it returned.
     fn subagent(&mut self, id: Option<String>) {
-        let Some(id) = id.filter(|id| !self.agents.contains(id)) else { return };
+        let Some(id) = id.filter(|id| !self.told.contains(id)) else { return };
         if self.agents.len() < DEEPEST
             && let Some(stored) = (self.find)(&id)
         {
+            self.told.insert(id.clone());
             self.agents.push(id);
             self.session(stored);
             self.agents.pop();
