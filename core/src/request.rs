@@ -262,12 +262,14 @@ pub struct Usage {
 impl Usage {
     /// All input tokens: uncached, read and written.
     pub fn prompt(&self) -> u64 {
-        self.input + self.cache_read + self.cache_write + self.cache_write_1h
+        [self.cache_read, self.cache_write, self.cache_write_1h]
+            .into_iter()
+            .fold(self.input, u64::saturating_add)
     }
 
     /// Prompt and output together, as the provider says or as the parts add up.
     pub fn total(&self) -> u64 {
-        self.reported_total.unwrap_or(self.prompt() + self.output)
+        self.reported_total.unwrap_or(self.prompt().saturating_add(self.output))
     }
 
     /// Adds another usage.

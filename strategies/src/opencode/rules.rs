@@ -56,7 +56,8 @@ pub fn overflows(auto: bool, context: u64, usable: u64, count: u64) -> bool {
 /// Tokens of a step as they are held against the window: the provider's total, or the parts where
 /// it gives none or 0 (docs/sources/opencode.md §2).
 pub fn used(usage: &Usage) -> u64 {
-    usage.reported_total.filter(|n| *n > 0).unwrap_or(usage.prompt() + usage.output)
+    let parts = || usage.prompt().saturating_add(usage.output);
+    usage.reported_total.filter(|n| *n > 0).unwrap_or_else(parts)
 }
 
 /// Provider messages that mean "too long", lower case (docs/sources/opencode.md §3.1 names the
