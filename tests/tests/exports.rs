@@ -380,6 +380,24 @@ fn session_of(messages: Vec<Message>, system: Vec<String>, model: Option<&str>) 
     checked(Session { header, entries, facts: Vec::new() })
 }
 
+/// A subagent is told where it was first spoken of, with times later than those of the main
+/// conversation behind it.
+#[test]
+fn times_count_from_the_start_of_the_main_conversation() {
+    let call = || vec![Bit::Call(String::new(), String::new())];
+    let a = Some("a");
+    let all = vec![
+        (1, a, vec![], None, false, 0),
+        (1, None, call(), None, false, 1537),
+        (0, None, vec![], None, false, 0),
+        (0, a, vec![], None, false, 1),
+        (0, None, vec![], None, false, 0),
+    ];
+    let session = session_of(all, vec![], None);
+    let back = round_trip(&session, &CAN[0]);
+    assert_eq!(said(&back, &CAN[0], &None), said(&session, &CAN[0], &None));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -35,7 +35,7 @@ pub(super) fn put_together(
     for (kind, n) in &unknown {
         warnings.push(format!("{file}: {n} × {kind}, which this importer does not know; left out"));
     }
-    let mut builder = Builder { warnings, ..Builder::default() };
+    let mut builder = Builder { warnings, start: start(&steps), ..Builder::default() };
     for step in steps {
         builder.agent = step.agent.clone().filter(|_| !of_subagent);
         builder.step(step);
@@ -47,6 +47,14 @@ pub(super) fn put_together(
     }
     let (id, title) = (id.unwrap_or_default(), title.unwrap_or_default());
     builder.finish(format, file, Header { id, title, context_window, ..Header::default() })
+}
+
+/// When the main conversation began, in ms since 1970: a subagent may be told before it, with times
+/// that are later.
+fn start(steps: &[Step]) -> Option<i64> {
+    let told = |s: &&Step| matches!(s.what, What::Input(_) | What::Reply(_) | What::Compaction(_));
+    let main = steps.iter().filter(told).filter(|s| s.agent.is_none());
+    main.filter_map(|s| time::millis(s.stamp.as_deref()?)).next()
 }
 
 /// Counted calls on branches that the session did not end with, each once: with its line and its
@@ -404,7 +412,8 @@ impl Builder {
         self.held.clear();
     }
 
-    /// Milliseconds since the first stamp that was asked for.
+    /// Milliseconds since the session began; the first stamp that was asked for began it if the main
+    /// conversation has none.
     fn at(&mut self, stamp: Option<&str>) -> Option<Millis> {
         let now = time::millis(stamp?)?;
         let start = *self.start.get_or_insert(now);
