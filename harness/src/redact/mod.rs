@@ -43,11 +43,8 @@ impl Redactor {
         while let Some(found) = ANY.captures_at(text, from) {
             let start = found.get(0).map_or(from, |whole| whole.start());
             let Some((shape, secret)) = group(found) else { break };
-            let end = match shape.put {
-                shapes::PRIVATE_KEY => shapes::key_end(text, secret.end()),
-                _ => (shape.is_one)(secret.as_str()).then(|| secret.end()),
-            };
-            if let Some(end) = end {
+            let is_one = (shape.is_one)(secret.as_str());
+            if let Some(end) = (shape.end)(text, secret.end()).filter(|_| is_one) {
                 out += &text[copied..secret.start()];
                 out += &self.put(shape.put, &text[secret.start()..end]);
                 (copied, from) = (end, end);

@@ -17,10 +17,19 @@ use regex::Regex;
 pub(super) struct Shape {
     /// What stands in the place of one.
     pub(super) put: Put,
-    /// Has one group: what is secret of it.
-    pattern: &'static str,
-    /// Whether what the group holds is one after all.
+    form: Form,
+    /// Whether what the pattern found is one after all.
     pub(super) is_one: fn(&str) -> bool,
+    /// Where one ends in a text in which the pattern found it up to here; `None` = it is none.
+    pub(super) end: fn(&str, usize) -> Option<usize>,
+}
+
+/// Where in a pattern a secret stands.
+enum Form {
+    /// A lead and the secret behind it. No letter or digit stands right before them.
+    Alone(&'static str, &'static str),
+    /// What its one group finds is secret.
+    Within(&'static str),
 }
 
 /// What is put in the place of a secret; the same for the same one, by its number.
@@ -54,107 +63,100 @@ impl Put {
     }
 }
 
+impl Shape {
+    const fn new(put: Put, form: Form) -> Shape {
+        Shape { put, form, is_one: |_| true, end: |_, found| Some(found) }
+    }
+
+    const fn only(self, is_one: fn(&str) -> bool) -> Shape {
+        Shape { is_one, ..self }
+    }
+}
+
+/// A key that is told by its own form.
 const fn key(kind: &'static str, pattern: &'static str) -> Shape {
-    Shape { put: Put::Key(kind), pattern, is_one: |_| true }
+    key_after(kind, "", pattern)
 }
 
-const fn key_if(kind: &'static str, pattern: &'static str, is_one: fn(&str) -> bool) -> Shape {
-    Shape { put: Put::Key(kind), pattern, is_one }
+/// A key that is told by what stands right before it.
+const fn key_after(kind: &'static str, lead: &'static str, pattern: &'static str) -> Shape {
+    Shape::new(Put::Key(kind), Form::Alone(lead, pattern))
 }
 
-/// What stands in the place of a private key.
-pub(super) const PRIVATE_KEY: Put = Put::Key("private-key");
+/// A secret that is told by what stands around it.
+const fn within(kind: &'static str, pattern: &'static str) -> Shape {
+    Shape::new(Put::Key(kind), Form::Within(pattern))
+}
+
+/// The name of a home folder.
+const fn user(pattern: &'static str) -> Shape {
+    Shape::new(Put::User, Form::Within(pattern)).only(is_user)
+}
 
 /// The first that fits at a place is it.
 pub(super) const ALL: &[Shape] = &[
-    // Where it ends is told by `key_end`.
     Shape {
-        put: PRIVATE_KEY,
-        pattern: r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)",
-        is_one: |_| true,
+        end: key_end,
+        ..within("private-key", r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)")
     },
-    key("age-key", r"\b(AGE-SECRET-KEY-1[A-Z0-9]{58})"),
-    key("aws-key", r"\b((?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16})\b"),
-    key("github-token", r"\b(gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{40,})"),
-    key("gitlab-token", r"\b(gl(?:pat|ptt|dt|rt|cbt|ft|soat|oas|agent|imt)-[A-Za-z0-9_.-]{20,})"),
-    key("slack-token", r"\b((?:xox[abeoprs]|xapp)-[A-Za-z0-9.-]{10,})"),
-    key("webhook", r"\bhooks\.slack\.com/services/([A-Za-z0-9/]{20,})"),
-    key("webhook", r"\bdiscord(?:app)?\.com/api/webhooks/(\d+/[A-Za-z0-9_-]{20,})"),
-    key("anthropic-key", r"\b(sk-ant-[A-Za-z0-9_-]{20,})"),
-    key_if("openai-key", r"\b(sk-[A-Za-z0-9_-]{20,})", has_digit),
-    key(
-        "google-key",
-        r"\b(AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,})",
-    ),
-    key("stripe-key", r"\b((?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,})"),
-    key("npm-token", r"\b(npm_[A-Za-z0-9]{36})"),
-    key("pypi-token", r"\b(pypi-[A-Za-z0-9_-]{50,})"),
-    key_if("huggingface-token", r"\b(hf_[A-Za-z0-9]{30,})", has_digit),
-    key_if("model-key", r"\b((?:gsk_|xai-|r8_|pplx-|tvly-|fw_)[A-Za-z0-9_-]{24,})", has_digit),
-    key("sendgrid-key", r"\b(SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,})"),
-    key("twilio-key", r"\b((?:SK|AC)[0-9a-f]{32})\b"),
-    key(
-        "token",
-        r"\b(do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32})",
-    ),
-    key("token", r"\b(hv[sbr]\.[A-Za-z0-9_-]{24,}|lin_api_[A-Za-z0-9]{32,}|sbp_[a-f0-9]{40})"),
-    key("token", r"\b(ntn_[A-Za-z0-9]{40,}|figd_[A-Za-z0-9_-]{30,}|PMAK-[A-Za-z0-9-]{50,})"),
-    key("token", r"\b(dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9]{40,}|\d{8,10}:AA[A-Za-z0-9_-]{33})"),
-    key("jwt", r"\b(eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*)"),
-    key_if(
-        "password",
-        r#"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@"#,
-        is_no_placeholder,
-    ),
-    key_if("credential", r"\b(?i:bearer|basic)\s+([A-Za-z0-9+/_.=~-]{16,})", has_digit),
-    key_if(
+    key("age-key", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
+    key("aws-key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
+    key("github-token", r"gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{40,}"),
+    key("gitlab-token", r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|oas|agent|imt)-[A-Za-z0-9_.-]{20,}"),
+    key("slack-token", r"(?:xox[abeoprs]|xapp)-[A-Za-z0-9.-]{10,}"),
+    key_after("webhook", r"hooks\.slack\.com/services/", "[A-Za-z0-9/]{20,}"),
+    key_after("webhook", r"discord(?:app)?\.com/api/webhooks/", r"\d+/[A-Za-z0-9_-]{20,}"),
+    key("anthropic-key", r"sk-ant-[A-Za-z0-9_-]{20,}"),
+    key("openai-key", r"sk-[A-Za-z0-9_-]{20,}").only(has_digit),
+    key("google-key", r"AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}"),
+    key("stripe-key", r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{24,}"),
+    key("npm-token", r"npm_[A-Za-z0-9]{36}"),
+    key("pypi-token", r"pypi-[A-Za-z0-9_-]{50,}"),
+    key("huggingface-token", r"hf_[A-Za-z0-9]{30,}").only(has_digit),
+    key("model-key", r"(?:gsk_|xai-|r8_|pplx-|tvly-|fw_)[A-Za-z0-9_-]{24,}").only(has_digit),
+    key("sendgrid-key", r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    key("twilio-key", r"(?:SK|AC)[0-9a-f]{32}\b"),
+    key("token", r"do[opr]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    key("token", r"hv[sbr]\.[A-Za-z0-9_-]{24,}|lin_api_[A-Za-z0-9]{32,}|sbp_[a-f0-9]{40}"),
+    key("token", r"ntn_[A-Za-z0-9]{40,}|figd_[A-Za-z0-9_-]{30,}|PMAK-[A-Za-z0-9-]{50,}"),
+    key("token", r"dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9]{40,}|\d{8,10}:AA[A-Za-z0-9_-]{33}"),
+    key("jwt", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
+    within("password", r#"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@"#)
+        .only(is_no_placeholder),
+    key_after("credential", r"(?i:bearer|basic)\s+", r"[A-Za-z0-9+/_.=~-]{16,}").only(has_digit),
+    within(
         "password",
         r#"(?i:pass|pwd)[A-Za-z0-9_-]*\s?[:=]\s?([^\s"'\\/$<>{}()\[\];,&|:=]{6,64})"#,
-        has_digit_and_letter,
-    ),
+    )
+    .only(has_digit_and_letter),
     // In quotes: whatever it is.
-    key_if(
+    within(
         "password",
         r#"(?i:passw(?:or)?d|passphrase|pwd)[A-Za-z0-9_-]*(?:\\*["'])?\s*(?:=>|:=|[:=])\s*\\*["']([^\s"'\\]{6,})\\*["']"#,
-        is_no_placeholder,
-    ),
-    key_if(
+    )
+    .only(is_no_placeholder),
+    within(
         "secret",
         r#"(?i:api[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|private[_-]?key|access[_-]?key|account[_-]?key|credentials?)[A-Za-z0-9_-]*(?:\\*["'])?\s*(?:=>|:=|[:=])\s*(?:\\*["'])?([A-Za-z0-9+/_=.~!@#%^*-]{8,512})"#,
-        is_random,
-    ),
-    Shape {
-        put: Put::Mail,
-        pattern: r"\b(\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24})\b",
-        is_one: is_mail,
-    },
-    Shape {
-        put: Put::User,
-        pattern: r"(?:^|\\[ntr]|[^A-Za-z0-9_.]|/mnt/[a-z]|/[a-z]|/var|/export)/(?:home|Users)/(\w[\w.-]*)",
-        is_one: is_user,
-    },
-    Shape {
-        put: Put::User,
-        pattern: r"[A-Za-z]:(?:\\{1,8}|/)(?i:users)(?:\\{1,8}|/)(\w[\w.-]*(?: [A-Z][\w.-]*)?)",
-        is_one: is_user,
-    },
+    )
+    .only(is_random),
+    Shape::new(Put::Mail, Form::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"))
+        .only(is_mail),
+    user(r"(?:^|\\[ntr]|[^A-Za-z0-9_.]|/mnt/[a-z]|/[a-z]|/var|/export)/(?:home|Users)/(\w[\w.-]*)"),
+    user(r"[A-Za-z]:(?:\\{1,8}|/)(?i:users)(?:\\{1,8}|/)(\w[\w.-]*(?: [A-Z][\w.-]*)?)"),
     // How Claude Code names the folder of a project.
-    Shape {
-        put: Put::User,
-        pattern: r#"(?:^|[\s/"'])-(?:home|Users)-([A-Za-z0-9]+)"#,
-        is_one: is_user,
-    },
+    user(r#"(?:^|[\s/"'])-(?:home|Users)-([A-Za-z0-9]+)"#),
 ];
 
-/// What may stand right before a key: no letter or digit of its script, but the escape of a line's
+/// What may stand right before a lead: no letter or digit of its script, but the escape of a line's
 /// end in JSON or of a byte in a URL.
 const BEFORE: &str = r"(?:^|\\[ntr]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9])";
 
 /// All patterns as one, with a group for each of [`ALL`] in their order.
 pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {
-    let whole = |s: &Shape| match s.pattern.strip_prefix(r"\b(") {
-        Some(rest) => format!("(?:{BEFORE}({rest})"),
-        None => format!("(?:{})", s.pattern),
+    let whole = |s: &Shape| match s.form {
+        Form::Alone(lead, pattern) => format!("(?:{BEFORE}{lead}({pattern}))"),
+        Form::Within(pattern) => format!("(?:{pattern})"),
     };
     let all: Vec<String> = ALL.iter().map(whole).collect();
     Regex::new(&all.join("|")).expect("the patterns are constants, and a test compiles them")
@@ -224,7 +226,7 @@ const KEY_LINE: usize = 16;
 /// Where a private key ends whose first line ends at `from`: behind its last line, whatever stands in
 /// front of the lines between (numbers, quotes, the marks of a diff), or, where the text breaks off
 /// before, behind the lines that look like one. `None` = only the words of a first line.
-pub(super) fn key_end(text: &str, from: usize) -> Option<usize> {
+fn key_end(text: &str, from: usize) -> Option<usize> {
     let mut to = text.len().min(from + LONGEST_KEY);
     while !text.is_char_boundary(to) {
         to -= 1;

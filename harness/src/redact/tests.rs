@@ -1,5 +1,6 @@
 use super::*;
-use ctxbench_core::session::{Entry, Header, UserEntry};
+use ctxbench_core::fact::{Fact, FactKind};
+use ctxbench_core::session::{AssistantEntry, Entry, Header, UserEntry};
 use proptest::prelude::*;
 
 fn redacted(text: &str) -> String {
@@ -204,17 +205,42 @@ fn a_field_named_as_a_secret_is_one() {
 }
 
 #[test]
-fn a_session_is_redacted_everywhere_and_its_facts_are_those_of_what_is_left() {
+fn a_session_is_redacted_everywhere() {
     let user =
         |text: &str| Entry::User(UserEntry { text: Some(text.into()), ..UserEntry::default() });
     let session = Session {
         header: Header { id: "s".into(), title: "for ada@engine.org".into(), ..Header::default() },
         entries: vec![user("I am ada@engine.org"), user("in /home/ada/x")],
-        facts: vec![],
+        facts: vec![Fact::new("who", FactKind::Value, "ada@engine.org", "u")],
     };
     let out = Redactor::default().session(&session).unwrap();
     assert_eq!(out.header.title, "for person1@example.com");
     assert_eq!(out.entries, [user("I am person1@example.com"), user("in /home/user1/x")]);
+    assert_eq!(out.facts, [Fact::new("who", FactKind::Value, "person1@example.com", "u")]);
+}
+
+/// A path with a secret in it is needed long after it was shown: so is what stands in its place.
+#[test]
+fn facts_that_were_found_are_found_in_what_is_left() {
+    let said = |id: &str, text: &str| {
+        let (id, text) = (id.to_string(), Some(text.to_string()));
+        Entry::Assistant(AssistantEntry { id, text, ..AssistantEntry::default() })
+    };
+    let path = |who: &str| format!("/home/{who}/work/ledger-4711-final.csv");
+    let shown = UserEntry { id: "u".into(), text: Some(path("ada")), ..UserEntry::default() };
+    let mut entries = vec![Entry::User(shown)];
+    entries.extend((1..8).map(|n| said(&format!("a{n}"), "One moment, I look at the others.")));
+    entries.push(said("b", &format!("Now I open {}.", path("ada"))));
+    let header = Header { id: "s".into(), ..Header::default() };
+    let mut session = Session { header, entries, facts: vec![] };
+    autofacts::add(&mut session);
+    let found = |session: &Session| -> Vec<(Vec<String>, String, Vec<String>)> {
+        let of = |f: &Fact| (f.tokens.clone(), f.arises.clone(), f.needs.clone());
+        session.facts.iter().map(of).collect()
+    };
+    let needed = |who: &str| vec![(vec![path(who)], "u".to_string(), vec!["b".to_string()])];
+    assert_eq!(found(&session), needed("ada"));
+    assert_eq!(found(&Redactor::default().session(&session).unwrap()), needed("user1"));
 }
 
 proptest! {
