@@ -71,7 +71,8 @@ fn sniff(head: &Head) -> bool {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     if let Some(folder) = source.path().filter(|p| p.is_dir()) {
-        return stores::folder(folder, sink);
+        stores::folder(folder, sink);
+        return Ok(());
     }
     if source.head()?.text.starts_with(DATABASE) {
         return stores::database(source, sink);

@@ -1,6 +1,6 @@
 //! A stored session as the steps of a recording.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::session::Trigger;
@@ -20,14 +20,19 @@ pub(super) type Find<'a> = dyn FnMut(&str) -> Option<Stored> + 'a;
 /// How deep subagents may call subagents.
 const DEEPEST: usize = 8;
 
-pub(super) fn recording(stored: Stored, find: &mut Find<'_>, out: &mut Recording) {
+/// Gives back the ids of the subagents' sessions that it told of.
+pub(super) fn recording(
+    stored: Stored,
+    find: &mut Find<'_>,
+    out: &mut Recording,
+) -> HashSet<String> {
     out.title = string(&stored.info, "title");
     out.of_subagent = parent_of(&stored.info).is_some();
     out.route = Route::Unknown("OpenCode records no request ids".into());
     let mut reader =
         Reader { find, steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), pruned: 0 };
     reader.session(stored);
-    let (mut steps, pruned) = (reader.steps, reader.pruned);
+    let Reader { mut steps, pruned, told, .. } = reader;
     if pruned > 0 {
         out.left_out.push(format!(
             "{pruned} outputs were cleared by the program in later requests; they stand whole"
@@ -35,16 +40,14 @@ pub(super) fn recording(stored: Stored, find: &mut Find<'_>, out: &mut Recording
     }
     out.last_line = steps.last().map_or(1, |s| s.line);
     // Each step hangs on the one before it in its conversation.
-    let mut tips: Vec<(Option<String>, String)> = Vec::new();
+    let mut tips: HashMap<Option<String>, String> = HashMap::new();
     for (n, step) in steps.iter_mut().enumerate() {
         let name = format!("step {n}");
         step.name = Some(name.clone());
-        match tips.iter_mut().find(|(agent, _)| *agent == step.agent) {
-            Some((_, tip)) => step.parent = Some(std::mem::replace(tip, name)),
-            None => tips.push((step.agent.clone(), name)),
-        }
+        step.parent = tips.insert(step.agent.clone(), name);
     }
     out.steps = steps;
+    told
 }
 
 struct Reader<'a, 'b> {

@@ -1,8 +1,8 @@
 //! Where OpenCode keeps its sessions: a folder of JSON files, or a database.
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
@@ -13,39 +13,74 @@ use super::super::{Sink, Source};
 use super::{Message, Stored, id_of, parent_of, reader};
 use crate::error::{Fault, InputError};
 
+/// A session that a store holds.
+struct Held {
+    id: String,
+    /// Whose subagent it is.
+    parent: Option<String>,
+}
+
+/// Reads the sessions of a store. Those of subagents are told with their callers', which come first;
+/// what no caller tells of is read by itself.
+fn each(
+    mut left: Vec<Held>,
+    find: &mut dyn FnMut(&str) -> Result<Option<Stored>, InputError>,
+    sink: &mut Sink<'_>,
+) {
+    let mut told: HashSet<String> = HashSet::new();
+    while !left.is_empty() {
+        let known: HashSet<String> = left.iter().map(|held| held.id.clone()).collect();
+        let waits = |held: &Held| held.parent.as_ref().is_some_and(|p| known.contains(p));
+        let (mut later, mut now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
+        if now.is_empty() {
+            // Parents in a circle.
+            now.extend(later.pop());
+        }
+        for Held { id, parent } in now {
+            if told.contains(&id) {
+                continue;
+            }
+            let recording = match find(&id) {
+                Ok(None) => continue,
+                Ok(Some(stored)) => {
+                    let mut out = Recording { id: id_of(&stored.info), ..Recording::default() };
+                    if let Some(parent) = parent.filter(|p| told.contains(p)) {
+                        out.left_out.push(format!(
+                            "{id} is a session of {parent}, which does not say where it was called"
+                        ));
+                    }
+                    let mut of_id = |id: &str| find(id).ok().flatten();
+                    told.extend(reader::recording(stored, &mut of_id, &mut out));
+                    told.insert(id);
+                    Ok(out)
+                }
+                Err(e) => Err(e),
+            };
+            if sink(recording).is_break() {
+                return;
+            }
+        }
+        left = later;
+    }
+}
+
 /// The sessions of a storage folder: `session/PROJECT/ID.json`, `message/SESSION/ID.json`,
 /// `part/MESSAGE/ID.json`.
-pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) -> Result<(), InputError> {
+pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
     let projects = listed(&root.join("session"));
     let files = projects.iter().flat_map(|p| if p.is_dir() { listed(p) } else { vec![p.clone()] });
-    let files: Vec<PathBuf> =
-        files.filter(|p| p.extension().is_some_and(|e| e == "json")).collect();
-    let of_id = |id: &str| -> Option<Stored> {
-        let file = files.iter().find(|f| f.file_stem().is_some_and(|s| s == id))?;
-        of_folder(root, object(file).ok()?)
+    let stem = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned());
+    let files = files.filter(|p| p.extension().is_some_and(|e| e == "json"));
+    let files: Vec<(String, PathBuf)> = files.filter_map(|p| Some((stem(&p)?, p))).collect();
+    // One that is damaged is said to be so when its turn comes.
+    let parent = |path: &Path| parent_of(&object(path).ok()?).map(str::to_string);
+    let held = files.iter().map(|(id, p)| Held { id: id.clone(), parent: parent(p) }).collect();
+    let by_id: HashMap<&str, &PathBuf> = files.iter().map(|(id, p)| (&**id, p)).collect();
+    let mut find = |id: &str| match by_id.get(id) {
+        Some(path) => Ok(of_folder(root, object(path)?)),
+        None => Ok(None),
     };
-    for file in &files {
-        let info = match object(file) {
-            Ok(info) => info,
-            Err(e) => match sink(Err(e)) {
-                ControlFlow::Break(()) => break,
-                ControlFlow::Continue(()) => continue,
-            },
-        };
-        // Those of subagents are told with their callers'.
-        let told = parent_of(&info)
-            .is_some_and(|p| files.iter().any(|f| f.file_stem().is_some_and(|s| s == p)));
-        if told {
-            continue;
-        }
-        let Some(stored) = of_folder(root, info) else { continue };
-        let mut out = Recording { id: id_of(&stored.info), ..Recording::default() };
-        reader::recording(stored, &mut |id| of_id(id), &mut out);
-        if sink(Ok(out)).is_break() {
-            break;
-        }
-    }
-    Ok(())
+    each(held, &mut find, sink);
 }
 
 fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
@@ -92,19 +127,8 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), I
     let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));
     let path = source.path().ok_or_else(|| wrong("a database that is no file on disk".into()))?;
     let db = Database { db: open(path).map_err(failed)? };
-    for info in db.sessions().map_err(failed)? {
-        let id = id_of(&info);
-        let read = id.as_deref().map_or(Ok(Vec::new()), |id| db.messages(id)).map_err(failed);
-        let recording = read.map(|messages| {
-            let mut out = Recording { id, ..Recording::default() };
-            let mut find = |id: &str| db.session(id).ok().flatten();
-            reader::recording(Stored { info, messages }, &mut find, &mut out);
-            out
-        });
-        if sink(recording).is_break() {
-            break;
-        }
-    }
+    let held = db.sessions().map_err(failed)?;
+    each(held, &mut |id| db.session(id).map_err(failed), sink);
     Ok(())
 }
 
@@ -134,17 +158,15 @@ struct Database {
 }
 
 impl Database {
-    /// Those that nobody of the same database called, in the order of their times.
-    fn sessions(&self) -> rusqlite::Result<Vec<Map<String, Value>>> {
+    /// In the order of their times.
+    fn sessions(&self) -> rusqlite::Result<Vec<Held>> {
         let columns = self.columns("session")?;
-        let parent = if columns.iter().any(|c| c == "parent_id") {
-            "parent_id IS NULL OR parent_id NOT IN (SELECT id FROM session)"
-        } else {
-            "1"
-        };
-        let order =
-            if columns.iter().any(|c| c == "time_created") { "time_created, id" } else { "id" };
-        self.infos(&format!("SELECT * FROM session WHERE {parent} ORDER BY {order}"), &[])
+        let has = |name: &str| columns.iter().any(|c| c == name);
+        let parent = if has("parent_id") { "parent_id" } else { "NULL" };
+        let order = if has("time_created") { "time_created, id" } else { "id" };
+        let sql = format!("SELECT id, {parent} FROM session WHERE id <> '' ORDER BY {order}");
+        let held = |row: &rusqlite::Row<'_>| Ok(Held { id: row.get(0)?, parent: row.get(1)? });
+        self.db.prepare(&sql)?.query_map([], held)?.collect()
     }
 
     fn session(&self, id: &str) -> rusqlite::Result<Option<Stored>> {

@@ -160,10 +160,23 @@ fn a_storage_folder_gives_sessions_with_their_subagents() {
         }
     }
     check(&all(&Source::at(dir.path())));
+    // A child that no call names, and its own child that it does not name either.
+    for (id, parent) in [("ses_0c", "ses_0b"), ("ses_0b", "ses_1")] {
+        let info = json!({"id": id, "projectID": "p", "parentID": parent, "title": id});
+        write(format!("session/p/{id}.json"), &info);
+        let said = json!({"id": id, "sessionID": id, "role": "user"});
+        write(format!("message/{id}/{id}.json"), &said);
+        write(format!("part/{id}/1.json"), &json!({"id": "1", "type": "text", "text": id}));
+    }
+    let four = all(&Source::at(dir.path()));
+    check(&four[..1]);
+    let ids: Vec<&str> = four.iter().map(|l| &*l.session.header.id).collect();
+    assert_eq!(ids, ["ses_1", "ses_0b", "ses_0c"]);
+    assert!(four[1].warnings[0].contains("a session of ses_1"), "{:?}", four[1].warnings);
     // One that is damaged does not stop the others.
     std::fs::write(dir.path().join("session/p/ses_0.json"), "{").unwrap();
     let found = crate::load_path(dir.path()).unwrap();
-    assert_eq!(found.scenarios.len(), 1);
+    assert_eq!(found.scenarios.len(), 3);
     assert!(found.skipped[0].1.to_string().contains("ses_0.json:1: not readable"));
 }
 
@@ -202,6 +215,22 @@ fn a_database_gives_sessions_with_their_subagents() {
     let before = std::fs::read(&path).unwrap();
     check(&all(&Source::at(&path)));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is written beside it");
+    // Children that no call names, two of which call each other their parents.
+    let more = dir.path().join("more.db");
+    std::fs::write(&more, &before).unwrap();
+    let db = Connection::open(&more).unwrap();
+    for (id, parent) in [("ses_3", "ses_1"), ("ses_4", "ses_5"), ("ses_5", "ses_4")] {
+        let insert = "INSERT INTO session VALUES (?1, 'p', ?2, ?1, 9)";
+        db.execute(insert, [id, parent]).unwrap();
+        let insert = "INSERT INTO message VALUES (?1, ?1, 9, 9, '{\"role\": \"user\"}')";
+        db.execute(insert, [id]).unwrap();
+        let part = json!({"type": "text", "text": id}).to_string();
+        db.execute("INSERT INTO part VALUES ('1', ?1, ?1, ?2)", [id, &part]).unwrap();
+    }
+    drop(db);
+    let ids: Vec<String> =
+        all(&Source::at(&more)).into_iter().map(|l| l.session.header.id).collect();
+    assert_eq!(ids, ["ses_1", "ses_3", "ses_5", "ses_4"]);
     // In memory, cut, or with other tables it is refused with its name.
     let refused = |source: &Source<'_>, why: &str| {
         let e = FORMAT.import_all(source).unwrap_err().to_string();
