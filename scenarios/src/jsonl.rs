@@ -21,19 +21,6 @@ pub const VERSION: u32 = 1;
 /// A last line that breaks off is left out with a warning; a broken line elsewhere is an error.
 /// Calls without a result are kept with a warning, results without a call are left out with one.
 pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
-    let mut all = read_all(bytes, file)?;
-    match all.len() {
-        1 => Ok(all.remove(0)),
-        n => {
-            let what = format!("{n} sessions in one file");
-            Err(Fault::new(1, what, "one session", "split the file").at(file))
-        }
-    }
-}
-
-/// Reads the sessions of a file, each of which begins with its header. The first that is damaged
-/// is the error of all.
-pub fn read_all(bytes: &[u8], file: &str) -> Result<Vec<Loaded>, InputError> {
     let mut all = Ok(Vec::new());
     read_each(bytes, file, &mut |one| match (&mut all, one) {
         (Ok(list), Ok(loaded)) => {
@@ -45,7 +32,14 @@ pub fn read_all(bytes: &[u8], file: &str) -> Result<Vec<Loaded>, InputError> {
             ControlFlow::Break(())
         }
     });
-    all
+    let mut all = all?;
+    match all.len() {
+        1 => Ok(all.remove(0)),
+        n => {
+            let what = format!("{n} sessions in one file");
+            Err(Fault::new(1, what, "one session", "split the file").at(file))
+        }
+    }
 }
 
 /// Takes sessions, or why there is none; whoever breaks wants no more.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::lines::RecordedLine;
 use super::recording::Recording;
+use super::source::unread;
 use crate::error::{Fault, InputError};
 
 /// The value that a text begins with, as far as the text goes: what breaks off is left out, a value
@@ -144,7 +145,7 @@ impl<'a> Document<'a> {
         let (what, fix) = if self.text.trim().is_empty() {
             ("the file is empty".to_string(), "export or copy it again")
         } else if e.is_eof() {
-            ("the JSON breaks off here".to_string(), "export or copy it again, whole")
+            return broken_off(line, expected).at(self.file);
         } else {
             (format!("not readable as JSON ({e})"), "check that the program itself wrote the file")
         };
@@ -171,6 +172,10 @@ impl<'a> Document<'a> {
     }
 }
 
+fn broken_off(line: usize, expected: &str) -> Fault {
+    Fault::new(line, "the JSON breaks off here", expected, "export or copy it again, whole")
+}
+
 /// Finds lines of parts of a text, one after the other.
 struct Lines<'a> {
     document: &'a Document<'a>,
@@ -190,16 +195,35 @@ impl Lines<'_> {
 }
 
 /// The items of a JSON array that is read from a stream, each as text with its line; nothing of it
-/// is held but the item itself. An array that breaks off ends with what there is of its last item.
-pub(super) fn streamed(mut from: impl BufRead) -> impl Iterator<Item = (usize, String)> {
+/// is held but the item itself. What there is of one that breaks off comes last; an array that
+/// breaks off behind an item ends with an error.
+pub(super) fn streamed(
+    mut from: impl BufRead,
+    file: &str,
+) -> impl Iterator<Item = Result<(usize, String), InputError>> {
     let (mut line, mut depth, mut quoted, mut escaped) = (1, 0_usize, false, false);
+    let mut failed = false;
     std::iter::from_fn(move || {
         let (mut item, mut begun) = (Vec::new(), line);
         loop {
-            let Some(byte) = from.fill_buf().ok().and_then(|b| b.first().copied()) else {
-                // An item that breaks off is for its reader to complain about.
-                let text = String::from_utf8_lossy(&item).into_owned();
-                return (!text.is_empty()).then_some((begun, text));
+            if failed {
+                return None;
+            }
+            let byte = match from.fill_buf() {
+                Ok(bytes) => bytes.first().copied(),
+                Err(e) => {
+                    failed = true;
+                    return Some(Err(unread(file, line, &e)));
+                }
+            };
+            let Some(byte) = byte else {
+                if item.is_empty() {
+                    let cut = std::mem::take(&mut depth) > 0;
+                    return cut.then(|| Err(broken_off(line, "a list that ends with ]").at(file)));
+                }
+                // One that breaks off is for its reader to complain about.
+                depth *= usize::from(depth == 1 && !quoted);
+                return Some(Ok((begun, String::from_utf8_lossy(&item).into_owned())));
             };
             from.consume(1);
             line += usize::from(byte == b'\n');
@@ -218,7 +242,7 @@ pub(super) fn streamed(mut from: impl BufRead) -> impl Iterator<Item = (usize, S
                 depth -= usize::from(byte == b']');
                 let text = String::from_utf8_lossy(&item).into_owned();
                 if !text.trim().is_empty() {
-                    return Some((begun, text));
+                    return Some(Ok((begun, text)));
                 }
                 if depth == 0 {
                     return None;
@@ -281,11 +305,35 @@ mod tests {
     #[test]
     fn arrays_are_read_item_by_item() {
         let text = "\u{feff}[ {\"a\":\"]},[\\\"\"},\n[1,[2]] ,\n\n \"x\" ] tail";
-        let items: Vec<_> = streamed(text.as_bytes()).collect();
-        let texts: Vec<_> = items.iter().map(|(n, t)| (*n, t.trim())).collect();
-        assert_eq!(texts, [(1, "{\"a\":\"]},[\\\"\"}"), (2, "[1,[2]]"), (4, "\"x\"")]);
-        assert_eq!(streamed("[]".as_bytes()).count(), 0);
-        assert_eq!(streamed("[1, {\"a\":".as_bytes()).last(), Some((1, "{\"a\":".into())));
-        assert_eq!(streamed("[1]}]".as_bytes()).count(), 1);
+        let items = |text: &str| -> Vec<Result<(usize, String), InputError>> {
+            streamed(text.as_bytes(), "x.json").collect()
+        };
+        let whole = items(text).into_iter().map(Result::unwrap);
+        let texts: Vec<_> = whole.map(|(n, t)| (n, t.trim().to_string())).collect();
+        let expected = [(1, "{\"a\":\"]},[\\\"\"}"), (2, "[1,[2]]"), (4, "\"x\"")];
+        assert_eq!(texts, expected.map(|(n, t)| (n, t.to_string())));
+        assert!(items("[]").is_empty() && items("").is_empty());
+        let ok = |n: usize, text: &str| Ok((n, text.to_string()));
+        let cut = || Err(broken_off(2, "a list that ends with ]").at("x.json"));
+        assert_eq!(items("[1, {\"a\":"), [ok(1, "1"), ok(1, "{\"a\":")]);
+        assert_eq!(items("[1, \"a"), [ok(1, "1"), ok(1, "\"a")]);
+        assert_eq!(items("[1, 2\n"), [ok(1, "1"), ok(1, "2\n"), cut()]);
+        assert_eq!(items("[1,\n"), [ok(1, "1"), cut()]);
+        assert_eq!(items("[\n"), [cut()]);
+        assert_eq!(items("[1]}]"), [ok(1, "1")]);
+    }
+
+    #[test]
+    fn a_stream_that_fails_ends_an_array_with_the_reason() {
+        struct Failing;
+        impl std::io::Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("gone"))
+            }
+        }
+        let from = std::io::BufReader::new(std::io::Read::chain(&b"[1,"[..], Failing));
+        let items: Vec<_> = streamed(from, "x.json").take(9).collect();
+        assert_eq!(items.len(), 2);
+        assert!(items[1].as_ref().unwrap_err().what.contains("gone"), "{items:?}");
     }
 }

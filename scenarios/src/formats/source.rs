@@ -334,8 +334,7 @@ impl Head {
     /// The file holds one JSON value over several lines, and not a value per line.
     pub fn is_document(&self) -> bool {
         let Some((_, first)) = numbered(&self.text).next() else { return false };
-        let one_line =
-            !self.whole && !first.contains('\n') && numbered(&self.text).nth(1).is_none();
+        let one_line = !self.whole && numbered(&self.text).nth(1).is_none();
         first.starts_with(['{', '['])
             && !one_line
             && serde_json::from_str::<serde::de::IgnoredAny>(first).is_err()

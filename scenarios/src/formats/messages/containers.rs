@@ -63,9 +63,12 @@ fn of_messages(text: &str) -> bool {
 
 /// An array of conversations, one at a time.
 fn each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
-    for (n, (line, text)) in (1..).zip(json::streamed(source.utf8()?)) {
-        let document = Document { line, ..Document::new(&text, source.name()) };
-        if sink(one(&document, Some(format!("{}-{n}", source.stem())))).is_break() {
+    for (n, item) in (1..).zip(json::streamed(source.utf8()?, source.name())) {
+        let read = item.and_then(|(line, text)| {
+            let document = Document { line, ..Document::new(&text, source.name()) };
+            one(&document, Some(format!("{}-{n}", source.stem())))
+        });
+        if sink(read).is_break() {
             break;
         }
     }
@@ -156,7 +159,7 @@ fn object(
         }
         break;
     }
-    answer(document, reader, out, &value);
+    answer(document, reader, &value);
     if depth < DEEPEST {
         for raw in ["response", "completion"].iter().filter_map(|k| members.get(*k)) {
             match (starts(raw, '{'), text("response")) {
@@ -173,12 +176,7 @@ fn object(
 }
 
 /// What the model answered, with its counters.
-fn answer(
-    document: &Document<'_>,
-    reader: &mut Reader,
-    out: &mut Recording,
-    value: &dyn Fn(&str) -> Option<Value>,
-) {
+fn answer(document: &Document<'_>, reader: &mut Reader, value: &dyn Fn(&str) -> Option<Value>) {
     let line = document.line;
     let mut add = |message: Value| {
         let Value::Object(mut message) = message else { return };
@@ -203,7 +201,6 @@ fn answer(
     {
         add(message);
     }
-    let _ = out;
 }
 
 fn starts(raw: &RawValue, with: char) -> bool {

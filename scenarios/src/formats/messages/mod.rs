@@ -29,11 +29,15 @@ pub(super) use content::{content, definitions, media, text_of};
 pub(super) use reader::Reader;
 pub(super) use usage::counters;
 
+/// What lists of messages cannot tell.
+const UNTOLD: &str = "compactions (a list of messages is what was left at its end), the wait \
+                      between messages where these have no times, and counters where nobody stored \
+                      them";
+
 pub(super) const CHAT: Format = Format {
     title: "OpenAI chat messages",
     name: "openai-chat",
-    untold: "compactions (a list of messages is what was left at its end), the wait between \
-             messages where these have no times, and counters where nobody stored them",
+    untold: UNTOLD,
     sniff: |head| is(head, |kind| kind == Dialect::Chat),
     read: containers::read,
     parts: super::no_parts,
@@ -52,8 +56,7 @@ pub(super) const RESPONSES: Format = Format {
 pub(super) const ANTHROPIC: Format = Format {
     title: "Anthropic messages",
     name: "anthropic-messages",
-    untold: "compactions (a list of messages is what was left at its end), the wait between \
-             messages where these have no times, and counters where nobody stored them",
+    untold: UNTOLD,
     sniff: |head| is(head, |kind| kind == Dialect::Anthropic),
     read: containers::read,
     parts: super::no_parts,
