@@ -52,9 +52,13 @@ pub(super) fn put_together(
 /// When the main conversation began, in ms since 1970: a subagent may be told before it, with times
 /// that are later.
 fn start(steps: &[Step]) -> Option<i64> {
-    let told = |s: &&Step| matches!(s.what, What::Input(_) | What::Reply(_) | What::Compaction(_));
-    let main = steps.iter().filter(told).filter(|s| s.agent.is_none());
-    main.filter_map(|s| time::millis(s.stamp.as_deref()?)).next()
+    let is_timed = |s: &&Step| match &s.what {
+        What::Input(input) => !input.pieces.iter().all(|p| matches!(p, Piece::Added(..))),
+        What::Reply(_) | What::Compaction(_) => true,
+        _ => false,
+    };
+    let mut main = steps.iter().filter(|s| s.agent.is_none()).filter(is_timed);
+    main.find_map(|s| time::millis(s.stamp.as_deref()?))
 }
 
 /// Counted calls on branches that the session did not end with, each once: with its line and its
