@@ -36,18 +36,18 @@ const DEFINES: &[&str] = &[
 /// foreign. `setInterval(…)` and `import { existsSync } from 'fs'` are what any program may say,
 /// `function load(…)`, `load: true` and `import { load } from './store'` are not.
 pub(super) fn is_own(text: &str, start: usize, end: usize) -> bool {
-    if follows_definer(&text[..start]) {
+    if follows_definer(near_before(text, start)) {
         return true;
     }
     let behind = &text[end..];
     let behind = behind.strip_prefix(['?', '!']).unwrap_or(behind);
-    !behind.starts_with('(') && !is_foreign_import(line_at(text, start))
+    !behind.starts_with('(') && !line_at(text, start).is_some_and(is_foreign_import)
 }
 
 /// Whether a showing of the word at `start..end` defines it: `class Store`, `defmodule App.Store`,
 /// `Store = …`, `Store: { … }`.
 pub(super) fn is_defined(text: &str, start: usize, end: usize) -> bool {
-    let before = &text[..start];
+    let before = near_before(text, start);
     let qualified = before.ends_with(['.', ':']);
     let before = match qualified {
         true => before.trim_end_matches(|c: char| c.is_alphanumeric() || "_.:".contains(c)),
@@ -82,10 +82,27 @@ fn follows_definer(before: &str) -> bool {
     trimmed.len() < before.len() && DEFINES.binary_search(&word).is_ok()
 }
 
-fn line_at(text: &str, at: usize) -> &str {
-    let start = text[..at].rfind('\n').map_or(0, |i| i + 1);
-    let end = text[at..].find('\n').map_or(text.len(), |i| at + i);
-    &text[start..end]
+/// How far around a name is looked, bytes: no definition and no import is longer, and a file on one
+/// line has many names.
+const NEAR: usize = 1_000;
+
+fn near_before(text: &str, at: usize) -> &str {
+    &text[text.ceil_char_boundary(at.saturating_sub(NEAR))..at]
+}
+
+/// The line of a place; `None` = it is too long to be an import.
+fn line_at(text: &str, at: usize) -> Option<&str> {
+    let before = near_before(text, at);
+    let start = match before.rfind('\n') {
+        Some(i) => at - before.len() + i + 1,
+        None => (before.len() == at).then_some(0)?,
+    };
+    let behind = &text[at..text.floor_char_boundary(at + NEAR)];
+    let end = match behind.find('\n') {
+        Some(i) => at + i,
+        None => (at + behind.len() == text.len()).then_some(text.len())?,
+    };
+    Some(&text[start..end])
 }
 
 /// Whether a line, with a number before it or none, imports from somewhere else than a path.
@@ -113,6 +130,18 @@ mod tests {
     fn at(text: &str, word: &str) -> (usize, usize) {
         let start = text.find(word).unwrap();
         (start, start + word.len())
+    }
+
+    #[test]
+    fn a_line_is_known_as_far_as_one_looks() {
+        assert_eq!(line_at("a\nbé c\nd", 5), Some("bé c"));
+        assert_eq!((line_at("ab", 1), line_at("", 0)), (Some("ab"), Some("")));
+        let long = "é".repeat(NEAR / 2);
+        assert_eq!(line_at(&long, 2), Some(&*long));
+        let long = format!("{long}{long}x{long}{long}");
+        assert_eq!(line_at(&long, 2 * NEAR), None);
+        assert_eq!(line_at(&format!("{long}\n"), 2 * NEAR), None);
+        assert_eq!(line_at(&format!("\nx{long}"), 1), None);
     }
 
     #[test]
