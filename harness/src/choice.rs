@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use ctxbench_core::calibration;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
+use ctxbench_scenarios::formats::millis;
 
 /// What is asked for; nothing = every session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,10 +74,10 @@ impl<T> Chooser<T> {
             return None;
         }
         if let Some(since) = &self.choice.since {
-            // Dates in one form sort as text.
-            let day = session.header.started.as_deref().and_then(|s| s.get(..since.len()));
-            if day.is_none_or(|day| day < since.as_str()) {
-                *(if day.is_some() { &mut self.early } else { &mut self.undated }) += 1;
+            let first = millis(&format!("{since}T00:00:00Z"));
+            let began = session.header.started.as_deref().and_then(millis);
+            if began.is_none() || began < first {
+                *(if began.is_some() { &mut self.early } else { &mut self.undated }) += 1;
                 return None;
             }
         }
@@ -109,8 +110,10 @@ impl<T> Chooser<T> {
         let drawn = std::mem::take(&mut self.drawn);
         let mut sample: Vec<(usize, T)> = drawn.into_iter().map(|((_, n), t)| (n, t)).collect();
         sample.sort_by_key(|(n, _)| *n);
-        sample.truncate(self.choice.limit.unwrap_or(usize::MAX));
         let by_sample = self.offered - sample.len();
+        let most = self.choice.limit.unwrap_or(usize::MAX);
+        let by_limit = sample.len().saturating_sub(most);
+        sample.truncate(most);
         let since = self.choice.since.as_deref().unwrap_or_default();
         let min = self.choice.min_tokens.unwrap_or_default();
         let told = [
@@ -118,10 +121,11 @@ impl<T> Chooser<T> {
             (self.early, format!("begun before {since}")),
             (self.undated, "without a date".to_string()),
             (by_sample, "not drawn".to_string()),
+            (by_limit, "beyond the limit".to_string()),
         ];
         let told: Vec<String> =
             told.into_iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect();
-        let left_out = self.small + self.early + self.undated + by_sample;
+        let left_out = self.small + self.early + self.undated + by_sample + by_limit;
         let mut line = match left_out {
             0 => String::new(),
             n => format!("{} left out: {}", many(n, "session"), told.join(", ")),
@@ -148,7 +152,7 @@ fn draw(seed: u64, place: &str, id: &str) -> u64 {
 pub fn day(text: &str) -> Result<String, String> {
     let plain = text.len() == 10 && text.is_ascii();
     let stamp = plain.then(|| format!("{text}T00:00:00Z"));
-    match stamp.and_then(|s| ctxbench_scenarios::formats::millis(&s)) {
+    match stamp.and_then(|s| millis(&s)) {
         Some(_) => Ok(text.to_string()),
         None => Err("expected a day as YYYY-MM-DD, such as 2026-03-01".into()),
     }

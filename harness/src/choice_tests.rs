@@ -97,3 +97,22 @@ fn a_day_is_a_day() {
         assert!(day(bad).unwrap_err().contains("YYYY-MM-DD"), "{bad}");
     }
 }
+
+#[test]
+fn days_count_in_utc_whatever_zone_a_session_names() {
+    let choice = Choice { since: Some("2026-02-01".into()), ..Choice::default() };
+    let mut chooser = Chooser::new(&choice);
+    let mut take = |day: &str| offer(&mut chooser, &session("s", 1, Some(day)), "s", ()).is_some();
+    assert!(take("2026-01-31T23:30:00-01:00") && !take("2026-02-01T00:30:00+01:00"));
+    assert!(!take("soon"));
+    let (_, told) = chooser.end();
+    assert_eq!(told.unwrap(), "2 sessions left out: 1 begun before 2026-02-01, 1 without a date");
+}
+
+#[test]
+fn what_a_limit_leaves_of_a_sample_was_drawn() {
+    let choice = Choice { sample: Some(3), limit: Some(2), ..Choice::default() };
+    let (out, told) = taken(&choice, &["a", "b", "c", "d"]);
+    assert_eq!(out.len(), 2);
+    assert_eq!(told.unwrap(), "2 sessions left out: 1 not drawn, 1 beyond the limit");
+}
