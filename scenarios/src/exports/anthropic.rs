@@ -1,5 +1,5 @@
 //! Anthropic messages: model, system prompt, tools and messages as a request holds them, on one
-//! line. With `max_tokens` it can be sent as it stands.
+//! line. With `max_tokens` it can be sent as it stands if every call has its result.
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::conversation::{Conversation, Turn, arguments, conversations, front};
+use super::conversation::{Conversation, Turn, arguments, conversations, count_unanswered, front};
 use super::{Export, Lost};
 
 pub(super) const EXPORT: Export = Export {
@@ -82,6 +82,7 @@ fn request(session: &Session, lost: &mut Lost) -> String {
                 messages.push(message("user", &user.content(), lost));
             }
             Turn::Reply(reply, results) => {
+                count_unanswered(reply, results, lost);
                 lost.add_if(reply.at.is_some(), "times");
                 lost.add_if(reply.usage.is_some(), "counters");
                 messages.push(message("assistant", &reply.content(), lost));

@@ -97,6 +97,13 @@ pub(super) fn conversations<'a>(session: &'a Session, lost: &mut Lost) -> Vec<Co
     out
 }
 
+/// Counts the calls of a reply that have no result: an API takes none of them.
+pub(super) fn count_unanswered(reply: &AssistantEntry, results: &[&ToolEntry], lost: &mut Lost) {
+    for _ in results.len()..reply.all_calls().len() {
+        lost.add("calls without a result, which the API refuses");
+    }
+}
+
 /// What has no place in a conversation of others.
 fn unsaid(entry: &Entry) -> Option<&'static str> {
     Some(match entry {

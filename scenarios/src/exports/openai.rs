@@ -1,11 +1,11 @@
 //! OpenAI chat messages: the model, the tools and the messages as a request holds them, on one
-//! line. It can be sent as it stands.
+//! line. It can be sent as it stands if every call has its result.
 
 use ctxbench_core::content::Part;
 use ctxbench_core::session::{AssistantEntry, Session, ToolEntry};
 use serde_json::{Map, Value, json};
 
-use super::conversation::{Conversation, Turn, conversations, in_places};
+use super::conversation::{Conversation, Turn, conversations, count_unanswered, in_places};
 use super::{Export, Lost};
 
 pub(super) const EXPORT: Export = Export {
@@ -38,6 +38,7 @@ fn request(session: &Session, lost: &mut Lost) -> Value {
                 messages.push(json!({"role": "user", "content": content}));
             }
             Turn::Reply(reply, results) => {
+                count_unanswered(reply, results, lost);
                 messages.push(said(reply, lost));
                 messages.extend(results.iter().map(|r| result(r, lost)));
             }
