@@ -10,6 +10,7 @@ macro_rules! tell {
     }};
 }
 
+mod arguments;
 mod compact;
 mod config;
 mod conform;
@@ -19,7 +20,6 @@ mod gate;
 mod import;
 mod input;
 mod list;
-#[cfg(feature = "otel")]
 mod otel;
 mod report;
 mod run;
@@ -124,7 +124,9 @@ enum Command {
 pub(crate) struct CheckFailed(pub(crate) String);
 
 pub(crate) fn main() -> ExitCode {
-    let merged = match config::merged(&Cli::command(), std::env::args_os().collect()) {
+    let root = Cli::command();
+    let given = arguments::command_first(&root, std::env::args_os().collect());
+    let merged = match config::merged(&root, given) {
         Ok(merged) => merged,
         Err(e) => return exit_code(Err(e)),
     };
@@ -135,13 +137,8 @@ pub(crate) fn main() -> ExitCode {
             if !e.use_stderr() {
                 return exit_code(printed_whole(e.print()));
             }
-            match merged.place(&e) {
-                Some(place) => {
-                    let told = e.to_string();
-                    tell!("error: {place}: {}", told.strip_prefix("error: ").unwrap_or(&told));
-                }
-                None => drop(e.print()),
-            }
+            let place = merged.place(&e).map(|place| format!("{place}: ")).unwrap_or_default();
+            tell!("error: {place}{}", arguments::told(&e));
             return ExitCode::from(2);
         }
     };

@@ -1,0 +1,101 @@
+//! The command line as people type it: options of all commands may stand before the command, and
+//! what is wrong is said in one line.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Arg, ArgAction, Command};
+
+/// The arguments with the command in front, and the options of all commands that stood before it
+/// behind it.
+pub(super) fn command_first(root: &Command, mut given: Vec<OsString>) -> Vec<OsString> {
+    let mut at = 1;
+    while let Some(option) = given.get(at).and_then(|a| global(root, a)) {
+        let has_value = given[at].as_encoded_bytes().contains(&b'=');
+        at += if has_value || !takes_value(option) { 1 } else { 2 };
+    }
+    let is_command = |a: &OsString| root.get_subcommands().any(|c| *a == *c.get_name());
+    if at > 1 && given.get(at).is_some_and(is_command) {
+        given[1..=at].rotate_right(1);
+    }
+    given
+}
+
+/// The option of all commands that an argument is.
+fn global<'a>(root: &'a Command, argument: &OsStr) -> Option<&'a Arg> {
+    let name = argument.to_str()?.strip_prefix("--")?.split('=').next()?;
+    root.get_arguments().find(|a| a.is_global_set() && a.get_long() == Some(name))
+}
+
+fn takes_value(option: &Arg) -> bool {
+    matches!(option.get_action(), ArgAction::Set | ArgAction::Append)
+}
+
+/// What clap has to say of wrong arguments, on one line, and where more is told.
+pub(super) fn told(e: &clap::Error) -> String {
+    let text = e.to_string();
+    let (what, usage) = text.split_once("Usage:").unwrap_or((&text, ""));
+    let what = what.strip_prefix("error:").unwrap_or(what);
+    let lines = what.lines().map(str::trim).filter(|l| !l.is_empty());
+    let noise = ["For more information", "tip: to pass "];
+    let lines = lines.filter(|l| !noise.iter().any(|n| l.starts_with(n)));
+    let mut out = String::new();
+    for line in lines {
+        let (join, line) = match line.strip_prefix("tip: ") {
+            Some(tip) => ("; ", tip),
+            None => (" ", line),
+        };
+        out += if out.is_empty() { "" } else { join };
+        out += line;
+    }
+    let is_word = |w: &&str| w.bytes().all(|b| b.is_ascii_lowercase());
+    let command: Vec<&str> = usage.split_whitespace().take_while(is_word).collect();
+    let command = if command.is_empty() { "ctxbench".to_string() } else { command.join(" ") };
+    format!("{out}; see `{command} --help`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> Command {
+        let own = Arg::new("own").long("own").global(true);
+        let plain = Arg::new("plain").long("plain").global(true).action(ArgAction::SetTrue);
+        let mode = Arg::new("mode").long("mode").value_parser(["fast", "slow"]);
+        let input = Arg::new("input").required(true).value_name("FILE");
+        let run = Command::new("run").arg(mode).arg(input);
+        Command::new("ctxbench").arg(own).arg(plain).subcommand(run)
+    }
+
+    #[test]
+    fn options_of_all_commands_may_stand_before_the_command() {
+        let first = |line: &str| {
+            let given = line.split(' ').map(OsString::from).collect();
+            let all = command_first(&root(), given);
+            all.iter().map(|a| a.to_str().unwrap()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(first("c --own x --plain run --mode fast"), "c run --own x --plain --mode fast");
+        assert_eq!(first("c --own=run run f"), "c run --own=run f");
+        for same in ["c run --plain f", "c --own run", "c --mode fast run", "c f run", "c"] {
+            assert_eq!(first(same), same);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_line() {
+        let of = |line: &str| told(&root().try_get_matches_from(line.split(' ')).unwrap_err());
+        assert_eq!(
+            of("ctxbench run f --mde fast"),
+            "unexpected argument '--mde' found; a similar argument exists: '--mode'; see \
+             `ctxbench run --help`"
+        );
+        assert_eq!(
+            of("ctxbench run f --mode quick"),
+            "invalid value 'quick' for '--mode <mode>' [possible values: fast, slow]; see \
+             `ctxbench --help`"
+        );
+        assert_eq!(
+            of("ctxbench run"),
+            "the following required arguments were not provided: <FILE>; see `ctxbench run --help`"
+        );
+    }
+}
