@@ -3,8 +3,26 @@
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::builder::ValueHint;
 use ctxbench_harness::run::Finished;
-use ctxbench_harness::watch::otel::{ExportError, Exporter, Metrics, Sink};
+use ctxbench_harness::watch::otel::{Attribute, ExportError, Exporter, INTERVAL_MS, Metrics, Sink};
+
+/// Where metrics go, how often, and what is said of their source.
+#[derive(clap::Args, Debug)]
+pub(super) struct Options {
+    /// Export metrics to OpenTelemetry while the run goes on and at its end: otlp, otlp=URL,
+    /// prometheus=FILE, console (repeat)
+    #[arg(long = "otel", value_name = "SINK", value_hint = ValueHint::Other)]
+    pub(super) sinks: Vec<Sink>,
+    /// Time between two exports of --otel, ms
+    #[arg(long = "otel-interval", value_name = "MS", default_value_t = INTERVAL_MS)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    interval: u64,
+    /// What --otel says of where the metrics come from, beside service.name and service.version,
+    /// such as deployment.environment.name=ci (repeat)
+    #[arg(long = "otel-attribute", value_name = "KEY=VALUE")]
+    attributes: Vec<Attribute>,
+}
 
 /// What is exported, shared by the threads of a run.
 pub(super) struct Export {
@@ -17,9 +35,11 @@ fn now_ms() -> u64 {
 
 impl Export {
     /// Without a sink nothing is counted.
-    pub(super) fn new(sinks: &[Sink]) -> Self {
-        let state = (!sinks.is_empty())
-            .then(|| Mutex::new((Metrics::default(), Exporter::new(sinks.to_vec(), now_ms()))));
+    pub(super) fn new(options: &Options) -> Self {
+        let Options { sinks, interval, attributes } = options;
+        let exporter =
+            || Exporter::new(sinks.clone(), now_ms()).every(*interval).from(attributes.clone());
+        let state = (!sinks.is_empty()).then(|| Mutex::new((Metrics::default(), exporter())));
         Export { state }
     }
 

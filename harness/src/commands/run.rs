@@ -98,11 +98,8 @@ pub(crate) struct Args {
     /// of that size), and for the head-room in --status
     #[arg(long, value_name = "M", value_parser = tokens)]
     tpm: Option<u64>,
-    /// Export metrics to OpenTelemetry every 60 s and at the end: otlp, otlp=URL, prometheus=FILE,
-    /// console (repeat)
-    #[cfg(feature = "otel")]
-    #[arg(long, value_name = "SINK", value_hint = ValueHint::Other)]
-    otel: Vec<ctxbench_harness::watch::otel::Sink>,
+    #[command(flatten)]
+    otel: super::otel::Options,
     /// Folder for result files
     #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
@@ -149,10 +146,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let stored = reports::Progress::begin(&args.out, &head.generator, &head.assumptions)?;
     let shown = Shown::new("rows", plan.pairs() as u64, plan.pairs() as u64);
     let trouble = std::sync::Mutex::new(None);
-    #[cfg(feature = "otel")]
     let export = super::otel::Export::new(&args.otel);
     let done = |f: &Finished| {
-        #[cfg(feature = "otel")]
         export.add(f);
         if let (Err(e), Ok(mut t)) = (stored.store(&f.replayed.record), trouble.lock()) {
             *t = Some(e);
@@ -176,7 +171,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if let Some(e) = trouble {
         tell!("note: while the run went on, a finished row could not be stored: {e}");
     }
-    #[cfg(feature = "otel")]
     let exported = export.finish();
     let timings = timings(&finished, begin.elapsed());
     let (mut trace, mut status) = (Vec::new(), Vec::new());
@@ -213,7 +207,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         failures.for_each(|e| tell!("error: {}", super::told(&e)));
         return Err(first);
     }
-    #[cfg(feature = "otel")]
     exported?;
     if args.verify {
         // Expected answers are those of the default summariser; beside it, others are not held to
@@ -400,11 +393,7 @@ fn first_seed(args: &Args) -> anyhow::Result<u64> {
 
 /// Whether anything asks for a meter.
 fn watched(args: &Args) -> bool {
-    #[cfg(feature = "otel")]
-    if !args.otel.is_empty() {
-        return true;
-    }
-    args.status.is_some() || !args.spend_limit.is_empty()
+    args.status.is_some() || !args.spend_limit.is_empty() || !args.otel.sinks.is_empty()
 }
 
 /// The largest window that makes sense to ask for, tokens.

@@ -5,7 +5,6 @@
 
 mod team;
 
-#[cfg(feature = "otel")]
 pub mod otel;
 
 use std::sync::{Arc, Mutex};

@@ -47,8 +47,7 @@ fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
     all.extend(args.trace.as_deref().map(|p| ("--trace", p)));
     all.extend(args.status.as_deref().map(|p| ("--status", p)));
     all.extend(args.cassette.as_deref().filter(|_| !args.offline).map(|p| (CASSETTE, p)));
-    #[cfg(feature = "otel")]
-    all.extend(args.otel.iter().filter_map(|sink| Some(("--otel", sink.file()?))));
+    all.extend(args.otel.sinks.iter().filter_map(|sink| Some(("--otel", sink.file()?))));
     all
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::Resource;
 use super::metrics::{Attributes, INSTRUMENTS, Instrument, Kind, Metrics};
 
 /// `AGGREGATION_TEMPORALITY_CUMULATIVE`: everything since the start.
@@ -10,17 +11,13 @@ const CUMULATIVE: u32 = 2;
 
 /// The body for everything counted between two Unix times in ms. Metrics without a series are left
 /// out.
-pub(super) fn body(metrics: &Metrics, began_ms: u64, now_ms: u64) -> String {
+pub(super) fn body(metrics: &Metrics, resource: &Resource, began_ms: u64, now_ms: u64) -> String {
     let time = |ms: u64| format!("{}000000", ms);
     let (start, now) = (time(began_ms), time(now_ms));
     let all: Vec<Value> =
         INSTRUMENTS.iter().filter_map(|i| metric(metrics, i, &start, &now)).collect();
-    let version = env!("CARGO_PKG_VERSION");
-    let resource = attributes(&vec![
-        ("service.name", "ctxbench".to_string()),
-        ("service.version", version.to_string()),
-    ]);
-    let scope = json!({"name": "ctxbench", "version": version});
+    let resource: Vec<Value> = resource.0.iter().map(|(k, v)| attribute(k, v)).collect();
+    let scope = json!({"name": "ctxbench", "version": env!("CARGO_PKG_VERSION")});
     json!({"resourceMetrics": [{
         "resource": {"attributes": resource},
         "scopeMetrics": [{"scope": scope, "metrics": all}],
@@ -65,5 +62,9 @@ pub(super) fn of<'a, T>(
 }
 
 fn attributes(all: &Attributes) -> Vec<Value> {
-    all.iter().map(|(k, v)| json!({"key": k, "value": {"stringValue": v}})).collect()
+    all.iter().map(|(k, v)| attribute(k, v)).collect()
+}
+
+fn attribute(key: &str, value: &str) -> Value {
+    json!({"key": key, "value": {"stringValue": value}})
 }

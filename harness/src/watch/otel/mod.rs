@@ -1,8 +1,8 @@
 //! Export of metrics to OpenTelemetry: OTLP over HTTP with JSON bodies, a Prometheus text file, the
 //! console.
 //!
-//! Every 60 s and at the end, as Claude Code does (docs/sources/openoxide.md §2.9,
-//! `export_interval_ms`). The clock is the caller's.
+//! Every 60 s unless told otherwise, and at the end, as Claude Code does (docs/sources/openoxide.md
+//! §2.9, `export_interval_ms`). The clock is the caller's.
 
 mod json;
 mod metrics;
@@ -10,6 +10,7 @@ mod prometheus;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -99,9 +100,40 @@ pub enum ExportError {
     File(#[source] FileError),
 }
 
+/// What is said of the source of all metrics, such as `deployment.environment.name=ci`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attribute(String, String);
+
+impl FromStr for Attribute {
+    type Err = String;
+
+    /// `KEY=VALUE`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() => {
+                Ok(Attribute(key.trim().to_string(), value.to_string()))
+            }
+            _ => Err(format!("`{text}` is no attribute; expected KEY=VALUE")),
+        }
+    }
+}
+
+/// Our name and version, and what the user adds or says instead.
+struct Resource(BTreeMap<String, String>);
+
+impl Resource {
+    fn with(more: Vec<Attribute>) -> Resource {
+        let own = [("service.name", "ctxbench"), ("service.version", env!("CARGO_PKG_VERSION"))];
+        let own = own.into_iter().map(|(k, v)| (k.to_string(), v.to_string()));
+        Resource(own.chain(more.into_iter().map(|Attribute(k, v)| (k, v))).collect())
+    }
+}
+
 /// Sends metrics to their sinks when it is time.
 pub struct Exporter {
     sinks: Vec<Sink>,
+    resource: Resource,
+    interval_ms: u64,
     began_ms: u64,
     next_ms: u64,
 }
@@ -109,7 +141,19 @@ pub struct Exporter {
 impl Exporter {
     /// An exporter that began at a Unix time in ms.
     pub fn new(sinks: Vec<Sink>, began_ms: u64) -> Self {
-        Exporter { sinks, began_ms, next_ms: began_ms + INTERVAL_MS }
+        let resource = Resource::with(Vec::new());
+        let next_ms = began_ms + INTERVAL_MS;
+        Exporter { sinks, resource, interval_ms: INTERVAL_MS, began_ms, next_ms }
+    }
+
+    /// With another time between two exports, ms.
+    pub fn every(self, interval_ms: u64) -> Self {
+        Exporter { interval_ms, next_ms: self.began_ms.saturating_add(interval_ms), ..self }
+    }
+
+    /// With more said of the source of the metrics.
+    pub fn from(self, attributes: Vec<Attribute>) -> Self {
+        Exporter { resource: Resource::with(attributes), ..self }
     }
 
     /// Exports if the interval is over. Returns whether it did.
@@ -122,19 +166,21 @@ impl Exporter {
 
     /// Exports now. Every sink is tried; the first failure is returned.
     pub fn flush(&mut self, metrics: &Metrics, now_ms: u64) -> Result<(), ExportError> {
-        self.next_ms = now_ms + INTERVAL_MS;
+        self.next_ms = now_ms.saturating_add(self.interval_ms);
         let mut outcome = Ok(());
         for sink in &self.sinks {
             let one = match sink {
                 Sink::Otlp(uri) => {
-                    let body = json::body(metrics, self.began_ms, now_ms);
+                    let body = json::body(metrics, &self.resource, self.began_ms, now_ms);
                     collected(uri, body).map_err(|why| ExportError::Otlp(uri.clone(), why))
                 }
                 Sink::Prometheus(path) => {
-                    files::write_scratch(path, prometheus::text(metrics)).map_err(ExportError::File)
+                    files::write_scratch(path, prometheus::text(metrics, &self.resource))
+                        .map_err(ExportError::File)
                 }
                 Sink::Console => {
-                    let _ = std::io::stderr().write_all(prometheus::text(metrics).as_bytes());
+                    let _ = std::io::stderr()
+                        .write_all(prometheus::text(metrics, &self.resource).as_bytes());
                     Ok(())
                 }
             };

@@ -3,17 +3,20 @@
 
 use std::fmt::Write;
 
+use super::Resource;
 use super::json::of;
 use super::metrics::{Attributes, INSTRUMENTS, Instrument, Kind, Metrics};
 
-/// All metrics that have a series.
-pub(super) fn text(metrics: &Metrics) -> String {
+/// All metrics that have a series, and as `target_info` where they come from.
+pub(super) fn text(metrics: &Metrics, resource: &Resource) -> String {
     let mut out = String::new();
+    let source = resource.0.iter().map(|(k, v)| (&**k, &**v));
+    let _ = writeln!(out, "# TYPE target_info gauge\ntarget_info{} 1", labels(source));
     for i in &INSTRUMENTS {
         let (name, mut series) = (name(i), String::new());
         match i.kind {
             Kind::Counter => of(&metrics.sums, i.name)
-                .for_each(|(a, x)| line(&mut series, &name, "", &labels(a, None), *x)),
+                .for_each(|(a, x)| line(&mut series, &name, "", &labels(own(a)), *x)),
             Kind::Histogram(bounds) => {
                 for (a, d) in of(&metrics.distributions, i.name) {
                     let mut up_to = 0;
@@ -23,10 +26,16 @@ pub(super) fn text(metrics: &Metrics) -> String {
                         .zip(bounds.iter().map(f64::to_string).chain(["+Inf".into()]))
                     {
                         up_to += n;
-                        line(&mut series, &name, "_bucket", &labels(a, Some(&b)), up_to as f64);
+                        line(
+                            &mut series,
+                            &name,
+                            "_bucket",
+                            &labels(own(a).chain([("le", &*b)])),
+                            up_to as f64,
+                        );
                     }
-                    line(&mut series, &name, "_sum", &labels(a, None), d.sum);
-                    line(&mut series, &name, "_count", &labels(a, None), d.count as f64);
+                    line(&mut series, &name, "_sum", &labels(own(a)), d.sum);
+                    line(&mut series, &name, "_count", &labels(own(a)), d.count as f64);
                 }
             }
         }
@@ -61,9 +70,13 @@ fn name(i: &Instrument) -> String {
     if counter { format!("{name}_total") } else { name }
 }
 
-fn labels(all: &Attributes, le: Option<&str>) -> String {
+fn own(attributes: &Attributes) -> impl Iterator<Item = (&str, &str)> {
+    attributes.iter().map(|(k, v)| (*k, &**v))
+}
+
+fn labels<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let name = |k: &str| k.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     let escaped = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let own = all.iter().map(|(k, v)| format!("{}=\"{}\"", k.replace('.', "_"), escaped(v)));
-    let all: Vec<String> = own.chain(le.map(|b| format!("le=\"{b}\""))).collect();
+    let all: Vec<String> = all.map(|(k, v)| format!("{}=\"{}\"", name(k), escaped(v))).collect();
     if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) }
 }

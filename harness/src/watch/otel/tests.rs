@@ -183,7 +183,9 @@ async fn otel_a_receiver_reads_the_eight_names_and_those_of_gen_ai() {
     assert_eq!(posted.len(), 1);
     let export: Export = serde_json::from_slice(&posted[0].body).unwrap();
     let [r] = &export.resource_metrics[..] else { panic!() };
-    assert!(flat(&r.resource.attributes).starts_with("service.name=ctxbench,service.version="));
+    let version = env!("CARGO_PKG_VERSION");
+    let source = format!("service.name=ctxbench,service.version={version}");
+    assert_eq!(flat(&r.resource.attributes), source);
     let [s] = &r.scope_metrics[..] else { panic!() };
     assert_eq!(
         (s.scope.name.as_str(), s.scope.version.as_str()),
@@ -281,6 +283,32 @@ async fn otel_every_sixty_seconds_and_everything_since_the_start() {
         })
         .collect();
     assert_eq!(sessions, [1.0, 2.0, 2.0]);
+}
+
+#[tokio::test]
+async fn otel_the_interval_and_the_resource_can_be_set() {
+    let (server, sink) = receiver(ResponseTemplate::new(200)).await;
+    blocking(move || {
+        let of = |text: &str| text.parse::<Attribute>().unwrap();
+        let more = vec![of("deployment.environment.name=ci"), of("service.name=nightly=1")];
+        let mut e = Exporter::new(vec![sink], START).every(500).from(more);
+        let m = counted();
+        assert!(!e.tick(&m, START + 499).unwrap());
+        assert!(e.tick(&m, START + 500).unwrap() && !e.tick(&m, START + 999).unwrap());
+    })
+    .await;
+    let posted = server.received_requests().await.unwrap();
+    let export: Export = serde_json::from_slice(&posted[0].body).unwrap();
+    assert_eq!(
+        flat(&export.resource_metrics[0].resource.attributes),
+        format!(
+            "deployment.environment.name=ci,service.name=nightly=1,service.version={}",
+            env!("CARGO_PKG_VERSION")
+        )
+    );
+    for bad in ["x", "=x", " =x"] {
+        assert!(bad.parse::<Attribute>().unwrap_err().contains("expected KEY=VALUE"), "{bad}");
+    }
 }
 
 #[tokio::test]
