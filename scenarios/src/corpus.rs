@@ -9,7 +9,9 @@ use ctxbench_core::files::{self, FileError};
 
 use crate::error::LoadError;
 use crate::formats::{self, Source};
-use crate::load::{SCENARIO_FILE, Take, load_with, named_session, nothing_in};
+use crate::load::{
+    SCENARIO_FILE, Take, is_scenario, load_source, load_with, named_session, nothing_in,
+};
 
 /// The files of a path that may hold sessions. Of a folder and the folders below it: what ends in
 /// `.toml`, `.jsonl`, `.json`, the same compressed, `.zip`, and others that a recording format
@@ -27,16 +29,26 @@ impl Corpus {
     /// Looks at what there is; no session is read yet.
     pub fn at(path: &Path) -> Corpus {
         if !path.is_dir() || formats::detect(&Source::at(path)).is_some() {
-            return Corpus { files: vec![path.to_path_buf()], unread: Vec::new() };
+            return Corpus { files: vec![path.to_path_buf()], ..Corpus::default() };
         }
         let mut unread = Vec::new();
-        let mut files = files_below(path, &mut unread);
-        let parts: HashSet<PathBuf> = files.iter().flat_map(|file| parts(file)).collect();
-        files.retain(|file| !parts.contains(file));
-        if files.is_empty() && unread.is_empty() {
-            unread.push((path.to_path_buf(), nothing_in(path)));
+        let files = files_below(path, &mut unread);
+        let mut corpus = Corpus { files, unread };
+        Corpus::leave_parts_to_their_sessions([&mut corpus]);
+        if corpus.files.is_empty() && corpus.unread.is_empty() {
+            corpus.unread.push((path.to_path_buf(), nothing_in(path)));
         }
-        Corpus { files, unread }
+        corpus
+    }
+
+    /// Leaves out the files that belong to another file, wherever that stands.
+    pub fn leave_parts_to_their_sessions<'a>(all: impl IntoIterator<Item = &'a mut Corpus>) {
+        let mut all: Vec<&mut Corpus> = all.into_iter().collect();
+        let parts: HashSet<PathBuf> =
+            all.iter().flat_map(|c| &c.files).flat_map(|file| parts(file)).map(absolute).collect();
+        for corpus in &mut all {
+            corpus.files.retain(|file| !parts.contains(&absolute(file)));
+        }
     }
 
     /// By their paths.
@@ -52,15 +64,34 @@ impl Corpus {
 
 /// Hands over the sessions of a file, one at a time, and why there is none where one should be.
 pub fn read(file: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
+    until_broken(file, take, |take| load_with(file, 0, take))
+}
+
+/// The same of what came without files beside it, such as through a pipe. `place` is how messages
+/// call it.
+pub fn read_source(source: &Source<'_>, place: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
+    until_broken(place, take, |take| load_source(source, place, take))
+}
+
+fn until_broken(
+    place: &Path,
+    take: &mut Take<'_>,
+    read: impl FnOnce(&mut Take<'_>) -> Result<(), LoadError>,
+) -> ControlFlow<()> {
     let mut ended = ControlFlow::Continue(());
-    let read = load_with(file, 0, &mut |place, one| {
+    let read = read(&mut |place, one| {
         ended = take(place, one);
         ended
     });
     match read {
-        Err(e) if ended.is_continue() => take(file, Err(e)),
+        Err(e) if ended.is_continue() => take(place, Err(e)),
         _ => ended,
     }
+}
+
+/// As two paths of one file are alike.
+fn absolute(path: impl AsRef<Path>) -> PathBuf {
+    std::path::absolute(&path).unwrap_or_else(|_| path.as_ref().to_path_buf())
 }
 
 /// Files beside one that belong to it.
@@ -70,16 +101,15 @@ fn parts(file: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a file may hold sessions: its name says so, or a format knows it, or it is compressed
-/// and damaged, of which somebody wants to hear.
+/// and damaged, of which somebody wants to hear. Most TOML files are manifests and the like.
 pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
-    let knows = || match source.head() {
-        Ok(head) => formats::detect_head(&head).is_some(),
-        Err(_) => {
-            let name = name.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
-            formats::unpacked(&name) != name
-        }
-    };
-    named_session(name) || knows()
+    let file = name.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
+    let toml = formats::unpacked(&file).to_lowercase().ends_with(".toml");
+    match source.head() {
+        Ok(head) if toml => is_scenario(&head.text),
+        Ok(head) => named_session(name) || formats::detect_head(&head).is_some(),
+        Err(_) => named_session(name) || formats::unpacked(&file) != file,
+    }
 }
 
 /// The files of a folder and of those below it that may hold a session, by their paths.
@@ -104,9 +134,11 @@ fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<Pa
     let mut files = files::walk_into(folder, enter, unread);
     // A pipe would keep whoever looks into it waiting.
     files.retain(|file| {
-        let special = std::fs::metadata(file).is_ok_and(|m| !m.is_file());
-        let looks = || file.is_file() && may_hold_sessions(file, &Source::at(file));
-        !special && (named_session(file) || looks())
+        match std::fs::metadata(file) {
+            Ok(found) => found.is_file() && may_hold_sessions(file, &Source::at(file)),
+            // A link that leads nowhere.
+            Err(_) => named_session(file),
+        }
     });
     files.extend(whole);
     files.sort();

@@ -95,6 +95,12 @@ pub fn load_path(path: &Path) -> Result<Found, LoadError> {
     Ok(found)
 }
 
+/// Whether a TOML file is a scenario, and not a manifest or the like.
+pub(crate) fn is_scenario(text: &str) -> bool {
+    let key = |line: &str| line.split_whitespace().collect::<String>();
+    text.lines().map(key).any(|k| k.starts_with("[[step]]") || k.starts_with("extends="))
+}
+
 /// Why there is no session at a path whose files hold none.
 pub fn nothing_in(path: &Path) -> LoadError {
     unknown(path, "a folder with .toml, .jsonl or .json files of a known format")
@@ -134,7 +140,9 @@ pub fn sniff(source: &Source<'_>) -> Option<Kind> {
 
 fn kind(head: &Head) -> Option<Kind> {
     let name = Path::new(&head.name);
-    if head.entries.is_none() && has_extension(name, &["toml"]) {
+    // What comes through a pipe has no ending.
+    let nameless = name.extension().is_none() && is_scenario(&head.text);
+    if head.entries.is_none() && (has_extension(name, &["toml"]) || nameless) {
         return Some(Kind::Scenario);
     }
     if let Some(format) = formats::detect_head(head) {
@@ -167,17 +175,31 @@ pub(crate) fn load_with(path: &Path, depth: usize, take: &mut Take<'_>) -> Resul
     let folder = path.parent().unwrap_or(Path::new("."));
     let beside = OnDisk { folder, depth, read: RefCell::default() };
     of_source(&Source::at(path), path, &beside, &mut |place, one| {
-        let one = one.and_then(|scenario| {
+        let one = one.map(|scenario| {
             let read = beside.read.take().into_iter();
             let files = read.chain(scenario.files).chain([path.to_path_buf()]).collect();
-            let scenario = Scenario { files, ..scenario };
-            if scenario.session.entries.iter().any(Entry::is_message) {
-                return Ok(scenario);
-            }
-            Err(LoadError::NoMessages { path: place.to_path_buf(), id: scenario.id })
+            Scenario { files, ..scenario }
         });
-        take(place, one)
+        take(place, one.and_then(|scenario| with_messages(scenario, place)))
     })
+}
+
+/// The sessions of what has no files beside it.
+pub(crate) fn load_source(
+    source: &Source<'_>,
+    place: &Path,
+    take: &mut Take<'_>,
+) -> Result<(), LoadError> {
+    of_source(source, place, &Alone, &mut |place, one| {
+        take(place, one.and_then(|scenario| with_messages(scenario, place)))
+    })
+}
+
+fn with_messages(scenario: Scenario, place: &Path) -> Result<Scenario, LoadError> {
+    if scenario.session.entries.iter().any(Entry::is_message) {
+        return Ok(scenario);
+    }
+    Err(LoadError::NoMessages { path: place.to_path_buf(), id: scenario.id })
 }
 
 /// Reads what a file holds that has no others beside it: one session, scenario or recording. `name`
@@ -234,8 +256,9 @@ fn of_source(
         Some(Kind::Session) => {
             jsonl::read_each(source.open()?, &shown, &mut |loaded| {
                 let scenario = loaded.map(|mut loaded| {
+                    let facts_found = loaded.session.facts.is_empty();
                     autofacts::add(&mut loaded.session);
-                    Scenario::of_session(loaded)
+                    Scenario { facts_found, ..Scenario::of_session(loaded) }
                 });
                 take(path, scenario.map_err(LoadError::from))
             });
@@ -244,6 +267,7 @@ fn of_source(
             formats::by_name(name)?.import(source, |imported| {
                 let scenario = imported.map(|Imported { loaded, beside }| Scenario {
                     files: beside,
+                    facts_found: true,
                     ..Scenario::of_session(loaded)
                 });
                 take(path, scenario.map_err(LoadError::from))
@@ -257,10 +281,8 @@ fn of_source(
         None => {
             return Err(unknown(
                 path,
-                &format!(
-                    "Session JSONL, a scenario .toml, or a recording of {}",
-                    formats::names().join(", ")
-                ),
+                "Session JSONL, a scenario .toml, or a recording in one of the formats that \
+                 `ctxbench import --help` lists",
             ));
         }
     }

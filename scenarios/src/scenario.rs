@@ -41,6 +41,8 @@ pub struct Scenario {
     pub expect: Expect,
     /// What happens.
     pub session: Session,
+    /// Its facts were found in its text, so that they are no part of what was read.
+    pub facts_found: bool,
     /// Requests that the provider does not answer as usual.
     pub faults: Vec<ProviderFault>,
     /// What the reader repaired or left out, one sentence each.
@@ -186,6 +188,7 @@ impl Reader<'_> {
             scale: self.scale(&tree)?.unwrap_or(base.scale),
             expect: self.expect(text, &tree, Expect::default())?,
             session: loaded.session,
+            facts_found: false,
             // The first fault that hits decides, so that a scenario can change what its base
             // disturbs.
             faults: self.faults(&tree)?.into_iter().chain(base.faults).collect(),

@@ -116,6 +116,15 @@ fn no_error_reads_out_a_long_list() {
             "--seed 1 list models",
             "error: `list` is a command, and commands stand first: ctxbench list …",
         ),
+        (
+            "list strategies --sort x",
+            "error: unexpected argument '--sort' found; see `ctxbench list --help`",
+        ),
+        (
+            "--no-config run nonsuch",
+            "error: no file, folder or built-in scenario is called \"nonsuch\"; `ctxbench list \
+             scenarios` shows what is built in",
+        ),
         ("login-bug run", "error: `run` is a command, and commands stand first: ctxbench run …"),
     ] {
         assert_eq!(here.run(line).fails_with(2).stderr.trim_end(), said, "{line}");
@@ -447,7 +456,7 @@ fn a_setting_that_names_a_model_needs_one_that_exists_at_the_same_provider() {
 fn standard_input_is_read_once_and_must_hold_something() {
     let here = Folder::new();
     for line in ["run - --out out", "import -", "compact - --strategy codex"] {
-        refuses(&here, line, &["nothing came through standard input"]);
+        refuses(&here, line, &["cannot read standard input: nothing came through"]);
         let out = here.run(line).piped("no session at all\n").fails_with(2);
         out.says(&["stdin: not a "]);
         assert_eq!((out.stderr.lines().count(), out.stdout.as_str()), (1, ""), "{}", out.stderr);
@@ -514,7 +523,8 @@ fn what_is_wrong_is_said_once_and_in_a_line() {
     here.write("empty/x.txt", "");
     here.run("run login-bug --strategy reference --transport direct --out out").ok();
     for (line, said) in [
-        ("import nowhere", "cannot read nowhere: No such file"),
+        ("import nowhere", "no file, folder or built-in scenario is called \"nowhere\""),
+        ("import ./nowhere", "cannot read ./nowhere: No such file"),
         ("import noise.txt", "noise.txt: not a recording"),
         ("import empty", "empty: not a known format"),
         ("run nowhere.jsonl", "cannot read nowhere.jsonl: No such file"),

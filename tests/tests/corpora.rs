@@ -35,6 +35,10 @@ fn session(id: &str, day: &str, words: usize) -> String {
     ])
 }
 
+/// A scenario.
+const PORT: &str = "id = \"port\"\n[[step]]\ntype = \"user\"\ntext = \"Which port?\"\n\
+                    [[step]]\ntype = \"assistant\"\ntext = \"8080\"\n";
+
 /// A tree as a stranger would keep it.
 fn tree(here: &Folder, at: &str) {
     let put = |name: &str, bytes: &[u8]| here.write(&format!("{at}/{name}"), bytes);
@@ -44,6 +48,8 @@ fn tree(here: &Folder, at: &str) {
     put("2026/run.traj.json", &data(TRAJ));
     put("package.json", b"{\"name\":\"x\"}");
     put("notes.md", b"# not a session");
+    put("Cargo.toml", b"[package]\nname = \"x\"\n");
+    put("2026/port.toml", PORT.as_bytes());
     put(".cache/pi.jsonl", &data(PI));
     put("whole.zip", &data("packed/tree.zip"));
     let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 900));
@@ -75,6 +81,7 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
             "all/2025/pi.jsonl.gz pi",
             "all/2026/chats.jsonl.zst port",
             "all/2026/chats.jsonl.zst sum",
+            "all/2026/port.toml port",
             "all/2026/run.traj.json run",
             "all/three.jsonl one",
             "all/three.jsonl two",
@@ -118,8 +125,74 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!((&row["cost_usd"], &row["peak_is_counted"]), (&Value::Null, &json!(false)));
     let out = here.run("list sessions all").ok();
     out.says(&["no session in 1 file", "package.json: not a known format"]);
-    out.prints(&["error: all/2025/torn.jsonl.gz", "12 sessions, ", "; 2 cannot be read"]);
-    assert_eq!(out.stdout.lines().count(), 1 + 12 + 2 + 1, "{}", out.stdout);
+    out.prints(&["error: all/2025/torn.jsonl.gz", "13 sessions, ", "; 2 cannot be read"]);
+    assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
+}
+
+/// As a shell's `**/*.jsonl` names them.
+#[test]
+fn files_of_subagents_that_are_named_too_count_once() {
+    let here = Folder::new();
+    let main = data("recordings/claude-code/spotter-8463c716.jsonl");
+    let agent = "recordings/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl";
+    here.write("s/spotter-8463c716.jsonl", main);
+    here.write("s/spotter-8463c716/subagents/agent-a7be2f0.jsonl", data(agent));
+    let both = "s/spotter-8463c716/subagents/agent-a7be2f0.jsonl ./s/spotter-8463c716.jsonl";
+    assert_eq!(names(&listed(&here, both)), ["./s/spotter-8463c716.jsonl spotter-8463c716"]);
+    here.run(&format!("import {both} -o imported")).ok().says(&["1 session in imported"]);
+    here.run(&format!("run {both} {REPLAY}")).ok();
+    let rows = here.csv("out/summary.csv");
+    assert_eq!(rows.iter().filter(|r| r["strategy"] == "reference").count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_path_that_is_a_pipe_is_read_once() {
+    let here = Folder::new();
+    let made = std::process::Command::new("mkfifo").arg(here.path("pipe")).status().unwrap();
+    assert!(made.success());
+    let through = |bytes: Vec<u8>, line: &str| {
+        let pipe = here.path("pipe");
+        let writer = std::thread::spawn(move || std::fs::write(pipe, bytes));
+        let out = here.run(line).ok().stdout;
+        writer.join().unwrap().unwrap();
+        out
+    };
+    let rows = through(data("packed/openai-chat.jsonl.zst"), "list sessions --json pipe");
+    let rows: Vec<Value> = rows.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(names(&rows), ["pipe port", "pipe sum"]);
+    let rows = through(PORT.into(), "list sessions --json pipe");
+    assert!(rows.contains("\"port\""), "{rows}");
+    here.write("pi.jsonl", data(PI));
+    let plain = here.run("import pi.jsonl").ok().stdout;
+    let format = through(data(PI), "import pipe --format pi");
+    let found = through(data(PI), "import pipe");
+    assert_eq!(format, found);
+    assert_eq!(
+        found.replace("\"pipe\"", "\"\""),
+        plain.replace("\"pi.jsonl\"", "\"\"").replace("\"id\":\"pi\"", "\"id\":\"\"")
+    );
+}
+
+#[test]
+fn everything_that_a_file_may_hold_may_come_through_standard_input() {
+    let here = Folder::new();
+    let run = format!("run - {REPLAY}");
+    here.run(&run).piped(PORT).ok();
+    let out = here.run("list sessions --json -").piped(&data("packed/tree.zip")).ok().stdout;
+    assert!(out.contains("stdin/messages/openai-chat.jsonl"), "{out}");
+    here.run("import --to atif -").piped(PORT).ok().prints(&["Which port?"]);
+}
+
+#[test]
+fn an_archive_that_breaks_off_is_said_to_by_every_command() {
+    let here = Folder::new();
+    here.write("torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
+    for (line, code) in [("import", 2), ("list sessions", 0), ("run", 2)] {
+        let out = here.run(&format!("{line} torn.jsonl.gz")).fails_with(code);
+        let told = format!("{}{}", out.stdout, out.stderr);
+        assert!(told.contains("the gzip data in it breaks off"), "{line}: {told}");
+    }
 }
 
 #[test]
@@ -159,14 +232,14 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
     let here = Folder::new();
     tree(&here, "all");
     let out = here.run(&format!("run all {REPLAY}")).ok();
-    out.says(&["note: all: 3 of 15 files hold no session and are skipped", "torn.jsonl.gz:1: "]);
+    out.says(&["note: all: 3 of 16 files hold no session and are skipped", "torn.jsonl.gz:1: "]);
     let rows = here.csv("out/summary.csv");
     let ran: Vec<&str> = rows
         .iter()
         .filter(|r| r["strategy"] == "reference")
         .map(|r| r["scenario"].as_str())
         .collect();
-    assert_eq!(ran.len(), 12, "{ran:?}");
+    assert_eq!(ran.len(), 13, "{ran:?}");
     // A file that is named may be damaged, too, but it must be there.
     here.run(&format!("run all/2025/torn.jsonl.gz all/2026/run.traj.json {REPLAY}"))
         .ok()
@@ -176,7 +249,7 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
     here.run("import all -o s.jsonl")
         .fails_with(2)
         .says(&["error: all/2025/torn.jsonl.gz:1: ", " could not be imported"]);
-    assert_eq!(listed(&here, "s.jsonl").len(), 12);
+    assert_eq!(listed(&here, "s.jsonl").len(), 13);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Instant;
 use anyhow::bail;
 use ctxbench_harness::choice::{self, Choice, Chooser};
 use ctxbench_harness::progress::Pace;
+use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -104,6 +105,19 @@ pub(crate) enum Met {
     Other(LoadError),
 }
 
+impl Met {
+    /// `many` = in a folder, where there may be other things than sessions.
+    fn of(one: Result<Scenario, LoadError>, many: bool) -> Met {
+        match one {
+            Ok(scenario) => Met::Session(scenario.into()),
+            Err(e @ (LoadError::Unknown { .. } | LoadError::NoMessages { .. })) if many => {
+                Met::Other(e)
+            }
+            Err(e) => Met::Damaged(e),
+        }
+    }
+}
+
 /// Goes through the sessions of what was named, one at a time: (the path as named, where the session
 /// stands below it, what it is).
 pub(crate) fn walk(
@@ -111,20 +125,37 @@ pub(crate) fn walk(
     shown: &mut Option<Shown>,
     take: &mut dyn FnMut(&Shown, &str, &Path, Met) -> ControlFlow<()>,
 ) -> anyhow::Result<()> {
-    let corpora: Vec<Option<Corpus>> =
-        inputs.iter().map(|i| is_path(i).then(|| Corpus::at(Path::new(i)))).collect();
+    let mut corpora: Vec<Option<Corpus>> = Vec::new();
+    for input in inputs {
+        let path = Path::new(input);
+        let read = !input::is_pipe(path) && is_path(input);
+        corpora.push(read.then(|| Corpus::at(path)));
+    }
+    Corpus::leave_parts_to_their_sessions(corpora.iter_mut().flatten());
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
     let files: Vec<&PathBuf> = corpora.iter().flatten().flat_map(Corpus::files).collect();
     let weight = files.iter().map(|f| bytes(f)).sum();
     let shown: &Shown = shown.insert(Shown::new("files", files.len() as u64, weight));
     for (input, corpus) in inputs.iter().zip(corpora) {
-        let Some(corpus) = corpus else {
-            let scenarios = if input::is_piped(Path::new(input)) {
-                input::sessions()?
-            } else {
-                ctxbench_scenarios::load(input).map_err(|e| super::meant(input, e))?.scenarios
+        let path = Path::new(input);
+        if input::is_pipe(path) {
+            let name = input::shown(path);
+            let mut one = |place: &Path, one| take(shown, input, place, Met::of(one, false));
+            let ended = match input::piped(path) {
+                Ok(bytes) => {
+                    let source = Source::of_bytes(&bytes, &name);
+                    corpus::read_source(&source, Path::new(&name), &mut one)
+                }
+                Err(e) => one(Path::new(&name), Err(e)),
             };
-            for scenario in scenarios {
+            if ended.is_break() {
+                return Ok(());
+            }
+            continue;
+        }
+        let Some(corpus) = corpus else {
+            let found = ctxbench_scenarios::load(input).map_err(|e| super::meant(input, e))?;
+            for scenario in found.scenarios {
                 let place = PathBuf::from(&scenario.id);
                 if take(shown, input, &place, Met::Session(scenario.into())).is_break() {
                     return Ok(());
@@ -132,18 +163,10 @@ pub(crate) fn walk(
             }
             continue;
         };
-        let many = Path::new(input).is_dir();
+        let many = path.is_dir();
         for file in corpus.files() {
-            let ended = corpus::read(file, &mut |place, one| {
-                let met = match one {
-                    Ok(scenario) => Met::Session(scenario.into()),
-                    Err(e @ (LoadError::Unknown { .. } | LoadError::NoMessages { .. })) if many => {
-                        Met::Other(e)
-                    }
-                    Err(e) => Met::Damaged(e),
-                };
-                take(shown, input, place, met)
-            });
+            let ended =
+                corpus::read(file, &mut |place, one| take(shown, input, place, Met::of(one, many)));
             shown.step(bytes(file));
             if ended.is_break() {
                 return Ok(());
@@ -228,12 +251,6 @@ pub(crate) fn load_all(inputs: &[String], choice: &Choice) -> anyhow::Result<Vec
     let full = chooser.is_full();
     let (sample, left_out) = chooser.end();
     kept.extend(sample);
-    // A file that another argument's session took in is no session of its own.
-    let taken = |(_, place, one): &(usize, PathBuf, Scenario)| {
-        one.files.iter().filter(|f| *f != place).cloned().collect::<Vec<_>>()
-    };
-    let taken: HashSet<PathBuf> = kept.iter().flat_map(taken).collect();
-    kept.retain(|(_, place, _)| !taken.contains(place));
     let mut failed = None;
     for (input, (sessions, skipped)) in inputs.iter().zip(met) {
         let all = skipped.count + sessions;

@@ -1,86 +1,55 @@
-//! Standard input as a file that is read.
+//! What cannot be read twice: standard input and other pipes.
 
-use std::io::Read;
-use std::ops::ControlFlow;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use anyhow::{Context, bail};
-use ctxbench_scenarios::formats::{self, Source};
-use ctxbench_scenarios::{InputError, Kind, Scenario, autofacts, jsonl, sniff};
+use ctxbench_scenarios::LoadError;
 
-/// As messages call it, and sessions without another id.
-pub(super) const NAME: &str = "stdin";
-
-/// Whether an argument means standard input.
-pub(super) fn is_piped(path: &Path) -> bool {
-    path.as_os_str() == "-"
+/// Whether an argument names a pipe: `-` is standard input, `<(…)` a path that the shell makes.
+pub(super) fn is_pipe(path: &Path) -> bool {
+    path.as_os_str() == "-" || std::fs::metadata(path).is_ok_and(|m| is_fifo(&m))
 }
 
-/// What came through the pipe, which can be read once.
-pub(super) fn piped() -> anyhow::Result<Vec<u8>> {
+#[cfg(unix)]
+fn is_fifo(found: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&found.file_type())
+}
+
+#[cfg(not(unix))]
+fn is_fifo(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+/// What came through a pipe.
+pub(super) fn piped(path: &Path) -> Result<Vec<u8>, LoadError> {
     static READ: OnceLock<()> = OnceLock::new();
-    if READ.set(()).is_err() {
-        bail!("- stands for standard input, which can be read only once; give it once");
+    if path.as_os_str() != "-" {
+        return File::open(path).and_then(read).map_err(|e| unread(path, e));
     }
+    let read = match READ.set(()) {
+        Ok(()) => read(std::io::stdin().lock()),
+        Err(()) => Err(io::Error::other("it can be read only once; give - once")),
+    };
+    read.map_err(|e| unread(Path::new("standard input"), e))
+}
+
+/// The name that messages give to an argument.
+pub(super) fn shown(path: &Path) -> String {
+    if path.as_os_str() == "-" { "stdin".to_string() } else { path.display().to_string() }
+}
+
+fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).context("reading standard input")?;
+    from.read_to_end(&mut bytes)?;
     if bytes.is_empty() {
-        bail!("nothing came through standard input; expected a session or a recording");
+        let what = "nothing came through; expected a session or a recording";
+        return Err(io::Error::other(what));
     }
     Ok(bytes)
 }
 
-/// The sessions that came through the pipe.
-pub(super) fn sessions() -> anyhow::Result<Vec<Scenario>> {
-    let bytes = piped()?;
-    let source = Source::of_bytes(&bytes, NAME);
-    let mut out = Vec::new();
-    match sniff(&source) {
-        Some(Kind::Session) => {
-            let mut failed: Option<InputError> = None;
-            jsonl::read_each(source.open()?, NAME, &mut |loaded| {
-                match loaded {
-                    Ok(mut loaded) => {
-                        autofacts::add(&mut loaded.session);
-                        out.push(Scenario::of_session(loaded));
-                    }
-                    Err(e) => failed = failed.take().or(Some(e)),
-                }
-                ControlFlow::Continue(())
-            });
-            match failed {
-                Some(e) if out.is_empty() => return Err(e.into()),
-                Some(e) => tell!("note: {NAME}: skipped: {e}"),
-                None => {}
-            }
-        }
-        Some(Kind::Recording(name)) => {
-            let mut failed = None;
-            formats::by_name(name)?.import(&source, |imported| {
-                match imported {
-                    Ok(imported) => out.push(Scenario::of_session(imported.loaded)),
-                    Err(e) => {
-                        if let Some(before) = failed.replace(e) {
-                            tell!("note: {NAME}: skipped: {before}");
-                        }
-                    }
-                }
-                ControlFlow::Continue(())
-            });
-            match failed {
-                Some(e) if out.is_empty() => return Err(e.into()),
-                Some(e) => tell!("note: {NAME}: skipped: {e}"),
-                None => {}
-            }
-        }
-        _ => bail!(
-            "{NAME}: not a known format; expected a session or a recording in one of the formats \
-             that `ctxbench import --help` lists"
-        ),
-    }
-    if let Some(empty) = out.iter().find(|s| !s.session.entries.iter().any(|e| e.is_message())) {
-        bail!("{NAME}: no messages in session {:?}", empty.id);
-    }
-    Ok(out)
+fn unread(path: &Path, source: io::Error) -> LoadError {
+    LoadError::Io { path: path.to_path_buf(), source }
 }

@@ -113,9 +113,9 @@ impl Run {
     }
 
     /// With a text on standard input.
-    pub fn piped(mut self, text: &str) -> Run {
+    pub fn piped(mut self, text: impl AsRef<[u8]>) -> Run {
         let mut file = tempfile::tempfile().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
+        file.write_all(text.as_ref()).unwrap();
         file.rewind().unwrap();
         self.command.stdin(file);
         self

@@ -1,6 +1,5 @@
 //! Importing what many files hold: folders, archives, and a choice among their sessions.
 
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +10,13 @@ use ctxbench_scenarios::formats::{self, Source};
 
 use super::{Work, Write};
 use crate::commands::corpus::{Met, Skipped, at, below, walk};
+use crate::commands::input;
 
 /// Whether a path holds recordings and is none itself.
 pub(super) fn is_corpus(path: &Path) -> bool {
+    if input::is_pipe(path) {
+        return false;
+    }
     let source = Source::at(path);
     let folder = || path.is_dir() || source.head().is_ok_and(|head| head.members.is_some());
     formats::detect(&source).is_none() && folder()
@@ -31,7 +34,6 @@ impl Work {
         let inputs: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
         let mut chooser = Chooser::new(choice);
         let mut skipped = Skipped::default();
-        let mut told = BTreeSet::new();
         let mut ended = Ok(());
         walk(&inputs, &mut None, &mut |shown, input, place, met| {
             match met {
@@ -40,7 +42,7 @@ impl Work {
                     let ticket = chooser.admit(&scenario.session, &below(input, place));
                     let one = ticket.and_then(|t| chooser.take(t, (place.to_path_buf(), scenario)));
                     if let Some((place, one)) = one {
-                        ended = shown.aside(|| self.one_of_many(&place, *one, &mut told, write));
+                        ended = shown.aside(|| self.one_of_many(&place, *one, write));
                     }
                 }
                 Met::Damaged(e) => {
@@ -57,7 +59,7 @@ impl Work {
         ended?;
         let (sample, left_out) = chooser.end();
         for (place, one) in sample {
-            self.one_of_many(&place, *one, &mut told, write)?;
+            self.one_of_many(&place, *one, write)?;
         }
         left_out.iter().for_each(|line| tell!("note: {line}"));
         if skipped.count > 0 {
@@ -73,23 +75,19 @@ impl Work {
         }
     }
 
-    /// `told` = formats of which it was told what they cannot tell.
     fn one_of_many(
         &mut self,
         place: &Path,
         mut scenario: Scenario,
-        told: &mut BTreeSet<String>,
         write: &mut Write<'_>,
     ) -> anyhow::Result<()> {
         let shown = place.display().to_string();
         let source = scenario.session.header.source.as_ref().map(|s| s.format.clone());
         if let Some(format) = source.and_then(|name| formats::by_name(&name).ok()) {
-            if told.insert(format.name.to_string()) {
-                tell!("note: recordings of {} cannot tell {}", format.title, format.untold);
-            }
-            self.without_found(&mut scenario.session);
+            self.tell_untold(format);
         }
         scenario.warnings.iter().for_each(|w| tell!("note: {shown}: {w}"));
-        self.write(&scenario.session, &shown, scenario.files, write)
+        let Scenario { session, facts_found, files, .. } = &mut scenario;
+        self.write(session, *facts_found, &shown, std::mem::take(files), write)
     }
 }

@@ -6,14 +6,14 @@ mod many;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use ctxbench_core::files;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_harness::choice::Choice;
 use ctxbench_harness::redact::Redactor;
 use ctxbench_scenarios::exports::{self, Export, Lost};
 use ctxbench_scenarios::formats::{self, Format, Source};
-use ctxbench_scenarios::{Kind, jsonl, sniff};
+use ctxbench_scenarios::{Kind, sniff};
 use folder::Folder;
 
 use super::corpus::Choosing;
@@ -58,11 +58,12 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
         folder: args.output.as_deref().is_some_and(folder::is_one),
         choice: args.choosing.choice(args.seed),
         redactor: args.redact.then(Redactor::default),
+        told: Vec::new(),
         last: None,
         failed: 0,
         written: 0,
     };
-    let Some(out) = &args.output else {
+    let Some(out) = args.output.as_ref().filter(|out| out.as_os_str() != "-") else {
         work.all(&args.files, &mut |one| super::print(&one.text))?;
         return work.outcome();
     };
@@ -118,6 +119,8 @@ struct Work {
     folder: bool,
     choice: Choice,
     redactor: Option<Redactor>,
+    /// Formats of which it was told what they cannot tell.
+    told: Vec<&'static str>,
     /// The newest failure, which is told when it is clear that it was not the only one.
     last: Option<anyhow::Error>,
     failed: usize,
@@ -129,76 +132,71 @@ impl Work {
     /// what cannot be written ends the work.
     fn all(&mut self, inputs: &[PathBuf], write: &mut Write<'_>) -> anyhow::Result<()> {
         let choice = self.choice.clone();
-        let one_by_one = choice == Choice { seed: choice.seed, ..Choice::default() }
-            && !inputs.iter().any(|path| many::is_corpus(path));
-        if !one_by_one {
-            if self.format.is_some() {
-                bail!("--format goes with files, all sessions of which are taken");
+        let Some(format) = self.format else {
+            let mut good = Vec::new();
+            for path in inputs {
+                match self.refused(path) {
+                    Some(why) => self.fail(anyhow!("{}: {why}", path.display())),
+                    None => good.push(path.clone()),
+                }
             }
-            return self.chosen(inputs, &choice, write);
+            return if good.is_empty() { Ok(()) } else { self.chosen(&good, &choice, write) };
+        };
+        if choice != (Choice { seed: choice.seed, ..Choice::default() })
+            || inputs.iter().any(|path| many::is_corpus(path))
+        {
+            bail!("--format goes with files, all sessions of which are taken");
         }
         for path in inputs {
-            let piped = match input::is_piped(path).then(input::piped).transpose() {
+            let shown = input::shown(path);
+            let piped = match input::is_pipe(path).then(|| input::piped(path)).transpose() {
                 Ok(piped) => piped,
                 Err(e) => {
-                    self.fail(e);
+                    self.fail(e.into());
                     continue;
                 }
             };
             let source = match &piped {
-                Some(bytes) => Source::of_bytes(bytes, input::NAME),
+                Some(bytes) => Source::of_bytes(bytes, &shown),
                 None => Source::at(path),
             };
-            let shown = match piped {
-                Some(_) => input::NAME.to_string(),
-                None => path.display().to_string(),
-            };
-            match self.kind(&source, path, &shown) {
-                Ok(Some(format)) => self.recording(format, &source, &shown, write)?,
-                Ok(None) => self.sessions(&source, &shown, write)?,
-                Err(e) => self.fail(e),
-            }
+            self.recording(format, &source, &shown, write)?;
         }
         Ok(())
     }
 
-    /// The format that is asked for, or the one that knows the recording; `None` = it holds
-    /// sessions as they are.
-    fn kind(
-        &self,
-        source: &Source<'_>,
-        path: &Path,
-        shown: &str,
-    ) -> anyhow::Result<Option<&'static Format>> {
-        if self.format.is_some() {
-            return Ok(self.format);
+    /// Why a file that was named is none to import.
+    fn refused(&self, path: &Path) -> Option<&'static str> {
+        if input::is_pipe(path) || path.is_dir() {
+            return None;
         }
-        if source.name() != input::NAME {
-            std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
-        }
-        if sniff(source) == Some(Kind::Session) && !named_only(source) {
-            if self.export.name == "session" && !self.folder && self.redactor.is_none() {
-                bail!("{shown}: already a session; `run` takes it as it is");
+        let source = Source::at(path);
+        // What cannot be read is told by who reads it.
+        let head = source.head().ok().filter(|head| head.members.is_none())?;
+        // By its text, and not by its ending alone.
+        let is_session = sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(Kind::Session);
+        let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
+        match sniff(&source) {
+            Some(Kind::Session) if is_session && as_it_is => {
+                Some("already a session; `run` takes it as it is")
             }
-            return Ok(None);
+            Some(Kind::Session) if is_session => None,
+            Some(Kind::Recording(_) | Kind::Scenario) => None,
+            Some(Kind::Session) | None => Some(
+                "not a recording that is known here; --format says what it is, and `ctxbench \
+                 import --help` lists the formats",
+            ),
         }
-        formats::detect(source).map(Some).with_context(|| {
-            format!(
-                "{shown}: not a recording that is known here; --format says what it is, and \
-                 `ctxbench import --help` lists the formats"
-            )
-        })
     }
 
     fn recording(
         &mut self,
-        format: &Format,
+        format: &'static Format,
         source: &Source<'_>,
         shown: &str,
         write: &mut Write<'_>,
     ) -> anyhow::Result<()> {
-        let Format { title, untold, .. } = format;
-        tell!("note: {shown}: a recording of {title}, which cannot tell {untold}");
+        self.tell_untold(format);
         let mut ended = Ok(());
         format.import(source, |imported| {
             match imported {
@@ -207,8 +205,7 @@ impl Work {
                     for w in &loaded.warnings {
                         tell!("note: {shown}: {w}");
                     }
-                    self.without_found(&mut loaded.session);
-                    ended = self.write(&loaded.session, shown, imported.beside, write);
+                    ended = self.write(&mut loaded.session, true, shown, imported.beside, write);
                 }
                 Err(e) => self.fail(e.into()),
             }
@@ -217,48 +214,26 @@ impl Work {
         ended
     }
 
-    /// Session files as they are.
-    fn sessions(
-        &mut self,
-        source: &Source<'_>,
-        shown: &str,
-        write: &mut Write<'_>,
-    ) -> anyhow::Result<()> {
-        let from = match source.open() {
-            Ok(from) => from,
-            Err(e) => {
-                self.fail(e.into());
-                return Ok(());
-            }
-        };
-        let mut ended = Ok(());
-        jsonl::read_each(from, shown, &mut |loaded| {
-            match loaded {
-                Ok(loaded) => {
-                    loaded.warnings.iter().for_each(|w| tell!("note: {shown}: {w}"));
-                    ended = self.write(&loaded.session, shown, Vec::new(), write);
-                }
-                Err(e) => self.fail(e.into()),
-            }
-            if ended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        ended
-    }
-
-    /// Facts are found in a recording, and so they are in what another format says of it.
-    fn without_found(&self, session: &mut Session) {
-        if self.export.name != "session" {
-            session.facts.clear();
+    /// What the recordings of a format cannot tell, once.
+    fn tell_untold(&mut self, format: &'static Format) {
+        if !self.told.contains(&format.name) {
+            self.told.push(format.name);
+            tell!("note: recordings of {} cannot tell {}", format.title, format.untold);
         }
     }
 
     fn write(
         &mut self,
-        session: &Session,
+        session: &mut Session,
+        facts_found: bool,
         shown: &str,
         beside: Vec<PathBuf>,
         write: &mut Write<'_>,
     ) -> anyhow::Result<()> {
+        // What was found in a session is found in what another format says of it.
+        if facts_found && self.export.name != "session" {
+            session.facts.clear();
+        }
         let Export { title, ending, several, write: text, .. } = self.export;
         if self.written > 0 && !several && !self.folder {
             bail!(
@@ -307,10 +282,4 @@ impl Work {
             }
         }
     }
-}
-
-/// Nothing but its ending says that a file is a session.
-fn named_only(source: &Source<'_>) -> bool {
-    let head = source.head().map(|h| h.text).unwrap_or_default();
-    sniff(&Source::of_bytes(head.as_bytes(), "")) != Some(Kind::Session)
 }
