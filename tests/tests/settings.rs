@@ -41,6 +41,7 @@ const WITH: &[(&str, &str, &str)] = &[
     ("claude-code-api", "keep_last", "claude-code-api:pause=true,compact_trigger=60k"),
     ("claude-code-api", "thinking_keep", "claude-code-api:thinking=turns"),
     ("codex", "remote_user_tokens", "codex:remote=true"),
+    ("opencode", "count", "opencode:prune=true"),
     ("opencode", "model_context", "opencode:model=claude-haiku-4-5"),
     ("opencode", "model_input", "opencode:model=claude-haiku-4-5"),
     ("opencode", "model_output", "opencode:model=claude-haiku-4-5"),

@@ -47,9 +47,6 @@ const CONTROL: Shape = &[
 /// Settings of the runner; all others are parameters of its requests.
 const OF_RUNNER: [&str; 6] =
     ["model", "max_tokens", "max_iterations", "compaction_control", "betas", "thread"];
-/// A threshold that no usage reaches.
-const NEVER: u64 = 1_000_000_000_000;
-
 fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
     let control = case.settings.get("compaction_control").cloned().unwrap_or_default();
     let one_of = |python: &str, typescript: &str| {
@@ -65,18 +62,13 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         .and_then(|(language, v)| Some((language, v.rsplit_once('.')?.0)))
         .ok_or_else(|| Fault::Version(case.version.into()))?;
     let newer = version.starts_with("2.");
-    let enabled = control["enabled"] == true;
     if newer {
         // Of a recorded caller the events tell when it asks.
         given.set("compact_at", 0);
     } else {
         given.set("language", language);
-        // Without the control, or with it switched off, nothing is compacted.
-        if !enabled {
-            given.set("threshold", NEVER);
-        }
-    }
-    if newer || enabled {
+        // Without the control nothing is compacted.
+        given.set("enabled", control["enabled"] == true);
         given.take("threshold", one_of("context_token_threshold", "contextTokenThreshold"));
     }
     given.take("model", one_of("model", "model"));

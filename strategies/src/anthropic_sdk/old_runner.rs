@@ -20,6 +20,7 @@ use super::words::SdkWords;
 
 pub(crate) struct Old {
     typescript: bool,
+    enabled: bool,
     threshold: u64,
     model: Option<Arc<str>>,
     max_tokens: Option<u64>,
@@ -31,11 +32,12 @@ impl Old {
     pub(crate) fn new(s: &SdkSettings, words: SdkWords) -> Self {
         Old {
             typescript: s.language == Language::Typescript,
+            enabled: s.enabled,
             threshold: s.threshold,
             model: s.model.clone(),
             max_tokens: s.max_tokens,
             limit: Iterations::of(s),
-            prompt: words.summary_prompt,
+            prompt: s.summary_prompt.clone().unwrap_or(words.summary_prompt),
         }
     }
 }
@@ -72,7 +74,7 @@ impl Strategy for Old {
             return Flow::EndTurn;
         }
         let used = reply.usage.prompt() + reply.usage.output;
-        if used < self.threshold {
+        if !self.enabled || used < self.threshold {
             return if reply.stop == StopReason::Refusal { Flow::EndTurn } else { Flow::Proceed };
         }
         s.trigger("after_reply", used, self.threshold);

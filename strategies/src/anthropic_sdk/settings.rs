@@ -7,11 +7,16 @@ ctxbench_core::settings! {
         /// caller appended
         language: choice Language { Python = "python", Typescript = "typescript" } = Python,
             "docs/sources/anthropic-sdk.md §2.3";
+        /// 0.125: compact at all
+        enabled: flag = true, "docs/sources/anthropic-sdk.md §2.2, CompactionControl.enabled";
         /// 0.125: usage of one reply from which it compacts
         threshold: tokens = 100_000,
             "docs/sources/anthropic-sdk.md §2.2, context_token_threshold";
         /// 0.125: model of the summary; auto = the runner's
         model: model = auto, "docs/sources/anthropic-sdk.md §2.2, CompactionControl.model";
+        /// 0.125: what is asked of the model instead of the built-in prompt
+        summary_prompt: text = auto,
+            "docs/sources/anthropic-sdk.md §2.2, CompactionControl.summary_prompt";
         /// largest reply, also of the summary; auto = the model's
         max_tokens: tokens = auto, "docs/sources/anthropic-sdk.md §2.2: the caller's max_tokens";
         /// replies of one turn after which the runner stops, checked before each request; auto = no

@@ -195,3 +195,23 @@ fn as_described_nothing_is_lost_and_the_threshold_must_be_exceeded() {
     assert_eq!(kinds(done.of(Purpose::Summary)[0]), [User, Assistant, Call, Output, SummaryPrompt]);
     assert_eq!(kinds(done.of(Purpose::Sample)[1]), [Base, Summary]);
 }
+
+#[test]
+fn the_older_runner_can_be_switched_off_and_given_another_prompt() {
+    let play = |settings: &str| {
+        let script = Script {
+            actions: vec![user("u1", "go")],
+            replies: vec![
+                named(calls("", "a", "read", "{}"), "m0", 1_000),
+                named(says("done"), "m1", 10),
+            ],
+            summaries: vec![says("so far")],
+            ..Script::default()
+        };
+        play_on(MODEL, &format!("anthropic-sdk:threshold=1000{settings}"), 1.0, script)
+    };
+    let p = play(",summary_prompt=What now?");
+    let asked = p.of(Purpose::Summary)[0].blocks.last().unwrap().clone();
+    assert_eq!((asked.kind, &*asked.text), (SummaryPrompt, "What now?"));
+    assert!(play(",enabled=false").of(Purpose::Summary).is_empty());
+}

@@ -14,8 +14,10 @@ impl Versions for SdkVersion {
         (
             Version::released("0.125").reading(Reads::Only(&[
                 "language",
+                "enabled",
                 "threshold",
                 "model",
+                "summary_prompt",
                 "max_tokens",
                 "max_iterations",
             ])),

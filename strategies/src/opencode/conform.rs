@@ -331,7 +331,7 @@ fn prune(c: &Context, input: Value) -> Result<Value, Fault> {
             results: m.tools.iter().zip(outputs).map(|(t, output)| t.result(output)).collect(),
         })
         .collect();
-    let chosen = rules::prune(&messages, i.prune.then_some(rule));
+    let chosen = rules::prune(&messages, i.prune.then_some(rule), utf16_div4_round);
     Ok(chosen.into_iter().map(|(message, part)| json!(format!("{message}.{part}"))).collect())
 }
 

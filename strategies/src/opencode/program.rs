@@ -22,7 +22,7 @@ use super::log::{Log, LogMessage, attached};
 use super::request::{breakpoints, is_fixed, joined, limits};
 use super::rules::{
     BUFFER, Limits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow, is_retryable,
-    max_output, overflows, prune, prune_rule, select_tail, tail_budget, usable, used,
+    max_output, overflows, prune, prune_rule, select_tail, size_of, tail_budget, usable, used,
 };
 use super::settings::OpenCodeSettings;
 use super::words::OpenCodeWords;
@@ -307,7 +307,8 @@ impl Program {
         self.log.sync(s);
         let messages: Vec<PruneMessage<'_>> =
             (0..self.log.count()).map(|i| self.log[i].for_pruning()).collect();
-        let chosen = prune(&messages, self.prune.then_some(self.rule));
+        let chosen =
+            prune(&messages, self.prune.then_some(self.rule), size_of(self.settings.count));
         if chosen.is_empty() {
             return;
         }

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use super::settings::OpenCodeSettings;
+use super::settings::{Count, OpenCodeSettings};
 use ctxbench_core::block::{Block, BlockKind, Form, MessageId};
 use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk, turn_starts};
 use ctxbench_core::request::{ErrorKind, ModelError, Usage};
-use ctxbench_core::tokens::{json_escapes, utf16_div4_round, utf16_len};
+use ctxbench_core::tokens::{json_escapes, o200k, utf16_div4_round, utf16_len};
 
 /// Limits of a model as OpenCode knows them, tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,9 +241,21 @@ pub fn prune_rule(s: &OpenCodeSettings) -> PruneRule {
     PruneRule { protect: s.prune_protect, minimum: s.prune_minimum, minimum_suffices: false }
 }
 
-/// Which results are cleared after a turn, as message and place among its results, oldest first
-/// (docs/sources/opencode.md §1). Without a rule none.
-pub fn prune(messages: &[PruneMessage<'_>], rule: Option<PruneRule>) -> Vec<(usize, usize)> {
+/// The size of a tool's result as the settings measure it.
+pub fn size_of(count: Count) -> fn(&str) -> u64 {
+    match count {
+        Count::Characters => utf16_div4_round,
+        Count::Tokens => o200k,
+    }
+}
+
+/// Which results of which `size` are cleared after a turn, as message and place among its results,
+/// oldest first (docs/sources/opencode.md §1). Without a rule none.
+pub fn prune(
+    messages: &[PruneMessage<'_>],
+    rule: Option<PruneRule>,
+    size: fn(&str) -> u64,
+) -> Vec<(usize, usize)> {
     let Some(rule) = rule else { return Vec::new() };
     let (mut turns, mut steps, mut places) = (0, Vec::new(), Vec::new());
     'walk: for (i, m) in messages.iter().enumerate().rev() {
@@ -261,7 +273,7 @@ pub fn prune(messages: &[PruneMessage<'_>], rule: Option<PruneRule>) -> Vec<(usi
             if r.cleared {
                 break 'walk;
             }
-            steps.push(PruneStep::Result(utf16_div4_round(r.output)));
+            steps.push(PruneStep::Result(size(r.output)));
             places.push((i, j));
         }
     }
@@ -326,6 +338,19 @@ mod tests {
         );
         assert_eq!(usable(limits(0, 2_000, None), None, OUTPUT_CAP, BUFFER), 0);
         assert_eq!(usable(limits(8_000, 16_000, None), None, OUTPUT_CAP, BUFFER), 0);
+    }
+
+    #[test]
+    fn a_tokenizer_sees_what_characters_do_not() {
+        // A rare character is a quarter of a token by its length, and at least one to a tokenizer.
+        let output = "鑰".repeat(100);
+        let result = PruneResult { tool: "read", output: &output, completed: true, cleared: false };
+        let said = |user, results| PruneMessage { user, summary: false, results };
+        let messages =
+            [said(true, vec![]), said(false, vec![result]), said(true, vec![]), said(true, vec![])];
+        let rule = Some(PruneRule { protect: 0, minimum: 99, minimum_suffices: false });
+        assert_eq!(prune(&messages, rule, size_of(Count::Characters)), []);
+        assert_eq!(prune(&messages, rule, size_of(Count::Tokens)), [(1, 0)]);
     }
 
     #[test]

@@ -156,6 +156,8 @@ fn pruning_leaves_the_newest_results_and_needs_a_gain() {
     assert_eq!(cleared("opencode:prune=true,prune_protect=20k", "read", 5), 4);
     assert_eq!(cleared("opencode:prune=true,prune_minimum=60k", "read", 5), 0);
     assert_eq!(cleared("opencode:", "read", 5), cleared("opencode:prune=false", "read", 5));
+    // 800 letters are 200 tokens by their length, and at most half of that to a tokenizer.
+    assert_eq!(cleared("opencode:prune=true,count=tokens", "read", 5), 0);
     let p = play("opencode@1.3", SCALE, reads("read", 5));
     assert_eq!(
         last(&p).blocks.iter().filter(|b| b.text.starts_with("[Old tool")).count(),
