@@ -17,6 +17,8 @@ mod config;
 mod conformance;
 #[path = "corpora.rs"]
 mod corpora;
+#[path = "coverage.rs"]
+mod coverage;
 #[path = "crash.rs"]
 mod crash;
 #[path = "delegation.rs"]
