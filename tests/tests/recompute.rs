@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ctxbench_scenarios::autofacts;
 use serde_json::{Value, json};
 
 use crate::common::{Folder, jsonl, recordings};
-use ctxbench_scenarios::autofacts;
 
 /// What the script compares in `summary.csv`.
 const FIGURES: [&str; 8] = [
