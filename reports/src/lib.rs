@@ -15,6 +15,7 @@ mod formats;
 mod gate;
 mod github_benchmark;
 mod glance;
+pub mod goals;
 mod grid;
 mod html;
 mod json;

@@ -41,7 +41,13 @@ pub(crate) fn results() -> Results {
     ]);
     let runs =
         LABELS.iter().enumerate().map(|(i, label)| run("login-bug", label, i as u64)).collect();
-    Results { version: RESULTS_VERSION, generator: "ctxbench 0.1.0".into(), assumptions, runs }
+    Results {
+        version: RESULTS_VERSION,
+        generator: "ctxbench 0.1.0".into(),
+        assumptions,
+        goals: vec![],
+        runs,
+    }
 }
 
 /// One run of the sample; `seed` shifts its numbers.

@@ -37,6 +37,8 @@ mod files;
 mod functions;
 #[path = "gate.rs"]
 mod gate;
+#[path = "goals.rs"]
+mod goals;
 #[path = "keepalive.rs"]
 mod keepalive;
 #[path = "labels.rs"]

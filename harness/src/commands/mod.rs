@@ -16,6 +16,7 @@ mod conform;
 mod corpus;
 mod explain;
 mod gate;
+mod goals;
 mod import;
 mod input;
 mod list;
