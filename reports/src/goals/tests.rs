@@ -144,6 +144,14 @@ fn mistakes_in_a_file_are_told_with_line_and_nearest_name() {
 }
 
 #[test]
+fn goals_are_kept_with_the_results() {
+    let results = results();
+    let text = crate::results_text(&results).unwrap();
+    let read = crate::parse_results(&text, std::path::Path::new("results.json")).unwrap();
+    assert_eq!(read.goals, results.goals);
+}
+
+#[test]
 fn a_ratio_may_be_given_in_per_cent() {
     let text = TIME.replace("compaction_p95_ms", "cache_read_ratio").replace("\"s\"", "\"%\"");
     let goals = read("g.toml", &text.replace("bound = 5", "bound = 90")).unwrap();
