@@ -45,6 +45,8 @@ mod keepalive;
 mod labels;
 #[path = "layouts.rs"]
 mod layouts;
+#[path = "login_bug.rs"]
+mod login_bug;
 #[path = "memory.rs"]
 mod memory;
 #[path = "models.rs"]

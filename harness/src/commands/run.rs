@@ -434,7 +434,7 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
     }
 }
 
-fn calibrate(text: &str) -> Result<Calibrate, String> {
+pub(super) fn calibrate(text: &str) -> Result<Calibrate, String> {
     let found = Calibrate::ALL.into_iter().find(|c| c.word() == text);
     found.ok_or_else(|| format!("one of {}", Calibrate::ALL.map(Calibrate::word).join(", ")))
 }
