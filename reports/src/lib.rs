@@ -5,6 +5,7 @@
 //! there. Nothing here measures, and nothing depends on the clock or the machine: the same results
 //! make the same bytes.
 
+mod admin;
 mod bmf;
 mod compare;
 mod csv;
@@ -35,6 +36,7 @@ mod sample;
 mod sections;
 mod seeds;
 mod sheet;
+mod spend;
 mod stats;
 mod steering;
 mod table;

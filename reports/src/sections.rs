@@ -8,7 +8,7 @@ use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, Block};
-use crate::{delegation, goals, ranking, recorded, resume, rewind, steering};
+use crate::{delegation, goals, ranking, recorded, resume, rewind, spend, steering};
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {
@@ -30,7 +30,7 @@ pub(crate) enum Section<'a> {
 
 type Entry = fn(&Results) -> Vec<Section<'_>>;
 
-const SECTIONS: [Entry; 13] = [
+const SECTIONS: [Entry; 14] = [
     failures,
     |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
     contents,
@@ -43,6 +43,7 @@ const SECTIONS: [Entry; 13] = [
     |r| rewind::SHEET.section(r),
     |r| resume::SHEET.section(r),
     |r| delegation::SHEET.section(r),
+    |r| spend::SHEET.section(r),
     |r| vec![Section::Reading(&r.assumptions)],
 ];
 

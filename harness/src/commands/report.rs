@@ -12,7 +12,8 @@ use ctxbench_reports as reports;
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Format (repeat): md, html, csv, json, svg, table, junit, bmf, github-benchmark
+    /// Format (repeat): md, html, csv, json, svg, table, junit, bmf, github-benchmark,
+    /// admin
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     format: Vec<String>,
     /// Write files here; without it a format of one file goes to standard output

@@ -6,6 +6,7 @@ use crate::metrics::{Cell, ToCell};
 use crate::record::{
     CompactionRecord, Delegation, FactRecord, RequestRecord, ResumeRecord, RewindRecord, Status,
 };
+use crate::spend::Part;
 
 /// A field, whose column has its name.
 macro_rules! own {
@@ -196,3 +197,18 @@ pub(super) fn goals<'a>() -> [Column<Judged<'a>>; 11] {
         ("link", |j| j.goal.link.cell()),
     ]
 }
+
+pub(super) const COSTS: &[Column<Part>] = &[
+    own!(agent),
+    ("request_model", |p| p.model.cell()),
+    own!(requests),
+    ("failed_requests", |p| p.failed.cell()),
+    ("summary_requests", |p| p.summaries.cell()),
+    ("input_tokens", |p| p.input.cell()),
+    ("uncached_tokens", |p| p.uncached().cell()),
+    ("cache_read_tokens", |p| p.cache_read.cell()),
+    ("cache_write_tokens", |p| p.cache_write.cell()),
+    ("output_tokens", |p| p.output.cell()),
+    own!(cost_usd),
+    own!(share_pct),
+];

@@ -450,6 +450,9 @@ pub struct RequestRecord {
     pub cache_read: u64,
     /// Of these, written to the cache.
     pub cache_write: u64,
+    /// Of these, for an hour instead of five minutes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_1h: u64,
     /// Output tokens billed.
     pub output_tokens: u64,
     /// Size of the prompt shown, tokens; differs from `input_tokens` when the provider compacts on
