@@ -8,6 +8,7 @@ pub mod advice;
 pub mod agent;
 pub mod block;
 pub mod budget;
+pub mod calendar;
 pub mod calibration;
 pub mod compaction;
 pub mod content;

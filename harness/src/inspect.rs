@@ -6,8 +6,9 @@ use ctxbench_core::block::{Block, BlockKind, Form, Role};
 use ctxbench_core::context_editing::prompt_tokens;
 use ctxbench_core::engine::Event;
 use ctxbench_core::model::{Counting, Model};
-use ctxbench_core::request::Phase;
+use ctxbench_core::request::{Phase, Tools};
 use ctxbench_core::session::Entry;
+use ctxbench_provider::wire;
 use ctxbench_reports::record::{CompactionRecord, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
@@ -66,7 +67,7 @@ impl From<&CompactionRecord> for Measured {
 }
 
 /// One block of a context.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Piece {
     /// What it is.
     pub kind: BlockKind,
@@ -120,9 +121,10 @@ pub async fn layouts(
 /// A compaction that was asked for.
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
-    /// What it did; empty = nothing.
+    /// What it did, or, where it cannot be asked, what the strategy had done by itself until then;
+    /// empty = nothing.
     pub layouts: Vec<Layout>,
-    /// Why it did nothing.
+    /// Why it did nothing, or that it did not do it because it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// How often the strategy had compacted by itself until then.
@@ -149,7 +151,11 @@ pub async fn asked(
         return Ok(nothing(format!("it did not get there: {why}")));
     }
     if !spec.descriptor.manual {
-        return Ok(nothing("it cannot be asked for a compaction".into()));
+        let why = match own.len() {
+            0 => "it cannot be asked for a compaction, and made none by itself",
+            _ => "it cannot be asked for a compaction; made by itself",
+        };
+        return Ok(Asked { layouts: own, why: Some(why.into()), before_it });
     }
     let instructions = instructions.map(str::to_string);
     until.session.entries.push(Entry::Compact {
@@ -195,6 +201,45 @@ async fn run(
         }
     }
     (out, record)
+}
+
+/// What of a context stands in another word for word: true for each piece of `after` that `before`
+/// holds, in the order of `after`. A piece of the one answers for one piece of the other.
+pub fn unchanged(before: &[Piece], after: &[Piece]) -> Vec<bool> {
+    let mut left: Vec<&Piece> = before.iter().collect();
+    let mut taken = |p: &Piece| {
+        let same = |q: &&Piece| q.kind == p.kind && q.form == p.form && q.text == p.text;
+        left.iter().position(same).map(|at| left.remove(at)).is_some()
+    };
+    after.iter().map(|p| taken(p)).collect()
+}
+
+/// What stands in a context, by name: how many pieces and how many tokens, in the order of their
+/// first.
+pub fn stays(pieces: &[Piece]) -> Vec<(String, usize, u64)> {
+    let mut all: Vec<(String, usize, u64)> = Vec::new();
+    for p in pieces {
+        match all.iter_mut().find(|(name, ..)| *name == p.name()) {
+            Some((_, count, tokens)) => {
+                *count += 1;
+                *tokens += p.tokens;
+            }
+            None => all.push((p.name(), 1, p.tokens)),
+        }
+    }
+    all
+}
+
+/// Tokens of the definitions of tools, which stand in every prompt of the main conversation beside
+/// the blocks.
+pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u64 {
+    let by = replay::counting(&scenario.session, model, options.calibrate).scaled(scenario.scale);
+    let main = scenario.session.entries.iter().filter_map(|e| match e {
+        Entry::Tools { definitions, agent: None, .. } => Some(definitions),
+        _ => None,
+    });
+    let tools = main.last().and_then(|d| Tools::new(&wire::of(model).tool_definitions(d)));
+    tools.map_or(0, |t| t.tokens(&by))
 }
 
 /// A name as it stands in files, with spaces.

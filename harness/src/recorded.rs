@@ -264,6 +264,7 @@ impl<'a> Reading<'a> {
             input_tokens: usage.prompt(),
             cache_read: usage.cache_read,
             cache_write: usage.cache_write + usage.cache_write_1h,
+            cache_write_1h: usage.cache_write_1h,
             output_tokens: usage.output,
             context_tokens: usage.prompt(),
             cost_usd,

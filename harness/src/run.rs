@@ -244,6 +244,7 @@ pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
         version: RESULTS_VERSION,
         generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
         assumptions: assumptions(plan),
+        goals: Vec::new(),
         runs: with_savings(records),
     }
 }

@@ -3,7 +3,7 @@
 use crate::plots::Looks;
 use crate::record::Results;
 
-use crate::{bmf, csv, github_benchmark, html, json, junit, markdown, plots, table};
+use crate::{admin, bmf, csv, github_benchmark, html, json, junit, markdown, plots, table};
 
 /// One file of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Format {
 }
 
 /// All formats; names are unique.
-pub const FORMATS: [Format; 9] = [
+pub const FORMATS: [Format; 10] = [
     table::FORMAT,
     json::FORMAT,
     csv::FORMAT,
@@ -34,6 +34,7 @@ pub const FORMATS: [Format; 9] = [
     junit::FORMAT,
     bmf::FORMAT,
     github_benchmark::FORMAT,
+    admin::FORMAT,
 ];
 
 /// Why a report could not be made.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::record::{RESULTS_VERSION, Results, RunRecord};
+use crate::record::{Goal, RESULTS_VERSION, Results, RunRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::formats::{Artifact, Format, ReportError};
@@ -132,6 +132,8 @@ struct Written<'a> {
     version: u32,
     generator: &'a str,
     assumptions: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "<[Goal]>::is_empty")]
+    goals: &'a [Goal],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Differences>,
     runs: &'a [RunRecord],
@@ -147,6 +149,7 @@ pub fn results_text(results: &Results) -> Result<String, ReportError> {
         version: results.version,
         generator: &results.generator,
         assumptions: &results.assumptions,
+        goals: &results.goals,
         differences: stats::over_sessions(results)
             .into_iter()
             .filter(|d| !d.strategies.is_empty())

@@ -5,6 +5,7 @@
 //! there. Nothing here measures, and nothing depends on the clock or the machine: the same results
 //! make the same bytes.
 
+mod admin;
 mod bmf;
 mod compare;
 mod csv;
@@ -15,6 +16,7 @@ mod formats;
 mod gate;
 mod github_benchmark;
 mod glance;
+pub mod goals;
 mod grid;
 mod html;
 mod json;
@@ -34,6 +36,7 @@ mod sample;
 mod sections;
 mod seeds;
 mod sheet;
+mod spend;
 mod stats;
 mod steering;
 mod table;

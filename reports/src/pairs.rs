@@ -171,6 +171,7 @@ fn assemble(
         version: RESULTS_VERSION,
         generator: generator.into(),
         assumptions,
+        goals: Vec::new(),
         runs: read_pairs(dir_in_progress)?,
     })
 }

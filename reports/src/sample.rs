@@ -41,7 +41,13 @@ pub(crate) fn results() -> Results {
     ]);
     let runs =
         LABELS.iter().enumerate().map(|(i, label)| run("login-bug", label, i as u64)).collect();
-    Results { version: RESULTS_VERSION, generator: "ctxbench 0.1.0".into(), assumptions, runs }
+    Results {
+        version: RESULTS_VERSION,
+        generator: "ctxbench 0.1.0".into(),
+        assumptions,
+        goals: vec![],
+        runs,
+    }
 }
 
 /// One run of the sample; `seed` shifts its numbers.
@@ -116,6 +122,7 @@ fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
             input_tokens: context,
             cache_read: read,
             cache_write: (context - read) / 2,
+            cache_write_1h: 0,
             output_tokens: 300,
             context_tokens: context,
             cost_usd: context as f64 * 3e-6 - read as f64 * 2.7e-6,

@@ -44,6 +44,7 @@ pub(crate) fn averaged(results: &Results) -> Cow<'_, Results> {
         version: results.version,
         generator: results.generator.clone(),
         assumptions: results.assumptions.clone(),
+        goals: results.goals.clone(),
         runs: groups.iter().map(|g| one(g)).collect(),
     })
 }

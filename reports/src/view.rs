@@ -216,7 +216,7 @@ fn unique(base: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
 }
 
 /// How a run that did not finish ended: a word for a column, and a phrase.
-fn end(status: Status) -> Option<(&'static str, &'static str)> {
+pub(crate) fn end(status: Status) -> Option<(&'static str, &'static str)> {
     match status {
         Status::Completed | Status::NotApplicable => None,
         Status::Overflow => Some(("full", "window full")),

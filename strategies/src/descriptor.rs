@@ -99,6 +99,11 @@ impl Version {
         Version { reads, ..self }
     }
 
+    /// Whether it is what has been published of the program, and no release.
+    pub fn is_description(&self) -> bool {
+        self.name.starts_with("described-")
+    }
+
     /// Whether a setting means anything to it.
     pub fn knows(&self, setting: &str) -> bool {
         match self.reads {

@@ -578,7 +578,7 @@ fn compact_asks_at_a_point_and_shows_every_strategy() {
         assert!(made[0]["after_tokens"].as_u64() < made[0]["before_tokens"].as_u64(), "{name}");
         assert!(texts("after").contains("summary"), "{name}");
     }
-    assert_eq!(of("aider")["why"], "it cannot be asked for a compaction");
+    assert_eq!(of("aider")["why"], "it cannot be asked for a compaction, and made none by itself");
     assert!(of("aider")["compactions"].as_array().unwrap().is_empty());
     let page = here.run(&format!("{at} --strategy codex --format markdown")).ok();
     page.prints(&["| codex |", "## codex", "### Before", "### After", "Our login page is broken"]);

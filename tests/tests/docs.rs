@@ -383,7 +383,7 @@ fn every_column_of_every_csv_file_is_defined_in_order() {
         (reports::format("csv").unwrap().render)(&seeded, &reports::Looks::default()).unwrap();
     let common = columns_of(&formats, "Columns of every CSV file");
     assert_eq!(common, ["scenario", "strategy", "model", "summariser", "seed"]);
-    assert_eq!(files.len(), 7);
+    assert_eq!(files.len(), 9);
     for reports::Artifact { file: name, text } in files {
         let head: Vec<String> =
             text.lines().next().unwrap().split(',').map(str::to_string).collect();

@@ -39,12 +39,16 @@ mod files;
 mod functions;
 #[path = "gate.rs"]
 mod gate;
+#[path = "goals.rs"]
+mod goals;
 #[path = "keepalive.rs"]
 mod keepalive;
 #[path = "labels.rs"]
 mod labels;
 #[path = "layouts.rs"]
 mod layouts;
+#[path = "login_bug.rs"]
+mod login_bug;
 #[path = "memory.rs"]
 mod memory;
 #[path = "models.rs"]

@@ -5,8 +5,9 @@ mod markdown;
 mod text;
 
 use anyhow::Context;
+use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model;
-use ctxbench_harness::inspect::{Layout, asked, layouts};
+use ctxbench_harness::inspect::{Layout, asked, layouts, tools_tokens};
 use ctxbench_harness::models;
 use ctxbench_harness::point::Point;
 use ctxbench_harness::replay::Options;
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     /// Context window in tokens, instead of the model's
     #[arg(long, value_parser = super::run::tokens)]
     window: Option<u64>,
+    /// How tokens are counted: off (o200k, whatever the model), family, recording, as for `run`
+    #[arg(long, value_name = "HOW", value_parser = super::run::calibrate, default_value = Calibrate::default().word())]
+    calibrate: Calibrate,
     /// Who writes the summary, as for `run`
     #[arg(long, value_name = "KIND", default_value = "extractive")]
     summarizer: String,
@@ -61,6 +65,8 @@ struct Shown {
     session: String,
     title: String,
     model: String,
+    /// Definitions of tools, beside the blocks in every prompt, before and after.
+    tools_tokens: u64,
     /// Where a compaction was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
@@ -96,6 +102,7 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
     let options = Options {
         summariser: summarisers.swap_remove(0),
         window: args.window,
+        calibrate: args.calibrate,
         ..Options::default()
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -126,6 +133,7 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
         session: scenario.id.clone(),
         title: scenario.title.clone(),
         model: model.name.to_string(),
+        tools_tokens: tools_tokens(&scenario, model, &options),
         at: args.at.map(|p| p.to_string()),
         instructions: args.instructions.clone(),
         strategies,
@@ -147,6 +155,14 @@ fn heading(shown: &Shown) -> String {
         out += &format!(": “{words}”");
     }
     out
+}
+
+/// What stands beside the blocks.
+fn beside(shown: &Shown) -> String {
+    format!(
+        "tool definitions: {} tokens more in every prompt, before and after",
+        shown.tools_tokens
+    )
 }
 
 /// One compaction in a line.

@@ -15,8 +15,10 @@ mod compact;
 mod config;
 mod conform;
 mod corpus;
+mod described;
 mod explain;
 mod gate;
+mod goals;
 mod import;
 mod input;
 mod list;
@@ -102,6 +104,8 @@ enum Command {
     Import(import::Args),
     /// The context before and after each compaction of a session
     Compact(compact::Args),
+    /// What has been published of the products beside what was released, on the same sessions
+    Described(described::Args),
     /// Recorded behaviour of the real programs against ours
     Conform(conform::Args),
     /// Our cache model and token counts against the provider's counters in a recording
@@ -163,6 +167,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Show(a)) => list::show(&a),
         Some(Command::Import(a)) => import::import(&a),
         Some(Command::Compact(a)) => compact::compact(&a),
+        Some(Command::Described(a)) => described::described(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
         Some(Command::Serve(a)) => serve::serve(a),

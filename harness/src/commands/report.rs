@@ -12,12 +12,16 @@ use ctxbench_reports as reports;
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Format (repeat): md, html, csv, json, svg, table, junit, bmf, github-benchmark
+    /// Format (repeat): md, html, csv, json, svg, table, junit, bmf, github-benchmark,
+    /// admin
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     format: Vec<String>,
     /// Write files here; without it a format of one file goes to standard output
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
+    /// Hold the rows to the goals of a TOML file, instead of those of the run, as for `run`
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath)]
+    goals: Option<String>,
     /// Keep keys, passwords, mail addresses and names of home folders, which are taken out otherwise
     #[arg(long)]
     no_redact: bool,
@@ -31,6 +35,10 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
         if let Some(note) = redactor.note() {
             tell!("{note}; --no-redact keeps them");
         }
+    }
+    if let Some(name) = &args.goals {
+        results.goals = super::goals::named(name)?;
+        super::goals::tell_unheld(&results);
     }
     let source = reports::results_file(&args.results);
     let formats =

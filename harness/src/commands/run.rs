@@ -113,6 +113,12 @@ pub(crate) struct Args {
     /// there is nothing to check
     #[arg(long)]
     verify: bool,
+    /// Hold each row to the goals of a TOML file; `documents` = the success figures of docs/sources
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    goals: Option<String>,
+    /// Exit 1 if a product misses a goal, or if none could be judged
+    #[arg(long, requires = "goals")]
+    goals_must_pass: bool,
     /// Print results as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -132,6 +138,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         bail!("--tpm is the limit for --team or --status; give one of them, too");
     }
     let plan = plan(&args)?;
+    let goals = args.goals.as_deref().map(super::goals::named).transpose()?.unwrap_or_default();
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
     outputs::check(&args, &plan.scenarios)?;
@@ -179,7 +186,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         status.append(&mut f.replayed.seen.status);
     }
     let records = finished.into_iter().map(|f| f.replayed.record).chain(plan.recorded()).collect();
-    let all = results(&plan, records);
+    let all = Results { goals, ..results(&plan, records) };
+    super::goals::tell_unheld(&all);
     let team = args.team.map(|users| team_section(&all.runs, Team { users, tpm: args.tpm }));
     // What was measured is worth more than what was asked for beside it: nothing that fails keeps
     // the rest from being written and shown.
@@ -229,6 +237,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             return Err(super::CheckFailed(none.into()).into());
         }
         tell!("all {checks} expected answers were met");
+    }
+    if args.goals_must_pass {
+        super::goals::must_pass(&all)?;
     }
     nothing_ran(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
@@ -412,7 +423,7 @@ pub(super) fn tokens(text: &str) -> Result<u64, String> {
     }
 }
 
-fn calibrate(text: &str) -> Result<Calibrate, String> {
+pub(super) fn calibrate(text: &str) -> Result<Calibrate, String> {
     let found = Calibrate::ALL.into_iter().find(|c| c.word() == text);
     found.ok_or_else(|| format!("one of {}", Calibrate::ALL.map(Calibrate::word).join(", ")))
 }

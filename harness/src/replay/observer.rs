@@ -209,6 +209,7 @@ impl Observer {
             input_tokens: billed.prompt(),
             cache_read: billed.cache_read,
             cache_write: billed.cache_write + billed.cache_write_1h,
+            cache_write_1h: billed.cache_write_1h,
             output_tokens: billed.output,
             context_tokens: reply.map_or(request.tokens(), |r| r.usage.prompt()),
             cost_usd: reply.map_or(0.0, |r| model::cost_of_reply(model, r).total()),

@@ -172,6 +172,7 @@ pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
         title: s.title.clone(),
         scale: s.scale,
         why: s.why.clone(),
+        tags: s.tags.clone(),
         recorded: source.is_some(),
         product: source.filter(|_| s.session.has_counters()).map(|s| s.format.clone()),
         mechanism: !s.is_evidence(),
@@ -203,6 +204,7 @@ pub(crate) fn not_run(
             id: scenario.id.clone(),
             title: scenario.title.clone(),
             scale: scenario.scale,
+            tags: scenario.tags.clone(),
             ..ScenarioInfo::default()
         },
         strategy: strategy_info(spec),

@@ -1,10 +1,12 @@
 //! The columns of every CSV file but `summary.csv`, in their order.
 
 use super::Column;
+use crate::goals::Judged;
 use crate::metrics::{Cell, ToCell};
 use crate::record::{
     CompactionRecord, Delegation, FactRecord, RequestRecord, ResumeRecord, RewindRecord, Status,
 };
+use crate::spend::Part;
 
 /// A field, whose column has its name.
 macro_rules! own {
@@ -177,4 +179,36 @@ pub(super) const DELEGATION: &[Column<Delegation>] = &[
     own!(returned_facts),
     own!(needed_outside),
     own!(kept_outside),
+];
+
+/// What a row is held to. A function, since a row borrows its goal.
+pub(super) fn goals<'a>() -> [Column<Judged<'a>>; 11] {
+    [
+        ("goal", |j| j.goal.name.cell()),
+        ("about", |j| j.about().cell()),
+        ("metric", |j| j.goal.metric.cell()),
+        ("unit", |j| j.unit().cell()),
+        ("is", |j| j.goal.is.sign().cell()),
+        ("bound", |j| j.goal.bound.cell()),
+        ("value", |j| j.value.cell()),
+        ("verdict", |j| j.verdict.cell()),
+        ("ended", |j| j.ended.cell()),
+        ("says", |j| j.goal.says.cell()),
+        ("link", |j| j.goal.link.cell()),
+    ]
+}
+
+pub(super) const COSTS: &[Column<Part>] = &[
+    own!(agent),
+    ("request_model", |p| p.model.cell()),
+    own!(requests),
+    ("failed_requests", |p| p.failed.cell()),
+    ("summary_requests", |p| p.summaries.cell()),
+    ("input_tokens", |p| p.input.cell()),
+    ("uncached_tokens", |p| p.uncached().cell()),
+    ("cache_read_tokens", |p| p.cache_read.cell()),
+    ("cache_write_tokens", |p| p.cache_write.cell()),
+    ("output_tokens", |p| p.output.cell()),
+    own!(cost_usd),
+    own!(share_pct),
 ];

@@ -1,5 +1,6 @@
 //! The CSV files: a row per run, per request, per compaction, per (fact, need) pair, per rewind,
-//! per restart and format, per subagent.
+//! per restart and format, per subagent, per goal, per
+//! agent and model.
 
 mod columns;
 
@@ -7,7 +8,7 @@ use crate::formats::{Artifact, Format, ReportError};
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::plots::Looks;
 use crate::record::{FactRecord, Results, RunRecord};
-use crate::{fmt, seeds};
+use crate::{fmt, goals, seeds, spend};
 
 /// The format for `report --format csv`.
 pub(crate) const FORMAT: Format = Format { name: "csv", render };
@@ -26,7 +27,7 @@ fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
 type Content = fn(&Results) -> String;
 
 /// Every file; numbers have at most six decimals, unknown is `n/a`.
-const FILES: [(&str, Content); 7] = [
+const FILES: [(&str, Content); 9] = [
     ("summary.csv", summary),
     ("requests.csv", |r| file(r, columns::REQUESTS, |run| &run.requests)),
     ("compactions.csv", |r| file(r, columns::COMPACTIONS, |run| &run.compactions)),
@@ -34,6 +35,8 @@ const FILES: [(&str, Content); 7] = [
     ("rewind.csv", |r| file(r, columns::REWINDS, |run| &run.rewinds)),
     ("resume.csv", |r| file(r, columns::RESUME, |run| &run.resume)),
     ("delegation.csv", |r| file(r, columns::DELEGATION, |run| &run.delegation)),
+    ("goals.csv", goals),
+    ("costs.csv", costs),
 ];
 
 /// The columns of the contract, a row per run.
@@ -60,23 +63,46 @@ fn file_with<T>(
     of: fn(&RunRecord) -> &Vec<T>,
     wide: &[Wide<T>],
 ) -> String {
-    let seeded = seeds::several(results);
+    let items = results.runs.iter().flat_map(|r| of(r).iter().map(move |item| (r, item)));
+    lines(seeds::several(results), columns, items, wide)
+}
+
+/// A row for every goal and every row that it is about.
+fn goals(results: &Results) -> String {
+    let held = |r| goals::judged(r, &results.goals).into_iter().map(move |j| (r, j));
+    let all: Vec<_> = results.runs.iter().flat_map(held).collect();
+    let items = all.iter().map(|(r, j)| (*r, j));
+    lines(seeds::several(results), &columns::goals(), items, &[])
+}
+
+/// A row for every agent and model of every run.
+fn costs(results: &Results) -> String {
+    let parts = |r| spend::parts(r).into_iter().map(move |p| (r, p));
+    let all: Vec<_> = results.runs.iter().flat_map(parts).collect();
+    lines(seeds::several(results), columns::COSTS, all.iter().map(|(r, p)| (*r, p)), &[])
+}
+
+/// The head, and a line for each item of a run.
+fn lines<'a, T: 'a>(
+    seeded: bool,
+    columns: &[Column<T>],
+    items: impl Iterator<Item = (&'a RunRecord, &'a T)>,
+    wide: &[Wide<T>],
+) -> String {
     let head = ["scenario", "strategy", "model"]
         .into_iter()
         .chain(columns.iter().map(|(name, _)| *name))
         .chain(wide.iter().map(|(name, _)| *name))
         .chain(["summariser"])
         .chain(seeded.then_some("seed"));
-    let rows = results.runs.iter().flat_map(|r| {
-        of(r).iter().map(move |item| {
-            [&r.scenario.id, &r.strategy.label, &r.model]
-                .into_iter()
-                .map(ToCell::cell)
-                .chain(columns.iter().map(|(_, cell)| cell(item)))
-                .chain(wide.iter().map(move |(_, cell)| cell(r, item)))
-                .chain([r.summariser.cell()])
-                .chain(seed(r, seeded))
-        })
+    let rows = items.map(|(r, item)| {
+        [&r.scenario.id, &r.strategy.label, &r.model]
+            .into_iter()
+            .map(ToCell::cell)
+            .chain(columns.iter().map(|(_, cell)| cell(item)))
+            .chain(wide.iter().map(move |(_, cell)| cell(r, item)))
+            .chain([r.summariser.cell()])
+            .chain(seed(r, seeded))
     });
     write(head, rows)
 }

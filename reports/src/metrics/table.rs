@@ -227,6 +227,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .compared(34, 0.2),
     word("trust", |r| r.trust().cell()),
     summary!(cost_estimate_usd, Unit::Usd, Neither),
+    number("freed_pct", Unit::Percent, Neither, |r| freed_pct(r).cell()),
 ];
 
 type Read = fn(&RunRecord) -> Cell;
@@ -307,6 +308,13 @@ impl Metric {
     const fn github_benchmark(self, at: u16, when: When) -> Metric {
         Metric { github_benchmark: Some((at, when)), ..self }
     }
+}
+
+/// Share of the context that compactions took out, all together.
+fn freed_pct(r: &RunRecord) -> Option<f64> {
+    let before: u64 = r.compactions.iter().map(|c| c.before_tokens).sum();
+    let after: u64 = r.compactions.iter().map(|c| c.after_tokens).sum();
+    (before > 0).then(|| 100.0 * (1.0 - after as f64 / before as f64))
 }
 
 /// `never` when there is a curve that stays above the cliff.

@@ -5,6 +5,7 @@ mod background;
 mod compactions;
 mod delegation;
 mod facts;
+mod goals;
 mod integrity;
 mod restarts;
 pub mod yardstick;
@@ -22,6 +23,7 @@ pub use background::{BackgroundRecord, Fate};
 pub use compactions::CompactionRecord;
 pub use delegation::Delegation;
 pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
+pub use goals::{About, Comparison, Goal};
 pub use integrity::{IntegrityFailure, Rule};
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
 
@@ -37,6 +39,9 @@ pub struct Results {
     pub generator: String,
     /// Assumptions of the models behind modelled numbers, by name.
     pub assumptions: BTreeMap<String, String>,
+    /// What the rows are held to; empty = nothing was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<Goal>,
     /// One per scenario × strategy × model × summariser × seed, in sorted order.
     pub runs: Vec<RunRecord>,
 }
@@ -128,6 +133,9 @@ pub struct ScenarioInfo {
     /// Why it is there.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+    /// Its tags; recordings have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// Recorded rather than scripted.
     pub recorded: bool,
     /// The product that was recorded, where the recording holds the provider's counters: the name
@@ -442,6 +450,9 @@ pub struct RequestRecord {
     pub cache_read: u64,
     /// Of these, written to the cache.
     pub cache_write: u64,
+    /// Of these, for an hour instead of five minutes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_1h: u64,
     /// Output tokens billed.
     pub output_tokens: u64,
     /// Size of the prompt shown, tokens; differs from `input_tokens` when the provider compacts on

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ctxbench_core::calendar::civil;
+
 const MS_PER_DAY: u64 = 86_400_000;
 
 /// A time as ISO 8601 in UTC, such as `2026-05-11T08:27:17.490Z`.
@@ -28,21 +30,6 @@ pub fn rollout_path(began_ms: u64, session: &str) -> PathBuf {
 fn clock(ms: u64) -> (u64, u64, u64, u64) {
     let s = ms / 1_000;
     (s / 3_600 % 24, s / 60 % 60, s % 60, ms % 1_000)
-}
-
-/// Year, month and day of a day since 1970 in the Gregorian calendar, counted in eras of 400 years
-/// that begin in March.
-fn civil(days: u64) -> (u64, u64, u64) {
-    /// Days from 0000-03-01 to 1970-01-01, and days in 400 years.
-    const TO_1970: u64 = 719_468;
-    const ERA: u64 = 146_097;
-    let z = days + TO_1970;
-    let (era, of_era) = (z / ERA, z % ERA);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let march = (5 * of_year + 2) / 153;
-    let month = if march < 10 { march + 3 } else { march - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, of_year - (153 * march + 2) / 5 + 1)
 }
 
 #[cfg(test)]

@@ -2,57 +2,85 @@
 
 use std::fmt::Write;
 
-use ctxbench_harness::inspect::Piece;
+use ctxbench_harness::inspect::{Layout, Piece, stays, unchanged};
 
-use super::{Shown, heading, sentence};
+use super::{Shown, beside, heading, sentence};
 
-/// A table of the strategies, then every context block by block.
+/// A table of the strategies, then every context block by block. What was shown already is not
+/// shown again.
 pub(super) fn page(shown: &Shown) -> String {
-    let mut out = format!("# {}\n\n", heading(shown));
-    out +=
-        "| strategy | before | after | summary | cost $ | waited s | facts lost | in summary |\n";
-    out += "|---|--:|--:|--:|--:|--:|--:|--:|\n";
+    let mut out = format!("# {}\n\n{}\n\n", heading(shown), beside(shown));
+    out += "| strategy | before | after | summary | cost $ | waited s | facts lost | in summary | \
+        what stands after |\n";
+    out += "|---|--:|--:|--:|--:|--:|--:|--:|---|\n";
     for row in &shown.strategies {
         let strategy = &row.strategy;
         if let Some(why) = &row.why {
-            let _ = writeln!(out, "| {strategy} | {why} | | | | | | |");
+            let _ = writeln!(out, "| {strategy} | | | | | | | | {why} |");
         }
         for l in &row.compactions {
-            let _ = write!(out, "| {strategy} | {} | {} |", l.before_tokens, l.after_tokens);
-            let _ = match &l.measured {
-                Some(m) => writeln!(
-                    out,
-                    " {} | {:.4} | {:.1} | {} | {} |",
-                    m.summary_tokens,
-                    m.cost_usd,
-                    m.blocked_ms as f64 / 1000.0,
-                    m.facts_lost,
-                    m.facts_carried
-                ),
-                None => writeln!(out, " n/a | n/a | n/a | n/a | n/a |"),
-            };
+            let _ = writeln!(out, "| {strategy} | {} |", figures(l));
         }
     }
+    let mut told: Vec<(&str, &[Piece])> = Vec::new();
     for row in shown.strategies.iter().filter(|r| !r.compactions.is_empty()) {
         let _ = write!(out, "\n## {}\n", row.strategy);
         for l in &row.compactions {
             let _ = write!(out, "\n{}\n", sentence(l));
-            side(&mut out, "Before", &l.before);
-            side(&mut out, "After", &l.after);
+            out += "\n### Before\n";
+            match told.iter().find(|(_, before)| *before == l.before) {
+                Some((who, _)) => {
+                    let _ = write!(out, "\nThe same as before {who}.\n");
+                }
+                None => {
+                    told.push((&row.strategy, &l.before));
+                    l.before.iter().for_each(|p| whole(&mut out, p));
+                }
+            }
+            out += "\n### After\n";
+            for (p, same) in l.after.iter().zip(unchanged(&l.before, &l.after)) {
+                match same {
+                    true => {
+                        let _ = write!(out, "\n{}, as before\n", title(p));
+                    }
+                    false => whole(&mut out, p),
+                }
+            }
         }
     }
     out
 }
 
-fn side(out: &mut String, title: &str, pieces: &[Piece]) {
-    let _ = write!(out, "\n### {title}\n");
-    for p in pieces {
-        let tool = p.tool.as_deref().map(|t| format!(" `{t}`")).unwrap_or_default();
-        let _ = write!(out, "\n**{}**{tool}, {} tokens\n", p.name(), p.tokens);
-        if !p.text.is_empty() {
-            let fence = fence(&p.text);
-            let _ = write!(out, "\n{fence}\n{}\n{fence}\n", p.text.trim_end_matches('\n'));
-        }
+fn figures(l: &Layout) -> String {
+    let measured = match &l.measured {
+        Some(m) => format!(
+            "{} | {:.4} | {:.1} | {} | {}",
+            m.summary_tokens,
+            m.cost_usd,
+            m.blocked_ms as f64 / 1000.0,
+            m.facts_lost,
+            m.facts_carried
+        ),
+        None => "n/a | n/a | n/a | n/a | n/a".into(),
+    };
+    let part = |(name, count, tokens): (String, usize, u64)| match count {
+        1 => format!("{name} {tokens}"),
+        n => format!("{n} × {name} {tokens}"),
+    };
+    let stays: Vec<String> = stays(&l.after).into_iter().map(part).collect();
+    format!("{} | {} | {measured} | {}", l.before_tokens, l.after_tokens, stays.join(", "))
+}
+
+fn title(p: &Piece) -> String {
+    let tool = p.tool.as_deref().map(|t| format!(" `{t}`")).unwrap_or_default();
+    format!("**{}**{tool}, {} tokens", p.name(), p.tokens)
+}
+
+fn whole(out: &mut String, p: &Piece) {
+    let _ = write!(out, "\n{}\n", title(p));
+    if !p.text.is_empty() {
+        let fence = fence(&p.text);
+        let _ = write!(out, "\n{fence}\n{}\n{fence}\n", p.text.trim_end_matches('\n'));
     }
 }
 

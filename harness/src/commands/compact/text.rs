@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use ctxbench_harness::inspect::{Layout, Piece};
 
-use super::{Shown, heading, sentence};
+use super::{Shown, beside, heading, sentence};
 
 /// Characters of a side.
 const SIDE: usize = 58;
 
 /// Everything, strategy by strategy.
 pub(super) fn page(shown: &Shown) -> String {
-    let mut out = heading(shown) + "\n\n";
+    let mut out = format!("{}\n{}\n\n", heading(shown), beside(shown));
     for row in &shown.strategies {
         let own = match row.before_it {
             None | Some(0) => String::new(),

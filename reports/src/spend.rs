@@ -1,0 +1,176 @@
+//! What each model and each agent of a run cost.
+
+use crate::fmt;
+use crate::record::{RequestRecord, RequestStatus, RunRecord};
+use crate::sheet::ByBlock;
+use ctxbench_core::request::Purpose;
+
+pub(crate) const SHEET: ByBlock = ByBlock {
+    title: "Cost by model and agent",
+    note: "Only rows that asked several models or have subagents; costs.csv has each agent of \
+        every row. In: all input; cached and written: of this, read from and written to the \
+        prompt cache. Share: of the row's dollars.",
+    head: &["model", "who", "calls", "in", "cached", "written", "out", "cost $", "share %"],
+    told: |_| None,
+    rows,
+};
+
+/// What one model was asked for one agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Part {
+    /// `None` = the main conversation.
+    pub(crate) agent: Option<String>,
+    pub(crate) model: String,
+    pub(crate) requests: u64,
+    /// Of these, refused.
+    pub(crate) failed: u64,
+    /// Of these, for summaries.
+    pub(crate) summaries: u64,
+    pub(crate) input: u64,
+    pub(crate) cache_read: u64,
+    pub(crate) cache_write: u64,
+    pub(crate) output: u64,
+    pub(crate) cost_usd: f64,
+    /// Of the run's dollars, per cent; `None` = it cost none.
+    pub(crate) share_pct: Option<f64>,
+}
+
+impl Part {
+    fn add(&mut self, q: &RequestRecord) {
+        self.requests += 1;
+        self.failed += u64::from(q.status != RequestStatus::Ok);
+        self.summaries += u64::from(q.purpose == Purpose::Summary);
+        self.input += q.input_tokens;
+        self.cache_read += q.cache_read;
+        self.cache_write += q.cache_write;
+        self.output += q.output_tokens;
+        self.cost_usd += q.cost_usd;
+    }
+
+    /// Input neither read from the cache nor written to it.
+    pub(crate) fn uncached(&self) -> u64 {
+        self.input.saturating_sub(self.cache_read + self.cache_write)
+    }
+}
+
+/// A part per agent and model, in the order in which they were asked first.
+pub(crate) fn parts(run: &RunRecord) -> Vec<Part> {
+    by(run, |q| q.agent.clone())
+}
+
+fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<String>) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for q in &run.requests {
+        let agent = agent(q);
+        let at = parts.iter().position(|p| p.agent == agent && p.model == q.model);
+        let at = at.unwrap_or_else(|| {
+            parts.push(Part { agent, model: q.model.clone(), ..Part::default() });
+            parts.len() - 1
+        });
+        parts[at].add(q);
+    }
+    let all: f64 = parts.iter().map(|p| p.cost_usd).sum();
+    for p in &mut parts {
+        p.share_pct = (all > 0.0).then(|| 100.0 * p.cost_usd / all);
+    }
+    parts
+}
+
+/// Subagents stand together, model by model.
+fn rows(run: &RunRecord) -> Vec<Vec<String>> {
+    let agents: std::collections::BTreeSet<&str> =
+        run.requests.iter().filter_map(|q| q.agent.as_deref()).collect();
+    let together = match agents.len() {
+        1 => "1 subagent".to_string(),
+        n => format!("{n} subagents"),
+    };
+    let parts = by(run, |q| q.agent.as_ref().map(|_| together.clone()));
+    if parts.len() < 2 {
+        return vec![];
+    }
+    let tokens = |n: u64| fmt::tokens(n as f64);
+    parts
+        .iter()
+        .map(|p| {
+            vec![
+                p.model.clone(),
+                p.agent.clone().unwrap_or_else(|| "main".into()),
+                p.requests.to_string(),
+                tokens(p.input),
+                tokens(p.cache_read),
+                tokens(p.cache_write),
+                tokens(p.output),
+                fmt::usd(p.cost_usd),
+                p.share_pct.map_or("n/a".into(), fmt::pct),
+            ]
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Results;
+    use crate::{csv, sample};
+
+    /// Two calls of a large model at 1 USD each, a summary of a small one at 0.5, and two subagents
+    /// at 0.75 each.
+    fn run() -> RunRecord {
+        let mut run = sample::run("s", "aider", 1);
+        let first = run.requests[0].clone();
+        let ask = |agent: Option<&str>, model: &str, purpose, usd| RequestRecord {
+            agent: agent.map(Into::into),
+            model: model.into(),
+            purpose,
+            input_tokens: 1_000,
+            cache_read: 600,
+            cache_write: 300,
+            output_tokens: 50,
+            cost_usd: usd,
+            ..first.clone()
+        };
+        run.requests = vec![
+            ask(None, "large", Purpose::Sample, 1.0),
+            ask(None, "small", Purpose::Summary, 0.5),
+            ask(None, "large", Purpose::Sample, 1.0),
+            ask(Some("x"), "large", Purpose::Sample, 0.75),
+            ask(Some("y"), "large", Purpose::Sample, 0.75),
+        ];
+        run
+    }
+
+    #[test]
+    fn shares_by_hand() {
+        let parts = parts(&run());
+        let told: Vec<_> = parts
+            .iter()
+            .map(|p| (p.agent.as_deref(), p.model.as_str(), p.requests, p.summaries, p.cost_usd))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (None, "large", 2, 0, 2.0),
+                (None, "small", 1, 1, 0.5),
+                (Some("x"), "large", 1, 0, 0.75),
+                (Some("y"), "large", 1, 0, 0.75)
+            ]
+        );
+        assert_eq!((parts[0].input, parts[0].uncached(), parts[0].output), (2_000, 200, 100));
+        assert_eq!(parts[0].share_pct, Some(50.0));
+        let rows = rows(&run());
+        assert_eq!(rows.len(), 3, "subagents stand together");
+        assert_eq!(rows[2][..3], ["large", "2 subagents", "2"]);
+        assert_eq!(rows[2][8], "37.5");
+    }
+
+    #[test]
+    fn one_model_without_subagents_needs_no_table_and_stands_in_the_file() {
+        let mut run = run();
+        run.requests.truncate(1);
+        assert!(rows(&run).is_empty());
+        run.requests[0].cost_usd = 0.0;
+        let text = csv::of("costs.csv", &Results { runs: vec![run], ..Results::default() });
+        let line = text.lines().nth(1).unwrap();
+        assert!(line.ends_with("n/a,large,1,0,0,1000,100,600,300,50,0,n/a,n/a"), "{line}");
+    }
+}
