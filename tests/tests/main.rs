@@ -45,6 +45,8 @@ mod labels;
 mod layouts;
 #[path = "memory.rs"]
 mod memory;
+#[path = "memory_files.rs"]
+mod memory_files;
 #[path = "models.rs"]
 mod models;
 #[path = "monitoring.rs"]

@@ -19,6 +19,7 @@ mod gate;
 mod import;
 mod input;
 mod list;
+mod memory;
 #[cfg(feature = "otel")]
 mod otel;
 mod report;
@@ -102,6 +103,8 @@ enum Command {
     Import(import::Args),
     /// The context before and after each compaction of a session
     Compact(compact::Args),
+    /// The memory files that each product would load from a project, with their tokens
+    Memory(memory::Args),
     /// Recorded behaviour of the real programs against ours
     Conform(conform::Args),
     /// Our cache model and token counts against the provider's counters in a recording
@@ -166,6 +169,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Show(a)) => list::show(&a),
         Some(Command::Import(a)) => import::import(&a),
         Some(Command::Compact(a)) => compact::compact(&a),
+        Some(Command::Memory(a)) => memory::memory(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
         Some(Command::Serve(a)) => serve::serve(a),
