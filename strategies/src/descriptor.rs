@@ -370,8 +370,12 @@ impl Rewind {
 pub enum MemoryFiles {
     /// None; why, as the end of a sentence.
     None(&'static str),
-    /// By the name of a version.
-    Read(fn(&str, &Visit<'_>) -> Loaded),
+    Read {
+        /// By the name of a version.
+        load: fn(&str, &Visit<'_>) -> Loaded,
+        /// Whether the strategy brings in files for some paths with a call that touches them.
+        follows: bool,
+    },
 }
 
 /// How a strategy is drawn in plots.

@@ -394,8 +394,8 @@ fn a_run_has_the_memory_files_of_a_project_in_its_prompts() {
     let auto = auto(&here, "shop", ".claude/projects");
     here.write(&format!("{auto}/MEMORY.md"), index(200) + "- the door is green\n");
     here.write("needs.toml", SESSION);
-    let strategies =
-        "--strategy claude-code --strategy codex --strategy aider --strategy reference";
+    let strategies = "--strategy claude-code --strategy codex --strategy opencode \
+                      --strategy aider --strategy reference";
     let line = format!("run needs.toml --transport direct --window 200k {strategies}");
     here.run(&format!("{line} --out without")).ok();
     let out = here.run(&format!("{line} --memory shop {PLACES} --out with")).ok();
@@ -406,6 +406,7 @@ fn a_run_has_the_memory_files_of_a_project_in_its_prompts() {
         "of shop: claude-code 11 files, ",
         "2 of them for some paths only",
         "codex 1 file, 5 tokens",
+        "opencode 2 files, 10 tokens at the start, 1 more for some paths are left out",
         "nothing for aider, reference",
     ];
     assert!(files.iter().all(|w| told.contains(w)), "{told}");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ctxbench_core::tokens::o200k;
 use ctxbench_kit::memory::{Level, MemoryFile, Site, Visit, When};
 use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::MemoryFiles;
 
 use super::load;
 
@@ -63,6 +64,7 @@ impl MemoryPrefix {
     fn read(spec: &Spec, site: &Site) -> MemoryPrefix {
         let visit = Visit { site, touched: &[], approve: false };
         let (loaded, _) = load(spec, &visit);
+        let follows = matches!(spec.descriptor.files, MemoryFiles::Read { follows: true, .. });
         let mut files: Vec<(String, String)> = Vec::new();
         let (mut tokens, mut waits) = (0, 0);
         for f in &loaded.files {
@@ -73,15 +75,18 @@ impl MemoryPrefix {
                 files.push((path, text));
             } else if f.depth == 0 {
                 waits += 1;
-                files.push((path, text));
-            } else if let Some((_, importer)) = files.last_mut() {
+                if follows {
+                    files.push((path, text));
+                }
+            } else if follows && let Some((_, importer)) = files.last_mut() {
                 // What a file for some paths imports comes and goes with it.
                 importer.push_str(&format!("\n\n# {path}\n\n{text}"));
             }
         }
         let waiting = match waits {
             0 => String::new(),
-            n => format!(", {n} of them for some paths only"),
+            n if follows => format!(", {n} of them for some paths only"),
+            n => format!(", {n} more for some paths are left out"),
         };
         let n = files.len();
         let s = if n == 1 { "" } else { "s" };

@@ -40,7 +40,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: &[crate::claude_code::persist::FORMAT],
     conform: Conformance::NONE,
     look: Look::Hue(3),
-    files: MemoryFiles::Read(crate::claude_code::files::load),
+    files: MemoryFiles::Read { load: crate::claude_code::files::load, follows: true },
     page: "docs/systems/claude-code.md",
     factory: Factory::of::<crate::claude_code::ClaudeCode>(),
 };

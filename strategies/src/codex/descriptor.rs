@@ -38,7 +38,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: &[crate::codex::persist::FORMAT],
     conform: crate::codex::conform::CONFORMANCE,
     look: Look::Hue(1),
-    files: MemoryFiles::Read(crate::codex::files::load),
+    files: MemoryFiles::Read { load: crate::codex::files::load, follows: false },
     page: "docs/systems/codex.md",
     factory: Factory::of::<crate::codex::Codex>(),
 };

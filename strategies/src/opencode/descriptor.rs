@@ -35,7 +35,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: &[crate::opencode::persist_tables::FORMAT, crate::opencode::persist_files::FORMAT],
     conform: crate::opencode::conform::CONFORMANCE,
     look: Look::Hue(2),
-    files: MemoryFiles::Read(crate::opencode::files::load),
+    files: MemoryFiles::Read { load: crate::opencode::files::load, follows: false },
     page: "docs/systems/opencode.md",
     factory: Factory::of::<crate::opencode::OpenCode>(),
 };

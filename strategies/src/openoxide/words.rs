@@ -46,7 +46,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: OURS,
     conform: Conformance::NONE,
     look: Look::Hue(5),
-    files: MemoryFiles::Read(crate::openoxide::files::load),
+    files: MemoryFiles::Read { load: crate::openoxide::files::load, follows: true },
     page: "docs/systems/openoxide.md",
     factory: Factory::of::<crate::openoxide::OpenOxide>(),
 };
