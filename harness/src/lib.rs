@@ -5,6 +5,7 @@ pub mod choice;
 pub mod conform;
 mod hash;
 pub mod inspect;
+pub mod memory;
 pub mod mock;
 pub mod models;
 pub mod point;

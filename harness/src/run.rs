@@ -299,6 +299,9 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         ),
     };
     say("summaries", summaries);
+    if let Some(told) = plan.options.memory.told() {
+        say(yardstick::MEMORY, told);
+    }
     say(
         "think time",
         format!("from the session, else {} s before a user message", d.think_ms / 1_000),

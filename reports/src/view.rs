@@ -341,9 +341,13 @@ pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
 
 /// `modelled: …`: what is a model's word and not a measurement, by name or with its parameters.
 pub(crate) fn modelled(results: &Results, parameters: bool) -> String {
-    let part = |(name, value): (&String, &String)| match parameters {
-        true => format!("{} = {}", fmt::one_line(name), fmt::one_line(value)),
-        false => fmt::one_line(name),
+    let part = |(name, value): (&String, &String)| {
+        // What stands in the prompts is no model's parameter.
+        if parameters || name == yardstick::MEMORY {
+            format!("{} = {}", fmt::one_line(name), fmt::one_line(value))
+        } else {
+            fmt::one_line(name)
+        }
     };
     let counted = |name: &str| !parameters && name.starts_with(yardstick::TOKENS);
     let named = results.assumptions.iter().filter(|(name, _)| !counted(name));

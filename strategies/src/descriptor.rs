@@ -8,6 +8,7 @@ use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable};
 pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;
+use ctxbench_kit::memory::{Loaded, Visit};
 use thiserror::Error;
 
 use crate::conform::Conformance;
@@ -369,6 +370,19 @@ impl Rewind {
     }
 }
 
+/// Which memory files a product reads.
+#[derive(Clone, Copy, Debug)]
+pub enum MemoryFiles {
+    /// None; why, as the end of a sentence.
+    None(&'static str),
+    Read {
+        /// By the name of a version.
+        load: fn(&str, &Visit<'_>) -> Loaded,
+        /// Whether the strategy brings in files for some paths with a call that touches them.
+        follows: bool,
+    },
+}
+
 /// How a strategy is drawn in plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
@@ -403,6 +417,8 @@ pub struct Descriptor {
     /// How recorded cases of its program are run.
     pub conform: Conformance,
     pub look: Look,
+    /// What it reads of a project before the first message.
+    pub files: MemoryFiles,
     /// Its page, from the top of the repository.
     pub page: &'static str,
     /// Versions, settings, what it needs of a model, and how it is built.

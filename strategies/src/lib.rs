@@ -13,6 +13,7 @@ mod opencode;
 mod openoxide;
 pub mod persist;
 mod registry;
+mod scoped;
 mod sliding_window;
 #[cfg(test)]
 mod testing;

@@ -6,7 +6,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Matrix, Need, Product, Recovery, Rewind, Standing,
+    Build, Descriptor, Factory, Look, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
+    Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -41,6 +42,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: OURS,
     conform: Conformance::NONE,
     look: Look::Hue(6),
+    files: MemoryFiles::None("a technique has no program that would read files"),
     page: "docs/systems/techniques.md",
     factory: Factory::of::<SlidingWindow>(),
 };

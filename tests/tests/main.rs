@@ -51,6 +51,8 @@ mod layouts;
 mod login_bug;
 #[path = "memory.rs"]
 mod memory;
+#[path = "memory_files.rs"]
+mod memory_files;
 #[path = "models.rs"]
 mod models;
 #[path = "monitoring.rs"]

@@ -48,10 +48,26 @@ fn the_others_show_all_of_it_in_every_request() {
     for spec in ["codex", "opencode", "claude-code-api", "sliding-window"] {
         assert!(places(spec).iter().all(|p| p.ends_with("=memory")), "{spec}");
     }
-    // docs/sources/openoxide.md §1.7: of the index the first 200 lines.
-    let elsewhere: Vec<String> =
-        places("openoxide").into_iter().filter(|p| !p.ends_with("=memory")).collect();
-    assert_eq!(elsewhere, ["index-cut@u3=nowhere"]);
+}
+
+#[test]
+fn our_own_blueprint_is_treated_like_the_program_whose_levels_it_has() {
+    // docs/sources/openoxide.md §1.7: of the index the first 200 lines; files of folders and rules
+    // when something they hold for is read. `c12` reads such a file, before `u5`; by then finished
+    // turns have outgrown the history's budget (8,192 tokens, here a twentieth of that) and are
+    // summarised, and the rule goes with its call.
+    let mut expected = [
+        "folder@u3=nowhere",
+        "index-cut@u3=nowhere",
+        "index-shown@u3=memory",
+        "project@u2=memory",
+        "rule@u2=nowhere",
+        "rule@u5=nowhere",
+    ];
+    assert_eq!(places("openoxide"), expected);
+    // With room for that turn the call is still there.
+    expected[5] = "rule@u5=memory";
+    assert_eq!(places("openoxide:chat_history_fraction=0.9,chat_history_max=180k"), expected);
 }
 
 #[test]

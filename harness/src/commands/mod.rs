@@ -22,6 +22,7 @@ mod goals;
 mod import;
 mod input;
 mod list;
+mod memory;
 mod otel;
 mod report;
 mod run;
@@ -106,6 +107,8 @@ enum Command {
     Compact(compact::Args),
     /// What has been published of the products beside what was released, on the same sessions
     Described(described::Args),
+    /// The memory files that each product would load from a project, with their tokens
+    Memory(memory::Args),
     /// Recorded behaviour of the real programs against ours
     Conform(conform::Args),
     /// Our cache model and token counts against the provider's counters in a recording
@@ -168,6 +171,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Import(a)) => import::import(&a),
         Some(Command::Compact(a)) => compact::compact(&a),
         Some(Command::Described(a)) => described::described(&a),
+        Some(Command::Memory(a)) => memory::memory(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
         Some(Command::Serve(a)) => serve::serve(a),

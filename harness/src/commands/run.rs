@@ -10,6 +10,7 @@ use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
 use ctxbench_core::session::Entry;
+use ctxbench_harness::memory::Prefixes;
 use ctxbench_harness::mock::Transport;
 use ctxbench_harness::models;
 use ctxbench_harness::replay::{Loading, Options};
@@ -24,6 +25,7 @@ use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 
 use super::corpus::{Choosing, Shown, load_all};
+use super::memory::Places;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -77,6 +79,11 @@ pub(crate) struct Args {
     /// the range. What is not seeded is run once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
     seeds: u64,
+    /// Project folder whose memory files each product puts into its prompts, as it would load them
+    #[arg(long, value_name = "DIR")]
+    memory: Option<PathBuf>,
+    #[command(flatten)]
+    places: Places,
     /// Do not model the agent fetching again what it lost and needs
     #[arg(long)]
     no_rereads: bool,
@@ -344,6 +351,15 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         let run_with = models::of(&s.session, &named);
         s.warnings.extend(run_with.iter().flat_map(|m| models::remarks(&s.session, m)));
     }
+    let memory = match &args.memory {
+        Some(dir) => {
+            let site = args.places.site(dir).context("--memory")?;
+            Prefixes::read(&dir.display().to_string(), &site, &specs)
+        }
+        None if args.places.given() => bail!("--home and --etc go with --memory"),
+        None => Prefixes::default(),
+    };
+    memory.notes().iter().for_each(|note| tell!("note: {note}"));
     let plan = Plan {
         scenarios: sessions,
         specs,
@@ -363,6 +379,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
                 spend: args.spend_limit.clone(),
                 tpm: args.tpm,
             }),
+            memory: memory.into(),
         },
         summarisers,
         seeds: args.seeds,

@@ -46,6 +46,7 @@ use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_strategies::Spec;
 
+use crate::memory::Prefixes;
 use crate::mock::{
     DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport,
 };
@@ -91,6 +92,8 @@ pub struct Options {
     pub summary_model: Option<&'static Model>,
     /// What is watched beside it, and what stops it; `None` = nothing.
     pub watch: Option<Watch>,
+    /// Memory files beside those of the session.
+    pub memory: Arc<Prefixes>,
 }
 
 impl Default for Options {
@@ -107,6 +110,7 @@ impl Default for Options {
             window: None,
             summary_model: None,
             watch: None,
+            memory: Arc::default(),
         }
     }
 }
@@ -304,6 +308,8 @@ async fn play(
     let world = world.entered(subagents, start.at_ms);
     let mut engine = Engine::new((*model).clone(), Box::new(world));
     engine.fixed = fixed(session, model, options.calibrate);
+    let memory = options.memory.files(spec).iter().map(|(path, text)| memory_block(path, text));
+    engine.fixed.context.extend(memory);
     engine.ttl = lifetime(session);
     engine.summary_model = options.summary_model.map(|m| Arc::new(m.clone()));
     let mut strategy = spec.build(scenario.scale);
@@ -315,9 +321,6 @@ async fn play(
 /// What a session always shows.
 fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
     let mut out = Fixed::default();
-    let block = |kind, role, text: String| -> Arc<Block> {
-        Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![])
-    };
     if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
         // A subagent's is reckoned from its counters and may be larger than what a file may say.
         let n = n.min(bounds::FILLER_TOKENS);
@@ -337,11 +340,7 @@ fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
             Entry::Tools { definitions, .. } => {
                 out.tools = Tools::new(&wire::of(model).tool_definitions(definitions))
             }
-            Entry::Memory { path, text, .. } => out.context.push(block(
-                BlockKind::Context,
-                Role::User,
-                format!("# {path}\n\n{text}"),
-            )),
+            Entry::Memory { path, text, .. } => out.context.push(memory_block(path, text)),
             Entry::RepoMap { text, .. } => {
                 out.repo_map.push(block(BlockKind::RepoMap, Role::User, text.clone()))
             }
@@ -352,6 +351,15 @@ fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
         }
     }
     out
+}
+
+fn block(kind: BlockKind, role: Role, text: String) -> Arc<Block> {
+    Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![])
+}
+
+/// A memory file under its path, as strategies know one.
+fn memory_block(path: &str, text: &str) -> Arc<Block> {
+    block(BlockKind::Context, Role::User, format!("# {path}\n\n{text}"))
 }
 
 #[cfg(test)]

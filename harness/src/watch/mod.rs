@@ -19,6 +19,7 @@ use ctxbench_kit::monitor::{
 
 use crate::mock::{Door, PlannedReply};
 
+pub(crate) use team::thousands;
 pub use team::{Team, team_section};
 
 /// What is watched.

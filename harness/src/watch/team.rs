@@ -144,7 +144,8 @@ fn seconds(ms: Millis) -> String {
     format!("{:.1} s", ms as f64 / 1_000.0)
 }
 
-fn thousands(n: u64) -> String {
+/// 30012 as `30,012`.
+pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {

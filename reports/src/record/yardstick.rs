@@ -7,6 +7,9 @@ use super::Results;
 
 /// Name of the assumption that says how tokens are calibrated.
 pub const CALIBRATION: &str = "calibration";
+/// Name of the assumption that says which memory files stand in the prompts beside the sessions'
+/// own.
+pub const MEMORY: &str = "memory files";
 /// Name of the assumption that says which price table was used.
 pub const PRICES: &str = "price table";
 /// Beginning of the assumptions that say how a model's tokens are counted.

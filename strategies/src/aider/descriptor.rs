@@ -1,6 +1,8 @@
 //! What Aider's strategy says of itself, and its prompt texts.
 
-use crate::descriptor::{Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
+use crate::descriptor::{
+    Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+};
 
 use super::markdown::{Speaker, append, split_chat_history_markdown};
 
@@ -47,6 +49,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: &[crate::aider::persist::FORMAT],
     conform: crate::aider::conform::CONFORMANCE,
     look: Look::Hue(0),
+    files: MemoryFiles::None(
+        "it searches for none; read-only files are named by hand, with --read",
+    ),
     page: "docs/systems/aider.md",
     factory: Factory::of::<crate::aider::Aider>(),
 };

@@ -1,6 +1,8 @@
 //! What the strategy of the Anthropic SDK's tool runner says of itself, and its prompt.
 
-use crate::descriptor::{Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
+use crate::descriptor::{
+    Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -37,6 +39,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: &[],
     conform: crate::anthropic_sdk::conform::CONFORMANCE,
     look: Look::Hue(4),
+    files: MemoryFiles::None("the library reads no files; the program around it may"),
     page: "docs/systems/anthropic-sdk.md",
     factory: Factory::of::<crate::anthropic_sdk::AnthropicSdk>(),
 };

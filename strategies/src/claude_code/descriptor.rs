@@ -1,7 +1,9 @@
 //! What Claude Code's strategy says of itself, and its prompt texts.
 
 use crate::conform::Conformance;
-use crate::descriptor::{CodeWay, Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
+use crate::descriptor::{
+    CodeWay, Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+};
 
 /// What the strategy says of itself. Grades in the sources: A documented, B measured, C reported.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -38,6 +40,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: &[crate::claude_code::persist::FORMAT],
     conform: Conformance::NONE,
     look: Look::Hue(3),
+    files: MemoryFiles::Read { load: crate::claude_code::files::load, follows: true },
     page: "docs/systems/claude-code.md",
     factory: Factory::of::<crate::claude_code::ClaudeCode>(),
 };

@@ -17,6 +17,7 @@
 
 mod described;
 pub(crate) mod descriptor;
+mod files;
 mod memory;
 mod micro;
 pub(crate) mod persist;

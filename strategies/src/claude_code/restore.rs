@@ -1,17 +1,18 @@
-//! What Claude Code shows again after a compaction: files, skills, the plan; and rules that hold
-//! for some paths only (docs/sources/claude-code.md §1.4).
+//! What Claude Code shows again after a compaction: files, skills, the plan; and of the index of its
+//! memory the beginning (docs/sources/claude-code.md §1.4).
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Form, Origin, Role};
-use ctxbench_core::compaction::{file_path, recent_files, text_argument};
+use ctxbench_core::compaction::{recent_files, text_argument};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::History;
 use ctxbench_core::tokens::bytes_div4_up;
-use ctxbench_kit::memory::{Scope, cut_index, front_matter};
+use ctxbench_kit::memory::{Lost, cut_index};
 
+use super::files::INDEX;
 use super::rules::{Restored, restorable};
 use super::settings::ClaudeCodeSettings;
 use ctxbench_core::compaction::tools::folded;
@@ -124,47 +125,6 @@ fn origin_of(history: &History, text: &Arc<str>) -> Vec<Origin> {
     Vec::new()
 }
 
-/// Memory files that are shown only once a file that they hold for was read: rules with `paths:`,
-/// and CLAUDE.md of a folder.
-#[derive(Default)]
-pub(crate) struct Scoped(Vec<(Scope, Arc<Block>)>);
-
-impl Scoped {
-    /// Takes the files with a scope out of the view at the beginning of a session.
-    pub fn set_aside(s: &mut Engine) -> Self {
-        let scoped: Vec<_> =
-            s.fixed.context.iter().filter_map(|b| Some((scope(&b.text)?, b.clone()))).collect();
-        let out = Scoped(scoped);
-        let shown = s.context.blocks().iter().filter(|b| !out.holds(b)).cloned().collect();
-        // Memory files hold no calls.
-        let _ = s.context.set(shown);
-        out
-    }
-
-    /// Whether a block is one of these files.
-    pub fn holds(&self, block: &Arc<Block>) -> bool {
-        self.0.iter().any(|(_, b)| Arc::ptr_eq(b, block))
-    }
-
-    /// Shows the files whose scope a call in the view touches.
-    pub fn show(&self, s: &mut Engine) {
-        for (scope, file) in &self.0 {
-            let blocks = s.context.blocks();
-            let there = blocks.iter().any(|b| Arc::ptr_eq(b, file));
-            let path_of = |b: &Arc<Block>| {
-                (b.kind == BlockKind::Call)
-                    .then(|| file_path(&b.call.as_ref()?.name, &b.text))
-                    .flatten()
-            };
-            let touched =
-                || blocks.iter().filter_map(path_of).any(|path| scope.holds_somewhere(&path));
-            if !there && touched() {
-                s.context.push(file.clone());
-            }
-        }
-    }
-}
-
 /// Cuts the index of the automatic memory where the product does (docs/sources/claude-code.md
 /// §1.5); what lies behind is not in the context.
 pub(crate) fn cut_indexes(s: &mut Engine) {
@@ -177,7 +137,8 @@ pub(crate) fn cut_indexes(s: &mut Engine) {
             continue;
         }
         let body = body.trim_start_matches('\n');
-        if let (shown, Some(lost)) = cut_index(body) {
+        let (shown, rest) = cut_index(body, INDEX);
+        if let Some(lost) = Lost::of(rest) {
             let text = format!(
                 "# {path}\n\n{}\n[{} more lines of this file are not shown]",
                 shown.trim_end(),
@@ -185,56 +146,5 @@ pub(crate) fn cut_indexes(s: &mut Engine) {
             );
             *block = block.redraft(|d| d.text = text.into());
         }
-    }
-}
-
-/// The files that a memory file holds for, `None` = all. Its text begins with its path as a
-/// heading.
-fn scope(text: &str) -> Option<Scope> {
-    let (path, body) = text.strip_prefix("# ")?.split_once('\n')?;
-    let path = path.trim();
-    if path.contains(".claude/rules/") {
-        let (_, patterns) = front_matter(body.trim_start());
-        // A rule whose patterns cannot be understood holds for all files.
-        return Scope::new(patterns).ok().filter(|s| !s.patterns().is_empty());
-    }
-    let folder = path.strip_suffix("/CLAUDE.md")?;
-    let nested = !folder.starts_with(['/', '~', '.']) && !folder.contains(':');
-    nested.then(|| Scope::new([format!("{}/**", folder.replace('[', "[[]"))]).ok()).flatten()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scopes_are_read_from_path_and_front_matter() {
-        let patterns = |text: &str| scope(text).map(|s| s.patterns().to_vec());
-        assert_eq!(patterns("# CLAUDE.md\n\nx"), None);
-        assert_eq!(patterns("# /home/me/work/CLAUDE.md\n\nx"), None);
-        assert_eq!(
-            patterns("# src/api/CLAUDE.md\n\nx").as_deref(),
-            Some(&["src/api/**".to_string()][..])
-        );
-        assert_eq!(patterns("# .claude/rules/all.md\n\nx"), None);
-        let listed = "# .claude/rules/ts.md\n\n---\npaths:\n  - \"**/*.ts\"\n  - lib/*.js\n---\nx";
-        assert_eq!(patterns(listed), Some(vec!["**/*.ts".into(), "lib/*.js".into()]));
-        assert_eq!(
-            patterns("# .claude/rules/ts.md\n\n---\npaths: src/**\n---\nx"),
-            Some(vec!["src/**".into()])
-        );
-    }
-
-    #[test]
-    fn a_scope_is_tried_on_paths_as_tools_name_them() {
-        let holds = |glob: &str, path: &str| Scope::new([glob]).unwrap().holds_somewhere(path);
-        assert!(holds("src/api/**", "./src/api/v1/a.rs") && !holds("src/api/**", "src/apix/a.rs"));
-        assert!(
-            holds("**/*.ts", "a.ts") && holds("**/*.ts", "x/y/a.ts") && !holds("**/*.ts", "a.tsx")
-        );
-        assert!(
-            holds("src/*.rs", "/home/me/work/src/a.rs") && !holds("src/*.rs", "other/src/a.rs")
-        );
-        assert!(scope("# app/[id]/CLAUDE.md\n\nx").unwrap().holds_somewhere("app/[id]/page.tsx"));
     }
 }

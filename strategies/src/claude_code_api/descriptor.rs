@@ -2,7 +2,9 @@
 //! prompt texts.
 
 use crate::conform::Conformance;
-use crate::descriptor::{Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
+use crate::descriptor::{
+    Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+};
 
 /// What the strategy says of itself. Sources are graded as in the facts: A documented; "ours" = a
 /// choice the API leaves to its client.
@@ -37,6 +39,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: &[crate::claude_code::persist::FORMAT],
     conform: Conformance::NONE,
     look: Look::Hue(3),
+    files: MemoryFiles::None("the API reads no files; what is remembered is its client's matter"),
     page: "docs/systems/claude-code-api.md",
     factory: Factory::of::<crate::claude_code_api::Api>(),
 };

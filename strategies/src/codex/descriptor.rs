@@ -1,6 +1,8 @@
 //! What the Codex strategy says of itself: settings, sources, prompt texts.
 
-use crate::descriptor::{Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
+use crate::descriptor::{
+    Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -36,6 +38,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: &[crate::codex::persist::FORMAT],
     conform: crate::codex::conform::CONFORMANCE,
     look: Look::Hue(1),
+    files: MemoryFiles::Read { load: crate::codex::files::load, follows: false },
     page: "docs/systems/codex.md",
     factory: Factory::of::<crate::codex::Codex>(),
 };

@@ -7,6 +7,7 @@ mod count;
 mod cut;
 mod described;
 pub(crate) mod descriptor;
+mod files;
 mod items;
 pub(crate) mod persist;
 mod program;

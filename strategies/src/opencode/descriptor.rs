@@ -1,6 +1,8 @@
 //! What the OpenCode strategy says of itself: settings, sources, prompt texts.
 
-use crate::descriptor::{CodeWay, Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
+use crate::descriptor::{
+    CodeWay, Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -33,6 +35,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: &[crate::opencode::persist_tables::FORMAT, crate::opencode::persist_files::FORMAT],
     conform: crate::opencode::conform::CONFORMANCE,
     look: Look::Hue(2),
+    files: MemoryFiles::Read { load: crate::opencode::files::load, follows: false },
     page: "docs/systems/opencode.md",
     factory: Factory::of::<crate::opencode::OpenCode>(),
 };

@@ -9,6 +9,7 @@ mod conform_texts;
 mod described_001;
 mod described_002;
 pub(crate) mod descriptor;
+mod files;
 pub(crate) mod log;
 pub(crate) mod persist;
 pub(crate) mod persist_files;

@@ -8,6 +8,7 @@
 
 #[cfg(test)]
 mod figures_tests;
+mod files;
 mod settings;
 mod summary;
 #[cfg(test)]
@@ -30,14 +31,15 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 use ctxbench_kit::monitor::{Reminders, Teller};
 
+use crate::openoxide::files::OF_FOLDERS;
 use crate::openoxide::settings::{OpenOxideSettings, Phases};
 use crate::openoxide::summary::Job;
 use crate::openoxide::view::{
     fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user,
     prunable, server_compaction,
 };
-
 use crate::openoxide::words::OxideWords;
+use crate::scoped::Scoped;
 
 pub use crate::openoxide::words::DESCRIPTOR;
 
@@ -129,6 +131,7 @@ impl Product for OpenOxide {
             reminders: Reminders { budget: b.words.budget.clone(), usage: b.words.usage.clone() },
             words: b.words,
             pinned: PromptChunks::default(),
+            scoped: Scoped::default(),
             job: None,
             undo: Replaced::default(),
             paused: false,
@@ -149,6 +152,8 @@ pub(crate) struct OpenOxide {
     reminders: Reminders,
     /// Map, memory and files as shown.
     pinned: PromptChunks,
+    /// Memory files for some paths: shown as long as the call that brought them.
+    scoped: Scoped,
     /// The summary being written beside the conversation.
     pub(crate) job: Option<Job>,
     /// Each view under the newest message that it showed.
@@ -294,9 +299,11 @@ impl Strategy for OpenOxide {
         self.cancel(s);
         self.undo = Replaced::default();
         self.budget.output_reserve = self.budget.output_reserve.min(s.model.max_output);
+        self.scoped = Scoped::set_aside(s, &OF_FOLDERS);
         let f = &s.fixed;
         let mut fixed: Vec<_> =
             f.base.iter().chain(&f.context).chain(&f.repo_map).chain(&f.files).cloned().collect();
+        fixed.retain(|b| !self.scoped.holds(b));
         for b in &mut fixed {
             *b = memory_index(b, self.settings.memory_index_lines as usize);
         }
@@ -329,11 +336,13 @@ impl Strategy for OpenOxide {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         let phase = Self::moment(s);
         self.settle(s, false, phase).await;
+        self.scoped.follow(s);
         let Err(mut error) = self.gate(s).await else { return Flow::Proceed };
         let limit = self.limit(s);
         s.trigger("before_request", limit + error.over(), limit);
         for tier in TIERS {
             if self.tier(s, tier, phase).await {
+                self.scoped.follow(s);
                 match self.gate(s).await {
                     Ok(()) => return Flow::Proceed,
                     Err(e) => error = e,

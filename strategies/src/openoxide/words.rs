@@ -1,7 +1,9 @@
 //! OpenOxide: what the strategy says of itself, its settings and its prompt texts.
 
 use crate::conform::Conformance;
-use crate::descriptor::{CodeWay, Descriptor, Factory, Look, Matrix, Recovery, Rewind, Standing};
+use crate::descriptor::{
+    CodeWay, Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+};
 use crate::persist::OURS;
 
 /// What the strategy says of itself.
@@ -31,7 +33,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         overflow_response: "the tiers in order, then the request again; if nothing helps the user \
             is told what to drop",
         thinking: "kept until the compaction; not in the weak model's transcript",
-        memory: "memory files shown in every request",
+        memory: "memory files shown in every request; rules and files of folders as long as a call \
+            that touches them",
         undo: "nothing is deleted: going back behind a compaction brings the verbatim history back",
     },
     standing: Standing::Contender,
@@ -43,6 +46,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     formats: OURS,
     conform: Conformance::NONE,
     look: Look::Hue(5),
+    files: MemoryFiles::Read { load: crate::openoxide::files::load, follows: true },
     page: "docs/systems/openoxide.md",
     factory: Factory::of::<crate::openoxide::OpenOxide>(),
 };

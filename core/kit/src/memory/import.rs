@@ -18,9 +18,9 @@ pub(super) fn imports(text: &str) -> Vec<&str> {
             (Some(open), Some(m)) if open == m => fence = None,
             (None, None) => {
                 for word in prose(line).flat_map(str::split_whitespace) {
-                    let path = word
-                        .strip_prefix('@')
-                        .map(|p| p.trim_end_matches([',', ';', ':', ')', '!', '?', '"', '\'']));
+                    let path = word.strip_prefix('@').map(|p| {
+                        p.trim_end_matches(['.', ',', ';', ':', ')', '!', '?', '"', '\''])
+                    });
                     out.extend(path.filter(|p| !p.is_empty() && !out.contains(p)));
                 }
             }

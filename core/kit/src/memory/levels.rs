@@ -1,60 +1,24 @@
-//! Claude Code's levels, in their order.
+//! Memory files on levels: what is shown now, and what comes with a file that it holds for.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::import::{MOST_DEPTH, imports, looks_like_a_path, target, tidy};
 use super::scope::front_matter;
-use super::{Level, MemoryFile, Note, Scope, cut_index};
+use super::settings::{json_settings, listed};
+use super::{
+    Layout, Level, Loaded, Lost, MemoryFile, Note, Scope, Site, Visit, When, cut_index,
+    folders_below, read,
+};
 
-/// The folders that are searched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
-    /// Folder of the organisation's file.
-    pub managed: PathBuf,
-    /// Home folder.
-    pub home: PathBuf,
-    /// Root of the project: imports from outside need an approval.
-    pub root: PathBuf,
-    /// Working directory, in the project.
-    pub directory: PathBuf,
-    /// Folder of the automatic memory.
-    pub auto: PathBuf,
-}
-
-impl Places {
-    /// The usual places on Linux (docs/sources/chat-history.md §5.1). The root is the nearest
-    /// folder with `.git`, else the directory itself; the automatic memory is the root's, its name
-    /// with `-` for whatever is neither letter nor digit.
-    pub fn usual(home: &Path, directory: &Path) -> Self {
-        let root = directory
-            .ancestors()
-            .find(|a| a.join(".git").exists())
-            .unwrap_or(directory)
-            .to_path_buf();
-        let name: String = root
-            .to_string_lossy()
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-            .collect();
-        Places {
-            managed: "/etc/claude-code".into(),
-            home: home.into(),
-            auto: home.join(".claude/projects").join(name).join("memory"),
-            root,
-            directory: directory.into(),
-        }
-    }
-}
-
-/// The memory files of a session: what is shown now, and what comes with a file that they hold for.
+/// The memory files of a session.
 #[derive(Debug)]
-pub struct Claude {
-    places: Places,
+pub struct Levels {
+    layout: &'static Layout,
+    site: Site,
     shown: Vec<MemoryFile>,
-    /// Rules for some paths that no path has brought in yet.
+    /// Files for some paths that no path has brought in yet.
     waiting: Vec<MemoryFile>,
     /// Folders below the directory whose files have been looked for.
     visited: BTreeSet<PathBuf>,
@@ -63,16 +27,18 @@ pub struct Claude {
     notes: Vec<Note>,
 }
 
-impl Claude {
+impl Levels {
     /// Reads all levels. `approve` is asked once for each import from outside of the project; keep
-    /// [`Claude::approved`] for the next session.
+    /// [`Levels::approved`] for the next session.
     pub fn load(
-        places: Places,
+        layout: &'static Layout,
+        site: Site,
         approved: BTreeSet<PathBuf>,
         approve: &mut dyn FnMut(&Path) -> bool,
     ) -> Self {
-        let mut out = Claude {
-            places,
+        let mut out = Levels {
+            layout,
+            site,
             approved,
             shown: vec![],
             waiting: vec![],
@@ -81,6 +47,21 @@ impl Claude {
         };
         out.read_levels(approve);
         out
+    }
+
+    /// What a session has after it touched some files, and what still waits.
+    pub fn visit(layout: &'static Layout, visit: &Visit<'_>) -> Loaded {
+        let approve = &mut |_: &Path| visit.approve;
+        let mut all = Levels::load(layout, visit.site.clone(), BTreeSet::new(), approve);
+        for path in visit.touched {
+            all.touch(path, approve);
+        }
+        for folder in folders_below(&all.site.directory, &mut all.notes) {
+            all.read_folder(&folder, When::Waits, approve);
+        }
+        let Levels { mut shown, waiting, notes, .. } = all;
+        shown.extend(waiting);
+        Loaded { files: shown, notes }
     }
 
     /// What is shown, the broadest first.
@@ -100,32 +81,27 @@ impl Claude {
 
     /// The agent reads or edits a file: the memory files of the folders on the way to it and the
     /// rules that hold for it come in. Returns how many are new; they stand at the end of
-    /// [`Claude::shown`].
+    /// [`Levels::shown`].
     pub fn touch(&mut self, path: &Path, approve: &mut dyn FnMut(&Path) -> bool) -> usize {
         let before = self.shown.len();
-        let full = tidy(&self.places.directory.join(path));
-        let folders: Vec<PathBuf> = full
-            .ancestors()
-            .skip(1)
-            .take_while(|a| *a != self.places.directory)
-            .map(PathBuf::from)
-            .collect();
-        if full.starts_with(&self.places.directory) {
-            for folder in folders.into_iter().rev() {
-                if self.visited.insert(folder.clone()) {
-                    self.read(Level::Project, &folder.join("CLAUDE.md"), approve);
-                    self.read(Level::Local, &folder.join("CLAUDE.local.md"), approve);
-                }
-            }
+        let full = tidy(&self.site.directory.join(path));
+        let mut folders: Vec<&Path> =
+            full.ancestors().skip(1).take_while(|a| *a != self.site.directory).collect();
+        if !full.starts_with(&self.site.directory) {
+            folders.clear();
         }
-        let Ok(inside) = full.strip_prefix(&self.places.root) else {
+        let folders: Vec<PathBuf> = folders.into_iter().rev().map(PathBuf::from).collect();
+        for folder in folders {
+            self.read_folder(&folder, When::Touched, approve);
+        }
+        let Ok(inside) = full.strip_prefix(&self.site.root) else {
             return self.shown.len() - before;
         };
-        let (now, later) = std::mem::take(&mut self.waiting)
+        let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
             .into_iter()
             .partition(|f| f.scope.as_ref().is_some_and(|s| s.holds(inside)));
         self.waiting = later;
-        self.shown.extend::<Vec<_>>(now);
+        self.shown.extend(now.into_iter().map(|f| MemoryFile { when: When::Touched, ..f }));
         self.shown.len() - before
     }
 
@@ -140,29 +116,63 @@ impl Claude {
     }
 
     fn read_levels(&mut self, approve: &mut dyn FnMut(&Path) -> bool) {
-        let Places { managed, home, root, directory, auto } = self.places.clone();
-        self.read(Level::Managed, &managed.join("CLAUDE.md"), approve);
-        self.read(Level::User, &home.join(".claude/CLAUDE.md"), approve);
+        for level in self.layout.order {
+            self.read_level(*level, approve);
+        }
+    }
+
+    fn read_level(&mut self, level: Level, approve: &mut dyn FnMut(&Path) -> bool) {
+        let Site { etc, home, root, directory } = self.site.clone();
+        let layout = self.layout;
         let mut above: Vec<&Path> = directory.ancestors().collect();
         above.reverse();
-        for folder in &above {
-            self.read(Level::Project, &folder.join("CLAUDE.md"), approve);
-            if *folder != home {
-                self.read(Level::Project, &folder.join(".claude/CLAUDE.md"), approve);
+        let mut found: Vec<PathBuf> = Vec::new();
+        match level {
+            Level::Managed => found.push(etc.join(layout.managed)),
+            Level::User => {
+                self.read(level, &home.join(layout.user), approve);
+                for rule in self.rules(layout.user_rules.map(|r| home.join(r))) {
+                    self.read(Level::Rules, &rule, approve);
+                }
+            }
+            Level::Project => {
+                let all = above.iter().flat_map(|f| layout.project.iter().map(|n| f.join(n)));
+                let of_person = home.join(layout.user);
+                found.extend(all.filter(|p| *p != of_person));
+            }
+            Level::Rules => found = self.rules(Some(root.join(layout.rules))),
+            Level::Settings => found = self.listed(),
+            Level::Local => found.extend(above.iter().map(|f| f.join(layout.local))),
+            Level::Auto => {
+                let project = home.join(layout.projects).join(self.site.project_name());
+                found.push(project.join("memory/MEMORY.md"));
             }
         }
-        for rule in self.rules(&root.join(".claude/rules")) {
-            self.read(Level::Rules, &rule, approve);
+        for path in found {
+            self.read(level, &path, approve);
         }
-        for folder in &above {
-            self.read(Level::Local, &folder.join("CLAUDE.local.md"), approve);
+    }
+
+    /// The files that settings list, relative to the root; those of the project first.
+    fn listed(&mut self) -> Vec<PathBuf> {
+        let Some(name) = self.layout.settings else { return Vec::new() };
+        let mut out = Vec::new();
+        for by in [self.site.root.join(name), self.site.home.join(name)] {
+            let Some(settings) = json_settings(&by, &mut self.notes) else { continue };
+            for (file, required) in listed(&settings) {
+                let path = target(&self.site.root.join("settings"), &self.site.home, file);
+                if required && !path.exists() {
+                    self.notes.push(Note::NotThere { by: by.clone(), listed: file.into() });
+                }
+                out.push(path);
+            }
         }
-        self.read(Level::Auto, &auto.join("MEMORY.md"), approve);
+        out
     }
 
     /// The rules below a folder, by name. Links are followed, a folder that is met again is not.
-    fn rules(&mut self, dir: &Path) -> Vec<PathBuf> {
-        let (mut out, mut open, mut met) = (Vec::new(), vec![dir.to_path_buf()], BTreeSet::new());
+    fn rules(&mut self, dir: Option<PathBuf>) -> Vec<PathBuf> {
+        let (mut out, mut open, mut met) = (Vec::new(), Vec::from_iter(dir), BTreeSet::new());
         while let Some(dir) = open.pop() {
             let Ok(real) = dir.canonicalize() else { continue };
             if !met.insert(real) {
@@ -187,40 +197,62 @@ impl Claude {
         out
     }
 
-    /// Reads a file that may well not exist, and what it imports.
-    fn read(&mut self, level: Level, path: &Path, approve: &mut dyn FnMut(&Path) -> bool) {
-        if self.shown.iter().chain(&self.waiting).any(|f| f.path == path) {
+    /// The files of a folder below the directory, unless it was met before.
+    fn read_folder(&mut self, dir: &Path, when: When, approve: &mut dyn FnMut(&Path) -> bool) {
+        if !self.visited.insert(dir.into()) {
             return;
         }
-        let Some(text) = self.text(path) else { return };
-        let (mut shown, mut scope, mut lost) = (text.as_str(), None, None);
+        let inside = dir.strip_prefix(&self.site.root).unwrap_or(dir).to_string_lossy();
+        let scope = Scope::of_folder(&inside);
+        for (level, name) in self.layout.below {
+            let path = dir.join(name);
+            if self.has(&path) {
+                continue;
+            }
+            let Some(text) = read(&path, &mut self.notes) else { continue };
+            let file =
+                MemoryFile { scope: scope.clone(), when, ..MemoryFile::new(*level, path, text) };
+            self.with_imports(file, &mut Vec::new(), approve);
+        }
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        self.shown.iter().chain(&self.waiting).any(|f| f.path == path)
+    }
+
+    /// Reads a file that may well not exist, and what it imports.
+    fn read(&mut self, level: Level, path: &Path, approve: &mut dyn FnMut(&Path) -> bool) {
+        if self.has(path) {
+            return;
+        }
+        let Some(text) = read(path, &mut self.notes) else { return };
+        let mut file = MemoryFile::new(level, path, text);
         match level {
             Level::Rules => {
-                let (body, patterns) = front_matter(shown);
-                shown = body;
+                let (body, patterns) = front_matter(&file.text);
                 if !patterns.is_empty() {
                     match Scope::new(patterns) {
-                        Ok(s) => scope = Some(s),
+                        Ok(s) => (file.scope, file.when) = (Some(s), When::Waits),
                         Err((pattern, why)) => {
                             self.notes.push(Note::BadPattern { path: path.into(), pattern, why })
                         }
                     }
                 }
+                file.text = body.to_string();
             }
             Level::Auto => {
-                (shown, lost) = cut_index(shown);
-                self.notes.extend(lost.map(|lost| Note::IndexCut { path: path.into(), lost }));
+                let limit = self.layout.index;
+                let (shown, rest) = cut_index(&file.text, limit);
+                let lost = Lost::of(rest);
+                self.notes.extend(lost.map(|lost| Note::IndexCut {
+                    path: path.into(),
+                    limit,
+                    lost,
+                }));
+                (file.rest, file.text) = (rest.to_string(), shown.to_string());
             }
             _ => {}
         }
-        let file = MemoryFile {
-            level,
-            path: path.into(),
-            text: shown.into(),
-            scope,
-            imported_by: None,
-            lost,
-        };
         self.with_imports(file, &mut Vec::new(), approve);
     }
 
@@ -231,19 +263,19 @@ impl Claude {
         on_the_way: &mut Vec<PathBuf>,
         approve: &mut dyn FnMut(&Path) -> bool,
     ) {
-        let (by, level, scope) = (file.path.clone(), file.level, file.scope.clone());
+        let by = file.path.clone();
+        let (level, scope, when) = (file.level, file.scope.clone(), file.when);
         let wanted: Vec<String> = imports(&file.text).into_iter().map(String::from).collect();
-        if scope.is_some() {
-            self.waiting.push(file)
-        } else {
-            self.shown.push(file)
+        match when {
+            When::Waits => self.waiting.push(file),
+            When::Start | When::Touched => self.shown.push(file),
         }
         on_the_way.push(by.clone());
         for import in wanted {
-            let path = target(&by, &self.places.home, &import);
+            let path = target(&by, &self.site.home, &import);
             if on_the_way.contains(&path) {
                 self.notes.push(Note::Cycle { by: by.clone(), path });
-            } else if self.shown.iter().chain(&self.waiting).any(|f| f.path == path) {
+            } else if self.has(&path) {
                 // Shown already, by another way.
             } else if !path.is_file() {
                 if looks_like_a_path(&import) {
@@ -258,14 +290,13 @@ impl Claude {
                 });
             } else if !self.may_read(&path, approve) {
                 self.notes.push(Note::NotApproved { by: by.clone(), path });
-            } else if let Some(text) = self.text(&path) {
+            } else if let Some(text) = read(&path, &mut self.notes) {
                 let file = MemoryFile {
-                    level,
-                    path,
-                    text,
                     scope: scope.clone(),
                     imported_by: Some(by.clone()),
-                    lost: None,
+                    depth: on_the_way.len(),
+                    when,
+                    ..MemoryFile::new(level, path, text)
                 };
                 self.with_imports(file, on_the_way, approve);
             }
@@ -276,22 +307,9 @@ impl Claude {
     /// Links are followed before a path is judged: a file of the project may lead out of it.
     fn may_read(&mut self, path: &Path, approve: &mut dyn FnMut(&Path) -> bool) -> bool {
         let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
-        let (path, root) = (real(path), real(&self.places.root));
+        let (path, root) = (real(path), real(&self.site.root));
         path.starts_with(root)
             || self.approved.contains(&path)
             || (approve(&path) && self.approved.insert(path))
-    }
-
-    /// A file's text; bytes that are no text are replaced. `None` = there is none, or it cannot be
-    /// read, which is noted.
-    fn text(&mut self, path: &Path) -> Option<String> {
-        match fs::read(path) {
-            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
-            Err(e) => {
-                self.notes.push(Note::Unreadable { path: path.into(), why: e.to_string() });
-                None
-            }
-        }
     }
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::index::{INDEX_BYTES, INDEX_LINES, Lost};
+use super::disk::FILE_BYTES;
+use super::index::{IndexLimit, Lost};
 
 /// Something was left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -69,13 +70,77 @@ pub enum Note {
         why: String,
     },
     /// The index was too long.
-    #[error("{}: only its first {INDEX_LINES} lines and {INDEX_BYTES} bytes are shown; {} lines \
-        ({} bytes) at its end are not: move detail into files beside \
-        it", path.display(), lost.lines, lost.bytes)]
+    #[error("{}: only its first {limit} are shown; {lost} at its end are not: move detail into \
+        files beside it", path.display())]
     IndexCut {
         /// The index.
         path: PathBuf,
+        /// What is shown at most.
+        limit: IndexLimit,
         /// What is not shown.
         lost: Lost,
+    },
+    /// The files of a project have more bytes than they may have together.
+    #[error("{}: the files of a project may have {most} bytes together; {lost} of this one are \
+        not shown: shorten them, or raise {setting}", path.display())]
+    BudgetCut {
+        /// The file that is cut or left out.
+        path: PathBuf,
+        /// Bytes of all.
+        most: usize,
+        /// Setting that says so.
+        setting: &'static str,
+        /// What is not shown.
+        lost: Lost,
+    },
+    /// Not all bytes are text.
+    #[error("{}: is not UTF-8; what cannot be read of it is replaced by \u{FFFD}", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// More than a memory file can be.
+    #[error("{}: has {bytes} bytes, and a memory file is read up to {FILE_BYTES}; it is left \
+        out", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The search for files that wait ended early.
+    #[error("{}: the search for memory files below the project ended here, after {most} \
+        folders", path.display())]
+    TooMany {
+        /// Where it ended.
+        path: PathBuf,
+        /// Folders searched.
+        most: usize,
+    },
+    /// Settings that say nothing.
+    #[error("{}: is left out ({why})", path.display())]
+    BadSettings {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A file that the settings list is not there.
+    #[error("{}: lists {listed}, and there is no such file; correct the path or remove \
+        it", by.display())]
+    NotThere {
+        /// The settings.
+        by: PathBuf,
+        /// As it is written there.
+        listed: String,
+    },
+    /// An address is not followed here.
+    #[error("{}: lists {url}, which the product fetches at the start and is not fetched \
+        here", by.display())]
+    NotFetched {
+        /// The settings.
+        by: PathBuf,
+        /// The address.
+        url: String,
     },
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Scope;
 
 /// Names that are looked for, the first one found is the only one read; the last is deprecated.
-const LOCAL: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
+pub const OPENCODE_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
 
 /// The folders that are searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,8 @@ pub fn search(places: &OpenCode) -> Vec<PathBuf> {
     };
     let all =
         |name: &str| up.iter().map(|d| d.join(name)).filter(|p| p.is_file()).collect::<Vec<_>>();
-    if let Some(found) = LOCAL.iter().map(|name| all(name)).find(|found| !found.is_empty()) {
+    if let Some(found) = OPENCODE_NAMES.iter().map(|name| all(name)).find(|found| !found.is_empty())
+    {
         add(found);
     }
     let global = [places.config.join("AGENTS.md"), places.home.join(".claude/CLAUDE.md")];

@@ -37,6 +37,11 @@ impl Scope {
         Ok(Scope { patterns, set })
     }
 
+    /// For everything in a folder.
+    pub fn of_folder(folder: &str) -> Option<Self> {
+        Scope::new([format!("{}/**", globset::escape(folder))]).ok()
+    }
+
     /// As they are written.
     pub fn patterns(&self) -> &[String] {
         &self.patterns

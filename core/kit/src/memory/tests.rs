@@ -8,6 +8,28 @@ use super::import::{MOST_DEPTH, imports};
 use super::scope::front_matter;
 use super::*;
 
+static LAYOUT: Layout = Layout {
+    order: &[
+        Level::Managed,
+        Level::User,
+        Level::Project,
+        Level::Rules,
+        Level::Settings,
+        Level::Local,
+        Level::Auto,
+    ],
+    managed: "CLAUDE.md",
+    user: ".claude/CLAUDE.md",
+    user_rules: Some(".claude/rules"),
+    project: &["CLAUDE.md", ".claude/CLAUDE.md"],
+    rules: ".claude/rules",
+    local: "CLAUDE.local.md",
+    below: &[(Level::Project, "CLAUDE.md"), (Level::Local, "CLAUDE.local.md")],
+    settings: Some(".claude/settings.json"),
+    projects: ".a/projects",
+    index: IndexLimit { lines: 200, bytes: Some(25 * 1024) },
+};
+
 struct Disk(tempfile::TempDir);
 
 impl Disk {
@@ -27,18 +49,21 @@ impl Disk {
         self.0.path().canonicalize().unwrap().join(path)
     }
 
-    fn places(&self) -> Places {
-        Places {
-            managed: self.path("etc"),
-            ..Places::usual(&self.path("home"), &self.path("work/app"))
-        }
+    fn site(&self) -> Site {
+        Site::new(&self.path("etc"), &self.path("home"), &self.path("work/app"))
     }
 
-    fn load(&self) -> Claude {
-        Claude::load(self.places(), BTreeSet::new(), &mut |_| false)
+    /// Folder of the automatic memory.
+    fn auto(&self) -> PathBuf {
+        let site = self.site();
+        site.home.join(".a/projects").join(site.project_name()).join("memory")
     }
 
-    fn shown(&self, claude: &Claude) -> Vec<(Level, String)> {
+    fn load(&self) -> Levels {
+        Levels::load(&LAYOUT, self.site(), BTreeSet::new(), &mut |_| false)
+    }
+
+    fn shown(&self, claude: &Levels) -> Vec<(Level, String)> {
         claude.shown().iter().map(|f| (f.level, f.text.trim().to_string())).collect()
     }
 }
@@ -58,10 +83,9 @@ fn six_levels_from_broad_to_specific() {
         ("work/.claude/rules/notes.txt", "no rule"),
         ("work/app/CLAUDE.local.md", "local"),
     ]);
-    let places = disk.places();
-    assert_eq!(places.root, disk.path("work"), "the folder with .git");
-    fs::create_dir_all(&places.auto).unwrap();
-    fs::write(places.auto.join("MEMORY.md"), "auto").unwrap();
+    assert_eq!(disk.site().root, disk.path("work"), "the folder with .git");
+    fs::create_dir_all(disk.auto()).unwrap();
+    fs::write(disk.auto().join("MEMORY.md"), "auto").unwrap();
     let claude = disk.load();
     use Level::{Auto, Local, Managed, Project, Rules, User};
     let expected = [
@@ -103,7 +127,7 @@ fn cycles_and_missing_files_are_noted_and_names_are_not() {
         PROJECT,
         (
             "work/app/CLAUDE.md",
-            "see @a.md, @docs/none.md and ask @anna; mail me@b.md\n`@code.md` \
+            "see @docs/none.md, @a.md. And ask @anna; mail me@b.md\n`@code.md` \
              and\n```\n@fenced.md\n```\n",
         ),
         ("work/app/a.md", "@b.md"),
@@ -119,7 +143,7 @@ fn cycles_and_missing_files_are_noted_and_names_are_not() {
     let cycle = Note::Cycle { by: b, path: a };
     let missing =
         Note::Missing { by: disk.path("work/app/CLAUDE.md"), import: "docs/none.md".into() };
-    assert_eq!(claude.notes(), [cycle.clone(), cycle, missing]);
+    assert_eq!(claude.notes(), [missing, cycle.clone(), cycle]);
 }
 
 #[test]
@@ -134,7 +158,7 @@ fn what_lies_outside_of_the_project_is_asked_for_once() {
     assert_eq!(refused.shown().len(), 1);
     assert!(matches!(refused.notes(), [Note::NotApproved { .. }, Note::NotApproved { .. }]));
     let mut asked = Vec::new();
-    let mut claude = Claude::load(disk.places(), BTreeSet::new(), &mut |p| {
+    let mut claude = Levels::load(&LAYOUT, disk.site(), BTreeSet::new(), &mut |p| {
         asked.push(p.to_path_buf());
         p.ends_with("mine.md")
     });
@@ -149,7 +173,7 @@ fn what_lies_outside_of_the_project_is_asked_for_once() {
         false
     });
     assert_eq!(again, [disk.path("other/x.md")], "what was agreed to stays agreed to");
-    let later = Claude::load(disk.places(), claude.approved().clone(), &mut |_| false);
+    let later = Levels::load(&LAYOUT, disk.site(), claude.approved().clone(), &mut |_| false);
     assert_eq!(later.shown().len(), 2);
 }
 
@@ -200,12 +224,12 @@ fn scoped_rules_and_child_folders_come_with_a_file_and_go_with_a_compaction() {
 #[test]
 fn the_index_is_cut_at_200_lines_or_25_kilobytes() {
     let disk = Disk::new(&[PROJECT]);
-    let auto = disk.places().auto;
+    let auto = disk.auto();
     fs::create_dir_all(&auto).unwrap();
     let index = |text: &str| {
         fs::write(auto.join("MEMORY.md"), text).unwrap();
         let claude = disk.load();
-        (claude.shown()[0].text.len(), claude.shown()[0].lost, claude.notes().len())
+        (claude.shown()[0].text.len(), claude.shown()[0].lost(), claude.notes().len())
     };
     assert_eq!(index(&"- a fact\n".repeat(200)), (1800, None, 0));
     assert_eq!(index(&"- a fact\n".repeat(203)), (1800, Some(Lost { lines: 3, bytes: 27 }), 1));

@@ -14,15 +14,17 @@ use ctxbench_core::session::{Millis, RewindMode};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
 
+use crate::claude_code::files::OF_FOLDERS;
 use crate::claude_code::memory::{SessionMemory, notes_block};
 use crate::claude_code::micro::{Deleted, provider_deletes};
-use crate::claude_code::restore::{Restore, Scoped, cut_indexes};
+use crate::claude_code::restore::{Restore, cut_indexes};
 use crate::claude_code::rules::{
     LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages,
 };
 use crate::claude_code::settings::{CacheTtl, ClaudeCodeSettings, Micro, Trigger};
 use crate::claude_code::summary::{Late, Prepared, Summaries, Written};
 use crate::claude_code::words::ClaudeCodeWords;
+use crate::scoped::Scoped;
 
 use idle::Pause;
 
@@ -378,7 +380,7 @@ impl Strategy for Program {
         cut_indexes(s);
         s.show_fixed();
         if self.settings.scoped_rules {
-            self.state.scoped = Scoped::set_aside(s);
+            self.state.scoped = Scoped::set_aside(s, &OF_FOLDERS);
         }
     }
 

@@ -1,0 +1,42 @@
+//! Claude Code's memory files (docs/sources/claude-code.md §1.5).
+
+use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, Loaded, Visit};
+
+/// Files that hold for their folder.
+pub(super) const OF_FOLDERS: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
+
+const LAYOUT: Layout = Layout {
+    order: &[
+        Level::Managed,
+        Level::User,
+        Level::Project,
+        Level::Rules,
+        Level::Settings,
+        Level::Local,
+        Level::Auto,
+    ],
+    managed: "claude-code/CLAUDE.md",
+    user: ".claude/CLAUDE.md",
+    user_rules: Some(".claude/rules"),
+    project: &["CLAUDE.md", ".claude/CLAUDE.md"],
+    rules: ".claude/rules",
+    local: "CLAUDE.local.md",
+    below: &[(Level::Project, OF_FOLDERS[0]), (Level::Local, OF_FOLDERS[1])],
+    settings: None,
+    projects: ".claude/projects",
+    index: INDEX,
+};
+
+/// How much of `MEMORY.md` is shown: 200 lines or 25 KB (docs/sources/claude-code.md §1.5, grade
+/// A), taken as 25 × 1,024 bytes.
+pub(super) const INDEX: IndexLimit = IndexLimit { lines: 200, bytes: Some(25 * 1024) };
+
+static RELEASED: Layout = LAYOUT;
+
+/// The description lets settings list further files (docs/sources/opencode-vs-claude-code.md §5);
+/// the program's documentation knows of none.
+static DESCRIBED: Layout = Layout { settings: Some(".claude/settings.json"), ..LAYOUT };
+
+pub(super) fn load(version: &str, visit: &Visit<'_>) -> Loaded {
+    Levels::visit(if version == "described-001" { &DESCRIBED } else { &RELEASED }, visit)
+}

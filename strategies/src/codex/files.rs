@@ -1,0 +1,66 @@
+//! Codex's memory files: AGENTS.md from the root of the project down (docs/sources/codex.md §9).
+
+use std::path::Path;
+
+use ctxbench_kit::memory::{Level, Loaded, Lost, MemoryFile, Note, Visit, read};
+use toml::{Table, Value};
+
+/// Names in the order in which a folder is asked for them: the first one there is read.
+const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
+/// Setting and its default: bytes of all files of a project (docs/sources/codex.md §9).
+const MOST_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
+/// Setting: further names.
+const FALLBACKS: &str = "project_doc_fallback_filenames";
+
+pub(super) fn load(_version: &str, visit: &Visit<'_>) -> Loaded {
+    let mut out = Loaded::default();
+    let home = visit.site.home.join(".codex");
+    let settings = settings(&home.join("config.toml"), &mut out.notes);
+    // A person's own file is outside of the limit.
+    for name in NAMES {
+        let path = home.join(name);
+        if let Some(text) = read(&path, &mut out.notes).filter(|t| !t.trim().is_empty()) {
+            out.files.push(MemoryFile::new(Level::User, path, text));
+            break;
+        }
+    }
+    let most = settings.get(MOST_BYTES.0).and_then(Value::as_integer);
+    let most = most.map_or(MOST_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
+    let more = settings.get(FALLBACKS).and_then(Value::as_array);
+    let more = more.into_iter().flatten().filter_map(Value::as_str).filter(|n| !n.is_empty());
+    let names: Vec<&str> = NAMES.into_iter().chain(more).collect();
+    let mut left = most;
+    let mut folders: Vec<&Path> = visit.site.upwards().collect();
+    folders.reverse();
+    for folder in folders {
+        let Some(path) = names.iter().map(|n| folder.join(n)).find(|p| p.is_file()) else {
+            continue;
+        };
+        let Some(text) = read(&path, &mut out.notes).filter(|t| !t.trim().is_empty()) else {
+            continue;
+        };
+        let (shown, rest) = text.split_at(text.floor_char_boundary(left));
+        left -= shown.len();
+        let setting = MOST_BYTES.0;
+        out.notes.extend(Lost::of(rest).map(|lost| Note::BudgetCut {
+            path: path.clone(),
+            most,
+            setting,
+            lost,
+        }));
+        let file = MemoryFile::new(Level::Project, path, shown);
+        out.files.push(MemoryFile { rest: rest.into(), ..file });
+    }
+    out
+}
+
+fn settings(path: &Path, notes: &mut Vec<Note>) -> Table {
+    let Some(text) = read(path, notes) else { return Table::new() };
+    text.parse().unwrap_or_else(|e: toml::de::Error| {
+        notes.push(Note::BadSettings {
+            path: path.into(),
+            why: format!("no TOML: {}", e.message()),
+        });
+        Table::new()
+    })
+}

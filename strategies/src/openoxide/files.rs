@@ -1,0 +1,36 @@
+//! OpenOxide's memory files (docs/sources/openoxide.md §1.7). Imports, the search above the
+//! directory and files of a person's rules are Claude Code's, whose levels the blueprint adopts.
+
+use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, Loaded, Visit};
+
+/// Files that hold for their folder. The blueprint names MEMORY.md, and a project's own name holds
+/// there, too. Sessions are written with the last one.
+pub(super) const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.md"];
+
+static LAYOUT: Layout = Layout {
+    order: &[
+        Level::Managed,
+        Level::Project,
+        Level::Rules,
+        Level::User,
+        Level::Settings,
+        Level::Local,
+        Level::Auto,
+    ],
+    managed: "openoxide/MEMORY.md",
+    user: ".openoxide/MEMORY.md",
+    user_rules: None,
+    project: &["OPENOXIDE.md", ".openoxide/MEMORY.md"],
+    rules: ".openoxide/rules",
+    local: "OPENOXIDE.local.md",
+    below: &[(Level::Project, OF_FOLDERS[0]), (Level::Project, OF_FOLDERS[1])],
+    // docs/sources/opencode-vs-claude-code.md §5 has such a list.
+    settings: Some(".openoxide/settings.json"),
+    projects: ".openoxide/projects",
+    // AutoMemoryConfig.index_line_limit; the blueprint has no limit of bytes.
+    index: IndexLimit { lines: 200, bytes: None },
+};
+
+pub(super) fn load(_version: &str, visit: &Visit<'_>) -> Loaded {
+    Levels::visit(&LAYOUT, visit)
+}

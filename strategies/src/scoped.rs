@@ -1,0 +1,126 @@
+//! Memory files that are shown only once a file that they hold for was touched: rules with
+//! `paths:`, and instructions of a folder.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind};
+use ctxbench_core::compaction::file_path;
+use ctxbench_core::engine::Engine;
+use ctxbench_kit::memory::{Scope, front_matter};
+
+#[derive(Default)]
+pub(crate) struct Scoped(Vec<(Scope, Arc<Block>)>);
+
+impl Scoped {
+    /// Takes the files with a scope out of the view at the beginning of a session. `of_folders` are
+    /// the names of files that hold for their folder.
+    pub fn set_aside(s: &mut Engine, of_folders: &[&str]) -> Self {
+        let scoped = |b: &Arc<Block>| Some((scope(&b.text, of_folders)?, b.clone()));
+        let out = Scoped(s.fixed.context.iter().filter_map(scoped).collect());
+        let shown = s.context.blocks().iter().filter(|b| !out.holds(b)).cloned().collect();
+        // Memory files hold no calls.
+        let _ = s.context.set(shown);
+        out
+    }
+
+    /// Whether a block is one of these files.
+    pub fn holds(&self, block: &Arc<Block>) -> bool {
+        self.0.iter().any(|(_, b)| Arc::ptr_eq(b, block))
+    }
+
+    /// Shows the files whose scope a call in the view touches.
+    pub fn show(&self, s: &mut Engine) {
+        for (scope, file) in &self.0 {
+            let blocks = s.context.blocks();
+            if !blocks.iter().any(|b| Arc::ptr_eq(b, file)) && touched(scope, blocks) {
+                s.context.push(file.clone());
+            }
+        }
+    }
+
+    /// The same, and takes out of the view what no call in it touches any more.
+    pub fn follow(&self, s: &mut Engine) {
+        let blocks = s.context.blocks();
+        let idle = |b: &Arc<Block>| {
+            self.0.iter().any(|(scope, f)| Arc::ptr_eq(f, b) && !touched(scope, blocks))
+        };
+        let kept: Vec<_> = blocks.iter().filter(|b| !idle(b)).cloned().collect();
+        if kept.len() < blocks.len() {
+            let _ = s.context.set(kept);
+        }
+        self.show(s);
+    }
+}
+
+fn touched(scope: &Scope, blocks: &[Arc<Block>]) -> bool {
+    let path_of = |b: &Arc<Block>| {
+        (b.kind == BlockKind::Call).then(|| file_path(&b.call.as_ref()?.name, &b.text)).flatten()
+    };
+    blocks.iter().filter_map(path_of).any(|path| scope.holds_somewhere(&path))
+}
+
+/// The files that a memory file holds for, `None` = all. Its text begins with its path as a
+/// heading.
+fn scope(text: &str, of_folders: &[&str]) -> Option<Scope> {
+    let (path, body) = text.strip_prefix("# ")?.split_once('\n')?;
+    let path = path.trim();
+    if is_rule(path) {
+        let (_, patterns) = front_matter(body.trim_start());
+        // A rule whose patterns cannot be understood holds for all files.
+        return Scope::new(patterns).ok().filter(|s| !s.patterns().is_empty());
+    }
+    let (folder, name) = path.rsplit_once('/')?;
+    let nested = !folder.starts_with(['/', '~', '.']) && !folder.contains(':');
+    // The index of an automatic memory holds for the project.
+    let index = name == "MEMORY.md" && folder.rsplit('/').next() == Some("memory");
+    (nested && !index && of_folders.contains(&name)).then(|| Scope::of_folder(folder)).flatten()
+}
+
+/// Whether a path leads through `.PRODUCT/rules/`.
+fn is_rule(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').collect();
+    parts.windows(2).any(|w| w[0].starts_with('.') && w[0].len() > 2 && w[1] == "rules")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(text: &str) -> Option<Scope> {
+        super::scope(text, &["CLAUDE.md", "MEMORY.md"])
+    }
+
+    #[test]
+    fn scopes_are_read_from_path_and_front_matter() {
+        let patterns = |text: &str| scope(text).map(|s| s.patterns().to_vec());
+        assert_eq!(patterns("# CLAUDE.md\n\nx"), None);
+        assert_eq!(patterns("# /home/me/work/CLAUDE.md\n\nx"), None);
+        assert_eq!(patterns("# ../CLAUDE.md\n\nx"), None);
+        assert_eq!(patterns("# src/api/README.md\n\nx"), None);
+        assert_eq!(patterns("# notes/memory/MEMORY.md\n\nx"), None, "the index");
+        assert_eq!(
+            patterns("# src/api/CLAUDE.md\n\nx").as_deref(),
+            Some(&["src/api/**".to_string()][..])
+        );
+        assert_eq!(patterns("# .claude/rules/all.md\n\nx"), None);
+        let listed = "# .claude/rules/ts.md\n\n---\npaths:\n  - \"**/*.ts\"\n  - lib/*.js\n---\nx";
+        assert_eq!(patterns(listed), Some(vec!["**/*.ts".into(), "lib/*.js".into()]));
+        assert_eq!(
+            patterns("# ../.openoxide/rules/ts.md\n\n---\npaths: src/**\n---\nx"),
+            Some(vec!["src/**".into()])
+        );
+    }
+
+    #[test]
+    fn a_scope_is_tried_on_paths_as_tools_name_them() {
+        let holds = |glob: &str, path: &str| Scope::new([glob]).unwrap().holds_somewhere(path);
+        assert!(holds("src/api/**", "./src/api/v1/a.rs") && !holds("src/api/**", "src/apix/a.rs"));
+        assert!(
+            holds("**/*.ts", "a.ts") && holds("**/*.ts", "x/y/a.ts") && !holds("**/*.ts", "a.tsx")
+        );
+        assert!(
+            holds("src/*.rs", "/home/me/work/src/a.rs") && !holds("src/*.rs", "other/src/a.rs")
+        );
+        assert!(scope("# app/[id]/CLAUDE.md\n\nx").unwrap().holds_somewhere("app/[id]/page.tsx"));
+    }
+}
