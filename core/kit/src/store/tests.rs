@@ -266,13 +266,14 @@ fn checkpoints_belong_to_messages() {
     let first = say(&mut s, session, "a");
     let second = say(&mut s, session, "b");
     let manifest = json!({"src/a.rs": "sha256:00"});
-    s.add_checkpoint(session, first, &manifest).unwrap();
-    s.add_checkpoint(session, second, &json!({})).unwrap();
+    let before = |m, manifest: &Value| NewCheckpoint::new(Place::Before(m), manifest.clone());
+    s.add_checkpoint(session, &before(first, &manifest)).unwrap();
+    s.add_checkpoint(session, &before(second, &json!({}))).unwrap();
     s.rewind(session, first, 10).unwrap();
     let left = s.checkpoints(session).unwrap();
     assert_eq!(
-        left.iter().map(|c| (c.message, &c.manifest)).collect::<Vec<_>>(),
-        [(first, &manifest)]
+        left.iter().map(|c| (c.what.place, &c.what.manifest)).collect::<Vec<_>>(),
+        [(Place::Before(first), &manifest)]
     );
 }
 
