@@ -3,12 +3,25 @@
 
 #[path = "../../core/kit/examples/agent/main.rs"]
 #[allow(dead_code)]
-mod agent;
+pub mod agent;
 
-use ctxbench_core::block::BlockKind;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_harness::serve::{Options, Server};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Keep, Snapshots};
 use ctxbench_kit::store::{PartKind, Store};
+
+/// The example in a folder, against a server of its own; what its context holds at the end.
+pub fn conversation(folder: &std::path::Path, prompts: Vec<String>) -> Vec<Arc<Block>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let server = Server::bind(Options::default()).await.unwrap();
+        let address = format!("http://{}", server.address());
+        tokio::spawn(server.run(std::future::pending()));
+        agent::converse(&address, folder, prompts).await.unwrap()
+    })
+}
 
 #[test]
 fn the_example_writes_compacts_stores_and_can_go_back() {
@@ -22,13 +35,7 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
         "three".into(),
         "four".into(),
     ];
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let shown = runtime.block_on(async {
-        let server = Server::bind(Options::default()).await.unwrap();
-        let address = format!("http://{}", server.address());
-        tokio::spawn(server.run(std::future::pending()));
-        agent::converse(&address, folder.path(), prompts).await.unwrap()
-    });
+    let shown = conversation(folder.path(), prompts);
     // The summary took the place of what it covers, and what came after it stayed.
     assert_eq!(shown.iter().filter(|b| b.kind == BlockKind::Summary).count(), 1, "{shown:?}");
     assert!(shown.iter().all(|b| *b.text != *long) && shown.last().unwrap().text.contains("four"));

@@ -24,8 +24,9 @@ mod otel;
 mod report;
 mod run;
 mod serve;
-mod sessions;
+mod store;
 mod summarizer;
+mod survey;
 mod validate;
 
 use std::fs::File;
@@ -34,6 +35,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
 use ctxbench_core::nearest::nearest;
@@ -108,6 +110,10 @@ enum Command {
     Validate(validate::Args),
     /// The mock model server on loopback, for any client
     Serve(serve::Args),
+    /// Sessions that an agent keeps in its store: list, show, fork, compare, rewind
+    Sessions(store::SessionsArgs),
+    /// Places in such sessions to go back to: list, show, add, tag, restore, compare
+    Checkpoints(store::CheckpointsArgs),
     /// Where a fact was lost, with the text before and after
     Explain(explain::Args),
     /// Differences between two results
@@ -135,6 +141,10 @@ pub(crate) fn main() -> ExitCode {
             if !e.use_stderr() {
                 return exit_code(printed_whole(e.print()));
             }
+            if let Some(line) = missing(&e) {
+                tell!("{line}");
+                return ExitCode::from(2);
+            }
             match merged.place(&e) {
                 Some(place) => {
                     let told = e.to_string();
@@ -155,6 +165,20 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+/// What a command takes, in one line, where an argument is missing that it needs.
+fn missing(e: &clap::Error) -> Option<String> {
+    let (arguments, usage) = match (e.get(ContextKind::InvalidArg), e.get(ContextKind::Usage)) {
+        (Some(ContextValue::Strings(all)), Some(ContextValue::StyledStr(usage)))
+            if e.kind() == ErrorKind::MissingRequiredArgument =>
+        {
+            (all.join(" and "), usage.to_string())
+        }
+        _ => return None,
+    };
+    let usage = usage.trim().strip_prefix("Usage: ").unwrap_or(&usage).trim().to_string();
+    Some(format!("error: missing {arguments}: {usage}"))
+}
+
 fn dispatch(cli: Cli) -> ExitCode {
     if let Err(e) = cli.global.install() {
         return exit_code(Err(e));
@@ -169,6 +193,8 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
         Some(Command::Serve(a)) => serve::serve(a),
+        Some(Command::Sessions(a)) => store::sessions(&a),
+        Some(Command::Checkpoints(a)) => store::checkpoints(&a),
         Some(Command::Explain(a)) => explain::explain(&a),
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),
