@@ -67,3 +67,22 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
     files.restore(2, 0).unwrap();
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "before");
 }
+
+#[test]
+fn the_next_session_in_a_folder_is_told_what_the_one_before_summed_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = |shown: Vec<Arc<Block>>| -> Vec<String> {
+        let told = shown.iter().filter(|b| b.kind == BlockKind::Context);
+        told.map(|b| b.text.to_string()).collect()
+    };
+    let long = format!("Remember this: {}", "the port is 8443; ".repeat(30));
+    let prompts = vec![long, "two".into(), "three".into(), "four".into()];
+    assert!(context(conversation(folder.path(), prompts)).is_empty(), "nothing came before");
+    let told = context(conversation(folder.path(), vec!["where were we?".into()]));
+    let store = Store::open(folder.path().join(".agent/sessions.db")).unwrap();
+    let [first, second] = [0, 1].map(|i| store.sessions().unwrap()[i].clone());
+    assert_eq!(second.1.parent, Some(first.0));
+    let (whose, summary) = store.inherited(second.0).unwrap().unwrap();
+    assert_eq!(whose, first.0);
+    assert!(told.len() == 1 && told[0].ends_with(&summary), "{told:?}");
+}

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{error::Error, path::Path};
 
 use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::compaction::passing;
 use ctxbench_core::request::{ModelError, Phase, Reply, Tools};
 use ctxbench_core::{Engine, Flow, Strategy, agent, async_trait, history::Message, model::find};
 use ctxbench_kit::background::{Background, Swap};
@@ -108,11 +109,14 @@ pub async fn converse(
     let kept = folder.join(".agent");
     let files = EditCheckpoints::open(folder, &kept, Keep::default())?;
     let mut store = Store::open(kept.join("sessions.db"))?;
+    // The next session in a folder follows the one before, and is told what that one summed up.
     let session = store.create_session(&NewSession {
+        parent: store.overview()?.iter().rfind(|o| o.forked_at.is_none()).map(|o| o.id),
         title: "a conversation".into(),
         directory: folder.canonicalize()?.display().to_string(),
         ..Default::default()
     })?;
+    let told = store.inherited(session)?;
     let number = Arc::new(AtomicU64::new(0));
     let here = outside::Here {
         address: address.into(),
@@ -124,6 +128,10 @@ pub async fn converse(
     let mut engine = Engine::new(Arc::new(find("claude-sonnet-4-6")?.clone()), Box::new(here));
     engine.fixed.tools =
         Tools::new(&[serde_json::json!({"name": "write", "input_schema": {"type": "object"}})]);
+    engine.fixed.context.extend(told.map(|(_, summary)| {
+        let text = format!("An earlier session ended with this summary:\n{summary}");
+        passing(BlockKind::Context, Role::User, text)
+    }));
     let mut strategy = Handoff {
         address: address.into(),
         writing: None,

@@ -101,6 +101,11 @@ impl EditCheckpoints {
         Ok(EditCheckpoints { root, blobs, lists, keep, durability, all, next, _lock: lock })
     }
 
+    /// Whether a folder has been opened for checkpoints before.
+    pub fn are_kept(store: &Path) -> bool {
+        store.join("checkpoints").is_dir()
+    }
+
     /// All checkpoints, oldest first.
     pub fn list(&self) -> &[Checkpoint] {
         &self.all

@@ -45,7 +45,7 @@ pub enum Target {
 pub struct Rewound {
     /// The session that holds what was given up of the conversation.
     pub branch: Option<Ulid>,
-    /// Messages that the session no longer shows.
+    /// Messages that the session's log no longer has.
     pub messages: usize,
     /// What became of the files.
     pub files: Option<Restored>,
@@ -152,6 +152,11 @@ impl Rewinder {
             // Before any file is touched.
             self.store.require_message(session, place.message())?;
         }
+        // Held until the end: an agent that is at work would go on as if nothing had happened.
+        let _at_rest = match what {
+            Restore::Conversation => self.at_rest(session)?,
+            Restore::Code | Restore::Both => None,
+        };
         let files = match what {
             Restore::Conversation => None,
             Restore::Code | Restore::Both => {
@@ -208,6 +213,16 @@ impl Rewinder {
             .min()
             .map(|(_, number)| number)
             .ok_or(RewindError::NoneFollows(message))
+    }
+
+    /// Refuses while another program has the files of a session open, and keeps it from that. `None`
+    /// where there are no files, or they cannot be opened for another reason.
+    fn at_rest(&self, session: Ulid) -> Result<Option<EditCheckpoints>, RewindError> {
+        let folder = self.folder(session)?.filter(|_| EditCheckpoints::are_kept(&self.beside));
+        match folder.map(|f| self.files(&f)) {
+            Some(Err(e @ RewindError::Files(CheckpointError::InUse(_)))) => Err(e),
+            opened => Ok(opened.and_then(Result::ok)),
+        }
     }
 
     fn undo(&mut self, session: Ulid, number: u64) -> Result<Option<Ulid>, RewindError> {

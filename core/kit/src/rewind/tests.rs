@@ -130,8 +130,11 @@ fn what_cannot_go_back_changes_nothing() {
     let [first, _] = a.turn("one", "a", "1");
     // Another agent is at work in the folder.
     let other = a.kept.files(a.dir.path()).unwrap();
-    let e = a.kept.rewind(a.session, &Target::Message(first), Restore::Both, now).unwrap_err();
-    assert!(e.to_string().contains("another program is working with these checkpoints"), "{e}");
+    for what in [Restore::Both, Restore::Code, Restore::Conversation] {
+        let e = a.kept.rewind(a.session, &Target::Message(first), what, now).unwrap_err();
+        let told = e.to_string();
+        assert!(told.contains("another program is working with these checkpoints"), "{told}");
+    }
     drop(other);
     // A session of nowhere.
     let store = a.kept.store_mut();
@@ -270,6 +273,7 @@ proptest! {
                         prop_assert_eq!(texts(&parting.shared), after.clone());
                         prop_assert_eq!(texts(&parting.second), before[after.len()..].to_vec());
                         prop_assert!(parting.first.is_empty());
+                        prop_assert_eq!(parting.second.len(), done.messages);
                     }
                     if let Some(undo) = done.undo {
                         let at = done.branch.unwrap_or(a.session);

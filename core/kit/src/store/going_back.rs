@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use super::checkpoints::Place;
 use super::error::StoreError;
 use super::fork::fork_in;
+use super::load::LOGGED;
 use super::ulid::Ulid;
 use super::{At, Store, boundary};
 
@@ -15,8 +16,7 @@ pub struct GivenUp {
     /// A fork that goes on from where the session stood; `None` = nothing that was finished came
     /// later than the place.
     pub branch: Option<Ulid>,
-    /// Messages that the session no longer shows, repeated ones and unfinished compactions among
-    /// them.
+    /// Messages that its log no longer has.
     pub messages: usize,
 }
 
@@ -54,12 +54,18 @@ impl Store {
                 .optional()?
                 .flatten();
             let branch = newest.map(|newest| fork_in(tx, ids, &id, &newest, title)).transpose()?;
-            let messages = take_back(tx, &id, to, at)?;
-            if messages > 0 {
+            let logged = format!(
+                "SELECT count(*) FROM messages m WHERE session_id = ?1 AND {} AND deleted_at IS \
+                 NULL AND {LOGGED}",
+                to.later()
+            );
+            let message = to.message().to_string();
+            let messages: i64 = tx.query_row(&logged, params![id, message], |r| r.get(0))?;
+            if take_back(tx, &id, to, at)? > 0 {
                 let now = ids.now();
                 tx.execute("UPDATE sessions SET updated_at = ?2 WHERE id = ?1", params![id, now])?;
             }
-            Ok(GivenUp { branch, messages })
+            Ok(GivenUp { branch, messages: messages as usize })
         })
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::error::StoreError;
 use super::load::LOGGED;
+use super::part::PartKind;
 use super::ulid::Ulid;
 use super::{At, NewSession, Store};
 
@@ -39,6 +40,32 @@ impl Store {
         let missing = || StoreError::NoSession { path: self.path.clone(), id: session };
         let all = self.sessions()?;
         all.into_iter().find(|(id, _)| *id == session).map(|(_, s)| s).ok_or_else(missing)
+    }
+
+    /// What a session may be told of the one that it follows: the newest summary of the nearest
+    /// ancestor that has one, and whose it is (docs/sources/opencode-vs-claude-code.md §10.9). None
+    /// for a fork, which shows what its parent shows.
+    pub fn inherited(&self, session: Ulid) -> Result<Option<(Ulid, String)>, StoreError> {
+        let all = self.rows()?;
+        let find = |id: Ulid| all.iter().find(|o| o.id == id);
+        let missing = || StoreError::NoSession { path: self.path.clone(), id: session };
+        let mut at = find(session).ok_or_else(missing)?;
+        if at.forked_at.is_some() {
+            return Ok(None);
+        }
+        // Ids grow from parent to child, so this ends.
+        while let Some(parent) = at.session.parent.filter(|p| *p < at.id).and_then(find) {
+            let context = self.load_context(parent.id)?;
+            let summary = context.first().filter(|m| m.boundary).and_then(|m| {
+                let part = m.parts.iter().find(|p| p.kind == PartKind::Summary)?;
+                part.data["text"].as_str().map(str::to_string)
+            });
+            if let Some(text) = summary {
+                return Ok(Some((parent.id, text)));
+            }
+            at = parent;
+        }
+        Ok(None)
     }
 
     /// Sessions that are not deleted, oldest first, with how large they are and how they hang together.
