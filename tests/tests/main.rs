@@ -83,6 +83,8 @@ mod seeds;
 mod serve;
 #[path = "settings.rs"]
 mod settings;
+#[path = "stores.rs"]
+mod stores;
 #[path = "summarizers.rs"]
 mod summarizers;
 #[path = "time.rs"]

@@ -54,6 +54,11 @@ const WITH: &[(&str, &str, &str)] = &[
     ("openoxide", "compaction_buffer", "openoxide:phases=two"),
     ("openoxide", "prune_minimum", "openoxide:phases=two"),
     ("openoxide", "prune_protect", "openoxide:phases=two"),
+    (
+        "openoxide",
+        "prune_order",
+        "openoxide:phases=two,keep_turns=0,prune_protect=300,prune_minimum=1",
+    ),
 ];
 
 /// Settings that no session here can show, with the reason and the test that shows them.

@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 
 /// The arguments with the command in front, and the options of all commands that stood before it
@@ -32,6 +33,9 @@ fn takes_value(option: &Arg) -> bool {
 
 /// What clap has to say of wrong arguments, on one line, and where more is told.
 pub(super) fn told(e: &clap::Error) -> String {
+    if let Some(missing) = missing(e) {
+        return missing;
+    }
     let text = e.to_string();
     let (what, usage) = text.split_once("Usage:").unwrap_or((&text, ""));
     let what = what.strip_prefix("error:").unwrap_or(what);
@@ -51,6 +55,20 @@ pub(super) fn told(e: &clap::Error) -> String {
     let command: Vec<&str> = usage.split_whitespace().take_while(is_word).collect();
     let command = if command.is_empty() { "ctxbench".to_string() } else { command.join(" ") };
     format!("{out}; see `{command} --help`")
+}
+
+/// What a command takes where an argument is missing that it needs.
+fn missing(e: &clap::Error) -> Option<String> {
+    match (e.get(ContextKind::InvalidArg), e.get(ContextKind::Usage)) {
+        (Some(ContextValue::Strings(all)), Some(ContextValue::StyledStr(usage)))
+            if e.kind() == ErrorKind::MissingRequiredArgument =>
+        {
+            let usage = usage.to_string();
+            let usage = usage.trim().trim_start_matches("Usage: ").trim();
+            Some(format!("missing {}: {usage}", all.join(" and ")))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -93,9 +111,6 @@ mod tests {
             "invalid value 'quick' for '--mode <mode>' [possible values: fast, slow]; see \
              `ctxbench --help`"
         );
-        assert_eq!(
-            of("ctxbench run"),
-            "the following required arguments were not provided: <FILE>; see `ctxbench run --help`"
-        );
+        assert_eq!(of("ctxbench run"), "missing <FILE>: ctxbench run <FILE>");
     }
 }

@@ -80,7 +80,11 @@ pub(super) fn merged(root: &Command, given: Vec<OsString>) -> anyhow::Result<Mer
     let Ok(matches) = root.clone().ignore_errors(true).try_get_matches_from(&given) else {
         return Ok(nothing(given));
     };
-    let (command, own) = matches.subcommand().unwrap_or((DEFAULT, &matches));
+    let (command, mut own) = matches.subcommand().unwrap_or((DEFAULT, &matches));
+    // What a command's own commands share may be given behind any of them.
+    while let Some((_, inner)) = own.subcommand() {
+        own = inner;
+    }
     if own.get_flag("no_config") {
         return Ok(nothing(given));
     }

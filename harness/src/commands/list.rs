@@ -53,7 +53,7 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
     }
     let choice = args.choosing.choice(args.seed);
     if args.what == What::Sessions {
-        return super::sessions::list(&args.inputs, &choice, args.json);
+        return super::survey::list(&args.inputs, &choice, args.json);
     }
     if args.json || !args.inputs.is_empty() || choice != Choosing::default().choice(None) {
         bail!("files, --json and options that choose among sessions go with `list sessions`");

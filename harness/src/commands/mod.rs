@@ -27,8 +27,9 @@ mod otel;
 mod report;
 mod run;
 mod serve;
-mod sessions;
+mod store;
 mod summarizer;
+mod survey;
 mod validate;
 
 use std::fs::File;
@@ -115,6 +116,10 @@ enum Command {
     Validate(validate::Args),
     /// The mock model server on loopback, for any client
     Serve(serve::Args),
+    /// Sessions that an agent keeps in its store: list, show, fork, compare, rewind
+    Sessions(store::SessionsArgs),
+    /// Places in such sessions to go back to: list, show, add, tag, restore, compare
+    Checkpoints(store::CheckpointsArgs),
     /// Where a fact was lost, with the text before and after
     Explain(explain::Args),
     /// Differences between two results
@@ -175,6 +180,8 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
         Some(Command::Serve(a)) => serve::serve(a),
+        Some(Command::Sessions(a)) => store::sessions(&a),
+        Some(Command::Checkpoints(a)) => store::checkpoints(&a),
         Some(Command::Explain(a)) => explain::explain(&a),
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),

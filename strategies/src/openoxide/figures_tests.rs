@@ -192,6 +192,27 @@ fn blueprint_compaction_algorithm_phase_1() {
     assert_eq!([after("keep_turns=1", 5, 2), after("keep_turns=3", 5, 3)], [3, 0]);
 }
 
+/// Which of five reads are gone when the last turn asks, where the second prompt names what the
+/// first read showed.
+fn gone(settings: &str) -> Vec<usize> {
+    let mut script = reads(5);
+    script.outputs[0] = format!("see config/pool.toml {}", "x".repeat(779));
+    script.actions[1] = user("1", "what does config/pool.toml say?");
+    let p = play(&format!("openoxide:phases=two,{settings}"), SCALE, script);
+    let blocks = &p.of(Purpose::Sample)[8].blocks;
+    let outputs = blocks.iter().filter(|b| b.kind == BlockKind::Output);
+    let cleared = outputs.map(|b| b.text.starts_with("[tool result cleared"));
+    cleared.enumerate().filter(|(_, gone)| *gone).map(|(i, _)| i).collect()
+}
+
+#[test]
+fn what_is_referred_to_stays_where_importance_decides() {
+    // 400 tokens stay: two reads of 200.
+    assert_eq!(gone("prune_order=age"), [0, 1, 2]);
+    assert_eq!(gone(""), [0, 1, 2], "age is the default");
+    assert_eq!(gone("prune_order=importance"), [1, 2, 3], "the first is named later");
+}
+
 #[test]
 fn blueprint_compaction_algorithm_phase_2() {
     // 1,100 words are 1,375 tokens by bytes / 4: within 2,000 − 200, beyond 2,000 − 1,000.

@@ -9,6 +9,9 @@
 #[cfg(test)]
 mod figures_tests;
 mod files;
+mod importance;
+#[cfg(test)]
+mod seam_tests;
 mod settings;
 mod summary;
 #[cfg(test)]
@@ -27,6 +30,7 @@ use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
 };
+use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
 use ctxbench_kit::monitor::{Reminders, Teller};
@@ -255,6 +259,7 @@ impl OpenOxide {
             self.rule,
             self.settings.keep_turns as usize,
             self.words.placeholder.len(),
+            self.settings.prune_order,
         );
         let cleared = clear_outputs(blocks, &at, &self.words.placeholder);
         !at.is_empty() && self.compacted(s, CompactionKind::Clear, "prune", phase, cleared)
@@ -435,6 +440,16 @@ impl Strategy for OpenOxide {
             // A cut between a call and its result goes back one message further.
             let _ = s.context.set(fewer);
         }
+    }
+
+    async fn summarise_at(
+        &mut self,
+        s: &mut Engine,
+        to: MessageId,
+        mode: RewindMode,
+        instructions: Option<&str>,
+    ) -> Result<bool, Unsupported> {
+        Ok(self.summarise_side(s, to, mode, instructions).await)
     }
 
     async fn compact(

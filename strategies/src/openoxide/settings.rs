@@ -15,6 +15,11 @@ ctxbench_core::settings! {
             PruneConfig.minimum_savings";
         /// newest user turns whose tool results are never cleared
         keep_turns: count = 2, "docs/sources/openoxide.md §1.3, PruneConfig.keep_recent_turns";
+        /// which old results clearing leaves first: age = the newest; importance = errors, then
+        /// those that something said later refers to, then the newest
+        prune_order: choice PruneOrder { Age = "age", Importance = "importance" } = Age,
+            "docs/sources/openoxide.md §1.3; docs/sources/opencode-vs-claude-code.md §10.8; how \
+             importance is seen is ours";
         /// room for the reply, at most the model's largest; also that of a session summary
         output_reserve: tokens = 32_000, "docs/sources/openoxide.md §2.2, \
             BudgetConfig.output_reserve";

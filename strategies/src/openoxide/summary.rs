@@ -9,6 +9,7 @@ use ctxbench_core::compaction::{CompactionKind, group_starts, origins, passing};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Request};
+use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::Size;
 
@@ -23,6 +24,9 @@ const MOST_DEPTH: u32 = 3;
 /// How often a session that the provider finds too long is offered again with its oldest part left
 /// out.
 const MOST_TRIMS: u32 = 4;
+
+/// Characters of the message behind the seam that the instruction quotes, ours.
+const QUOTED: usize = 80;
 
 /// A summary being written beside the conversation.
 pub(crate) struct Job {
@@ -112,7 +116,8 @@ impl OpenOxide {
             return;
         }
         let covered = Self::finished(s, Phase::PostTurn);
-        let Some(request) = self.session_request(s, Phase::Background, None, s.model.window) else {
+        let (blocks, window) = (s.context.blocks(), s.model.window);
+        let Some(request) = self.session_request(s, Phase::Background, None, window, blocks) else {
             return;
         };
         let task = s.spawn(&request).await;
@@ -206,7 +211,9 @@ impl OpenOxide {
         if covered.len() == user.len() {
             return false;
         }
-        let Some(text) = self.session_text(s, phase, instructions).await else { return false };
+        let shown = s.context.blocks().to_vec();
+        let asked = self.session_text(s, phase, instructions, &shown).await;
+        let Some(text) = asked else { return false };
         let Some(text) = self.summary_text(s, &text, &covered, &user) else { return false };
         let summary = self.summary_block(s, text, &covered);
         let view = if answered {
@@ -218,15 +225,61 @@ impl OpenOxide {
         self.compacted(s, CompactionKind::Summarise, "session_summary", phase, view)
     }
 
+    /// Summarises one side of the seam right behind a message; the other stays word for word, and
+    /// the prefix with it where that is the earlier one (docs/sources/openoxide.md §1.8). A failure
+    /// changes nothing.
+    pub(crate) async fn summarise_side(
+        &mut self,
+        s: &mut Engine,
+        to: MessageId,
+        mode: RewindMode,
+        instructions: Option<&str>,
+    ) -> bool {
+        if let Some(job) = self.job.take() {
+            s.cancel(job.task);
+        }
+        let blocks = s.context.blocks();
+        let talk = conversation(blocks, blocks.len());
+        // Behind the last block of the message: a summary that stands for it is newer than it and
+        // stands before it.
+        let seam = talk.iter().rposition(|b| b.message <= to).map_or(0, |i| i + 1);
+        let (before, after) = talk.split_at(seam);
+        let from_here = mode == RewindMode::SummarizeFrom;
+        let gone = if from_here { after } else { before };
+        if gone.is_empty() {
+            return false;
+        }
+        let kept = |b: &Arc<Block>| !is_conversation(b) || before.iter().any(|k| Arc::ptr_eq(k, b));
+        let shown: Vec<_> = blocks.iter().filter(|b| from_here || kept(b)).cloned().collect();
+        let begins = after.first().filter(|_| from_here).map(|b| {
+            let text: String = b.text.chars().take(QUOTED).collect();
+            format!("{}{text:?}", self.words.session_from)
+        });
+        let wishes = [begins.as_deref(), instructions].into_iter().flatten().collect::<Vec<_>>();
+        let wishes = (!wishes.is_empty()).then(|| wishes.join("\n"));
+        let phase = Phase::StandaloneTurn;
+        let asked = self.session_text(s, phase, wishes.as_deref(), &shown).await;
+        let text = asked.and_then(|text| self.summary_text(s, &text, gone, &[]));
+        let Some(text) = text else { return false };
+        let summary = vec![self.summary_block(s, text, gone)];
+        let history = match from_here {
+            true => [before.to_vec(), summary].concat(),
+            false => [summary, after.to_vec()].concat(),
+        };
+        let view = self.assemble(s, history, Vec::new());
+        self.compacted(s, CompactionKind::Summarise, mode.word(), phase, view)
+    }
+
     async fn session_text(
         &self,
         s: &mut Engine,
         phase: Phase,
         instructions: Option<&str>,
+        shown: &[Arc<Block>],
     ) -> Option<String> {
         let (mut room, mut trims, mut tries) = (s.model.window, 0, 0);
         loop {
-            let request = self.session_request(s, phase, instructions, room)?;
+            let request = self.session_request(s, phase, instructions, room, shown)?;
             match s.send(&request).await {
                 Ok(reply) => return reply.text(),
                 Err(e) if e.is_overflow() && trims < MOST_TRIMS => {
@@ -239,7 +292,7 @@ impl OpenOxide {
         }
     }
 
-    /// The session with a closing instruction; where it is larger than `room` less the reply, its
+    /// A view with a closing instruction; where it is larger than `room` less the reply, its
     /// oldest groups stay out.
     fn session_request(
         &self,
@@ -247,6 +300,7 @@ impl OpenOxide {
         phase: Phase,
         instructions: Option<&str>,
         room: u64,
+        blocks: &[Arc<Block>],
     ) -> Option<Request> {
         let wishes =
             instructions.map(|i| format!("{}{i}", self.words.session_wishes)).unwrap_or_default();
@@ -254,7 +308,6 @@ impl OpenOxide {
         let last = passing(BlockKind::SummaryPrompt, Role::User, prompt);
         let tools = s.tools_tokens();
         let target = room.saturating_sub(self.budget.output_reserve.min(room / 4));
-        let blocks = s.context.blocks();
         let talk = conversation(blocks, blocks.len());
         let mut excess =
             (s.tokens_of(blocks) + tools + s.tokens_of([&last])).saturating_sub(target);

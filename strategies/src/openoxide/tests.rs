@@ -420,6 +420,21 @@ fn two_phases_clear_after_a_turn_and_summarise_the_session_over_the_buffer() {
 }
 
 #[test]
+fn two_phases_have_no_third() {
+    // 900 words are far beyond the budget of finished turns and within the window less the buffer.
+    let turns = || vec![user("u1", &words(900)), user("u2", "next")];
+    let short = || Script::new(turns(), vec![says("done"), says("fine")]);
+    let mechanisms = |p: &Played| p.compactions().iter().map(|(m, _)| *m).collect::<Vec<_>>();
+    assert_eq!(mechanisms(&play("", short())), ["history_summary"]);
+    assert_eq!(mechanisms(&play("phases=two", short())), [""; 0]);
+    // The summary is written by the session's own model, not by the weak one.
+    let long = Script::new(turns(), vec![says(&words(1_000)), says("fine")]);
+    let p = play("phases=two", long);
+    assert_eq!(mechanisms(&p), ["session_summary"]);
+    assert_eq!(p.summaries()[0].model.name, p.samples()[0].model.name);
+}
+
+#[test]
 fn the_map_is_cut_to_its_budget_at_a_line_end() {
     let map = "src/file.rs: fn a\n".repeat(100);
     let p = play_with(

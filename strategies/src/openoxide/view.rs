@@ -10,6 +10,9 @@ use ctxbench_core::compaction::{
 use ctxbench_core::strategy::is_system;
 use ctxbench_core::tokens::bytes_div4_down;
 
+use crate::openoxide::importance::importance;
+use crate::openoxide::settings::PruneOrder;
+
 /// Whether a block belongs to the conversation, not to what is always shown.
 pub fn is_conversation(b: &Block) -> bool {
     !is_system(b)
@@ -66,14 +69,15 @@ pub fn server_compaction(blocks: &[Arc<Block>]) -> Option<usize> {
     blocks.iter().rposition(|b| b.kind == BlockKind::Compaction && !b.text.is_empty())
 }
 
-/// Positions of the tool results that clearing takes: beyond the protected newest ones, before the
-/// newest `keep_turns` turns. Results of those turns are not counted, as in OpenCode
-/// (docs/sources/openoxide.md §1.3).
+/// Positions of the tool results that clearing takes: beyond the protected newest or most important
+/// ones, before the newest `keep_turns` turns. Results of those turns are not counted, as in
+/// OpenCode (docs/sources/openoxide.md §1.3).
 pub fn prunable(
     blocks: &[Arc<Block>],
     rule: PruneRule,
     keep_turns: usize,
     placeholder: usize,
+    order: PruneOrder,
 ) -> Vec<usize> {
     let turns = user_messages(blocks);
     let end = match keep_turns {
@@ -81,8 +85,13 @@ pub fn prunable(
         n if n <= turns.len() => turns[turns.len() - n],
         _ => return Vec::new(),
     };
-    let places: Vec<usize> =
+    let mut places: Vec<usize> =
         (0..end).rev().filter(|&i| blocks[i].kind == BlockKind::Output).collect();
+    if order == PruneOrder::Importance {
+        let ranks = importance(blocks, &places);
+        // Stable: among equals the newest comes first.
+        places.sort_by_key(|i| std::cmp::Reverse(ranks[i]));
+    }
     let steps = places.iter().map(|&i| {
         let b = &blocks[i];
         if b.form == Form::Cleared || b.bytes() <= placeholder {

@@ -40,9 +40,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     standing: Standing::Contender,
     manual: true,
     recovery: Recovery::Log,
-    // The blueprint of docs/sources/openoxide.md keeps files by edit tools; its summary from a
-    // point is not built here.
-    rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: false },
+    // docs/sources/openoxide.md §1.8: files by edit tools, and a summary from a point. Up to a point
+    // is ours.
+    rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: true },
     formats: OURS,
     conform: Conformance::NONE,
     look: Look::Hue(5),
@@ -57,6 +57,7 @@ crate::words::words! {
         history_system = HISTORY_SYSTEM;
         session_prompt = SESSION_PROMPT;
         session_wishes = "\n\nThe user asks for this in particular: ";
+        session_from = "sum up only what comes from the message on that begins with ";
         summary_prefix = "Summary of the conversation so far:\n";
         placeholder = "[tool result cleared to make room]";
         budget = "[context: {window} tokens in all]";

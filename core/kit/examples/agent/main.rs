@@ -2,14 +2,18 @@
 //! background. `ctxbench serve --port 8085`, then `cargo run -p ctxbench-core --example agent --
 //! http://127.0.0.1:8085 FOLDER 'call write {"path":"a","text":"b"}' more`
 
-use std::{error::Error, path::Path, sync::Arc};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{error::Error, path::Path};
 
 use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::compaction::passing;
 use ctxbench_core::request::{ModelError, Phase, Reply, Tools};
 use ctxbench_core::{Engine, Flow, Strategy, agent, async_trait, history::Message, model::find};
 use ctxbench_kit::background::{Background, Swap};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Keep};
-use ctxbench_kit::store::{NewPart, NewSession, Store, Ulid};
+use ctxbench_kit::rewind::manifest;
+use ctxbench_kit::store::{NewCheckpoint, NewPart, NewSession, Place, Store, Ulid};
 
 mod outside;
 
@@ -21,6 +25,8 @@ struct Handoff {
     writing: Option<Background<Reply, ModelError>>,
     store: Store,
     session: Ulid,
+    /// Number of the newest prompt's checkpoint of files.
+    files: Arc<AtomicU64>,
     /// Messages in the store, and those of them that the summary covers.
     stored: usize,
     covered: usize,
@@ -37,8 +43,10 @@ impl Handoff {
     }
 }
 
+/// What was said; what the strategy itself asked for is no part of it.
 fn stored(messages: &[Message]) -> Vec<(Role, Vec<NewPart>)> {
-    messages.iter().map(|m| (m.role, m.parts.iter().map(NewPart::from).collect())).collect()
+    let said = messages.iter().filter(|m| !m.synthetic);
+    said.map(|m| (m.role, m.parts.iter().map(NewPart::from).collect())).collect()
 }
 
 fn summary(s: &mut Engine, reply: Reply, covered: &[Arc<Block>]) -> Vec<Arc<Block>> {
@@ -75,9 +83,19 @@ impl Strategy for Handoff {
         }
         Flow::Proceed
     }
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        let (model, usage) = (&s.model.name, &reply.billed);
+        self.store.add_usage(self.session, None, model, usage).expect("the store can be written");
+        Flow::Proceed
+    }
     async fn after_turn(&mut self, s: &mut Engine) {
         let new = stored(&s.history.messages()[self.stored..]);
-        self.store.append_messages(self.session, &new).expect("the store can be written");
+        let ids = self.store.append_messages(self.session, &new).expect("the store can be written");
+        let files = manifest(Some(self.files.load(Ordering::Relaxed)));
+        if let Some(prompt) = ids.first() {
+            let new = NewCheckpoint::new(Place::Before(*prompt), files);
+            self.store.add_checkpoint(self.session, &new).expect("the store can be written");
+        }
         self.stored = s.history.messages().len();
     }
 }
@@ -91,19 +109,38 @@ pub async fn converse(
     let kept = folder.join(".agent");
     let files = EditCheckpoints::open(folder, &kept, Keep::default())?;
     let mut store = Store::open(kept.join("sessions.db"))?;
-    let session = store
-        .create_session(&NewSession { title: "a conversation".into(), ..Default::default() })?;
+    // The next session in a folder follows the one before, and is told what that one summed up.
+    let session = store.create_session(&NewSession {
+        parent: store.overview()?.iter().rfind(|o| o.forked_at.is_none()).map(|o| o.id),
+        title: "a conversation".into(),
+        directory: folder.canonicalize()?.display().to_string(),
+        ..Default::default()
+    })?;
+    let told = store.inherited(session)?;
+    let number = Arc::new(AtomicU64::new(0));
     let here = outside::Here {
         address: address.into(),
         folder: folder.into(),
         prompts: prompts.into_iter(),
         files,
+        number: number.clone(),
     };
     let mut engine = Engine::new(Arc::new(find("claude-sonnet-4-6")?.clone()), Box::new(here));
     engine.fixed.tools =
         Tools::new(&[serde_json::json!({"name": "write", "input_schema": {"type": "object"}})]);
-    let mut strategy =
-        Handoff { address: address.into(), writing: None, store, session, stored: 0, covered: 0 };
+    engine.fixed.context.extend(told.map(|(_, summary)| {
+        let text = format!("An earlier session ended with this summary:\n{summary}");
+        passing(BlockKind::Context, Role::User, text)
+    }));
+    let mut strategy = Handoff {
+        address: address.into(),
+        writing: None,
+        store,
+        session,
+        files: number,
+        stored: 0,
+        covered: 0,
+    };
     agent::run(&mut engine, &mut strategy).await;
     Ok(engine.context.blocks().to_vec())
 }

@@ -1,6 +1,8 @@
 //! What any agent has: prompts, the way to a provider, and a tool.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use ctxbench_core::compaction::text_argument;
@@ -20,13 +22,16 @@ pub struct Here {
     pub folder: PathBuf,
     pub prompts: std::vec::IntoIter<String>,
     pub files: EditCheckpoints,
+    /// Of the newest prompt's checkpoint.
+    pub number: Arc<AtomicU64>,
 }
 
 #[async_trait]
 impl World for Here {
     async fn next(&mut self) -> Option<Action> {
         let text = self.prompts.next()?;
-        self.files.begin(&text, self.now()).expect("checkpoints can be written");
+        let number = self.files.begin(&text, self.now()).expect("checkpoints can be written");
+        self.number.store(number, Ordering::Relaxed);
         Some(Action::User(Incoming {
             key: text.as_str().into(),
             parts: vec![Part::Text(text.into())],

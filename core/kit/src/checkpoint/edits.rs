@@ -56,11 +56,14 @@ pub struct EditCheckpoints {
     /// Oldest first.
     all: Vec<Checkpoint>,
     next: u64,
+    /// Held as long as this lives.
+    _lock: fs::File,
 }
 
 impl EditCheckpoints {
     /// Opens or begins the checkpoints in `store` of the session in `root`. What they keep is on
-    /// the disk before a file is overwritten.
+    /// the disk before a file is overwritten. One program at a time has them open: two would give
+    /// the same number to different checkpoints.
     pub fn open(root: &Path, store: &Path, keep: Keep) -> Result<EditCheckpoints, CheckpointError> {
         Self::open_with(root, store, keep, Durability::Synced)
     }
@@ -74,6 +77,7 @@ impl EditCheckpoints {
     ) -> Result<EditCheckpoints, CheckpointError> {
         let lists = store.join("checkpoints");
         fs::create_dir_all(&lists).map_err(io(&lists, "make the folder"))?;
+        let lock = lock(store)?;
         let mut all: Vec<Checkpoint> = Vec::new();
         for path in
             entries(&lists)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "json"))
@@ -93,7 +97,13 @@ impl EditCheckpoints {
         {
             sync_folder(folder, durability)?;
         }
-        Ok(EditCheckpoints { root: Root::open(root)?, blobs, lists, keep, durability, all, next })
+        let root = Root::open(root)?;
+        Ok(EditCheckpoints { root, blobs, lists, keep, durability, all, next, _lock: lock })
+    }
+
+    /// Whether a folder has been opened for checkpoints before.
+    pub fn are_kept(store: &Path) -> bool {
+        store.join("checkpoints").is_dir()
     }
 
     /// All checkpoints, oldest first.
@@ -150,7 +160,7 @@ impl EditCheckpoints {
     }
 
     /// What each file was at a checkpoint: the oldest state noted since.
-    fn wanted(&self, to: u64) -> Result<BTreeMap<String, FileState>, CheckpointError> {
+    pub(super) fn wanted(&self, to: u64) -> Result<BTreeMap<String, FileState>, CheckpointError> {
         let from =
             self.all.iter().position(|c| c.number == to).ok_or(CheckpointError::Unknown(to))?;
         let mut out = BTreeMap::new();
@@ -158,6 +168,16 @@ impl EditCheckpoints {
             out.entry(path.clone()).or_insert_with(|| state.clone());
         }
         Ok(out)
+    }
+
+    /// What stands at a path now.
+    pub(super) fn present(&self, path: &str) -> Result<Option<Content>, CheckpointError> {
+        Ok(self.root.read(&self.root.resolve(path)?)?)
+    }
+
+    /// A content that was kept.
+    pub(super) fn kept(&self, digest: &Digest) -> Result<Vec<u8>, CheckpointError> {
+        self.blobs.get(digest)
     }
 
     fn write(&self, path: &str, want: &FileState) -> Result<(), CheckpointError> {
@@ -169,6 +189,18 @@ impl EditCheckpoints {
             }
         }
         Ok(())
+    }
+}
+
+/// Taken without waiting: whoever holds it does so for a whole session.
+fn lock(store: &Path) -> Result<fs::File, CheckpointError> {
+    let path = store.join("lock");
+    let open = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let file = open.map_err(io(&path, "open it"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(CheckpointError::InUse(store.to_path_buf())),
+        Err(fs::TryLockError::Error(e)) => Err(io(&path, "lock it")(e)),
     }
 }
 
@@ -223,12 +255,7 @@ impl Snapshots for EditCheckpoints {
         let mut saved = self.all.last().expect("begun above").clone();
         let mut due: Vec<(usize, FileState)> = Vec::new();
         for (path, want) in wanted {
-            let now = self
-                .root
-                .resolve(&path)
-                .and_then(|p| self.root.read(&p))
-                .map_err(CheckpointError::from);
-            let is = now.and_then(|c| self.state(c.as_ref()));
+            let is = self.present(&path).and_then(|c| self.state(c.as_ref()));
             let done = match is {
                 Ok(is) if is == want => FileOutcome::Unchanged,
                 Ok(is) => {

@@ -8,6 +8,7 @@
 //! which never leaves the session's folder.
 
 mod blobs;
+mod compare;
 mod edits;
 mod git;
 mod root;
@@ -22,6 +23,7 @@ use thiserror::Error;
 use ctxbench_core::session::Millis;
 
 pub use blobs::{Blobs, Digest, Durability};
+pub use compare::Difference;
 pub use edits::{Checkpoint, EditCheckpoints, Keep};
 pub use git::{ShadowGit, git_version};
 pub use root::{Content, PathError, Root, SafePath, Why};
@@ -49,6 +51,11 @@ pub enum CheckpointError {
     /// No such checkpoint.
     #[error("there is no checkpoint {0}; it was never made, or it has expired")]
     Unknown(u64),
+    /// Somebody else has them open.
+    #[error(
+        "{0}: another program is working with these checkpoints; end it, or wait until it has ended"
+    )]
+    InUse(PathBuf),
     /// An edit before the first prompt.
     #[error("{0}: a file can only be kept after a checkpoint was begun; call `begin` first")]
     NotBegun(String),

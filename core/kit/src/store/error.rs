@@ -96,6 +96,14 @@ pub enum StoreError {
         /// The part.
         id: Ulid,
     },
+    /// No such checkpoint.
+    #[error("{} has no checkpoint {id}; take an id that `checkpoints` returned", path.display())]
+    NoCheckpoint {
+        /// The file.
+        path: PathBuf,
+        /// The checkpoint.
+        id: Ulid,
+    },
     /// Only tool results are pruned.
     #[error("{}: part {id} is a {kind}; only a tool_result can be pruned", path.display())]
     NotAResult {

@@ -10,13 +10,13 @@
 //! of their own per fork, and loading would walk up the line), and copying everything, as OpenCode
 //! does (a fork of a long session would double the file).
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::Store;
 use super::boundary::note_compaction;
 use super::error::StoreError;
 use super::part::PartKind;
-use super::ulid::Ulid;
-use super::{NewSession, Store};
+use super::ulid::{Ulid, Ulids};
 
 /// What lies before a message and is not in the log now.
 pub(super) const LACKS: &str = "INSERT INTO fork_lacks SELECT ?1, id FROM messages
@@ -29,80 +29,97 @@ impl Store {
         self.require_session(parent)?;
         self.require_message(parent, at)?;
         let (from, to) = (parent.to_string(), at.to_string());
-        let new = self.read("read a session", |db| {
-            db.query_row("SELECT project_id, directory FROM sessions WHERE id = ?1", [&from], |r| {
-                Ok(NewSession {
-                    project: r.get(0)?,
-                    parent: Some(parent),
-                    title: title.to_string(),
-                    directory: r.get(1)?,
-                })
-            })
-        })?;
-        self.write("fork a session", |tx, ids| {
-            let (fork, now) = (ids.next_id(), ids.now());
-            tx.execute(
-                "INSERT INTO sessions (id, project_id, parent_id, forked_at, title, directory, \
-                 created_at, updated_at, compacted_at)
-                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, NULL",
-                params![fork.to_string(), new.project, from, to, new.title, new.directory, now],
-            )?;
-            let boundary: Option<String> = tx
-                .query_row(
-                    "SELECT m.id FROM messages m WHERE m.session_id = ?1 AND m.id <= ?2 AND \
-                     m.deleted_at IS NULL
-                     AND m.completed_at IS NOT NULL
-                     AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id AND p.kind = ?3) \
-                     ORDER BY m.id DESC LIMIT 1",
-                    params![from, to, PartKind::Marker.word()],
-                    |r| r.get(0),
-                )
-                .optional()?;
-            if let Some(boundary) = &boundary {
-                tx.execute(
-                    "UPDATE sessions SET log_until = ?2 WHERE id = \
-                    ?1",
-                    params![fork.to_string(), boundary],
-                )?;
-                tx.execute(LACKS, params![fork.to_string(), from, boundary])?;
-            }
-            let mut shown = tx.prepare(
-                "SELECT id FROM messages WHERE session_id = ?1 AND id BETWEEN ?2 AND ?3 AND \
-                 deleted_at IS NULL
-                 AND completed_at IS NOT NULL ORDER BY id",
-            )?;
-            let shown: Vec<String> = shown
-                .query_map(params![from, boundary.unwrap_or_default(), to], |r| r.get(0))?
-                .collect::<Result<_, _>>()?;
-            for message in shown {
-                let copy = ids.next_id().to_string();
-                tx.prepare_cached(
-                    "INSERT INTO messages (id, session_id, role, created_at, completed_at, copied)
-                     SELECT ?1, ?2, role, created_at, completed_at, copied FROM messages WHERE id \
-                     = ?3",
-                )?
-                .execute(params![copy, fork.to_string(), message])?;
-                let parts: Vec<String> = tx
-                    .prepare_cached("SELECT id FROM parts WHERE message_id = ?1 ORDER BY id")?
-                    .query_map([&message], |r| r.get(0))?
-                    .collect::<Result<_, _>>()?;
-                for part in parts {
-                    tx.prepare_cached(
-                        "INSERT INTO parts (id, message_id, session_id, kind, data, compacted_at, \
-                         placeholder, created_at)
-                         SELECT ?1, ?2, ?3, kind, data, compacted_at, placeholder, created_at FROM \
-                         parts WHERE id = ?4",
-                    )?
-                    .execute(params![
-                        ids.next_id().to_string(),
-                        copy,
-                        fork.to_string(),
-                        part
-                    ])?;
-                }
-            }
-            note_compaction(tx, &fork.to_string())?;
-            Ok(fork)
-        })
+        self.write("fork a session", |tx, ids| fork_in(tx, ids, &from, &to, title))
     }
+}
+
+/// Forks inside a transaction; the message is one of the parent's that is complete.
+pub(super) fn fork_in(
+    tx: &Transaction<'_>,
+    ids: &mut Ulids,
+    from: &str,
+    to: &str,
+    title: &str,
+) -> rusqlite::Result<Ulid> {
+    let (fork, now) = (ids.next_id(), ids.now());
+    tx.execute(
+        "INSERT INTO sessions (id, project_id, parent_id, forked_at, title, directory, \
+         created_at, updated_at, compacted_at)
+         SELECT ?1, project_id, id, ?3, ?4, directory, ?5, ?5, NULL FROM sessions WHERE id = ?2",
+        params![fork.to_string(), from, to, title, now],
+    )?;
+    let boundary: Option<String> = tx
+        .query_row(
+            "SELECT m.id FROM messages m WHERE m.session_id = ?1 AND m.id <= ?2 AND \
+             m.deleted_at IS NULL
+             AND m.completed_at IS NOT NULL
+             AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id AND p.kind = ?3) \
+             ORDER BY m.id DESC LIMIT 1",
+            params![from, to, PartKind::Marker.word()],
+            |r| r.get(0),
+        )
+        .optional()?;
+    if let Some(boundary) = &boundary {
+        tx.execute(
+            "UPDATE sessions SET log_until = ?2 WHERE id = \
+            ?1",
+            params![fork.to_string(), boundary],
+        )?;
+        tx.execute(LACKS, params![fork.to_string(), from, boundary])?;
+    }
+    let mut shown = tx.prepare(
+        "SELECT id FROM messages WHERE session_id = ?1 AND id BETWEEN ?2 AND ?3 AND \
+         deleted_at IS NULL
+         AND completed_at IS NOT NULL ORDER BY id",
+    )?;
+    let shown: Vec<String> = shown
+        .query_map(params![from, boundary.unwrap_or_default(), to], |r| r.get(0))?
+        .collect::<Result<_, _>>()?;
+    for message in shown {
+        let copy = ids.next_id().to_string();
+        tx.prepare_cached(
+            "INSERT INTO messages (id, session_id, role, created_at, completed_at, copied)
+             SELECT ?1, ?2, role, created_at, completed_at, copied FROM messages WHERE id \
+             = ?3",
+        )?
+        .execute(params![copy, fork.to_string(), message])?;
+        let parts: Vec<String> = tx
+            .prepare_cached("SELECT id FROM parts WHERE message_id = ?1 ORDER BY id")?
+            .query_map([&message], |r| r.get(0))?
+            .collect::<Result<_, _>>()?;
+        for part in parts {
+            tx.prepare_cached(
+                "INSERT INTO parts (id, message_id, session_id, kind, data, compacted_at, \
+                 placeholder, created_at)
+                 SELECT ?1, ?2, ?3, kind, data, compacted_at, placeholder, created_at FROM \
+                 parts WHERE id = ?4",
+            )?
+            .execute(params![
+                ids.next_id().to_string(),
+                copy,
+                fork.to_string(),
+                part
+            ])?;
+        }
+        let checkpoints: Vec<String> = tx
+            .prepare_cached("SELECT id FROM checkpoints WHERE message_id = ?1 ORDER BY id")?
+            .query_map([&message], |r| r.get(0))?
+            .collect::<Result<_, _>>()?;
+        for checkpoint in checkpoints {
+            tx.prepare_cached(
+                "INSERT INTO checkpoints (id, session_id, message_id, created_at, manifest, name, \
+                 tags, behind)
+                 SELECT ?1, ?2, ?3, created_at, manifest, name, tags, behind FROM checkpoints \
+                 WHERE id = ?4",
+            )?
+            .execute(params![
+                ids.next_id().to_string(),
+                fork.to_string(),
+                copy,
+                checkpoint
+            ])?;
+        }
+    }
+    note_compaction(tx, &fork.to_string())?;
+    Ok(fork)
 }

@@ -32,6 +32,37 @@ pub(super) const PARTS: &str =
 /// A text behind every id.
 const BEHIND_ALL: &str = "~";
 
+/// SQL that is true of a message `m` which the log has, if it has any of its place: finished, and
+/// not a repetition.
+pub(super) const LOGGED: &str = "m.completed_at IS NOT NULL AND m.copied = 0";
+
+/// What one session adds to the log of itself or of a fork below it.
+pub(super) struct Stretch {
+    session: String,
+    /// The message before which it ends.
+    until: String,
+    /// The fork that ends it; `None` = the session whose log it is.
+    fork: Option<String>,
+}
+
+impl Stretch {
+    /// SQL that is true of its messages `m`, with [`Stretch::params`]. Of an ancestor's messages a
+    /// fork says itself which it lacks, whatever became of them since.
+    pub(super) fn messages(&self) -> &'static str {
+        match self.fork {
+            Some(_) => {
+                "m.session_id = ?1 AND m.id < ?2 AND m.id NOT IN (SELECT message_id FROM fork_lacks \
+                 WHERE session_id = ?3)"
+            }
+            None => "m.session_id = ?1 AND m.id < ?2 AND m.deleted_at IS NULL AND ?3 IS NULL",
+        }
+    }
+
+    pub(super) fn params(&self) -> (&str, &str, Option<&str>) {
+        (&self.session, &self.until, self.fork.as_deref())
+    }
+}
+
 /// A message as the next request would show it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedMessage {
@@ -118,38 +149,15 @@ impl Store {
     pub fn log(&self, session: Ulid) -> Result<Vec<LoadedMessage>, StoreError> {
         let _view = self.view()?;
         self.require_session(session)?;
-        // From the session to its oldest ancestor, each with the message before which its part ends
-        // and the fork that ends it.
-        let mut line: Vec<(String, String, Option<String>)> =
-            vec![(session.to_string(), BEHIND_ALL.to_string(), None)];
-        while let Some((id, ..)) = line.last() {
-            let up = self.read("find a session's parent", |db| {
-                let of = "SELECT parent_id, log_until, id FROM sessions WHERE id = ?1 AND \
-                    log_until IS NOT NULL";
-                db.query_row(of, [id], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?))).optional()
-            })?;
-            let Some(up) = up else { break };
-            line.push(up);
-        }
         let mut out = Vec::new();
-        for (id, until, fork) in line.into_iter().rev() {
+        for stretch in self.line(session)? {
             let rows = self.read("read messages", |db| {
-                // Of an ancestor's messages a fork says itself which it lacks, whatever became of
-                // them since.
-                let said = match fork {
-                    Some(_) => {
-                        "id NOT IN (SELECT message_id FROM fork_lacks WHERE session_id = \
-                        ?3)"
-                    }
-                    None => "deleted_at IS NULL AND ?3 IS NULL",
-                };
                 let mut q = db.prepare_cached(&format!(
-                    "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages
-                     WHERE session_id = ?1 AND id < ?2 AND completed_at IS NOT NULL AND copied = 0 \
-                     AND {said} ORDER BY id"
+                    "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages m
+                     WHERE {} AND {LOGGED} ORDER BY id",
+                    stretch.messages()
                 ))?;
-                q.query_map(params![id, until, fork], row_of)?
-                    .collect::<rusqlite::Result<Vec<Row>>>()
+                q.query_map(stretch.params(), row_of)?.collect::<rusqlite::Result<Vec<Row>>>()
             })?;
             let mut parts = self.parts(&rows, false)?;
             for row in &rows {
@@ -157,6 +165,26 @@ impl Store {
             }
         }
         Ok(out)
+    }
+
+    /// Which messages stand in the log of a session: from its oldest ancestor to itself.
+    pub(super) fn line(&self, session: Ulid) -> Result<Vec<Stretch>, StoreError> {
+        let (session, until) = (session.to_string(), BEHIND_ALL.to_string());
+        let mut line = vec![Stretch { session, until, fork: None }];
+        while let Some(last) = line.last() {
+            let up = self.read("find a session's parent", |db| {
+                let of = "SELECT parent_id, log_until, id FROM sessions WHERE id = ?1 AND \
+                    log_until IS NOT NULL";
+                let stretch = |r: &rusqlite::Row<'_>| {
+                    Ok(Stretch { session: r.get(0)?, until: r.get(1)?, fork: r.get(2)? })
+                };
+                db.query_row(of, [&last.session], stretch).optional()
+            })?;
+            let Some(up) = up else { break };
+            line.push(up);
+        }
+        line.reverse();
+        Ok(line)
     }
 
     /// The contents of a part as they were stored, pruned or not.
@@ -247,7 +275,7 @@ impl Store {
     }
 
     /// Until it is dropped, reads see one state of the file.
-    fn view(&self) -> Result<Transaction<'_>, StoreError> {
+    pub(super) fn view(&self) -> Result<Transaction<'_>, StoreError> {
         self.db.unchecked_transaction().map_err(|e| StoreError::sql(&self.path, "begin to read", e))
     }
 

@@ -9,13 +9,17 @@
 //! all that lies before it.
 
 mod boundary;
+mod checkpoints;
+mod compare;
 mod delete;
 mod error;
 mod fork;
+mod going_back;
 mod ledger;
 mod load;
 #[cfg(test)]
 mod model_tests;
+mod overview;
 mod part;
 mod schema;
 #[cfg(test)]
@@ -29,11 +33,14 @@ use rusqlite::{
     Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
 };
 
+pub use checkpoints::{Checkpoint, NewCheckpoint, Place};
+pub use compare::Parting;
 use ctxbench_core::block::Role;
 pub use delete::Vacuumed;
 pub use error::StoreError;
-pub use ledger::Checkpoint;
+pub use going_back::GivenUp;
 pub use load::{BATCH, LoadedMessage, LoadedPart, PRUNED};
+pub use overview::Overview;
 pub use part::{NewPart, PartKind};
 pub use ulid::{Ulid, Ulids};
 
@@ -188,57 +195,8 @@ impl Store {
         })
     }
 
-    /// Goes back to a message, which is the last that stays: later ones, boundaries among them, are
-    /// marked as deleted at a time (ms).
-    pub fn rewind(&mut self, session: Ulid, to: Ulid, at: At) -> Result<usize, StoreError> {
-        self.require_session(session)?;
-        self.require_message(session, to)?;
-        self.write("rewind a session", |tx, _| {
-            let gone = tx.execute(
-                "UPDATE messages SET deleted_at = ?3 WHERE session_id = ?1 AND id > ?2 AND \
-                 deleted_at IS NULL",
-                params![session.to_string(), to.to_string(), at],
-            )?;
-            boundary::note_compaction(tx, &session.to_string())?;
-            Ok(gone)
-        })
-    }
-
-    /// Takes back what was marked as deleted at or after a time (ms).
-    pub fn restore(&mut self, session: Ulid, since: At) -> Result<usize, StoreError> {
-        self.require_session(session)?;
-        self.write("restore messages", |tx, _| {
-            let back = tx.execute(
-                "UPDATE messages SET deleted_at = NULL WHERE session_id = ?1 AND deleted_at >= ?2",
-                params![session.to_string(), since],
-            )?;
-            boundary::note_compaction(tx, &session.to_string())?;
-            Ok(back)
-        })
-    }
-
-    /// Sessions that are not deleted, oldest first.
-    pub fn sessions(&self) -> Result<Vec<(Ulid, NewSession)>, StoreError> {
-        type Raw = (String, String, Option<String>, String, String);
-        let raw: Vec<Raw> = self.read("list sessions", |db| {
-            let mut q = db.prepare_cached(
-                "SELECT id, project_id, parent_id, title, directory FROM \
-                    sessions WHERE deleted_at IS NULL ORDER BY id",
-            )?;
-            q.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))?
-                .collect()
-        })?;
-        let read = |(id, project, parent, title, directory): Raw| {
-            let parent = parent.map(|p| p.parse().map_err(|e| self.bad(&id, e))).transpose()?;
-            Ok((
-                id.parse().map_err(|e| self.bad(&id, e))?,
-                NewSession { project, parent, title, directory },
-            ))
-        };
-        raw.into_iter().map(read).collect()
-    }
-
-    fn require_message(&self, session: Ulid, message: Ulid) -> Result<(), StoreError> {
+    /// Refuses a message that is not one of the session's own, or was taken back.
+    pub(crate) fn require_message(&self, session: Ulid, message: Ulid) -> Result<(), StoreError> {
         let found = self.read("find a message", |db| {
             let of =
                 "SELECT 1 FROM messages WHERE id = ?1 AND session_id = ?2 AND deleted_at IS NULL";

@@ -115,6 +115,14 @@ s.parent_id AND m.id < s.log_until
     WHERE m.copied = 0 AND (m.deleted_at < s.created_at OR m.completed_at IS NULL OR \
     m.completed_at > s.created_at);
 ",
+    "
+-- What a person calls it; null = made for a prompt, without a name.
+ALTER TABLE checkpoints ADD COLUMN name TEXT;
+-- A JSON array of words, sorted.
+ALTER TABLE checkpoints ADD COLUMN tags TEXT NOT NULL DEFAULT '[]';
+-- 0 = stands before its message, 1 = behind it.
+ALTER TABLE checkpoints ADD COLUMN behind INTEGER NOT NULL DEFAULT 0;
+",
 ];
 
 /// Marks the file as ours ("ctxb").

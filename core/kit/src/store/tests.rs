@@ -261,18 +261,42 @@ fn usage_adds_up_by_model_and_survives_its_message() {
 }
 
 #[test]
+fn a_session_is_told_the_newest_summary_of_those_it_follows() {
+    let (mut s, first) = memory();
+    let follows = |s: &mut Store, parent| {
+        s.create_session(&NewSession { parent: Some(parent), ..Default::default() }).unwrap()
+    };
+    let second = follows(&mut s, first);
+    let third = follows(&mut s, second);
+    say(&mut s, first, "said");
+    assert_eq!([first, second, third].map(|id| s.inherited(id).unwrap()), [None, None, None]);
+    s.insert_boundary(first, "old").unwrap();
+    let b = s.insert_boundary(first, "what the first did").unwrap();
+    let told = Some((first, "what the first did".to_string()));
+    assert_eq!(s.inherited(second).unwrap(), told);
+    assert_eq!(s.inherited(third).unwrap(), told, "the second has none of its own");
+    s.insert_boundary(second, "what the second did").unwrap();
+    assert_eq!(s.inherited(third).unwrap().unwrap().0, second);
+    let fork = s.fork(first, b, "").unwrap();
+    assert_eq!(s.inherited(fork).unwrap(), None, "it shows the summary itself");
+    s.delete_session(second, 1).unwrap();
+    assert_eq!(s.inherited(third).unwrap(), None, "a deleted parent tells nothing");
+}
+
+#[test]
 fn checkpoints_belong_to_messages() {
     let (mut s, session) = memory();
     let first = say(&mut s, session, "a");
     let second = say(&mut s, session, "b");
     let manifest = json!({"src/a.rs": "sha256:00"});
-    s.add_checkpoint(session, first, &manifest).unwrap();
-    s.add_checkpoint(session, second, &json!({})).unwrap();
+    let before = |m, manifest: &Value| NewCheckpoint::new(Place::Before(m), manifest.clone());
+    s.add_checkpoint(session, &before(first, &manifest)).unwrap();
+    s.add_checkpoint(session, &before(second, &json!({}))).unwrap();
     s.rewind(session, first, 10).unwrap();
     let left = s.checkpoints(session).unwrap();
     assert_eq!(
-        left.iter().map(|c| (c.message, &c.manifest)).collect::<Vec<_>>(),
-        [(first, &manifest)]
+        left.iter().map(|c| (c.what.place, &c.what.manifest)).collect::<Vec<_>>(),
+        [(Place::Before(first), &manifest)]
     );
 }
 

@@ -1,0 +1,295 @@
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::checkpoint::FileOutcome;
+use crate::store::{NewPart, NewSession, PartKind};
+
+/// An agent in a folder, as the example is one.
+struct Agent {
+    dir: tempfile::TempDir,
+    kept: Rewinder,
+    session: Ulid,
+    now: Cell<At>,
+}
+
+fn agent() -> Agent {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(".agent/sessions.db");
+    fs::create_dir(dir.path().join(".agent")).unwrap();
+    let mut store = Store::open(&path).unwrap();
+    let directory = dir.path().canonicalize().unwrap().display().to_string();
+    let title = "a conversation".to_string();
+    let session =
+        store.create_session(&NewSession { directory, title, ..Default::default() }).unwrap();
+    Agent { dir, kept: Rewinder::new(store, &path), session, now: Cell::new(1_000) }
+}
+
+impl Agent {
+    fn tick(&self) -> At {
+        self.now.set(self.now.get() + 1);
+        self.now.get()
+    }
+
+    /// A prompt that makes the agent write a file.
+    fn turn(&mut self, text: &str, file: &str, content: &str) -> [Ulid; 2] {
+        let folder = self.kept.folder(self.session).unwrap().unwrap();
+        let mut files = self.kept.files(&folder).unwrap();
+        let number = files.begin(text, ms(self.tick())).unwrap();
+        files.before_edit(file).unwrap();
+        fs::write(self.dir.path().join(file), content).unwrap();
+        let said = [(Role::User, text.to_string()), (Role::Assistant, format!("did {text}"))]
+            .map(|(role, text)| (role, vec![NewPart::text(&text)]));
+        let ids = self.kept.store_mut().append_messages(self.session, &said).unwrap();
+        let new = NewCheckpoint::new(Place::Before(ids[0]), manifest(Some(number)));
+        self.kept.store_mut().add_checkpoint(self.session, &new).unwrap();
+        [ids[0], ids[1]]
+    }
+
+    fn checkpoint(&self, session: Ulid, name: &str) -> Checkpoint {
+        let all = self.kept.store().checkpoints(session).unwrap();
+        all.into_iter().rfind(|c| c.what.name.as_deref() == Some(name)).unwrap()
+    }
+
+    fn read(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.dir.path().join(file)).ok()
+    }
+
+    fn files(&self) -> BTreeMap<String, String> {
+        let all = ["a", "b", "c"].map(|f| Some((f.to_string(), self.read(f)?)));
+        all.into_iter().flatten().collect()
+    }
+}
+
+fn texts(log: &[LoadedMessage]) -> Vec<String> {
+    log.iter()
+        .flat_map(|m| &m.parts)
+        .filter(|p| p.kind != PartKind::Marker)
+        .filter_map(|p| p.data["text"].as_str().map(str::to_string))
+        .collect()
+}
+
+#[test]
+fn conversation_and_files_go_back_and_what_is_given_up_stays_reachable() {
+    let mut a = agent();
+    a.turn("one", "a", "1");
+    let tags = BTreeSet::from(["good".to_string()]);
+    let now = a.tick();
+    a.kept.mark(a.session, Some("works"), &tags, now).unwrap();
+    a.turn("two", "a", "2");
+    a.kept.store_mut().insert_boundary(a.session, "summary").unwrap();
+    a.turn("three", "b", "3");
+    let to = Target::Checkpoint(a.checkpoint(a.session, "works"));
+    let now = a.tick();
+    let done = a.kept.rewind(a.session, &to, Restore::Both, now).unwrap();
+    assert_eq!(a.files(), BTreeMap::from([("a".to_string(), "1".to_string())]));
+    assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), ["one", "did one"]);
+    let branch = done.branch.unwrap();
+    assert_eq!(
+        texts(&a.kept.store().log(branch).unwrap()),
+        ["one", "did one", "two", "did two", "summary", "three", "did three"]
+    );
+    assert_eq!(a.kept.store().session(branch).unwrap().title, "a conversation (given up)");
+    // The branch has the checkpoints of all that it was, also of what lies before the compaction.
+    let names = |s: Ulid| a.kept.store().checkpoints(s).unwrap().len();
+    assert_eq!((names(a.session), names(branch)), (2, 5), "two prompts' are given up");
+    // And the files as they were.
+    let undo = a.checkpoint(branch, "before going back");
+    assert_eq!(Some(undo.id), done.undo);
+    let now = a.tick();
+    a.kept.rewind(branch, &Target::Checkpoint(undo), Restore::Code, now).unwrap();
+    assert_eq!(a.files(), [("a", "2"), ("b", "3")].map(|(f, t)| (f.into(), t.into())).into());
+}
+
+#[test]
+fn a_message_stands_for_the_files_of_its_time() {
+    let mut a = agent();
+    let [_, answer] = a.turn("one", "a", "1");
+    let [prompt, last] = a.turn("two", "a", "2");
+    let now = a.tick();
+    let e = a.kept.rewind(a.session, &Target::Message(last), Restore::Code, now).unwrap_err();
+    assert!(e.to_string().contains("no checkpoint with files follows"), "{e}");
+    for (to, content) in [(prompt, "1"), (answer, "1")] {
+        fs::write(a.dir.path().join("a"), "2").unwrap();
+        let done = a.kept.rewind(a.session, &Target::Message(to), Restore::Code, now).unwrap();
+        assert_eq!(a.read("a").as_deref(), Some(content));
+        assert_eq!(done.files.unwrap().count(|o| *o == FileOutcome::Restored), 1);
+        assert_eq!((done.branch, done.messages), (None, 0), "the conversation stays");
+    }
+}
+
+#[test]
+fn what_cannot_go_back_changes_nothing() {
+    let mut a = agent();
+    let now = a.tick();
+    let none = BTreeSet::new();
+    assert!(matches!(a.kept.mark(a.session, None, &none, now), Err(RewindError::Empty(_))));
+    let [first, _] = a.turn("one", "a", "1");
+    // Another agent is at work in the folder.
+    let other = a.kept.files(a.dir.path()).unwrap();
+    for what in [Restore::Both, Restore::Code, Restore::Conversation] {
+        let e = a.kept.rewind(a.session, &Target::Message(first), what, now).unwrap_err();
+        let told = e.to_string();
+        assert!(told.contains("another program is working with these checkpoints"), "{told}");
+    }
+    drop(other);
+    // A session of nowhere.
+    let store = a.kept.store_mut();
+    let nowhere = store.create_session(&NewSession::default()).unwrap();
+    let (m, _) = store.append_message(nowhere, Role::User, &[NewPart::text("x")]).unwrap();
+    let id = a.kept.mark(nowhere, Some("x"), &none, now).unwrap();
+    let c = a.checkpoint(nowhere, "x");
+    let e = a.kept.rewind(nowhere, &Target::Checkpoint(c), Restore::Both, now).unwrap_err();
+    assert!(matches!(e, RewindError::NoFiles(c) if c == id), "{e}");
+    let stranger = Target::Message(m);
+    assert!(a.kept.rewind(a.session, &stranger, Restore::Both, now).is_err());
+    assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), ["one", "did one"]);
+    assert_eq!(a.read("a").as_deref(), Some("1"));
+}
+
+#[test]
+fn differences_of_files_are_told_with_their_lines() {
+    let mut a = agent();
+    fs::write(a.dir.path().join("a"), "x\ny\n").unwrap();
+    a.turn("one", "a", "x\nz\n");
+    let now = a.tick();
+    a.kept.mark(a.session, Some("one"), &BTreeSet::new(), now).unwrap();
+    a.turn("two", "b", "new\n");
+    let [one, start] = [1, 0].map(|i| a.kept.store().checkpoints(a.session).unwrap()[i].clone());
+    let told = |from: &Checkpoint, to: Option<&Checkpoint>| {
+        let all = a.kept.differences(a.session, from, to).unwrap();
+        let line = |d: &Difference| {
+            let lines = d.lines.unwrap();
+            format!("{} +{} -{}", d.path, lines.added, lines.removed)
+        };
+        all.iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&start, Some(&one)), ["a +1 -1"]);
+    assert_eq!(told(&one, None), ["b +1 -0"]);
+    assert_eq!(told(&start, None), ["a +1 -1", "b +1 -0"]);
+    assert_eq!(told(&one, Some(&one)), [""; 0]);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Turn(u8, u8),
+    Compact,
+    Mark,
+    Fork(prop::sample::Index),
+    Rewind(prop::sample::Index, u8),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        5 => (0u8..3, any::<u8>()).prop_map(|(f, t)| Op::Turn(f, t)),
+        1 => Just(Op::Compact),
+        2 => Just(Op::Mark),
+        2 => any::<prop::sample::Index>().prop_map(Op::Fork),
+        3 => (any::<prop::sample::Index>(), 0u8..3).prop_map(|(i, w)| Op::Rewind(i, w)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever is done, a checkpoint brings back the files and the conversation that it was made
+    /// of, everything that was ever said stands in the log of some session, and what a restoration
+    /// overwrote comes back.
+    #[test]
+    fn nothing_is_lost_by_going_back(ops in prop::collection::vec(op(), 1..16)) {
+        let mut a = agent();
+        let mut said: BTreeSet<String> = BTreeSet::new();
+        // By the number of its files: the files, and what was said before it.
+        let mut then: BTreeMap<u64, (BTreeMap<String, String>, Vec<String>)> = BTreeMap::new();
+        for (i, op) in ops.iter().enumerate() {
+            let log = texts(&a.kept.store().log(a.session).unwrap());
+            let newest = |a: &Agent| {
+                let all = a.kept.store().checkpoints(a.session).unwrap();
+                all.iter().filter_map(files_of).max().unwrap()
+            };
+            match op {
+                Op::Turn(f, text) => {
+                    let files = a.files();
+                    let prompt = format!("prompt {i}");
+                    a.turn(&prompt, ["a", "b", "c"][usize::from(*f)], &text.to_string());
+                    said.extend([prompt.clone(), format!("did {prompt}")]);
+                    then.insert(newest(&a), (files, log));
+                }
+                Op::Compact => {
+                    let summary = format!("summary {i}");
+                    a.kept.store_mut().insert_boundary(a.session, &summary).unwrap();
+                    said.insert(summary);
+                }
+                Op::Mark => {
+                    let now = a.tick();
+                    if a.kept.mark(a.session, Some("m"), &BTreeSet::new(), now).is_ok() {
+                        then.insert(newest(&a), (a.files(), log));
+                    }
+                }
+                Op::Fork(at) => {
+                    let own = a.kept.store().load_context(a.session).unwrap();
+                    if !own.is_empty() {
+                        let at = own[at.index(own.len())].id;
+                        a.session = a.kept.store_mut().fork(a.session, at, "fork").unwrap();
+                    }
+                }
+                Op::Rewind(to, what) => {
+                    let own: BTreeSet<Ulid> = a.kept.store().load_context(a.session).unwrap()
+                        .iter().map(|m| m.id).collect();
+                    let all: Vec<Checkpoint> = a.kept.store().checkpoints(a.session).unwrap()
+                        .into_iter()
+                        .filter(|c| own.contains(&c.what.place.message()))
+                        .filter(|c| c.what.name.as_deref() != Some("before going back"))
+                        .collect();
+                    if all.is_empty() {
+                        continue;
+                    }
+                    let to = all[to.index(all.len())].clone();
+                    let what =
+                        [Restore::Code, Restore::Conversation, Restore::Both][usize::from(*what)];
+                    let (files, before) = (a.files(), log);
+                    let (old_files, old_log) = then[&files_of(&to).unwrap()].clone();
+                    let now = a.tick();
+                    let done =
+                        a.kept.rewind(a.session, &Target::Checkpoint(to), what, now).unwrap();
+                    let after = texts(&a.kept.store().log(a.session).unwrap());
+                    if what == Restore::Conversation {
+                        prop_assert_eq!(&a.files(), &files);
+                    } else {
+                        prop_assert_eq!(&a.files(), &old_files);
+                    }
+                    if what == Restore::Code {
+                        prop_assert_eq!(&after, &before);
+                    } else {
+                        prop_assert_eq!(&after, &old_log);
+                    }
+                    if let Some(branch) = done.branch {
+                        prop_assert_eq!(texts(&a.kept.store().log(branch).unwrap()), before.clone());
+                        // They part where one went back to.
+                        let parting = a.kept.store().compare(a.session, branch).unwrap();
+                        prop_assert_eq!(texts(&parting.shared), after.clone());
+                        prop_assert_eq!(texts(&parting.second), before[after.len()..].to_vec());
+                        prop_assert!(parting.first.is_empty());
+                        prop_assert_eq!(parting.second.len(), done.messages);
+                    }
+                    if let Some(undo) = done.undo {
+                        let at = done.branch.unwrap_or(a.session);
+                        let all = a.kept.store().checkpoints(at).unwrap();
+                        let undo = all.into_iter().find(|c| c.id == undo).unwrap();
+                        let now = a.tick();
+                        a.kept.rewind(at, &Target::Checkpoint(undo), Restore::Code, now).unwrap();
+                        prop_assert_eq!(a.files(), files);
+                    }
+                }
+            }
+        }
+        let mut found: BTreeSet<String> = BTreeSet::new();
+        for (id, _) in a.kept.store().sessions().unwrap() {
+            found.extend(texts(&a.kept.store().log(id).unwrap()));
+        }
+        prop_assert_eq!(found, said);
+    }
+}

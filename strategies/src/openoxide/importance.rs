@@ -1,0 +1,89 @@
+//! OpenOxide: which old tool results are worth more than others
+//! (docs/sources/opencode-vs-claude-code.md §10.8: decisions and errors before the rest). The
+//! design names no measure, so this one is ours: what is told by the conversation itself, without a
+//! model.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind};
+
+/// What a result is worth, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// Nothing speaks for it.
+    Plain,
+    /// Something said or called later names what the result was the first to show.
+    Used,
+    /// The tool failed: without it the failure is tried again.
+    Error,
+}
+
+/// Shorter words are met by chance, bytes.
+const SHORTEST: usize = 6;
+
+/// The rank of the results at these positions of a view.
+pub fn importance(blocks: &[Arc<Block>], places: &[usize]) -> HashMap<usize, Rank> {
+    let mut ranks: HashMap<usize, Rank> = places
+        .iter()
+        .map(|&i| (i, if blocks[i].is_error { Rank::Error } else { Rank::Plain }))
+        .collect();
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    for (i, b) in blocks.iter().enumerate() {
+        let speaks = matches!(b.kind, BlockKind::User | BlockKind::Assistant | BlockKind::Call);
+        for word in names(&b.text) {
+            let shown = *first.entry(word).or_insert(i);
+            if let Some(rank) = ranks.get_mut(&shown).filter(|_| speaks && shown < i) {
+                *rank = Rank::Used.max(*rank);
+            }
+        }
+    }
+    ranks
+}
+
+/// Words that name something: paths, identifiers, numbers with a unit, hashes. A word of prose has
+/// none of the marks.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let inside = |c: char| c.is_alphanumeric() || "_./:-".contains(c);
+    text.split(move |c| !inside(c))
+        .map(|w| w.trim_matches(|c: char| !c.is_alphanumeric()))
+        .filter(|w| w.len() >= SHORTEST && w.chars().any(|c| c.is_numeric() || "_/.:".contains(c)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{Draft, MessageId, Role};
+
+    fn block(kind: BlockKind, text: &str, is_error: bool) -> Arc<Block> {
+        let draft = Draft { is_error, ..Draft::text(kind, Role::User, text) };
+        draft.build(MessageId(0), vec![])
+    }
+
+    #[test]
+    fn errors_come_first_then_what_is_named_later() {
+        use BlockKind::{Assistant, Call, Output, User};
+        let view = [
+            block(User, "look at src/known.rs", false),
+            block(Output, "src/known.rs is long", false),
+            block(Output, "the pool is pool_size_max, see src/pool.rs", false),
+            block(Output, "E0433 unresolved", true),
+            block(Output, "nobody names port 8443-internal", false),
+            block(Assistant, "src/known.rs was known before the result", false),
+            block(Call, "{\"path\":\"src/pool.rs\"}", false),
+        ];
+        let ranks = importance(&view, &[1, 2, 3, 4]);
+        let want = [Rank::Plain, Rank::Used, Rank::Error, Rank::Plain];
+        assert_eq!([1, 2, 3, 4].map(|i| ranks[&i]), want);
+        assert!(Rank::Error > Rank::Used && Rank::Used > Rank::Plain);
+    }
+
+    #[test]
+    fn prose_names_nothing() {
+        assert_eq!(names("a sentence. Another one, longer").count(), 0);
+        assert_eq!(
+            names("(src/a.rs), v1.2.34: 12 MB").collect::<Vec<_>>(),
+            ["src/a.rs", "v1.2.34"]
+        );
+    }
+}
