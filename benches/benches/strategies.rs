@@ -1,20 +1,34 @@
-//! A whole replay per scenario and strategy, with what came out of it.
+//! Effort and effect of every strategy: what its replays cost us, and beside it what it saved and
+//! kept on the same sessions; then a whole replay per scenario and strategy.
 //!
 //! Token counts are remembered per text in a process, so after the first round the timings are
 //! those of the engine, the strategy, the provider model and the measurements. `growth` has both.
 
 #![allow(missing_docs)]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, SamplingMode, criterion_group, criterion_main};
-use ctxbench_benches::{Mode, cut, replay, table};
+use ctxbench_benches::{Mode, busy_session, cut, per_second, replay, table};
 use ctxbench_harness::replay::with_savings;
+use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_strategies::Spec;
+use peak_alloc::PeakAlloc;
+
+/// Counts what is allocated, so that the memory of a replay can be told.
+#[global_allocator]
+static ALLOCATED: PeakAlloc = PeakAlloc;
 
 /// User messages of the marathon that are replayed.
 const MARATHON_TURNS: usize = 40;
+/// Turns of the shortest session of the table.
+const TURNS: usize = 24;
+const TIMES: [usize; 3] = [1, 4, 16];
+/// Scale of its sessions: a window of 20k tokens, so that each length has its compactions.
+const SCALE: f64 = 0.1;
+/// Seed of their texts: the same for every strategy.
+const SEED: u64 = 11;
 
 fn scenarios() -> Vec<Scenario> {
     let by_id = |id| builtin::by_id(id).expect("a built-in scenario loads");
@@ -25,41 +39,122 @@ fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Savings, stability and retention of every strategy.
-fn print_outcomes(scenario: &Scenario, specs: &[Spec]) {
-    let records = with_savings(specs.iter().map(|s| replay(scenario, s, None)).collect());
-    let per_cent = |v: Option<f64>| v.map_or("n/a".to_string(), |v| format!("{v:.1}"));
-    let rows: Vec<Vec<String>> = records
+/// A replay with what it took.
+struct Run {
+    record: RunRecord,
+    took: Duration,
+    /// Most memory that it held at a time beyond what was held before, bytes.
+    memory: usize,
+}
+
+fn measured(scenario: &Scenario, spec: &Spec, rounds: usize) -> Run {
+    let mut best: Option<Run> = None;
+    for _ in 0..rounds {
+        let before = ALLOCATED.current_usage();
+        ALLOCATED.reset_peak_usage();
+        let begin = Instant::now();
+        let record = replay(scenario, spec, None);
+        let took = begin.elapsed();
+        let memory = ALLOCATED.peak_usage().saturating_sub(before);
+        best = Some(match best {
+            Some(b) if b.took <= took => Run { memory: b.memory.min(memory), ..b },
+            _ => Run { record, took, memory },
+        });
+    }
+    best.expect("at least one round")
+}
+
+/// Every strategy on sessions of growing length: effort on the left, effect on the right, both of
+/// the same replays. Effect is that on the longest session.
+fn print_comparison(specs: &[Spec], mode: Mode) {
+    let (times, rounds) = if mode == Mode::Smoke { (&TIMES[..2], 1) } else { (&TIMES[..], 3) };
+    let sessions: Vec<Scenario> =
+        times.iter().map(|n| Scenario { scale: SCALE, ..busy_session(n * TURNS, SEED) }).collect();
+    // Every text is counted before anybody is timed.
+    sessions.iter().for_each(|s| drop(replay(s, &specs[0], None)));
+    let runs: Vec<Vec<Run>> = sessions
         .iter()
-        .map(|r| {
-            let s = &r.summary;
-            vec![
-                r.strategy.label.clone(),
-                format!("{:?}", r.status).to_lowercase(),
-                s.requests.to_string(),
-                s.compactions.to_string(),
-                per_cent(s.saved_pct),
-                s.prefix_stability.map_or("n/a".to_string(), |v| format!("{v:.3}")),
-                per_cent(s.retention_pct),
-            ]
+        .map(|s| specs.iter().map(|spec| measured(s, spec, rounds)).collect())
+        .collect();
+    let longest = runs.last().expect("there are lengths");
+    let effects = with_savings(longest.iter().map(|r| r.record.clone()).collect());
+    let rows: Vec<Vec<String>> = specs
+        .iter()
+        .enumerate()
+        .map(|(i, spec)| {
+            let mut row = vec![spec.label()];
+            let last = &longest[i];
+            row.push(per_second(last.record.summary.input_tokens, last.took));
+            row.extend(runs.iter().map(|of_length| per_step(&of_length[i])));
+            row.push(format!("{:.1}", last.memory as f64 / (1 << 20) as f64));
+            row.extend(effect(&effects[i]));
+            row
         })
         .collect();
-    let head = [
-        "strategy",
-        "status",
-        "requests",
-        "compactions",
-        "saved %",
-        "prefix stability",
-        "retention %",
-    ];
+    let lengths: Vec<String> = times.iter().map(|n| format!("µs/step {n}×")).collect();
+    let mut head = vec!["strategy", "M tokens/s"];
+    head.extend(lengths.iter().map(String::as_str));
+    head.push("MiB");
+    head.extend(EFFECTS);
+    let title = format!(
+        "effort and effect: {TURNS} turns of about 900 tokens = 1×, a window of 20k; tokens per \
+         second, memory and effect at {}×",
+        times[times.len() - 1]
+    );
+    print!("{}", table(&title, &head, &rows));
+}
+
+/// Time of a step that was taken.
+fn per_step(run: &Run) -> String {
+    let steps = run.record.summary.steps_completed.max(1);
+    format!("{:.0}", run.took.as_secs_f64() * 1e6 / steps as f64)
+}
+
+const EFFECTS: [&str; 8] = [
+    "status",
+    "requests",
+    "compactions",
+    "saved %",
+    "$",
+    "prefix stability",
+    "needs kept %",
+    "retention %",
+];
+
+/// Savings, stability and retention.
+fn effect(r: &RunRecord) -> Vec<String> {
+    let s = &r.summary;
+    let per_cent = |v: Option<f64>| v.map_or("n/a".to_string(), |v| format!("{v:.1}"));
+    vec![
+        r.status.word().to_string(),
+        s.requests.to_string(),
+        s.compactions.to_string(),
+        per_cent(s.saved_pct),
+        format!("{:.3}", s.cost_usd),
+        s.prefix_stability.map_or("n/a".to_string(), |v| format!("{v:.3}")),
+        per_cent(s.needs_kept_pct),
+        per_cent(s.retention_pct),
+    ]
+}
+
+/// What the replays of a scenario, timed below, save and keep.
+fn print_outcomes(scenario: &Scenario, specs: &[Spec]) {
+    let records = with_savings(specs.iter().map(|s| replay(scenario, s, None)).collect());
+    let row = |r: &RunRecord| [vec![r.strategy.label.clone()], effect(r)].concat();
+    let rows: Vec<Vec<String>> = records.iter().map(row).collect();
+    let head = [&["strategy"][..], &EFFECTS[..]].concat();
     print!("{}", table(&format!("{}: what the replays below measure", scenario.id), &head, &rows));
 }
 
 fn strategies(c: &mut Criterion) {
     let specs = Spec::defaults();
+    let mode = Mode::of_args();
+    if mode != Mode::List {
+        print_comparison(&specs, mode);
+        println!();
+    }
     for scenario in scenarios() {
-        if Mode::of_args() != Mode::List {
+        if mode != Mode::List {
             print_outcomes(&scenario, &specs);
             println!();
         }

@@ -12,4 +12,4 @@ mod table;
 pub use material::Material;
 pub use replays::{HUGE_WINDOW, Mode, model, replay, spec};
 pub use sessions::{blocks, busy_session, cut, session};
-pub use table::table;
+pub use table::{per_second, table};

@@ -1,5 +1,7 @@
 //! Tables on standard output.
 
+use std::time::Duration;
+
 /// A table with a title; the first column is a name, the others are figures.
 pub fn table(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
     let width = |i: usize| {
@@ -24,9 +26,23 @@ pub fn table(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// Millions per second; `n/a` where no time was measured.
+pub fn per_second(count: u64, took: Duration) -> String {
+    match took.as_secs_f64() {
+        0.0 => "n/a".into(),
+        s => format!("{:.1}", count as f64 / 1e6 / s),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_by_hand() {
+        assert_eq!(per_second(3_000_000, Duration::from_millis(2_000)), "1.5");
+        assert_eq!(per_second(1, Duration::ZERO), "n/a");
+    }
 
     #[test]
     fn columns_line_up() {

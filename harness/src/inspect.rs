@@ -207,11 +207,11 @@ async fn run(
 /// holds, in the order of `after`. A piece of the one answers for one piece of the other.
 pub fn unchanged(before: &[Piece], after: &[Piece]) -> Vec<bool> {
     let mut left: Vec<&Piece> = before.iter().collect();
-    let mut taken = |p: &Piece| {
+    let taken = |p: &Piece| {
         let same = |q: &&Piece| q.kind == p.kind && q.form == p.form && q.text == p.text;
         left.iter().position(same).map(|at| left.remove(at)).is_some()
     };
-    after.iter().map(|p| taken(p)).collect()
+    after.iter().map(taken).collect()
 }
 
 /// What stands in a context, by name: how many pieces and how many tokens, in the order of their
@@ -234,11 +234,12 @@ pub fn stays(pieces: &[Piece]) -> Vec<(String, usize, u64)> {
 /// the blocks.
 pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u64 {
     let by = replay::counting(&scenario.session, model, options.calibrate).scaled(scenario.scale);
-    let main = scenario.session.entries.iter().filter_map(|e| match e {
+    let mut all = scenario.session.entries.iter().rev();
+    let main = all.find_map(|e| match e {
         Entry::Tools { definitions, agent: None, .. } => Some(definitions),
         _ => None,
     });
-    let tools = main.last().and_then(|d| Tools::new(&wire::of(model).tool_definitions(d)));
+    let tools = main.and_then(|d| Tools::new(&wire::of(model).tool_definitions(d)));
     tools.map_or(0, |t| t.tokens(&by))
 }
 

@@ -9,8 +9,11 @@ pub(crate) const SHEET: ByBlock = ByBlock {
     title: "Cost by model and agent",
     note: "Only rows that asked several models or have subagents; costs.csv has each agent of \
         every row. In: all input; cached and written: of this, read from and written to the \
-        prompt cache. Share: of the row's dollars.",
-    head: &["model", "who", "calls", "in", "cached", "written", "out", "cost $", "share %"],
+        prompt cache. Share: of the row's dollars. × main: tokens of all windows, in and out, ÷ \
+        those of the main one; a team of agents is said to use 7.",
+    head: &[
+        "model", "who", "calls", "in", "cached", "written", "out", "cost $", "share %", "× main",
+    ],
     told: |_| None,
     rows,
 };
@@ -88,6 +91,13 @@ fn rows(run: &RunRecord) -> Vec<Vec<String>> {
     if parts.len() < 2 {
         return vec![];
     }
+    let tokens_of =
+        |all: &mut dyn Iterator<Item = &Part>| -> u64 { all.map(|p| p.input + p.output).sum() };
+    let main = tokens_of(&mut parts.iter().filter(|p| p.agent.is_none()));
+    let times = match main {
+        0 => "n/a".to_string(),
+        _ => format!("{:.1}", tokens_of(&mut parts.iter()) as f64 / main as f64),
+    };
     let tokens = |n: u64| fmt::tokens(n as f64);
     parts
         .iter()
@@ -102,6 +112,7 @@ fn rows(run: &RunRecord) -> Vec<Vec<String>> {
                 tokens(p.output),
                 fmt::usd(p.cost_usd),
                 p.share_pct.map_or("n/a".into(), fmt::pct),
+                p.agent.as_ref().map_or(String::new(), |_| times.clone()),
             ]
         })
         .collect()
@@ -160,7 +171,9 @@ mod tests {
         let rows = rows(&run());
         assert_eq!(rows.len(), 3, "subagents stand together");
         assert_eq!(rows[2][..3], ["large", "2 subagents", "2"]);
-        assert_eq!(rows[2][8], "37.5");
+        // Five windows of 1,050 tokens, three of them the main conversation's.
+        assert_eq!(rows[2][8..], ["37.5", "1.7"]);
+        assert_eq!(rows[0][9], "", "one figure per strategy");
     }
 
     #[test]
