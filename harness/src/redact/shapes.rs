@@ -129,6 +129,19 @@ pub(super) const ALL: &[Shape] = &[
         r#"(?i:pass|pwd)[A-Za-z0-9_-]*\s?[:=]\s?([^\s"'\\/$<>{}()\[\];,&|:=]{6,64})"#,
     )
     .only(has_digit_and_letter),
+    // curl -u NAME:PASSWORD
+    within("password", r#"(?:^|\s)(?:-u|--user)(?:\s+|=)["']?[^\s:"'/]+:([^\s"'\\]{4,64})"#)
+        .only(is_made_up),
+    // .netrc
+    within("password", r"\blogin(?:\s|\\n)+[^\s\\]+(?:\s|\\n)+password(?:\s|\\n)+([^\s\\]{4,64})")
+        .only(is_no_placeholder),
+    within("password", r"<(?i:(?:\w+:)?(?:password|passwd|passphrase))>\s*([^<>\s]{4,64})\s*</")
+        .only(is_no_placeholder),
+    within(
+        "secret",
+        r"<(?i:(?:\w+:)?[\w-]*(?:secret|token|api[_-]?key))>\s*([^<>\s]{8,512})\s*</",
+    )
+    .only(is_random),
     // In quotes: whatever it is.
     within(
         "password",
@@ -170,6 +183,10 @@ pub(super) fn is_secret_field(name: &str, content: &str) -> bool {
     let named = ends(&["apikey", "secret", "token", "privatekey", "accesskey", "accountkey"]);
     ends(&["password", "passwd", "passphrase"]) && content.len() >= 6 && is_no_placeholder(content)
         || named && is_random(content)
+}
+
+fn is_made_up(text: &str) -> bool {
+    has_digit_and_letter(text) && is_no_placeholder(text)
 }
 
 fn has_digit_and_letter(text: &str) -> bool {

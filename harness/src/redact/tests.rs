@@ -61,12 +61,18 @@ fn known() -> Vec<(String, String, &'static str)> {
         ("\"client_secret\": \"", "\",", "secret"),
         (r#"{\"auth_token\":\""#, r#"\"}"#, "secret"),
         ("DB_PASSWORD: ", "", "password"),
+        ("<clientSecret>", "</clientSecret>", "secret"),
     ] {
         all.push((format!("{before}{random}{after}"), random.clone(), kind));
     }
     for (text, secret) in [
         ("password = \"letmein!\"", "letmein!"),
         (r#"{\"passphrase\": \"swordfish\"}"#, "swordfish"),
+        ("curl -u ada:enigma1 https://engine.org", "enigma1"),
+        ("curl --user='ada:enigma1' https://engine.org", "enigma1"),
+        ("machine engine.org login ada password enigma", "enigma"),
+        ("machine engine.org\n  login ada\n  password enigma\n", "enigma"),
+        ("<ds:password>swordfish</ds:password>", "swordfish"),
     ] {
         all.push((text.to_string(), secret.to_string(), "password"));
     }
