@@ -385,8 +385,10 @@ mod tests {
         let expected = [
             ".ctxbench",
             "compactions.csv",
+            "costs.csv",
             "delegation.csv",
             "facts.csv",
+            "goals.csv",
             "index.html",
             "matrix.md",
             "plots",

@@ -461,7 +461,7 @@ fn standard_input_is_read_once_and_must_hold_something() {
         out.says(&["stdin: not a "]);
         assert_eq!((out.stderr.lines().count(), out.stdout.as_str()), (1, ""), "{}", out.stderr);
     }
-    let out = here.run("import - -").piped(&claude()).fails_with(2);
+    let out = here.run("import - -").piped(claude()).fails_with(2);
     out.says(&["can be read only once", "1 of 2 could not be imported"]);
     let broken = good().replace("\"a1\"", "");
     here.run("run - --out out").piped(&broken).fails_with(2).says(&["stdin:3"]);
