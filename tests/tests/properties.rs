@@ -202,7 +202,8 @@ proptest! {
             let stored: Vec<_> = record.resume.iter().filter_map(|r| r.file.as_ref()).filter(|f| f.format == "ctxbench-store").collect();
             // A run that dies on its way has come to fewer of them.
             let all = stored.len() == restarts;
-            prop_assert_eq!(all, record.status == Status::Completed, "{}: {:?}", name, record.resume);
+            prop_assert_eq!(all, record.status == Status::Completed, "{}: \
+                {:?}", name, record.resume);
             for f in stored {
                 prop_assert!(f.context_equal && f.lost + f.garbled + f.surplus == 0, "{name}: \
                     {f:?}");

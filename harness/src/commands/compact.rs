@@ -39,7 +39,8 @@ pub(crate) struct Args {
     #[arg(long, value_parser = super::run::tokens)]
     window: Option<u64>,
     /// How tokens are counted: off (o200k, whatever the model), family, recording, as for `run`
-    #[arg(long, value_name = "HOW", value_parser = super::run::calibrate, default_value = Calibrate::default().word())]
+    #[arg(long, value_name = "HOW", value_parser = super::run::calibrate)]
+    #[arg(default_value = Calibrate::default().word())]
     calibrate: Calibrate,
     /// Who writes the summary, as for `run`
     #[arg(long, value_name = "KIND", default_value = "extractive")]

@@ -1,9 +1,9 @@
 //! Sessions in the formats of others. A format is a file with an [`Export`] and its line in
 //! [`ALL`]; what it cannot say is counted in a [`Lost`].
 //!
-//! Every message of the main conversation stands in an export, in its order. Commands of the user (to compact, to go back,
-//! to begin anew) and what the recorded program did by itself have no place in these formats, so
-//! what was taken back stands there as if it had stayed.
+//! Every message of the main conversation stands in an export, in its order. Commands of the user
+//! (to compact, to go back, to begin anew) and what the recorded program did by itself have no
+//! place in these formats, so what was taken back stands there as if it had stayed.
 
 mod anthropic;
 mod atif;

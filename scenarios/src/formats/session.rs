@@ -416,8 +416,8 @@ impl Builder {
         self.held.clear();
     }
 
-    /// Milliseconds since the session began; the first stamp that was asked for began it if the main
-    /// conversation has none.
+    /// Milliseconds since the session began; the first stamp that was asked for began it if the
+    /// main conversation has none.
     fn at(&mut self, stamp: Option<&str>) -> Option<Millis> {
         let now = time::millis(stamp?)?;
         let start = *self.start.get_or_insert(now);

@@ -1,5 +1,5 @@
-//! What Claude Code shows again after a compaction: files, skills, the plan; and of the index of its
-//! memory the beginning (docs/sources/claude-code.md §1.4).
+//! What Claude Code shows again after a compaction: files, skills, the plan; and of the index of
+//! its memory the beginning (docs/sources/claude-code.md §1.4).
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ ctxbench_core::settings! {
         prune_protect: tokens = 40_000, "docs/sources/opencode.md §1, PRUNE_PROTECT";
         /// pruning must free more than this
         prune_minimum: tokens = 20_000, "docs/sources/opencode.md §1, PRUNE_MINIMUM";
-        /// what pruning measures results by: UTF-16 length / 4, or the tokens of the o200k vocabulary
+        /// what pruning measures results by: UTF-16 length / 4, or tokens of the o200k vocabulary
         count: choice Count { Characters = "characters", Tokens = "tokens" } = Characters,
             "docs/sources/opencode.md §1; tokens: docs/sources/opencode-vs-claude-code.md §10.6, a \
              proposal, no release has it";

@@ -40,8 +40,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     standing: Standing::Contender,
     manual: true,
     recovery: Recovery::Log,
-    // docs/sources/openoxide.md §1.8: files by edit tools, and a summary from a point. Up to a point
-    // is ours.
+    // docs/sources/openoxide.md §1.8: files by edit tools, and a summary from a point. Up to a
+    // point is ours.
     rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: true },
     formats: OURS,
     conform: Conformance::NONE,

@@ -215,8 +215,8 @@ impl Rewinder {
             .ok_or(RewindError::NoneFollows(message))
     }
 
-    /// Refuses while another program has the files of a session open, and keeps it from that. `None`
-    /// where there are no files, or they cannot be opened for another reason.
+    /// Refuses while another program has the files of a session open, and keeps it from that.
+    /// `None` where there are no files, or they cannot be opened for another reason.
     fn at_rest(&self, session: Ulid) -> Result<Option<EditCheckpoints>, RewindError> {
         let folder = self.folder(session)?.filter(|_| EditCheckpoints::are_kept(&self.beside));
         match folder.map(|f| self.files(&f)) {

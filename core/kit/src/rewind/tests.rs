@@ -267,7 +267,8 @@ proptest! {
                         prop_assert_eq!(&after, &old_log);
                     }
                     if let Some(branch) = done.branch {
-                        prop_assert_eq!(texts(&a.kept.store().log(branch).unwrap()), before.clone());
+                        let kept = texts(&a.kept.store().log(branch).unwrap());
+                        prop_assert_eq!(kept, before.clone());
                         // They part where one went back to.
                         let parting = a.kept.store().compare(a.session, branch).unwrap();
                         prop_assert_eq!(texts(&parting.shared), after.clone());

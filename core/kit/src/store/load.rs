@@ -51,8 +51,8 @@ impl Stretch {
     pub(super) fn messages(&self) -> &'static str {
         match self.fork {
             Some(_) => {
-                "m.session_id = ?1 AND m.id < ?2 AND m.id NOT IN (SELECT message_id FROM fork_lacks \
-                 WHERE session_id = ?3)"
+                "m.session_id = ?1 AND m.id < ?2 AND m.id NOT IN \
+                 (SELECT message_id FROM fork_lacks WHERE session_id = ?3)"
             }
             None => "m.session_id = ?1 AND m.id < ?2 AND m.deleted_at IS NULL AND ?3 IS NULL",
         }

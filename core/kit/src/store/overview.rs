@@ -68,7 +68,8 @@ impl Store {
         Ok(None)
     }
 
-    /// Sessions that are not deleted, oldest first, with how large they are and how they hang together.
+    /// Sessions that are not deleted, oldest first, with how large they are and how they hang
+    /// together.
     pub fn overview(&self) -> Result<Vec<Overview>, StoreError> {
         let _view = self.view()?;
         let mut out = self.rows()?;

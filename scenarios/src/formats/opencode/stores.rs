@@ -20,8 +20,8 @@ struct Held {
     parent: Option<String>,
 }
 
-/// Reads the sessions of a store. Those of subagents are told with their callers', which come first;
-/// what no caller tells of is read by itself.
+/// Reads the sessions of a store. Those of subagents are told with their callers', which come
+/// first; what no caller tells of is read by itself.
 fn each(
     mut left: Vec<Held>,
     find: &mut dyn FnMut(&str) -> Result<Option<Stored>, InputError>,
