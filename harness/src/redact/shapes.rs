@@ -93,6 +93,20 @@ const fn user(pattern: &'static str) -> Shape {
     Shape::new(Put::User, Form::Within(pattern)).only(is_user)
 }
 
+/// Colours of a terminal, as they are and as JSON, a shell or a program writes them.
+macro_rules! colours {
+    () => {
+        r"(?:(?:\x1b|\\+(?:u001[bB]|x1[bB]|e|033))\[[0-9;]*[A-Za-z])"
+    };
+}
+
+/// What may stand between a name and its value: `: `, `=`, `": "`, colours.
+macro_rules! is {
+    ($sign:literal, $quote:literal) => {
+        concat!($sign, r"\s*", colours!(), "*", $quote, colours!(), "*")
+    };
+}
+
 /// The first that fits at a place is it.
 pub(super) const ALL: &[Shape] = &[
     Shape {
@@ -121,49 +135,71 @@ pub(super) const ALL: &[Shape] = &[
     key("token", r"ntn_[A-Za-z0-9]{40,}|figd_[A-Za-z0-9_-]{30,}|PMAK-[A-Za-z0-9-]{50,}"),
     key("token", r"dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9]{40,}|\d{8,10}:AA[A-Za-z0-9_-]{33}"),
     key("jwt", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
-    within("password", r#"\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@"#)
+    within("password", r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@"#)
         .only(is_no_placeholder),
     key_after("credential", r"(?i:bearer|basic)\s+", r"[A-Za-z0-9+/_.=~-]{16,}").only(has_digit),
     within(
         "password",
-        r#"(?i:pass|pwd)[A-Za-z0-9_-]*\s?[:=]\s?([^\s"'\\/$<>{}()\[\];,&|:=]{6,64})"#,
+        concat!(
+            r"(?i:pass|pwd)[A-Za-z0-9_-]*\s?",
+            is!("[:=]", ""),
+            r#"([^\s"'\\/$<>{}()\[\];,&|:=\x1b]{6,})"#
+        ),
     )
     .only(has_digit_and_letter),
     // curl -u NAME:PASSWORD
-    within("password", r#"(?:^|\s)(?:-u|--user)(?:\s+|=)["']?[^\s:"'/]+:([^\s"'\\]{4,64})"#)
+    within("password", r#"(?:^|\s)(?:-u|--user)(?:\s+|=)["']?[^\s:"'/]+:([^\s"'\\]{4,})"#)
         .only(is_made_up),
     // .netrc
-    within("password", r"\blogin(?:\s|\\n)+[^\s\\]+(?:\s|\\n)+password(?:\s|\\n)+([^\s\\]{4,64})")
+    within("password", r"\blogin(?:\s|\\n)+[^\s\\]+(?:\s|\\n)+password(?:\s|\\n)+([^\s\\]{4,})")
         .only(is_no_placeholder),
-    within("password", r"<(?i:(?:\w+:)?(?:password|passwd|passphrase))>\s*([^<>\s]{4,64})\s*</")
+    within("password", r"<(?i:(?:\w+:)?(?:password|passwd|passphrase))>\s*([^<>\s]{4,})\s*</")
         .only(is_no_placeholder),
-    within(
-        "secret",
-        r"<(?i:(?:\w+:)?[\w-]*(?:secret|token|api[_-]?key))>\s*([^<>\s]{8,512})\s*</",
-    )
-    .only(is_random),
+    within("secret", r"<(?i:(?:\w+:)?[\w-]*(?:secret|token|api[_-]?key))>\s*([^<>\s]{8,})\s*</")
+        .only(is_random),
     // In quotes: whatever it is.
     within(
         "password",
-        r#"(?i:passw(?:or)?d|passphrase|pwd)[A-Za-z0-9_-]*(?:\\*["'])?\s*(?:=>|:=|[:=])\s*\\*["']([^\s"'\\]{6,})\\*["']"#,
+        concat!(
+            r#"(?i:passw(?:or)?d|passphrase|pwd)[A-Za-z0-9_-]*(?:\\*["'])?"#,
+            colours!(),
+            r"*\s*",
+            is!("(?:=>|:=|[:=])", r#"\\*["']"#),
+            r#"([^\s"'\\\x1b]{6,}|[^"'\\\r\n\x1b]{6,128})"#,
+            colours!(),
+            r#"*\\*["']"#
+        ),
     )
     .only(is_no_placeholder),
     within(
         "secret",
-        r#"(?i:api[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|private[_-]?key|access[_-]?key|account[_-]?key|credentials?)[A-Za-z0-9_-]*(?:\\*["'])?\s*(?:=>|:=|[:=])\s*(?:\\*["'])?([A-Za-z0-9+/_=.~!@#%^*-]{8,512})"#,
+        concat!(
+            r"(?i:api[_-]?key|secret|token|passw(?:or)?d|passphrase|pwd|private[_-]?key|",
+            r"access[_-]?key|account[_-]?key|credentials?)[A-Za-z0-9_-]*",
+            r#"(?:\\*["'])?"#,
+            colours!(),
+            r"*\s*",
+            is!("(?:=>|:=|[:=])", r#"(?:\\*["'])?"#),
+            r"([A-Za-z0-9+/_=.~!@#%^*-]{8,})"
+        ),
     )
     .only(is_random),
     Shape::new(Put::Mail, Form::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"))
         .only(is_mail),
-    user(r"(?:^|\\[ntr]|[^A-Za-z0-9_.]|/mnt/[a-z]|/[a-z]|/var|/export)/(?:home|Users)/(\w[\w.-]*)"),
+    user(concat!(
+        r"(?:^|\\[ntr]|",
+        colours!(),
+        r"|[^A-Za-z0-9_.]|/mnt/[a-z]|/[a-z]|/var|/export)/(?:home|Users)/(\w[\w.-]*)"
+    )),
     user(r"[A-Za-z]:(?:\\{1,8}|/)(?i:users)(?:\\{1,8}|/)(\w[\w.-]*(?: [A-Z][\w.-]*)?)"),
     // How Claude Code names the folder of a project.
     user(r#"(?:^|[\s/"'])-(?:home|Users)-([A-Za-z0-9]+)"#),
 ];
 
 /// What may stand right before a lead: no letter or digit of its script, but the escape of a line's
-/// end in JSON or of a byte in a URL.
-const BEFORE: &str = r"(?:^|\\[ntr]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9])";
+/// end in JSON or of a byte in a URL, and the code of a colour.
+const BEFORE: &str =
+    concat!(r"(?:^|\\[ntr]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9]|", colours!(), ")");
 
 /// All patterns as one, with a group for each of [`ALL`] in their order.
 pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {

@@ -67,6 +67,10 @@ fn known() -> Vec<(String, String, &'static str)> {
     }
     for (text, secret) in [
         ("password = \"letmein!\"", "letmein!"),
+        ("DB_PASSWORD=\"correct horse 9\"", "correct horse 9"),
+        (r#"{\"password\": \"two words 99\"}"#, "two words 99"),
+        ("password=\u{1b}[33mletmein9\u{1b}[0m", "letmein9"),
+        ("\"password\"\u{1b}[0m: \u{1b}[32m\"letmein\"\u{1b}[0m", "letmein"),
         (r#"{\"passphrase\": \"swordfish\"}"#, "swordfish"),
         ("curl -u ada:enigma1 https://engine.org", "enigma1"),
         ("curl --user='ada:enigma1' https://engine.org", "enigma1"),
@@ -97,6 +101,8 @@ fn what_stands_around_a_secret_does_not_hide_it() {
             (json, secret_in_json.trim_matches('"').to_string()),
             (format!("密钥{text}"), secret.clone()),
             (format!("+{text}"), secret.clone()),
+            (format!("\u{1b}[32m{text}\u{1b}[0m"), secret.clone()),
+            (format!("\\u001b[1;32m{text}"), secret.clone()),
             (format!("'{text}'"), secret.clone()),
         ];
         for (wrapped, secret) in wraps {
@@ -104,6 +110,19 @@ fn what_stands_around_a_secret_does_not_hide_it() {
             assert!(!out.contains(&secret), "{wrapped} → {out}");
         }
     }
+}
+
+#[test]
+fn a_long_secret_behind_a_name_goes_whole() {
+    let jwt = format!("eyJ{}.eyJ{}.{}", body(MIXED, 40), body(MIXED, 1_900), body(MIXED, 200));
+    for (before, after) in
+        [("\"access_token\": \"", "\""), ("ACCESS_TOKEN=", ""), ("X-Api-Key: ", "\n")]
+    {
+        let out = redacted(&format!("{before}{jwt}{after}"));
+        assert_eq!(out, format!("{before}[redacted-jwt-1]{after}"));
+    }
+    let long = body(MIXED, 700);
+    assert_eq!(redacted(&format!("password={long}")), "password=[redacted-password-1]");
 }
 
 #[test]
