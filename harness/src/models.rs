@@ -18,12 +18,7 @@ pub fn own(session: &Session) -> &'static Model {
 
 /// The model that a session was recorded with, or the one of its family that stands in for it.
 pub(crate) fn recorded(session: &Session) -> Option<&'static Model> {
-    session.header.model.as_deref().and_then(priced_as)
-}
-
-/// The model whose prices are those of a recorded name.
-pub(crate) fn priced_as(name: &str) -> Option<&'static Model> {
-    model::find_recorded(name).or_else(|| model::stand_in(name))
+    session.header.model.as_deref().and_then(model::priced_as)
 }
 
 /// What a reader must know of a session's results with a model: that it is not the recorded one, that

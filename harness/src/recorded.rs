@@ -238,7 +238,7 @@ impl<'a> Reading<'a> {
         };
         let visible = counted.output_estimate.map(|n| n.max(counted.output));
         self.stubs += usize::from(visible.is_some());
-        let (cost_usd, estimate) = match models::priced_as(name) {
+        let (cost_usd, estimate) = match model::priced_as(name) {
             Some(m) => {
                 if model::find_recorded(name).is_none() {
                     self.stand_ins.insert(name.to_string(), &m.name);

@@ -67,7 +67,7 @@ fn days(results: &Results, provider: Provider) -> BTreeMap<u64, Day> {
     let mut days: BTreeMap<u64, Day> = BTreeMap::new();
     for run in &results.runs {
         for q in run.requests.iter().filter(|q| q.status == RequestStatus::Ok) {
-            let Some(model) = model::find(&q.model).ok().filter(|m| m.provider == provider) else {
+            let Some(model) = model::priced_as(&q.model).filter(|m| m.provider == provider) else {
                 continue;
             };
             let key = Key {
@@ -364,6 +364,16 @@ mod tests {
             assert_eq!(*item, format!("gpt-5.4, {kind}"));
             assert!((usd - expected).abs() < 1e-9, "{item}: {usd}");
         }
+    }
+
+    #[test]
+    fn a_model_with_the_date_of_its_release_is_in_it() {
+        let (listed, dated) = (results("claude-sonnet-4-6"), results("claude-sonnet-4-6-20260101"));
+        let lines = |r: &Results| page(r, "anthropic-usage")["data"][0]["results"].clone();
+        let of_listed = lines(&listed).as_array().unwrap().len();
+        let of_dated = lines(&dated);
+        assert_eq!(of_dated.as_array().unwrap().len(), of_listed);
+        assert_eq!(of_dated[0]["model"], "claude-sonnet-4-6-20260101");
     }
 
     #[test]

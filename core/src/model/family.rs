@@ -74,6 +74,12 @@ fn bare(name: &str) -> &str {
     bare.strip_prefix("chat").filter(|b| b.starts_with("gpt")).unwrap_or(bare)
 }
 
+/// The model whose prices are those of a recorded name: itself under its listed name, or what stands
+/// in for it.
+pub fn priced_as(recorded: &str) -> Option<&'static Model> {
+    find_recorded(recorded).or_else(|| stand_in(recorded))
+}
+
 /// The listed model that stands in for a recorded one that the catalogue does not hold, where the
 /// name tells the provider. Among this provider's models the one that shares most words with it
 /// (`gpt`, `codex`, `sonnet`), of these the one with fewest words of its own, of these the one whose
