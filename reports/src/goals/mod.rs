@@ -75,11 +75,25 @@ pub fn standing(results: &Results) -> Standing {
                     bound(j.goal),
                     j.measured()
                 )),
-                Verdict::Na => {}
+                // Of a run that broke off a missing figure says nothing good.
+                Verdict::Na => {
+                    standing.failed.extend(j.ended.filter(|_| broke_off(run)).map(|how| {
+                        format!(
+                            "{} × {}: goal “{}”: no figure, since the run ended as {how}",
+                            fmt::one_line(&run.scenario.id),
+                            fmt::one_line(&run.strategy.label),
+                            fmt::one_line(&j.goal.name)
+                        )
+                    }))
+                }
             }
         }
     }
     standing
+}
+
+fn broke_off(run: &RunRecord) -> bool {
+    matches!(run.status, Status::Overflow | Status::Failed | Status::Livelock)
 }
 
 /// A row held to every goal that is about its session.

@@ -83,6 +83,23 @@ fn a_run_that_ended_early_or_broke_a_rule_passes_nothing() {
 }
 
 #[test]
+fn a_product_that_died_without_a_figure_is_no_success() {
+    let mut results = results();
+    let codex = results.runs.iter().position(|r| r.strategy.name == "codex").unwrap();
+    results.runs[codex].summary.compaction_p95_ms = None;
+    assert_eq!(standing(&results).failed.len(), 1, "aider alone, which is too slow");
+    results.runs[codex].status = Status::Overflow;
+    let failed = standing(&results).failed;
+    assert!(
+        failed.iter().any(|l| l
+            == "login-bug × codex: goal “compaction time”: no figure, since the run ended as full"),
+        "{failed:?}"
+    );
+    results.runs[codex].status = Status::NotApplicable;
+    assert_eq!(standing(&results).failed.len(), 1);
+}
+
+#[test]
 fn only_sessions_that_a_goal_is_about_are_judged_and_the_rest_is_told() {
     let mut results = results();
     results.runs.iter_mut().for_each(|r| r.scenario.tags.clear());
