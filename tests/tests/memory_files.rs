@@ -150,6 +150,12 @@ fn a_file_brings_the_rules_and_the_folders_that_hold_for_it() {
     };
     let (folder, rule) = ("+project src/api/CLAUDE.md", "+rules .claude/rules/queries.md");
     assert_eq!(came("src/api/v1/list.ts"), (vec![folder.into(), rule.into()], 15));
+    // The same file by other ways.
+    let whole = here.path("shop").canonicalize().unwrap().join("src/api/v1/list.ts");
+    for way in ["./src/../src/api/v1/list.ts", "../shop/src/api/v1/list.ts"] {
+        assert_eq!(came(way), came("src/api/v1/list.ts"), "{way}");
+    }
+    assert_eq!(came(whole.to_str().unwrap()), came("src/api/v1/list.ts"));
     assert_eq!(came("src/db/list.sql"), (vec![rule.into()], 6));
     assert_eq!(came("src/api/list.rs"), (vec![folder.into()], 9), "not among {{ts,sql}}");
     assert_eq!(came("src/web/list.ts"), (vec![], 0), "not among {{api,db}}");

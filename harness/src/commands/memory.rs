@@ -1,6 +1,6 @@
 //! `ctxbench memory`: what each product reads of a project before the first message.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail};
 use ctxbench_core::model;
@@ -77,6 +77,19 @@ fn folder(dir: &Path) -> anyhow::Result<PathBuf> {
     Ok(full)
 }
 
+/// The way to a file from a folder, without steps up and down again; whole where it lies elsewhere.
+fn below(folder: &Path, file: &Path) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for part in folder.join(file).components() {
+        match part {
+            Component::ParentDir => drop(whole.pop()),
+            Component::CurDir => {}
+            part => whole.push(part),
+        }
+    }
+    whole.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(whole)
+}
+
 pub(crate) fn memory(args: &Args) -> anyhow::Result<()> {
     let Some(dir) = &args.dir else {
         bail!("memory takes the folder of a project, such as: ctxbench memory .");
@@ -87,7 +100,8 @@ pub(crate) fn memory(args: &Args) -> anyhow::Result<()> {
         Some(name) => vec![Spec::parse(name)?],
         None => Spec::defaults(),
     };
-    let visit = Visit { site: &site, touched: &args.file, approve: args.approve };
+    let touched: Vec<PathBuf> = args.file.iter().map(|f| below(&site.directory, f)).collect();
+    let visit = Visit { site: &site, touched: &touched, approve: args.approve };
     let all: Vec<Counted> = specs
         .iter()
         .filter(|s| args.product.is_some() || s.descriptor.standing == Standing::Contender)
