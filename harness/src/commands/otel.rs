@@ -16,11 +16,12 @@ pub(super) struct Options {
     pub(super) sinks: Vec<Sink>,
     /// Time between two exports of --otel, ms
     #[arg(long = "otel-interval", value_name = "MS", default_value_t = INTERVAL_MS)]
+    #[arg(requires = "sinks")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     interval: u64,
     /// What --otel says of where the metrics come from, beside service.name and service.version,
     /// such as deployment.environment.name=ci (repeat)
-    #[arg(long = "otel-attribute", value_name = "KEY=VALUE")]
+    #[arg(long = "otel-attribute", value_name = "KEY=VALUE", requires = "sinks")]
     attributes: Vec<Attribute>,
 }
 

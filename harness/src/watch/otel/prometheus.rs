@@ -1,6 +1,7 @@
 //! Prometheus's text format, with names as the OpenTelemetry specification maps them: dots become
 //! underscores, the unit is a suffix, and a counter ends in `_total`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::Resource;
@@ -10,7 +11,9 @@ use super::metrics::{Attributes, INSTRUMENTS, Instrument, Kind, Metrics};
 /// All metrics that have a series, and as `target_info` where they come from.
 pub(super) fn text(metrics: &Metrics, resource: &Resource) -> String {
     let mut out = String::new();
-    let source = resource.0.iter().map(|(k, v)| (&**k, &**v));
+    // Of keys that have one name here the last counts: a label may stand once.
+    let named: BTreeMap<String, &str> = resource.0.iter().map(|(k, v)| (label(k), &**v)).collect();
+    let source = named.iter().map(|(k, v)| (&**k, *v));
     let _ = writeln!(out, "# TYPE target_info gauge\ntarget_info{} 1", labels(source));
     for i in &INSTRUMENTS {
         let (name, mut series) = (name(i), String::new());
@@ -74,9 +77,12 @@ fn own(attributes: &Attributes) -> impl Iterator<Item = (&str, &str)> {
     attributes.iter().map(|(k, v)| (*k, &**v))
 }
 
+fn label(key: &str) -> String {
+    key.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
+}
+
 fn labels<'a>(all: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let name = |k: &str| k.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     let escaped = |v: &str| v.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let all: Vec<String> = all.map(|(k, v)| format!("{}=\"{}\"", name(k), escaped(v))).collect();
+    let all: Vec<String> = all.map(|(k, v)| format!("{}=\"{}\"", label(k), escaped(v))).collect();
     if all.is_empty() { String::new() } else { format!("{{{}}}", all.join(",")) }
 }
