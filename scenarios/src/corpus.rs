@@ -34,20 +34,25 @@ impl Corpus {
         let mut unread = Vec::new();
         let files = files_below(path, &mut unread);
         let mut corpus = Corpus { files, unread };
-        Corpus::leave_parts_to_their_sessions([&mut corpus]);
+        Corpus::take_each_file_once([&mut corpus]);
         if corpus.files.is_empty() && corpus.unread.is_empty() {
             corpus.unread.push((path.to_path_buf(), nothing_in(path)));
         }
         corpus
     }
 
-    /// Leaves out the files that belong to another file, wherever that stands.
-    pub fn leave_parts_to_their_sessions<'a>(all: impl IntoIterator<Item = &'a mut Corpus>) {
+    /// Leaves out the files that belong to another file, wherever that stands, and those that are
+    /// named again.
+    pub fn take_each_file_once<'a>(all: impl IntoIterator<Item = &'a mut Corpus>) {
         let mut all: Vec<&mut Corpus> = all.into_iter().collect();
         let parts: HashSet<PathBuf> =
             all.iter().flat_map(|c| &c.files).flat_map(|file| parts(file)).map(absolute).collect();
+        let mut met = HashSet::new();
         for corpus in &mut all {
-            corpus.files.retain(|file| !parts.contains(&absolute(file)));
+            corpus.files.retain(|file| {
+                let file = absolute(file);
+                !parts.contains(&file) && met.insert(file)
+            });
         }
     }
 

@@ -101,9 +101,12 @@ pub(crate) fn is_scenario(text: &str) -> bool {
     text.lines().map(key).any(|k| k.starts_with("[[step]]") || k.starts_with("extends="))
 }
 
+/// What a folder or an archive is to hold.
+const FILES_OF_SESSIONS: &str = "a folder with .toml, .jsonl or .json files of a known format";
+
 /// Why there is no session at a path whose files hold none.
 pub fn nothing_in(path: &Path) -> LoadError {
-    unknown(path, "a folder with .toml, .jsonl or .json files of a known format")
+    unknown(path, FILES_OF_SESSIONS)
 }
 
 /// Sessions of one name that were loaded from `path` are named by the paths in it that they stand
@@ -292,6 +295,7 @@ fn of_source(
 /// The sessions of an archive that is no recording itself, member by member.
 fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result<(), LoadError> {
     let mut ended = ControlFlow::Continue(());
+    let mut any = false;
     for name in archive.names() {
         // Hidden files, and those that macOS packs beside each file.
         if name.split('/').any(|part| part.starts_with('.') || part == "__MACOSX") {
@@ -301,6 +305,7 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
         let member = archive.member(&name).map_err(LoadError::from);
         let read = member.and_then(|member| {
             if corpus::may_hold_sessions(Path::new(&name), &member) {
+                any = true;
                 of_source(&member, &place, &Alone, &mut |place, one| {
                     ended = take(place, one);
                     ended
@@ -309,13 +314,14 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
             Ok(())
         });
         if let Err(e) = read {
+            any = true;
             ended = take(&place, Err(e));
         }
         if ended.is_break() {
             break;
         }
     }
-    Ok(())
+    if any { Ok(()) } else { Err(unknown(path, FILES_OF_SESSIONS)) }
 }
 
 struct Alone;

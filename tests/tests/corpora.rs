@@ -196,6 +196,18 @@ fn an_archive_that_breaks_off_is_said_to_by_every_command() {
 }
 
 #[test]
+fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
+    let here = Folder::new();
+    here.write("s/pi.jsonl", data(PI));
+    assert_eq!(names(&listed(&here, "s ./s/pi.jsonl s/pi.jsonl")), ["s/pi.jsonl pi"]);
+    // The end of a directory without entries.
+    here.write("empty.zip", [b"PK\x05\x06".as_slice(), &[0; 18]].concat());
+    for line in ["run empty.zip", "import empty.zip"] {
+        here.run(line).fails_with(2).says(&["empty.zip: not a known format; expected a folder"]);
+    }
+}
+
+#[test]
 fn a_compressed_session_runs_as_the_session_does() {
     let here = Folder::new();
     here.write("plain/pi.jsonl", data(PI));

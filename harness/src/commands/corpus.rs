@@ -131,7 +131,7 @@ pub(crate) fn walk(
         let read = !input::is_pipe(path) && is_path(input);
         corpora.push(read.then(|| Corpus::at(path)));
     }
-    Corpus::leave_parts_to_their_sessions(corpora.iter_mut().flatten());
+    Corpus::take_each_file_once(corpora.iter_mut().flatten());
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
     let files: Vec<&PathBuf> = corpora.iter().flatten().flat_map(Corpus::files).collect();
     let weight = files.iter().map(|f| bytes(f)).sum();
