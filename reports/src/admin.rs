@@ -368,7 +368,10 @@ mod tests {
 
     #[test]
     fn a_model_with_the_date_of_its_release_is_in_it() {
-        let (listed, dated) = (results("claude-sonnet-4-6"), results("claude-sonnet-4-6-20260101"));
+        let listed = results("claude-sonnet-4-6");
+        let mut dated = listed.clone();
+        let requests = dated.runs.iter_mut().flat_map(|r| &mut r.requests);
+        requests.for_each(|q| q.model = "claude-sonnet-4-6-20260101".into());
         let lines = |r: &Results| page(r, "anthropic-usage")["data"][0]["results"].clone();
         let of_listed = lines(&listed).as_array().unwrap().len();
         let of_dated = lines(&dated);
