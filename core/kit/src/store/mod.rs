@@ -21,6 +21,7 @@ mod load;
 mod model_tests;
 mod overview;
 mod part;
+mod reading;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -29,9 +30,7 @@ mod ulid;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{
-    Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
-};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 pub use checkpoints::{Checkpoint, NewCheckpoint, Place};
 pub use compare::Parting;
@@ -85,14 +84,13 @@ impl Store {
         Self::ready(db, path, ids)
     }
 
-    /// Opens a store for reading. Nothing is written, so it must be in the present format already.
+    /// Opens a store for reading. Nothing is written, neither to the file nor beside it; one of an
+    /// earlier format is read through a copy in memory. A database without tables is no store.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let path = path.as_ref().to_path_buf();
         schema::check_header(&path)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(&path, flags)
-            .map_err(|e| StoreError::sql(&path, "open it", e))?;
-        Self::ready(db, path, Ulids::system())
+        let db = reading::open(&path)?;
+        Ok(Store { db, path, ids: Ulids::system(), bytes_read: Cell::new(0) })
     }
 
     /// A store that vanishes when it is dropped.

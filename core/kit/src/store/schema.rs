@@ -129,7 +129,7 @@ ALTER TABLE checkpoints ADD COLUMN behind INTEGER NOT NULL DEFAULT 0;
 const APPLICATION_ID: i64 = 0x6374_7862;
 
 /// How long a writer waits for another one.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 /// First bytes of every SQLite file.
 const HEADER: &[u8] = b"SQLite format 3\0";
@@ -152,22 +152,36 @@ pub(super) fn check_header(path: &Path) -> Result<(), StoreError> {
 }
 
 /// What a file says of itself.
-struct Found {
+pub(super) struct Found {
     ours: bool,
     empty: bool,
-    format: i64,
+    /// Migrations that were applied to it.
+    pub(super) format: i64,
 }
 
 impl Found {
     /// Called inside a transaction: between two looks another program may bring a new file into its
     /// format.
-    fn look(db: &Connection) -> rusqlite::Result<Found> {
+    pub(super) fn look(db: &Connection) -> rusqlite::Result<Found> {
         let number = |q: &str| db.query_row(q, [], |r| r.get::<_, i64>(0));
         Ok(Found {
             ours: number("PRAGMA application_id")? == APPLICATION_ID,
             empty: number("SELECT count(*) FROM sqlite_schema")? == 0,
             format: number("PRAGMA user_version")?,
         })
+    }
+
+    /// Whether it is in the format of this version.
+    pub(super) fn is_present(&self) -> bool {
+        self.format == MIGRATIONS.len() as i64
+    }
+
+    /// The same as [`Found::accept`] where nothing may be made of an empty file.
+    pub(super) fn accept_store(self, path: &Path) -> Result<Found, StoreError> {
+        match self.ours {
+            true => self.accept(path),
+            false => Err(StoreError::Foreign { path: path.to_path_buf() }),
+        }
     }
 
     /// Refuses the file of another program, and that of a later version of this one.
@@ -183,6 +197,16 @@ impl Found {
             found => Ok(found),
         }
     }
+}
+
+/// Makes the tables of an earlier format in an empty database.
+pub(super) fn make(db: &Connection, format: i64) -> rusqlite::Result<()> {
+    for step in MIGRATIONS.iter().take(usize::try_from(format).unwrap_or_default()) {
+        db.execute_batch(step)?;
+    }
+    db.execute_batch(&format!(
+        "PRAGMA user_version = {format}; PRAGMA application_id = {APPLICATION_ID}"
+    ))
 }
 
 /// Brings a database to the newest format.

@@ -335,11 +335,44 @@ fn a_read_only_file_can_be_read_and_says_why_it_cannot_be_written() {
     let e = s.append_message(session, Role::User, &[NewPart::text("no")]).unwrap_err().to_string();
     assert!(e.contains("s.db") && e.contains("it is read-only; nothing was changed"), "{e}");
     assert_eq!(texts(&s, session), ["kept"]);
+}
+
+#[test]
+fn reading_leaves_no_trace_and_takes_no_other_database_for_a_store() {
+    let f = tempfile::tempdir().unwrap();
+    let folder = || {
+        let files = fs::read_dir(f.path()).unwrap().map(|e| e.unwrap().path());
+        let mut all: Vec<_> = files.map(|p| (p.clone(), fs::read(p).unwrap())).collect();
+        all.sort();
+        all
+    };
+    let path = f.path().join("a store? 50%#1.db");
+    let mut s = Store::open_with(&path, ids()).unwrap();
+    let session = s.create_session(&NewSession::default()).unwrap();
+    say(&mut s, session, "kept");
+    // While somebody writes, what was written is seen, too.
+    assert_eq!(texts(&Store::open_read_only(&path).unwrap(), session), ["kept"]);
     drop(s);
-    // An older format cannot be brought up to date without writing.
-    Connection::open(&path).unwrap().execute_batch("PRAGMA user_version = 1").unwrap();
-    let e = Store::open_read_only(&path).err().unwrap().to_string();
-    assert!(e.contains("format 1 and is read-only"), "{e}");
+    for (name, make) in [
+        ("first.db", schema::first_format as fn(&std::path::Path)),
+        ("second.db", schema::second_format),
+    ] {
+        make(&f.path().join(name));
+    }
+    let empty = f.path().join("empty.db");
+    Connection::open(&empty).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
+    let before = folder();
+    assert_eq!(texts(&Store::open_read_only(&path).unwrap(), session), ["kept"]);
+    let mut old = Store::open_read_only(f.path().join("first.db")).unwrap();
+    let (id, _) = old.sessions().unwrap()[0];
+    assert_eq!(texts(&old, id), ["from the first format"]);
+    let e = old.append_message(id, Role::User, &[NewPart::text("no")]).unwrap_err().to_string();
+    assert!(e.contains("it is read-only; nothing was changed"), "{e}");
+    let old = Store::open_read_only(f.path().join("second.db")).unwrap();
+    assert_eq!(old.sessions().unwrap().len(), 2, "the session and its fork");
+    let e = Store::open_read_only(&empty).err().unwrap().to_string();
+    assert!(e.contains("empty.db is a database of another program"), "{e}");
+    assert_eq!(folder(), before, "neither in the files nor beside them");
 }
 
 #[test]

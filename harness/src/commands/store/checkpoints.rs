@@ -7,6 +7,7 @@ use anyhow::bail;
 use ctxbench_kit::checkpoint::{Difference, FileState};
 use ctxbench_kit::rewind::{Rewinder, Target, files_of, manifest};
 use ctxbench_kit::store::{Checkpoint, NewCheckpoint, Place, Ulid};
+use ctxbench_reports::printable;
 use serde_json::{Value, json};
 
 use super::{What, Which, find, now, told, words};
@@ -80,11 +81,18 @@ enum Do {
     },
 }
 
+impl Do {
+    fn only_reads(&self) -> bool {
+        matches!(self, Do::List { .. } | Do::Show { .. } | Do::Compare { .. })
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let which = &args.which;
-    let mut kept = which.open()?;
+    let what = args.what.as_ref().unwrap_or(&Do::List { session: None, tag: None });
+    let mut kept = which.open(what.only_reads())?;
     let checkpoint = |kept: &Rewinder, id: &str| find::checkpoint(kept.store(), which.path(), id);
-    match args.what.as_ref().unwrap_or(&Do::List { session: None, tag: None }) {
+    match what {
         Do::List { session, tag } => list(which, &kept, session.as_deref(), tag.as_deref()),
         Do::Show { id } => {
             let (session, c) = checkpoint(&kept, id)?;
@@ -93,6 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Do::Add { session, name, tag, at } => {
             let session = find::session(kept.store(), which.path(), session)?;
             let (name, tags) = (word("--name", name)?, tags(tag)?);
+            free(&kept, session, name, None)?;
             let id = match at {
                 None => kept.mark(session, Some(name), &tags, now())?,
                 Some(at) => {
@@ -107,6 +116,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Do::Tag { id, name, tag } => {
             let (session, c) = checkpoint(&kept, id)?;
             let name = name.as_deref().map(|n| word("--name", n)).transpose()?;
+            name.map(|name| free(&kept, session, name, Some(c.id))).transpose()?;
             kept.store_mut().label_checkpoint(c.id, name, &tags(tag)?)?;
             one(which, &kept, session, c.id)
         }
@@ -134,6 +144,22 @@ fn word<'a>(option: &str, given: &'a str) -> anyhow::Result<&'a str> {
     match given.trim().is_empty() || given.chars().any(char::is_control) {
         true => bail!("{option} {given:?}: expected one line of text"),
         false => Ok(given),
+    }
+}
+
+/// Refuses a name that another checkpoint of the session has: nobody could go back to either by it.
+/// A session that was given up keeps the names of what it has, so only the same session counts.
+fn free(kept: &Rewinder, session: Ulid, name: &str, but: Option<Ulid>) -> anyhow::Result<()> {
+    let all = kept.store().checkpoints(session)?;
+    let taken = |c: &&Checkpoint| c.what.name.as_deref() == Some(name) && Some(c.id) != but;
+    match all.iter().find(taken) {
+        Some(c) => bail!(
+            "checkpoint {} of session {session} is called {name:?} already; choose another name, \
+             or give that one another: ctxbench checkpoints tag {} --name …",
+            c.id,
+            c.id
+        ),
+        None => Ok(()),
     }
 }
 
@@ -212,7 +238,7 @@ fn files(all: &[Difference]) -> String {
             Some(n) => format!("+{} -{} lines", n.added, n.removed),
             None => "no text".to_string(),
         };
-        format!("{:<16} {} -> {}  {lines}", words::line(&d.path), state(&d.from), state(&d.to))
+        format!("{:<16} {} -> {}  {lines}", printable(&d.path), state(&d.from), state(&d.to))
     };
     match all {
         [] => "no tracked file differs".to_string(),

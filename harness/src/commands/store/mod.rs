@@ -4,13 +4,15 @@
 mod checkpoints;
 mod find;
 mod sessions;
-mod words;
+pub(super) mod words;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use ctxbench_harness::choice::many;
 use ctxbench_kit::rewind::{Restore, Rewinder, Rewound};
 use ctxbench_kit::store::{At, Store};
+use ctxbench_reports::printable;
 use serde_json::{Value, json};
 
 use super::CheckFailed;
@@ -33,8 +35,8 @@ struct Which {
 }
 
 impl Which {
-    /// Opens what is there. No file is made.
-    fn open(&self) -> anyhow::Result<Rewinder> {
+    /// Opens what is there. No file is made, and a command that only reads changes none.
+    fn open(&self, reads: bool) -> anyhow::Result<Rewinder> {
         let path = &self.store;
         let shown = path.display();
         match std::fs::metadata(path) {
@@ -47,7 +49,9 @@ impl Which {
             }
             _ => {}
         }
-        let store = Store::open(path).context("--store")?;
+        // First for reading, in any case: a database of another program stays as it is.
+        let read = Store::open_read_only(path).context("--store")?;
+        let store = if reads { read } else { Store::open(path).context("--store")? };
         Ok(Rewinder::new(store, path))
     }
 
@@ -102,7 +106,7 @@ fn told(which: &Which, done: &Rewound) -> anyhow::Result<()> {
     if let Some(branch) = done.branch {
         lines.push(format!(
             "{} taken back; they live on in session {branch}",
-            words::many(done.messages, "message")
+            many(done.messages, "message")
         ));
     }
     let mut failed = 0;
@@ -116,7 +120,7 @@ fn told(which: &Which, done: &Rewound) -> anyhow::Result<()> {
         };
         failed += usize::from(why.is_some());
         let reason = why.map(|w| format!(": {w}")).unwrap_or_default();
-        lines.push(format!("{word:<9} {}{reason}", words::line(path)));
+        lines.push(format!("{word:<9} {}{reason}", printable(path)));
         files.push(json!({"path": path, "outcome": word, "why": why}));
     }
     if let Some(undo) = done.undo {
@@ -136,7 +140,7 @@ fn told(which: &Which, done: &Rewound) -> anyhow::Result<()> {
     });
     which.print(&lines.join("\n"), &json)?;
     if failed > 0 {
-        return Err(CheckFailed(format!("{} not restored", words::many(failed, "file"))).into());
+        return Err(CheckFailed(format!("{} not restored", many(failed, "file"))).into());
     }
     Ok(())
 }

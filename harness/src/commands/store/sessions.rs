@@ -5,7 +5,9 @@ use std::fmt::Write;
 use anyhow::bail;
 use ctxbench_core::model;
 use ctxbench_core::request::Usage;
+use ctxbench_harness::choice::many;
 use ctxbench_kit::store::{LoadedMessage, Overview, Place, Store, Ulid};
+use ctxbench_reports::printable;
 use serde_json::{Value, json};
 
 use super::{What, Which, find, now, told, words};
@@ -62,11 +64,18 @@ enum Do {
     },
 }
 
+impl Do {
+    fn only_reads(&self) -> bool {
+        matches!(self, Do::List | Do::Show { .. } | Do::Compare { .. })
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let which = &args.which;
-    let mut kept = which.open()?;
+    let what = args.what.as_ref().unwrap_or(&Do::List);
+    let mut kept = which.open(what.only_reads())?;
     let session = |store: &Store, id: &str| find::session(store, which.path(), id);
-    match args.what.as_ref().unwrap_or(&Do::List) {
+    match what {
         Do::List => list(which, kept.store()),
         Do::Show { id } => show(which, kept.store(), session(kept.store(), id)?),
         Do::Compare { a, b } => {
@@ -115,7 +124,7 @@ impl Seen {
     }
 
     fn models(&self) -> String {
-        let names: Vec<String> = self.usage.keys().map(|m| words::line(m)).collect();
+        let names: Vec<String> = self.usage.keys().map(|m| printable(m)).collect();
         if names.is_empty() { "-".to_string() } else { names.join(",") }
     }
 
@@ -204,13 +213,13 @@ fn show(which: &Which, store: &Store, id: Ulid) -> anyhow::Result<()> {
         words::time(o.updated_at),
         match &*o.session.directory {
             "" => String::new(),
-            folder => format!(", in {}", words::line(folder)),
+            folder => format!(", in {}", printable(folder)),
         }
     );
     let _ = writeln!(
         out,
         "{} so far; the next request shows {} (~{} tokens); billed {}",
-        words::many(log.len(), "message"),
+        many(log.len(), "message"),
         seen.context.len(),
         words::tokens(&seen.context),
         match (seen.billed(), seen.cost_usd()) {
@@ -256,11 +265,7 @@ fn compare(which: &Which, store: &Store, a: Ulid, b: Ulid) -> anyhow::Result<()>
         None => "nothing in common\n".to_string(),
         Some(last) => {
             let n = p.shared.len();
-            format!(
-                "{} in common, the last:\n  {}\n",
-                words::many(n, "message"),
-                words::message(last)
-            )
+            format!("{} in common, the last:\n  {}\n", many(n, "message"), words::message(last))
         }
     };
     let mut sides = Vec::new();
@@ -274,10 +279,10 @@ fn compare(which: &Which, store: &Store, a: Ulid, b: Ulid) -> anyhow::Result<()>
             "\n{id}  {}\n{} of its own (~{} tokens, {}); {} pruned; the next request shows {shown} \
              (~{shown_tokens} tokens)",
             words::short(&store.session(id)?.title),
-            words::many(own.len(), "message"),
+            many(own.len(), "message"),
             words::tokens(own),
-            words::many(compactions, "compaction"),
-            words::many(pruned, "result"),
+            many(compactions, "compaction"),
+            many(pruned, "result"),
         );
         for m in own {
             let _ = writeln!(out, "  {}", words::message(m));

@@ -1,37 +1,28 @@
 //! Messages and checkpoints in short, as text and as JSON.
 
 use ctxbench_core::block::Role;
+use ctxbench_core::calendar::iso;
 use ctxbench_core::tokens::bytes_div4_up;
 use ctxbench_kit::rewind::files_of;
-use ctxbench_kit::rollout::iso;
 use ctxbench_kit::store::{At, Checkpoint, LoadedMessage, LoadedPart, PartKind, Place};
+use ctxbench_reports::{one_line, printable};
 use serde_json::{Value, json};
 
 /// Characters of a message that a line shows.
 const SHORT: usize = 72;
 
 /// A time in UTC to the second.
-pub(super) fn time(at: At) -> String {
+pub(in crate::commands) fn time(at: At) -> String {
     iso(at.max(0) as u64)[..19].replace('T', " ")
 }
 
-/// One line of it: what would break a row or steer a terminal is a blank.
-pub(super) fn line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 /// The beginning of a text on one line.
-pub(super) fn short(text: &str) -> String {
-    let one: String = line(text).split_whitespace().collect::<Vec<_>>().join(" ");
+pub(in crate::commands) fn short(text: &str) -> String {
+    let one = one_line(text);
     match one.char_indices().nth(SHORT) {
         None => one,
         Some((end, _)) => format!("{}…", &one[..end]),
     }
-}
-
-/// `1 file`, `2 files`.
-pub(super) fn many(n: usize, what: &str) -> String {
-    ctxbench_harness::choice::many(n, what)
 }
 
 pub(super) fn role(m: &LoadedMessage) -> &'static str {
@@ -51,6 +42,11 @@ pub(super) fn gist(m: &LoadedMessage) -> String {
         (true, true) => "without a summary".to_string(),
         _ => short(&parts.join(" · ")),
     }
+}
+
+/// The same, whole.
+fn text(m: &LoadedMessage) -> String {
+    m.parts.iter().filter_map(gist_of).collect::<Vec<_>>().join("\n")
 }
 
 fn gist_of(p: &LoadedPart) -> Option<String> {
@@ -91,7 +87,7 @@ pub(super) fn message_json(m: &LoadedMessage) -> Value {
         "id": m.id.to_string(),
         "at_ms": m.created_at,
         "role": role(m),
-        "text": gist(m),
+        "text": text(m),
         "tokens_estimated": tokens(std::slice::from_ref(m)),
         "pruned": pruned,
     })
@@ -102,7 +98,7 @@ pub(super) fn checkpoint(c: &Checkpoint) -> String {
     let name = c.what.name.as_deref().map_or_else(|| "prompt".to_string(), |n| format!("{n:?}"));
     let tags: String = c.what.tags.iter().map(|t| format!(" #{t}")).collect();
     let files = files_of(c).map_or("conversation only", |_| "with files");
-    line(&format!("{name}{tags}, {files}"))
+    printable(&format!("{name}{tags}, {files}"))
 }
 
 /// Where it stands.
