@@ -197,6 +197,18 @@ fn codex_cuts_what_is_beyond_its_bytes_and_opencode_reads_all_of_one_name() {
     assert_eq!(c["tokens"]["touched"], 9);
     assert!(notes(&c)[0].contains("https://wiki.example/rules.md"), "{:?}", notes(&c));
     assert_eq!(files(&product(&here, &format!("{dir} --product claude-code"))), [""; 0]);
+
+    // What is called like one and is none is passed over, and told.
+    std::fs::create_dir(here.path("fleet/services/billing/CLAUDE.md")).unwrap();
+    std::fs::remove_file(here.path("fleet/services/AGENTS.md")).unwrap();
+    std::fs::create_dir(here.path("fleet/services/AGENTS.md")).unwrap();
+    for name in ["codex", "opencode"] {
+        let c = product(&here, &format!("{dir} --product {name}"));
+        let told = notes(&c);
+        let told: Vec<_> =
+            told.iter().filter(|n| n.contains("../AGENTS.md: could not be read")).collect();
+        assert_eq!(told.len(), 1, "{name}: {:?}", notes(&c));
+    }
 }
 
 #[test]

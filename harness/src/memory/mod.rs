@@ -112,6 +112,6 @@ pub fn counted(spec: &Spec, visit: &Visit<'_>, counting: Option<Counting>) -> Co
 fn load(spec: &Spec, visit: &Visit<'_>) -> (Loaded, Option<&'static str>) {
     match spec.descriptor.files {
         MemoryFiles::None(why) => (Loaded::default(), Some(why)),
-        MemoryFiles::Read { load, .. } => (load(spec.version.name, visit), None),
+        MemoryFiles::Read { load, .. } => (load(spec.version, visit), None),
     }
 }

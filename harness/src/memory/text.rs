@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use ctxbench_reports::printable;
+
 use super::{Counted, File};
 use crate::watch::thousands;
 
@@ -21,7 +23,9 @@ pub fn one(c: &Counted, counted_by: &str) -> String {
     let cells: Vec<[String; 3]> = c
         .files
         .iter()
-        .map(|f| [cell(f), f.level.into(), format!("{}{}", "  ".repeat(f.depth), f.path)])
+        .map(|f| {
+            [cell(f), f.level.into(), format!("{}{}", "  ".repeat(f.depth), printable(&f.path))]
+        })
         .collect();
     let width = |i: usize| cells.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);
     let (tokens, levels, paths) = (width(0), width(1), width(2));
@@ -48,13 +52,13 @@ pub fn one(c: &Counted, counted_by: &str) -> String {
         );
     }
     for note in &c.notes {
-        let _ = writeln!(out, "  note: {note}");
+        let _ = writeln!(out, "  note: {}", printable(note));
     }
     out
 }
 
 fn remark(f: &File) -> String {
-    let paths = f.paths.join(", ");
+    let paths = printable(&f.paths.join(", "));
     let mut out = match (f.when, f.depth) {
         ("waits", 0) => format!("waits for {paths}"),
         ("touched", 0) => format!("came with {paths}"),
@@ -89,7 +93,7 @@ pub fn side_by_side(all: &[Counted], counted_by: &str) -> String {
     };
     let mut rows = vec![row("tokens", &|c| c.product.clone())];
     for path in paths {
-        rows.push(row(path, &|c| {
+        rows.push(row(&printable(path), &|c| {
             c.files.iter().find(|f| f.path == path).map_or_else(|| "–".into(), cell)
         }));
     }
@@ -109,7 +113,7 @@ pub fn side_by_side(all: &[Counted], counted_by: &str) -> String {
     }
     let notes = shown.iter().flat_map(|c| c.notes.iter().map(|n| (n.as_str(), c.product.as_str())));
     for (note, by) in grouped(notes) {
-        let _ = writeln!(out, "note: {}: {note}", by.join(", "));
+        let _ = writeln!(out, "note: {}: {}", by.join(", "), printable(note));
     }
     out
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::Note;
 
+/// What is said of a folder, or a pipe, that is called like a memory file.
+const NO_FILE: &str = "it is no file";
 /// Largest memory file that is read, bytes: more tokens than any window holds.
 pub const FILE_BYTES: u64 = 8 << 20;
 /// Most folders that are searched for memory files that wait.
@@ -13,15 +15,30 @@ const FOLDERS: usize = 20_000;
 /// Folders of other people's and generated files. Files that begin with a point are left out, too.
 const FOREIGN: [&str; 2] = ["node_modules", "target"];
 
-/// A file's text; bytes that are no text are replaced, which is noted. `None` = there is none, or
-/// it cannot be read, which is noted, too.
+/// Whether a file is there. A folder or a pipe of its name is noted: a product passes over it.
+pub fn is_file(path: &Path, notes: &mut Vec<Note>) -> bool {
+    let other = fs::metadata(path).is_ok_and(|m| !m.is_file());
+    let note = Note::Unreadable { path: path.into(), why: NO_FILE.into() };
+    if other && !notes.contains(&note) {
+        notes.push(note);
+    }
+    !other && path.exists()
+}
+
+/// A file's text, without the mark of its encoding; bytes that are no text are replaced, which is
+/// noted. `None` = there is none, or it cannot be read, which is noted, too.
 pub fn read(path: &Path, notes: &mut Vec<Note>) -> Option<String> {
+    let text = read_as_it_is(path, notes)?;
+    Some(text.strip_prefix('\u{feff}').map(str::to_string).unwrap_or(text))
+}
+
+fn read_as_it_is(path: &Path, notes: &mut Vec<Note>) -> Option<String> {
     let unreadable = |why: String| Some(Note::Unreadable { path: path.into(), why });
     // Before it is opened: opening a pipe waits for somebody to write into it.
     let problem = match fs::metadata(path) {
         Err(e) if is_absent(&e) => return None,
         Err(e) => unreadable(e.to_string()),
-        Ok(m) if !m.is_file() => unreadable("it is no file".into()),
+        Ok(m) if !m.is_file() => unreadable(NO_FILE.into()),
         Ok(m) if m.len() > FILE_BYTES => Some(Note::TooLarge { path: path.into(), bytes: m.len() }),
         Ok(_) => None,
     };

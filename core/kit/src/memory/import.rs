@@ -17,7 +17,7 @@ pub(super) fn imports(text: &str) -> Vec<&str> {
             (None, Some(m)) => fence = Some(m),
             (Some(open), Some(m)) if open == m => fence = None,
             (None, None) => {
-                for word in prose(line).flat_map(str::split_whitespace) {
+                for word in prose(line).into_iter().flat_map(str::split_whitespace) {
                     let path = word.strip_prefix('@').map(|p| {
                         p.trim_end_matches(['.', ',', ';', ':', ')', '!', '?', '"', '\''])
                     });
@@ -30,17 +30,28 @@ pub(super) fn imports(text: &str) -> Vec<&str> {
     out
 }
 
-/// The parts of a line between its code spans. A mark without a second one is a character like
+/// The parts of a line between its code spans. A span ends with as many marks as it begins with
+/// (<https://spec.commonmark.org/0.31.2/#code-spans>); marks without such an end are characters like
 /// others.
-fn prose(line: &str) -> impl Iterator<Item = &str> {
-    let marks = line.matches('`').count() / 2 * 2;
-    let closed = line
-        .match_indices('`')
-        .nth(marks.saturating_sub(1))
-        .filter(|_| marks > 0)
-        .map_or(0, |(i, _)| i + 1);
-    let (spans, rest) = line.split_at(closed);
-    spans.split('`').step_by(2).chain(std::iter::once(rest))
+fn prose(line: &str) -> Vec<&str> {
+    let marks = |from: usize| line[from..].bytes().take_while(|b| *b == b'`').count();
+    let (mut out, mut begin, mut at) = (Vec::new(), 0, 0);
+    while let Some(open) = line[at..].find('`').map(|i| at + i) {
+        let n = marks(open);
+        at = open + n;
+        let mut look = at;
+        while let Some(close) = line[look..].find('`').map(|i| look + i) {
+            let m = marks(close);
+            look = close + m;
+            if m == n {
+                out.push(&line[begin..open]);
+                (begin, at) = (look, look);
+                break;
+            }
+        }
+    }
+    out.push(&line[begin..]);
+    out
 }
 
 /// A bare word such as `@someone` is more likely a name than a file.
@@ -71,4 +82,20 @@ pub(super) fn tidy(path: &Path) -> PathBuf {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_of_any_number_of_marks_imports_nothing() {
+        let of = |text: &str| imports(text).join(" ");
+        assert_eq!(of("@a.md `@b.md` @c.md"), "a.md c.md");
+        assert_eq!(of("``@b.md`` and ``a ` @b.md`` then @c.md"), "c.md");
+        assert_eq!(of("``` @b.md ``` @c.md"), "", "a line that begins with three is a fence");
+        assert_eq!(of("see ``` @b.md ``` @c.md"), "c.md");
+        assert_eq!(of("an ` open @a.md"), "a.md");
+        assert_eq!(of("an `` open @a.md ` one @b.md"), "a.md b.md");
+    }
 }

@@ -274,7 +274,11 @@ impl Levels {
         for import in wanted {
             let path = target(&by, &self.site.home, &import);
             if on_the_way.contains(&path) {
-                self.notes.push(Note::Cycle { by: by.clone(), path });
+                // The same file may be named in two ways.
+                let note = Note::Cycle { by: by.clone(), path };
+                if !self.notes.contains(&note) {
+                    self.notes.push(note);
+                }
             } else if self.has(&path) {
                 // Shown already, by another way.
             } else if !path.is_file() {

@@ -23,7 +23,7 @@ mod tests;
 
 use std::path::PathBuf;
 
-pub use disk::{FILE_BYTES, folders_below, read};
+pub use disk::{FILE_BYTES, folders_below, is_file, read};
 pub use index::{IndexLimit, Lost, cut_index};
 pub use layout::Layout;
 pub use levels::Levels;
@@ -31,7 +31,7 @@ pub use migrate::{Durable, Merged, merge};
 pub use note::Note;
 pub use opencode::{OPENCODE_NAMES, OpenCode, search};
 pub use scope::{Scope, front_matter};
-pub use settings::json_settings;
+pub use settings::{json_settings, jsonc, jsonc_settings};
 pub use site::{Site, Visit};
 
 /// Where a memory file stands, the broadest first: what comes later is more specific and takes

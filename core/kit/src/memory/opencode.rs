@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Scope;
+use super::{Note, Scope, is_file};
 
 /// Names that are looked for, the first one found is the only one read; the last is deprecated.
 pub const OPENCODE_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
@@ -27,7 +27,7 @@ pub struct OpenCode {
 
 /// The files in the order in which they are shown: those on the way up, nearest first, then a
 /// global one, then those of the settings.
-pub fn search(places: &OpenCode) -> Vec<PathBuf> {
+pub fn search(places: &OpenCode, notes: &mut Vec<Note>) -> Vec<PathBuf> {
     let up: Vec<&Path> =
         places.directory.ancestors().take_while(|a| a.starts_with(&places.worktree)).collect();
     let mut out: Vec<PathBuf> = Vec::new();
@@ -38,14 +38,15 @@ pub fn search(places: &OpenCode) -> Vec<PathBuf> {
             }
         })
     };
-    let all =
-        |name: &str| up.iter().map(|d| d.join(name)).filter(|p| p.is_file()).collect::<Vec<_>>();
-    if let Some(found) = OPENCODE_NAMES.iter().map(|name| all(name)).find(|found| !found.is_empty())
-    {
-        add(found);
+    for name in OPENCODE_NAMES {
+        let found: Vec<_> = up.iter().map(|d| d.join(name)).filter(|p| is_file(p, notes)).collect();
+        if !found.is_empty() {
+            add(found);
+            break;
+        }
     }
     let global = [places.config.join("AGENTS.md"), places.home.join(".claude/CLAUDE.md")];
-    add(global.into_iter().find(|p| p.is_file()).into_iter().collect());
+    add(global.into_iter().find(|p| is_file(p, notes)).into_iter().collect());
     for instruction in &places.instructions {
         let full = instruction
             .strip_prefix("~/")

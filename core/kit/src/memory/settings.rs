@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
+
 use super::{Note, read};
 
 /// Settings in JSON; `None` = there are none, or they cannot be understood, which is noted.
@@ -13,6 +15,36 @@ pub fn json_settings(path: &Path, notes: &mut Vec<Note>) -> Option<Value> {
         Ok(settings) => Some(settings),
         Err(e) => {
             notes.push(Note::BadSettings { path: path.into(), why: format!("no JSON: {e}") });
+            None
+        }
+    }
+}
+
+/// JSON with comments and commas behind the last member, and nothing else beyond JSON. The error
+/// names line and column.
+pub fn jsonc(text: &str) -> Result<Value, String> {
+    let options = ParseOptions {
+        allow_comments: true,
+        allow_trailing_commas: true,
+        allow_loose_object_property_names: false,
+        allow_missing_commas: false,
+        allow_single_quoted_strings: false,
+        allow_hexadecimal_numbers: false,
+        allow_unary_plus_numbers: false,
+        allow_bare_decimal_point_numbers: false,
+        allow_non_finite_numbers: false,
+        allow_extended_string_escapes: false,
+    };
+    parse_to_serde_value(text, &options).map_err(|e| format!("no JSON with comments: {e}"))
+}
+
+/// Settings in JSON with comments; otherwise as [`json_settings`].
+pub fn jsonc_settings(path: &Path, notes: &mut Vec<Note>) -> Option<Value> {
+    let text = read(path, notes)?;
+    match jsonc(&text) {
+        Ok(settings) => Some(settings),
+        Err(why) => {
+            notes.push(Note::BadSettings { path: path.into(), why });
             None
         }
     }

@@ -140,10 +140,11 @@ fn cycles_and_missing_files_are_noted_and_names_are_not() {
         [disk.path("work/app/CLAUDE.md"), disk.path("work/app/a.md"), disk.path("work/app/b.md")]
     );
     let (a, b) = (disk.path("work/app/a.md"), disk.path("work/app/b.md"));
+    // Named in two ways, told once.
     let cycle = Note::Cycle { by: b, path: a };
     let missing =
         Note::Missing { by: disk.path("work/app/CLAUDE.md"), import: "docs/none.md".into() };
-    assert_eq!(claude.notes(), [missing, cycle.clone(), cycle]);
+    assert_eq!(claude.notes(), [missing, cycle]);
 }
 
 #[test]
@@ -287,7 +288,7 @@ fn opencode_reads_one_name_all_the_way_up() {
     };
     let found = |places: &OpenCode| {
         let root = disk.path("");
-        search(places)
+        search(places, &mut Vec::new())
             .iter()
             .map(|p| p.strip_prefix(&root).unwrap().display().to_string())
             .collect::<Vec<_>>()
@@ -359,4 +360,42 @@ proptest! {
         let (body, _) = front_matter(&text);
         prop_assert!(text.ends_with(body));
     }
+}
+
+#[test]
+fn the_mark_of_an_encoding_hides_no_front_matter() {
+    let disk = Disk::new(&[
+        PROJECT,
+        ("work/.claude/rules/ts.md", "\u{feff}---\npaths: src/**\n---\nfor ts"),
+        ("work/CLAUDE.md", "\u{feff}project"),
+    ]);
+    let mut claude = disk.load();
+    assert_eq!(disk.shown(&claude), [(Level::Project, "project".to_string())]);
+    assert!(!claude.shown()[0].text.starts_with('\u{feff}'));
+    claude.touch(&disk.path("work/src/a.ts"), &mut |_| false);
+    assert_eq!(disk.shown(&claude)[1], (Level::Rules, "for ts".to_string()));
+}
+
+#[test]
+fn a_file_that_imports_itself_in_two_ways_is_told_once() {
+    let disk = Disk::new(&[PROJECT, ("work/app/CLAUDE.md", "me @CLAUDE.md @./CLAUDE.md")]);
+    let claude = disk.load();
+    let path = disk.path("work/app/CLAUDE.md");
+    assert_eq!(claude.notes(), [Note::Cycle { by: path.clone(), path }]);
+}
+
+#[test]
+fn a_folder_that_is_called_like_a_memory_file_is_passed_over_with_a_note() {
+    let disk = Disk::new(&[PROJECT, ("work/AGENTS.md/x", ""), ("work/CLAUDE.md", "found")]);
+    let mut notes = Vec::new();
+    let places = OpenCode {
+        config: disk.path("config"),
+        home: disk.path("home"),
+        directory: disk.path("work/app"),
+        worktree: disk.path("work"),
+        instructions: vec![],
+    };
+    assert_eq!(search(&places, &mut notes), [disk.path("work/CLAUDE.md")]);
+    let why = "it is no file".to_string();
+    assert_eq!(notes, [Note::Unreadable { path: disk.path("work/AGENTS.md"), why }]);
 }
