@@ -1,7 +1,7 @@
 //! What the Codex strategy says of itself: settings, sources, prompt texts.
 
 use crate::descriptor::{
-    Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
 };
 
 /// What the strategy says of itself.
@@ -31,7 +31,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             from the rollout",
     },
     standing: Standing::Contender,
-    manual: true,
+    manual: Manual::Plain,
     recovery: Recovery::Log,
     // Turns of the conversation; its undo of files is gone in era 3 (docs/sources/codex.md §1).
     rewind: Rewind { conversation: true, ..Rewind::NONE },
@@ -39,6 +39,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     conform: crate::codex::conform::CONFORMANCE,
     look: Look::Hue(1),
     files: MemoryFiles::Read { load: crate::codex::files::load, follows: false },
+    settings_file: Some(crate::codex::files::SETTINGS),
     page: "docs/systems/codex.md",
     factory: Factory::of::<crate::codex::Codex>(),
 };

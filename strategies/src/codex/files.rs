@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use ctxbench_kit::memory::{Level, Loaded, Lost, MemoryFile, Note, Visit, read};
+use ctxbench_kit::memory::{Level, Loaded, Lost, MemoryFile, Note, Visit, is_file, read};
 use toml::{Table, Value};
+
+use crate::descriptor::{Named, SettingsFile, Version};
 
 /// Names in the order in which a folder is asked for them: the first one there is read.
 const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
@@ -12,7 +14,27 @@ const MOST_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
 /// Setting: further names.
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
-pub(super) fn load(_version: &str, visit: &Visit<'_>) -> Loaded {
+/// What of a person's `config.toml` is about compaction, by the names of our settings
+/// (docs/sources/codex.md §1.1 to §1.3, §3).
+const OWN: [(&str, &str); 5] = [
+    ("model_auto_compact_token_limit", "auto_compact_limit"),
+    ("model_auto_compact_token_limit_scope", "limit_scope"),
+    ("compact_prompt", "compact_prompt"),
+    ("tool_output_token_limit", "tool_output_tokens"),
+    ("model_post_turn_compact_threshold_percent", "post_turn_percent"),
+];
+
+pub(crate) const SETTINGS: SettingsFile =
+    SettingsFile { names: &["config.toml"], read: own_settings };
+
+fn own_settings(text: &str) -> Result<Named, String> {
+    let table: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
+    let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
+    let set = |(theirs, ours): (&str, &'static str)| Some((ours, plain(table.get(theirs)?)));
+    Ok(OWN.into_iter().filter_map(set).collect())
+}
+
+pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
     let mut out = Loaded::default();
     let home = visit.site.home.join(".codex");
     let settings = settings(&home.join("config.toml"), &mut out.notes);
@@ -33,9 +55,8 @@ pub(super) fn load(_version: &str, visit: &Visit<'_>) -> Loaded {
     let mut folders: Vec<&Path> = visit.site.upwards().collect();
     folders.reverse();
     for folder in folders {
-        let Some(path) = names.iter().map(|n| folder.join(n)).find(|p| p.is_file()) else {
-            continue;
-        };
+        let mut paths = names.iter().map(|n| folder.join(n));
+        let Some(path) = paths.find(|p| is_file(p, &mut out.notes)) else { continue };
         let Some(text) = read(&path, &mut out.notes).filter(|t| !t.trim().is_empty()) else {
             continue;
         };

@@ -11,6 +11,7 @@ mod files;
 mod items;
 pub(crate) mod persist;
 mod program;
+pub mod reopened;
 pub mod rollout;
 mod settings;
 #[cfg(test)]

@@ -112,17 +112,17 @@ fn parts(b: &Block) -> Vec<Content> {
 }
 
 /// The session as it goes on in a version: what a resume reads from its rollout. `context` is shown
-/// anew where a compaction left no replacement, and `prefix` is how a summary begins, so that none
-/// is taken for a message of the user.
+/// anew where a compaction left no replacement, and `is_summary` tells a summary from what the user
+/// said.
 pub fn resume(
     era: Era,
     rollout: &Rollout,
     context: &[Item],
-    prefix: &str,
+    is_summary: impl Fn(&str) -> bool,
     budget: u64,
 ) -> Resumed<Item> {
-    let mut out =
-        rollout.resume(|before, summary| rebuilt(era, context, before, summary, prefix, budget));
+    let mut out = rollout
+        .resume(|before, summary| rebuilt(era, context, before, summary, &is_summary, budget));
     if era == Era::V169 {
         out.items.retain(Item::in_prompt);
     }
@@ -136,11 +136,9 @@ fn rebuilt(
     context: &[Item],
     before: &[Item],
     summary: &Item,
-    prefix: &str,
+    is_summary: &dyn Fn(&str) -> bool,
     budget: u64,
 ) -> Vec<Item> {
-    let is_summary =
-        |text: &str| text.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('\n'));
     let texts: Vec<String> = before
         .iter()
         .filter(|i| i.is_user())
@@ -163,6 +161,10 @@ pub fn prompt(items: &[Item]) -> Vec<Item> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn is_summary(text: &str) -> bool {
+        text.starts_with("P\n")
+    }
 
     fn user(text: &str) -> Item {
         Item::message("user", [text.to_string()])
@@ -218,7 +220,7 @@ mod tests {
     fn an_old_rollout_is_compacted_again_and_keeps_its_ghosts() {
         let context =
             [Item::message("user", ["<environment_context>new</environment_context>".into()])];
-        let resumed = resume(Era::V104, &session(), &context, "P", 20_000).items;
+        let resumed = resume(Era::V104, &session(), &context, is_summary, 20_000).items;
         let expected = [
             context[0].clone(),
             user("U1"),
@@ -242,7 +244,7 @@ mod tests {
             ..Compacted::default()
         };
         let file = rollout(vec![Payload::Compacted(compacted), Payload::ResponseItem(user("U2"))]);
-        let of = |era| resume(era, &file, &[], "P", 20_000).items;
+        let of = |era| resume(era, &file, &[], is_summary, 20_000).items;
         assert_eq!(of(Era::V063), [&history[..], &[user("U2")]].concat());
         assert_eq!(of(Era::V169), [&history[..2], &[user("U2")]].concat());
     }
@@ -258,7 +260,10 @@ mod tests {
             said(&big),
             Payload::Compacted(Compacted { message: "P\nS".into(), ..Compacted::default() }),
         ]);
-        assert_eq!(resume(Era::V063, &file, &[], "P", 20_000).items, [user(&big), user("P\nS")]);
+        assert_eq!(
+            resume(Era::V063, &file, &[], is_summary, 20_000).items,
+            [user(&big), user("P\nS")]
+        );
     }
 
     #[test]
@@ -319,7 +324,7 @@ mod tests {
         log.push(says(&second, true));
         for expected in [vec!["C", "U1", "P\nS", "U2"], vec!["C", "U1"]] {
             let in_memory = reconstruct(&log, |before, _| before.to_vec());
-            let from_file = resume(Era::V169, &stored(lines(&log)), &[], "P", 20_000);
+            let from_file = resume(Era::V169, &stored(lines(&log)), &[], is_summary, 20_000);
             assert_eq!(from_file.items, items(&in_memory.items));
             assert_eq!(from_file.last_total, in_memory.last_total);
             assert_eq!(from_file.items.iter().filter_map(Item::text).collect::<Vec<_>>(), expected);

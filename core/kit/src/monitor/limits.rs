@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::rollout::iso;
 use ctxbench_core::block::Block;
+use ctxbench_core::calendar::iso;
 use ctxbench_core::model;
 use ctxbench_core::request::{Purpose, Reply, Request, Usage};
 use ctxbench_core::session::Millis;

@@ -79,12 +79,26 @@ pub struct HistoryFile {
     pause: Box<dyn Fn(u64) + Send>,
 }
 
-/// Bytes that a trimmed file may keep: the soft cap, or the newest line where that is longer.
-pub fn trim_target(max_bytes: u64, newest: u64) -> u64 {
-    (u128::from(max_bytes) * u128::from(SOFT_CAP_PERCENT) / 100)
-        .try_into()
-        .unwrap_or(max_bytes)
-        .max(newest)
+/// What stays of a history under a limit in bytes: all of it up to the limit; beyond, its newest
+/// lines, as many as fit into 80 % of the limit, and the newest one whatever its size.
+pub fn trimmed(text: &str, max_bytes: u64) -> &str {
+    let mut kept = text;
+    if kept.len() as u64 <= max_bytes {
+        return kept;
+    }
+    let newest = text.split_inclusive('\n').next_back().map_or(0, str::len) as u64;
+    let target = soft_cap(max_bytes).max(newest);
+    while kept.len() as u64 > target {
+        let Some(end) = kept.find('\n') else { break };
+        kept = &kept[end + 1..];
+    }
+    kept
+}
+
+/// Bytes that a file past its limit is trimmed to: 80 % of the limit.
+pub fn soft_cap(max_bytes: u64) -> u64 {
+    let cap = u128::from(max_bytes) * u128::from(SOFT_CAP_PERCENT) / 100;
+    cap.try_into().unwrap_or(max_bytes)
 }
 
 impl HistoryFile {
@@ -130,6 +144,12 @@ impl HistoryFile {
         Ok(Some(Metadata { log: self.id(&file)?, entries }))
     }
 
+    /// The whole text, read under a shared lock; none where there is no file.
+    pub fn read(&self) -> Result<Option<String>, HistoryError> {
+        let Some(mut file) = self.open()? else { return Ok(None) };
+        self.text(&mut file).map(Some)
+    }
+
     /// The line at a place, from 0. None when the file is another than `log`, has no such line, or
     /// the line cannot be read.
     pub fn lookup(&self, log: LogId, offset: usize) -> Result<Option<TypedPrompt>, HistoryError> {
@@ -172,13 +192,7 @@ impl HistoryFile {
             return Ok(());
         }
         let text = self.text(file)?;
-        let newest = text.split_inclusive('\n').next_back().map_or(0, str::len) as u64;
-        let target = trim_target(max, newest);
-        let mut kept = text.as_str();
-        while kept.len() as u64 > target {
-            let Some(end) = kept.find('\n') else { break };
-            kept = &kept[end + 1..];
-        }
+        let kept = trimmed(&text, max);
         file.set_len(0).map_err(|e| self.io("trim it", e))?;
         file.write_all(kept.as_bytes()).map_err(|e| self.io("trim it", e))
     }

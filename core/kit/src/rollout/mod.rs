@@ -9,21 +9,21 @@
 mod history;
 mod item;
 mod line;
+mod path;
 mod reader;
 mod reconstruct;
 #[cfg(test)]
 mod tests;
-mod time;
 mod writer;
 
-pub use history::{HistoryError, HistoryFile, LogId, Metadata, TypedPrompt, trim_target};
+pub use history::{HistoryError, HistoryFile, LogId, Metadata, TypedPrompt, soft_cap, trimmed};
 pub use item::{Content, Item, context_path, part};
 pub use line::{
     Compacted, Counters, Event, Payload, RolloutLine, SessionMeta, TokenCount, TokenInfo,
 };
-pub use reader::{Rollout, Unreadable, records};
+pub use path::rollout_path;
+pub use reader::{Rollout, Unreadable, numbered, records};
 pub use reconstruct::{Record, Resumed, reconstruct, surviving};
-pub use time::{iso, rollout_path};
 pub use writer::{RolloutError, Writer};
 
 /// A clock: ms since 1970.

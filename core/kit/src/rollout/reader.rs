@@ -90,6 +90,11 @@ impl Rollout {
 
 /// What a resume needs to know of each line.
 pub fn records(lines: &[RolloutLine]) -> Vec<Record<Item>> {
+    numbered(lines).into_iter().map(|(_, record)| record).collect()
+}
+
+/// The same, each with the place of its line, from 0.
+pub fn numbered(lines: &[RolloutLine]) -> Vec<(usize, Record<Item>)> {
     let record = |line: &RolloutLine| match &line.payload {
         Payload::ResponseItem(item) => {
             Some(Record::Item { item: item.clone(), user: item.is_user() })
@@ -107,5 +112,5 @@ pub fn records(lines: &[RolloutLine]) -> Vec<Record<Item>> {
         }
         _ => None,
     };
-    lines.iter().filter_map(record).collect()
+    lines.iter().enumerate().filter_map(|(i, l)| Some((i, record(l)?))).collect()
 }

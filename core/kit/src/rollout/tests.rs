@@ -267,10 +267,14 @@ fn a_torn_entry_does_not_spoil_the_next() {
 #[test]
 fn trimming_leaves_a_fifth_of_room() {
     // docs/sources/codex.md §4: at most max(floor(0.8 × max), newest line).
-    assert_eq!(trim_target(1_000, 10), 800);
-    assert_eq!(trim_target(999, 10), 799);
-    assert_eq!(trim_target(1_000, 900), 900);
-    assert_eq!(trim_target(0, 70), 70);
+    let lines =
+        |sizes: &[usize]| -> String { sizes.iter().map(|n| "x".repeat(n - 1) + "\n").collect() };
+    let kept = |sizes: &[usize], max| trimmed(&lines(sizes), max).len();
+    assert_eq!(kept(&[100; 10], 1_000), 1_000, "up to the limit nothing goes");
+    assert_eq!(kept(&[100; 11], 1_000), 800);
+    assert_eq!(kept(&[100; 11], 1_099), 800, "879 bytes hold eight lines");
+    assert_eq!(kept(&[200, 799], 998), 799, "798 bytes, and the newest line all the same");
+    assert_eq!(kept(&[40, 70], 0), 70);
 }
 
 proptest! {

@@ -9,9 +9,10 @@ use thiserror::Error;
 
 use super::Clock;
 use super::line::{Payload, RolloutLine, SessionMeta};
+use super::path::rollout_path;
 use super::reader::Rollout;
-use super::time::{iso, rollout_path};
 use ctxbench_core::advice;
+use ctxbench_core::calendar::iso;
 
 /// A rollout that cannot be used as asked.
 #[derive(Debug, Error)]

@@ -1,0 +1,231 @@
+//! A rollout that the program has left on the disk, opened again: what a resumed session shows, by
+//! the rules of the version that wrote it (docs/sources/codex.md §4).
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use ctxbench_core::tokens::o200k;
+use ctxbench_kit::rollout::{
+    Event, Item, Payload, Record, Rollout, RolloutError, SessionMeta, numbered, surviving,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::count::Era;
+use super::rollout::{prompt, resume};
+
+/// Budget for the user's messages where a compaction is carried out again, tokens
+/// (docs/sources/codex.md §1.4).
+const USER_MESSAGE_TOKENS: u64 = 20_000;
+
+/// What a session is when it is opened again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reopened {
+    /// Its id.
+    pub session: String,
+    /// Version of the program that wrote it.
+    pub version: String,
+    /// Lines of the file by what they are.
+    pub lines: BTreeMap<String, u64>,
+    /// Lines that cannot be read, in words.
+    pub unreadable: Vec<String>,
+    /// Compactions in the file, those that were taken back among them.
+    pub compactions: u64,
+    /// The compaction that the session goes on from.
+    pub base: Option<Base>,
+    /// Lines that were taken back.
+    pub taken_back: u64,
+    /// What the next request shows, in order.
+    pub items: Vec<Shown>,
+    /// Commits of the working tree that are kept and never shown.
+    pub ghosts: u64,
+    /// Tokens in use as last counted; `None` where no line says.
+    pub in_use: Option<u64>,
+    /// Tokens from which it compacts: 90 % of the window, of which the program reports 95 %. `None`
+    /// where no line tells the window, and for 0.63, which has no limit by itself.
+    pub limit: Option<u64>,
+}
+
+/// A compaction in the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Base {
+    /// Its line, from 1.
+    pub line: usize,
+    /// The line holds the new history; without it the compaction is carried out again.
+    pub whole: bool,
+}
+
+/// An item as the next request shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// `user`, `assistant`, `developer`, `context`, `summary`, `call`, `output`, `reasoning` or the
+    /// type that the file names.
+    pub kind: String,
+    /// What can be read of it.
+    pub text: String,
+    /// Its o200k tokens; those of what is encrypted are not known.
+    pub tokens: u64,
+}
+
+impl Reopened {
+    /// Reads a rollout and resumes it.
+    pub fn read(path: &Path) -> Result<Reopened, RolloutError> {
+        Ok(Self::of(&Rollout::read(path)?))
+    }
+
+    /// Resumes a rollout.
+    pub fn of(rollout: &Rollout) -> Reopened {
+        let meta = rollout.lines.iter().find_map(|l| match &l.payload {
+            Payload::SessionMeta(m) => Some(m.clone()),
+            _ => None,
+        });
+        let meta = meta.unwrap_or_else(SessionMeta::default);
+        let era = era(&meta.cli_version);
+        let summaries: HashSet<&str> = compactions(rollout).map(|c| c.message.as_str()).collect();
+        let is_summary = |text: &str| summaries.contains(text);
+        let context = context(rollout);
+        let resumed = resume(era, rollout, &context, is_summary, USER_MESSAGE_TOKENS);
+        let ghosts = resumed.items.iter().filter(|i| !i.in_prompt()).count() as u64;
+        let (base, taken_back) = base(rollout);
+        Reopened {
+            session: meta.id,
+            version: meta.cli_version,
+            lines: kinds(rollout),
+            unreadable: rollout.unreadable.iter().map(ToString::to_string).collect(),
+            compactions: compactions(rollout).count() as u64,
+            base,
+            taken_back,
+            items: prompt(&resumed.items).iter().map(|i| shown(i, &is_summary)).collect(),
+            ghosts,
+            in_use: resumed.last_total,
+            limit: window(rollout)
+                .filter(|_| era != Era::V063)
+                .map(|w| w / 10 * 9 + w % 10 * 9 / 10),
+        }
+    }
+
+    /// Tokens of all that comes back.
+    pub fn tokens(&self) -> u64 {
+        self.items.iter().map(|i| i.tokens).sum()
+    }
+
+    /// Whether the first turn begins with a compaction; `None` where a figure is missing.
+    pub fn compacts(&self) -> Option<bool> {
+        Some(self.in_use? >= self.limit?)
+    }
+}
+
+/// The rules of a version; of one between those that were observed the older rules, since a newer
+/// file has what these need, too.
+fn era(version: &str) -> Era {
+    let minor = version.strip_prefix("0.").and_then(|rest| rest.split('.').next()?.parse().ok());
+    match minor {
+        Some(0_u32..104) => Era::V063,
+        Some(104..169) => Era::V104,
+        _ => Era::V169,
+    }
+}
+
+fn compactions(rollout: &Rollout) -> impl Iterator<Item = &ctxbench_kit::rollout::Compacted> {
+    rollout.lines.iter().filter_map(|l| match &l.payload {
+        Payload::Compacted(c) => Some(c),
+        _ => None,
+    })
+}
+
+/// What the program showed before the first message of a person.
+fn context(rollout: &Rollout) -> Vec<Item> {
+    let items = rollout.lines.iter().filter_map(|l| match &l.payload {
+        Payload::ResponseItem(i) => Some(i),
+        _ => None,
+    });
+    let mine = |i: &&Item| matches!(i, Item::Message { role, .. } if role != "assistant");
+    items.take_while(|i| !i.is_user()).filter(mine).cloned().collect()
+}
+
+/// The compaction that the session goes on from, and how many lines were taken back.
+fn base(rollout: &Rollout) -> (Option<Base>, u64) {
+    let (places, log): (Vec<usize>, Vec<Record<Item>>) =
+        numbered(&rollout.lines).into_iter().unzip();
+    let kept = surviving(&log);
+    let newest = |whole: bool| {
+        let is = |i: &&usize| match &log[**i] {
+            Record::Compacted { replacement, .. } => replacement.is_some() == whole,
+            _ => false,
+        };
+        kept.iter().rev().find(is).map(|i| Base { line: places[*i] + 1, whole })
+    };
+    let back = log.iter().filter(|r| !matches!(r, Record::RolledBack { .. })).count() - kept.len();
+    // One that stands behind a whole one is carried out again on top of it.
+    (newest(true).into_iter().chain(newest(false)).max_by_key(|b| b.line), back as u64)
+}
+
+/// The window of the newest line that tells one, in tokens: what is reported is 95 % of it
+/// (docs/sources/codex.md §1.2).
+fn window(rollout: &Rollout) -> Option<u64> {
+    let reported = |payload: &Payload| match payload {
+        Payload::EventMsg(Event::TaskStarted { rest }) => {
+            rest.get("model_context_window")?.as_u64()
+        }
+        Payload::EventMsg(Event::TokenCount(t)) => t.info.as_ref()?.model_context_window,
+        _ => None,
+    };
+    let usable = rollout.lines.iter().rev().find_map(|l| reported(&l.payload))?;
+    Some(usable.saturating_mul(100).div_ceil(95))
+}
+
+fn kinds(rollout: &Rollout) -> BTreeMap<String, u64> {
+    let mut out = BTreeMap::new();
+    for l in &rollout.lines {
+        let kind = match &l.payload {
+            Payload::SessionMeta(_) => "session_meta",
+            Payload::ResponseItem(_) => "response_item",
+            Payload::Compacted(_) => "compacted",
+            Payload::TurnContext(_) => "turn_context",
+            Payload::EventMsg(_) => "event_msg",
+            Payload::WorldState(_) => "world_state",
+            Payload::TokenUsageRecord(_) => "token_usage_record",
+        };
+        *out.entry(kind.to_string()).or_default() += 1;
+    }
+    out
+}
+
+fn shown(item: &Item, is_summary: &dyn Fn(&str) -> bool) -> Shown {
+    let text = |v: &Value| match v {
+        Value::String(t) => t.clone(),
+        other => other.to_string(),
+    };
+    let (kind, text) = match item {
+        Item::Message { role, .. } => {
+            let said = item.text().unwrap_or_default();
+            let kind = match role.as_str() {
+                "user" if is_summary(&said) => "summary",
+                "user" if !item.is_user() => "context",
+                other => other,
+            };
+            (kind.to_string(), said)
+        }
+        Item::Reasoning { rest, .. } => {
+            let list = rest.get("summary").and_then(Value::as_array).into_iter().flatten();
+            let texts: Vec<&str> = list.filter_map(|s| s.get("text")?.as_str()).collect();
+            ("reasoning".into(), texts.join("\n"))
+        }
+        Item::FunctionCall { name, arguments, .. } => {
+            ("call".into(), format!("{name} {arguments}"))
+        }
+        Item::FunctionCallOutput { output, .. } => ("output".into(), text(output)),
+        Item::Compaction { .. } => ("compaction".into(), String::new()),
+        Item::GhostSnapshot { .. } => ("ghost_snapshot".into(), String::new()),
+        Item::Other(v) => {
+            let kind = v.get("type").and_then(Value::as_str).unwrap_or("unknown");
+            let told = ["input", "output", "action"].iter().find_map(|k| v.get(*k));
+            (kind.into(), told.map(text).unwrap_or_default())
+        }
+    };
+    Shown { tokens: o200k(&text), kind, text }
+}
+
+#[cfg(test)]
+#[path = "reopened_tests.rs"]
+mod tests;
