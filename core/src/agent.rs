@@ -49,6 +49,10 @@ pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
                 let _ = s.context.set(Vec::new());
                 strategy.on_start(s).await;
             }
+            Action::NewSession => {
+                strategy.on_new_session(s).await;
+                s.note(Event::NewSession { shown: s.context.blocks().to_vec() });
+            }
         }
     }
     Ended::Over

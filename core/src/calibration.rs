@@ -106,7 +106,7 @@ pub fn largest_prompt<'a>(
             Entry::Assistant(a) => {
                 largest = largest.max(visible.shown_to(a.model.as_deref().or(recorded)));
             }
-            Entry::Clear { .. } => visible = Visible::default(),
+            Entry::Clear { .. } | Entry::NewSession { .. } => visible = Visible::default(),
             Entry::RecordedCompaction(c) => {
                 let summary = c.summary.as_deref().map_or(0, |text| by.block(Size::text(text)));
                 visible = Visible { all: summary, ..Visible::default() };
@@ -197,7 +197,10 @@ pub fn steps<'a>(
             before = Some(shown);
         }
         match entry {
-            Entry::RecordedCompaction(_) | Entry::Clear { .. } | Entry::Rewind { .. } => {
+            Entry::RecordedCompaction(_)
+            | Entry::Clear { .. }
+            | Entry::NewSession { .. }
+            | Entry::Rewind { .. } => {
                 (visible, before) = (Visible::default(), None);
             }
             _ => visible.add(entry, by),

@@ -148,6 +148,14 @@ impl Engine {
         }
     }
 
+    /// Empties the view for another session; the log, which measures, goes on.
+    pub fn begin_anew(&mut self) {
+        // An empty view separates nothing.
+        let _ = self.context.set(Vec::new());
+        self.last_usage = None;
+        self.undoable.clear();
+    }
+
     /// Billed tokens of the next normal request: context and tools.
     pub fn billed_tokens(&self) -> u64 {
         self.prompt_tokens(self.context.blocks())

@@ -22,6 +22,7 @@ pub mod history;
 pub mod ledger;
 pub mod matcher;
 pub mod model;
+pub mod natural;
 pub mod nearest;
 pub mod recent;
 pub mod request;

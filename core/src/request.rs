@@ -23,6 +23,8 @@ pub enum Purpose {
     Summary,
     /// Keeping the prompt cache warm.
     Ping,
+    /// Another model writes the edits that the agent's own model has described.
+    Edit,
 }
 
 /// When a compaction happens.

@@ -174,6 +174,13 @@ pub enum Entry {
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
+    /// The session ends, and another one of the same project begins: an empty conversation, and what
+    /// the product carries over on disk.
+    NewSession {
+        /// Fields this build does not know.
+        #[serde(flatten)]
+        extra: Map<String, Value>,
+    },
     /// The program ended and the session was opened again.
     Restart {
         /// Fields this build does not know.

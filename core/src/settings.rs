@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Unit and range of a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// A number of tokens; multiplied by a scenario's `scale`.
+    /// A number of tokens, multiplied by a scenario's `scale`, or per cent of the model's context
+    /// window.
     Tokens,
     /// A number of bytes or characters standing for tokens; multiplied by a scenario's `scale`.
     Bytes,
@@ -38,11 +38,12 @@ pub enum Kind {
 }
 
 /// A value of a setting. `Auto` means that the product derives it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Whole number.
     Int(u64),
+    /// Per cent of the model's context window, from 0 to 100.
+    OfWindow(f64),
     /// Share.
     Real(f64),
     /// Flag.
@@ -55,6 +56,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Int(n) => write!(f, "{n}"),
+            Value::OfWindow(pct) => write!(f, "{pct}%"),
             Value::Real(x) => write!(f, "{x}"),
             Value::Flag(b) => write!(f, "{b}"),
             Value::Word(w) => f.write_str(w),
@@ -168,6 +170,11 @@ impl Settings {
         Ok(out)
     }
 
+    /// Sets one value unless it is given already, checked against the table.
+    pub fn fill(&mut self, strategy: &str, name: &str, value: &str) -> Result<(), SettingError> {
+        if self.given.contains_key(name) { Ok(()) } else { self.set(strategy, name, value) }
+    }
+
     /// Sets one value, checked against the table.
     fn set(&mut self, strategy: &str, name: &str, given: &str) -> Result<(), SettingError> {
         let Some(setting) = self.table.iter().find(|s| s.name == name) else {
@@ -213,20 +220,26 @@ impl Settings {
         })
     }
 
-    /// Multiplies every absolute token or byte constant; used for scaled-down scenarios.
-    pub fn scaled(&self, scale: f64) -> Self {
+    /// As they hold for a model with a window of so many tokens, scale applied: every absolute
+    /// token or byte constant is multiplied by the scale, per cent of the window become tokens.
+    pub fn applied(&self, scale: f64, window: u64) -> Self {
         let mut out = self.clone();
         for s in self.table.iter().filter(|s| matches!(s.kind, Kind::Tokens | Kind::Bytes)) {
-            if let Some(Value::Int(n)) = out.values.get_mut(s.name) {
-                *n = scale_tokens(*n, scale);
+            match out.values.get_mut(s.name) {
+                Some(Value::Int(n)) => *n = scale_tokens(*n, scale),
+                Some(v @ Value::OfWindow(_)) => {
+                    let Value::OfWindow(pct) = *v else { continue };
+                    *v = Value::Int(scale_tokens(window, pct / 100.0));
+                }
+                _ => {}
             }
         }
         out
     }
 
-    /// Names of what was set.
-    pub fn given(&self) -> impl Iterator<Item = &'static str> {
-        self.given.keys().copied()
+    /// What was set.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+        self.given.iter().map(|(k, v)| (*k, v))
     }
 
     /// Only what was set, as `k=v,k=v`; empty for pure defaults.
@@ -424,6 +437,10 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
         return Ok(Value::Word(AUTO.into()));
     }
     match setting.kind {
+        Kind::Tokens if given.ends_with('%') => match given.trim_end_matches('%').parse::<f64>() {
+            Ok(pct) if (0.0..=100.0).contains(&pct) => Ok(Value::OfWindow(pct)),
+            _ => Err("a number of tokens such as 40k, or 0% to 100% of the window".to_string()),
+        },
         Kind::Tokens | Kind::Bytes | Kind::Count | Kind::Millis => {
             let plain: String = given.chars().filter(|c| *c != '_').collect();
             let (digits, factor) = match plain.strip_suffix(['k', 'K']) {
@@ -526,9 +543,20 @@ mod tests {
 
     #[test]
     fn scale_touches_tokens_only() {
-        let values = Settings::parse("x", Given::TABLE, "limit=1001").unwrap().scaled(0.05);
+        let values = Settings::parse("x", Given::TABLE, "limit=1001").unwrap().applied(0.05, 0);
         let s = Given::read(&values);
         assert_eq!((s.protect, s.keep, s.limit), (2_000, 3, Some(50)));
+    }
+
+    #[test]
+    fn per_cent_of_the_window_become_tokens_of_the_window_that_is_met() {
+        let given = Settings::parse("x", Given::TABLE, "limit=62.5%").unwrap();
+        assert_eq!(given.given_text(), "limit=62.5%");
+        // The window was scaled already.
+        assert_eq!(Given::read(&given.applied(0.05, 10_000)).limit, Some(6_250));
+        for wrong in ["limit=101%", "limit=-1%", "limit=%", "keep=50%"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

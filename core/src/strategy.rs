@@ -49,6 +49,13 @@ pub trait Strategy: Send {
     /// The program ended and the session was opened again.
     async fn on_restart(&mut self, _s: &mut Engine) {}
 
+    /// The session ended, and another one of the same project begins. What the product keeps on
+    /// disk for it is shown again; the default keeps nothing but what is always shown.
+    async fn on_new_session(&mut self, s: &mut Engine) {
+        s.begin_anew();
+        self.on_start(s).await;
+    }
+
     /// A user message arrived; it is neither recorded nor counted yet.
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
         Flow::Proceed

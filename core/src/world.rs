@@ -59,6 +59,8 @@ pub enum Action {
     },
     /// A fresh conversation.
     Clear,
+    /// Another session of the same project.
+    NewSession,
 }
 
 /// Whether a rewind happened.
@@ -199,6 +201,11 @@ pub enum Event {
     /// The session was opened again.
     Reopened {
         /// What the context shows now.
+        shown: Vec<Arc<Block>>,
+    },
+    /// A session ended and the next one of the project began.
+    NewSession {
+        /// What the context shows at the beginning of the new one.
         shown: Vec<Arc<Block>>,
     },
     /// The user asked for a compaction, and the product has no such command.

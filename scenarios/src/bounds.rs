@@ -90,6 +90,7 @@ pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
         | Entry::DiskFile { .. }
         | Entry::Rewind { .. }
         | Entry::Clear { .. }
+        | Entry::NewSession { .. }
         | Entry::Restart { .. }
         | Entry::Fact(_) => {}
     }

@@ -21,6 +21,8 @@ use crate::load::{
 #[derive(Debug, Default)]
 pub struct Corpus {
     files: Vec<PathBuf>,
+    /// What belongs to one of them.
+    parts: HashSet<PathBuf>,
     /// Folders that cannot be read.
     unread: Vec<(PathBuf, LoadError)>,
 }
@@ -29,11 +31,11 @@ impl Corpus {
     /// Looks at what there is; no session is read yet.
     pub fn at(path: &Path) -> Corpus {
         if !path.is_dir() || formats::detect(&Source::at(path)).is_some() {
-            return Corpus { files: vec![path.to_path_buf()], ..Corpus::default() };
+            return Corpus::of(vec![path.to_path_buf()]);
         }
         let mut unread = Vec::new();
         let files = files_below(path, &mut unread);
-        let mut corpus = Corpus { files, unread };
+        let mut corpus = Corpus { unread, ..Corpus::of(files) };
         Corpus::take_each_file_once([&mut corpus]);
         if corpus.files.is_empty() && corpus.unread.is_empty() {
             corpus.unread.push((path.to_path_buf(), nothing_in(path)));
@@ -41,12 +43,16 @@ impl Corpus {
         corpus
     }
 
+    fn of(files: Vec<PathBuf>) -> Corpus {
+        let parts = files.iter().flat_map(|file| parts(file)).map(absolute).collect();
+        Corpus { files, parts, unread: Vec::new() }
+    }
+
     /// Leaves out the files that belong to another file, wherever that stands, and those that are
     /// named again.
     pub fn take_each_file_once<'a>(all: impl IntoIterator<Item = &'a mut Corpus>) {
         let mut all: Vec<&mut Corpus> = all.into_iter().collect();
-        let parts: HashSet<PathBuf> =
-            all.iter().flat_map(|c| &c.files).flat_map(|file| parts(file)).map(absolute).collect();
+        let parts: HashSet<PathBuf> = all.iter().flat_map(|c| c.parts.iter().cloned()).collect();
         let mut met = HashSet::new();
         for corpus in &mut all {
             corpus.files.retain(|file| {

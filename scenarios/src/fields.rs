@@ -44,6 +44,7 @@ pub(crate) const KINDS: &[KindFields] = &[
     KindFields { tag: "compact", required: &[], optional: &["instructions", "at"] },
     KindFields { tag: "rewind", required: &[&["to"]], optional: &["mode", "instructions"] },
     KindFields { tag: "clear", required: &[], optional: &[] },
+    KindFields { tag: "new_session", required: &[], optional: &[] },
     KindFields { tag: "restart", required: &[], optional: &[] },
     KindFields { tag: "idle", required: &[&["ms"]], optional: &[] },
     KindFields {

@@ -192,6 +192,7 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
         (at, unknown()).prop_map(|(at, extra)| {
             vec![
                 Entry::Clear { extra: extra.clone() },
+                Entry::NewSession { extra: extra.clone() },
                 Entry::Restart { extra: extra.clone() },
                 Entry::Idle { ms: 5, extra: extra.clone() },
                 Entry::Compact { instructions: None, at, extra },

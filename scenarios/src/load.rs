@@ -102,7 +102,8 @@ pub(crate) fn is_scenario(text: &str) -> bool {
 }
 
 /// What a folder or an archive is to hold.
-const FILES_OF_SESSIONS: &str = "a folder with .toml, .jsonl or .json files of a known format";
+const FILES_OF_SESSIONS: &str =
+    "a folder with .toml, .jsonl or .json files of a known format, or an archive of them";
 
 /// Why there is no session at a path whose files hold none.
 pub fn nothing_in(path: &Path) -> LoadError {

@@ -30,6 +30,7 @@ mod trace;
 mod windows;
 mod world;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::agent;
@@ -45,6 +46,7 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_strategies::Spec;
+use ctxbench_strategies::levers::Levers;
 
 use crate::memory::Prefixes;
 use crate::mock::{
@@ -167,6 +169,8 @@ pub(crate) async fn replay_with(
     options: &Options,
     files: &Files,
 ) -> FullReplay {
+    let pulled = pulled(scenario, &spec.levers);
+    let scenario = pulled.as_ref();
     let model = Arc::new(met(scenario, model, options));
     let desk = SummaryDesk::default();
     let scene = Scene {
@@ -213,6 +217,15 @@ pub(crate) async fn replay_with(
     let (_, _, events, history) = engine.into_parts();
     let record::Measured { record, trace, loadings } = measured;
     FullReplay { replayed: Replayed { record, trace, loadings, seen }, events, history }
+}
+
+/// The scenario as it is where levers are pulled.
+fn pulled<'a>(scenario: &'a Scenario, levers: &Levers) -> Cow<'a, Scenario> {
+    if levers.is_empty() {
+        return Cow::Borrowed(scenario);
+    }
+    let session = levers.applied(&scenario.session, scenario.scale);
+    Cow::Owned(Scenario { session, ..scenario.clone() })
 }
 
 /// The ways of a run's conversations to the one provider that they share, watched if anybody
@@ -312,7 +325,7 @@ async fn play(
     engine.fixed.context.extend(memory);
     engine.ttl = lifetime(session);
     engine.summary_model = options.summary_model.map(|m| Arc::new(m.clone()));
-    let mut strategy = spec.build(scenario.scale);
+    let mut strategy = spec.build(scenario.scale, model.window);
     agent::run(&mut engine, &mut *strategy).await;
     log.note(Event::Ended { at_ms: engine.now(), usd: engine.ledger.cost_usd() });
     engine

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use ctxbench_core::engine::Action;
 use ctxbench_core::fact::{Fact, Match};
 use ctxbench_core::session::Session;
 use ctxbench_reports::record::{FactRecord, Place};
@@ -22,12 +23,18 @@ pub(super) struct Pair {
     pub(super) fact: usize,
     /// Where the fact was shown last; `None` = nobody but the agent said it in this window.
     pub(super) last: Option<Last>,
+    /// Whether that, or else the reply in which it arises, belongs to an earlier session.
+    pub(super) across: bool,
 }
 
 /// Pairs by the session's id of the need.
 pub(super) struct Needs {
     open: HashMap<Arc<str>, Vec<usize>>,
     showings: Showings,
+    /// Number of the session, by the id of each message and result.
+    sessions: HashMap<Arc<str>, usize>,
+    /// Of every fact the id under which it arises.
+    arises: Vec<Arc<str>>,
     /// User messages of the present turn whose needs were not looked at.
     pending: Vec<Arc<str>>,
 }
@@ -48,7 +55,8 @@ impl Needs {
             }
         }
         let showings = Showings::new(path, &session.facts);
-        Needs { open, showings, pending: Vec::new() }
+        let arises = session.facts.iter().map(|f| f.arises.as_str().into()).collect();
+        Needs { open, showings, sessions: sessions(path), arises, pending: Vec::new() }
     }
 
     /// A turn begins with these user messages.
@@ -90,8 +98,26 @@ impl Needs {
 
     /// A pair with its last showing.
     pub(super) fn pair(&self, need: &Arc<str>, fact: usize) -> Pair {
-        Pair { need: need.clone(), fact, last: self.showings.last(fact, need) }
+        let last = self.showings.last(fact, need);
+        let said = last.as_ref().map_or(&self.arises[fact], Last::key);
+        let across =
+            self.sessions.get(said) < self.sessions.get(need) && self.sessions.contains_key(said);
+        Pair { need: need.clone(), fact, last, across }
     }
+}
+
+/// The session of every message and tool result on a path, from 0.
+fn sessions(path: &Path) -> HashMap<Arc<str>, usize> {
+    let mut out = HashMap::new();
+    let mut session = 0;
+    for m in &path.moves {
+        session += usize::from(matches!(m.action, Action::NewSession));
+        let replies = m.steps.iter().flat_map(|s| {
+            std::iter::once(&s.key).chain(s.results.iter().map(|result| &result.key))
+        });
+        out.extend(m.keys.iter().chain(replies).map(|key| (key.clone(), session)));
+    }
+    out
 }
 
 /// A pair that nobody looked at, after so many compactions.
@@ -101,6 +127,7 @@ pub(super) fn unreached(fact: &Fact, pair: &Pair, compactions_before: u64) -> Fa
         kind: fact.kind,
         need: pair.need.to_string(),
         gap: pair.last.as_ref().map(|l| l.gap() as u64),
+        across: pair.across,
         counts: pair.last.as_ref().is_none_or(Last::counts),
         exposed: None,
         request: None,

@@ -40,8 +40,8 @@ pub(super) enum Asked {
     Neutral,
     /// A summary.
     Summary,
-    /// Keeping the cache warm.
-    Ping,
+    /// Side work of which nothing enters the conversation.
+    Aside,
     /// Nothing yet: the provider compacted and waits to be asked to go on.
     Paused,
 }
@@ -169,6 +169,10 @@ impl Observer {
             Noted::Rewound { to, after, .. } => {
                 let compared = self.rewinds.went_back(to, after);
                 Event::Rewound { noted, compared }
+            }
+            Noted::NewSession { shown } => {
+                self.retention.crossed(shown);
+                Event::Noted(noted)
             }
             _ => Event::Noted(noted),
         });

@@ -108,6 +108,7 @@ impl Path {
                     b.rewind(to, *mode, instructions.clone())
                 }
                 Entry::Clear { .. } => b.push(Action::Clear, None, vec![]),
+                Entry::NewSession { .. } => b.push(Action::NewSession, None, vec![]),
                 Entry::Restart { .. } => b.push(Action::Restart, None, vec![]),
                 Entry::Idle { ms, .. } => b.push(Action::Idle { ms: *ms }, None, vec![]),
                 _ => {}

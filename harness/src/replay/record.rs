@@ -134,7 +134,7 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
         strategy: StrategyInfo {
             settings: run
                 .spec
-                .scaled(run.scenario.scale)
+                .applied(run.scenario.scale, run.model.window)
                 .all()
                 .map(|(k, v)| (k.to_string(), v.to_string()))
                 .collect(),
@@ -184,6 +184,8 @@ pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
 fn strategy_info(spec: &Spec) -> StrategyInfo {
     StrategyInfo {
         label: spec.label(),
+        without_levers: (!spec.levers.is_empty()).then(|| spec.plain_label()),
+        given: spec.settings.given().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
         name: spec.descriptor.name.to_string(),
         version: spec.version.program.to_string(),
         standing: spec.descriptor.standing,
@@ -369,6 +371,7 @@ impl Measures<'_> {
                 (f.counts && f.exposed == Some(true)).then_some(f.found > Match::Absent)
             }),
             retention_pct: self.retained(|_| true),
+            across_pct: self.share(|f| f.across.then_some(f.found > Match::Absent)),
             // Without summaries there is nothing that could carry a fact.
             summary_retention_pct: percent(carried, lost)
                 .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),

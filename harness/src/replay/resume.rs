@@ -112,6 +112,8 @@ pub(super) fn records(
                     }
                 }
             }
+            // What is written from here on belongs to another session.
+            Noted::NewSession { .. } => journal = Journal::default(),
             Noted::Reopened { shown } => journal.grew(persist::conversation(shown)),
             _ => {}
         }
@@ -119,14 +121,18 @@ pub(super) fn records(
     (out, took)
 }
 
-/// Facts that are said before a restart (from 1).
+/// Facts that are said before a restart (from 1) in the session that it opens again.
 fn established(session: &Session, restart: usize) -> Vec<&Fact> {
     let is = |e: &&Entry| matches!(e, Entry::Restart { .. });
     let restarts: Vec<usize> =
         (0..session.entries.len()).filter(|&i| is(&&session.entries[i])).collect();
     let end = restarts.get(restart - 1).copied().unwrap_or(session.entries.len());
+    let begin = session.entries[..end]
+        .iter()
+        .rposition(|e| matches!(e, Entry::NewSession { .. }))
+        .unwrap_or_default();
     let ids: std::collections::HashSet<&str> =
-        session.entries[..end].iter().filter_map(Entry::key).collect();
+        session.entries[begin..end].iter().filter_map(Entry::key).collect();
     session.facts.iter().filter(|f| !f.distractor && ids.contains(f.arises.as_str())).collect()
 }
 

@@ -200,6 +200,13 @@ impl Retention {
         results.iter().for_each(|r| self.drift.said(&self.book, r));
     }
 
+    /// Another session began and shows this: a summary that came with it may say what was visible
+    /// in the one before.
+    pub(super) fn crossed(&mut self, shown: &[Arc<Block>]) {
+        self.book.license_summaries(shown, &self.lately);
+        self.lately.fill(false);
+    }
+
     /// The context was made smaller: what that left of the facts.
     pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> Kept {
         let verbatim = |blocks: &[Arc<Block>]| {

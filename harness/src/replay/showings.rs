@@ -35,6 +35,11 @@ pub(super) struct Last {
 }
 
 impl Last {
+    /// The session's id of the showing.
+    pub(super) fn key(&self) -> &Arc<str> {
+        &self.showing.key
+    }
+
     /// Replies from the showing to the need.
     pub(super) fn gap(&self) -> usize {
         self.need - self.showing.at

@@ -12,7 +12,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::events::Log;
-use super::recording::of_subagent;
+use super::recording::{met, of_subagent};
 use super::windows::{self, Subagent};
 use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
@@ -90,7 +90,10 @@ impl Subagents {
             }
             let id = &self.all[i].id;
             let session = windows::own(&self.scenario.session, id);
-            let model = of_subagent(&self.scenario, &session, &self.model, &self.options);
+            let model = match self.spec.levers.subagents {
+                Some(own) => Arc::new(met(&self.scenario, own, &self.options)),
+                None => of_subagent(&self.scenario, &session, &self.model, &self.options),
+            };
             let scene = Scene {
                 scenario: &self.scenario,
                 session: &session,

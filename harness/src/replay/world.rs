@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
+use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Incoming, Stamped, Task, World};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
@@ -143,21 +144,38 @@ impl ReplayWorld {
     }
 }
 
-/// What a request is answered with that is not the agent's own work.
-fn side_work(purpose: Purpose) -> (PlannedReply, Asked) {
-    match purpose {
-        Purpose::Summary => (PlannedReply::Summarise, Asked::Summary),
-        _ => (PlannedReply::Say { parts: vec![], stop: StopReason::MaxTokens }, Asked::Ping),
-    }
-}
-
 impl ReplayWorld {
+    /// What a request is answered with that is not the agent's own work.
+    fn side_work(&self, purpose: Purpose) -> (PlannedReply, Asked) {
+        let (parts, stop) = match purpose {
+            Purpose::Summary => return (PlannedReply::Summarise, Asked::Summary),
+            Purpose::Edit => (vec![Part::Text(self.edits().into())], StopReason::EndTurn),
+            Purpose::Sample | Purpose::Ping => (vec![], StopReason::MaxTokens),
+        };
+        (PlannedReply::Say { parts, stop }, Asked::Aside)
+    }
+
+    /// What an editor writes: the edits of the recorded reply that has just been given, one after
+    /// the other, or that there are none.
+    fn edits(&self) -> String {
+        let given = match (&self.asked, self.steps.last()) {
+            (Some(Asked::Step(key)), Some(step)) if step.key == *key => &step.parts[..],
+            _ => &[],
+        };
+        let edit = |p: &Part| match p {
+            Part::Call(c) if is_edit(&c.name) => Some(format!("{} {}", c.name, c.arguments)),
+            _ => None,
+        };
+        let edits: Vec<String> = given.iter().filter_map(edit).collect();
+        if edits.is_empty() { "Nothing to change.".into() } else { edits.join("\n") }
+    }
+
     /// What a fault of the scenario answers instead, and the time after which a refusal comes, ms.
     fn disturbed(&mut self, purpose: Purpose) -> Option<(PlannedReply, Millis)> {
         let on = match purpose {
             Purpose::Sample => FaultOn::Sample,
             Purpose::Summary => FaultOn::Summary,
-            Purpose::Ping => return None,
+            Purpose::Ping | Purpose::Edit => return None,
         };
         let n = self.counted.entry(on).or_default();
         *n += 1;
@@ -266,7 +284,7 @@ impl World for ReplayWorld {
         }
         let (plan, asked) = match request.purpose {
             Purpose::Sample => self.plan(request),
-            other => side_work(other),
+            other => self.side_work(other),
         };
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
@@ -349,7 +367,7 @@ impl World for ReplayWorld {
     }
 
     async fn spawn(&mut self, request: &Request) -> Task {
-        let (plan, asked) = side_work(request.purpose);
+        let (plan, asked) = self.side_work(request.purpose);
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
         let took = result.as_ref().map_or(late_ms, |r| r.latency_ms);

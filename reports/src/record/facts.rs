@@ -32,6 +32,10 @@ pub struct FactRecord {
     /// in this window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<u64>,
+    /// Whether what showed it last, or else the reply in which it arises, belongs to an earlier
+    /// session of the project.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub across: bool,
     /// Whether it asks for memory: a user message needs the fact, or a reply that comes long after
     /// the last showing.
     #[serde(default)]

@@ -155,6 +155,12 @@ pub struct ScenarioInfo {
 pub struct StrategyInfo {
     /// Name, with the settings that were given: `codex:auto_compact_limit=90000`.
     pub label: String,
+    /// The label of the same strategy without the levers that are pulled here; none = none are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_levers: Option<String>,
+    /// The settings that were given, as in the label.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub given: BTreeMap<String, String>,
     /// Bare name.
     pub name: String,
     /// Version of the program that it follows.
@@ -321,6 +327,10 @@ pub struct Summary {
     /// Share of the exposed needs whose fact stood in the context all the same, per cent.
     #[serde(default)]
     pub kept_exposed_pct: Option<f64>,
+    /// Share of the needs whose fact was said in an earlier session of the project and stood in the
+    /// context all the same, per cent; `None` = the session is one, or needs nothing of another.
+    #[serde(default)]
+    pub across_pct: Option<f64>,
     /// Share of (fact, need) pairs whose fact stood in the context at the need, per cent.
     pub retention_pct: Option<f64>,
     /// Of the facts that compactions took out of the verbatim context, the share that the summary

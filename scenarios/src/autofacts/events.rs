@@ -81,7 +81,7 @@ pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
             Entry::RecordedCompaction(c) => {
                 Event::Compacted(c.summary.as_deref().unwrap_or_default())
             }
-            Entry::Clear { .. } => Event::Cleared,
+            Entry::Clear { .. } | Entry::NewSession { .. } => Event::Cleared,
             _ => continue,
         };
         out.push((agent, event));

@@ -111,6 +111,7 @@ fn unsaid(entry: &Entry) -> Option<&'static str> {
         Entry::Compact { .. } => "commands to compact",
         Entry::Rewind { .. } => "rewinds",
         Entry::Clear { .. } => "fresh beginnings",
+        Entry::NewSession { .. } => "beginnings of new sessions",
         Entry::Restart { .. } => "restarts",
         Entry::Idle { .. } => "waits",
         Entry::RecordedCompaction(_) => "compactions",

@@ -1,5 +1,7 @@
 //! Time stamps of recordings: RFC 3339 into milliseconds.
 
+use ctxbench_core::calendar::iso;
+
 /// Milliseconds since 1970 of a stamp such as `2026-01-08T20:53:23.476Z` or `…+01:00`.
 pub fn millis(stamp: &str) -> Option<i64> {
     let b = stamp.as_bytes();
@@ -54,20 +56,7 @@ pub(crate) fn of_millis(ms: i64) -> Option<String> {
     if !(0..100_000_000_000_000).contains(&ms) {
         return None;
     }
-    let (days, rest) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
-    // Howard Hinnant's civil_from_days: years that begin in March, in eras of 400.
-    let z = days + 719_468;
-    let (era, day_of_era) = (z.div_euclid(146_097), z.rem_euclid(146_097));
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute) = (rest / 3_600_000, rest / 60_000 % 60);
-    let (second, ms) = (rest / 1_000 % 60, rest % 1_000);
-    Some(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"))
+    u64::try_from(ms).ok().map(iso)
 }
 
 /// Days since 1970 of a date in the Gregorian calendar.

@@ -3,9 +3,14 @@
 
 use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, Loaded, Visit};
 
+use crate::descriptor::Version;
+
 /// Files that hold for their folder. The blueprint names MEMORY.md, and a project's own name holds
 /// there, too. Sessions are written with the last one.
 pub(super) const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.md"];
+
+/// The project's own file, to which lasting facts go. Sessions are written with the last one.
+pub(super) const OF_PROJECT: [&str; 3] = ["OPENOXIDE.md", ".openoxide/MEMORY.md", "CLAUDE.md"];
 
 static LAYOUT: Layout = Layout {
     order: &[
@@ -20,7 +25,7 @@ static LAYOUT: Layout = Layout {
     managed: "openoxide/MEMORY.md",
     user: ".openoxide/MEMORY.md",
     user_rules: None,
-    project: &["OPENOXIDE.md", ".openoxide/MEMORY.md"],
+    project: &[OF_PROJECT[0], OF_PROJECT[1]],
     rules: ".openoxide/rules",
     local: "OPENOXIDE.local.md",
     below: &[(Level::Project, OF_FOLDERS[0]), (Level::Project, OF_FOLDERS[1])],
@@ -31,6 +36,6 @@ static LAYOUT: Layout = Layout {
     index: IndexLimit { lines: 200, bytes: None },
 };
 
-pub(super) fn load(_version: &str, visit: &Visit<'_>) -> Loaded {
+pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
     Levels::visit(&LAYOUT, visit)
 }

@@ -12,6 +12,8 @@ mod files;
 mod importance;
 #[cfg(test)]
 mod seam_tests;
+#[cfg(test)]
+mod session_tests;
 mod settings;
 mod summary;
 #[cfg(test)]
@@ -327,6 +329,13 @@ impl Strategy for OpenOxide {
     async fn on_restart(&mut self, s: &mut Engine) {
         // A background summary dies with the program.
         self.cancel(s);
+    }
+
+    async fn on_new_session(&mut self, s: &mut Engine) {
+        let before = self.summary_for_next(s).await;
+        s.begin_anew();
+        self.on_start(s).await;
+        before.into_iter().for_each(|summary| s.context.push(summary));
     }
 
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {

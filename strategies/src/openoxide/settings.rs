@@ -64,6 +64,13 @@ ctxbench_core::settings! {
         /// tell a model that is not told by its provider its window, once at the start, and what is
         /// left, after tool results
         awareness: flag = false, "docs/sources/openoxide.md §2.7: optional there";
+        /// at a session summary its wishes, decisions, files and next steps are merged into the
+        /// project's memory file, each line once; it is read when the next session begins
+        migration: flag = true, "docs/sources/opencode-vs-claude-code.md §10.3; ours that it is \
+            the default: docs/sources/openoxide.md §1.7 has a memory and does not say who writes it";
+        /// a new session begins with a summary of the one before, written when that one ends
+        cross_session: flag = false, "docs/sources/opencode-vs-claude-code.md §10.9; the form is \
+            ours";
         /// lines of the agent's own memory index (…/memory/MEMORY.md) that are loaded; other memory
         /// files are shown whole
         memory_index_lines: count = 200,

@@ -13,9 +13,12 @@ use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::Size;
 
+use crate::durable::{remember, sections};
+use crate::openoxide::files::OF_PROJECT;
 use crate::openoxide::view::{
     conversation, head_end, is_conversation, newest_turn, newest_user, transcript,
 };
+use crate::openoxide::words::DURABLE;
 use crate::openoxide::{OpenOxide, RETRIES};
 
 /// How often a summary that is still too large is summarised again (docs/sources/openoxide.md §2.4:
@@ -179,8 +182,29 @@ impl OpenOxide {
         for &i in places[1..].iter().rev() {
             view.remove(i);
         }
+        self.migrate(s, &summary.text);
         view[places[0]] = summary;
         self.compacted(s, CompactionKind::Summarise, job.mechanism, phase, view)
+    }
+
+    /// Merges what a session summary says for good into the project's memory file on disk, which
+    /// the next session shows: in this one the summary says it.
+    fn migrate(&self, s: &mut Engine, summary: &str) {
+        if self.settings.migration {
+            remember(&mut s.fixed.context, &OF_PROJECT, &sections(summary, &DURABLE));
+        }
+    }
+
+    /// What the next session is told of this one; none if nothing was said, or the summary failed.
+    pub(crate) async fn summary_for_next(&self, s: &mut Engine) -> Option<Arc<Block>> {
+        let shown = s.context.blocks().to_vec();
+        let covered = conversation(&shown, shown.len());
+        if !self.settings.cross_session || covered.is_empty() {
+            return None;
+        }
+        let text = self.session_text(s, Phase::StandaloneTurn, None, &shown).await?;
+        let text = format!("{}{}", self.words.before_prefix, text.trim());
+        Some(self.summary_block(s, text, &covered))
     }
 
     /// Old history now: the summary under way, else a fresh one, waited for.
@@ -215,6 +239,7 @@ impl OpenOxide {
         let asked = self.session_text(s, phase, instructions, &shown).await;
         let Some(text) = asked else { return false };
         let Some(text) = self.summary_text(s, &text, &covered, &user) else { return false };
+        self.migrate(s, &text);
         let summary = self.summary_block(s, text, &covered);
         let view = if answered {
             // What was done for the message is in the summary, so it follows the message.
@@ -261,6 +286,7 @@ impl OpenOxide {
         let asked = self.session_text(s, phase, wishes.as_deref(), &shown).await;
         let text = asked.and_then(|text| self.summary_text(s, &text, gone, &[]));
         let Some(text) = text else { return false };
+        self.migrate(s, &text);
         let summary = vec![self.summary_block(s, text, gone)];
         let history = match from_here {
             true => [before.to_vec(), summary].concat(),

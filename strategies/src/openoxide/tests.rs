@@ -136,11 +136,12 @@ impl Played {
 fn play_with(spec: &str, model: &str, script: Script, prepare: impl FnOnce(&mut Engine)) -> Played {
     let log = script.log.clone();
     let model = Model { counting: Counting::O200K, ..find(model).unwrap().scaled(SCALE) };
+    let window = model.window;
     let mut engine = Engine::new(Arc::new(model), Box::new(script));
     engine.fixed.base =
         vec![Draft::text(BlockKind::Base, Role::System, "base").build(MessageId(0), vec![])];
     prepare(&mut engine);
-    let mut strategy = Spec::parse(spec).unwrap().build(SCALE);
+    let mut strategy = Spec::parse(spec).unwrap().build(SCALE, window);
     block_on(agent::run(&mut engine, &mut *strategy));
     Played { requests: log.lock().unwrap().clone(), engine }
 }

@@ -2,7 +2,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    CodeWay, Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
 };
 use crate::persist::OURS;
 
@@ -34,11 +34,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             is told what to drop",
         thinking: "kept until the compaction; not in the weak model's transcript",
         memory: "memory files shown in every request; rules and files of folders as long as a call \
-            that touches them",
+            that touches them; lasting facts of a session summary are merged into the project's \
+            file",
         undo: "nothing is deleted: going back behind a compaction brings the verbatim history back",
     },
     standing: Standing::Contender,
-    manual: true,
+    manual: Manual::Instructed,
     recovery: Recovery::Log,
     // docs/sources/openoxide.md §1.8: files by edit tools, and a summary from a point. Up to a
     // point is ours.
@@ -47,6 +48,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     conform: Conformance::NONE,
     look: Look::Hue(5),
     files: MemoryFiles::Read { load: crate::openoxide::files::load, follows: true },
+    settings_file: None,
     page: "docs/systems/openoxide.md",
     factory: Factory::of::<crate::openoxide::OpenOxide>(),
 };
@@ -59,6 +61,7 @@ crate::words::words! {
         session_wishes = "\n\nThe user asks for this in particular: ";
         session_from = "sum up only what comes from the message on that begins with ";
         summary_prefix = "Summary of the conversation so far:\n";
+        before_prefix = "Summary of the session before this one:\n";
         placeholder = "[tool result cleared to make room]";
         budget = "[context: {window} tokens in all]";
         usage = "[context: {used} of {window} tokens used, {left} left]";
@@ -78,3 +81,12 @@ const SESSION_PROMPT: &str = "Do not go on with the task now. The conversation a
 what is in them\n## Errors and how they were solved\n\
 ## Exact values to keep\n## Next steps\nCopy paths, commands, numbers and error texts exactly. \
 Leave a heading empty rather than inventing something. Text only, no tools.";
+
+/// The sections of a session summary that outlast it: wishes, decisions, files and open tasks
+/// (docs/sources/opencode-vs-claude-code.md §10.3).
+pub(super) const DURABLE: [&str; 4] = [
+    "Constraints and wishes of the user",
+    "Decisions and why",
+    "Files and what is in them",
+    "Next steps",
+];

@@ -1,0 +1,87 @@
+//! The order in which a person expects labels: numbers by their value, the rest as text.
+
+use std::cmp::Ordering;
+
+/// Compares two labels. A number behind `=` is a value, with a decimal point; any other is one of a
+/// version and ends at its point. Equal only for equal texts.
+///
+/// ```
+/// use ctxbench_core::natural;
+/// let mut labels = ["codex:limit=120000", "codex:limit=90000", "codex", "codex@0.104", "codex@0.63"];
+/// labels.sort_by(|a, b| natural::order(a, b));
+/// assert_eq!(
+///     labels,
+///     ["codex", "codex:limit=90000", "codex:limit=120000", "codex@0.63", "codex@0.104"]
+/// );
+/// ```
+pub fn order(a: &str, b: &str) -> Ordering {
+    let (mut left, mut right) = (parts(a), parts(b));
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return a.cmp(b),
+            (x, y) if x == y => {}
+            (Some(Part::Number(x)), Some(Part::Number(y))) => match x.total_cmp(&y) {
+                Ordering::Equal => {}
+                other => return other,
+            },
+            (Some(Part::Text(x)), Some(Part::Text(y))) => return x.cmp(y),
+            (None, _) => return Ordering::Less,
+            (_, None) => return Ordering::Greater,
+            (Some(Part::Number(_)), _) => return Ordering::Less,
+            (_, Some(Part::Number(_))) => return Ordering::Greater,
+        }
+    }
+}
+
+#[derive(PartialEq)]
+enum Part<'a> {
+    Number(f64),
+    Text(&'a str),
+}
+
+fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
+    let (mut rest, mut value) = (text, false);
+    std::iter::from_fn(move || {
+        let first = rest.chars().next()?;
+        let digits = |t: &str| t.bytes().take_while(u8::is_ascii_digit).count();
+        if !first.is_ascii_digit() {
+            let end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+            let (own, behind) = rest.split_at(end);
+            (rest, value) = (behind, own.ends_with('='));
+            return Some(Part::Text(own));
+        }
+        let mut end = digits(rest);
+        if value && rest[end..].starts_with('.') {
+            end += 1 + digits(&rest[end + 1..]);
+        }
+        let (own, behind) = rest.split_at(end);
+        (rest, value) = (behind, false);
+        Some(Part::Number(own.parse().unwrap_or(f64::INFINITY)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted<const N: usize>(mut labels: [&str; N]) -> [&str; N] {
+        labels.sort_by(|a, b| order(a, b));
+        labels
+    }
+
+    #[test]
+    fn values_are_decimals_and_versions_are_not() {
+        assert_eq!(sorted(["x:s=0.5", "x:s=0.45", "x:s=10"]), ["x:s=0.45", "x:s=0.5", "x:s=10"]);
+        assert_eq!(sorted(["x@1.10", "x@1.9", "x"]), ["x", "x@1.9", "x@1.10"]);
+        assert_eq!(sorted(["b", "a", "c2"]), ["a", "b", "c2"]);
+    }
+
+    #[test]
+    fn only_equal_texts_are_equal() {
+        for (a, b) in [("x=1", "x=1.0"), ("x=01", "x=1"), ("a1b", "a1c"), ("", "a"), ("1", "a")] {
+            assert_ne!(order(a, b), Ordering::Equal, "{a} {b}");
+            assert_eq!(order(a, b), order(b, a).reverse(), "{a} {b}");
+        }
+        assert_eq!(order("x=1", "x=1"), Ordering::Equal);
+    }
+}

@@ -1,0 +1,105 @@
+//! Facts that outlast a session: taken out of a summary, and merged into a memory file that later
+//! sessions show.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_kit::memory::{Durable, merge};
+
+/// The sections of a summary under these headings, in the summary's order. Whatever marks the
+/// heading (`##`, `**`, a number) and a `:` behind it do not matter.
+pub(crate) fn sections(summary: &str, headings: &[&str]) -> Vec<Durable> {
+    let mut out: Vec<Durable> = Vec::new();
+    let mut open = false;
+    for line in summary.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        if let Some(name) = line.strip_prefix('#') {
+            let name = name.trim_start_matches('#').trim().trim_end_matches(':');
+            let wanted = headings.iter().find(|h| h.eq_ignore_ascii_case(name));
+            open = wanted.is_some();
+            out.extend(wanted.map(|h| Durable { heading: h.to_string(), items: Vec::new() }));
+        } else if let Some(section) = out.last_mut().filter(|_| open && !says_nothing(line)) {
+            section.items.push(line.to_string());
+        }
+    }
+    out.retain(|section| !section.items.is_empty());
+    out
+}
+
+/// Whether a line only fills a section that has nothing to say.
+fn says_nothing(line: &str) -> bool {
+    let words = line.trim_matches(|c: char| !c.is_alphanumeric() && c != '/').to_lowercase();
+    ["", "none", "nothing", "n/a", "empty"].contains(&words.as_str())
+}
+
+/// Merges lines into the first of these memory files that is among what is always shown; makes the
+/// first of the names where none is. A session has a file as a heading with its path and the text.
+/// The view is left alone: who shows the file before the next session begins must do so itself.
+/// Returns how many lines are new.
+pub(crate) fn remember(
+    context: &mut Vec<Arc<Block>>,
+    files: &[&str],
+    durable: &[Durable],
+) -> usize {
+    let names = |b: &Arc<Block>, name: &str| {
+        b.text.lines().next().and_then(|l| l.strip_prefix("# ")).map(str::trim) == Some(name)
+    };
+    let file = files.iter().find_map(|name| context.iter().position(|b| names(b, name)));
+    let new = format!("# {}", files.first().copied().unwrap_or_default());
+    let merged = merge(file.map_or(&new, |i| &context[i].text), durable);
+    if merged.added > 0 {
+        let text = merged.text.trim_end().to_string();
+        match file {
+            Some(i) => context[i] = context[i].redraft(|d| d.text = text.into()),
+            None => context.push(
+                Draft::text(BlockKind::Context, Role::User, text)
+                    .build(MessageId(u32::MAX), vec![]),
+            ),
+        }
+    }
+    merged.added
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_are_found_by_their_names() {
+        let summary = "## Goal\n- ship it\n\n## Decisions and why:\n- keep SQLite\n- no cache\n\
+            ## Next steps\n- (none)\n\n## Exact values\n- 7443\n";
+        let found = sections(summary, &["Next steps", "Decisions and why"]);
+        let expected = Durable {
+            heading: "Decisions and why".into(),
+            items: vec!["- keep SQLite".into(), "- no cache".into()],
+        };
+        assert_eq!(found, [expected], "an empty section is none");
+        assert_eq!(sections("no headings at all", &["Goal"]), []);
+    }
+
+    #[test]
+    fn what_a_person_wrote_stays_and_nothing_is_written_twice() {
+        let block = |text: &str| {
+            Draft::text(BlockKind::Context, Role::User, text).build(MessageId(0), vec![])
+        };
+        let mut context = vec![
+            block("# docs/CLAUDE.md\n\nother"),
+            block("# CLAUDE.md\n\nRun `make ship`.\n\n## Decisions\n\n* Keep  SQLite\n"),
+        ];
+        let items = |items: &[&str]| {
+            let items = items.iter().map(|i| i.to_string()).collect();
+            vec![Durable { heading: "Decisions".into(), items }]
+        };
+        let files = ["OPENOXIDE.md", "CLAUDE.md"];
+        let added = remember(&mut context, &files, &items(&["- keep SQLite", "- no cache"]));
+        assert_eq!(added, 1);
+        assert_eq!(&*context[0].text, "# docs/CLAUDE.md\n\nother", "the file of a folder");
+        assert_eq!(
+            &*context[1].text,
+            "# CLAUDE.md\n\nRun `make ship`.\n\n## Decisions\n\n* Keep  SQLite\n- no cache"
+        );
+        assert_eq!(remember(&mut context, &files, &items(&["no cache"])), 0, "again");
+        let mut none = Vec::new();
+        remember(&mut none, &files, &items(&["no cache"]));
+        assert_eq!(&*none[0].text, "# OPENOXIDE.md\n\n## Decisions\n- no cache");
+    }
+}

@@ -1,0 +1,90 @@
+//! What one session leaves to the next (docs/sources/opencode-vs-claude-code.md §10.3, §10.9).
+
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::engine::Action;
+use ctxbench_core::request::Purpose;
+
+use crate::testing::{Played, Script, play, says, user};
+
+const MINE: &str = "# CLAUDE.md\n\nmine\n\n## Next steps\n- ask Ada";
+const SUMMARY: &str = "## Goal\n- a till\n## Decisions and why\n- keep SQLite: it is there\n\
+    ## Exact values to keep\n- 7443\n## Next steps\n- (none)\n- Ask  Ada";
+
+/// Two compactions with the same summary, then a session that says one thing.
+fn two_sessions(spec: &str) -> Played {
+    let long = "word ".repeat(400);
+    let compact = || Action::Compact { instructions: None };
+    let actions = vec![
+        user("u1", &long),
+        compact(),
+        user("u2", &long),
+        compact(),
+        Action::NewSession,
+        user("u3", "and now?"),
+    ];
+    let script = Script {
+        actions,
+        replies: vec![says("yes"), says("yes"), says("this")],
+        summaries: vec![says(SUMMARY), says(SUMMARY), says("told before")],
+        memory: vec![MINE],
+        ..Script::default()
+    };
+    play(spec, 1.0, script)
+}
+
+/// What the last normal request shows: kinds and texts.
+fn last(played: &Played) -> Vec<(BlockKind, String)> {
+    let samples = played.of(Purpose::Sample);
+    let blocks = &samples.last().unwrap().blocks;
+    blocks
+        .iter()
+        .filter(|b| b.kind != BlockKind::Base)
+        .map(|b| (b.kind, b.text.to_string()))
+        .collect()
+}
+
+#[test]
+fn lasting_facts_go_to_the_memory_file_and_stand_in_the_next_session() {
+    let played = two_sessions("openoxide");
+    let merged = "# CLAUDE.md\n\nmine\n\n## Next steps\n- ask Ada\n\n## Decisions and why\n\
+        - keep SQLite: it is there";
+    let expected =
+        [(BlockKind::Context, merged.to_string()), (BlockKind::User, "and now?".to_string())];
+    assert_eq!(last(&played), expected, "once each, what a person wrote as it was");
+    // The session that wrote them has them in its summary: its prefix stays as it was.
+    let second = &played.of(Purpose::Sample)[1].blocks;
+    assert!(second.iter().any(|b| &*b.text == MINE));
+    assert_eq!(played.of(Purpose::Summary).len(), 2, "no request more");
+}
+
+#[test]
+fn without_it_the_next_session_has_what_a_person_wrote() {
+    let expected =
+        [(BlockKind::Context, MINE.to_string()), (BlockKind::User, "and now?".to_string())];
+    assert_eq!(last(&two_sessions("openoxide:migration=false")), expected);
+}
+
+#[test]
+fn a_new_session_is_told_of_the_one_before() {
+    let played = two_sessions("openoxide:migration=false,cross_session=true");
+    let told = "Summary of the session before this one:\ntold before".to_string();
+    let expected = [
+        (BlockKind::Context, MINE.to_string()),
+        (BlockKind::Summary, told),
+        (BlockKind::User, "and now?".to_string()),
+    ];
+    assert_eq!(last(&played), expected);
+    assert_eq!(played.of(Purpose::Summary).len(), 3, "written when the session ends");
+}
+
+#[test]
+fn of_a_session_in_which_nothing_was_said_nothing_is_told() {
+    let script = Script {
+        actions: vec![Action::NewSession, user("u1", "hello")],
+        replies: vec![says("yes")],
+        ..Script::default()
+    };
+    let played = play("openoxide:cross_session=true", 1.0, script);
+    assert_eq!(last(&played), [(BlockKind::User, "hello".to_string())]);
+    assert!(played.of(Purpose::Summary).is_empty());
+}
