@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
+use ctxbench_core::block::{Block, BlockKind, Form, MessageId};
 use ctxbench_core::compaction::{
     CompactionKind, Replaced, made_by_model, middle_cut, suffix_within,
 };
@@ -21,7 +21,6 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
-use ctxbench_kit::memory::{Durable, merge};
 
 use super::micro::Deleted;
 use super::program::{Program, believed, summaries};
@@ -29,6 +28,7 @@ use super::rules::{estimate, last_messages};
 use super::settings::{ClaudeCodeSettings, Micro, Trim};
 use super::summary::Summaries;
 use super::words::ClaudeCodeWords;
+use crate::durable::{remember, sections};
 
 /// Share of the window from which the compressor acts, per cent
 /// (docs/sources/opencode-vs-claude-code.md §2).
@@ -41,8 +41,8 @@ const AFTER: u64 = 50;
 const LAST: usize = 10;
 /// Section of the summary that moves to the memory file.
 const MEMORY: &str = "Project Memory";
-/// The memory file's path as sessions show it.
-const MEMORY_FILE: &str = "# CLAUDE.md";
+/// The memory file as sessions name it.
+const MEMORY_FILES: [&str; 1] = ["CLAUDE.md"];
 
 /// "wU2" (docs/sources/opencode-vs-claude-code.md §2): at 92 % it identifies what can go, summarises it, migrates what is critical to
 /// CLAUDE.md and replaces the rest.
@@ -76,10 +76,9 @@ impl Wu2 {
             .await?;
         let (gone, tail) = history.split_at(from.min(written.upto));
         // Migrate.
-        let (summary, facts) = parted(&written.text);
-        remember(&mut s.fixed.context, &facts);
+        remember(&mut s.fixed.context, &MEMORY_FILES, &sections(&written.text, &[MEMORY]));
         // Replace.
-        let summary = self.asked.block(s, &summary, gone);
+        let summary = self.asked.block(s, &without_memory(&written.text), gone);
         self.undo.keep(summary.message, before);
         let shown =
             [&s.fixed.base[..], &s.fixed.repo_map, &s.fixed.context, &[summary], tail].concat();
@@ -90,34 +89,15 @@ impl Wu2 {
     }
 }
 
-/// A summary without its section for the memory file, and the lines of that section.
-fn parted(text: &str) -> (String, Vec<String>) {
+/// A summary without its section for the memory file.
+fn without_memory(text: &str) -> String {
     let is_heading = |l: &str| l.starts_with('#');
     let Some(at) = text.lines().position(|l| is_heading(l) && l.contains(MEMORY)) else {
-        return (text.to_string(), Vec::new());
+        return text.to_string();
     };
     let lines: Vec<&str> = text.lines().collect();
     let end = (at + 1..lines.len()).find(|&i| is_heading(lines[i])).unwrap_or(lines.len());
-    let facts =
-        lines[at + 1..end].iter().map(|l| l.trim().to_string()).filter(|l| !l.is_empty()).collect();
-    ([&lines[..at], &lines[end..]].concat().join("\n").trim().to_string(), facts)
-}
-
-/// Adds lines to the memory file, each once; makes the file where there is none.
-fn remember(context: &mut Vec<Arc<Block>>, facts: &[String]) {
-    let file = context.iter().position(|b| b.text.starts_with(MEMORY_FILE));
-    let present = file.map_or(MEMORY_FILE, |i| &*context[i].text);
-    let merged = merge(present, &[Durable { heading: MEMORY.into(), items: facts.to_vec() }]);
-    if merged.added == 0 {
-        return;
-    }
-    let text = merged.text.trim_end().to_string();
-    match file {
-        Some(i) => context[i] = context[i].redraft(|d| d.text = text.into()),
-        None => context.push(
-            Draft::text(BlockKind::Context, Role::User, text).build(MessageId(u32::MAX), vec![]),
-        ),
-    }
+    [&lines[..at], &lines[end..]].concat().join("\n").trim().to_string()
 }
 
 #[async_trait]

@@ -2,7 +2,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    CodeWay, Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
 };
 
 /// What the strategy says of itself. Grades in the sources: A documented, B measured, C reported.
@@ -33,7 +33,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "going back behind a compaction brings the messages back",
     },
     standing: Standing::Contender,
-    manual: true,
+    manual: Manual::Instructed,
     recovery: Recovery::Log,
     // docs/sources/claude-code.md §1.5; docs/sources/chat-history.md
     rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: true },
@@ -41,6 +41,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     conform: Conformance::NONE,
     look: Look::Hue(3),
     files: MemoryFiles::Read { load: crate::claude_code::files::load, follows: true },
+    settings_file: None,
     page: "docs/systems/claude-code.md",
     factory: Factory::of::<crate::claude_code::ClaudeCode>(),
 };

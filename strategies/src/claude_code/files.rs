@@ -2,6 +2,9 @@
 
 use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, Loaded, Visit};
 
+use super::version::ClaudeCodeVersion;
+use crate::descriptor::{Version, known};
+
 /// Files that hold for their folder.
 pub(super) const OF_FOLDERS: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
 
@@ -37,6 +40,10 @@ static RELEASED: Layout = LAYOUT;
 /// the program's documentation knows of none.
 static DESCRIBED: Layout = Layout { settings: Some(".claude/settings.json"), ..LAYOUT };
 
-pub(super) fn load(version: &str, visit: &Visit<'_>) -> Loaded {
-    Levels::visit(if version == "described-001" { &DESCRIBED } else { &RELEASED }, visit)
+pub(super) fn load(version: Version, visit: &Visit<'_>) -> Loaded {
+    let layout = match known(version) {
+        ClaudeCodeVersion::Described001 => &DESCRIBED,
+        ClaudeCodeVersion::Program | ClaudeCodeVersion::Described002 => &RELEASED,
+    };
+    Levels::visit(layout, visit)
 }

@@ -11,13 +11,15 @@
 //! A large session that idles on the one-hour cache is compacted before the cache lets it go
 //! (`idle.rs`).
 //!
-//! Left out: the dialog that offers a summary when a session is resumed, the budget over all tool
-//! results, images too large for a summary request, hooks and subagents
-//! (docs/sources/claude-code.md §1.2, §1.3, §1.5).
+//! Where the user has hooks, they add to a compaction or block it (`hooks.rs`); a large session that
+//! is resumed after a long pause may go on from a summary (`program/resume.rs`).
+//!
+//! Left out: images too large for a summary request (docs/sources/claude-code.md §1.3).
 
 mod described;
 pub(crate) mod descriptor;
 mod files;
+mod hooks;
 mod memory;
 mod micro;
 pub(crate) mod persist;

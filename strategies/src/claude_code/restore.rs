@@ -44,6 +44,7 @@ impl Restore {
         let mut found = self.recent(&s.history, tail);
         found.extend(self.skills(&s.history));
         found.extend(self.plan.then(|| plan(&s.history)).flatten());
+        found.extend(fetched_tools(&s.history, tail));
         found
             .into_iter()
             .map(|(text, origin)| s.synthetic(BlockKind::File, Role::User, text, origin))
@@ -103,6 +104,18 @@ fn plan(history: &History) -> Option<(String, Vec<Origin>)> {
     let plan = calls(history).find(|(_, name, _)| folded(name) == "exitplanmode")?;
     let text = text_argument(plan.2, &["plan"])?;
     Some((format!("The plan that the user saw:\n{text}"), Vec::new()))
+}
+
+/// The definitions of tools that were looked up, each once, where they no longer stand in `tail`
+/// (since 2.1.76, docs/sources/claude-code.md §1.4).
+fn fetched_tools(history: &History, tail: &[Arc<Block>]) -> Vec<(String, Vec<Origin>)> {
+    let mut seen = HashSet::new();
+    let looked_up = calls(history).filter(|(_, name, _)| folded(name) == "toolsearch");
+    looked_up
+        .filter_map(|(id, ..)| history.result(id))
+        .filter(|text| seen.insert(&***text) && !tail.iter().any(|b| b.text == **text))
+        .map(|text| (format!("Tools that were looked up:\n{text}"), origin_of(history, text)))
+        .collect()
 }
 
 /// Id, name and arguments of every call, newest first.

@@ -107,27 +107,59 @@ pub struct OutputRule {
     pub shell: usize,
     /// Of a search in files.
     pub search: usize,
+    /// Of all calls of one reply together.
+    pub message: usize,
 }
 
 impl OutputRule {
     /// Whether the output of this tool is too long. Reading a file never leads to another file
     /// (ours; facts speak of tool results in general).
     pub fn too_long(&self, tool: &str, bytes: usize) -> bool {
+        if is_read(tool) {
+            return false;
+        }
         let own = match folded(tool).as_str() {
-            "read" | "readfile" => return false,
             "bash" | "shell" => self.shell,
             "grep" => self.search,
             _ => 0,
         };
         [self.all, own].iter().any(|&most| most > 0 && bytes > most)
     }
+
+    /// Positions of the results from `from` on that go to a file because all of them together are
+    /// too long: the largest first, until the rest fits. What was read from a file is not counted
+    /// and does not go (both ours).
+    pub fn too_much(&self, blocks: &[Arc<Block>], from: usize) -> Vec<usize> {
+        let may_go = |b: &Block| {
+            b.kind == BlockKind::Output
+                && b.form == Form::Verbatim
+                && !b.call.as_ref().is_some_and(|c| is_read(&c.name))
+        };
+        let mut found: Vec<usize> = (from..blocks.len()).filter(|&i| may_go(&blocks[i])).collect();
+        let mut total: usize = found.iter().map(|&i| blocks[i].text.len()).sum();
+        found.sort_by_key(|&i| std::cmp::Reverse(blocks[i].text.len()));
+        let mut gone = Vec::new();
+        for i in found {
+            if self.message == 0 || total <= self.message {
+                break;
+            }
+            total -= blocks[i].text.len();
+            gone.push(i);
+        }
+        gone
+    }
+}
+
+/// Whether a tool shows a file.
+fn is_read(tool: &str) -> bool {
+    matches!(folded(tool).as_str(), "read" | "readfile")
 }
 
 /// Behind the last summary and what came back with it: before that nothing is kept verbatim.
 fn after_summary(history: &[Arc<Block>]) -> usize {
     history
         .iter()
-        .rposition(|b| matches!(b.kind, BlockKind::Summary | BlockKind::File))
+        .rposition(|b| matches!(b.kind, BlockKind::Summary | BlockKind::File | BlockKind::Marker))
         .map_or(0, |i| i + 1)
 }
 
@@ -340,7 +372,7 @@ mod tests {
 
     #[test]
     fn output_limits_hold_per_tool() {
-        let rule = OutputRule { all: 50_000, shell: 30_000, search: 20_000 };
+        let rule = OutputRule { all: 50_000, shell: 30_000, search: 20_000, message: 200_000 };
         assert!(rule.too_long("Bash", 30_001) && !rule.too_long("Bash", 30_000));
         assert!(
             rule.too_long("grep", 20_001)
@@ -349,24 +381,43 @@ mod tests {
         );
         assert!(
             !rule.too_long("read_file", 90_000)
-                && !OutputRule { all: 0, shell: 0, search: 0 }.too_long("bash", 90_000)
+                && !OutputRule { all: 0, shell: 0, search: 0, message: 0 }.too_long("bash", 90_000)
         );
     }
 
     #[test]
+    fn the_results_of_one_message_share_a_budget() {
+        let rule = OutputRule { all: 50_000, shell: 30_000, search: 20_000, message: 200_000 };
+        // Seven of 29,000 characters are 203,000: the first goes, 174,000 are left.
+        let seven: Vec<_> = (0..7).map(|_| output("bash", 29_000)).collect();
+        assert_eq!(rule.too_much(&seven, 0), [0]);
+        assert_eq!(rule.too_much(&seven[..6], 0), [0; 0], "174,000 fit");
+        assert_eq!(rule.too_much(&seven, 1), [0; 0], "an older result is of another message");
+        // The largest goes first, and one is enough; a file that was read is left out of it.
+        let mixed: Vec<_> = [10_000, 45_000, 46_000, 40_000, 41_000, 42_000]
+            .map(|n| output("task", n))
+            .into_iter()
+            .chain([output("read_file", 90_000)])
+            .collect();
+        assert_eq!(rule.too_much(&mixed, 0), [2], "224,000 less 46,000");
+        assert_eq!(OutputRule { message: 0, ..rule }.too_much(&mixed, 0), [0; 0]);
+    }
+
+    #[test]
     fn the_last_messages_stay_whole() {
-        use BlockKind::{Assistant, Call, File, Output, Summary, User};
+        use BlockKind::{Assistant, Call, File, Marker, Output, Summary, User};
         let h = [
             said(Summary, 9, 1),
             said(File, 10, 1),
+            said(Marker, 11, 1),
             said(User, 3, 1),
             said(Assistant, 4, 1),
             said(Call, 4, 1),
             said(Output, 5, 1),
         ];
         // The last message is a result: its call comes with it. Nothing before the summary's end is
-        // kept.
-        assert_eq!([0, 1, 2, 3, 4, 9].map(|n| last_messages(&h, n)), [6, 3, 3, 2, 2, 2]);
+        // kept, nor what a hook printed behind it.
+        assert_eq!([0, 1, 2, 3, 4, 9].map(|n| last_messages(&h, n)), [7, 4, 4, 3, 3, 3]);
     }
 
     #[test]

@@ -58,6 +58,11 @@ ctxbench_core::settings! {
         /// the same for a search in files; 0 = only output_chars counts
         search_chars: bytes = 20_000,
             "B: docs/sources/claude-code.md §1.2, remote flags of 2026-04";
+        /// output of all calls of one reply together, files that were read left out; beyond it the
+        /// largest go to a file; 0 = no limit
+        results_chars: bytes = 200_000,
+            "B: docs/sources/claude-code.md §1.2, remote flags of 2026-04; that the largest go \
+             first is ours";
         /// largest summary
         summary_max_tokens: tokens = 20_000, "C: docs/sources/claude-code.md §1.3";
         /// most recently read or edited files that come back
@@ -112,6 +117,26 @@ ctxbench_core::settings! {
         } = Oldest,
             "C: docs/sources/claude-code.md §1.5, oldest; tail after docs/sources/login-bug.md §3, \
              to be compared";
+        /// what a PreCompact hook prints: added to the instructions of every summary of the whole
+        /// conversation; a summary prepared in the background is not used then; auto = no such hook
+        hook_before: text = auto,
+            "A that the hook exists, B that what it prints becomes instructions: \
+             docs/sources/claude-code.md §1.5";
+        /// compactions that a PreCompact hook blocks; the session goes on as it is, and a prompt
+        /// that the provider refuses fails the turn
+        hook_blocks: choice HookBlocks {
+            /// None.
+            Nothing = "nothing",
+            /// Those that the user asks for.
+            Manual = "manual",
+            /// Those that come by themselves.
+            Auto = "automatic",
+            /// All.
+            Both = "both",
+        } = Nothing, "A: docs/sources/claude-code.md §1.5, changelog 2.1.105";
+        /// what a SessionStart hook prints with the source compact: shown behind the summary until
+        /// the next compaction; auto = no such hook
+        hook_after: text = auto, "A: docs/sources/claude-code.md §1.5";
         /// write the summary in the background from the warning level on; what is said meanwhile
         /// stays behind it
         precompute: flag = false,
@@ -128,6 +153,23 @@ ctxbench_core::settings! {
         /// hour
         idle_share: share = 0.9,
             "B: docs/sources/claude-code.md §1.5, 13 events after 54.7 to 55.7 minutes";
+        /// what the user takes of the dialog that is shown when a large session is resumed after a
+        /// long pause
+        resume: choice Resume {
+            /// The whole conversation.
+            Full = "full",
+            /// A summary of it and the newest exchanges.
+            Summary = "summary",
+        } = Full,
+            "A: docs/sources/claude-code.md §1.5; what users take is not published";
+        /// pause after the last reply from which it is shown (resume)
+        resume_idle_ms: millis = 3_600_000, "A: docs/sources/claude-code.md §1.5, about an hour";
+        /// context from which it is shown (resume)
+        resume_min_tokens: tokens = 100_000, "A: docs/sources/claude-code.md §1.5";
+        /// newest messages that stay verbatim behind a summary taken there (resume)
+        resume_keep_messages: count = 2,
+            "A that the most recent exchanges stay: docs/sources/claude-code.md §1.4; that it is \
+             one exchange is ours";
         /// compact at the threshold, or only when the provider refuses the prompt
         trigger: choice Trigger { Threshold = "threshold", Limit = "limit" } = Threshold,
             "A: docs/sources/claude-code.md §1.1: 200k windows and Sonnet 5 at the threshold, \

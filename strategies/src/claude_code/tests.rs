@@ -1,4 +1,5 @@
 use ctxbench_core::block::{BlockKind, Form, MessageId};
+use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Phase, Purpose, Request, Ttl};
 
@@ -208,6 +209,26 @@ fn going_back_behind_a_compaction_brings_the_messages_back() {
 }
 
 #[test]
+fn definitions_of_tools_that_were_looked_up_come_back() {
+    let look_up = |id: &str| calls("look", id, "ToolSearch", r#"{"query":"select:x"}"#);
+    let script = |actions| Script {
+        actions,
+        replies: vec![look_up("c0"), look_up("c1"), look_up("c2"), says("done"), says("on")],
+        outputs: ["TOOL-A", "TOOL-B", "TOOL-A"].map(String::from).to_vec(),
+        ..Script::default()
+    };
+    let compact = || Action::Compact { instructions: None };
+    let p = play("claude-code", 1.0, script(vec![user("m", "go"), compact(), user("n", "on")]));
+    let shown = |p: &Played| -> Vec<String> {
+        let last = p.requests.last().unwrap().blocks.iter();
+        last.filter(|b| b.kind == BlockKind::File).map(|b| b.text.to_string()).collect()
+    };
+    // Each once, the newest first.
+    let of = |t: &str| format!("Tools that were looked up:\n{t}");
+    assert_eq!(shown(&p), [of("TOOL-A"), of("TOOL-B")]);
+}
+
+#[test]
 fn large_output_goes_to_a_file() {
     let replies = vec![calls("run", "c", "bash", "{}"), says("done")];
     let script = Script {
@@ -222,6 +243,46 @@ fn large_output_goes_to_a_file() {
         (out.form, &*out.text),
         (Form::Truncated, "[60000 bytes of output, too large to show; saved to a file]")
     );
+}
+
+#[test]
+fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first() {
+    // At a scale of 0.01 a reply's results may hold 2,000 characters and a shell's 300.
+    let seven =
+        |from: usize| -> Answer {
+            let mut reply = calls("run", "x", "bash", "{}").unwrap();
+            let call = reply.parts.pop().unwrap();
+            let Part::Call(call) = call else { panic!("a call") };
+            reply.parts.extend((from..from + 7).map(|i| {
+                Part::Call(ToolCall { id: format!("c{i}").as_str().into(), ..call.clone() })
+            }));
+            Ok(reply)
+        };
+    let play = |spec: &str, sizes: [usize; 7]| {
+        let script = Script {
+            actions: vec![user("m", "go")],
+            replies: vec![seven(0), seven(7), says("done")],
+            outputs: sizes.iter().chain(&[10; 7]).map(|n| "x".repeat(*n)).collect(),
+            ..Script::default()
+        };
+        play(spec, 0.01, script)
+    };
+    let truncated = |p: &Played, request: usize| -> Vec<usize> {
+        let outputs = p.requests[request].blocks.iter().filter(|b| b.kind == BlockKind::Output);
+        let gone = outputs.enumerate().filter(|(_, b)| b.form == Form::Truncated);
+        gone.map(|(i, _)| i).collect()
+    };
+    // 7 × 286 = 2,002 characters: the first goes; the later ones are of another reply.
+    let p = play("claude-code", [286; 7]);
+    assert_eq!((truncated(&p, 1), truncated(&p, 2)), (vec![0], vec![0]));
+    assert_eq!(p.compactions(), [""; 0]);
+    let gone = p.requests[1].blocks.iter().find(|b| b.form == Form::Truncated).unwrap();
+    assert_eq!(&*gone.text, "[286 bytes of output, too large to show; saved to a file]");
+    // 2,000 fit, and so does everything without the budget.
+    assert_eq!(truncated(&play("claude-code", [286, 286, 286, 286, 286, 286, 284]), 1), [0; 0]);
+    assert_eq!(truncated(&play("claude-code:results_chars=0", [286; 7]), 1), [0; 0]);
+    // The largest goes first: 2,010 less 300 is enough.
+    assert_eq!(truncated(&play("claude-code", [290, 280, 280, 280, 300, 290, 290]), 1), [4]);
 }
 
 /// One turn of reads, then `again` replies in a second turn.

@@ -3,7 +3,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
 };
 
 /// What the strategy says of itself. Sources are graded as in the facts: A documented; "ours" = a
@@ -33,13 +33,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "none",
     },
     standing: Standing::Contender,
-    manual: false,
+    manual: Manual::Absent,
     recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: &[crate::claude_code::persist::FORMAT],
     conform: Conformance::NONE,
     look: Look::Hue(3),
     files: MemoryFiles::None("the API reads no files; what is remembered is its client's matter"),
+    settings_file: None,
     page: "docs/systems/claude-code-api.md",
     factory: Factory::of::<crate::claude_code_api::Api>(),
 };

@@ -43,6 +43,7 @@ impl Program {
         let worth_it = self.settings.idle_compaction
             && long_lived
             && !self.gave_up()
+            && !self.hooks.block(false)
             && self.believed(s) >= self.settings.idle_min_tokens;
         let wait = s.model.cache.lifetime(Ttl::OneHour) as f64 * self.settings.idle_share;
         self.state.pause.at = worth_it.then(|| s.now() + wait.round() as Millis);
@@ -55,7 +56,9 @@ impl Program {
         } else {
             s.trigger("idle", self.believed(s), self.settings.idle_min_tokens);
             self.state.prepared.drop_it(s);
-            let (blocks, prompt) = (s.context.blocks().to_vec(), self.asked.instruction(None));
+            let extra = self.hooks.instructions(None);
+            let prompt = self.asked.instruction(extra.as_deref());
+            let blocks = s.context.blocks().to_vec();
             let (asked, wire) = (&self.asked, &self.state.deleted);
             self.state.pause.summary.begin(s, asked, wire, blocks, prompt).await;
         }
@@ -78,7 +81,9 @@ impl Program {
             return;
         }
         let done = match written {
-            Some(written) => self.put(s, Phase::Background, &written, fixed, &history).is_ok(),
+            Some(written) => {
+                self.put(s, Phase::Background, &written, fixed, &history, self.keep()).is_ok()
+            }
             None => false,
         };
         self.state.failures = if done { 0 } else { self.state.failures + 1 };

@@ -1,6 +1,7 @@
 //! Claude Code 2.1 (docs/sources/claude-code.md §1).
 
 mod idle;
+mod resume;
 mod seam;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
 use ctxbench_core::tokens::bytes_div4_up;
 
 use crate::claude_code::files::OF_FOLDERS;
+use crate::claude_code::hooks::Hooks;
 use crate::claude_code::memory::{SessionMemory, notes_block};
 use crate::claude_code::micro::{Deleted, provider_deletes};
 use crate::claude_code::restore::{Restore, cut_indexes};
@@ -61,6 +63,7 @@ pub(crate) struct Program {
     rule: LevelRule,
     outputs: OutputRule,
     pub asked: Summaries,
+    pub hooks: Hooks,
     restore: Restore,
     pub memory: SessionMemory,
     cleared: Arc<str>,
@@ -122,6 +125,13 @@ pub(crate) fn less(
     })
 }
 
+/// A result goes to a file and leaves a note.
+fn to_file(d: &mut Draft) {
+    d.text =
+        format!("[{} bytes of output, too large to show; saved to a file]", d.text.len()).into();
+    d.form = Form::Truncated;
+}
+
 impl Program {
     pub fn new(s: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
         Program {
@@ -136,8 +146,10 @@ impl Program {
                 all: s.output_chars as usize,
                 shell: s.shell_chars as usize,
                 search: s.search_chars as usize,
+                message: s.results_chars as usize,
             },
             asked: summaries(&s, &words, &words.summary_prompt),
+            hooks: Hooks::of(&s),
             restore: Restore::of(&s),
             memory: SessionMemory::of(&s, &words),
             cleared: words.cleared,
@@ -153,6 +165,11 @@ impl Program {
 
     pub fn believed(&self, s: &Engine) -> u64 {
         believed(s, self.state.reported)
+    }
+
+    /// Newest messages that a compaction leaves as they are.
+    pub fn keep(&self) -> usize {
+        self.settings.keep_messages as usize
     }
 
     pub fn gave_up(&self) -> bool {
@@ -219,6 +236,19 @@ impl Program {
         let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
     }
 
+    /// The results of one message may be too much together though none is by itself.
+    fn fit_results(&self, s: &mut Engine) {
+        let blocks = s.context.blocks();
+        let gone = self.outputs.too_much(blocks, new_from(blocks));
+        if gone.is_empty() {
+            return;
+        }
+        let mut view = blocks.to_vec();
+        gone.iter().for_each(|&i| view[i] = view[i].redraft(to_file));
+        // A shorter result separates nothing.
+        let _ = s.context.set(view);
+    }
+
     /// Positions of old results, all but the newest `keep`.
     pub fn old_results(&self, s: &Engine) -> Vec<usize> {
         clearable(s.context.blocks(), self.settings.micro_keep as usize, 0, &self.cleared).0
@@ -232,37 +262,40 @@ impl Program {
 
     /// One compaction: summary request over the same prefix, then summary, recent files and what
     /// stays verbatim in place of the conversation. `over` = tokens by which the provider found the
-    /// prompt too large.
+    /// prompt too large; `keep` = newest messages that stay.
     async fn compaction(
         &mut self,
         s: &mut Engine,
         phase: Phase,
         extra: Option<&str>,
         over: Option<u64>,
+        keep: usize,
     ) -> Result<(), String> {
         let (fixed, history) = self.parted(s);
-        let kept = last_messages(&history, self.settings.keep_messages as usize);
+        let kept = last_messages(&history, keep);
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
         let ready = match phase {
-            Phase::MidTurn if over.is_none() => {
+            Phase::MidTurn if over.is_none() && !self.hooks.instructs() => {
                 self.state.prepared.take(s, &history, Late::GiveUp).await
             }
             _ => None,
         };
+        let extra = self.hooks.instructions(extra);
         let written = match ready {
             Some(written) => written,
             None => {
                 self.asked
-                    .ask(s, &self.state.deleted, phase, extra, over, (&fixed, &history))
+                    .ask(s, &self.state.deleted, phase, extra.as_deref(), over, (&fixed, &history))
                     .await?
             }
         };
-        self.put(s, phase, &written, fixed, &history)
+        self.put(s, phase, &written, fixed, &history, keep)
     }
 
-    /// Shows a summary in the place of what it was asked for; the newest messages stay as they are.
+    /// Shows a summary in the place of what it was asked for; the newest messages, `keep` of them,
+    /// stay as they are.
     pub fn put(
         &mut self,
         s: &mut Engine,
@@ -270,11 +303,13 @@ impl Program {
         written: &Written,
         fixed: Vec<Arc<Block>>,
         history: &[Arc<Block>],
+        keep: usize,
     ) -> Result<(), String> {
-        let kept = last_messages(history, self.settings.keep_messages as usize);
+        let kept = last_messages(history, keep);
         let (gone, tail) = history.split_at(kept.min(written.upto));
         let summary = self.asked.block(s, &written.text, gone);
-        let restored = self.restore.blocks(s, tail);
+        let mut restored = self.restore.blocks(s, tail);
+        restored.extend(self.hooks.shown(s));
         self.replace(
             s,
             "compact",
@@ -343,7 +378,7 @@ impl Program {
             ));
         }
         let done = match self.replaced_by_notes(s, limit).await {
-            Ok(false) => self.compaction(s, Phase::MidTurn, None, None).await,
+            Ok(false) => self.compaction(s, Phase::MidTurn, None, None, self.keep()).await,
             done => done.map(|_| ()),
         };
         match done {
@@ -364,10 +399,7 @@ impl Strategy for Program {
         if raw.kind == BlockKind::Output
             && self.outputs.too_long(raw.call.as_ref().map_or("", |c| &c.name), raw.text.len())
         {
-            raw.text =
-                format!("[{} bytes of output, too large to show; saved to a file]", raw.text.len())
-                    .into();
-            raw.form = Form::Truncated;
+            to_file(&mut raw);
         }
         raw
     }
@@ -389,6 +421,7 @@ impl Strategy for Program {
         self.state.prepared.drop_it(s);
         self.state.pause.drop_it(s);
         self.memory.stop(s);
+        self.offer(s).await;
     }
 
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
@@ -402,6 +435,10 @@ impl Strategy for Program {
         let believed = self.believed(s);
         if !self.gave_up() && self.settings.trigger != Trigger::Limit && believed >= levels.compact
         {
+            if self.hooks.block(false) {
+                s.trigger("blocked_by_hook", believed, levels.compact);
+                return Flow::Proceed;
+            }
             s.trigger("auto_compact", believed, levels.compact);
             return self.auto_compact(s, levels.compact).await;
         }
@@ -430,6 +467,7 @@ impl Strategy for Program {
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
         if had_calls {
+            self.fit_results(s);
             self.state.scoped.show(s);
         }
         let believed = self.believed(s);
@@ -446,11 +484,16 @@ impl Strategy for Program {
         if e.is_passing() && attempt <= ATTEMPTS {
             return Flow::Again;
         }
-        if !e.is_overflow() || self.gave_up() || attempt > self.asked.retries {
+        let tries = e.is_overflow() && !self.gave_up() && attempt <= self.asked.retries;
+        if tries && self.hooks.block(false) {
+            return Flow::FailTurn(format!("{e}; a hook blocked the compaction"));
+        }
+        if !tries {
             return Flow::FailTurn(e.to_string());
         }
         s.trigger("provider_overflow", self.believed(s), s.model.window);
-        match self.compaction(s, Phase::MidTurn, None, excess(&e.message)).await {
+        let over = excess(&e.message);
+        match self.compaction(s, Phase::MidTurn, None, over, self.keep()).await {
             Ok(()) => {
                 self.state.failures = 0;
                 self.state.since = Some(0);
@@ -502,8 +545,13 @@ impl Strategy for Program {
         s: &mut Engine,
         instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
+        if self.hooks.block(true) {
+            s.trigger("blocked_by_hook", self.believed(s), 0);
+            return Ok(());
+        }
         // A failed manual compaction changes nothing and is shown to the user.
-        if self.compaction(s, Phase::StandaloneTurn, instructions, None).await.is_ok() {
+        let phase = Phase::StandaloneTurn;
+        if self.compaction(s, phase, instructions, None, self.keep()).await.is_ok() {
             (self.state.failures, self.state.refills, self.state.since) = (0, 0, None);
         }
         Ok(())

@@ -1,0 +1,51 @@
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::engine::Action;
+use ctxbench_core::request::{Phase, Purpose};
+
+use crate::testing::{Played, Script, play, says, user};
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Two turns, a pause, the program opened again, a third turn. At a scale of 0.01 the dialog comes
+/// from 1,000 tokens on; the first message holds `words` of them.
+fn resumed(spec: &str, words: usize, ms: u64) -> Played {
+    let first = "word ".repeat(words);
+    let actions = vec![
+        user("m", &first),
+        user("n", "second"),
+        Action::Idle { ms },
+        Action::Restart,
+        user("o", "third"),
+    ];
+    let replies = ["a", "b", "c"].map(says).into();
+    play(spec, 0.01, Script { actions, replies, ..Script::default() })
+}
+
+fn summaries(spec: &str, words: usize, ms: u64) -> usize {
+    resumed(spec, words, ms).of(Purpose::Summary).len()
+}
+
+#[test]
+fn a_summary_and_the_newest_exchange_are_what_a_resumed_session_goes_on_with() {
+    let p = resumed("claude-code:resume=summary", 1_100, HOUR_MS + 1);
+    let asked = p.of(Purpose::Summary);
+    assert_eq!((asked.len(), asked[0].phase), (1, Some(Phase::StandaloneTurn)));
+    assert_eq!(
+        Played::outline(p.requests.last().unwrap())[2..],
+        ["User:second", "Assistant:b", "User:third"]
+    );
+    assert_eq!(p.requests.last().unwrap().blocks[1].kind, BlockKind::Summary);
+    // Nothing stays where nothing shall.
+    let p = resumed("claude-code:resume=summary,resume_keep_messages=0", 1_100, HOUR_MS + 1);
+    let kinds: Vec<_> = p.requests.last().unwrap().blocks.iter().map(|b| b.kind).collect();
+    assert_eq!(kinds, [BlockKind::Base, BlockKind::Summary, BlockKind::User]);
+}
+
+#[test]
+fn only_a_large_session_after_a_long_pause_is_offered_one() {
+    // docs/sources/claude-code.md §1.5: about an hour, 100,000 tokens.
+    assert_eq!(summaries("claude-code:resume=summary", 1_100, HOUR_MS / 2), 0);
+    assert_eq!(summaries("claude-code:resume=summary", 900, HOUR_MS + 1), 0);
+    assert_eq!(summaries("claude-code", 1_100, HOUR_MS + 1), 0, "the user takes the whole");
+    assert_eq!(summaries("claude-code:resume=summary,hook_blocks=manual", 1_100, HOUR_MS + 1), 0);
+}
