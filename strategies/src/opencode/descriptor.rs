@@ -1,7 +1,7 @@
 //! What the OpenCode strategy says of itself: settings, sources, prompt texts.
 
 use crate::descriptor::{
-    CodeWay, Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
 };
 
 /// What the strategy says of itself.
@@ -28,7 +28,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "everything stays in the store; reverting past a compaction undoes it",
     },
     standing: Standing::Contender,
-    manual: true,
+    manual: Manual::Plain,
     recovery: Recovery::Log,
     // Revert takes messages and files back together (docs/sources/opencode.md §7).
     rewind: Rewind { conversation: true, code: Some(CodeWay::ShadowGit), summaries: false },
@@ -36,6 +36,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     conform: crate::opencode::conform::CONFORMANCE,
     look: Look::Hue(2),
     files: MemoryFiles::Read { load: crate::opencode::files::load, follows: false },
+    settings_file: Some(crate::opencode::files::SETTINGS),
     page: "docs/systems/opencode.md",
     factory: Factory::of::<crate::opencode::OpenCode>(),
 };

@@ -5,12 +5,36 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_kit::memory::{
     Level, Loaded, MemoryFile, Note, OPENCODE_NAMES, OpenCode, Scope, Visit, When, folders_below,
-    json_settings, read, search,
+    is_file, jsonc, jsonc_settings, read, search,
 };
+use serde_json::Value;
 
-const SETTINGS: [&str; 2] = ["opencode.json", "opencode.jsonc"];
+use crate::descriptor::{Named, SettingsFile, Version};
 
-pub(super) fn load(_version: &str, visit: &Visit<'_>) -> Loaded {
+const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
+
+/// Comments and commas at the end are allowed under both names (docs/sources/opencode.md §12).
+pub(crate) const SETTINGS: SettingsFile = SettingsFile { names: &NAMES, read: own_settings };
+
+fn own_settings(text: &str) -> Result<Named, String> {
+    let settings = jsonc(text)?;
+    let compaction = &settings["compaction"];
+    let mut out: Vec<_> = ["auto", "prune", "reserved", "tail_turns", "preserve_recent_tokens"]
+        .into_iter()
+        .filter(|name| !compaction[*name].is_null())
+        .map(|name| (name, plain(&compaction[name])))
+        .collect();
+    // PROVIDER/MODEL; what stands before the last stroke is the way to it.
+    let model = settings["agent"]["compaction"]["model"].as_str();
+    out.extend(model.map(|m| ("model", m.rsplit('/').next().unwrap_or(m).to_string())));
+    Ok(out)
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
     let mut out = Loaded::default();
     let site = visit.site;
     let config = site.home.join(".config/opencode");
@@ -24,7 +48,7 @@ pub(super) fn load(_version: &str, visit: &Visit<'_>) -> Loaded {
     let own_name = |p: &Path| {
         p.file_name().and_then(|n| n.to_str()).is_some_and(|n| OPENCODE_NAMES.contains(&n))
     };
-    for path in search(&places) {
+    for path in search(&places, &mut out.notes) {
         let on_the_way = path.parent().is_some_and(|p| site.upwards().any(|u| u == p));
         let level = if on_the_way && own_name(&path) {
             Level::Project
@@ -53,9 +77,8 @@ pub(super) fn load(_version: &str, visit: &Visit<'_>) -> Loaded {
 
 /// The first of the names in a folder, unless it is shown already.
 fn of_folder(visit: &Visit<'_>, folder: &Path, when: When, out: &mut Loaded) {
-    let Some(path) = OPENCODE_NAMES.iter().map(|n| folder.join(n)).find(|p| p.is_file()) else {
-        return;
-    };
+    let mut paths = OPENCODE_NAMES.iter().map(|n| folder.join(n));
+    let Some(path) = paths.find(|p| is_file(p, &mut out.notes)) else { return };
     if out.files.iter().any(|f| f.path == path) {
         return;
     }
@@ -74,9 +97,9 @@ fn instructions(visit: &Visit<'_>, config: &Path, notes: &mut Vec<Note>) -> Vec<
     let mut folders: Vec<&Path> = visit.site.upwards().collect();
     folders.push(config);
     let mut out = Vec::new();
-    let files = folders.iter().rev().flat_map(|f| SETTINGS.map(|n| f.join(n)));
+    let files = folders.iter().rev().flat_map(|f| NAMES.map(|n| f.join(n)));
     for by in files.collect::<Vec<PathBuf>>() {
-        let Some(settings) = json_settings(&by, notes) else { continue };
+        let Some(settings) = jsonc_settings(&by, notes) else { continue };
         for one in settings["instructions"].as_array().into_iter().flatten() {
             match one.as_str() {
                 Some(url) if url.starts_with("https://") || url.starts_with("http://") => {

@@ -10,6 +10,8 @@ mod described_001;
 mod described_002;
 pub(crate) mod descriptor;
 mod files;
+#[cfg(test)]
+mod hook_tests;
 pub(crate) mod log;
 pub(crate) mod persist;
 pub(crate) mod persist_files;

@@ -60,6 +60,8 @@ struct Task {
 #[derive(PartialEq, Eq)]
 enum Outcome {
     Continue,
+    /// It stands, and nobody asks the model to go on: the summary answers the newest message.
+    Answered,
     Stop,
 }
 
@@ -81,7 +83,7 @@ impl Program {
             }),
             cap: scale_tokens(OUTPUT_CAP, scale),
             buffer: scale_tokens(BUFFER, scale),
-            words: words.headed(s.prompt),
+            words: words.headed(s.prompt).hooked(&s),
             log: Log::default(),
             last_count: 0,
             counted: None,
@@ -167,19 +169,25 @@ impl Program {
             s.note(Event::CompactionFailed { mechanism: "summary", dangling: true });
             return Outcome::Stop;
         }
+        let mut outcome = Outcome::Answered;
         if task.auto {
             match replay {
-                Some(at) => self.replay(s, view[at]),
+                Some(at) => {
+                    self.replay(s, view[at]);
+                    outcome = Outcome::Continue;
+                }
+                None if !self.settings.autocontinue => {}
                 None => {
                     let text =
                         if task.overflow { &self.words.go_on_overflow } else { &self.words.go_on };
                     let block = s.synthetic(BlockKind::Continue, Role::User, text.clone(), vec![]);
                     self.log.push(LogMessage::user(block));
+                    outcome = Outcome::Continue;
                 }
             }
         }
         self.show(s, "summary", CompactionKind::Summarise, phase);
-        Outcome::Continue
+        outcome
     }
 
     /// Sends a summary request, again where it failed in passing.
@@ -249,6 +257,9 @@ impl Program {
     ) -> Request {
         let text = match self.old {
             true => Transcript::from(&*self.words.old_prompt),
+            false if self.settings.hook_prompt.is_some() => {
+                self.words.prompt_of_plugin(&self.log.transcript(head))
+            }
             false => self.words.prompt(&self.log.transcript(head), prior.as_deref()),
         };
         let mut blocks = if s.fixed.summary_base.is_empty() {
@@ -391,10 +402,10 @@ impl Strategy for Program {
         {
             return match self.process(s, Phase::PreTurn, task, parent).await {
                 Outcome::Stop => self.stop(s),
-                Outcome::Continue if task.auto => Flow::Proceed,
+                Outcome::Continue => Flow::Proceed,
                 // Without a synthetic message behind it the summary itself answers the newest
                 // message, and the loop ends (docs/sources/opencode.md §3.1).
-                Outcome::Continue => Flow::EndTurn,
+                Outcome::Answered => Flow::EndTurn,
             };
         }
         // A step that was within another window, or one that a rewind brought back
@@ -414,6 +425,7 @@ impl Strategy for Program {
         s.trigger(check, believed, limit);
         match self.compaction(s, Self::moment(s), true, false).await {
             Outcome::Continue => Flow::Proceed,
+            Outcome::Answered => Flow::EndTurn,
             Outcome::Stop => self.stop(s),
         }
     }
@@ -450,6 +462,7 @@ impl Strategy for Program {
         let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
         match self.compaction(s, phase, true, false).await {
             Outcome::Continue => Flow::Again,
+            Outcome::Answered => Flow::EndTurn,
             Outcome::Stop => self.stop(s),
         }
     }
@@ -466,6 +479,7 @@ impl Strategy for Program {
         s.trigger("provider_overflow", s.model.window, self.usable(s));
         match self.compaction(s, Phase::MidTurn, true, true).await {
             Outcome::Continue => Flow::Again,
+            Outcome::Answered => Flow::EndTurn,
             Outcome::Stop => self.stop(s),
         }
     }

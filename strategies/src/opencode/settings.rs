@@ -37,6 +37,18 @@ ctxbench_core::settings! {
         model_input: tokens = auto,
             "docs/sources/opencode.md §2, §3.2: limit.input of the summary model sets the tail \
              budget where it has one";
+        /// what a plugin puts behind the template of the summary request; without effect beside
+        /// hook_prompt
+        hook_context: text = auto,
+            "docs/sources/opencode.md §3.2.5, experimental.session.compacting: context";
+        /// what a plugin asks instead of the built-in prompt; the summary before it is then not
+        /// handed on
+        hook_prompt: text = auto,
+            "docs/sources/opencode.md §3.2.5, experimental.session.compacting: prompt";
+        /// a synthetic message tells the model to go on after an automatic compaction, unless a
+        /// plugin switches that off: the turn then ends with the summary
+        autocontinue: flag = true,
+            "docs/sources/opencode.md §3.3, experimental.compaction.autocontinue";
         /// compact before sending when more than this share of the usable window (window less the
         /// largest reply) is filled, by the last count and an estimate of what came since; auto =
         /// off, as in the program, which only looks back at reported usage

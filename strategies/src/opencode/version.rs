@@ -14,8 +14,9 @@ impl Versions for OpenCodeVersion {
     const TABLE: &'static [(Version, Self)] = &[
         (Version::released("1.18"), OpenCodeVersion::V1_18),
         (
-            // Nothing stays verbatim.
+            // Nothing stays verbatim, and no plugin is asked whether to go on.
             Version::released("1.3").reading(Reads::AllBut(&[
+                "autocontinue",
                 "tail_turns",
                 "preserve_recent_tokens",
                 "tail_least",

@@ -1,9 +1,11 @@
 //! Prompt texts of OpenCode, in our words.
 
+use std::sync::Arc;
+
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::compaction::Transcript;
 
-use super::settings::Prompt;
+use super::settings::{OpenCodeSettings, Prompt};
 
 crate::words::words! {
     /// Prompt texts, ours.
@@ -16,6 +18,7 @@ crate::words::words! {
         prior_close = "\n</prior-summary>\n\nMerge the summary above with the conversation. What you do not \
             carry forward is lost; drop only what is no longer true.\n\n";
         template = TEMPLATE;
+        hook_history = "\n\nThis is the conversation to summarise:\n";
         old_prompt = OLD_PROMPT;
         wrapper_open = "The request before this was too large for the model. Here is the last message of the \
             user again:\n";
@@ -41,6 +44,25 @@ impl OpenCodeWords {
                 ..self
             },
         }
+    }
+
+    /// With what a plugin adds to the prompt or asks in its place (docs/sources/opencode.md §3.2.5).
+    pub(crate) fn hooked(self, s: &OpenCodeSettings) -> Self {
+        let with = |words: &Arc<str>| match (&s.hook_prompt, &s.hook_context) {
+            (Some(prompt), _) => prompt.clone(),
+            (None, Some(context)) => format!("{words}\n\n{context}").into(),
+            (None, None) => words.clone(),
+        };
+        OpenCodeWords { template: with(&self.template), old_prompt: with(&self.old_prompt), ..self }
+    }
+
+    /// The summary request of a plugin that has a prompt of its own: the conversation stands behind
+    /// it, and nothing hands the summary before it on.
+    pub(crate) fn prompt_of_plugin(&self, transcript: &Transcript) -> Transcript {
+        let mut out = Transcript::of(BlockKind::SummaryPrompt, &*self.template);
+        out.append(&Transcript::of(BlockKind::SummaryPrompt, &*self.hook_history));
+        out.append(transcript);
+        out
     }
 
     /// The summary request around a transcript and the summary before it (docs/sources/opencode.md

@@ -1,0 +1,71 @@
+//! The strategies that a command is about, with the settings of people's own files.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use ctxbench_strategies::{ALL, Spec};
+
+/// Options that choose strategies.
+#[derive(clap::Args)]
+pub(super) struct Chosen {
+    /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all). A
+    /// list [60k,90k,50%] or a range 60k..180k/30k makes a row for each value
+    #[arg(long, value_name = "S[:k=v,…]")]
+    pub(super) strategy: Vec<String>,
+    /// Settings file of a product, such as opencode.jsonc or Codex's config.toml (repeat): what it
+    /// says of compaction holds for every strategy of the product that is not told otherwise
+    #[arg(long, value_name = "FILE")]
+    settings: Vec<PathBuf>,
+}
+
+impl Chosen {
+    /// Whether a list or a range made several strategies of one.
+    pub(super) fn swept(&self, specs: &[Spec]) -> bool {
+        !self.strategy.is_empty() && specs.len() > self.strategy.len()
+    }
+
+    /// The strategies, all of them where none is named.
+    pub(super) fn specs(&self) -> anyhow::Result<Vec<Spec>> {
+        let mut specs = match &self.strategy[..] {
+            [] => Spec::defaults(),
+            named => named.iter().map(|s| Spec::sweep(s)).collect::<Result<Vec<_>, _>>()?.concat(),
+        };
+        for file in &self.settings {
+            let product = product_of(file)?;
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("--settings: cannot read {}", file.display()))?;
+            let wrong = |e| anyhow!("--settings: {}: {e}", file.display());
+            let mut used = false;
+            for spec in specs.iter_mut().filter(|s| s.descriptor.name == product) {
+                *spec = spec.clone().with_file(&text).map_err(wrong)?;
+                used = true;
+            }
+            if !used {
+                bail!(
+                    "--settings: {} is of {product}, and no strategy of it is asked for; add \
+                     --strategy {product}",
+                    file.display()
+                );
+            }
+        }
+        Ok(specs)
+    }
+}
+
+/// Whose file it is, by how its name ends.
+fn product_of(file: &Path) -> anyhow::Result<&'static str> {
+    let with_file = || ALL.iter().filter_map(|d| Some((d.name, d.settings_file?.names)));
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    match with_file().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end))) {
+        Some((product, _)) => Ok(product),
+        None => {
+            let known: Vec<String> =
+                with_file().map(|(p, ends)| format!("{} ({p})", ends.join(", "))).collect();
+            bail!(
+                "--settings: {}: whose settings these are is seen from the end of the name: {}",
+                file.display(),
+                known.join(" or ")
+            )
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `--settings FILE`: what people have in the settings of a product holds for its strategies.
+
+use crate::common::Folder;
+
+const JSONC: &str = include_str!("../data/settings/opencode.jsonc");
+const TOML: &str = include_str!("../data/settings/config.toml");
+
+/// Labels of the rows, in order.
+fn rows(here: &Folder, options: &str) -> Vec<String> {
+    here.run(&format!("run login-bug {options} --transport direct --out out")).ok();
+    here.csv("out/summary.csv").into_iter().map(|mut r| r.remove("strategy").unwrap()).collect()
+}
+
+#[test]
+fn comments_and_commas_at_the_end_are_read() {
+    let here = Folder::new();
+    here.write("opencode.jsonc", JSONC);
+    let all =
+        "auto=true,model=claude-haiku-4-5,preserve_recent_tokens=3000,prune=true,tail_turns=1";
+    let options = "--strategy opencode --strategy codex --settings opencode.jsonc";
+    assert_eq!(rows(&here, options), ["codex".to_string(), format!("opencode:{all}")]);
+    // What is given on the command line stays, and a version has what it reads.
+    let options = "--strategy opencode@1.3:prune=false --settings opencode.jsonc";
+    let old = "opencode@1.3:auto=true,model=claude-haiku-4-5,prune=false";
+    assert_eq!(rows(&here, options), [old]);
+}
+
+#[test]
+fn codex_has_its_own_file() {
+    let here = Folder::new();
+    here.write("work/config.toml", TOML);
+    let options = "--strategy codex --settings work/config.toml";
+    let expected = "codex:auto_compact_limit=90000,tool_output_tokens=4000";
+    assert_eq!(rows(&here, options), [expected]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let here = Folder::new();
+    here.write("opencode.json", "{\n  \"compaction\": { \"auto\": tru }\n}\n");
+    here.write("my-opencode.json", r#"{"compaction": {"reserved": "much"}}"#);
+    here.write("settings.json", "{}");
+    let said = |strategy: &str, file: &str| {
+        let line = format!("run login-bug --strategy {strategy} --settings {file}");
+        here.run(&line).fails_with(2).stderr
+    };
+    let wrong = said("opencode", "opencode.json");
+    assert!(wrong.contains("opencode.json") && wrong.contains("line 2"), "{wrong}");
+    let wrong = said("opencode", "my-opencode.json");
+    assert!(wrong.contains("my-opencode.json") && wrong.contains("reserved"), "{wrong}");
+    assert!(said("codex", "my-opencode.json").contains("add --strategy opencode"));
+    let wrong = said("codex", "settings.json");
+    assert!(wrong.contains("config.toml (codex)") && wrong.contains("opencode.jsonc"), "{wrong}");
+    assert!(said("codex", "nothing/config.toml").contains("cannot read"));
+}
+
+/// A single quote or a missing comma is no JSON with comments.
+#[test]
+fn nothing_else_beyond_json_is_read() {
+    use ctxbench_kit::memory::jsonc;
+    assert!(jsonc("{\"a\": [1, 2,], // one\n /* two */ \"b\": {},}").is_ok());
+    for wrong in ["{a: 1}", "{\"a\": 'x'}", "[1 2]", "[+1]", "[0xff]", "[.5]", "[NaN]", "[,]"] {
+        assert!(jsonc(wrong).is_err(), "{wrong}");
+    }
+}
