@@ -4,7 +4,7 @@
 use ctxbench_core::request::Purpose;
 use ctxbench_core::tokens::o200k;
 use ctxbench_reports::record::{RequestRecord, RunRecord};
-use ctxbench_scenarios::Scenario;
+use ctxbench_scenarios::{Scenario, builtin};
 
 use crate::common::replayed;
 
@@ -123,4 +123,49 @@ fn too_few_pings_only_cost() {
     );
     // A pause that the cache survives by itself needs none, and none is due.
     assert!(of(&run(&session(200_000, true), ",keepalive_pings=4"), Purpose::Ping).is_empty());
+}
+
+/// Pauses of 8, 20 and 120 minutes and half a minute to type: what is paid for the prefix is a
+/// write, unless pings at 295 s, 590 s, … had it read in between, the last of them at most five
+/// minutes before. Pings by hand, for one, four and 24 places in the three pauses.
+#[test]
+fn a_day_with_breaks_is_cheapest_with_as_many_pings_as_a_meeting_needs() {
+    let day = builtin::by_id("day-with-breaks").unwrap();
+    let cold = run(&day, "");
+    let prefix = of(&cold, Purpose::Sample)[0].cache_write;
+    assert!(prefix > 1_024, "{prefix}");
+    let paid =
+        [(1, 3, 1), (2, 5, 1), (4, 9, 2), (12, 17, 2), (30, 29, 3)].map(|(pings, sent, warm)| {
+            let row = run(&day, &format!(",keepalive_pings={pings}"));
+            assert_eq!(of(&row, Purpose::Ping).len(), sent, "{pings}");
+            let read = |r: &&RequestRecord| r.cache_read == prefix;
+            let samples = of(&row, Purpose::Sample).into_iter().filter(read).count();
+            assert_eq!(samples, warm, "{pings}");
+            let more = prefix as f64 * (sent as f64 * 0.30 - warm as f64 * (3.75 - 0.30)) / 1e6;
+            let usd = row.summary.cost_usd;
+            assert!((usd - cold.summary.cost_usd - more).abs() < 1e-9, "{pings}: {usd}");
+            usd
+        });
+    assert!(paid.iter().all(|usd| *usd >= paid[2] && *usd < cold.summary.cost_usd), "{paid:?}");
+    // Without caching the prefix is plain input, which is less than a write that nobody reads.
+    let plain = replayed::run(&day, "aider").summary.cost_usd;
+    let fee = 4.0 * prefix as f64 * 0.75 / 1e6;
+    assert!((cold.summary.cost_usd - plain - fee).abs() < 1e-9, "{plain}");
+    assert!(paid[2] < plain && plain < paid[0]);
+}
+
+/// Ten seconds too late, and each ping pays for a write instead of a read.
+#[test]
+fn pings_behind_the_end_of_the_cache_write_it_anew() {
+    let (_, prefix) = system();
+    let pause = session(1_000_000, true);
+    let cold = run(&pause, "");
+    let late = run(&pause, ",keepalive_pings=4,keepalive_delay_ms=310000");
+    let pings = of(&late, Purpose::Ping);
+    let at: Vec<u64> = pings.iter().map(|p| p.at_ms).collect();
+    assert_eq!(at, [310_000, 620_000, 930_000]);
+    assert!(pings.iter().all(|p| (p.cache_read, p.cache_write) == (0, prefix)));
+    // Three writes at 3.75 USD per million, and the message behind them reads where it would write.
+    let more = prefix as f64 * (3.0 * 3.75 - (3.75 - 0.30)) / 1e6;
+    assert!((late.summary.cost_usd - cold.summary.cost_usd - more).abs() < 1e-9);
 }

@@ -1,7 +1,7 @@
 //! What Aider's strategy says of itself, and its prompt texts.
 
 use crate::descriptor::{
-    Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
 };
 
 use super::markdown::{Speaker, append, split_chat_history_markdown};
@@ -19,7 +19,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
          that is added to the chat; a turn in \
          which an editing tool was called is an edit turn",
         "not modelled, because no session event expresses it: the summary of the whole history \
-         when the edit format changes, architect mode",
+         when the edit format changes",
     ],
     matrix: Matrix {
         layers: "1: summary of the older part of the finished history",
@@ -42,7 +42,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "chat history file, read again only on request and with losses",
     },
     standing: Standing::Contender,
-    manual: false,
+    manual: Manual::Absent,
     recovery: Recovery::ChatHistory(written_and_read),
     // `/undo` takes a commit back and no message.
     rewind: Rewind::NONE,
@@ -52,6 +52,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     files: MemoryFiles::None(
         "it searches for none; read-only files are named by hand, with --read",
     ),
+    settings_file: None,
     page: "docs/systems/aider.md",
     factory: Factory::of::<crate::aider::Aider>(),
 };

@@ -5,44 +5,53 @@ use ctxbench_core::engine::{Engine, Task};
 use ctxbench_core::request::{Purpose, Request};
 use ctxbench_core::session::Millis;
 
-/// From a request to the keep-alive request after it, ms: five minutes less five seconds
-/// (docs/sources/aider.md §1.4). The program looks at the clock once a second; that second is not
-/// modelled.
-const DELAY_MS: Millis = 295_000;
-
-/// When the next keep-alive request is due, what it sends, and how many are left.
+/// When the next keep-alive request is due, what it sends, and how many are left. The program looks
+/// at the clock once a second; that second is not modelled.
 #[derive(Debug, Default)]
 pub(crate) struct KeepAlive {
     /// Keep-alive requests after each normal one.
     pings: u64,
+    /// From a request to the keep-alive request after it.
+    delay: Millis,
     next: Millis,
     left: u64,
+    /// No further ones while the program runs.
+    forbidden: bool,
     request: Option<Request>,
     /// Sent and perhaps not yet answered; nobody waits for them.
     sent: Vec<(Task, Request)>,
 }
 
 impl KeepAlive {
-    pub(crate) fn new(pings: u64) -> Self {
-        KeepAlive { pings, ..KeepAlive::default() }
+    pub(crate) fn new(pings: u64, delay: Millis) -> Self {
+        KeepAlive { pings, delay, ..KeepAlive::default() }
     }
 
     /// A normal request goes out: time and number begin anew. Without a breakpoint there is nothing
     /// to keep.
     pub(crate) fn begin(&mut self, now: Millis, request: &Request) {
-        let Some(last) = request.breakpoints.last().filter(|_| self.pings > 0) else { return };
+        let Some(last) = request.breakpoints.last().filter(|_| self.pings > 0 && !self.forbidden)
+        else {
+            return;
+        };
         let ping = Request {
             purpose: Purpose::Ping,
             max_tokens: Some(1),
             blocks: request.blocks[..=*last].to_vec(),
             ..request.clone()
         };
-        (self.next, self.left, self.request) = (now + DELAY_MS, self.pings, Some(ping));
+        (self.next, self.left, self.request) =
+            (now.saturating_add(self.delay), self.pings, Some(ping));
     }
 
-    /// The program ended.
+    /// The program ended; the next one may send again.
     pub(crate) fn stop(&mut self) {
-        self.left = 0;
+        (self.left, self.forbidden) = (0, false);
+    }
+
+    /// The program sends no more of them until it ends.
+    pub(crate) fn forbid(&mut self) {
+        (self.left, self.forbidden) = (0, true);
     }
 
     /// When the next one is due.
@@ -55,7 +64,7 @@ impl KeepAlive {
         self.settle(s).await;
         let Some(request) = self.request.clone().filter(|_| self.left > 0) else { return };
         self.left -= 1;
-        self.next = s.now() + DELAY_MS;
+        self.next = s.now().saturating_add(self.delay);
         let task = s.spawn(&request).await;
         self.sent.push((task, request));
     }

@@ -21,10 +21,15 @@
 //! where Aider shows files that may only be read, the session's repository map is cut to Aider's
 //! budget for it (`map.rs`).
 //!
+//! In architect mode (`program/architect.rs`) a reply with an edit goes to an editor model, and what
+//! the edit returned is not seen.
+//!
 //! Not modelled: retries of a failed summary request (the next model is asked), the summary of
-//! everything when the edit format changes (`summarize_from_coder`) and architect mode, because no
-//! session event expresses either; commands such as `/drop` and `/add`.
+//! everything when the edit format changes (`summarize_from_coder`), because no session event
+//! expresses it; commands such as `/drop` and `/add`.
 
+#[cfg(test)]
+mod architect_tests;
 mod chunks;
 mod conform;
 mod conform_texts;

@@ -25,15 +25,28 @@ ctxbench_core::settings! {
              the class itself";
         /// model of the summary; auto = the cheaper model of the same provider
         weak_model: model = auto, "docs/sources/aider.md §1.1: models = [weak, main]";
+        /// the model only says what to change, and an editor model writes the edits in a window of
+        /// its own
+        architect: flag = false, "docs/sources/aider.md §1.6, --architect";
+        /// model that writes the edits, with `architect`; auto = the program's choice for the model,
+        /// for most the model itself
+        editor_model: model = auto, "docs/sources/aider.md §1.6, --editor-model";
+        /// every complete reply goes to the editor, answers to questions among them; without it the
+        /// user lets only those with an edit pass; with `architect`
+        auto_accept: flag = true,
+            "docs/sources/aider.md §1.6, --auto-accept-architect; what the user answers is ours";
         /// set prompt-cache breakpoints where the provider needs them; without it nothing is cached
         /// there
         cache_prompts: flag = false,
             "docs/sources/aider.md §1.4: only with --cache-prompts";
         /// requests of one output token that keep the marked prefix in the cache while the user is
-        /// away, each 295 s after the request before; only with cache_prompts, where the provider
+        /// away, each keepalive_delay_ms after the request before; only with cache_prompts, where the provider
         /// needs breakpoints; between turns, until the session's end
         keepalive_pings: count = 0,
             "docs/sources/aider.md §1.4, --cache-keepalive-pings";
+        /// from a request to the ping behind it: five minutes less five seconds
+        keepalive_delay_ms: millis = 295_000,
+            "docs/sources/aider.md §1.4, AIDER_CACHE_KEEPALIVE_DELAY, which is in seconds";
         /// the editing rules are repeated at the end of the last message, if it is the user's, or
         /// as a system message behind it; neither where prompt, reminder and current turns together
         /// fill the window

@@ -7,6 +7,7 @@ crate::words::words! {
         summary_prefix = "Before this we spoke about several things, in short:\n";
         described_prefix = "[chat summary] ";
         committed = "The changes are written and committed.";
+        edited = "The editor has made those changes.";
         ok = "Ok.";
         reminder = "Show every change as complete blocks of old and new lines, each under the path of its \
             file.";

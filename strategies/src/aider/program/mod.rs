@@ -1,6 +1,7 @@
 //! Aider as released and as intended; where its description does otherwise is data
 //! (docs/sources/aider.md §1).
 
+mod architect;
 mod background;
 mod restore;
 
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::{Transcript, passing};
-use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Engine, Event};
+use ctxbench_core::model::Model;
 use ctxbench_core::request::{ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, Strategy};
@@ -96,7 +97,7 @@ impl Program {
         let described = version == AiderVersion::Described003;
         Program {
             as_released: version == AiderVersion::Released,
-            keep_alive: KeepAlive::new(settings.keepalive_pings),
+            keep_alive: KeepAlive::new(settings.keepalive_pings, settings.keepalive_delay_ms),
             scale,
             prefix: if described { &words.described_prefix } else { &words.summary_prefix }.clone(),
             words,
@@ -108,8 +109,28 @@ impl Program {
         }
     }
 
+    fn most_input(model: &Model) -> u64 {
+        model.input_limit.unwrap_or(model.window)
+    }
+
     fn max_input(s: &Engine) -> u64 {
-        s.model.input_limit.unwrap_or(s.model.window)
+        Self::most_input(&s.model)
+    }
+
+    /// Whether a prompt is sent: the user is asked about one that does not fit, whichever model is
+    /// to have it (docs/sources/aider.md §1.2, `check_tokens`).
+    fn sends(&self, s: &mut Engine, blocks: &[Arc<Block>], believed: u64, limit: u64) -> bool {
+        if believed < limit || (believed == limit && !self.habits.full_is_oversize) {
+            return true;
+        }
+        let billed = s.tokens_of(blocks);
+        s.note(Event::Trigger { check: "check_tokens", believed, billed, limit });
+        let decline = self.settings.oversize == Oversize::Decline;
+        let answer = if decline { "no" } else { "yes" };
+        s.note(Event::Intervention(format!(
+            "{believed} tokens for a window of {limit}: send anyway? {answer}"
+        )));
+        !decline
     }
 
     fn budget(&self, s: &Engine) -> f64 {
@@ -158,8 +179,12 @@ impl Program {
         self.chunks.done.append(&mut cur);
         self.summarize_start(s).await;
         let own = self.habits.own_messages && edited;
+        let notice = match self.settings.architect {
+            true => &self.words.edited,
+            false => &self.words.committed,
+        };
         for (kind, role, text) in [
-            (BlockKind::User, Role::User, &self.words.committed),
+            (BlockKind::User, Role::User, notice),
             (BlockKind::Assistant, Role::Assistant, &self.words.ok),
         ]
         .into_iter()
@@ -171,14 +196,23 @@ impl Program {
         self.show(s);
     }
 
-    /// What is sent: the context, with the reminder where there is room for it. `cur` counts twice
-    /// in that decision (docs/sources/aider.md §1.4).
+    /// What is sent: the context, with the reminder. An architect writes no edits and has none
+    /// (docs/sources/aider.md §1.6).
     fn prompt(&self, s: &Engine) -> Vec<Arc<Block>> {
-        let mut blocks = s.context.blocks().to_vec();
+        let blocks = s.context.blocks().to_vec();
+        if self.settings.architect {
+            return blocks;
+        }
         let from = self.chunks.before_cur().min(blocks.len());
+        self.reminded(blocks, from, Self::max_input(s))
+    }
+
+    /// A prompt with the reminder where there is room for it. The current messages, which begin at
+    /// `from`, count twice in that decision (docs/sources/aider.md §1.4).
+    fn reminded(&self, mut blocks: Vec<Arc<Block>>, from: usize, limit: u64) -> Vec<Arc<Block>> {
         let reminder = passing(BlockKind::Reminder, Role::System, self.words.reminder.clone());
         let parts = [&blocks[..], std::slice::from_ref(&reminder), &blocks[from..]];
-        if parts.iter().map(|p| Exact.list(&messages(p))).sum::<u64>() >= Self::max_input(s) {
+        if parts.iter().map(|p| Exact.list(&messages(p))).sum::<u64>() >= limit {
             return blocks;
         }
         if self.settings.reminder == Reminder::Sys {
@@ -233,6 +267,33 @@ fn groups(blocks: &[Arc<Block>]) -> Vec<std::ops::Range<usize>> {
     out
 }
 
+fn has_edit(reply: &Reply) -> bool {
+    reply.calls().any(|c| is_edit(&c.name))
+}
+
+/// Calls and outputs as texts of the two sides; anything else as it is.
+fn as_text(mut raw: Draft) -> Draft {
+    let name = raw.call.as_ref().map_or("", |c| &c.name);
+    let mut text = Transcript::default();
+    let (kind, role) = match raw.kind {
+        BlockKind::Call => {
+            text.push(&format!("{name} "));
+            (BlockKind::Assistant, raw.role)
+        }
+        BlockKind::Output => {
+            text.push(&format!("{name}{}:\n", if raw.is_error { " failed" } else { "" }));
+            (BlockKind::User, Role::User)
+        }
+        _ => {
+            raw.splits.clear();
+            return raw;
+        }
+    };
+    text.show(&raw);
+    let as_text = text.draft(kind, role);
+    Draft { form: raw.form, opaque: raw.opaque, media: raw.media, listed: raw.listed, ..as_text }
+}
+
 fn message(blocks: &[Arc<Block>]) -> Message {
     let role = if blocks[0].role == Role::Assistant { "assistant" } else { "user" };
     let mut text = Transcript::default();
@@ -249,32 +310,13 @@ fn messages(blocks: &[Arc<Block>]) -> Vec<Message> {
 
 #[async_trait]
 impl Strategy for Program {
-    fn admit(&self, mut raw: Draft) -> Draft {
-        let name = raw.call.as_ref().map_or("", |c| &c.name);
-        let mut text = Transcript::default();
-        let (kind, role) = match raw.kind {
-            BlockKind::Call => {
-                text.push(&format!("{name} "));
-                (BlockKind::Assistant, raw.role)
-            }
-            BlockKind::Output => {
-                text.push(&format!("{name}{}:\n", if raw.is_error { " failed" } else { "" }));
-                (BlockKind::User, Role::User)
-            }
-            _ => {
-                raw.splits.clear();
-                return raw;
-            }
-        };
-        text.show(&raw);
-        let as_text = text.draft(kind, role);
-        Draft {
-            form: raw.form,
-            opaque: raw.opaque,
-            media: raw.media,
-            listed: raw.listed,
-            ..as_text
+    fn admit(&self, raw: Draft) -> Draft {
+        let call = raw.call.as_ref().filter(|_| raw.kind == BlockKind::Output);
+        if self.settings.architect && call.is_some_and(|c| is_edit(&c.name)) {
+            // What the edit came to stays with the editor.
+            return Draft::synthetic(BlockKind::User, Role::User, self.words.edited.clone());
         }
+        as_text(raw)
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
@@ -305,31 +347,22 @@ impl Strategy for Program {
         }
     }
 
+    async fn on_new_session(&mut self, s: &mut Engine) {
+        // The history file is the project's, so a session is nothing but a start of the program.
+        s.begin_anew();
+        self.on_restart(s).await;
+    }
+
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         self.sync(s);
         self.keep_alive.settle(s).await;
         self.summarize_end(s).await;
         let blocks = self.prompt(s);
         let (believed, limit) = (Exact.list(&messages(&blocks)), Self::max_input(s));
-        if believed > limit || (believed == limit && self.habits.full_is_oversize) {
-            s.note(Event::Trigger {
-                check: "check_tokens",
-                believed,
-                billed: s.tokens_of(&blocks),
-                limit,
-            });
-            let decline = self.settings.oversize == Oversize::Decline;
-            let answer = if decline { "no" } else { "yes" };
-            s.note(Event::Intervention(format!(
-                "{believed} tokens for a window of {limit}: send anyway? {answer}"
-            )));
-            if decline {
-                return Flow::FailTurn(format!(
-                    "not sent: {believed} tokens do not fit into {limit}"
-                ));
-            }
+        if self.sends(s, &blocks, believed, limit) {
+            return Flow::Proceed;
         }
-        Flow::Proceed
+        Flow::FailTurn(format!("not sent: {believed} tokens do not fit into {limit}"))
     }
 
     fn request(&mut self, s: &Engine) -> Request {
@@ -346,11 +379,12 @@ impl Strategy for Program {
         r
     }
 
-    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
-        self.edited |= reply
-            .parts
-            .iter()
-            .any(|p| matches!(p, Part::Call(ToolCall { name, .. }) if is_edit(name)));
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        if self.settings.architect && self.is_proposal(reply) {
+            self.have_edited(s, reply).await;
+            self.edited = true;
+        }
+        self.edited |= has_edit(reply);
         Flow::Proceed
     }
 

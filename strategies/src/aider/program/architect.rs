@@ -1,0 +1,87 @@
+//! Architect mode: the main model says what to change, and an editor model writes it in a window of
+//! its own, of which nothing comes back (docs/sources/aider.md §1.6).
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
+use ctxbench_core::compaction::Transcript;
+use ctxbench_core::engine::Engine;
+use ctxbench_core::model::Model;
+use ctxbench_core::request::{Purpose, Reply, Request};
+
+use super::{ATTEMPTS, Program, as_text, has_edit, messages};
+use crate::aider::summary::{Count, Exact};
+
+/// Who edits for whom by the program's own table; every other model edits for itself
+/// (docs/sources/aider.md §1.6).
+const EDITORS: &[(&str, &str)] = &[("claude-opus-4-6", "claude-sonnet-4-5"), ("o3", "gpt-4.1")];
+
+impl Program {
+    /// Whether a reply goes to the editor: one with an edit does. Without `auto_accept` the user
+    /// says no to any other; with it nobody looks, and the answer to a question goes there, too. A
+    /// reply that asks for something to be shown is not yet complete, and one behind an edit closes
+    /// a turn that is over in the program.
+    pub(super) fn is_proposal(&self, reply: &Reply) -> bool {
+        let says = reply.text().is_some_and(|t| !t.trim().is_empty());
+        let answers = reply.calls().next().is_none() && says && !self.edited;
+        has_edit(reply) || (self.settings.auto_accept && answers)
+    }
+
+    /// The editor model, and what it takes.
+    fn editor(&self, s: &Engine) -> (Arc<Model>, u64) {
+        let listed = || EDITORS.iter().find(|(main, _)| **main == *s.model.name).map(|(_, e)| *e);
+        let name = self.settings.editor_model.as_deref().or_else(listed);
+        match name.filter(|n| **n != *s.model.name) {
+            Some(name) => {
+                let model = s.model.named(name);
+                let limit = Self::most_input(&model.scaled(self.scale));
+                (model, limit)
+            }
+            None => (s.model.clone(), Self::max_input(s)),
+        }
+    }
+
+    /// What the editor is shown: its rules, the files, and the proposal in the place of a user's
+    /// message; neither history nor repository map.
+    fn editors_prompt(&self, reply: &Reply, limit: u64) -> Vec<Arc<Block>> {
+        let mut text = Transcript::default();
+        for draft in reply.parts.iter().filter_map(|p| p.draft(Role::Assistant)) {
+            if draft.kind == BlockKind::Reasoning {
+                continue;
+            }
+            text.push(if text.is_empty() { "" } else { "\n" });
+            text.show(&as_text(draft));
+        }
+        let parts = [&self.chunks.system, &self.chunks.readonly_files, &self.chunks.chat_files];
+        let mut blocks: Vec<_> = parts.into_iter().flatten().cloned().collect();
+        let from = blocks.len();
+        blocks.push(text.draft(BlockKind::User, Role::User).build(MessageId(u32::MAX), vec![]));
+        self.reminded(blocks, from, limit)
+    }
+
+    /// The user waits while the editor writes. Its conversation ends with the edit; it sets no
+    /// breakpoints, and no ping follows any more.
+    pub(super) async fn have_edited(&mut self, s: &mut Engine, reply: &Reply) {
+        self.keep_alive.forbid();
+        let (model, limit) = self.editor(s);
+        let request = Request {
+            purpose: Purpose::Edit,
+            blocks: self.editors_prompt(reply, limit),
+            tools: None,
+            breakpoints: Vec::new(),
+            model,
+            ..s.sample_request()
+        };
+        let believed = Exact.list(&messages(&request.blocks));
+        if !self.sends(s, &request.blocks, believed, limit) {
+            return;
+        }
+        for _ in 0..=ATTEMPTS {
+            match s.send(&request).await {
+                Err(e) if e.is_passing() => {}
+                // Whatever came of it, the main model is told that the changes were made.
+                _ => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Aider's architect mode with a provider: whose tokens are paid at whose price, by hand
+//! calculation (docs/sources/aider.md §1.6).
+
+use ctxbench_core::request::Purpose;
+use ctxbench_core::tokens::o200k;
+use ctxbench_reports::record::{RequestRecord, RunRecord};
+use ctxbench_scenarios::Scenario;
+
+use crate::common::replayed;
+
+const PROPOSAL: &str = "I add the missing return.";
+const ARGUMENTS: &str = r#"{"path":"a.py","old":"x","new":"return x"}"#;
+
+/// A turn with one edit, and an answer.
+fn session() -> Scenario {
+    let arguments = serde_json::to_string(ARGUMENTS).unwrap();
+    let call = format!(r#"[{{"id":"c1","name":"edit_file","arguments":{arguments}}}]"#);
+    let text = [
+        r#"{"type":"session","version":1,"id":"architect","title":"architect"}"#.to_string(),
+        r#"{"type":"system","text":"You help."}"#.into(),
+        r#"{"type":"user","id":"u1","text":"It returns nothing."}"#.into(),
+        format!(r#"{{"type":"assistant","id":"a1","text":"{PROPOSAL}","calls":{call}}}"#),
+        r#"{"type":"tool","call_id":"c1","output":"Edited, port 8443 is free."}"#.into(),
+        r#"{"type":"assistant","id":"a2","text":"It returns x now."}"#.into(),
+        r#"{"type":"user","id":"u2","text":"Which port is free?"}"#.into(),
+        r#"{"type":"assistant","id":"a3","text":"Port 8443."}"#.into(),
+        concat!(
+            r#"{"type":"fact","id":"port","kind":"value","tokens":["8443"],"#,
+            r#""arises":"c1","needs":["u2"]}"#
+        )
+        .into(),
+    ]
+    .join("\n");
+    Scenario::of_session(ctxbench_scenarios::jsonl::read(text.as_bytes(), "a.jsonl").unwrap())
+}
+
+fn edits(record: &RunRecord) -> Vec<&RequestRecord> {
+    record.requests.iter().filter(|r| r.purpose == Purpose::Edit).collect()
+}
+
+#[test]
+fn the_editor_is_paid_at_its_own_price_and_writes_the_recorded_edit() {
+    let spec = "aider:architect=true,editor_model=claude-haiku-4-5";
+    let row = replayed::run(&session(), spec);
+    let edits = edits(&row);
+    assert_eq!(edits.len(), 2, "the edit and the answer");
+    // The written edit and nothing else, four tokens for the block.
+    let written = o200k(&format!("edit_file {ARGUMENTS}")) + 4;
+    assert_eq!((&*edits[0].model, edits[0].output_tokens), ("claude-haiku-4-5", written));
+    // One and five dollars for a million of Haiku's tokens, three and fifteen of Sonnet's.
+    for r in &row.requests {
+        let (input, output) = match r.purpose {
+            Purpose::Edit => (1.0, 5.0),
+            _ => (3.0, 15.0),
+        };
+        let usd = (r.input_tokens as f64 * input + r.output_tokens as f64 * output) / 1e6;
+        assert!((r.cost_usd - usd).abs() < 1e-9, "{:?}: {} and {usd}", r.purpose, r.cost_usd);
+    }
+    let alone = replayed::run(&session(), "aider:architect=true");
+    assert!(alone.summary.cost_usd > row.summary.cost_usd);
+}
+
+/// What the edit came to stays with the editor: the port that its tool named is not there when it
+/// is asked for. Everybody else has it.
+#[test]
+fn the_architect_never_sees_what_an_edit_returned() {
+    let kept = |spec: &str| replayed::run(&session(), spec).summary.retention_pct;
+    assert_eq!(kept("aider"), Some(100.0));
+    assert_eq!(kept("codex"), Some(100.0));
+    assert_eq!(kept("aider:architect=true"), Some(0.0));
+}
