@@ -92,12 +92,14 @@ pub(crate) fn elide(text: &str, max: usize) -> String {
 
 pub(crate) use ctxbench_core::files::safe_name as slug;
 
-/// One line without control characters, for cells and labels.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split(|c: char| c.is_whitespace() || c.is_control() || is_invisible(c))
-        .filter(|w| !w.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+/// A text with a blank for whatever would break a row, steer a terminal or hide what it says.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect()
+}
+
+/// The words of a text on one line, for cells and labels.
+pub fn one_line(text: &str) -> String {
+    printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Marks that turn the direction of a line round or take no room: no name needs them, and they hide
@@ -163,6 +165,7 @@ mod tests {
         assert_eq!(slug("…"), "unnamed");
         assert_eq!(elide("codex:auto_compact_limit=90000", 11), "codex…90000");
         assert_eq!(one_line(" a\n\tb\u{1b}c "), "a b c");
+        assert_eq!(printable("a  b\u{1b}[1m\u{202e}"), "a  b [1m ");
         assert_eq!(xml("<&\"\u{1}"), "&lt;&amp;&quot;\u{fffd}");
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::record::{Results, RunRecord, Status};
 
 use crate::fmt;
+use crate::front;
 use crate::metrics::{Better, Metric, Named};
 use crate::recorded;
 use crate::stats::{self, Differences, Figure, StrategyDifference, Verdict};
@@ -22,6 +23,8 @@ pub(crate) struct Glance {
     pub(crate) heading: String,
     /// In reading order.
     pub(crate) lines: Vec<GlanceLine>,
+    /// The same as up to three sentences: who is on the front, what is at stake, how sure it is.
+    pub(crate) sentences: Vec<String>,
 }
 
 /// One thing to know.
@@ -74,10 +77,12 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
         let held = stats::by_yardstick(&records);
         lines.extend(held.iter().flat_map(|d| ranks(d, &labels(&evidence))));
         lines.extend(left_out(&tests));
-        lines.extend(held.map(|d| line("real", real(&d))));
+        lines.extend(held.iter().map(|d| line("real", real(d))));
+        let sentences = held.as_ref().and_then(|d| told(d, &unlevered(&evidence)));
         Glance {
             heading: format!("At a glance: {sessions}, {}{summaries}", fmt::one_line(model)),
             lines,
+            sentences: sentences.unwrap_or_default(),
         }
     };
     keys.iter().map(glance).filter(|g| g.lines.len() > 1).collect()
@@ -125,6 +130,14 @@ fn labels<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
         .iter()
         .flat_map(|b| b.runs.iter().copied())
         .filter(|r| r.is_contender())
+        .map(|r| r.strategy.label.as_str())
+        .collect()
+}
+
+/// The products without levers, which change more than compaction.
+fn unlevered<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
+    let runs = blocks.iter().flat_map(|b| b.runs.iter().copied());
+    runs.filter(|r| r.is_contender() && r.strategy.without_levers.is_none())
         .map(|r| r.strategy.label.as_str())
         .collect()
 }
@@ -211,6 +224,82 @@ fn ranks(d: &Differences, labels: &BTreeSet<&str>) -> Vec<GlanceLine> {
         lines.push(line("ranked", told.join("; ")));
     }
     lines
+}
+
+/// Up to three sentences to decide by; none below two products that compacted. `labels` = the
+/// products without levers.
+fn told(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
+    let pooled = front::pooled(d, labels);
+    let front = &pooled.front;
+    let (first, last) = (front.first()?, front.last()?);
+    if pooled.compared + pooled.fewer < 2 {
+        return None;
+    }
+    let best: Vec<(usize, &Metric)> = stats::ranking()
+        .filter(|(.., how)| how.named == Named::Best)
+        .map(|(i, metric, _)| (i, metric))
+        .collect();
+    let figures = |s: &StrategyDifference| {
+        let of = |(i, m): &(usize, &Metric)| {
+            let figure = &s.figures[*i];
+            let said = match d.sessions {
+                1 => figure.own_mean.map_or("n/a".into(), |x| m.unit.say(x)),
+                _ => stats::change(figure, m),
+            };
+            format!("{} {said}", m.name)
+        };
+        best.iter().map(of).collect::<Vec<_>>().join(", ")
+    };
+    let listed: Vec<String> =
+        front.iter().map(|s| format!("{} ({})", stats::name(s), figures(s))).collect();
+    let (finished, against) = match d.sessions {
+        1 => (String::new(), String::new()),
+        all => (
+            format!(" and finished {} of {all} sessions", pooled.sessions),
+            format!(", by the mean change against {}", fmt::one_line(&d.baseline)),
+        ),
+    };
+    let fewer = match pooled.fewer {
+        0 => String::new(),
+        n => format!("; {n} that finished fewer are not compared"),
+    };
+    let n = pooled.compared;
+    let choice = match (n, listed.len()) {
+        (1, _) => format!("Only {} compacted{finished}{fewer}.", stats::name(first)),
+        (_, 1) => format!(
+            "Of {n} products that compacted{finished}, {} is best in both{against}{fewer}.",
+            listed[0]
+        ),
+        (_, on_it) => {
+            let rest = match n - on_it {
+                0 => "",
+                1 => "; the other one is no better than one of these in either",
+                _ => "; each of the others is no better than one of these in either",
+            };
+            format!(
+                "Of {n} products that compacted{finished}, {on_it} are on the front, the cheapest \
+                 first{against}: {}{rest}{fewer}.",
+                listed.join(", ")
+            )
+        }
+    };
+    let stake = (front.len() > 1).then(|| {
+        let apart = best
+            .iter()
+            .filter_map(|(i, m)| stats::apart(&first.figures[*i], &last.figures[*i], m))
+            .collect::<Vec<_>>();
+        format!(
+            "From the cheapest, {}, to the one that keeps most, {}: {}.",
+            stats::name(first),
+            stats::name(last),
+            apart.join(", ")
+        )
+    });
+    let sure = match d.sessions {
+        1 => "One session decides nothing about others.".to_string(),
+        _ => format!("How sure that is: {}.", real(d)),
+    };
+    Some(std::iter::once(choice).chain(stake).chain([sure]).collect())
 }
 
 /// Where one row stands: by what, its name, and that in words. In a single session the figure
@@ -391,6 +480,50 @@ mod tests {
         assert_eq!(
             line(&r, "broken").text,
             "not finished by dead (2); in brackets: in how many sessions"
+        );
+    }
+
+    #[test]
+    fn three_sentences_say_who_what_is_at_stake_and_how_sure() {
+        let mut r = sessions();
+        // Dearer than b and keeps less.
+        r.runs.extend([run("one", "c", 3.0, 60.0, 0), run("two", "c", 3.0, 60.0, 0)]);
+        assert_eq!(
+            glances(&r)[0].sentences,
+            [
+                "Of 3 products that compacted and finished 2 of 2 sessions, 2 are on the front, \
+                 the cheapest first, by the mean change against reference: a (cost −86.4 %, needs \
+                 kept −60.0 pp), b (cost −77.8 %, needs kept −20.0 pp); the other one is no better \
+                 than one of these in either.",
+                // 2 ÷ √1.5 = 1.633; 80 − 40.
+                "From the cheapest, a, to the one that keeps most, b: cost +63.3 %, needs kept \
+                 +40.0 pp.",
+                "How sure that is: 2 sessions: differences only; scripted ones retell one story.",
+            ]
+        );
+        // Who died in one session is not compared, and a lever changes more than compaction.
+        let mut died = r.clone();
+        died.runs.iter_mut().filter(|r| r.strategy.label != "b").for_each(|r| {
+            if r.scenario.id == "one" && r.strategy.label != "reference" {
+                r.status = Status::Overflow;
+            }
+        });
+        let mut lever = run("one", "b+thinking=1", 0.1, 99.0, 0);
+        lever.strategy.without_levers = Some("b".into());
+        died.runs.push(lever);
+        assert_eq!(
+            glances(&died)[0].sentences[0],
+            "Only b compacted and finished 2 of 2 sessions; 2 that finished fewer are not compared."
+        );
+        r.runs.retain(|r| r.scenario.id == "one" && r.strategy.label != "b");
+        assert_eq!(
+            glances(&r)[0].sentences[..2],
+            [
+                "Of 2 products that compacted, 2 are on the front, the cheapest first: a (cost \
+                 $1.000, needs kept 50.0 %), c (cost $3.000, needs kept 60.0 %).",
+                "From the cheapest, a, to the one that keeps most, c: cost +200.0 %, needs kept \
+                 +10.0 pp.",
+            ]
         );
     }
 

@@ -13,7 +13,7 @@ use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences, Verdict};
 use crate::view::{self, Block};
-use crate::{fmt, metrics, seeds};
+use crate::{fmt, front, metrics, seeds};
 
 /// The format for `report --format html`.
 pub(crate) const FORMAT: Format = Format { name: "html", render };
@@ -87,6 +87,7 @@ fn section(section: &Section<'_>, results: &Results, drawn: &[Plot]) -> Markup {
         },
         Section::Glance(g) => html! {
             h2 { (clean(&g.heading)) }
+            @for s in &g.sentences { p { (clean(s)) } }
             table { tbody { @for l in &g.lines { tr.broken[l.alarm] { td.l { strong { (l.what) } } td.l.note { (clean(&l.text)) } } } } }
         },
         Section::Contents(blocks) => html! {
@@ -143,8 +144,8 @@ fn score_table(block: &Block<'_>) -> Markup {
                 @for (_, s) in metrics::scores() { th title=(s.help) { (s.title()) } }
                 th.l { "notes" }
             } }
-            tbody { @for (r, figures) in block.runs.iter().zip(block.scored()) { tr.aside[r.strategy.standing != Standing::Contender].broken[r.broken_rules() > 0] {
-                td.l { (clean(&r.strategy.label)) }
+            tbody { @for ((r, figures), front) in block.runs.iter().zip(block.scored()).zip(front::of_block(block)) { tr.aside[r.strategy.standing != Standing::Contender].broken[r.broken_rules() > 0] {
+                td.l { @if front { span title=(front::HELP) { (front::MARK) } " " } (clean(&r.strategy.label)) }
                 td data-v=(r.summary.steps_completed) { (view::steps(r)) }
                 @for f in figures {
                     td.best[f.best] data-v=(f.value.map_or(String::new(), |x| fmt::exact(f.metric.unit.converted(x)))) { (f.text) }

@@ -12,7 +12,7 @@ use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, Block};
-use crate::{grid, metrics, seeds};
+use crate::{front, grid, metrics, seeds};
 
 /// The format for `report --format markdown`.
 pub(crate) const FORMAT: Format = Format { name: "markdown", render };
@@ -45,6 +45,9 @@ fn compose(results: &Results, details: bool) -> String {
             }
             Section::Glance(g) => {
                 let _ = write!(out, "**{}**\n\n", text(&g.heading));
+                if !g.sentences.is_empty() {
+                    let _ = write!(out, "{}\n\n", text(&g.sentences.join(" ")));
+                }
                 for l in &g.lines {
                     let _ = writeln!(out, "- {}: {}", l.what, text(&l.text));
                 }
@@ -94,6 +97,7 @@ fn reading(out: &mut String, results: &Results, details: bool) {
         "**Bold**: best of the products that finished. *Italic*: hypothetical and control rows. \
          n/a: not applicable or unknown.\n\n",
     );
+    let _ = writeln!(out, "- {}: {}", front::MARK, text(front::HELP));
     for (_, s) in metrics::scores() {
         let _ = writeln!(out, "- {}: {}", text(&s.title()), text(s.help));
     }
@@ -140,8 +144,10 @@ fn scores(out: &mut String, block: &Block<'_>) {
     let mut head = vec!["strategy".to_string(), "steps".into()];
     head.extend(metrics::scores().iter().map(|(_, s)| text(&s.title())));
     head.push("notes".into());
-    let rows = block.runs.iter().zip(block.scored()).map(|(run, figures)| {
-        let name = text(&run.strategy.label);
+    let marks = front::of_block(block);
+    let rows = block.runs.iter().zip(block.scored()).zip(&marks).map(|((run, figures), front)| {
+        let mark = if *front { format!("{} ", front::MARK) } else { String::new() };
+        let name = mark + &text(&run.strategy.label);
         let aside = run.strategy.standing != Standing::Contender;
         let mut row = vec![if aside { format!("*{name}*") } else { name }, text(&view::steps(run))];
         row.extend(figures.into_iter().map(|f| match f.best {

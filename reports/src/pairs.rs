@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use crate::record::{RESULTS_VERSION, Results, RunRecord};
-use ctxbench_core::files;
+use ctxbench_core::{files, natural};
 use serde::{Deserialize, Serialize};
 
 use crate::fmt;
@@ -206,7 +206,10 @@ fn unlisted(dir: &Path) -> impl FnOnce(ReadError) -> WriteError + use<> {
 
 /// The order of runs in results: scenario, strategy label, model, summariser, seed.
 pub fn sort_runs(runs: &mut [RunRecord]) {
-    runs.sort_by(|a, b| key(a).cmp(&key(b)));
+    runs.sort_by(|a, b| {
+        let of_strategy = || natural::order(&a.strategy.label, &b.strategy.label);
+        a.scenario.id.cmp(&b.scenario.id).then_with(of_strategy).then_with(|| key(a).cmp(&key(b)))
+    });
 }
 
 fn key(r: &RunRecord) -> (&str, &str, &str, &str, Option<u64>) {

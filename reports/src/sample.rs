@@ -68,6 +68,8 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
         },
         strategy: StrategyInfo {
             label: label.into(),
+            without_levers: None,
+            given: BTreeMap::new(),
             name: name.into(),
             version: "1.0".into(),
             settings: BTreeMap::from([("limit".into(), limit.to_string())]),
@@ -210,6 +212,7 @@ fn score(r: &mut RunRecord, seed: u64) {
         kind: FactKind::Value,
         need: "u9".into(),
         gap: Some(7),
+        across: false,
         counts: true,
         exposed: Some(false),
         request: Some(r.requests.len() as u64 - 1),

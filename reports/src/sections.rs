@@ -8,7 +8,7 @@ use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, Block};
-use crate::{delegation, goals, ranking, recorded, resume, rewind, spend, steering};
+use crate::{delegation, goals, levers, ranking, recorded, resume, rewind, spend, steering, sweep};
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {
@@ -30,19 +30,21 @@ pub(crate) enum Section<'a> {
 
 type Entry = fn(&Results) -> Vec<Section<'_>>;
 
-const SECTIONS: [Entry; 14] = [
+const SECTIONS: [Entry; 16] = [
     failures,
     |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
     contents,
     |r| vec![Section::Differences(stats::over_sessions(r))],
     |r| view::blocks(r).into_iter().enumerate().map(|(i, b)| Section::Scores(i, b)).collect(),
     |r| goals::sheets(r),
+    |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| ranking::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| recorded::SHEET.section(r),
     |r| steering::SHEET.section(r),
     |r| rewind::SHEET.section(r),
     |r| resume::SHEET.section(r),
     |r| delegation::SHEET.section(r),
+    |r| levers::section(r),
     |r| spend::SHEET.section(r),
     |r| vec![Section::Reading(&r.assumptions)],
 ];

@@ -12,7 +12,7 @@ use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::view::{self, Block, Scored};
-use crate::{fmt, grid, metrics, seeds};
+use crate::{fmt, front, grid, metrics, seeds};
 
 /// The format for `report --format table`.
 pub(crate) const FORMAT: Format = Format { name: "table", render: render_file };
@@ -86,6 +86,10 @@ fn glance_lines(g: &Glance, width: usize) -> Vec<TableLine> {
             let line = format!("{mark} {what:<LABEL$}{part}");
             lines.push(if l.alarm { TableLine::Alarm(line) } else { TableLine::Verdicts(line) });
         }
+    }
+    for (i, s) in g.sentences.iter().enumerate() {
+        lines.extend((i == 0).then(|| TableLine::Score(String::new())));
+        lines.extend(wrap(s, width, "").into_iter().map(TableLine::Score));
     }
     lines
 }
@@ -190,6 +194,8 @@ fn sheet(s: &Sheet, width: usize) -> Vec<TableLine> {
 /// What a row shows and how wide its two flexible columns are.
 struct Layout {
     figures: Vec<Vec<String>>,
+    /// What stands behind each label: the mark of the front, or nothing.
+    marks: Vec<String>,
     label: usize,
     /// Spaces between columns.
     gap: usize,
@@ -214,9 +220,15 @@ impl Layout {
                 .unwrap_or(0)
                 + gap
         };
+        let front = front::of_block(block);
+        let room = if front.contains(&true) { 2 } else { 0 };
+        let marks: Vec<String> = front
+            .into_iter()
+            .map(|on_it| if on_it { format!(" {}", front::MARK) } else { String::new() })
+            .collect();
         let steps =
             block.runs.iter().map(|r| chars(&view::steps(r))).max().unwrap_or(0).max(5) + gap;
-        let used = steps + (0..scores.len()).map(column).sum::<usize>();
+        let used = room + steps + (0..scores.len()).map(column).sum::<usize>();
         let longest = block
             .runs
             .iter()
@@ -226,16 +238,17 @@ impl Layout {
             .clamp(8, if width < 125 { 34 } else { 26 });
         let label = longest.min(width.saturating_sub(used).max(10));
         let left = width.saturating_sub(used + label + gap);
-        Layout { figures, label, gap, notes: if left >= 16 { left.min(70) } else { 0 } }
+        Layout { figures, marks, label, gap, notes: if left >= 16 { left.min(70) } else { 0 } }
     }
 
     fn draw(&self, block: &Block<'_>) -> Vec<String> {
         let mut head = vec![Cell::new("\nstrategy"), Cell::new("\nsteps")];
         head.extend(metrics::scores().iter().map(|(_, s)| grid::figure(s.head.join("\n"))));
         head.extend((self.notes > 0).then(|| Cell::new("\nnotes")));
-        let rows = block.runs.iter().zip(&self.figures).map(|(run, figures)| {
-            let mut cells =
-                vec![Cell::new(self.short_label(block, run)), Cell::new(view::steps(run))];
+        let rows = block.runs.iter().zip(&self.figures).zip(&self.marks);
+        let rows = rows.map(|((run, figures), mark)| {
+            let label = self.short_label(block, run) + mark;
+            let mut cells = vec![Cell::new(label), Cell::new(view::steps(run))];
             cells.extend(figures.iter().map(grid::figure));
             if self.notes > 0 {
                 cells.push(Cell::new(cut(&view::notes(run).join("; "), self.notes)));
@@ -295,7 +308,8 @@ fn cut(text: &str, space: usize) -> String {
 }
 
 fn legend(width: usize) -> Vec<String> {
-    let text = "* best of the products that compacted and finished without a broken rule; full = \
+    let text = "◆ on the front of cost against needs kept: no other product is at least \
+        as good in both and better in one. * best of the products that compacted and finished without a broken rule; full = \
         the window was full, quit = it gave up, loop = no progress; n/a = not applicable or \
         unknown. Saved: against the reference. \
         Prefix stable: share of a prompt that the next one repeats from its start (1 = only \

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{BackgroundRecord, Fate, Results, Rule, RunRecord, Status, yardstick};
+use ctxbench_core::natural;
 use ctxbench_core::strategy::Standing;
 
 use crate::metrics::{self, Metric};
@@ -143,7 +144,10 @@ pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
                     || r.summariser.as_deref() == summariser
             };
             let mut runs: Vec<&RunRecord> = all.iter().copied().filter(belongs).collect();
-            runs.sort_by_key(|r| (rank(r), r.strategy.label.clone()));
+            runs.sort_by(|a, b| {
+                let labels = || natural::order(&a.strategy.label, &b.strategy.label);
+                rank(a).cmp(&rank(b)).then_with(labels)
+            });
             let mut suffix =
                 if several_models { format!("-{}", fmt::slug(model)) } else { String::new() };
             suffix.extend(summariser.map(|s| format!("-{}", fmt::slug(s))));

@@ -3,7 +3,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
+    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
     Standing,
 };
 use crate::persist::OURS;
@@ -36,13 +36,14 @@ pub const REFERENCE: Descriptor = Descriptor {
     sources: &["definition: docs/method.md"],
     matrix: Matrix { overflow_response: "cannot overflow", ..NOTHING },
     standing: Standing::Hypothetical,
-    manual: false,
+    manual: Manual::Absent,
     recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
     look: Look::Grey { dashed: true },
     files: MemoryFiles::None("a control has no program that would read files"),
+    settings_file: None,
     page: "docs/systems/techniques.md",
     factory: Factory::of::<Nothing>(),
 };
@@ -74,7 +75,10 @@ impl Product for Nothing {
 }
 
 #[async_trait]
-impl Strategy for Nothing {}
+impl Strategy for Nothing {
+    // Nothing is forgotten, whatever ends.
+    async fn on_new_session(&mut self, _s: &mut Engine) {}
+}
 
 /// Nothing but the newest message and step.
 pub const KEEP_NOTHING: Descriptor = Descriptor {

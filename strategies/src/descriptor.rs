@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::sweep::SweepError;
 use ctxbench_core::model::{Capabilities, Model};
 use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable};
@@ -161,6 +162,9 @@ pub struct Order<'a> {
 /// A strategy that cannot be used as asked.
 #[derive(Debug, Error, PartialEq)]
 pub enum SpecError {
+    /// A lever that cannot be pulled.
+    #[error(transparent)]
+    Lever(#[from] crate::levers::LeverError),
     /// No such strategy.
     #[error("there is no strategy `{name}`; {hint}")]
     Unknown {
@@ -194,6 +198,21 @@ pub enum SpecError {
     /// A setting that does not fit.
     #[error(transparent)]
     Setting(#[from] SettingError),
+    /// A list or range of values that does not work.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
+}
+
+/// Settings of ours by their names, each value as on the command line.
+pub type Named = Vec<(&'static str, String)>;
+
+/// The file in which people keep their settings of a product.
+#[derive(Clone, Copy, Debug)]
+pub struct SettingsFile {
+    /// How its name may end.
+    pub names: &'static [&'static str],
+    /// What its text says of our settings. The error says what is wrong with the text, and where.
+    pub read: fn(&str) -> Result<Named, String>,
 }
 
 /// What a strategy cannot do without.
@@ -288,7 +307,7 @@ impl Factory {
             }
         };
         let settings = Settings::parse(name, self.settings, settings)?;
-        let strange = settings.given().find(|s| !version.knows(s));
+        let strange = settings.given().map(|(s, _)| s).find(|s| !version.knows(s));
         match strange {
             None => Ok((version, settings)),
             Some(setting) => Err(SpecError::OtherVersion {
@@ -376,8 +395,8 @@ pub enum MemoryFiles {
     /// None; why, as the end of a sentence.
     None(&'static str),
     Read {
-        /// By the name of a version.
-        load: fn(&str, &Visit<'_>) -> Loaded,
+        /// What a version reads.
+        load: fn(Version, &Visit<'_>) -> Loaded,
         /// Whether the strategy brings in files for some paths with a call that touches them.
         follows: bool,
     },
@@ -390,6 +409,33 @@ pub enum Look {
     Hue(u8),
     /// In grey: a yardstick.
     Grey { dashed: bool },
+}
+
+/// The user's command to compact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manual {
+    /// There is none.
+    Absent,
+    /// It takes no instructions.
+    Plain,
+    /// It takes instructions, which go into the request for the summary.
+    Instructed,
+}
+
+impl Manual {
+    /// Whether there is one.
+    pub fn exists(self) -> bool {
+        self != Manual::Absent
+    }
+
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Manual::Absent => "no",
+            Manual::Plain => "yes, without instructions",
+            Manual::Instructed => "yes",
+        }
+    }
 }
 
 /// What a strategy says of itself.
@@ -405,8 +451,8 @@ pub struct Descriptor {
     pub matrix: Matrix,
     /// Control, contender or hypothetical.
     pub standing: Standing,
-    /// Whether the product has a manual compaction.
-    pub manual: bool,
+    /// Its command to compact.
+    pub manual: Manual,
     /// Where history survives outside the context.
     pub recovery: Recovery,
     /// What its rewind brings back.
@@ -419,6 +465,8 @@ pub struct Descriptor {
     pub look: Look,
     /// What it reads of a project before the first message.
     pub files: MemoryFiles,
+    /// Its settings file, where people have one.
+    pub settings_file: Option<SettingsFile>,
     /// Its page, from the top of the repository.
     pub page: &'static str,
     /// Versions, settings, what it needs of a model, and how it is built.

@@ -8,6 +8,8 @@ pub mod codex;
 pub mod conform;
 mod controls;
 pub mod descriptor;
+mod durable;
+pub mod levers;
 mod observation_masking;
 mod opencode;
 mod openoxide;
@@ -15,6 +17,7 @@ pub mod persist;
 mod registry;
 mod scoped;
 mod sliding_window;
+pub mod sweep;
 #[cfg(test)]
 mod testing;
 mod words;

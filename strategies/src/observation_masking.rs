@@ -6,7 +6,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
+    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
     Standing,
 };
 use crate::persist::OURS;
@@ -37,13 +37,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "results stay in the history",
     },
     standing: Standing::Contender,
-    manual: false,
+    manual: Manual::Absent,
     recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
     look: Look::Hue(7),
     files: MemoryFiles::None("a technique has no program that would read files"),
+    settings_file: None,
     page: "docs/systems/techniques.md",
     factory: Factory::of::<ObservationMasking>(),
 };

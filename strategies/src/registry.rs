@@ -1,6 +1,8 @@
 //! The list of strategies. A new one is a file and a line in [`ALL`].
 
 use crate::descriptor::{Descriptor, Order, SpecError, Version};
+use crate::levers::Levers;
+use crate::sweep;
 use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
 use ctxbench_core::settings::Settings;
@@ -22,7 +24,7 @@ pub const ALL: &[Descriptor] = &[
     crate::openoxide::DESCRIPTOR,
 ];
 
-/// A strategy with its settings, as asked for: `name[@version][:setting=value,…]`.
+/// A strategy with its settings, as asked for: `name[@version][:setting=value,…][+lever=value…]`.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The strategy.
@@ -31,11 +33,15 @@ pub struct Spec {
     pub version: Version,
     /// Settings, unscaled.
     pub settings: Settings,
+    /// What is changed of the session beside compaction.
+    pub levers: Levers,
 }
 
 impl Spec {
-    /// Reads `name[@version][:setting=value,…]`.
+    /// Reads `name[@version][:setting=value,…][+lever=value…]`.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
+        let (text, levers) = Levers::split(text);
+        let levers = levers.map(Levers::parse).transpose()?.unwrap_or_default();
         let (head, settings) = text.split_once(':').unwrap_or((text, ""));
         let (name, version) = head.split_once('@').map_or((head, None), |(n, v)| (n, Some(v)));
         let Some(descriptor) = ALL.iter().find(|d| d.name == name) else {
@@ -46,7 +52,28 @@ impl Spec {
             });
         };
         let (version, settings) = descriptor.factory.select(name, version, settings)?;
-        Ok(Spec { descriptor, version, settings })
+        Ok(Spec { descriptor, version, settings, levers })
+    }
+
+    /// Reads the same with lists and ranges of values, a strategy for each combination:
+    /// `codex:auto_compact_limit=[60k,50%]` or `…=60k..180k/30k`.
+    pub fn sweep(text: &str) -> Result<Vec<Spec>, SpecError> {
+        let (text, levers) = Levers::split(text);
+        let behind = levers.map(|l| format!("+{l}")).unwrap_or_default();
+        sweep::expand(text)?.iter().map(|s| Spec::parse(&format!("{s}{behind}"))).collect()
+    }
+
+    /// With what the text of a settings file of its product says, as far as the version reads it
+    /// and nothing else is given; as it is where the product has none.
+    pub fn with_file(mut self, text: &str) -> Result<Spec, String> {
+        let Some(file) = self.descriptor.settings_file else { return Ok(self) };
+        for (name, value) in (file.read)(text)? {
+            if self.version.knows(name) {
+                let filled = self.settings.fill(self.descriptor.name, name, &value);
+                filled.map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(self)
     }
 
     /// Every strategy with its defaults.
@@ -56,12 +83,19 @@ impl Spec {
                 descriptor: d,
                 version: d.factory.versions()[0],
                 settings: Settings::defaults(d.factory.settings),
+                levers: Levers::default(),
             })
             .collect()
     }
 
-    /// Name with version and settings where they are not the defaults; the row's label.
+    /// Name with version and settings where they are not the defaults, and levers; the row's label.
     pub fn label(&self) -> String {
+        let plain = self.plain_label();
+        if self.levers.is_empty() { plain } else { format!("{plain}+{}", self.levers) }
+    }
+
+    /// The label of the same strategy where no lever is pulled.
+    pub fn plain_label(&self) -> String {
         let mut out = self.descriptor.name.to_string();
         if self.version != self.descriptor.factory.versions()[0] {
             out = format!("{out}@{}", self.version.name);
@@ -70,19 +104,19 @@ impl Spec {
         if given.is_empty() { out } else { format!("{out}:{given}") }
     }
 
-    /// Settings with a scenario's scale applied.
-    pub fn scaled(&self, scale: f64) -> Settings {
-        self.settings.scaled(scale)
+    /// Settings as they hold for a model with a window of so many tokens, scale applied.
+    pub fn applied(&self, scale: f64, window: u64) -> Settings {
+        self.settings.applied(scale, window)
     }
 
     /// Why this cannot exist with a model; `None` = it can.
     pub fn unfit(&self, model: &Model) -> Option<&'static str> {
-        self.descriptor.factory.unfit(self.version, &self.settings, model)
+        self.descriptor.factory.unfit(self.version, &self.applied(1.0, model.window), model)
     }
 
-    /// Builds the strategy.
-    pub fn build(&self, scale: f64) -> Box<dyn Strategy> {
-        let settings = &self.scaled(scale);
+    /// Builds the strategy for a model with a window of so many tokens, scale applied.
+    pub fn build(&self, scale: f64, window: u64) -> Box<dyn Strategy> {
+        let settings = &self.applied(scale, window);
         self.descriptor.factory.build(&Order { version: self.version, settings, scale })
     }
 }
@@ -168,6 +202,20 @@ mod tests {
         assert_eq!((s.descriptor.name, s.version.name), ("codex", "0.104"));
         assert_eq!(s.label(), "codex@0.104:auto_compact_limit=90000");
         assert_eq!(Spec::parse("codex").unwrap().label(), "codex");
+    }
+
+    #[test]
+    fn levers_stand_behind_the_settings() {
+        let label = |text: &str| Spec::parse(text).map(|s| s.label());
+        assert_eq!(label("codex+tools=deferred"), Ok("codex+tools=deferred".into()));
+        let all = "codex@0.104:auto_compact_limit=90k+team=3x50%+thinking=2k";
+        let spec = Spec::parse(all).unwrap();
+        assert_eq!(spec.plain_label(), "codex@0.104:auto_compact_limit=90000");
+        assert_eq!(spec.label(), "codex@0.104:auto_compact_limit=90000+thinking=2000+team=3x50%");
+        // A plus elsewhere is a plus.
+        let hook = Spec::parse("claude-code:hook_after=a+b").unwrap();
+        assert!(hook.levers.is_empty() && hook.label() == "claude-code:hook_after=a+b");
+        assert!(label("codex+tools=off").unwrap_err().to_string().contains("deferred"));
     }
 
     #[test]

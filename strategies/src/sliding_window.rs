@@ -6,7 +6,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
+    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
     Standing,
 };
 use crate::persist::OURS;
@@ -36,13 +36,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "none",
     },
     standing: Standing::Contender,
-    manual: false,
+    manual: Manual::Absent,
     recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
     look: Look::Hue(6),
     files: MemoryFiles::None("a technique has no program that would read files"),
+    settings_file: None,
     page: "docs/systems/techniques.md",
     factory: Factory::of::<SlidingWindow>(),
 };

@@ -151,7 +151,8 @@ impl Fake {
         let mut reply = match request.purpose {
             Purpose::Sample => self.replies.pop_front().unwrap_or_else(|| Err(ModelError::ended())),
             Purpose::Ping => says(""),
-            _ => self.summaries.pop_front().unwrap_or_else(|| says("S")),
+            Purpose::Edit => says("edited"),
+            Purpose::Summary => self.summaries.pop_front().unwrap_or_else(|| says("S")),
         }?;
         if reply.usage == Usage::default() {
             reply.usage = Usage { input: request.tokens(), output: 10, ..Usage::default() };
@@ -228,6 +229,7 @@ pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
     };
     // Sizes of scripts are told in o200k.
     let model = Model { counting: Counting::O200K, ..find(model).unwrap().scaled(scale) };
+    let window = model.window;
     let mut engine = Engine::new(Arc::new(model), Box::new(world));
     let block = |kind, role, text: &str| Draft::text(kind, role, text).build(MessageId(0), vec![]);
     engine.fixed.base = vec![block(BlockKind::Base, Role::System, "base")];
@@ -238,7 +240,7 @@ pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
     engine.fixed.files =
         script.files.iter().map(|t| block(BlockKind::File, Role::User, t)).collect();
     engine.fixed.tools = Tools::new(&[]);
-    let mut strategy = Spec::parse(spec).unwrap().build(scale);
+    let mut strategy = Spec::parse(spec).unwrap().build(scale, window);
     block_on(agent::run(&mut engine, &mut *strategy));
     let (sent_at, requests) = log.lock().unwrap().iter().cloned().unzip();
     Played { requests, sent_at, engine }

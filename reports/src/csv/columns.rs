@@ -109,6 +109,7 @@ pub(super) const FACTS: &[Column<FactRecord>] = &[
     own!(gap),
     own!(counts),
     own!(exposed),
+    own!(across),
 ];
 
 /// `files_missed` are paths, `;` between them.

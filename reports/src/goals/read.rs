@@ -60,7 +60,7 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Goal>, Wrong> {
                 let what = format!(
                     "`{}` is in {}, not in `{}`",
                     metric.column,
-                    units(metric.unit).join(" or "),
+                    units(metric.unit).iter().map(|(u, _)| *u).collect::<Vec<_>>().join(" or "),
                     e.unit.get_ref()
                 );
                 wrong(e.unit.span().start, what)
@@ -94,17 +94,17 @@ pub fn read(file: &str, text: &str) -> Result<Vec<Goal>, Wrong> {
     Ok(goals)
 }
 
-/// The names under which a bound may be given: that of the column, then that which people read.
-fn units(unit: Unit) -> Vec<&'static str> {
+/// The names under which a bound may be given, each with its worth in the unit of the column: that
+/// of the column, then that which people read.
+fn units(unit: Unit) -> Vec<(&'static str, f64)> {
     match unit {
-        Unit::Share => vec!["ratio", "%"],
-        Unit::Millis => vec!["ms", "s"],
-        other => vec![other.name()],
+        Unit::Share | Unit::Ratio => vec![("ratio", 1.0), ("%", 0.01)],
+        Unit::Millis => vec![("ms", 1.0), ("s", 1_000.0)],
+        other => vec![(other.name(), 1.0)],
     }
 }
 
 /// A bound in the unit of the column.
 fn in_column(unit: Unit, bound: f64, named: &str) -> Option<f64> {
-    let at = units(unit).iter().position(|u| *u == named)?;
-    Some(if at == 0 { bound } else { bound / unit.converted(1.0) })
+    units(unit).iter().find(|(u, _)| *u == named).map(|(_, worth)| bound * worth)
 }

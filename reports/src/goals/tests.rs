@@ -169,10 +169,12 @@ fn goals_are_kept_with_the_results() {
 }
 
 #[test]
-fn a_ratio_may_be_given_in_per_cent() {
-    let text = TIME.replace("compaction_p95_ms", "cache_read_ratio").replace("\"s\"", "\"%\"");
-    let goals = read("g.toml", &text.replace("bound = 5", "bound = 90")).unwrap();
-    assert!((goals[0].bound - 0.9).abs() < 1e-12);
+fn every_ratio_may_be_given_in_per_cent() {
+    for column in ["cache_read_ratio", "prefix_stability", "reusable"] {
+        let text = TIME.replace("compaction_p95_ms", column).replace("\"s\"", "\"%\"");
+        let goals = read("g.toml", &text.replace("bound = 5", "bound = 90")).unwrap();
+        assert!((goals[0].bound - 0.9).abs() < 1e-12, "{column}");
+    }
 }
 
 #[test]

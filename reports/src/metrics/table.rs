@@ -228,6 +228,10 @@ pub(crate) static METRICS: &[Metric] = &[
     word("trust", |r| r.trust().cell()),
     summary!(cost_estimate_usd, Unit::Usd, Neither),
     number("freed_pct", Unit::Percent, Neither, |r| freed_pct(r).cell()),
+    summary!(across_pct, Unit::Percent, Higher)
+        .named("kept across sessions")
+        .detail(95, "kept across %")
+        .compared(36, 0.5),
 ];
 
 type Read = fn(&RunRecord) -> Cell;

@@ -23,8 +23,8 @@ pub use verdict::Verdict;
 pub(crate) use figures::judged;
 pub(crate) use sessions::{between, by_yardstick, over_sessions};
 pub(crate) use show::{
-    HELP, allowed, bill, caption, cell, change, heading, heaviest, interval, median, missing, name,
-    ranking, seen, word,
+    HELP, allowed, apart, bill, caption, cell, change, heading, heaviest, interval, median,
+    missing, name, ranking, seen, word,
 };
 
 /// How much is drawn, and from which seed.

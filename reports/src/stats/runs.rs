@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ctxbench_core::natural;
 use ctxbench_core::strategy::Standing;
 
 use super::figures::judged;
@@ -60,7 +61,14 @@ impl<'a> Runs<'a> {
 
     pub(super) fn products(&self) -> Vec<&'a str> {
         let contends = |r: &&RunRecord| r.strategy.standing == Standing::Contender;
-        self.0.iter().filter(|(_, runs)| runs.values().all(contends)).map(|(l, _)| *l).collect()
+        let mut labels: Vec<&str> = self
+            .0
+            .iter()
+            .filter(|(_, runs)| runs.values().all(contends))
+            .map(|(l, _)| *l)
+            .collect();
+        labels.sort_by(|a, b| natural::order(a, b));
+        labels
     }
 
     pub(super) fn finished(&self, label: &str) -> usize {

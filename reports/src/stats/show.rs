@@ -103,6 +103,17 @@ fn told(figure: &Figure, metric: &Metric, x: f64) -> String {
     if text == "±0" { text } else { text + unit }
 }
 
+/// What lies between two rows, from the first to the second, by their mean changes against one
+/// baseline: the measure that orders them.
+pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<String> {
+    let (a, b) = (from.mean?, to.mean?);
+    let between = match to.scale {
+        Scale::Ratio => ((100.0 + b) / (100.0 + a) - 1.0) * 100.0,
+        Scale::Difference => b - a,
+    };
+    between.is_finite().then(|| format!("{} {}", metric.name, told(to, metric, between)))
+}
+
 /// The change of the session in the middle.
 pub(crate) fn median(figure: &Figure, metric: &Metric) -> String {
     figure.median.map_or("n/a".into(), |x| told(figure, metric, x))

@@ -1,7 +1,7 @@
 //! What the strategy of the Anthropic SDK's tool runner says of itself, and its prompt.
 
 use crate::descriptor::{
-    Descriptor, Factory, Look, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
 };
 
 /// What the strategy says of itself.
@@ -32,7 +32,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "none",
     },
     standing: Standing::Contender,
-    manual: false,
+    manual: Manual::Absent,
     recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
     // What a program that embeds it stores is its own matter.
@@ -40,6 +40,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     conform: crate::anthropic_sdk::conform::CONFORMANCE,
     look: Look::Hue(4),
     files: MemoryFiles::None("the library reads no files; the program around it may"),
+    settings_file: None,
     page: "docs/systems/anthropic-sdk.md",
     factory: Factory::of::<crate::anthropic_sdk::AnthropicSdk>(),
 };

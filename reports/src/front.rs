@@ -1,0 +1,157 @@
+//! The Pareto front of cost against needs kept: who is beaten by no other on both at once.
+
+use std::collections::BTreeSet;
+
+use crate::metrics::{Better, Named};
+use crate::record::RunRecord;
+use crate::stats::{self, Differences, StrategyDifference};
+use crate::view::Block;
+
+/// What stands beside the name of a row on the front.
+pub(crate) const MARK: &str = "◆";
+
+/// How the mark is explained.
+pub(crate) const HELP: &str = "on the front of cost against needs kept: no other product is at least \
+     as good in both and better in one";
+
+/// Whether each point is beaten by no other: none is at least as good in every respect and better
+/// in one. Lower is better throughout. A point without all of its figures is not on the front.
+fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
+    let beats = |a: &[f64], b: &[f64]| {
+        a.iter().zip(b).all(|(x, y)| x <= y) && a.iter().zip(b).any(|(x, y)| x < y)
+    };
+    let on_it = |p: &Option<Vec<f64>>| {
+        p.as_ref().is_some_and(|p| !points.iter().flatten().any(|other| beats(other, p)))
+    };
+    points.iter().map(on_it).collect()
+}
+
+fn downward(better: Better, x: f64) -> f64 {
+    if better == Better::Higher { -x } else { x }
+}
+
+/// The rows of one session that are on its front. Only who could be best is held against others;
+/// a lever changes more than compaction.
+pub(crate) fn of_block(block: &Block<'_>) -> Vec<bool> {
+    let metrics: Vec<_> =
+        stats::ranking().filter(|(.., how)| how.named == Named::Best).map(|(_, m, _)| m).collect();
+    let point = |r: &&RunRecord| {
+        let compared = r.can_win() && r.strategy.without_levers.is_none();
+        let figure = |m: &&'static crate::metrics::Metric| Some(downward(m.better, m.value(r)?));
+        compared.then(|| metrics.iter().map(figure).collect::<Option<Vec<f64>>>()).flatten()
+    };
+    unbeaten(&block.runs.iter().map(point).collect::<Vec<_>>())
+}
+
+/// The front over sessions.
+pub(crate) struct Pooled<'a> {
+    /// Its rows, the cheapest first.
+    pub(crate) front: Vec<&'a StrategyDifference>,
+    /// Rows that were held against each other.
+    pub(crate) compared: usize,
+    /// Sessions that each of these finished.
+    pub(crate) sessions: usize,
+    /// Rows that compacted and finished fewer.
+    pub(crate) fewer: usize,
+}
+
+/// The rows on the front over sessions. A row that compacted nowhere, or that finished fewer
+/// sessions than another, is compared with none: the sessions that it left out may be the dear
+/// ones. `labels` = the products.
+pub(crate) fn pooled<'a>(d: &'a Differences, labels: &BTreeSet<&str>) -> Pooled<'a> {
+    let rows: Vec<&StrategyDifference> =
+        d.strategies.iter().filter(|s| labels.contains(&*s.strategy)).collect();
+    let most = rows.iter().map(|s| s.sessions).max().unwrap_or(0);
+    let point = |s: &&StrategyDifference| {
+        let figures =
+            stats::ranking().filter(|(.., how)| how.named == Named::Best).map(|(i, metric, _)| {
+                let f = &s.figures[i];
+                let x = if d.sessions == 1 { f.own_mean } else { f.mean };
+                x.map(|x| downward(metric.better, x))
+            });
+        let compared = s.compacted > 0 && s.sessions == most;
+        compared.then(|| figures.collect::<Option<Vec<f64>>>()).flatten()
+    };
+    let points: Vec<Option<Vec<f64>>> = rows.iter().map(point).collect();
+    let on_it = unbeaten(&points);
+    let mut front: Vec<(&Vec<f64>, &StrategyDifference)> = rows
+        .iter()
+        .zip(&points)
+        .zip(on_it)
+        .filter_map(|((s, p), on_it)| p.as_ref().filter(|_| on_it).map(|p| (p, *s)))
+        .collect();
+    front.sort_by(|(a, s), (b, t)| a[0].total_cmp(&b[0]).then_with(|| s.strategy.cmp(&t.strategy)));
+    Pooled {
+        front: front.into_iter().map(|(_, s)| s).collect(),
+        compared: points.iter().flatten().count(),
+        sessions: most,
+        fewer: rows.iter().filter(|s| s.compacted > 0 && s.sessions < most).count(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Status;
+    use crate::{sample, view};
+
+    #[test]
+    fn who_is_beaten_on_both_is_not_on_it() {
+        let at = |cost, lost| Some(vec![cost, lost]);
+        let points =
+            [at(1.0, 30.0), at(2.0, 30.0), at(2.0, 10.0), at(3.0, 10.0), at(9.0, 0.0), None];
+        assert_eq!(unbeaten(&points), [true, false, true, false, true, false]);
+        // Alike: neither beats the other.
+        assert_eq!(unbeaten(&[at(1.0, 1.0), at(1.0, 1.0)]), [true, true]);
+    }
+
+    fn row(session: &str, label: &str, cost: f64, kept: f64) -> RunRecord {
+        let mut r = sample::run(session, label, 1);
+        r.status = Status::Completed;
+        r.summary.compactions = u64::from(label != "reference");
+        (r.summary.needs_kept_pct, r.summary.cost_usd) = (Some(kept), cost);
+        r
+    }
+
+    #[test]
+    fn a_session_marks_its_own_and_sessions_are_pooled() {
+        let rows = |session| {
+            vec![
+                row(session, "reference", 4.0, 100.0),
+                row(session, "aider", 1.0, 50.0),
+                row(session, "codex", 2.0, 90.0),
+                row(session, "opencode", 3.0, 80.0),
+            ]
+        };
+        let mut runs = rows("one");
+        runs.extend(rows("two"));
+        // Levers are compared with the same strategy only.
+        let mut lever = row("one", "codex", 0.1, 100.0);
+        lever.strategy.label = "codex+thinking=1".into();
+        lever.strategy.without_levers = Some("codex".into());
+        runs.push(lever);
+        let results = crate::record::Results { runs, ..Default::default() };
+        let blocks = view::blocks(&results);
+        let on: Vec<&str> = blocks[0]
+            .runs
+            .iter()
+            .zip(of_block(&blocks[0]))
+            .filter(|(_, on)| *on)
+            .map(|(r, _)| r.strategy.label.as_str())
+            .collect();
+        assert_eq!(on, ["aider", "codex"]);
+
+        let pooled = |runs: &[RunRecord]| {
+            let d = stats::by_yardstick(&runs.iter().collect::<Vec<_>>()).unwrap();
+            let labels = BTreeSet::from(["aider", "codex", "opencode"]);
+            super::pooled(&d, &labels).front.iter().map(|s| s.strategy.clone()).collect::<Vec<_>>()
+        };
+        let mut all: Vec<RunRecord> = results.runs;
+        assert_eq!(pooled(&all), ["aider", "codex"]);
+        // Who died in one of them is compared with none.
+        all.iter_mut().filter(|r| r.strategy.label == "aider").take(1).for_each(|r| {
+            r.status = Status::Overflow;
+        });
+        assert_eq!(pooled(&all), ["codex"]);
+    }
+}

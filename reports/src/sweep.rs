@@ -1,0 +1,231 @@
+//! A table for each setting that a run went through: what its values cost, keep and make wait.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ctxbench_core::natural;
+
+use crate::front;
+use crate::metrics::Metric;
+use crate::record::{Results, RunRecord, StrategyInfo};
+use crate::sheet::{Group, Sheet};
+use crate::stats::{self, Differences, Figure, StrategyDifference};
+use crate::{fmt, seeds, view};
+
+/// Fewest values that somebody must have named: one beside the default is a comparison.
+const FEWEST: usize = 2;
+
+/// The word of a row that leaves the setting as the product ships it.
+const DEFAULT: &str = "default";
+
+const NOTE: &str = "A row per value; change against the baseline, over the sessions that both \
+     finished, with its interval from eight sessions on. What neighbours differ by may be chance.";
+
+/// Values of one setting, everything else alike.
+struct Curve<'a> {
+    /// What is alike: the label without the setting.
+    rest: String,
+    /// Value and label, in the order of the values, the default first.
+    rows: Vec<(&'a str, &'a str)>,
+}
+
+/// A table per model, summariser, strategy and setting with several values.
+pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
+    let results = &*seeds::averaged(results);
+    let summarisers = view::summarisers(results);
+    let each: Vec<Option<&str>> = if summarisers.len() > 1 {
+        summarisers.into_iter().map(Some).collect()
+    } else {
+        vec![None]
+    };
+    let mut out = Vec::new();
+    for model in view::models(results) {
+        for summariser in &each {
+            let belongs = |r: &&RunRecord| {
+                r.model == model
+                    && r.is_evidence()
+                    && (summariser.is_none()
+                        || r.summariser.is_none()
+                        || r.summariser.as_deref() == *summariser)
+            };
+            let runs: Vec<&RunRecord> = results.runs.iter().filter(belongs).collect();
+            let terms = match summariser {
+                Some(s) => format!("{}, summaries: {}", fmt::one_line(model), fmt::one_line(s)),
+                None => fmt::one_line(model),
+            };
+            out.extend(of_runs(&runs, &terms));
+        }
+    }
+    out
+}
+
+fn of_runs(runs: &[&RunRecord], terms: &str) -> Vec<Sheet> {
+    let swept = swept(runs.iter().filter(|r| r.is_contender()).map(|r| &r.strategy));
+    if swept.is_empty() {
+        return vec![];
+    }
+    let Some(d) = stats::by_yardstick(runs) else { return vec![] };
+    let labels = runs.iter().filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str());
+    let on_front: BTreeSet<&str> = front::pooled(&d, &labels.collect())
+        .front
+        .into_iter()
+        .flat_map(|s| std::iter::once(&s.strategy).chain(&s.same).map(String::as_str))
+        .collect();
+    let sessions =
+        if d.sessions == 1 { "1 session".into() } else { format!("{} sessions", d.sessions) };
+    let sheet = |((name, setting), curves): (&(String, &str), &Vec<Curve<'_>>)| {
+        let mut head = vec![setting.to_string(), "front".into(), "compacted".into()];
+        head.extend(stats::judged().map(|m| m.name.to_string()));
+        let groups = curves.iter().map(|c| Group {
+            name: if curves.len() > 1 { c.rest.clone() } else { String::new() },
+            rows: c.rows.iter().map(|(v, label)| row(&d, v, label, &on_front)).collect(),
+        });
+        Sheet {
+            title: format!("{name}: {setting} ({terms}, {sessions})"),
+            note: format!("{NOTE} Baseline: {}. {} = {}.", d.baseline, front::MARK, front::HELP),
+            head,
+            groups: groups.collect(),
+        }
+    };
+    swept.iter().map(sheet).collect()
+}
+
+/// Settings with several values, by the strategy with its version and the setting.
+fn swept<'a>(
+    all: impl Iterator<Item = &'a StrategyInfo>,
+) -> BTreeMap<(String, &'a str), Vec<Curve<'a>>> {
+    let distinct: BTreeMap<&str, &StrategyInfo> = all.map(|s| (s.label.as_str(), s)).collect();
+    let settings: BTreeSet<&str> =
+        distinct.values().flat_map(|s| s.given.keys()).map(String::as_str).collect();
+    let mut out: BTreeMap<(String, &str), Vec<Curve<'_>>> = BTreeMap::new();
+    for setting in settings {
+        let mut curves: BTreeMap<(String, String), Vec<(&str, &str)>> = BTreeMap::new();
+        for (label, s) in &distinct {
+            let value = s.given.get(setting).map_or(DEFAULT, String::as_str);
+            curves.entry(without(s, setting)).or_default().push((value, label));
+        }
+        for ((name, rest), mut rows) in curves {
+            if rows.iter().filter(|(v, _)| *v != DEFAULT).count() < FEWEST {
+                continue;
+            }
+            rows.sort_by(|(a, _), (b, _)| {
+                (*a != DEFAULT).cmp(&(*b != DEFAULT)).then_with(|| by_value(a, b))
+            });
+            out.entry((name, setting)).or_default().push(Curve { rest, rows });
+        }
+    }
+    out
+}
+
+/// Shares of the window behind numbers of tokens, words last.
+fn by_value(a: &str, b: &str) -> std::cmp::Ordering {
+    let kind = |v: &str| (v.parse::<f64>().is_err(), !v.ends_with('%'));
+    kind(a).cmp(&kind(b)).then_with(|| natural::order(&format!("={a}"), &format!("={b}")))
+}
+
+/// A strategy with its version and levers, and the same with its other settings.
+fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
+    let text = |skip: &str| {
+        let kept = s.given.iter().filter(|(k, _)| *k != skip);
+        kept.map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",")
+    };
+    let name = s.label.replacen(&format!(":{}", text("")), "", 1);
+    let others = text(setting);
+    let rest = if others.is_empty() { name.clone() } else { format!("{name}:{others}") };
+    (name, rest)
+}
+
+fn row(d: &Differences, value: &str, label: &str, on_front: &BTreeSet<&str>) -> Vec<String> {
+    let own = |s: &&StrategyDifference| s.strategy == label || s.same.iter().any(|l| l == label);
+    let mut out = vec![value.to_string()];
+    out.push(if on_front.contains(label) { front::MARK.into() } else { String::new() });
+    match d.strategies.iter().find(own) {
+        None => out.extend((0..=stats::judged().count()).map(|_| "n/a".to_string())),
+        Some(s) => {
+            out.push(stats::seen(s));
+            out.extend(s.figures.iter().zip(stats::judged()).map(|(f, m)| cell(d, f, m)));
+        }
+    }
+    out
+}
+
+/// In a single session the figure itself, over several its change with the interval.
+fn cell(d: &Differences, figure: &Figure, metric: &Metric) -> String {
+    if d.sessions == 1 {
+        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.say(x));
+    }
+    let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
+    stats::change(figure, metric) + &interval
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Status;
+    use crate::sample;
+
+    fn row(session: &str, given: &[(&str, &str)], cost: f64, kept: f64) -> RunRecord {
+        let mut r = sample::run(session, "codex", 1);
+        r.status = Status::Completed;
+        r.summary.compactions = 1;
+        (r.summary.needs_kept_pct, r.summary.cost_usd) = (Some(kept), cost);
+        r.strategy.given = given.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        let text: Vec<String> = given.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        if !text.is_empty() {
+            r.strategy.label = format!("codex:{}", text.join(","));
+        }
+        r
+    }
+
+    fn reference(session: &str) -> RunRecord {
+        let mut r = sample::run(session, "reference", 1);
+        r.status = Status::Completed;
+        (r.summary.needs_kept_pct, r.summary.cost_usd) = (Some(100.0), 4.0);
+        r
+    }
+
+    #[test]
+    fn values_stand_in_order_with_their_figures() {
+        let runs = vec![
+            reference("s"),
+            row("s", &[], 3.0, 95.0),
+            row("s", &[("limit", "120000")], 2.0, 90.0),
+            row("s", &[("limit", "90000")], 1.0, 70.0),
+            row("s", &[("limit", "50%")], 2.5, 80.0),
+        ];
+        let found = sheets(&Results { runs, ..Results::default() });
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].title, "codex: limit (claude-sonnet-4-6, 1 session)");
+        let cells: Vec<(&str, &str, &str)> =
+            found[0].rows().map(|r| (&*r[0], &*r[1], &*r[3])).collect();
+        assert_eq!(
+            cells,
+            [
+                ("default", "◆", "$3.000"),
+                ("90000", "◆", "$1.000"),
+                ("120000", "◆", "$2.000"),
+                ("50%", "", "$2.500"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_second_setting_parts_the_table_and_one_value_makes_none() {
+        let one =
+            vec![reference("s"), row("s", &[], 3.0, 95.0), row("s", &[("limit", "9")], 2.0, 9.0)];
+        assert!(sheets(&Results { runs: one, ..Results::default() }).is_empty());
+        let mut runs = vec![reference("s"), reference("t")];
+        for session in ["s", "t"] {
+            for (limit, keep) in [("5", "1"), ("10", "1"), ("5", "2"), ("10", "2")] {
+                runs.push(row(session, &[("keep", keep), ("limit", limit)], 2.0, 50.0));
+            }
+        }
+        let found = sheets(&Results { runs, ..Results::default() });
+        let titles: Vec<&str> = found.iter().map(|s| s.title.as_str()).collect();
+        let of = |s: &str| format!("codex: {s} (claude-sonnet-4-6, 2 sessions)");
+        assert_eq!(titles, [of("keep"), of("limit")]);
+        let groups: Vec<&str> = found[1].groups.iter().map(|g| g.name.as_str()).collect();
+        assert_eq!(groups, ["codex:keep=1", "codex:keep=2"]);
+        let values: Vec<&str> = found[1].rows().map(|r| r[0].as_str()).collect();
+        assert_eq!(values, ["5", "10", "5", "10"]);
+    }
+}

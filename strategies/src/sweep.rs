@@ -1,0 +1,215 @@
+//! Several values of a setting in one word: `codex:auto_compact_limit=[60k,90k,120k]` or
+//! `codex:auto_compact_limit=60k..180k/30k`.
+
+use thiserror::Error;
+
+/// Most rows that one word may make.
+pub const MOST_ROWS: usize = 1_000;
+
+/// A sweep that cannot be gone through.
+#[derive(Debug, Error, PartialEq)]
+pub enum SweepError {
+    /// A bracket without its other half.
+    #[error("`{0}` has a bracket without its other half; write name=[60k,90k,120k]")]
+    Bracket(String),
+    /// `[]`, or nothing between two commas of a list.
+    #[error("`{0}` leaves out a value; write name=[60k,90k,120k]")]
+    Empty(String),
+    /// Something like a range.
+    #[error(
+        "`{0}` is not a range; write FROM..TO/STEP with a step above 0 and FROM at most TO, all \
+         three plain or all three in %, such as 60k..180k/30k or 40%..80%/10%"
+    )]
+    Range(String),
+    /// More than [`MOST_ROWS`].
+    #[error("`{text}` makes {rows} rows, more than {MOST_ROWS}; take larger steps")]
+    Many {
+        /// What was given.
+        text: String,
+        /// How many it makes, as far as they were counted.
+        rows: usize,
+    },
+}
+
+/// The strategies that a word stands for, itself if it sweeps nothing: one for each combination of
+/// values, numbers in ascending order, the first setting changing last.
+pub fn expand(text: &str) -> Result<Vec<String>, SweepError> {
+    let Some((head, settings)) = text.split_once(':') else { return Ok(vec![text.to_string()]) };
+    let mut rows = vec![String::new()];
+    for pair in pairs(settings)? {
+        let values = match pair.split_once('=') {
+            Some((name, value)) => {
+                values(value.trim())?.into_iter().map(|v| format!("{}={v}", name.trim())).collect()
+            }
+            None => vec![pair.to_string()],
+        };
+        let rows_now = rows.len().saturating_mul(values.len());
+        if rows_now > MOST_ROWS {
+            return Err(SweepError::Many { text: text.into(), rows: rows_now });
+        }
+        let joined = |row: &String, v: &String| match row.is_empty() {
+            true => v.clone(),
+            false => format!("{row},{v}"),
+        };
+        rows = rows.iter().flat_map(|row| values.iter().map(move |v| joined(row, v))).collect();
+    }
+    Ok(rows.into_iter().map(|row| format!("{head}:{row}")).collect())
+}
+
+/// What stands between the commas that are in no brackets.
+fn pairs(settings: &str) -> Result<Vec<&str>, SweepError> {
+    let wrong = || SweepError::Bracket(settings.to_string());
+    let (mut out, mut begin, mut open) = (Vec::new(), 0, false);
+    for (at, c) in settings.char_indices() {
+        match c {
+            '[' | ']' if open == (c == '[') => return Err(wrong()),
+            '[' | ']' => open = !open,
+            ',' if !open => {
+                out.push(&settings[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if open {
+        return Err(wrong());
+    }
+    out.push(&settings[begin..]);
+    Ok(out)
+}
+
+fn values(given: &str) -> Result<Vec<String>, SweepError> {
+    let Some(inner) = given.strip_prefix('[') else { return one_or_range(given) };
+    let inner =
+        inner.strip_suffix(']').ok_or_else(|| SweepError::Bracket(given.to_string()))?.split(',');
+    let mut out = Vec::new();
+    for part in inner.map(str::trim) {
+        if part.is_empty() {
+            return Err(SweepError::Empty(given.to_string()));
+        }
+        out.extend(one_or_range(part)?);
+    }
+    // Words keep their order, behind the numbers.
+    out.sort_by_key(|v| Number::read(v).map_or((true, Number::ZERO), |n| (false, n)));
+    Ok(out)
+}
+
+fn one_or_range(given: &str) -> Result<Vec<String>, SweepError> {
+    let range = given.split_once("..").and_then(|(from, rest)| Some((Number::read(from)?, rest)));
+    let Some((from, rest)) = range else { return Ok(vec![given.to_string()]) };
+    let wrong = || SweepError::Range(given.to_string());
+    let (to, step) = rest.split_once('/').ok_or_else(wrong)?;
+    let (to, step) = (Number::read(to).ok_or_else(wrong)?, Number::read(step).ok_or_else(wrong)?);
+    let alike = from.percent == to.percent && to.percent == step.percent;
+    if !alike || step.millionths == 0 || from > to {
+        return Err(wrong());
+    }
+    let rows = (to.millionths - from.millionths) / step.millionths + 1;
+    if rows > MOST_ROWS as u64 {
+        return Err(SweepError::Many {
+            text: given.to_string(),
+            rows: usize::try_from(rows).unwrap_or(usize::MAX),
+        });
+    }
+    let at = |i| Number { millionths: from.millionths + i * step.millionths, ..from };
+    Ok((0..rows).map(|i| at(i).text()).collect())
+}
+
+/// A number as settings take it, exact to six digits behind the point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Number {
+    percent: bool,
+    millionths: u64,
+}
+
+impl Number {
+    const ZERO: Number = Number { percent: false, millionths: 0 };
+    const DIGITS: usize = 6;
+
+    fn read(text: &str) -> Option<Number> {
+        let plain: String = text.trim().chars().filter(|c| *c != '_').collect();
+        let (plain, percent) = match plain.strip_suffix('%') {
+            Some(plain) => (plain.to_string(), true),
+            None => (plain, false),
+        };
+        let (digits, factor) = match plain.strip_suffix(['k', 'K']) {
+            Some(digits) => (digits.to_string(), 1_000),
+            None => (plain, 1),
+        };
+        let (whole, part) = digits.split_once('.').unwrap_or((&digits, ""));
+        let number = |t: &str| t.bytes().all(|b| b.is_ascii_digit()) && t.len() <= 12;
+        if whole.is_empty() || !number(whole) || !number(part) || part.len() > Number::DIGITS {
+            return None;
+        }
+        let part = format!("{part:0<width$}", width = Number::DIGITS);
+        let millionths = whole.parse::<u64>().ok()?.checked_mul(1_000_000)?;
+        let millionths = millionths.checked_add(part.parse().ok()?)?.checked_mul(factor)?;
+        Some(Number { percent, millionths })
+    }
+
+    fn text(self) -> String {
+        let (whole, part) = (self.millionths / 1_000_000, self.millionths % 1_000_000);
+        let mut out = whole.to_string();
+        if part > 0 {
+            out += format!(".{part:06}").trim_end_matches('0');
+        }
+        if self.percent { out + "%" } else { out }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_ranges_and_their_product() {
+        assert_eq!(expand("codex").unwrap(), ["codex"]);
+        assert_eq!(expand("codex:auto=true").unwrap(), ["codex:auto=true"]);
+        assert_eq!(
+            expand("codex:limit=[120k, 60k,90_000]").unwrap(),
+            ["codex:limit=60k", "codex:limit=90_000", "codex:limit=120k"]
+        );
+        assert_eq!(
+            expand("codex@0.104:limit=60k..180k/50k").unwrap(),
+            ["codex@0.104:limit=60000", "codex@0.104:limit=110000", "codex@0.104:limit=160000"]
+        );
+        assert_eq!(
+            expand("x:share=0.5..0.8/0.1,on=[true,false]").unwrap(),
+            [
+                "x:share=0.5,on=true",
+                "x:share=0.5,on=false",
+                "x:share=0.6,on=true",
+                "x:share=0.6,on=false",
+                "x:share=0.7,on=true",
+                "x:share=0.7,on=false",
+                "x:share=0.8,on=true",
+                "x:share=0.8,on=false",
+            ]
+        );
+        assert_eq!(
+            expand("x:limit=[auto,50%..70%/10%,9k]").unwrap(),
+            ["x:limit=9k", "x:limit=50%", "x:limit=60%", "x:limit=70%", "x:limit=auto"]
+        );
+    }
+
+    #[test]
+    fn what_only_looks_like_a_range_is_a_value() {
+        for text in ["sdk:prompt=../words/a.txt", "x:tools=a..b", "x:address=http://h:1/v1"] {
+            assert_eq!(expand(text).unwrap(), [text]);
+        }
+    }
+
+    #[test]
+    fn errors_say_what_to_write() {
+        let bracket = |t: &str| matches!(expand(t), Err(SweepError::Bracket(_)));
+        assert!(["x:a=[1,2", "x:a=1]", "x:a=[[1]]", "x:a=[1]2"].into_iter().all(bracket));
+        let empty = |t: &str| matches!(expand(t), Err(SweepError::Empty(_)));
+        assert!(["x:a=[]", "x:a=[1,,2]"].into_iter().all(empty));
+        let range = |t: &str| matches!(expand(t), Err(SweepError::Range(_)));
+        let wrong =
+            ["x:a=1..9", "x:a=1..9/0", "x:a=9..1/1", "x:a=1..9%/1", "x:a=1../2", "x:a=1..b/1"];
+        assert!(wrong.into_iter().all(range));
+        let many = ["x:a=0..9999/1", "x:a=1..100/1,b=1..100/1", "x:a=0..999999999k/0.000001"];
+        assert!(many.into_iter().all(|t| matches!(expand(t), Err(SweepError::Many { .. }))));
+    }
+}
