@@ -19,13 +19,14 @@ use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::aider::markdown::split_chat_history_markdown;
+use ctxbench_strategies::codex::reopened::Reopened;
 use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 
 /// A name and what it does with bytes.
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const DOORS: [Door; 23] = [
+pub const DOORS: [Door; 24] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Each format reads what may be of any.
@@ -93,6 +94,13 @@ pub const DOORS: [Door; 23] = [
         let rollout = Rollout::parse(&lossy(b));
         records(&rollout.lines);
         rollout.resume(|kept, _| kept.to_vec());
+        drop(Reopened::of(&rollout));
+    }),
+    // Each product's reader gets what may be of any, and what it finds is set.
+    ("settings file", |b| {
+        for spec in Spec::defaults() {
+            drop(spec.with_file(&lossy(b)));
+        }
     }),
     ("markdown", |b| {
         [true, false].iter().for_each(|t| drop(split_chat_history_markdown(&lossy(b), *t)))

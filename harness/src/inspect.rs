@@ -12,6 +12,7 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::{CompactionRecord, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::Manual;
 use serde::Serialize;
 
 use crate::point::{NoSuchPoint, Point, up_to};
@@ -150,13 +151,14 @@ pub async fn asked(
         let why = record.error.unwrap_or_else(|| "it did not get there".into());
         return Ok(nothing(format!("it did not get there: {why}")));
     }
-    if !spec.descriptor.manual {
+    if !spec.descriptor.manual.exists() {
         let why = match own.len() {
             0 => "it cannot be asked for a compaction, and made none by itself",
             _ => "it cannot be asked for a compaction; made by itself",
         };
         return Ok(Asked { layouts: own, why: Some(why.into()), before_it });
     }
+    let unheard = instructions.is_some() && spec.descriptor.manual == Manual::Plain;
     let instructions = instructions.map(str::to_string);
     until.session.entries.push(Entry::Compact {
         instructions,
@@ -170,6 +172,12 @@ pub async fn asked(
         Some(why) => format!("nothing was compacted: {why}"),
         None => "it found nothing to compact".into(),
     });
+    let why = match (why, unheard) {
+        (None, true) => {
+            Some("its command takes no instructions; this is what it does without".into())
+        }
+        (why, _) => why,
+    };
     Ok(Asked { layouts, why, before_it })
 }
 

@@ -181,7 +181,7 @@ impl Plan {
             };
             let replayed = replay(scenario, &options);
             let record = replayed.record;
-            let steering = if spec.descriptor.manual
+            let steering = if spec.descriptor.manual.exists()
                 && record.status == Status::Completed
                 && steering::steers(scenario)
             {

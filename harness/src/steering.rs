@@ -153,6 +153,7 @@ mod tests {
     fn run(found: &[(&str, &str, Match)]) -> RunRecord {
         let record = |(fact, need, found): &(&str, &str, Match)| FactRecord {
             gap: None,
+            across: false,
             counts: true,
             exposed: None,
             fact: (*fact).into(),

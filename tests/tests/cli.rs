@@ -7,9 +7,14 @@ use crate::common;
 use std::collections::BTreeSet;
 use std::process::Stdio;
 
+use common::replayed::run_with;
 use common::{Folder, jsonl};
+use ctxbench_harness::models;
+use ctxbench_harness::replay::Options;
+use ctxbench_harness::verify::{Verified, verify};
 use ctxbench_reports::FORMATS;
 use ctxbench_scenarios::builtin;
+use ctxbench_strategies::Spec;
 use serde_json::{Value, json};
 
 const FAST: &str =
@@ -71,14 +76,25 @@ fn every_built_in_scenario_answers_as_expected() {
     here.run(&format!("run {all} --transport direct --verify"))
         .ok()
         .says(&["expected answers were met"]);
-    // What it stands for shows with another window than the model's.
-    let narrow = "--strategy claude-code:auto_compact_window=200000";
-    here.run(&format!("run wrong-window {narrow} --transport direct --verify --out narrow")).ok();
-    let row = here.csv("narrow/summary.csv").remove(0);
-    assert_eq!(
-        (row["strategy"].as_str(), row["compactions"] != "0"),
-        ("claude-code:auto_compact_window=200000", true)
-    );
+}
+
+/// Answers of a strategy with settings, a version or a lever: a run of all with their defaults
+/// looks at none of them.
+#[test]
+fn every_expected_variant_answers_as_expected() {
+    let plain = Spec::defaults().iter().map(Spec::label).collect::<BTreeSet<_>>();
+    let mut variants = 0;
+    for s in builtin::all().unwrap() {
+        let model = models::own(&s.session).name.to_string();
+        for label in s.expect.strategies.keys().filter(|l| !plain.contains(*l)) {
+            let row = run_with(&model, &s, label, &Options::default());
+            assert_eq!(row.strategy.label, *label, "{}: as it stands in a row", s.id);
+            let Verified { checks, wrong } = verify(&s, &[row]);
+            assert!(checks > 0 && wrong.is_empty(), "{wrong:?}");
+            variants += 1;
+        }
+    }
+    assert!(variants > 10, "{variants}");
 }
 
 #[test]
@@ -587,6 +603,13 @@ fn compact_asks_at_a_point_and_shows_every_strategy() {
         .says(&["turn:90 is not in the session, which has", "turns"]);
     here.run("compact login-bug --at noon").fails_with(2).says(&["turn:N, step:N"]);
     here.run("compact login-bug --instructions port").fails_with(2).says(&["--at"]);
+    // A product that takes no words with its command says so.
+    let told = |name: &str| {
+        let line = format!("{at} --strategy {name} --instructions port");
+        here.run(&line).ok().stdout.contains("its command takes no instructions")
+    };
+    let of = ["codex", "opencode", "claude-code", "openoxide"];
+    assert_eq!(of.map(told), [true, true, false, false]);
 }
 
 #[test]

@@ -174,6 +174,24 @@ fn a_path_that_is_a_pipe_is_read_once() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn what_a_shell_hands_over_is_no_number() {
+    let here = Folder::new();
+    let chat =
+        "{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"assistant\",\"content\":\"ho\"}\n";
+    here.write("chat.jsonl", chat);
+    let run = here.run(REPLAY).command();
+    let program = run.get_program().to_str().unwrap().to_string();
+    let line = format!("{program} run <(cat chat.jsonl) <(cat chat.jsonl) {REPLAY}");
+    let mut shell = std::process::Command::new("bash");
+    let done = shell.args(["-c", &line]).current_dir(here.path("")).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let ids: Vec<String> =
+        here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
+    assert_eq!(ids, ["pipe", "pipe-2"]);
+}
+
 #[test]
 fn everything_that_a_file_may_hold_may_come_through_standard_input() {
     let here = Folder::new();
@@ -188,7 +206,7 @@ fn everything_that_a_file_may_hold_may_come_through_standard_input() {
 fn an_archive_that_breaks_off_is_said_to_by_every_command() {
     let here = Folder::new();
     here.write("torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
-    for (line, code) in [("import", 2), ("list sessions", 0), ("run", 2)] {
+    for (line, code) in [("import", 2), ("list sessions", 2), ("run", 2)] {
         let out = here.run(&format!("{line} torn.jsonl.gz")).fails_with(code);
         let told = format!("{}{}", out.stdout, out.stderr);
         assert!(told.contains("the gzip data in it breaks off"), "{line}: {told}");

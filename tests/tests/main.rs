@@ -3,6 +3,8 @@
 mod common;
 mod random;
 
+#[path = "architect.rs"]
+mod architect;
 #[path = "background.rs"]
 mod background;
 #[path = "bad_input.rs"]
@@ -11,6 +13,10 @@ mod bad_input;
 mod calibration;
 #[path = "cli.rs"]
 mod cli;
+#[path = "codex_files.rs"]
+mod codex_files;
+#[path = "collector.rs"]
+mod collector;
 #[path = "config.rs"]
 mod config;
 #[path = "conformance.rs"]
@@ -47,6 +53,8 @@ mod keepalive;
 mod labels;
 #[path = "layouts.rs"]
 mod layouts;
+#[path = "levers.rs"]
+mod levers;
 #[path = "login_bug.rs"]
 mod login_bug;
 #[path = "memory.rs"]
@@ -83,12 +91,18 @@ mod seeds;
 mod serve;
 #[path = "settings.rs"]
 mod settings;
+#[path = "settings_files.rs"]
+mod settings_files;
 #[path = "stores.rs"]
 mod stores;
 #[path = "summarizers.rs"]
 mod summarizers;
+#[path = "sweep.rs"]
+mod sweep;
 #[path = "time.rs"]
 mod time;
+#[path = "two_sessions.rs"]
+mod two_sessions;
 #[path = "validate.rs"]
 mod validate;
 

@@ -15,14 +15,24 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 
+/// Any session that is opened again goes on from a summary.
+const RESUMED: &str = "claude-code:resume=summary,resume_idle_ms=0,resume_min_tokens=300";
+
 /// Settings that only mean something in a version or together with another one: what they are tried
 /// with.
 const WITH: &[(&str, &str, &str)] = &[
+    ("aider", "auto_accept", "aider:architect=true"),
+    ("aider", "editor_model", "aider:architect=true"),
+    ("aider", "keepalive_delay_ms", "aider:cache_prompts=true,keepalive_pings=3"),
     ("aider", "keepalive_pings", "aider:cache_prompts=true"),
     ("anthropic-sdk", "compact_at", "anthropic-sdk@2.12"),
     ("anthropic-sdk", "edits", "anthropic-sdk@2.12"),
     ("anthropic-sdk", "threads", "anthropic-sdk@2.12"),
     ("claude-code", "blocking_buffer", "claude-code:auto=false"),
+    ("claude-code", "resume_idle_ms", "claude-code:resume=summary,resume_min_tokens=300"),
+    ("claude-code", "resume_keep_messages", RESUMED),
+    ("claude-code", "resume_min_tokens", "claude-code:resume=summary,resume_idle_ms=0"),
+    ("claude-code", "resume", "claude-code:resume_idle_ms=0,resume_min_tokens=300"),
     ("claude-code", "idle_compaction", "claude-code:cache_ttl=1h,idle_min_tokens=300"),
     ("claude-code", "idle_min_tokens", "claude-code:cache_ttl=1h"),
     ("claude-code", "idle_share", "claude-code:cache_ttl=1h,idle_min_tokens=300"),
@@ -76,6 +86,7 @@ fn sessions() -> Vec<Scenario> {
     out.extend(
         (0..40).map(|_| random::plan(14).new_tree(&mut runner).unwrap().current().scenario()),
     );
+    out.push(builtin::by_id("two-sessions").unwrap());
     // Some with a provider that fails now and then.
     for (n, s) in out.iter_mut().enumerate().filter(|(n, _)| n % 3 == 2) {
         let on = if n % 2 == 0 { FaultOn::Sample } else { FaultOn::Summary };

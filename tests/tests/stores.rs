@@ -48,6 +48,8 @@ fn a_person_sees_names_and_goes_back_and_nothing_is_lost() {
     let log = whole["log"].as_array().unwrap();
     assert_eq!(session["messages"], log.len());
     assert_eq!(log.iter().filter(|m| m["role"] != "compaction").count(), 12);
+    let said = format!("Remember this: {}", "the port is 8443; ".repeat(30));
+    assert_eq!(text(&log[0], "text").trim(), said.trim(), "whole, where the text is cut");
     let all = log.len() as u64;
     let prompts = whole["checkpoints"].as_array().unwrap();
     assert_eq!(prompts.len(), 4, "one for each prompt");
@@ -139,7 +141,13 @@ fn what_cannot_be_is_one_line_that_says_what_to_do() {
         .ok()
         .prints(&["conversation only"]);
     fails("checkpoints restore n --restore code --store s.db", &["holds no files"]);
-    here.run(&format!("checkpoints add {id} --name n --store s.db")).ok();
+    fails(
+        &format!("checkpoints add {id} --name n --store s.db"),
+        &["is called \"n\" already", "choose another name"],
+    );
+    here.run("checkpoints tag n --name n --tag same --store s.db").ok();
+    // A fork has a checkpoint of that name, too, and its own id.
+    here.run(&format!("sessions fork {id} --store s.db")).ok();
     fails(
         "checkpoints show n --store s.db",
         &["several checkpoints are called \"n\"", "give an id"],

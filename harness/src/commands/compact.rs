@@ -11,16 +11,16 @@ use ctxbench_harness::inspect::{Layout, asked, layouts, tools_tokens};
 use ctxbench_harness::models;
 use ctxbench_harness::point::Point;
 use ctxbench_harness::replay::Options;
-use ctxbench_strategies::Spec;
 use serde::Serialize;
+
+use super::specs::Chosen;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Session, recording, scenario file or built-in scenario
     session: String,
-    /// Strategy with settings (repeat; default: all)
-    #[arg(long, value_name = "S[:k=v,…]")]
-    strategy: Vec<String>,
+    #[command(flatten)]
+    chosen: Chosen,
     /// End the session at this point and ask for a compaction there: turn:N, step:N (a reply with
     /// its results) or a share of the tokens such as 60%. Otherwise those are shown that the
     /// strategy makes by itself
@@ -90,10 +90,7 @@ struct Row {
 }
 
 pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
-    let specs = match &args.strategy[..] {
-        [] => Spec::defaults(),
-        named => named.iter().map(|s| Spec::parse(s)).collect::<Result<_, _>>()?,
-    };
+    let specs = args.chosen.specs()?;
     let scenario = super::load_one("compact", &args.session)?;
     let named = args.model.as_deref().map(model::find).transpose()?;
     let model = named.unwrap_or_else(|| models::own(&scenario.session));

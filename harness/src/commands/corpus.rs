@@ -294,10 +294,18 @@ fn named(inputs: &[String], mut kept: Vec<(usize, PathBuf, Scenario)>) -> Vec<Sc
         }
         // Those of another argument may be called the same.
         let known: HashSet<String> = out.iter().map(|s: &Scenario| s.id.clone()).collect();
-        let stem = Path::new(input).file_stem().unwrap_or_default().to_string_lossy();
+        let shown = input::shown(Path::new(input));
+        let stem = Path::new(&shown).file_stem().unwrap_or_default().to_string_lossy();
         out.extend(loaded.into_iter().map(|(_, mut scenario)| {
-            if known.contains(&scenario.id) && scenario.id != stem {
-                scenario.id = format!("{stem}-{}", scenario.id);
+            let own = scenario.id.clone();
+            if known.contains(&own) && own != stem {
+                scenario.id = format!("{stem}-{own}");
+            } else if known.contains(&own) && input::is_pipe(Path::new(input)) {
+                let numbered = (2..).map(|n| format!("{own}-{n}"));
+                scenario.id =
+                    numbered.into_iter().find(|id| !known.contains(id)).unwrap_or(own.clone());
+            }
+            if scenario.id != own {
                 scenario.session.header.id.clone_from(&scenario.id);
             }
             scenario

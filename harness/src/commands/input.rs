@@ -35,9 +35,15 @@ pub(super) fn piped(path: &Path) -> Result<Vec<u8>, LoadError> {
     read.map_err(|e| unread(Path::new("standard input"), e))
 }
 
-/// The name that messages give to an argument.
+/// The name that messages give to an argument, and that a session without an id gets: the number
+/// under which a shell hands over `<(…)` is none.
 pub(super) fn shown(path: &Path) -> String {
-    if path.as_os_str() == "-" { "stdin".to_string() } else { path.display().to_string() }
+    if path.as_os_str() == "-" {
+        return "stdin".to_string();
+    }
+    let folder = path.parent().and_then(Path::to_str).unwrap_or_default();
+    let numbered = folder == "/dev/fd" || folder.starts_with("/proc/") && folder.ends_with("/fd");
+    if numbered { "pipe".to_string() } else { path.display().to_string() }
 }
 
 fn read(mut from: impl Read) -> io::Result<Vec<u8>> {

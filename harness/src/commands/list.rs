@@ -132,7 +132,7 @@ pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
     let spec = Spec::parse(&args.strategy)?;
     let d = spec.descriptor;
     let mut out = format!("{} {}\n{}\n", d.name, spec.version.name, d.summary);
-    let _ = writeln!(out, "manual compaction: {}", if d.manual { "yes" } else { "no" });
+    let _ = writeln!(out, "manual compaction: {}", d.manual.words());
     let versions = d.factory.versions();
     if versions.len() > 1 {
         let _ = writeln!(out, "\nversions (select with {}@VERSION)", d.name);

@@ -24,9 +24,12 @@ mod input;
 mod list;
 mod memory;
 mod otel;
+mod prompts;
 mod report;
+mod resume;
 mod run;
 mod serve;
+mod specs;
 mod store;
 mod summarizer;
 mod survey;
@@ -110,6 +113,10 @@ enum Command {
     Described(described::Args),
     /// The memory files that each product would load from a project, with their tokens
     Memory(memory::Args),
+    /// What of a session that Codex has left on the disk comes back when it is opened again
+    Resume(resume::Args),
+    /// Codex's history of prompts: look up, append under its lock, what its limit takes away
+    Prompts(prompts::Args),
     /// Recorded behaviour of the real programs against ours
     Conform(conform::Args),
     /// Our cache model and token counts against the provider's counters in a recording
@@ -177,6 +184,8 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Compact(a)) => compact::compact(&a),
         Some(Command::Described(a)) => described::described(&a),
         Some(Command::Memory(a)) => memory::memory(&a),
+        Some(Command::Resume(a)) => resume::resume(&a),
+        Some(Command::Prompts(a)) => prompts::prompts(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
         Some(Command::Serve(a)) => serve::serve(a),

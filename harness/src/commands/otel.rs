@@ -38,8 +38,11 @@ impl Export {
     /// Without a sink nothing is counted.
     pub(super) fn new(options: &Options) -> Self {
         let Options { sinks, interval, attributes } = options;
-        let exporter =
-            || Exporter::new(sinks.clone(), now_ms()).every(*interval).from(attributes.clone());
+        let exporter = || {
+            Exporter::new(sinks.clone(), now_ms())
+                .with_interval(*interval)
+                .with_attributes(attributes.clone())
+        };
         let state = (!sinks.is_empty()).then(|| Mutex::new((Metrics::default(), exporter())));
         Export { state }
     }

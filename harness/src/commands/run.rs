@@ -2,6 +2,7 @@
 
 mod outputs;
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
@@ -23,9 +24,12 @@ use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::Standing;
+use ctxbench_strategies::levers::Levers;
 
 use super::corpus::{Choosing, Shown, load_all};
 use super::memory::Places;
+use super::specs::Chosen;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -35,9 +39,14 @@ pub(crate) struct Args {
     pub(super) inputs: Vec<String>,
     #[command(flatten)]
     choosing: Choosing,
-    /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all)
-    #[arg(long, value_name = "S[:k=v,…]")]
-    strategy: Vec<String>,
+    #[command(flatten)]
+    chosen: Chosen,
+    /// Run each product once more with this lever beside compaction, and show what it changes:
+    /// thinking=TOKENS (of a reply at most), tools=deferred (those of MCP servers are looked up),
+    /// subagents=MODEL, team=MEMBERSxSHARE% (each does that share of the session in a window of its
+    /// own); joined by + (repeat)
+    #[arg(long, value_name = "L=V", value_parser = lever)]
+    lever: Vec<Levers>,
     #[arg(long, value_name = "M")]
     #[arg(help = format!(
         "Model (repeat; default: the one a session was recorded with, else {DEFAULT_MODEL})"
@@ -302,7 +311,8 @@ fn remarks(s: &scenarios::Scenario) -> Vec<String> {
 
 /// A setting that names a model must name one of the same provider.
 fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
-    for (setting, name) in spec.settings.models() {
+    let of_agents = spec.levers.subagents.map(|m| ("subagents", &*m.name));
+    for (setting, name) in spec.settings.models().chain(of_agents) {
         let found =
             model::find(name).map_err(|e| anyhow::anyhow!("{}: {setting}: {e}", spec.label()))?;
         if found.provider != model.provider {
@@ -317,11 +327,9 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
 }
 
 fn plan(args: &Args) -> anyhow::Result<Plan> {
-    let specs = if args.strategy.is_empty() {
-        Spec::defaults()
-    } else {
-        args.strategy.iter().map(|s| Spec::parse(s)).collect::<Result<Vec<_>, _>>()?
-    };
+    let mut specs = args.chosen.specs()?;
+    let swept = args.chosen.swept(&specs);
+    pull(&mut specs, &args.lever);
     if let Some(label) = twice(specs.iter().map(Spec::label)) {
         bail!("strategy `{label}` is given twice; give it different settings or leave one out");
     }
@@ -350,6 +358,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     for s in &mut sessions {
         let run_with = models::of(&s.session, &named);
         s.warnings.extend(run_with.iter().flat_map(|m| models::remarks(&s.session, m)));
+        let idle: BTreeSet<String> =
+            specs.iter().flat_map(|spec| spec.levers.idle(&s.session, s.scale)).collect();
+        s.warnings.extend(idle.iter().map(|l| format!("the lever {l} changes nothing in it")));
     }
     let memory = match &args.memory {
         Some(dir) => {
@@ -389,6 +400,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         shard: args.shard.as_deref().map(shard).transpose()?,
     };
+    if swept {
+        tell!("note: {} strategies, {} runs", plan.specs.len(), plan.pairs());
+    }
     for model in plan.all_models() {
         plan.specs.iter().try_for_each(|spec| own_models(spec, model))?;
         if let Some(s) = summary_model.filter(|s| s.provider != model.provider) {
@@ -400,6 +414,21 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         }
     }
     Ok(plan)
+}
+
+/// Adds each product with each lever. What is no product has nothing to pull.
+fn pull(specs: &mut Vec<Spec>, levers: &[Levers]) {
+    let products = |s: &&Spec| s.levers.is_empty() && s.descriptor.standing == Standing::Contender;
+    let with = |s: &Spec| {
+        let s = s.clone();
+        levers.iter().map(move |l| Spec { levers: l.clone(), ..s.clone() }).collect::<Vec<_>>()
+    };
+    let more: Vec<Spec> = specs.iter().filter(products).flat_map(with).collect();
+    specs.extend(more);
+}
+
+fn lever(text: &str) -> Result<Levers, String> {
+    Levers::parse(text).map_err(|e| e.to_string())
 }
 
 /// What is named more than once, the first by name.

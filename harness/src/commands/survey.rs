@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use ctxbench_harness::choice::{Choice, Chooser, many};
 use ctxbench_harness::survey::Row;
+use ctxbench_reports::printable;
 use ctxbench_scenarios::{LoadError, is_path};
 use serde_json::json;
 
@@ -88,7 +89,9 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         tell!("note: no session in {}", many(skipped.count, "file"));
         skipped.tell("");
     }
+    let nothing = out.totals.sessions == 0 && out.totals.damaged > 0;
     match put {
+        Ok(()) if nothing => bail!("no session could be read; the rows say why"),
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.context("standard output is not whole; is there space where it goes?"),
     }
@@ -188,7 +191,7 @@ fn dollars(usd: Option<f64>) -> String {
 fn columns(words: [&str; 10]) -> String {
     let [agent, id, model, date, steps, tokens, peak, compactions, cost, path] = words;
     let (agent, id, model) = (cut(agent, 18), cut(id, 24), cut(model, 24));
-    let path: String = path.chars().map(shown).collect();
+    let path = printable(path);
     format!(
         "{agent:<18} {id:<24} {model:<24} {date:<10} {steps:>6} {tokens:>9} {peak:>9} \
          {compactions:>5} {cost:>9}  {path}"
@@ -196,13 +199,9 @@ fn columns(words: [&str; 10]) -> String {
 }
 
 fn cut(word: &str, most: usize) -> String {
+    let word = printable(word);
     match word.char_indices().nth(most) {
-        None => word.chars().map(shown).collect(),
-        Some(_) => word.chars().map(shown).take(most - 1).chain(['…']).collect(),
+        None => word,
+        Some(_) => word.chars().take(most - 1).chain(['…']).collect(),
     }
-}
-
-/// What would break a row or steer a terminal is a blank.
-fn shown(c: char) -> char {
-    if c.is_control() { ' ' } else { c }
 }

@@ -100,8 +100,16 @@ macro_rules! colours {
     };
 }
 
+/// What may stand right before a lead: no letter or digit of its script, but the escape of a line's
+/// end in JSON or of a byte in a URL, and the code of a colour.
+macro_rules! before {
+    () => {
+        concat!(r"(?:^|\\[ntr]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9]|", colours!(), ")")
+    };
+}
+
 /// What may stand between a name and its value: `: `, `=`, `": "`, colours.
-macro_rules! is {
+macro_rules! assigned {
     ($sign:literal, $quote:literal) => {
         concat!($sign, r"\s*", colours!(), "*", $quote, colours!(), "*")
     };
@@ -134,6 +142,10 @@ pub(super) const ALL: &[Shape] = &[
     key("token", r"hv[sbr]\.[A-Za-z0-9_-]{24,}|lin_api_[A-Za-z0-9]{32,}|sbp_[a-f0-9]{40}"),
     key("token", r"ntn_[A-Za-z0-9]{40,}|figd_[A-Za-z0-9_-]{30,}|PMAK-[A-Za-z0-9-]{50,}"),
     key("token", r"dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9]{40,}|\d{8,10}:AA[A-Za-z0-9_-]{33}"),
+    // Notion's older form, and the signature of a shared address of Azure's storage
+    // (https://learn.microsoft.com/rest/api/storageservices/create-service-sas).
+    key("token", r"secret_[A-Za-z0-9]{40,}"),
+    key_after("signature", "sig=", r"[A-Za-z0-9%+/_-]{30,}=*"),
     key("jwt", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
     within("password", r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@"#)
         .only(is_no_placeholder),
@@ -142,7 +154,7 @@ pub(super) const ALL: &[Shape] = &[
         "password",
         concat!(
             r"(?i:pass|pwd)[A-Za-z0-9_-]*\s?",
-            is!("[:=]", ""),
+            assigned!("[:=]", ""),
             r#"([^\s"'\\/$<>{}()\[\];,&|:=\x1b]{6,})"#
         ),
     )
@@ -150,6 +162,55 @@ pub(super) const ALL: &[Shape] = &[
     // curl -u NAME:PASSWORD
     within("password", r#"(?:^|\s)(?:-u|--user)(?:\s+|=)["']?[^\s:"'/]+:([^\s"'\\]{4,})"#)
         .only(is_made_up),
+    // Options of a command: in quotes whatever it is, else what is no word of a sentence about it.
+    within(
+        "password",
+        concat!(
+            before!(),
+            r"--(?:[\w-]+-)?(?:password|passwd|passphrase)(?:=|\s+)",
+            r#"\\*["']([^"'\\\r\n]{4,128})"#,
+        ),
+    )
+    .only(is_no_placeholder),
+    within(
+        "password",
+        concat!(
+            before!(),
+            r"--(?:[\w-]+-)?(?:password|passwd|passphrase)(?:=|\s+)",
+            r#"([^\s"'\\]{4,})"#,
+        ),
+    )
+    .only(is_chosen),
+    within(
+        "secret",
+        concat!(
+            before!(),
+            r"--(?:[\w-]+-)?(?:token|secret|api-key)(?:=|\s+)",
+            r#"(?:\\*["'])?([^\s"'\\]{8,})"#,
+        ),
+    )
+    .only(is_made_up),
+    within("password", concat!(before!(), r#"sshpass\s+-p\s*(?:\\*["'])?([^\s"'\\]{3,})"#))
+        .only(is_no_placeholder),
+    // -p without a blank is the password, with one the next word is the database.
+    within(
+        "password",
+        concat!(
+            before!(),
+            r"(?:mysql|mysqldump|mysqladmin|mariadb)\b",
+            r#"[^\n|;&]{0,200}?\s-p(?:\\*["'])?([^\s"'\\]{3,})"#,
+        ),
+    )
+    .only(is_no_placeholder),
+    within(
+        "cookie",
+        concat!(
+            before!(),
+            r#"(?i:(?:set-)?cookie)(?:\\*["'])?:\s*"#,
+            r#"(?:\\*["'])?([\w.-]+=[^\s"'\\]{8,}[^"'\\\r\n]*)"#,
+        ),
+    )
+    .only(has_digit),
     // .netrc
     within("password", r"\blogin(?:\s|\\n)+[^\s\\]+(?:\s|\\n)+password(?:\s|\\n)+([^\s\\]{4,})")
         .only(is_no_placeholder),
@@ -164,7 +225,7 @@ pub(super) const ALL: &[Shape] = &[
             r#"(?i:passw(?:or)?d|passphrase|pwd)[A-Za-z0-9_-]*(?:\\*["'])?"#,
             colours!(),
             r"*\s*",
-            is!("(?:=>|:=|[:=])", r#"\\*["']"#),
+            assigned!("(?:=>|:=|[:=])", r#"\\*["']"#),
             r#"([^\s"'\\\x1b]{6,}|[^"'\\\r\n\x1b]{6,128})"#,
             colours!(),
             r#"*\\*["']"#
@@ -179,13 +240,15 @@ pub(super) const ALL: &[Shape] = &[
             r#"(?:\\*["'])?"#,
             colours!(),
             r"*\s*",
-            is!("(?:=>|:=|[:=])", r#"(?:\\*["'])?"#),
+            assigned!("(?:=>|:=|[:=])", r#"(?:\\*["'])?"#),
             r"([A-Za-z0-9+/_=.~!@#%^*-]{8,})"
         ),
     )
     .only(is_random),
     Shape::new(Put::Mail, Form::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"))
         .only(is_mail),
+    // With a blank in it, where a folder below ends it.
+    user(r"(?:^|\\[ntr]|[^A-Za-z0-9_.])/Users/(\w[\w.-]*(?:\\{0,2} [A-Z][\w.-]*){1,2})/"),
     user(concat!(
         r"(?:^|\\[ntr]|",
         colours!(),
@@ -196,15 +259,10 @@ pub(super) const ALL: &[Shape] = &[
     user(r#"(?:^|[\s/"'])-(?:home|Users)-([A-Za-z0-9]+)"#),
 ];
 
-/// What may stand right before a lead: no letter or digit of its script, but the escape of a line's
-/// end in JSON or of a byte in a URL, and the code of a colour.
-const BEFORE: &str =
-    concat!(r"(?:^|\\[ntr]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9]|", colours!(), ")");
-
 /// All patterns as one, with a group for each of [`ALL`] in their order.
 pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {
     let whole = |s: &Shape| match s.form {
-        Form::Alone(lead, pattern) => format!("(?:{BEFORE}{lead}({pattern}))"),
+        Form::Alone(lead, pattern) => format!("(?:{}{lead}({pattern}))", before!()),
         Form::Within(pattern) => format!("(?:{pattern})"),
     };
     let all: Vec<String> = ALL.iter().map(whole).collect();
@@ -223,6 +281,12 @@ pub(super) fn is_secret_field(name: &str, content: &str) -> bool {
 
 fn is_made_up(text: &str) -> bool {
     has_digit_and_letter(text) && is_no_placeholder(text)
+}
+
+/// What a person takes for a password rather than for a word.
+fn is_chosen(text: &str) -> bool {
+    let sign = |b: u8| b"!@#%^*&+=?~".contains(&b);
+    (has_digit(text) || text.bytes().any(sign)) && is_no_placeholder(text)
 }
 
 fn has_digit_and_letter(text: &str) -> bool {

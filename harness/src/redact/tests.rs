@@ -62,6 +62,9 @@ fn known() -> Vec<(String, String, &'static str)> {
         (r#"{\"auth_token\":\""#, r#"\"}"#, "secret"),
         ("DB_PASSWORD: ", "", "password"),
         ("<clientSecret>", "</clientSecret>", "secret"),
+        ("gh auth login --token ", "", "secret"),
+        ("deploy --api-key=", " now", "secret"),
+        ("https://a.blob.core.windows.net/c/f?se=2026-12-01&sig=", "&sp=r", "signature"),
     ] {
         all.push((format!("{before}{random}{after}"), random.clone(), kind));
     }
@@ -77,6 +80,11 @@ fn known() -> Vec<(String, String, &'static str)> {
         ("machine engine.org login ada password enigma", "enigma"),
         ("machine engine.org\n  login ada\n  password enigma\n", "enigma"),
         ("<ds:password>swordfish</ds:password>", "swordfish"),
+        ("psql --password hunter2", "hunter2"),
+        ("tool --db-password=pa%word", "pa%word"),
+        ("tool --passphrase 'correct horse'", "correct horse"),
+        ("mysql -u root -pswordfish shop", "swordfish"),
+        ("sshpass -p swordfish ssh host", "swordfish"),
     ] {
         all.push((text.to_string(), secret.to_string(), "password"));
     }
@@ -89,6 +97,43 @@ fn every_known_shape_goes_and_the_rest_stays() {
         let expected = text.replacen(&secret, &format!("[redacted-{kind}-1]"), 1);
         assert_eq!(redacted(&text), expected);
         assert!(!redacted(&text).contains(&secret));
+    }
+}
+
+#[test]
+fn a_cookie_goes_with_all_that_stands_behind_its_first_name() {
+    let value = body(MIXED, 32);
+    for (text, expected) in [
+        (
+            format!("Cookie: sid={value}; theme=dark\nHost: a"),
+            "Cookie: [redacted-cookie-1]\nHost: a",
+        ),
+        (format!("-H 'cookie: sid={value}'"), "-H 'cookie: [redacted-cookie-1]'"),
+        (
+            format!("\"Set-Cookie\": \"sid={value}; Path=/\""),
+            "\"Set-Cookie\": \"[redacted-cookie-1]\"",
+        ),
+    ] {
+        assert_eq!(redacted(&text), expected);
+    }
+    let key = format!("the key secret_{} is", body(MIXED, 43));
+    assert_eq!(redacted(&key), "the key [redacted-token-1] is");
+}
+
+#[test]
+fn a_home_folder_with_a_blank_goes_whole_and_words_about_options_stay() {
+    assert_eq!(redacted("/Users/Ada Lovelace/x.rs"), "/Users/user1/x.rs");
+    assert_eq!(redacted("cd /Users/Ada\\ Lovelace/x"), "cd /Users/user1/x");
+    assert_eq!(redacted("/Users/ada Then go on"), "/Users/user1 Then go on");
+    for words in [
+        "The --password option asks for one, --token too.",
+        "mysql -u root -p shop",
+        "tool --password $DB_PASSWORD --token ${TOKEN}",
+        "Cookie: none; cookies: off",
+        "a signature sig=short",
+        "let secret_name_of_the_field = 1;",
+    ] {
+        assert_eq!(redacted(words), words);
     }
 }
 

@@ -345,6 +345,7 @@ impl Builder<'_> {
                 instructions: None,
                 extra,
             }),
+            Between::Clear if n % 2 == 1 => self.entries.push(Entry::NewSession { extra }),
             Between::Clear => self.entries.push(Entry::Clear { extra }),
         }
     }

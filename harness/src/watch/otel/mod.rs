@@ -147,12 +147,12 @@ impl Exporter {
     }
 
     /// With another time between two exports, ms.
-    pub fn every(self, interval_ms: u64) -> Self {
+    pub fn with_interval(self, interval_ms: u64) -> Self {
         Exporter { interval_ms, next_ms: self.began_ms.saturating_add(interval_ms), ..self }
     }
 
     /// With more said of the source of the metrics.
-    pub fn from(self, attributes: Vec<Attribute>) -> Self {
+    pub fn with_attributes(self, attributes: Vec<Attribute>) -> Self {
         Exporter { resource: Resource::with(attributes), ..self }
     }
 

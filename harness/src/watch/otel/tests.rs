@@ -291,7 +291,7 @@ async fn otel_the_interval_and_the_resource_can_be_set() {
     blocking(move || {
         let of = |text: &str| text.parse::<Attribute>().unwrap();
         let more = vec![of("deployment.environment.name=ci"), of("service.name=nightly=1")];
-        let mut e = Exporter::new(vec![sink], START).every(500).from(more);
+        let mut e = Exporter::new(vec![sink], START).with_interval(500).with_attributes(more);
         let m = counted();
         assert!(!e.tick(&m, START + 499).unwrap());
         assert!(e.tick(&m, START + 500).unwrap() && !e.tick(&m, START + 999).unwrap());
