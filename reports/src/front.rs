@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::metrics::{Better, Named};
+use crate::metrics::{Better, Metric, Named};
 use crate::record::RunRecord;
 use crate::stats::{self, Differences, StrategyDifference};
 use crate::view::Block;
@@ -26,6 +26,11 @@ fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
     points.iter().map(on_it).collect()
 }
 
+/// What the front is of, cost first, each with its place among the figures that are compared.
+pub(crate) fn metrics() -> impl Iterator<Item = (usize, &'static Metric)> {
+    stats::ranking().filter(|(.., how)| how.named == Named::Best).map(|(i, m, _)| (i, m))
+}
+
 fn downward(better: Better, x: f64) -> f64 {
     if better == Better::Higher { -x } else { x }
 }
@@ -33,11 +38,10 @@ fn downward(better: Better, x: f64) -> f64 {
 /// The rows of one session that are on its front. Only who could be best is held against others;
 /// a lever changes more than compaction.
 pub(crate) fn of_block(block: &Block<'_>) -> Vec<bool> {
-    let metrics: Vec<_> =
-        stats::ranking().filter(|(.., how)| how.named == Named::Best).map(|(_, m, _)| m).collect();
+    let metrics: Vec<&'static Metric> = metrics().map(|(_, m)| m).collect();
     let point = |r: &&RunRecord| {
         let compared = r.can_win() && r.strategy.without_levers.is_none();
-        let figure = |m: &&'static crate::metrics::Metric| Some(downward(m.better, m.value(r)?));
+        let figure = |m: &&'static Metric| Some(downward(m.better, m.value(r)?));
         compared.then(|| metrics.iter().map(figure).collect::<Option<Vec<f64>>>()).flatten()
     };
     unbeaten(&block.runs.iter().map(point).collect::<Vec<_>>())
@@ -63,12 +67,11 @@ pub(crate) fn pooled<'a>(d: &'a Differences, labels: &BTreeSet<&str>) -> Pooled<
         d.strategies.iter().filter(|s| labels.contains(&*s.strategy)).collect();
     let most = rows.iter().map(|s| s.sessions).max().unwrap_or(0);
     let point = |s: &&StrategyDifference| {
-        let figures =
-            stats::ranking().filter(|(.., how)| how.named == Named::Best).map(|(i, metric, _)| {
-                let f = &s.figures[i];
-                let x = if d.sessions == 1 { f.own_mean } else { f.mean };
-                x.map(|x| downward(metric.better, x))
-            });
+        let figures = metrics().map(|(i, metric)| {
+            let f = &s.figures[i];
+            let x = if d.sessions == 1 { f.own_mean } else { f.mean };
+            x.map(|x| downward(metric.better, x))
+        });
         let compared = s.compacted > 0 && s.sessions == most;
         compared.then(|| figures.collect::<Option<Vec<f64>>>()).flatten()
     };

@@ -11,6 +11,7 @@ use crate::front;
 use crate::metrics::{Better, Metric, Named};
 use crate::recorded;
 use crate::stats::{self, Differences, Figure, StrategyDifference, Verdict};
+use crate::terms::{Terms, terms};
 use crate::view::{self, Block};
 
 /// Names in a line of ranks.
@@ -41,51 +42,28 @@ pub(crate) struct GlanceLine {
 /// The conclusions, in the order of the blocks.
 pub(crate) fn glances(results: &Results) -> Vec<Glance> {
     let blocks = view::blocks(results);
-    let mut keys: Vec<(&str, Option<&str>)> = Vec::new();
-    for b in &blocks {
-        let key = (b.first().model.as_str(), b.summariser);
-        if !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-    // Blocks without any summary belong to every summariser of their model.
-    let several = keys.iter().any(|(_, s)| s.is_some());
-    keys.retain(|(model, s)| {
-        s.is_some()
-            || !several
-            || !blocks.iter().any(|b| b.first().model == *model && b.summariser.is_some())
-    });
-    let glance = |(model, summariser): &(&str, Option<&str>)| {
-        let own: Vec<&Block<'_>> = blocks
-            .iter()
-            .filter(|b| {
-                b.first().model == *model && (b.summariser == *summariser || b.summariser.is_none())
-            })
-            .collect();
-        let summaries =
-            summariser.map_or(String::new(), |s| format!(", summaries: {}", fmt::one_line(s)));
+    let glance = |terms: &Terms<'_, '_>| {
+        let own = &terms.blocks;
         let sessions =
             if own.len() == 1 { "1 session".into() } else { format!("{} sessions", own.len()) };
-        let mut lines = vec![broken(&own)];
-        for (what, text) in recorded::told(&own).into_iter().flatten() {
+        let mut lines = vec![broken(own)];
+        for (what, text) in recorded::told(own).into_iter().flatten() {
             lines.push(line(what, text));
         }
         let (evidence, tests): (Vec<&Block<'_>>, Vec<&Block<'_>>) =
             own.iter().copied().partition(|b| b.first().is_evidence());
-        let records: Vec<&RunRecord> =
-            evidence.iter().flat_map(|b| b.runs.iter().copied()).collect();
-        let held = stats::by_yardstick(&records);
+        let held = stats::by_yardstick(&terms.evidence());
         lines.extend(held.iter().flat_map(|d| ranks(d, &labels(&evidence))));
         lines.extend(left_out(&tests));
         lines.extend(held.iter().map(|d| line("real", real(d))));
         let sentences = held.as_ref().and_then(|d| told(d, &unlevered(&evidence)));
         Glance {
-            heading: format!("At a glance: {sessions}, {}{summaries}", fmt::one_line(model)),
+            heading: format!("At a glance: {sessions}, {}", terms.name()),
             lines,
             sentences: sentences.unwrap_or_default(),
         }
     };
-    keys.iter().map(glance).filter(|g| g.lines.len() > 1).collect()
+    terms(&blocks).iter().map(glance).filter(|g| g.lines.len() > 1).collect()
 }
 
 /// Products that broke a rule or did not finish, with the number of sessions.
@@ -235,10 +213,7 @@ fn told(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
     if pooled.compared + pooled.fewer < 2 {
         return None;
     }
-    let best: Vec<(usize, &Metric)> = stats::ranking()
-        .filter(|(.., how)| how.named == Named::Best)
-        .map(|(i, metric, _)| (i, metric))
-        .collect();
+    let best: Vec<(usize, &Metric)> = front::metrics().collect();
     let figures = |s: &StrategyDifference| {
         let of = |(i, m): &(usize, &Metric)| {
             let figure = &s.figures[*i];

@@ -112,7 +112,7 @@ fn scores(i: usize, block: &Block<'_>, drawn: &[Plot]) -> Markup {
         @if !run.scenario.why.is_empty() { p { (clean(&run.scenario.why)) } }
         @for w in &run.scenario.warnings { p.terms { "Note: " (clean(w)) } }
         (score_table(block))
-        @for p in drawn.iter().filter(|p| p.block == i) {
+        @for p in drawn.iter().filter(|p| p.block == Some(i)) {
             figure { figcaption.terms { (p.title) } (PreEscaped(&p.svg)) }
         }
         details { summary { "Settings and \

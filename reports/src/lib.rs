@@ -6,6 +6,7 @@
 //! make the same bytes.
 
 mod admin;
+pub mod best;
 mod bmf;
 mod compare;
 mod csv;
@@ -43,6 +44,7 @@ mod stats;
 mod steering;
 mod sweep;
 mod table;
+mod terms;
 mod view;
 mod write;
 
@@ -56,5 +58,5 @@ pub use lost::{Lost, LostNeed, lost, to_json as lost_to_json, to_text as lost_to
 pub use metrics::Cell;
 pub use pairs::{Progress, interrupted, progress_dir, sort_runs};
 pub use plots::Looks;
-pub use table::{TableOptions, table};
+pub use table::{Columns, ColumnsError, TableOptions, table};
 pub use write::{check_out, is_of_results, restore, write_results};

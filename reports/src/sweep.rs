@@ -6,10 +6,11 @@ use ctxbench_core::natural;
 
 use crate::front;
 use crate::metrics::Metric;
-use crate::record::{Results, RunRecord, StrategyInfo};
+use crate::record::{Results, StrategyInfo};
 use crate::sheet::{Group, Sheet};
 use crate::stats::{self, Differences, Figure, StrategyDifference};
-use crate::{fmt, seeds, view};
+use crate::terms::{Terms, terms};
+use crate::{seeds, view};
 
 /// Fewest values that somebody must have named: one beside the default is a comparison.
 const FEWEST: usize = 2;
@@ -21,78 +22,114 @@ const NOTE: &str = "A row per value; change against the baseline, over the sessi
      finished, with its interval from eight sessions on. What neighbours differ by may be chance.";
 
 /// Values of one setting, everything else alike.
-struct Curve<'a> {
+pub(crate) struct Curve<'a> {
     /// What is alike: the label without the setting.
-    rest: String,
+    pub(crate) rest: String,
     /// Value and label, in the order of the values, the default first.
-    rows: Vec<(&'a str, &'a str)>,
+    pub(crate) rows: Vec<(&'a str, &'a str)>,
+}
+
+/// A setting of a strategy that several values were tried of.
+pub(crate) struct Swept<'a> {
+    /// The strategy, with its version and levers.
+    pub(crate) name: String,
+    pub(crate) setting: &'a str,
+    pub(crate) curves: Vec<Curve<'a>>,
+}
+
+/// All of one model (and one summariser).
+pub(crate) struct Sweeps<'a> {
+    pub(crate) swept: Vec<Swept<'a>>,
+    /// Every row against one baseline.
+    pub(crate) differences: Differences,
+    /// Labels of the rows on the front.
+    on_front: BTreeSet<String>,
 }
 
 /// A table per model, summariser, strategy and setting with several values.
 pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     let results = &*seeds::averaged(results);
-    let summarisers = view::summarisers(results);
-    let each: Vec<Option<&str>> = if summarisers.len() > 1 {
-        summarisers.into_iter().map(Some).collect()
-    } else {
-        vec![None]
+    let blocks = view::blocks(results);
+    let sheets = |t: &Terms<'_, '_>| {
+        let (found, name) = (Sweeps::of(t), t.name());
+        found.into_iter().flat_map(move |s| s.sheets(&name)).collect::<Vec<_>>()
     };
-    let mut out = Vec::new();
-    for model in view::models(results) {
-        for summariser in &each {
-            let belongs = |r: &&RunRecord| {
-                r.model == model
-                    && r.is_evidence()
-                    && (summariser.is_none()
-                        || r.summariser.is_none()
-                        || r.summariser.as_deref() == *summariser)
-            };
-            let runs: Vec<&RunRecord> = results.runs.iter().filter(belongs).collect();
-            let terms = match summariser {
-                Some(s) => format!("{}, summaries: {}", fmt::one_line(model), fmt::one_line(s)),
-                None => fmt::one_line(model),
-            };
-            out.extend(of_runs(&runs, &terms));
-        }
-    }
-    out
+    terms(&blocks).iter().flat_map(sheets).collect()
 }
 
-fn of_runs(runs: &[&RunRecord], terms: &str) -> Vec<Sheet> {
-    let swept = swept(runs.iter().filter(|r| r.is_contender()).map(|r| &r.strategy));
-    if swept.is_empty() {
-        return vec![];
-    }
-    let Some(d) = stats::by_yardstick(runs) else { return vec![] };
-    let labels = runs.iter().filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str());
-    let on_front: BTreeSet<&str> = front::pooled(&d, &labels.collect())
-        .front
-        .into_iter()
-        .flat_map(|s| std::iter::once(&s.strategy).chain(&s.same).map(String::as_str))
-        .collect();
-    let sessions =
-        if d.sessions == 1 { "1 session".into() } else { format!("{} sessions", d.sessions) };
-    let sheet = |((name, setting), curves): (&(String, &str), &Vec<Curve<'_>>)| {
-        let mut head = vec![setting.to_string(), "front".into(), "compacted".into()];
-        head.extend(stats::judged().map(|m| m.name.to_string()));
-        let groups = curves.iter().map(|c| Group {
-            name: if curves.len() > 1 { c.rest.clone() } else { String::new() },
-            rows: c.rows.iter().map(|(v, label)| row(&d, v, label, &on_front)).collect(),
-        });
-        Sheet {
-            title: format!("{name}: {setting} ({terms}, {sessions})"),
-            note: format!("{NOTE} Baseline: {}. {} = {}.", d.baseline, front::MARK, front::HELP),
-            head,
-            groups: groups.collect(),
+impl<'a> Sweeps<'a> {
+    /// `None` without a setting that was swept.
+    pub(crate) fn of(terms: &Terms<'_, 'a>) -> Option<Sweeps<'a>> {
+        let runs = terms.evidence();
+        let contenders = || runs.iter().copied().filter(|r| r.is_contender());
+        let swept = swept(contenders().map(|r| &r.strategy));
+        if swept.is_empty() {
+            return None;
         }
-    };
-    swept.iter().map(sheet).collect()
+        let differences = stats::by_yardstick(&runs)?;
+        let labels = contenders().map(|r| r.strategy.label.as_str()).collect();
+        let front = front::pooled(&differences, &labels).front;
+        let names = front.into_iter().flat_map(|s| std::iter::once(&s.strategy).chain(&s.same));
+        let on_front = names.cloned().collect();
+        Some(Sweeps { swept, differences, on_front })
+    }
+
+    /// The row of a label, and whether it is on the front.
+    pub(crate) fn row(&self, label: &str) -> (Option<&StrategyDifference>, bool) {
+        let own =
+            |s: &&StrategyDifference| s.strategy == label || s.same.iter().any(|l| l == label);
+        (self.differences.strategies.iter().find(own), self.on_front.contains(label))
+    }
+
+    fn sheets(&self, terms: &str) -> Vec<Sheet> {
+        let d = &self.differences;
+        let sessions =
+            if d.sessions == 1 { "1 session".into() } else { format!("{} sessions", d.sessions) };
+        let sheet = |s: &Swept<'_>| {
+            let mut head = vec![s.setting.to_string(), "front".into(), "compacted".into()];
+            head.extend(stats::judged().map(|m| m.name.to_string()));
+            let groups = s.curves.iter().map(|c| Group {
+                name: if s.curves.len() > 1 { c.rest.clone() } else { String::new() },
+                rows: c.rows.iter().map(|(v, label)| self.cells(v, label)).collect(),
+            });
+            Sheet {
+                title: format!("{}: {} ({terms}, {sessions})", s.name, s.setting),
+                note: format!(
+                    "{NOTE} Baseline: {}. {} = {}.",
+                    d.baseline,
+                    front::MARK,
+                    front::HELP
+                ),
+                head,
+                groups: groups.collect(),
+            }
+        };
+        self.swept.iter().map(sheet).collect()
+    }
+
+    fn cells(&self, value: &str, label: &str) -> Vec<String> {
+        let d = &self.differences;
+        let (row, on_front) = self.row(label);
+        let mut out = vec![value.to_string()];
+        out.push(if on_front { front::MARK.into() } else { String::new() });
+        match row {
+            None => out.extend((0..=stats::judged().count()).map(|_| "n/a".to_string())),
+            Some(s) => {
+                let fewer = if s.sessions < d.sessions {
+                    format!(" of {}", d.sessions)
+                } else {
+                    String::new()
+                };
+                out.push(stats::seen(s) + &fewer);
+                out.extend(s.figures.iter().zip(stats::judged()).map(|(f, m)| cell(d, f, m)));
+            }
+        }
+        out
+    }
 }
 
 /// Settings with several values, by the strategy with its version and the setting.
-fn swept<'a>(
-    all: impl Iterator<Item = &'a StrategyInfo>,
-) -> BTreeMap<(String, &'a str), Vec<Curve<'a>>> {
+fn swept<'a>(all: impl Iterator<Item = &'a StrategyInfo>) -> Vec<Swept<'a>> {
     let distinct: BTreeMap<&str, &StrategyInfo> = all.map(|s| (s.label.as_str(), s)).collect();
     let settings: BTreeSet<&str> =
         distinct.values().flat_map(|s| s.given.keys()).map(String::as_str).collect();
@@ -107,18 +144,17 @@ fn swept<'a>(
             if rows.iter().filter(|(v, _)| *v != DEFAULT).count() < FEWEST {
                 continue;
             }
-            rows.sort_by(|(a, _), (b, _)| {
-                (*a != DEFAULT).cmp(&(*b != DEFAULT)).then_with(|| by_value(a, b))
-            });
+            rows.sort_by(|(a, _), (b, _)| by_value(a, b));
             out.entry((name, setting)).or_default().push(Curve { rest, rows });
         }
     }
-    out
+    let swept = |((name, setting), curves)| Swept { name, setting, curves };
+    out.into_iter().map(swept).collect()
 }
 
-/// Shares of the window behind numbers of tokens, words last.
-fn by_value(a: &str, b: &str) -> std::cmp::Ordering {
-    let kind = |v: &str| (v.parse::<f64>().is_err(), !v.ends_with('%'));
+/// The default, numbers of tokens, shares of the window, words.
+pub(crate) fn by_value(a: &str, b: &str) -> std::cmp::Ordering {
+    let kind = |v: &str| (v != DEFAULT, v.parse::<f64>().is_err(), !v.ends_with('%'));
     kind(a).cmp(&kind(b)).then_with(|| natural::order(&format!("={a}"), &format!("={b}")))
 }
 
@@ -134,20 +170,6 @@ fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
     (name, rest)
 }
 
-fn row(d: &Differences, value: &str, label: &str, on_front: &BTreeSet<&str>) -> Vec<String> {
-    let own = |s: &&StrategyDifference| s.strategy == label || s.same.iter().any(|l| l == label);
-    let mut out = vec![value.to_string()];
-    out.push(if on_front.contains(label) { front::MARK.into() } else { String::new() });
-    match d.strategies.iter().find(own) {
-        None => out.extend((0..=stats::judged().count()).map(|_| "n/a".to_string())),
-        Some(s) => {
-            out.push(stats::seen(s));
-            out.extend(s.figures.iter().zip(stats::judged()).map(|(f, m)| cell(d, f, m)));
-        }
-    }
-    out
-}
-
 /// In a single session the figure itself, over several its change with the interval.
 fn cell(d: &Differences, figure: &Figure, metric: &Metric) -> String {
     if d.sessions == 1 {
@@ -160,7 +182,7 @@ fn cell(d: &Differences, figure: &Figure, metric: &Metric) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Status;
+    use crate::record::{RunRecord, Status};
     use crate::sample;
 
     fn row(session: &str, given: &[(&str, &str)], cost: f64, kept: f64) -> RunRecord {

@@ -1,6 +1,9 @@
 //! The table for a terminal: one block per scenario and model, a row per strategy.
 
+mod columns;
 mod differences;
+
+pub use columns::{Columns, ColumnsError};
 
 use crate::record::{Results, RunRecord};
 use comfy_table::Cell;
@@ -12,35 +15,46 @@ use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::view::{self, Block, Scored};
-use crate::{fmt, front, grid, metrics, seeds};
+use crate::{fmt, front, grid, seeds};
+use columns::Column;
 
 /// The format for `report --format table`.
 pub(crate) const FORMAT: Format = Format { name: "table", render: render_file };
 
+/// Fewest and most characters in a line.
+const NARROWEST: usize = 80;
+const WIDEST: usize = 160;
+
 /// How a table is drawn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TableOptions {
     /// ANSI colours; whoever calls decides by the terminal and `NO_COLOR`.
     pub color: bool,
-    /// Columns of the terminal; below 100 is drawn as 100, above 160 as 160.
+    /// Characters in a line; below 80 is drawn as 80, above 160 as 160.
     pub width: usize,
+    /// The figures of the scores.
+    pub columns: Columns,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
-        TableOptions { color: false, width: 100 }
+        TableOptions { color: false, width: 100, columns: Columns::Fitting }
     }
 }
 
 fn render_file(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    Ok(vec![Artifact { file: "summary.txt".into(), text: table(results, TableOptions::default()) }])
+    Ok(vec![Artifact {
+        file: "summary.txt".into(),
+        text: table(results, &TableOptions::default()),
+    }])
 }
 
 /// The whole report, failures before the scores of their block and the conclusion last: whoever
 /// waited for it reads the end of the terminal.
-pub fn table(results: &Results, options: TableOptions) -> String {
+pub fn table(results: &Results, options: &TableOptions) -> String {
     let results = &*seeds::averaged(results);
-    let width = options.width.clamp(100, 160);
+    let width = options.width.clamp(NARROWEST, WIDEST);
+    let columns = options.columns.at(width);
     if results.runs.is_empty() {
         return "no runs\n".into();
     }
@@ -53,17 +67,22 @@ pub fn table(results: &Results, options: TableOptions) -> String {
         Section::Glance(_) => 4,
     });
     let mut out = String::new();
-    for line in all.iter().flat_map(|s| lines(s, results, width)) {
+    for line in all.iter().flat_map(|s| lines(s, results, width, &columns)) {
         push(&mut out, &line, options.color);
     }
     out
 }
 
-fn lines(section: &Section<'_>, results: &Results, width: usize) -> Vec<TableLine> {
+fn lines(
+    section: &Section<'_>,
+    results: &Results,
+    width: usize,
+    columns: &[Column],
+) -> Vec<TableLine> {
     match section {
         // Each block tells its own.
         Section::Failures(_) | Section::Contents(_) => vec![],
-        Section::Scores(_, block) => block_lines(block, width),
+        Section::Scores(_, block) => block_lines(block, width, columns),
         Section::Differences(found) => differences::differences(results, found, width),
         Section::Sheet(s) => sheet(s, width),
         Section::Reading(_) => {
@@ -102,7 +121,7 @@ enum TableLine {
     Faint(String),
 }
 
-fn block_lines(block: &Block<'_>, width: usize) -> Vec<TableLine> {
+fn block_lines(block: &Block<'_>, width: usize, columns: &[Column]) -> Vec<TableLine> {
     let (title, terms) = (block.title(), block.terms());
     let mut lines = vec![];
     if title.chars().count() + terms.chars().count() + 4 <= width {
@@ -114,7 +133,7 @@ fn block_lines(block: &Block<'_>, width: usize) -> Vec<TableLine> {
     for f in view::failures(block) {
         lines.extend(wrap(&format!("!! {f}"), width, "   ").into_iter().map(TableLine::Alarm));
     }
-    let layout = Layout::of(block, width);
+    let layout = Layout::of(block, width, columns);
     let drawn = layout.draw(block);
     let rule =
         "─".repeat(drawn.iter().map(|l| l.chars().count()).max().unwrap_or(width).min(width));
@@ -141,27 +160,35 @@ fn block_lines(block: &Block<'_>, width: usize) -> Vec<TableLine> {
     lines
 }
 
-/// A small table below the blocks. Columns move together before a label is cut.
+/// Least room of a label in a small table, characters.
+const LABEL: usize = 10;
+
+/// A small table below the blocks. Columns move together before a label is cut, and the last of
+/// them give way where even short labels leave no room.
 fn sheet(s: &Sheet, width: usize) -> Vec<TableLine> {
     let chars = |t: &str| t.lines().map(|l| l.chars().count()).max().unwrap_or(0);
     let widest = |i: usize| s.rows().chain([&s.head]).map(|r| chars(&r[i])).max().unwrap_or(0);
-    let others = |gap: usize| (1..s.head.len()).map(|i| widest(i) + gap).sum::<usize>();
     let longest = widest(0);
+    let least = longest.min(LABEL);
+    let taken = |columns: usize, gap: usize| (1..columns).map(|i| widest(i) + gap).sum::<usize>();
+    let fits = |columns: &usize| least + taken(*columns, 1) <= width;
+    let columns = (1..=s.head.len()).rev().find(fits).unwrap_or(1);
+    let others = |gap: usize| taken(columns, gap);
     let gap = if longest + others(2) <= width { 2 } else { 1 };
-    let label = longest.min(width.saturating_sub(others(gap)).max(10));
+    let label = longest.min(width.saturating_sub(others(gap)).max(LABEL));
     let short = |c: &str| fmt::elide(&fmt::one_line(c), label);
 
-    let height = s.head.iter().map(|h| h.lines().count()).max().unwrap_or(1);
+    let shown = &s.head[..columns];
+    let height = shown.iter().map(|h| h.lines().count()).max().unwrap_or(1);
     let aligned =
         |i: usize, text: String| if i == 0 { Cell::new(text) } else { grid::figure(text) };
-    let head = s
-        .head
+    let head = shown
         .iter()
         .enumerate()
         .map(|(i, h)| aligned(i, "\n".repeat(height - h.lines().count().max(1)) + h));
     let cell =
         |(i, c): (usize, &String)| aligned(i, if i == 0 { short(c) } else { fmt::one_line(c) });
-    let rows = s.rows().map(|row| row.iter().enumerate().map(cell).collect());
+    let rows = s.rows().map(|row| row.iter().take(columns).enumerate().map(cell).collect());
     let padding = |i| (if i > 0 { gap as u16 } else { 0 }, 0);
     let drawn = grid::draw(head.collect(), rows, padding);
     let (head, rows) = drawn.split_at(drawn.len().saturating_sub(s.rows().count()));
@@ -182,9 +209,13 @@ fn sheet(s: &Sheet, width: usize) -> Vec<TableLine> {
         s.rows().map(|r| &r[0]).filter(|l| short(l) != fmt::one_line(l)).collect();
     cut.sort_unstable();
     cut.dedup();
+    let left_out: Vec<String> = s.head[columns..].iter().map(|h| fmt::one_line(h)).collect();
+    let more = (!left_out.is_empty())
+        .then(|| format!("  no room for: {}; index.html has them", left_out.join(", ")));
     let told = cut
         .into_iter()
         .map(|l| format!("  {} = {}", short(l), fmt::one_line(l)))
+        .chain(more)
         .chain([format!("  {}", s.note)]);
     lines.extend(told.flat_map(|t| wrap(&t, width, "  ")).map(TableLine::Faint));
     lines.push(TableLine::Score(String::new()));
@@ -192,7 +223,8 @@ fn sheet(s: &Sheet, width: usize) -> Vec<TableLine> {
 }
 
 /// What a row shows and how wide its two flexible columns are.
-struct Layout {
+struct Layout<'a> {
+    columns: &'a [Column],
     figures: Vec<Vec<String>>,
     /// What stands behind each label: the mark of the front, or nothing.
     marks: Vec<String>,
@@ -203,19 +235,21 @@ struct Layout {
     notes: usize,
 }
 
-impl Layout {
-    fn of(block: &Block<'_>, width: usize) -> Layout {
+impl<'a> Layout<'a> {
+    fn of(block: &Block<'_>, width: usize, columns: &'a [Column]) -> Layout<'a> {
         let gap = if width < 150 { 1 } else { 2 };
-        let scores = metrics::scores();
         let mark = |f: Scored| format!("{}{}", f.text, if f.best { '*' } else { ' ' });
-        let figures: Vec<Vec<String>> =
-            block.scored().into_iter().map(|row| row.into_iter().map(mark).collect()).collect();
+        let figures: Vec<Vec<String>> = block
+            .figures(columns.iter().map(|c| c.metric))
+            .into_iter()
+            .map(|row| row.into_iter().map(mark).collect())
+            .collect();
         let chars = |t: &str| t.chars().count();
         let column = |i: usize| {
             figures
                 .iter()
                 .map(|f| chars(&f[i]))
-                .chain(scores[i].1.head.iter().map(|h| chars(h)))
+                .chain(columns[i].head.iter().map(|h| chars(h)))
                 .max()
                 .unwrap_or(0)
                 + gap
@@ -228,7 +262,7 @@ impl Layout {
             .collect();
         let steps =
             block.runs.iter().map(|r| chars(&view::steps(r))).max().unwrap_or(0).max(5) + gap;
-        let used = room + steps + (0..scores.len()).map(column).sum::<usize>();
+        let used = room + steps + (0..columns.len()).map(column).sum::<usize>();
         let longest = block
             .runs
             .iter()
@@ -238,12 +272,13 @@ impl Layout {
             .clamp(8, if width < 125 { 34 } else { 26 });
         let label = longest.min(width.saturating_sub(used).max(10));
         let left = width.saturating_sub(used + label + gap);
-        Layout { figures, marks, label, gap, notes: if left >= 16 { left.min(70) } else { 0 } }
+        let notes = if left >= 16 { left.min(70) } else { 0 };
+        Layout { columns, figures, marks, label, gap, notes }
     }
 
     fn draw(&self, block: &Block<'_>) -> Vec<String> {
         let mut head = vec![Cell::new("\nstrategy"), Cell::new("\nsteps")];
-        head.extend(metrics::scores().iter().map(|(_, s)| grid::figure(s.head.join("\n"))));
+        head.extend(self.columns.iter().map(|c| grid::figure(c.head.join("\n"))));
         head.extend((self.notes > 0).then(|| Cell::new("\nnotes")));
         let rows = block.runs.iter().zip(&self.figures).zip(&self.marks);
         let rows = rows.map(|((run, figures), mark)| {
@@ -319,7 +354,7 @@ fn legend(width: usize) -> Vec<String> {
     wrap(text, width, "")
 }
 
-fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
     let lead: String = text.chars().take_while(|c| *c == ' ').collect();
     let mut lines = vec![lead];
     for word in text.split_whitespace() {
@@ -384,12 +419,12 @@ mod tests {
     use crate::sample;
 
     fn at(width: usize) -> String {
-        table(&sample::results(), TableOptions { color: false, width })
+        table(&sample::results(), &TableOptions { width, ..TableOptions::default() })
     }
 
     #[test]
     fn fits_the_width() {
-        for width in [100, 120, 140, 160] {
+        for width in [80, 90, 100, 120, 140, 160] {
             for line in at(width).lines() {
                 assert!(
                     line.chars().count() <= width,
@@ -446,13 +481,17 @@ mod tests {
             (r.rewinds[0].context_before, r.rewinds[0].context_after) = context;
         }
         for width in [80, 100, 120, 160] {
-            let text = table(&results, TableOptions { color: false, width });
+            let text = table(&results, &TableOptions { width, ..TableOptions::default() });
             for title in ["Rewind:", "Resume:", "Delegation:"] {
                 let from = &text[text.find(&format!("\n{title}")).unwrap()..];
                 let part: Vec<&str> =
                     from.trim_start().lines().take_while(|l| !l.is_empty()).collect();
-                let wide = part.iter().find(|l| l.chars().count() > width.max(100));
+                let wide = part.iter().find(|l| l.chars().count() > width);
                 assert_eq!(wide, None, "{width}");
+                // There labels are cut, and the note beneath tells what they stand for.
+                if width < 100 {
+                    continue;
+                }
                 let at = |begin: &str| {
                     part.iter()
                         .position(|l| l.starts_with(begin))
@@ -484,8 +523,8 @@ mod tests {
             }));
         }
         results.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
-        for width in [100, 160] {
-            let text = table(&results, TableOptions { color: false, width });
+        for width in [80, 100, 160] {
+            let text = table(&results, &TableOptions { width, ..TableOptions::default() });
             let block =
                 &text[text.find("Differences from reference, mean change per session").unwrap()..];
             assert!(block.lines().all(|l| l.chars().count() <= width), "{block}");
@@ -496,11 +535,11 @@ mod tests {
             );
         }
         assert!(
-            table(&results, TableOptions { color: true, width: 120 })
+            table(&results, &TableOptions { color: true, width: 120, ..TableOptions::default() })
                 .contains("\u{1b}[31mWORSE\u{1b}[0m")
         );
         results.runs.truncate(one.len() * 3);
-        let few = table(&results, TableOptions::default());
+        let few = table(&results, &TableOptions::default());
         assert!(
             few.contains("3 sessions: differences only")
                 && !few.contains("BETTER")
@@ -508,7 +547,7 @@ mod tests {
             "{few}"
         );
         results.runs.retain(|r| r.strategy.name != "reference");
-        assert!(table(&results, TableOptions::default()).contains("taken from `reference`"));
+        assert!(table(&results, &TableOptions::default()).contains("taken from `reference`"));
         assert!(at(100).contains("1 session: nothing to average, no intervals, no verdicts\n"));
     }
 
@@ -533,16 +572,19 @@ mod tests {
                 r.summary.cost_usd = 0.000_1;
             }
         }
-        assert!(!table(&results, TableOptions::default()).contains("0.0001*"));
+        assert!(!table(&results, &TableOptions::default()).contains("0.0001*"));
     }
 
     #[test]
     fn colour_only_when_asked() {
         assert!(!at(120).contains('\u{1b}'));
         assert!(
-            table(&sample::results(), TableOptions { color: true, width: 120 })
-                .contains("\u{1b}[32m")
+            table(
+                &sample::results(),
+                &TableOptions { color: true, width: 120, ..TableOptions::default() }
+            )
+            .contains("\u{1b}[32m")
         );
-        assert_eq!(table(&Results::default(), TableOptions::default()), "no runs\n");
+        assert_eq!(table(&Results::default(), &TableOptions::default()), "no runs\n");
     }
 }

@@ -103,8 +103,16 @@ pub(crate) struct Scored {
 impl Block<'_> {
     /// The figures of every row, in the order of [`metrics::scores`].
     pub(crate) fn scored(&self) -> Vec<Vec<Scored>> {
+        self.figures(metrics::scores().into_iter().map(|(m, _)| m))
+    }
+
+    /// These figures of every row.
+    pub(crate) fn figures(
+        &self,
+        metrics: impl Iterator<Item = &'static Metric>,
+    ) -> Vec<Vec<Scored>> {
         let columns: Vec<(&'static Metric, Option<String>)> =
-            metrics::scores().into_iter().map(|(m, _)| (m, m.best(&self.runs))).collect();
+            metrics.map(|m| (m, m.best(&self.runs))).collect();
         let cell = |r: &RunRecord, metric: &'static Metric, best: &Option<String>| {
             let text = metric.text(r);
             let best = r.can_win() && best.as_ref() == Some(&text);

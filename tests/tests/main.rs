@@ -9,6 +9,8 @@ mod architect;
 mod background;
 #[path = "bad_input.rs"]
 mod bad_input;
+#[path = "best.rs"]
+mod best;
 #[path = "calibration.rs"]
 mod calibration;
 #[path = "cli.rs"]

@@ -21,6 +21,7 @@ use ctxbench_harness::verify::{Verified, verify};
 use ctxbench_harness::watch::{Team, Watch, team_section};
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
+use ctxbench_reports::Columns;
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
@@ -135,6 +136,11 @@ pub(crate) struct Args {
     /// Exit 1 if a product misses a goal, or if none could be judged
     #[arg(long, requires = "goals")]
     goals_must_pass: bool,
+    /// Columns of summary.csv to show in the table, with commas between them, such as
+    /// cost_usd,needs_kept_pct (default: the usual ones, or on less than 100 characters the six
+    /// that decide)
+    #[arg(long, value_name = "NAMES", conflicts_with = "json")]
+    columns: Option<Columns>,
     /// Print results as JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -267,7 +273,8 @@ fn show(args: &Args, all: &Results, team: Option<&str>) -> anyhow::Result<()> {
     }
     let color = std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    super::print(&reports::table(all, reports::TableOptions { color, width: width() }))?;
+    let columns = args.columns.clone().unwrap_or_default();
+    super::print(&reports::table(all, &reports::TableOptions { color, width: width(), columns }))?;
     team.map_or(Ok(()), |text| super::print(&format!("\n{text}")))
 }
 
@@ -507,7 +514,10 @@ fn timings(finished: &[Finished], total: std::time::Duration) -> String {
     serde_json::to_string_pretty(&all).expect("plain data always serialises") + "\n"
 }
 
-/// Width of the table: `COLUMNS` if set, else 140.
+/// Width of the table: `COLUMNS` if set, else the terminal's, else 140.
 fn width() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(140)
+    let given = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+    let terminal =
+        || terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0));
+    given.or_else(terminal).unwrap_or(140)
 }

@@ -116,7 +116,7 @@ fn only_sessions_that_a_goal_is_about_are_judged_and_the_rest_is_told() {
 #[test]
 fn every_form_shows_the_same_verdicts() {
     let results = results();
-    let text = table::table(&results, table::TableOptions::default());
+    let text = table::table(&results, &table::TableOptions::default());
     let line = |name: &str| {
         let goals = text.split("Goals on sessions tagged default").nth(1).unwrap();
         goals.lines().find(|l| l.trim_start().starts_with(name)).unwrap().to_string()

@@ -1,22 +1,27 @@
-//! Plots as SVG: five for every scenario and model. A new one is a file with a `draw` and a line in
-//! `KINDS`.
+//! Plots as SVG: five for every scenario and model (a new one is a file with a `draw` and a line in
+//! `KINDS`), one of the front over sessions, and one for each setting that was swept.
 
 mod cache;
+mod cloud;
 mod context;
 mod palette;
+mod pooled;
 mod retention;
 mod rows;
 mod scatter;
 mod sheet;
 mod spend;
+mod sweep;
 
 pub use palette::Looks;
 
 use crate::record::Results;
 
 use crate::formats::{Artifact, Format, ReportError};
-use crate::seeds;
+use crate::sweep::Sweeps;
+use crate::terms::terms;
 use crate::view::{self, Block};
+use crate::{fmt, seeds};
 use palette::Styles;
 use sheet::Fault;
 
@@ -37,12 +42,13 @@ const KINDS: [(&str, &str, Draw); 5] = [
 /// One drawn plot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plot {
-    /// Path below the output folder: `plots/<scenario>-<plot>.svg`.
+    /// Path below the output folder: `plots/<scenario>-<plot>.svg`, `plots/front.svg`,
+    /// `plots/sweep-<strategy>-<setting>.svg`.
     pub(crate) file: String,
     /// What it shows.
     pub(crate) title: &'static str,
-    /// Number of its block of scores.
-    pub(crate) block: usize,
+    /// Number of its block of scores; `None` = it is about several sessions.
+    pub(crate) block: Option<usize>,
     /// The document; the same bytes for the same results.
     pub(crate) svg: String,
 }
@@ -52,12 +58,29 @@ pub(crate) fn plots(results: &Results, looks: &Looks) -> Result<Vec<Plot>, Repor
     let results = &*seeds::averaged(results);
     let styles = Styles::of(results, looks);
     let mut out = Vec::new();
-    for (i, block) in view::blocks(results).iter().enumerate() {
+    let mut add = |file: String, title, block, drawn: Result<String, Fault>| {
+        let svg =
+            drawn.map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
+        out.push(Plot { file, title, block, svg });
+        Ok(())
+    };
+    let blocks = view::blocks(results);
+    for terms in terms(&blocks) {
+        let suffix = terms.suffix();
+        if let Some(drawn) = pooled::draw(&terms, &styles) {
+            add(format!("plots/front{suffix}.svg"), "The front over sessions", None, drawn)?;
+        }
+        let Some(sweeps) = Sweeps::of(&terms) else { continue };
+        for swept in &sweeps.swept {
+            let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
+            let drawn = sweep::draw(&sweeps, swept, &terms.name(), &styles);
+            add(format!("plots/sweep-{slug}{suffix}.svg"), "Values of a setting", None, drawn)?;
+        }
+    }
+    for (i, block) in blocks.iter().enumerate() {
         for (name, title, draw) in KINDS {
             let file = format!("plots/{}-{name}{}.svg", block.slug, block.suffix);
-            let svg = draw(block, &styles)
-                .map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
-            out.push(Plot { file, title, block: i, svg });
+            add(file, title, Some(i), draw(block, &styles))?;
         }
     }
     Ok(out)
@@ -108,7 +131,7 @@ mod tests {
         }
         for part in text.split('&').skip(1) {
             let name = part.split(';').next().unwrap_or("");
-            if !["lt", "gt", "amp", "quot", "apos"].contains(&name) {
+            if !["lt", "gt", "amp", "quot", "#39"].contains(&name) {
                 return Err(format!("bare & in {text:?}"));
             }
         }
@@ -207,5 +230,71 @@ mod tests {
         assert!(drawn.iter().all(|p| well_formed(&p.svg).is_ok()));
         let again = plots(&crowded()).unwrap();
         assert!(drawn.iter().zip(&again).all(|(a, b)| a.svg == b.svg));
+    }
+
+    /// Two sessions in which two values of a setting and two products were tried.
+    fn swept() -> Results {
+        let mut results = Results::default();
+        for (session, cost) in [("one", 4.0), ("two", 8.0)] {
+            let rows = [
+                ("reference", "", 1.0, 100.0),
+                ("aider", "", 0.9, 90.0),
+                ("codex", "", 0.5, 80.0),
+                ("codex:limit=90000", "90000", 0.25, 60.0),
+                ("codex:limit=120000", "120000", 0.6, 70.0),
+            ];
+            for (label, limit, share, kept) in rows {
+                let mut run = sample::run(session, label, 1);
+                run.status = crate::record::Status::Completed;
+                run.integrity.clear();
+                run.summary.integrity_failures = 0;
+                run.summary.compactions = u64::from(label != "reference");
+                run.summary.cost_usd = cost * share;
+                run.summary.needs_kept_pct = Some(kept);
+                if !limit.is_empty() {
+                    run.strategy.given.insert("limit".into(), limit.into());
+                }
+                results.runs.push(run);
+            }
+        }
+        results
+    }
+
+    #[test]
+    fn sessions_have_one_plot_of_the_front_and_settings_one_of_their_values() {
+        let drawn = plots(&swept()).unwrap();
+        let pooled: Vec<&Plot> = drawn.iter().filter(|p| p.block.is_none()).collect();
+        let files: Vec<&str> = pooled.iter().map(|p| p.file.as_str()).collect();
+        assert_eq!(files, ["plots/front.svg", "plots/sweep-codex-limit.svg"]);
+        assert!(pooled.iter().all(|p| well_formed(&p.svg).is_ok()));
+        let says = |p: &Plot, text: &str| {
+            assert!(p.svg.contains(&format!("<title>{text}</title>")), "{text}: {}", p.svg);
+        };
+        // A quarter of the reference's cost, 40 points fewer: the cheapest.
+        says(pooled[0], "codex:limit=90000: cost −75.0 %, needs kept −40.0 pp, on the front");
+        // Codex as it is costs half and keeps more than with the larger limit.
+        says(pooled[0], "codex:limit=120000: cost −40.0 %, needs kept −30.0 pp");
+        says(pooled[1], "codex: limit, 2 sessions, claude-sonnet-4-6");
+        says(pooled[1], "default: cost −50.0 %, on the front");
+        says(pooled[1], "120000: needs kept −30.0 pp");
+        // One session has no front over sessions, but its settings.
+        let mut one = swept();
+        one.runs.retain(|r| r.scenario.id == "one");
+        let drawn = plots(&one).unwrap();
+        let pooled: Vec<&Plot> = drawn.iter().filter(|p| p.block.is_none()).collect();
+        assert_eq!(pooled.len(), 1);
+        says(pooled[0], "90000: cost $1.000, on the front");
+    }
+
+    #[test]
+    fn every_document_begins_with_its_title_and_tells_of_its_points() {
+        let drawn = plots(&sample::results()).unwrap();
+        for p in &drawn {
+            let head = p.svg.lines().nth(1).unwrap_or("");
+            assert!(head.starts_with("<title>") && head.ends_with("</title>"), "{}", p.file);
+        }
+        let points = drawn[4].svg.matches("<circle").count();
+        assert!(points > sample::LABELS.len(), "marks and what they tell");
+        assert!(drawn[4].svg.contains("<title>x&lt;&amp;&quot;y: cost $ "));
     }
 }

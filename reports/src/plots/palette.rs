@@ -91,10 +91,12 @@ impl Styles {
 
     /// The look of a run's strategy.
     pub(super) fn of_run(&self, run: &RunRecord) -> Style {
-        self.0
-            .get(&run.strategy.label)
-            .copied()
-            .unwrap_or(Style { color: CONTROL, dash: Dash::Solid })
+        self.of_label(&run.strategy.label)
+    }
+
+    /// The look of a label.
+    pub(super) fn of_label(&self, label: &str) -> Style {
+        self.0.get(label).copied().unwrap_or(Style { color: CONTROL, dash: Dash::Solid })
     }
 }
 

@@ -1,5 +1,7 @@
 //! A sheet of paper in pixels: text, lines, boxes, axes, on top of plotters' SVG backend.
 
+use std::cell::RefCell;
+
 use plotters::coord::Shift;
 use plotters::drawing::DrawingAreaErrorKind;
 use plotters::element::DashedPathElement;
@@ -35,6 +37,16 @@ pub(super) enum At {
 pub(super) struct Sheet<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
     width: i32,
+    words: RefCell<Words>,
+}
+
+/// What plotters has no element for.
+#[derive(Default)]
+struct Words {
+    /// What the picture is, for those who hear it.
+    title: String,
+    /// Elements that tell of a mark when one points at it.
+    marks: String,
 }
 
 /// Draws on a fresh white sheet and returns the document.
@@ -44,15 +56,24 @@ pub(super) fn sheet(
     paint: &dyn Fn(&Sheet<'_>) -> Drawn,
 ) -> Result<String, Fault> {
     let mut svg = String::new();
-    {
+    let words = {
         let area =
             SVGBackend::with_string(&mut svg, (width as u32, height as u32)).into_drawing_area();
         area.fill(&WHITE)?;
-        let sheet = Sheet { area, width };
+        let sheet = Sheet { area, width, words: RefCell::default() };
         paint(&sheet)?;
         sheet.area.present()?;
-    }
-    Ok(svg)
+        sheet.words.into_inner()
+    };
+    Ok(with_words(&svg, &words))
+}
+
+/// The document with its title first and its marks last, above everything that is drawn.
+fn with_words(svg: &str, words: &Words) -> String {
+    let (begin, rest) = svg.split_at(svg.find('>').map_or(0, |at| at + 1));
+    let (drawn, end) = rest.split_at(rest.rfind("</svg>").unwrap_or(rest.len()));
+    let begin = begin.replacen("<svg ", "<svg role=\"img\" ", 1);
+    format!("{begin}\n<title>{}</title>{drawn}{}{end}", fmt::xml(&words.title), words.marks)
 }
 
 /// Rough width of a text in pixels; SVG is drawn without fonts at hand.
@@ -70,8 +91,16 @@ impl Sheet<'_> {
         let fit = |text: &str, size: i32| {
             fmt::elide(text, ((self.width - 40) as f64 / (0.51 * f64::from(size))) as usize)
         };
+        self.words.borrow_mut().title = fmt::one_line(title);
         self.text(20, 22, At::Left, 20, INK, &fit(title, 20))?;
         self.text(20, 46, At::Left, 14, GREY, &fit(below, 14))
+    }
+
+    /// What a mark says to whoever points at it.
+    pub(super) fn tell(&self, (x, y): (i32, i32), radius: i32, text: &str) {
+        let text = fmt::xml(&fmt::one_line(text));
+        let circle = format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill-opacity=\"0\">");
+        self.words.borrow_mut().marks += &format!("{circle}<title>{text}</title></circle>\n");
     }
 
     /// One line of text, vertically centred on `y`.
@@ -137,6 +166,15 @@ impl Sheet<'_> {
             self.area.draw(&Circle::new(at, radius, WHITE.filled()))?;
             self.area.draw(&Circle::new(at, radius, color.stroke_width(2)))
         }
+    }
+
+    /// A disc within a square on its corner: a row of the front.
+    pub(super) fn diamond(&self, (x, y): (i32, i32), radius: i32, color: RGBColor) -> Drawn {
+        let corners = [(x - radius, y), (x, y - radius), (x + radius, y), (x, y + radius)];
+        self.area.draw(&PathElement::new(
+            corners.into_iter().chain([corners[0]]).collect::<Vec<_>>(),
+            color.stroke_width(2),
+        ))
     }
 
     /// A cross.

@@ -16,9 +16,12 @@ mod signflip;
 mod simulation;
 mod verdict;
 
-pub use figures::Figure;
+pub use figures::{Figure, Scale};
 pub use sessions::{Differences, Heavy, StrategyDifference};
 pub use verdict::Verdict;
+
+/// Fewest recordings in which a row compacted for a verdict about it.
+pub(crate) use verdict::MIN_SESSIONS as MIN_EXPOSED;
 
 pub(crate) use figures::judged;
 pub(crate) use sessions::{between, by_yardstick, over_sessions};

@@ -7,6 +7,9 @@ use crate::record::Results;
 use crate::stats::{self, Differences};
 use crate::{fmt, grid};
 
+/// Least room of a name, characters.
+const SHORTEST: usize = 10;
+
 /// A short block per model; of several baselines
 /// only the first.
 pub(super) fn differences(
@@ -46,19 +49,22 @@ pub(super) fn differences(
     out
 }
 
-/// A mean change and a word per figure; intervals stand in the page.
+/// A mean change and a word per figure; intervals stand in the page. Where there is little room,
+/// only the figures that rank.
 fn difference_table(d: &Differences, width: usize) -> Vec<String> {
     let with_verdicts = d.has_verdicts();
-    let draw = |room: usize| {
+    let draw = |room: usize, all: bool| {
+        let shown = || stats::judged().enumerate().filter(move |(_, m)| all || m.ranked.is_some());
         let mut head = vec![Cell::new("strategy"), grid::figure("compacted")];
-        for m in stats::judged() {
+        for (_, m) in shown() {
             head.push(grid::figure(m.name));
             head.extend(with_verdicts.then(|| Cell::new("")));
         }
         let rows = d.strategies.iter().map(|row| {
             let name = fmt::elide(&stats::name(row), room);
             let mut cells = vec![Cell::new(name), grid::figure(stats::seen(row))];
-            for (f, m) in row.figures.iter().zip(stats::judged()) {
+            for (i, m) in shown() {
+                let f = &row.figures[i];
                 cells.push(grid::figure(stats::change(f, m)));
                 cells.extend(with_verdicts.then(|| Cell::new(stats::word(f.verdict))));
             }
@@ -73,7 +79,9 @@ fn difference_table(d: &Differences, width: usize) -> Vec<String> {
         grid::draw(head, rows, |i| (left(i), 0))
     };
     // What the other columns leave is known once they are drawn.
+    let wide = |lines: Vec<String>| lines.iter().map(|l| l.chars().count()).max().unwrap_or(0);
+    let all = wide(draw(SHORTEST, true)) <= width;
     let longest = d.strategies.iter().map(|r| stats::name(r).chars().count()).max().unwrap_or(0);
-    let widest = draw(longest).iter().map(|l| l.chars().count()).max().unwrap_or(0);
-    draw(longest.saturating_sub(widest.saturating_sub(width)).max(10))
+    let widest = wide(draw(longest, all));
+    draw(longest.saturating_sub(widest.saturating_sub(width)).max(SHORTEST), all)
 }

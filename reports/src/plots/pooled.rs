@@ -1,0 +1,95 @@
+//! Cost against needs kept over sessions: mean changes against one baseline, with the front.
+
+use std::collections::BTreeSet;
+
+use super::cloud::{self, Axis, Cloud, Point};
+use super::palette::Styles;
+use super::sheet::Fault;
+use crate::metrics::Metric;
+use crate::stats::{self, Figure, Scale, StrategyDifference};
+use crate::terms::Terms;
+use crate::{fmt, front};
+
+/// Longest name in the list, characters.
+const LONGEST: usize = 40;
+
+/// Below two sessions, and below two rows that compacted, there is nothing to draw.
+pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<String, Fault>> {
+    let runs = terms.evidence();
+    let d = stats::by_yardstick(&runs).filter(|d| d.sessions > 1)?;
+    let labels: BTreeSet<&str> = runs
+        .iter()
+        .filter(|r| r.is_contender() && r.strategy.without_levers.is_none())
+        .map(|r| r.strategy.label.as_str())
+        .collect();
+    let pooled = front::pooled(&d, &labels);
+    let on_front: BTreeSet<&str> = pooled.front.iter().map(|s| &*s.strategy).collect();
+    let axes: Vec<(usize, &Metric)> = front::metrics().collect();
+    let [(i, x), (j, y)] = axes[..] else { return None };
+    let mut points = Vec::new();
+    let mut without = Vec::new();
+    for row in d.strategies.iter().filter(|s| labels.contains(&*s.strategy)) {
+        let name = fmt::elide(&stats::name(row), LONGEST);
+        let (cost, kept) = (&row.figures[i], &row.figures[j]);
+        let Some(at) = cost.mean.zip(kept.mean).filter(|_| row.compacted > 0) else {
+            without.push(name);
+            continue;
+        };
+        points.push(Point {
+            label: name,
+            at,
+            figures: [figure(row, cost, x, &d), stats::change(kept, y)],
+            style: styles.of_label(&row.strategy),
+            whole: row.sessions == pooled.sessions,
+            on_front: on_front.contains(&*row.strategy),
+            intervals: [ends(cost), ends(kept)],
+        });
+    }
+    if points.len() < 2 {
+        return None;
+    }
+    let relative = d.strategies.iter().any(|s| s.figures[i].scale == Scale::Ratio);
+    Some(cloud::draw(&Cloud {
+        title: format!("Cost against needs kept, {} sessions, {}", d.sessions, terms.name()),
+        below: format!(
+            "mean change against {} with its interval; further up and further left is better; \
+             diamonds = on the front; hollow = finished fewer sessions",
+            fmt::one_line(&d.baseline)
+        ),
+        x: Axis {
+            name: if relative { "change of cost, %" } else { "change of cost, US dollars" },
+            head: "cost",
+            range: range(points.iter().map(|p| p.at.0)),
+        },
+        y: Axis {
+            name: "change of needs kept, percentage points",
+            head: "needs kept",
+            range: range(points.iter().map(|p| p.at.1)),
+        },
+        points,
+        without,
+    }))
+}
+
+/// The change, and over how many sessions where they are fewer.
+fn figure(
+    row: &StrategyDifference,
+    figure: &Figure,
+    metric: &Metric,
+    d: &stats::Differences,
+) -> String {
+    let told = stats::change(figure, metric);
+    if row.sessions < d.sessions { format!("{told} ({})", row.sessions) } else { told }
+}
+
+fn ends(figure: &Figure) -> Option<(f64, f64)> {
+    figure.interval.map(|i| (i.low, i.high))
+}
+
+/// All points with a margin; intervals may be cut, or one wide one would press them together.
+fn range(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let low = values.clone().fold(f64::INFINITY, f64::min);
+    let high = values.fold(f64::NEG_INFINITY, f64::max);
+    let margin = ((high - low) * 0.15).max(high.abs().max(low.abs()) * 0.02).max(0.1);
+    (low - margin, high + margin)
+}

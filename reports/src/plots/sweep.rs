@@ -1,0 +1,182 @@
+//! What the values of a setting cost, keep and make wait, below each other.
+
+use super::palette::{Style, Styles};
+use super::sheet::{At, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
+use crate::fmt;
+use crate::metrics::Metric;
+use crate::stats::{self, Figure};
+use crate::sweep::{Curve, Sweeps, Swept, by_value};
+
+const LEFT: i32 = 96;
+const TOP: i32 = 92;
+const HEIGHT: i32 = 170;
+/// Between two panels, pixels.
+const GAP: i32 = 34;
+/// Width of a panel at most, and of a value at least, pixels.
+const WIDTH: i32 = 640;
+const STEP: i32 = 46;
+
+/// A value's place and figure.
+struct Dot {
+    x: i32,
+    y: f64,
+    interval: Option<(f64, f64)>,
+    on_front: bool,
+    told: String,
+}
+
+/// A curve's dots in one panel.
+struct Line {
+    style: Style,
+    dots: Vec<Dot>,
+}
+
+pub(super) fn draw(
+    sweeps: &Sweeps<'_>,
+    swept: &Swept<'_>,
+    terms: &str,
+    styles: &Styles,
+) -> Result<String, Fault> {
+    let d = &sweeps.differences;
+    let values = values(swept);
+    let panels: Vec<(usize, &Metric)> = stats::ranking().map(|(i, m, _)| (i, m)).collect();
+    let width = (values.len() as i32 * STEP).max(WIDTH);
+    let step = width / values.len().max(1) as i32;
+    let x = |value: &str| {
+        let i = values.iter().position(|v| *v == value).unwrap_or(0) as i32;
+        LEFT + step / 2 + i * step
+    };
+    let several = swept.curves.len() > 1;
+    let names = swept.curves.iter().map(|c| text_width(&c.rest, TEXT)).max().unwrap_or(0);
+    let list = LEFT + width + 30;
+    let right = if several { list + 24 + names } else { LEFT + width };
+    let bottom = |i: usize| TOP + HEIGHT + i as i32 * (HEIGHT + GAP);
+    let foot = bottom(panels.len().saturating_sub(1));
+    let sessions = if d.sessions == 1 { "session" } else { "sessions" };
+
+    sheet(right + 30, foot + 60, &|s| {
+        let how = match d.sessions {
+            1 => "figures of one session".to_string(),
+            _ => format!("mean change against {}, with its interval", fmt::one_line(&d.baseline)),
+        };
+        s.title(
+            &format!(
+                "{}: {}, {} {sessions}, {terms}",
+                fmt::one_line(&swept.name),
+                swept.setting,
+                d.sessions
+            ),
+            &format!("{how}; diamonds = on the front of cost against needs kept"),
+        )?;
+        for (k, (i, metric)) in panels.iter().enumerate() {
+            let lines: Vec<Line> =
+                swept.curves.iter().map(|c| line(sweeps, c, *i, metric, styles, &x)).collect();
+            let (min, max) = range(&lines);
+            let y = Scale { min, max, start: bottom(k), length: -HEIGHT };
+            let name = format!("{}{}", metric.name, unit(sweeps, *i, metric));
+            axis_y(s, y, LEFT, LEFT + width, fmt::exact, &name)?;
+            for value in &values {
+                s.line((x(value), bottom(k)), (x(value), bottom(k) - HEIGHT), GRID, 1)?;
+            }
+            for l in &lines {
+                let path: Vec<(i32, i32)> = l.dots.iter().map(|d| (d.x, y.at(d.y))).collect();
+                s.path(&path, l.style, 2)?;
+                for (dot, at) in l.dots.iter().zip(path) {
+                    if let Some((low, high)) = dot.interval {
+                        s.line((at.0, y.at(low)), (at.0, y.at(high)), l.style.color, 1)?;
+                    }
+                    if dot.on_front {
+                        s.diamond(at, 9, l.style.color)?;
+                    }
+                    s.disc(at, 4, l.style.color, true)?;
+                    s.tell(at, 8, &dot.told);
+                }
+            }
+        }
+        for value in &values {
+            s.text(x(value), foot + 14, At::Middle, 14, GREY, value)?;
+        }
+        s.text(LEFT + width / 2, foot + 38, At::Middle, TEXT, GREY, swept.setting)?;
+        for (i, c) in swept.curves.iter().enumerate().filter(|_| several) {
+            let row = TOP + 10 + i as i32 * 22;
+            s.disc((list, row), 5, style(c, styles).color, true)?;
+            s.text(list + 14, row, At::Left, TEXT, INK, &c.rest)?;
+        }
+        Ok(())
+    })
+}
+
+/// The values of all curves, in their order.
+fn values<'a>(swept: &Swept<'a>) -> Vec<&'a str> {
+    let mut out: Vec<&str> =
+        swept.curves.iter().flat_map(|c| c.rows.iter().map(|(v, _)| *v)).collect();
+    out.sort_by(|a, b| by_value(a, b));
+    out.dedup();
+    out
+}
+
+fn style(c: &Curve<'_>, styles: &Styles) -> Style {
+    styles.of_label(c.rows.first().map_or("", |(_, label)| label))
+}
+
+fn line(
+    sweeps: &Sweeps<'_>,
+    curve: &Curve<'_>,
+    figure: usize,
+    metric: &Metric,
+    styles: &Styles,
+    x: &dyn Fn(&str) -> i32,
+) -> Line {
+    let one = sweeps.differences.sessions == 1;
+    let dot = |(value, label): &(&str, &str)| {
+        let (row, on_front) = sweeps.row(label);
+        let f = &row?.figures[figure];
+        let (y, said) = match one {
+            true => (metric.unit.converted(f.own_mean?), metric.unit.say(f.own_mean?)),
+            false => (shown(f, metric, f.mean?), stats::change(f, metric)),
+        };
+        let ends = f.interval.filter(|_| !one);
+        let front = if on_front { ", on the front" } else { "" };
+        Some(Dot {
+            x: x(value),
+            y,
+            interval: ends.map(|i| (shown(f, metric, i.low), shown(f, metric, i.high))),
+            on_front,
+            told: format!("{value}: {} {said}{front}", metric.name),
+        })
+    };
+    Line { style: style(curve, styles), dots: curve.rows.iter().filter_map(dot).collect() }
+}
+
+/// A change in the unit in which people read it.
+fn shown(f: &Figure, metric: &Metric, x: f64) -> f64 {
+    if f.scale == stats::Scale::Ratio { x } else { metric.unit.converted(x) }
+}
+
+fn unit(sweeps: &Sweeps<'_>, figure: usize, metric: &Metric) -> String {
+    let d = &sweeps.differences;
+    let relative = d.strategies.iter().any(|s| s.figures[figure].scale == stats::Scale::Ratio);
+    let unit = match (d.sessions, relative) {
+        (1, _) => metric.unit.suffix(),
+        (_, true) => " %",
+        (_, false) => metric.unit.of_change(),
+    };
+    if unit.is_empty() { String::new() } else { format!(",{unit}") }
+}
+
+/// All dots and intervals with a margin.
+fn range(lines: &[Line]) -> (f64, f64) {
+    let all = || {
+        lines.iter().flat_map(|l| &l.dots).flat_map(|d| {
+            let (low, high) = d.interval.unwrap_or((d.y, d.y));
+            [d.y, low, high]
+        })
+    };
+    let (low, high) =
+        (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+    if !low.is_finite() {
+        return (0.0, 1.0);
+    }
+    let margin = ((high - low) * 0.12).max(high.abs().max(low.abs()) * 0.02).max(1e-3);
+    (low - margin, high + margin)
+}

@@ -1,0 +1,125 @@
+//! Which figures stand behind a strategy.
+
+use crate::metrics::{self, Metric};
+
+/// What decides, for a terminal that has no room for more.
+const DECIDE: [&str; 6] =
+    ["compactions", "saved_pct", "cost_usd", "cost_saved_pct", "blocked_ms", "needs_kept_pct"];
+
+/// From this width on all figures fit, characters.
+const ROOM: usize = 100;
+
+/// The figures of the scores.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Columns {
+    /// All that are usual, or where the terminal is narrower than 100 the six that decide.
+    #[default]
+    Fitting,
+    /// Columns of `summary.csv`, in this order.
+    Named(Vec<&'static str>),
+}
+
+/// A list of columns that was not understood.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColumnsError {
+    /// No such column, or one of words.
+    #[error("there is no column of figures `{column}`; {hint}")]
+    Unknown {
+        /// What was given.
+        column: String,
+        /// Names near it.
+        hint: String,
+    },
+    /// The same column twice.
+    #[error("`{0}` stands twice")]
+    Twice(&'static str),
+    /// Nothing was named.
+    #[error("name at least one column of summary.csv, such as cost_usd,needs_kept_pct")]
+    Empty,
+}
+
+impl std::str::FromStr for Columns {
+    type Err = ColumnsError;
+
+    /// Names with commas between them.
+    fn from_str(text: &str) -> Result<Columns, ColumnsError> {
+        let mut out: Vec<&'static str> = Vec::new();
+        for name in text.split(',').map(str::trim).filter(|n| !n.is_empty()) {
+            let metric = metrics::find(name)
+                .map_err(|hint| ColumnsError::Unknown { column: name.into(), hint })?;
+            if out.contains(&metric.column) {
+                return Err(ColumnsError::Twice(metric.column));
+            }
+            out.push(metric.column);
+        }
+        if out.is_empty() { Err(ColumnsError::Empty) } else { Ok(Columns::Named(out)) }
+    }
+}
+
+/// A column with its heading.
+pub(super) struct Column {
+    pub(super) metric: &'static Metric,
+    pub(super) head: [String; 2],
+}
+
+impl Columns {
+    /// What is shown in lines of so many characters.
+    pub(super) fn at(&self, width: usize) -> Vec<Column> {
+        match self {
+            Columns::Fitting if width < ROOM => DECIDE.iter().filter_map(|n| named(n)).collect(),
+            Columns::Fitting => metrics::scores().into_iter().map(|(m, _)| column(m)).collect(),
+            Columns::Named(names) => names.iter().filter_map(|n| named(n)).collect(),
+        }
+    }
+}
+
+fn named(name: &str) -> Option<Column> {
+    metrics::find(name).ok().map(column)
+}
+
+/// With the heading that it has in every table, else its name in two lines.
+fn column(metric: &'static Metric) -> Column {
+    let head = match &metric.scored {
+        Some((_, score)) => score.head.map(String::from),
+        None => halves(metric.column),
+    };
+    Column { metric, head }
+}
+
+/// A name broken at the underscore nearest to its middle.
+fn halves(name: &str) -> [String; 2] {
+    let from_middle = |(at, _): &(usize, &str)| (2 * at).abs_diff(name.len());
+    match name.match_indices('_').min_by_key(from_middle) {
+        Some((at, _)) => [format!("{}_", &name[..at]), name[at + 1..].into()],
+        None => [String::new(), name.into()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_terminal_has_the_six_that_decide() {
+        let shown = |width| Columns::Fitting.at(width).len();
+        assert_eq!((shown(80), shown(99)), (6, 6));
+        assert_eq!(shown(100), metrics::scores().len());
+        // Each has a heading of its own.
+        let scored: Vec<&str> = metrics::scores().iter().map(|(m, _)| m.column).collect();
+        assert!(DECIDE.iter().all(|c| scored.contains(c)));
+    }
+
+    #[test]
+    fn columns_are_named_in_order_or_refused_with_a_hint() {
+        let named = |text: &str| text.parse::<Columns>();
+        let columns = named("needs_kept_pct, input_tokens").unwrap();
+        let heads: Vec<[String; 2]> = columns.at(80).into_iter().map(|c| c.head).collect();
+        assert_eq!(heads[1], ["input_", "tokens"]);
+        assert_eq!(columns, Columns::Named(vec!["needs_kept_pct", "input_tokens"]));
+        assert_eq!(named("cost_usd,cost_usd"), Err(ColumnsError::Twice("cost_usd")));
+        assert_eq!(named(" ,"), Err(ColumnsError::Empty));
+        let error = named("cost").unwrap_err().to_string();
+        assert!(error.contains("no column of figures `cost`; did you mean cost_"), "{error}");
+        assert!(named("status").is_err());
+    }
+}

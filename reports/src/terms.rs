@@ -1,0 +1,55 @@
+//! What one conclusion is about: the sessions of one model, with one summariser where there are
+//! several.
+
+use crate::fmt;
+use crate::record::RunRecord;
+use crate::view::Block;
+
+/// Blocks that are concluded from together.
+pub(crate) struct Terms<'b, 'a> {
+    pub(crate) model: &'a str,
+    /// Who wrote the summaries, where there are several.
+    pub(crate) summariser: Option<&'a str>,
+    pub(crate) blocks: Vec<&'b Block<'a>>,
+}
+
+impl<'a> Terms<'_, 'a> {
+    /// Model and summariser, for a heading.
+    pub(crate) fn name(&self) -> String {
+        let summaries = self.summariser.map(|s| format!(", summaries: {}", fmt::one_line(s)));
+        fmt::one_line(self.model) + &summaries.unwrap_or_default()
+    }
+
+    /// End of file names, as of the blocks.
+    pub(crate) fn suffix(&self) -> &str {
+        self.blocks.iter().map(|b| b.suffix.as_str()).max_by_key(|s| s.len()).unwrap_or("")
+    }
+
+    /// The runs that may decide who is better.
+    pub(crate) fn evidence(&self) -> Vec<&'a RunRecord> {
+        let blocks = self.blocks.iter().filter(|b| b.first().is_evidence());
+        blocks.flat_map(|b| b.runs.iter().copied()).collect()
+    }
+}
+
+/// Each model with each summariser, in the order of the blocks. Sessions without any summary belong
+/// to every summariser of their model.
+pub(crate) fn terms<'b, 'a>(blocks: &'b [Block<'a>]) -> Vec<Terms<'b, 'a>> {
+    let mut keys: Vec<(&'a str, Option<&'a str>)> = Vec::new();
+    for b in blocks {
+        let key = (b.first().model.as_str(), b.summariser);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let with_summariser =
+        |model: &str| blocks.iter().any(|b| b.first().model == model && b.summariser.is_some());
+    keys.retain(|(model, s)| s.is_some() || !with_summariser(model));
+    let of = |(model, summariser): (&'a str, Option<&'a str>)| {
+        let own = |b: &&Block<'a>| {
+            b.first().model == model && (b.summariser == summariser || b.summariser.is_none())
+        };
+        Terms { model, summariser, blocks: blocks.iter().filter(own).collect() }
+    };
+    keys.into_iter().map(of).collect()
+}
