@@ -9,7 +9,7 @@ use common::Folder;
 fn scripted_sessions_rank_rows_and_decide_nothing() {
     let here = Folder::new();
     here.run(
-        "run login-bug ten-rounds --strategy reference --strategy codex \
+        "run login-bug ten-compactions --strategy reference --strategy codex \
          --strategy sliding-window:high=[0.5,0.9] --transport direct",
     )
     .ok();

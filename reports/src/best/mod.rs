@@ -114,8 +114,10 @@ pub struct Answer {
     pub sessions: usize,
     /// Of these, recordings.
     pub recordings: usize,
-    /// Random halves that chose; 0 below two sessions.
+    /// Random halves; 0 below two sessions.
     pub halves: usize,
+    /// Of these, those on which no row met the conditions, per cent.
+    pub none_pct: f64,
     pub verdict: Verdict,
     /// What choosing on one half was worth on the other; `None` without halves, or if none chose.
     pub elsewhere: Option<Elsewhere>,
@@ -256,6 +258,7 @@ fn of_runs(about: String, runs: &[&RunRecord], question: &Question) -> Answer {
         sessions: sessions.len(),
         recordings: sessions.iter().filter(recorded).count(),
         halves,
+        none_pct: share(found.as_ref().map_or(0, |s| s.none), halves) * 100.0,
         verdict,
         elsewhere: found.as_ref().and_then(|s| elsewhere(s, relative, told)),
         rows: out.into_iter().map(|(_, row)| row).collect(),

@@ -122,6 +122,9 @@ fn elsewhere(a: &Answer, e: &Elsewhere, by: &Metric) -> String {
         let _ = write!(out, " and meets the condition in {} %", fmt::pct(e.held_pct));
     }
     out.push('.');
+    if a.none_pct > 0.0 {
+        let _ = write!(out, " On {} % of the halves no row met it.", fmt::pct(a.none_pct));
+    }
     if let (Some(mean), Some(most)) = (e.regret_mean, e.regret_p95) {
         let told = |x: f64| {
             if e.relative {

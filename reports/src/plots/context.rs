@@ -6,7 +6,7 @@ use ctxbench_core::strategy::Standing;
 use plotters::style::RGBColor;
 
 use super::palette::Styles;
-use super::rows::label;
+use super::rows::Names;
 use super::sheet::{
     At, Drawn, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
 };
@@ -25,7 +25,9 @@ const APART: usize = 12;
 pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
     let shown: Vec<&RunRecord> =
         block.runs.iter().copied().filter(|r| r.status != Status::NotApplicable).collect();
-    let legend = shown.iter().map(|r| text_width(&label(r), TEXT)).max().unwrap_or(0).max(150) + 60;
+    let names = Names::of(block);
+    let width = |r: &&RunRecord| text_width(&names.marked(r), TEXT);
+    let legend = shown.iter().map(width).max().unwrap_or(0).max(150) + 60;
     let height = (shown.len() as i32 + 5) * LINE;
     let bottom = TOP + height.max(340);
     let real = shown
@@ -82,7 +84,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
         for run in &shown {
             marks(s, run, styles, x, y)?;
         }
-        key(s, &shown, styles)
+        key(s, &shown, &names, styles)
     })
 }
 
@@ -148,12 +150,12 @@ fn marks(s: &Sheet<'_>, run: &RunRecord, styles: &Styles, x: Scale, y: Scale) ->
     Ok(())
 }
 
-fn key(s: &Sheet<'_>, shown: &[&RunRecord], styles: &Styles) -> Drawn {
+fn key(s: &Sheet<'_>, shown: &[&RunRecord], names: &Names<'_>, styles: &Styles) -> Drawn {
     let left = LEFT + WIDTH + 20;
     for (i, run) in shown.iter().enumerate() {
         let y = TOP + 8 + i as i32 * LINE;
         s.path(&[(left, y), (left + 30, y)], styles.of_run(run), 3)?;
-        s.text(left + 38, y, At::Left, TEXT, INK, &label(run))?;
+        s.text(left + 38, y, At::Left, TEXT, INK, &names.marked(run))?;
     }
     let y = TOP + 8 + shown.len() as i32 * LINE + 12;
     s.polygon(&[(left + 10, y - 4), (left + 20, y - 4), (left + 15, y + 4)], GREY)?;

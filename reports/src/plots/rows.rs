@@ -1,13 +1,15 @@
 //! What plots with a row per strategy share: labels, groups, bars.
 
+use std::collections::BTreeSet;
+
 use crate::record::{RunRecord, Status};
 use ctxbench_core::strategy::Standing;
 use plotters::style::RGBColor;
 
 use super::palette::{Styles, pale};
 use super::sheet::{At, Drawn, GREY, GRID, INK, Sheet, TEXT, text_width};
-use crate::fmt;
 use crate::view::Block;
+use crate::{fmt, front};
 
 /// Height of a row, pixels.
 pub(super) const ROW: i32 = 25;
@@ -18,14 +20,17 @@ const LONGEST: usize = 36;
 /// The rows of a block, from top to bottom.
 pub(super) struct Rows<'a> {
     block: &'a Block<'a>,
+    names: Names<'a>,
     /// Right edge of the labels, pixels.
     pub(super) left: i32,
 }
 
 impl<'a> Rows<'a> {
     pub(super) fn of(block: &'a Block<'a>) -> Rows<'a> {
-        let widest = block.runs.iter().map(|r| text_width(&label(r), TEXT)).max().unwrap_or(0);
-        Rows { block, left: 44 + widest.max(80) + 8 }
+        let names = Names::of(block);
+        let width = |r: &&RunRecord| text_width(&names.marked(r), TEXT);
+        let widest = block.runs.iter().map(width).max().unwrap_or(0);
+        Rows { block, names, left: 44 + widest.max(80) + 8 }
     }
 
     /// Lower edge of the last row, pixels.
@@ -50,9 +55,25 @@ impl<'a> Rows<'a> {
             group = Some(now);
             s.fill((self.left - 18, y - 6), (self.left - 6, y + 6), styles.of_run(run).color)?;
             let ink = if now == Standing::Contender { INK } else { GREY };
-            s.text(self.left - 24, y, At::Right, TEXT, ink, &label(run))?;
+            s.text(self.left - 24, y, At::Right, TEXT, ink, &self.names.marked(run))?;
         }
         Ok(())
+    }
+}
+
+/// Names of a block's rows.
+pub(super) struct Names<'a>(BTreeSet<&'a str>);
+
+impl<'a> Names<'a> {
+    pub(super) fn of(block: &'a Block<'a>) -> Names<'a> {
+        let runs = block.runs.iter().zip(front::of_block(block));
+        Names(runs.filter(|(_, on_it)| *on_it).map(|(r, _)| &*r.strategy.label).collect())
+    }
+
+    /// The name, with the mark of the front where it is on it.
+    pub(super) fn marked(&self, run: &RunRecord) -> String {
+        let on_front = self.0.contains(&*run.strategy.label);
+        if on_front { format!("{} {}", label(run), front::MARK) } else { label(run) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the values of a setting cost, keep and make wait, below each other.
 
-use super::palette::{Style, Styles};
+use super::palette::{Dash, Style, Styles};
 use super::sheet::{At, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
 use crate::fmt;
 use crate::metrics::Metric;
@@ -115,8 +115,10 @@ fn values<'a>(swept: &Swept<'a>) -> Vec<&'a str> {
     out
 }
 
+/// The colour of its first row; dashes would tell nothing here.
 fn style(c: &Curve<'_>, styles: &Styles) -> Style {
-    styles.of_label(c.rows.first().map_or("", |(_, label)| label))
+    let of_row = styles.of_label(c.rows.first().map_or("", |(_, label)| label));
+    Style { dash: Dash::Solid, ..of_row }
 }
 
 fn line(
