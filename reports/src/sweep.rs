@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ctxbench_core::natural;
+use ctxbench_core::strategy::Standing;
 
 use crate::front;
 use crate::metrics::Metric;
@@ -62,7 +63,9 @@ impl<'a> Sweeps<'a> {
     pub(crate) fn of(terms: &Terms<'_, 'a>) -> Option<Sweeps<'a>> {
         let runs = terms.evidence();
         let contenders = || runs.iter().copied().filter(|r| r.is_contender());
-        let swept = swept(contenders().map(|r| &r.strategy));
+        // A value that cannot exist with this model has a row that says so.
+        let tried = runs.iter().filter(|r| r.strategy.standing == Standing::Contender);
+        let swept = swept(tried.map(|r| &r.strategy));
         if swept.is_empty() {
             return None;
         }
@@ -228,6 +231,19 @@ mod tests {
                 ("50%", "", "$2.500"),
             ]
         );
+    }
+
+    #[test]
+    fn a_value_that_cannot_exist_has_a_row() {
+        let mut runs = vec![
+            reference("s"),
+            row("s", &[("remote", "false")], 3.0, 95.0),
+            row("s", &[("remote", "true")], 0.0, 0.0),
+        ];
+        runs[2].status = Status::NotApplicable;
+        let found = sheets(&Results { runs, ..Results::default() });
+        let cells: Vec<(&str, &str)> = found[0].rows().map(|r| (&*r[0], &*r[3])).collect();
+        assert_eq!(cells, [("false", "$3.000"), ("true", "n/a")]);
     }
 
     #[test]
