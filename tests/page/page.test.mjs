@@ -1,6 +1,7 @@
 // What a reader does with index.html, in Debian's Chromium. `.ci/page` prepares the pages:
 // PAGE = index.html of a default run with RESULTS beside it, HOSTILE = a page full of markup that
-// should stay text, LARGE = 200 sessions × 20 strategies, SHOTS = where pictures go.
+// should stay text, LARGE = 200 sessions × 20 strategies, REVIEW = the page of DOCUMENT, which is
+// docs/page.md, SHOTS = where pictures go.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync, statSync } from "node:fs";
@@ -9,7 +10,7 @@ import { pathToFileURL } from "node:url";
 import axe from "axe-core";
 import { launch, overflow, textOf, visit } from "./browser.mjs";
 
-const { PAGE, RESULTS, MARKDOWN, HOSTILE, LARGE, SHOTS } = process.env;
+const { PAGE, RESULTS, MARKDOWN, HOSTILE, LARGE, REVIEW, DOCUMENT, SHOTS } = process.env;
 const address = (file, hash = "") => pathToFileURL(file).href + hash;
 const results = JSON.parse(readFileSync(RESULTS, "utf8"));
 const SESSION = "login-bug-marathon";
@@ -290,6 +291,22 @@ for (const [name, hash] of Object.entries(STATES)) {
     assert.ok(statSync(path).size > 20_000);
   });
 }
+
+// Every answer of the document is what its link shows.
+const questions = readFileSync(DOCUMENT, "utf8").split("\n### ").slice(1);
+for (const question of questions) {
+  const [, hash, answer] = /`(#[^`]+)`: “([^”]+)”/.exec(question);
+  on(`docs/page.md: ${question.split("\n")[0]}`, hash, async (page) => {
+    // What a reader would unfold.
+    await page.evaluate(() => document.querySelectorAll("details").forEach((d) => {
+      d.open = true;
+    }));
+    const text = (await page.locator("main").innerText()).replace(/\s+/g, " ");
+    assert.ok(text.includes(answer), answer);
+  }, { file: REVIEW });
+}
+
+test("docs/page.md has five questions", () => assert.equal(questions.length, 5));
 
 on("hostile texts stay texts", "", async (page) => {
   assert.ok(await overflow(page) <= 0);

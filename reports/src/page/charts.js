@@ -23,7 +23,7 @@ function axes(box, x, y) {
     s("line", { class: "grid", x1: x.at(v), x2: x.at(v), y1: top, y2: bottom }),
     s("text", { class: "tick", x: x.at(v), y: bottom + 16, "text-anchor": "middle" }, x.show(v)),
   ]);
-  const up = ticks(y.low, y.high, (bottom - top) / 45).map((v) => [
+  const up = ticks(y.low, y.high, (bottom - top) / 36).map((v) => [
     s("line", { class: "grid", x1: left, x2: right, y1: y.at(v), y2: y.at(v) }),
     s("text", { class: "tick", x: left - 6, y: y.at(v) + 4, "text-anchor": "end" }, y.show(v)),
   ]);

@@ -63,7 +63,9 @@ function scatter(of, points, width) {
   // Names give way to marks and to one another.
   const taken = all.map((p) => ({ y: y.at(p.y) + 4, from: x.at(p.x) - 9, to: x.at(p.x) + 9 }));
   const label = (p) => {
-    const name = nameOf(p).length > 28 ? `${nameOf(p).slice(0, 27)}…` : nameOf(p);
+    const full = nameOf(p);
+    // The middle gives way: settings differ at the end.
+    const name = full.length > 30 ? `${full.slice(0, 14)}…${full.slice(-15)}` : full;
     const long = name.length * 6.6;
     const right = x.at(p.x) + 12 + long < box.right;
     const at = { x: x.at(p.x) + (right ? 12 : -12), y: y.at(p.y) - 8 };
