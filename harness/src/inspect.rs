@@ -99,14 +99,19 @@ impl Piece {
 
     /// Kind, and form unless it stands as it was said: `output cleared`.
     pub fn name(&self) -> String {
-        let form = match self.form {
-            Form::Verbatim => "",
-            Form::Cleared => " cleared",
-            Form::Truncated => " cut",
-            Form::Synthetic => " made",
-        };
-        format!("{}{form}", words(&self.kind))
+        name(self.kind, self.form)
     }
+}
+
+/// What a block is called: its kind, and its form unless it stands as it was said.
+pub(crate) fn name(kind: BlockKind, form: Form) -> String {
+    let form = match form {
+        Form::Verbatim => "",
+        Form::Cleared => " cleared",
+        Form::Truncated => " cut",
+        Form::Synthetic => " made",
+    };
+    format!("{}{form}", words(&kind))
 }
 
 /// Every compaction of a session under a strategy.

@@ -19,6 +19,7 @@ use ctxbench_reports::record::{
 use ctxbench_scenarios::Scenario;
 
 use crate::models;
+use crate::replay::exchange::recorded_summary;
 use crate::replay::scenario_info;
 
 /// The row of a session with counters, for the model it was recorded with; `None` for any other.
@@ -179,6 +180,7 @@ impl<'a> Reading<'a> {
                 });
                 let by = calibration::counting_of(Some(&*self.model.name)).of_visible_text();
                 let words = c.summary.as_deref().map(ctxbench_core::tokens::Size::text);
+                let summary_tokens = words.map_or(0, |w| by.block(w));
                 self.compactions.push(CompactionRecord {
                     seq: self.compactions.len() as u64,
                     kind: CompactionKind::Summarise,
@@ -192,7 +194,7 @@ impl<'a> Reading<'a> {
                     before_tokens: c.pre_tokens.or(before).unwrap_or_default(),
                     after_tokens: c.post_tokens.unwrap_or_default(),
                     invalidated_tokens: 0,
-                    summary_tokens: words.map_or(0, |w| by.block(w)),
+                    summary_tokens,
                     blocked_ms: 0,
                     cost_usd: cost.unwrap_or_default(),
                     facts_lost_verbatim: 0,
@@ -203,6 +205,8 @@ impl<'a> Reading<'a> {
                     facts_needed_later: 0,
                     retained_pct: None,
                     goal_kept: None,
+                    went: vec![],
+                    came: recorded_summary(c.summary.as_deref(), summary_tokens),
                 });
             }
             _ => {}

@@ -3,7 +3,7 @@
 use crate::plots::Looks;
 use crate::record::Results;
 
-use crate::{admin, bmf, csv, github_benchmark, html, json, junit, markdown, plots, table};
+use crate::{admin, bmf, csv, github_benchmark, json, junit, markdown, page, plots, table};
 
 /// One file of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub const FORMATS: [Format; 10] = [
     json::FORMAT,
     csv::FORMAT,
     plots::FORMAT,
-    html::FORMAT,
+    page::FORMAT,
     markdown::FORMAT,
     junit::FORMAT,
     bmf::FORMAT,

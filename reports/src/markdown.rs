@@ -53,14 +53,13 @@ fn compose(results: &Results, details: bool) -> String {
                 }
                 out.push('\n');
             }
-            Section::Contents(_) => {}
             Section::Differences(found) => {
                 if let Some(why) = stats::missing(results, &found) {
                     let _ = writeln!(out, "{}\n", text(why));
                 }
                 differences(&mut out, &found);
             }
-            Section::Scores(_, block) => {
+            Section::Scores(block) => {
                 heading(&mut out, &block.title(), &block.terms());
                 scores(&mut out, &block);
                 if details {
@@ -98,8 +97,8 @@ fn reading(out: &mut String, results: &Results, details: bool) {
          n/a: not applicable or unknown.\n\n",
     );
     let _ = writeln!(out, "- {}: {}", front::MARK, text(front::HELP));
-    for (_, s) in metrics::scores() {
-        let _ = writeln!(out, "- {}: {}", text(&s.title()), text(s.help));
+    for (m, s) in metrics::scores() {
+        let _ = writeln!(out, "- {}: {}", text(&s.title()), text(m.help));
     }
     let _ = writeln!(out, "- Differences between strategies: {}", text(stats::HELP));
     if !details {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::record::{
-    CompactionRecord, FactRecord, IntegrityFailure, Place, RESULTS_VERSION, RequestRecord,
-    RequestStatus, Results, Rule, RunRecord, ScenarioInfo, Status, StrategyInfo, Summary,
-    TriggerRecord,
+    BlockText, CompactionRecord, FactRecord, IntegrityFailure, Place, Portion, RESULTS_VERSION,
+    RequestRecord, RequestStatus, Results, Rule, RunRecord, ScenarioInfo, Status, StrategyInfo,
+    Summary, TriggerRecord,
 };
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::fact::{FactKind, Match};
@@ -174,6 +174,26 @@ fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u6
         facts_needed_later: 6,
         retained_pct: Some(75.0),
         goal_kept: Some(true),
+        went: vec![Portion {
+            kind: "output".into(),
+            blocks: 3,
+            tokens: before - *context,
+            texts: vec![BlockText {
+                tool: Some("bash".into()),
+                tokens: 900,
+                text: format!("step {step} of the test run"),
+            }],
+        }],
+        came: vec![Portion {
+            kind: "summary".into(),
+            blocks: 1,
+            tokens: 1_200,
+            texts: vec![BlockText {
+                tool: None,
+                tokens: 1_200,
+                text: format!("Until step {step}: the login was mended."),
+            }],
+        }],
     });
     r.triggers.push(TriggerRecord {
         before_request,

@@ -16,12 +16,10 @@ pub(crate) enum Section<'a> {
     Failures(Vec<String>),
     /// The conclusion for one model.
     Glance(Glance),
-    /// Title and terms of every block of scores, where there are several.
-    Contents(Vec<(String, String)>),
     /// Differences over sessions.
     Differences(Vec<Differences>),
-    /// The strategies on one session, with its number among the blocks.
-    Scores(usize, Block<'a>),
+    /// The strategies on one session.
+    Scores(Block<'a>),
     /// A small table below the scores.
     Sheet(Sheet),
     /// How to read all this, and what is a model's word: assumptions by name.
@@ -30,12 +28,11 @@ pub(crate) enum Section<'a> {
 
 type Entry = fn(&Results) -> Vec<Section<'_>>;
 
-const SECTIONS: [Entry; 16] = [
+const SECTIONS: [Entry; 15] = [
     failures,
     |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
-    contents,
     |r| vec![Section::Differences(stats::over_sessions(r))],
-    |r| view::blocks(r).into_iter().enumerate().map(|(i, b)| Section::Scores(i, b)).collect(),
+    |r| view::blocks(r).into_iter().map(Section::Scores).collect(),
     |r| goals::sheets(r),
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| ranking::sheets(r).into_iter().map(Section::Sheet).collect(),
@@ -61,10 +58,4 @@ fn failures(results: &Results) -> Vec<Section<'_>> {
         all.extend(view::failures(&block).into_iter().map(|f| format!("{scenario}, {f}")));
     }
     if all.is_empty() { vec![] } else { vec![Section::Failures(all)] }
-}
-
-fn contents(results: &Results) -> Vec<Section<'_>> {
-    let all: Vec<(String, String)> =
-        view::blocks(results).iter().map(|b| (b.title(), b.terms())).collect();
-    if all.len() > 1 { vec![Section::Contents(all)] } else { vec![] }
 }

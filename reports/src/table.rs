@@ -60,7 +60,7 @@ pub fn table(results: &Results, options: &TableOptions) -> String {
     }
     let mut all: Vec<Section<'_>> = sections::all(results).collect();
     all.sort_by_key(|s| match s {
-        Section::Failures(_) | Section::Contents(_) | Section::Scores(..) => 0,
+        Section::Failures(_) | Section::Scores(..) => 0,
         Section::Differences(_) => 1,
         Section::Sheet(_) => 2,
         Section::Reading(_) => 3,
@@ -81,8 +81,8 @@ fn lines(
 ) -> Vec<TableLine> {
     match section {
         // Each block tells its own.
-        Section::Failures(_) | Section::Contents(_) => vec![],
-        Section::Scores(_, block) => block_lines(block, width, columns),
+        Section::Failures(_) => vec![],
+        Section::Scores(block) => block_lines(block, width, columns),
         Section::Differences(found) => differences::differences(results, found, width),
         Section::Sheet(s) => sheet(s, width),
         Section::Reading(_) => {

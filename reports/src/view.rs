@@ -1,6 +1,7 @@
 //! What every report shares: runs grouped into blocks, row order, headings, remarks and failures.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{BackgroundRecord, Fate, Results, Rule, RunRecord, Status, yardstick};
@@ -93,8 +94,6 @@ impl<'a> Block<'a> {
 
 /// One figure of a row in a table of strategies.
 pub(crate) struct Scored {
-    pub(crate) metric: &'static Metric,
-    pub(crate) value: Option<f64>,
     pub(crate) text: String,
     /// The best of those that can win.
     pub(crate) best: bool,
@@ -116,7 +115,7 @@ impl Block<'_> {
         let cell = |r: &RunRecord, metric: &'static Metric, best: &Option<String>| {
             let text = metric.text(r);
             let best = r.can_win() && best.as_ref() == Some(&text);
-            Scored { metric, value: metric.value(r), text, best }
+            Scored { text, best }
         };
         let row = |r: &&RunRecord| columns.iter().map(|(m, best)| cell(r, m, best)).collect();
         self.runs.iter().map(row).collect()
@@ -152,10 +151,7 @@ pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
                     || r.summariser.as_deref() == summariser
             };
             let mut runs: Vec<&RunRecord> = all.iter().copied().filter(belongs).collect();
-            runs.sort_by(|a, b| {
-                let labels = || natural::order(&a.strategy.label, &b.strategy.label);
-                rank(a).cmp(&rank(b)).then_with(labels)
-            });
+            runs.sort_by(|a, b| row_order(a, b));
             let mut suffix =
                 if several_models { format!("-{}", fmt::slug(model)) } else { String::new() };
             suffix.extend(summariser.map(|s| format!("-{}", fmt::slug(s))));
@@ -205,6 +201,12 @@ pub(crate) fn name(scenario: &str, strategy: &str, model: &str, several_models: 
     } else {
         format!("{scenario} × {strategy}")
     }
+}
+
+/// The order of rows: by rank, then by name.
+pub(crate) fn row_order(a: &RunRecord, b: &RunRecord) -> Ordering {
+    let labels = || natural::order(&a.strategy.label, &b.strategy.label);
+    rank(a).cmp(&rank(b)).then_with(labels)
 }
 
 /// Rows above the products, the products, rows below.

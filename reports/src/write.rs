@@ -12,7 +12,7 @@ use ctxbench_core::files::{self, FileError};
 
 use crate::formats::{Artifact, ReportError};
 use crate::plots::{self, Looks};
-use crate::{csv, html, json};
+use crate::{csv, json, page};
 
 /// Name of the file that marks a folder as ours and lists what we put there.
 pub const MARKER: &str = ".ctxbench";
@@ -141,8 +141,7 @@ fn artifacts(
     let mut files = (json::FORMAT.render)(results, looks)?;
     files.extend((csv::FORMAT.render)(results, looks)?);
     let drawn = plots::plots(results, looks)?;
-    files
-        .push(Artifact { file: "index.html".into(), text: html::page(results, &drawn, matrix_md) });
+    files.push(Artifact { file: "index.html".into(), text: page::page(results, looks, matrix_md) });
     files.extend(drawn.into_iter().map(|p| Artifact { file: p.file, text: p.svg }));
     if !matrix_md.is_empty() {
         files.push(Artifact { file: "matrix.md".into(), text: matrix_md.into() });

@@ -17,6 +17,7 @@ use ctxbench_reports::record::{
 use super::conversation::Conversation;
 use super::drift::Kept;
 use super::events::Event;
+use super::exchange;
 use super::facts::place;
 
 /// The compactions of a conversation in order.
@@ -44,6 +45,7 @@ pub(super) fn records(
     let size = |blocks: &[Arc<Block>]| context_editing::prompt_tokens(model, &[], blocks);
     let mut out: Vec<CompactionRecord> = Vec::new();
     let mut from = 0;
+    let mut room = exchange::WORDS;
     for (i, (e, kept)) in compacted.iter().enumerate() {
         let Noted::Compaction { kind, mechanism, phase, before, after } = &e.event else {
             continue;
@@ -76,6 +78,7 @@ pub(super) fn records(
         let calls_after = following.filter(|r| r.purpose == Purpose::Sample).count() as u64;
         // A run that broke off leaves its last one open.
         let over = completed || next.is_some();
+        let (went, came) = exchange::between(before, after, by, &mut room);
         out.push(CompactionRecord {
             seq: i as u64,
             kind: *kind,
@@ -97,6 +100,8 @@ pub(super) fn records(
             facts_needed_later: kept.needed_later,
             retained_pct: kept.after_pct,
             goal_kept: kept.goal,
+            went,
+            came,
         });
     }
     out

@@ -8,6 +8,7 @@ mod delegation;
 mod distractors;
 mod drift;
 mod events;
+pub(crate) mod exchange;
 mod facts;
 mod histories;
 mod integrity;

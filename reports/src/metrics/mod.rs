@@ -39,6 +39,8 @@ pub(crate) struct Metric {
     pub(crate) better: Better,
     /// Words for people, without the unit.
     pub(crate) name: &'static str,
+    /// What it means, for a reader who meets it for the first time; empty for words.
+    pub(crate) help: &'static str,
     /// The tables of strategies.
     pub(crate) scored: Rank<Score>,
     /// What Markdown folds away below a table: the heading.
@@ -81,8 +83,6 @@ pub(crate) enum Better {
 pub(crate) struct Score {
     /// Two lines of heading.
     pub(crate) head: [&'static str; 2],
-    /// What it means, for a reader who meets it for the first time.
-    pub(crate) help: &'static str,
 }
 
 impl Score {
@@ -191,6 +191,14 @@ impl Metric {
         self.value(r).map_or("n/a".into(), |x| self.unit.show(x))
     }
 
+    /// The name by itself, without the unit: that of the table, or the words of the column.
+    pub(crate) fn title(&self) -> String {
+        let scored = self.scored.as_ref().map(|(_, s)| s.title());
+        let title = scored.unwrap_or_else(|| self.name.replace('_', " "));
+        let unit = [" $", "%", " s"].iter().find_map(|unit| title.strip_suffix(unit));
+        unit.map_or(title.clone(), str::to_string)
+    }
+
     /// Name and unit.
     pub(crate) fn heading(&self) -> String {
         format!("{}{}", self.name, self.unit.suffix())
@@ -292,9 +300,13 @@ pub(crate) fn scores() -> Vec<(&'static Metric, &'static Score)> {
     shown(|m| &m.scored)
 }
 
+/// Every metric that is a number.
+pub(crate) fn numbers() -> impl Iterator<Item = &'static Metric> {
+    METRICS.iter().filter(|m| m.kind == Kind::Number)
+}
+
 /// The metric of that name, or names near it.
 pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
-    let numbers = || METRICS.iter().filter(|m| m.kind == Kind::Number);
     numbers().find(|m| m.column == name).ok_or_else(|| {
         let known: Vec<&str> = numbers().map(|m| m.column).collect();
         ctxbench_core::nearest::hint(name, &known)

@@ -24,6 +24,7 @@ macro_rules! kept {
         number($column, Unit::Percent, Higher, |r| {
             r.summary.retention_by_kind.get(&FactKind::$kind).cell()
         })
+        .says("(fact, need) pairs of this kind of fact whose fact is in the context at the need")
         .detail($at, $head)
     };
 }
@@ -34,6 +35,7 @@ macro_rules! races {
         number($column, Unit::Count("summaries"), Neither, |r| {
             (r.background.iter().filter(|b| b.fate == Fate::$fate).count() as u64).cell()
         })
+        .says("background summaries whose race with the user ended so")
     };
 }
 
@@ -43,29 +45,29 @@ pub(crate) static METRICS: &[Metric] = &[
     key("strategy", |r| r.strategy.label.cell()),
     key("model", |r| r.model.cell()),
     key("status", |r| r.status.word().cell()),
-    summary!(steps_completed, Unit::Count("steps"), Higher)
+    summary!(steps_completed, Unit::Count("steps"), Higher).says("recorded replies of the main conversation that were made")
         .named("steps")
         .compared(20, 1e4)
         .bmf(Always)
         .github_benchmark(50, Always),
-    summary!(steps_total, Unit::Count("steps"), Neither),
-    summary!(requests, Unit::Count("requests"), Neither),
+    summary!(steps_total, Unit::Count("steps"), Neither).says("recorded replies of the main conversation"),
+    summary!(requests, Unit::Count("requests"), Neither).says("requests of every purpose, subagents too"),
     summary!(compactions, Unit::Count("compactions"), Neither).scored(
         20,
         ["compa-", "ctions"],
         "times the context was made smaller",
     ),
-    summary!(summary_calls, Unit::Count("calls"), Neither),
-    summary!(input_tokens, Unit::Tokens, Lower)
+    summary!(summary_calls, Unit::Count("calls"), Neither).says("requests that wrote summaries, provider-side ones included"),
+    summary!(input_tokens, Unit::Tokens, Lower).says("prompt tokens billed, cached ones included, of all requests")
         .named("tokens in")
         .detail(10, "input")
         .judged(20)
         .bmf(Finished)
         .github_benchmark(20, Finished),
-    summary!(cache_read_tokens, Unit::Tokens, Neither).detail(20, "cache read"),
-    summary!(cache_write_tokens, Unit::Tokens, Neither).detail(30, "cache write"),
-    summary!(output_tokens, Unit::Tokens, Neither).detail(40, "output"),
-    summary!(task_tokens, Unit::Tokens, Lower).bmf(Finished),
+    summary!(cache_read_tokens, Unit::Tokens, Neither).says("prompt tokens read from the prompt cache").detail(20, "cache read"),
+    summary!(cache_write_tokens, Unit::Tokens, Neither).says("prompt tokens written to the prompt cache").detail(30, "cache write"),
+    summary!(output_tokens, Unit::Tokens, Neither).says("reply tokens billed").detail(40, "output"),
+    summary!(task_tokens, Unit::Tokens, Lower).says("input and output, if the session was finished").bmf(Finished),
     summary!(peak_context_tokens, Unit::Tokens, Lower)
         .named("peak")
         .scored(10, ["peak", "prompt"], "largest prompt, tokens")
@@ -116,7 +118,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(50, Stored::WhereKnown)
         .bmf(Finished)
         .github_benchmark(40, Finished),
-    summary!(invalidated_tokens, Unit::Tokens, Lower).detail(70, "invalidated"),
+    summary!(invalidated_tokens, Unit::Tokens, Lower).says("tokens shown before that the cache nevertheless did not serve").detail(70, "invalidated"),
     summary!(cache_read_ratio, Unit::Share, Higher)
         .scored(70, ["cache", "read%"], "share of the input tokens read from the prompt cache")
         .bmf(Finished),
@@ -133,12 +135,12 @@ pub(crate) static METRICS: &[Metric] = &[
     .compared(80, 0.2)
     .bmf(Finished)
     .github_benchmark(40, Finished),
-    summary!(total_ms, Unit::Millis, Lower),
-    summary!(step_p50_ms, Unit::Millis, Lower),
-    summary!(step_p95_ms, Unit::Millis, Lower),
-    summary!(compaction_p50_ms, Unit::Millis, Lower),
-    summary!(compaction_p95_ms, Unit::Millis, Lower),
-    summary!(retention_pct, Unit::Percent, Higher)
+    summary!(total_ms, Unit::Millis, Lower).says("virtual length of the session"),
+    summary!(step_p50_ms, Unit::Millis, Lower).says("modelled latency of a normal request, median"),
+    summary!(step_p95_ms, Unit::Millis, Lower).says("modelled latency of a normal request, 95th percentile"),
+    summary!(compaction_p50_ms, Unit::Millis, Lower).says("waiting per compaction that caused any, median, modelled"),
+    summary!(compaction_p95_ms, Unit::Millis, Lower).says("waiting per compaction that caused any, 95th percentile, modelled"),
+    summary!(retention_pct, Unit::Percent, Higher).says("(fact, need) pairs whose fact is in the context at the need")
         .named("pairs kept")
         .gated(20, "retention", Slack::By(0.5))
         .stored(30, Stored::WhereKnown)
@@ -164,42 +166,49 @@ pub(crate) static METRICS: &[Metric] = &[
     kept!("retention_value_pct", 6, "value %", Value),
     kept!("retention_todo_pct", 7, "todo %", Todo),
     kept!("retention_superseded_pct", 8, "superseded %", Superseded),
-    summary!(reread_tokens, Unit::Tokens, Lower).detail(60, "re-read"),
-    summary!(extra_requests, Unit::Count("requests"), Lower),
-    summary!(provider_overflows, Unit::Count("refusals"), Lower),
-    summary!(user_interventions, Unit::Count("interventions"), Lower),
+    summary!(reread_tokens, Unit::Tokens, Lower).says("tokens of what was fetched again with a tool, as the product cut it").detail(60, "re-read"),
+    summary!(extra_requests, Unit::Count("requests"), Lower).says("requests beyond the recorded path"),
+    summary!(provider_overflows, Unit::Count("refusals"), Lower).says("prompts refused as too long"),
+    summary!(user_interventions, Unit::Count("interventions"), Lower).says("times a person had to step in"),
     // A guess may be wrong in either direction.
-    summary!(trigger_error_tokens, Unit::Tokens, Neither),
-    summary!(integrity_failures, Unit::Count("failures"), Lower)
+    summary!(trigger_error_tokens, Unit::Tokens, Neither).says("mean of believed − billed tokens where a strategy decided that the context was too \
+             large"),
+    summary!(integrity_failures, Unit::Count("failures"), Lower).says("broken rules")
         .named("integrity")
         .compared(10, 1e6)
         .bmf(Always)
         .github_benchmark(50, Always),
-    summary!(reusable, Unit::Ratio, Higher),
-    summary!(cost_read_005_usd, Unit::Usd, Lower),
-    summary!(cost_read_0025_usd, Unit::Usd, Lower),
+    summary!(reusable, Unit::Ratio, Higher).says("share of a prompt that the one before begins with: the ceiling of any hit rate"),
+    summary!(cost_read_005_usd, Unit::Usd, Lower).says("cost with cache reads at 0.05 of the input price"),
+    summary!(cost_read_0025_usd, Unit::Usd, Lower).says("cost with cache reads at 0.025 of the input price"),
     word("summariser", |r| r.summariser.cell()),
     number("steered_pct", Unit::Percent, Neither, |r| {
         r.steering.as_ref().map(|s| s.asked_with_pct).cell()
-    }),
+    })
+    .says("retention of what the instructions of a manual compaction ask for"),
     number("unsteered_pct", Unit::Percent, Neither, |r| {
         r.steering.as_ref().map(|s| s.asked_without_pct).cell()
-    }),
-    summary!(stale_pct, Unit::Percent, Neither),
-    summary!(contradicted_pct, Unit::Percent, Neither),
-    summary!(drifted_pct, Unit::Percent, Neither),
-    summary!(recoverable_pct, Unit::Percent, Neither),
-    summary!(specificity_pct, Unit::Percent, Neither),
-    summary!(goal_kept_pct, Unit::Percent, Neither),
-    summary!(drift_resistance, Unit::Ratio, Neither),
-    number("drift_cliff", Unit::Count("compactions"), Neither, cliff),
-    summary!(invalidated_expired_tokens, Unit::Tokens, Neither),
-    summary!(invalidated_changed_tokens, Unit::Tokens, Neither),
+    })
+    .says("retention of the same without these instructions"),
+    summary!(stale_pct, Unit::Percent, Neither).says("pairs of which only an outdated value was in the context"),
+    summary!(contradicted_pct, Unit::Percent, Neither).says("pairs at which a summary asserted something else in the fact's place"),
+    summary!(drifted_pct, Unit::Percent, Neither).says("pairs whose fact was gone and stood in a summary in altered form"),
+    summary!(recoverable_pct, Unit::Percent, Neither).says("of the pairs whose fact was gone, those that the product's own store could bring \
+             back"),
+    summary!(specificity_pct, Unit::Percent, Neither).says("of what was never said, the share that was never found"),
+    summary!(goal_kept_pct, Unit::Percent, Neither).says("compactions that kept the user's first goal in the context"),
+    summary!(drift_resistance, Unit::Ratio, Neither).says("1 = retention does not fall over the compactions, 0 = it falls to nothing; from five \
+             on"),
+    number("drift_cliff", Unit::Count("compactions"), Neither, cliff)
+        .says("the first compaction, from 1, after which less than half was retained"),
+    summary!(invalidated_expired_tokens, Unit::Tokens, Neither).says("of the invalidated tokens, because the lifetime of the cache was over"),
+    summary!(invalidated_changed_tokens, Unit::Tokens, Neither).says("of the invalidated tokens, because something before them had changed"),
     number("background_summaries", Unit::Count("summaries"), Neither, |r| {
         (r.background.len() as u64).cell()
-    }),
-    summary!(restore_success_pct, Unit::Percent, Neither),
-    summary!(rewind_equal_pct, Unit::Percent, Neither),
+    })
+    .says("summaries written beside the conversation"),
+    summary!(restore_success_pct, Unit::Percent, Neither).says("files that were brought back ÷ files that had changed, over all rewinds of files"),
+    summary!(rewind_equal_pct, Unit::Percent, Neither).says("rewinds of the conversation after which the context is what it was at that message"),
     races!("background_in_time", InTime),
     races!("background_late_waited", LateWaited),
     races!("background_late_proceeded", LateProceeded),
@@ -217,18 +226,21 @@ pub(crate) static METRICS: &[Metric] = &[
         .ranked(20, "keeps most facts", Best)
         .judged(30)
         .compared(30, 1.0),
-    summary!(exposed_pct, Unit::Percent, Neither)
+    summary!(exposed_pct, Unit::Percent, Neither).says("needs before which a request had removed or changed what showed the fact last")
         .named("exposed")
         .detail(80, "exposed %")
         .compared(32, 0.1),
-    summary!(kept_exposed_pct, Unit::Percent, Higher)
+    summary!(kept_exposed_pct, Unit::Percent, Higher).says("of the exposed needs, those whose fact is in the context all the same")
         .named("exposed kept")
         .detail(90, "of these kept %")
         .compared(34, 0.2),
     word("trust", |r| r.trust().cell()),
-    summary!(cost_estimate_usd, Unit::Usd, Neither),
-    number("freed_pct", Unit::Percent, Neither, |r| freed_pct(r).cell()),
-    summary!(across_pct, Unit::Percent, Higher)
+    summary!(cost_estimate_usd, Unit::Usd, Neither).says("of the row `as-recorded`: dollars with the visible output where the counted one is a \
+             stub"),
+    number("freed_pct", Unit::Percent, Neither, |r| freed_pct(r).cell())
+        .says("share of the context that compactions took out"),
+    summary!(across_pct, Unit::Percent, Higher).says("needs whose fact was said last in an earlier session of the project and is in the context \
+             all the same")
         .named("kept across sessions")
         .detail(95, "kept across %")
         .compared(36, 0.5),
@@ -244,6 +256,7 @@ const fn row(column: &'static str, kind: Kind, unit: Unit, better: Better, read:
         unit,
         better,
         name: column,
+        help: "",
         scored: None,
         detail: None,
         ranked: None,
@@ -273,8 +286,12 @@ impl Metric {
         Metric { name, ..self }
     }
 
+    const fn says(self, help: &'static str) -> Metric {
+        Metric { help, ..self }
+    }
+
     const fn scored(self, at: u16, head: [&'static str; 2], help: &'static str) -> Metric {
-        Metric { scored: Some((at, Score { head, help })), ..self }
+        Metric { scored: Some((at, Score { head })), help, ..self }
     }
 
     const fn detail(self, at: u16, head: &'static str) -> Metric {

@@ -4,6 +4,7 @@
 mod cache;
 mod cloud;
 mod context;
+mod marks;
 mod palette;
 mod pooled;
 mod retention;
@@ -13,6 +14,7 @@ mod sheet;
 mod spend;
 mod sweep;
 
+pub(crate) use marks::{Mark, marks};
 pub use palette::Looks;
 
 use crate::record::Results;
@@ -30,13 +32,13 @@ pub(crate) const FORMAT: Format = Format { name: "svg", render };
 
 type Draw = fn(&Block<'_>, &Styles) -> Result<String, Fault>;
 
-/// Name in the file, title on the page, the drawing.
-const KINDS: [(&str, &str, Draw); 5] = [
-    ("context", "Context size over the session", context::draw),
-    ("spend", "Tokens and dollars", spend::draw),
-    ("retention", "Facts kept, by kind", retention::draw),
-    ("cache", "Prompt cache: reads against writes", cache::draw),
-    ("cost-retention", "Cost against needs kept", scatter::draw),
+/// Name in the file, the drawing.
+const KINDS: [(&str, Draw); 5] = [
+    ("context", context::draw),
+    ("spend", spend::draw),
+    ("retention", retention::draw),
+    ("cache", cache::draw),
+    ("cost-retention", scatter::draw),
 ];
 
 /// One drawn plot.
@@ -45,10 +47,6 @@ pub(crate) struct Plot {
     /// Path below the output folder: `plots/<scenario>-<plot>.svg`, `plots/front.svg`,
     /// `plots/sweep-<strategy>-<setting>.svg`.
     pub(crate) file: String,
-    /// What it shows.
-    pub(crate) title: &'static str,
-    /// Number of its block of scores; `None` = it is about several sessions.
-    pub(crate) block: Option<usize>,
     /// The document; the same bytes for the same results.
     pub(crate) svg: String,
 }
@@ -58,29 +56,29 @@ pub(crate) fn plots(results: &Results, looks: &Looks) -> Result<Vec<Plot>, Repor
     let results = &*seeds::averaged(results);
     let styles = Styles::of(results, looks);
     let mut out = Vec::new();
-    let mut add = |file: String, title, block, drawn: Result<String, Fault>| {
+    let mut add = |file: String, drawn: Result<String, Fault>| {
         let svg =
             drawn.map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
-        out.push(Plot { file, title, block, svg });
+        out.push(Plot { file, svg });
         Ok(())
     };
     let blocks = view::blocks(results);
     for terms in terms(&blocks) {
         let suffix = terms.suffix();
         if let Some(drawn) = pooled::draw(&terms, &styles) {
-            add(format!("plots/front{suffix}.svg"), "The front over sessions", None, drawn)?;
+            add(format!("plots/front{suffix}.svg"), drawn)?;
         }
         let Some(sweeps) = Sweeps::of(&terms) else { continue };
         for swept in &sweeps.swept {
             let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
             let drawn = sweep::draw(&sweeps, swept, &terms.name(), &styles);
-            add(format!("plots/sweep-{slug}{suffix}.svg"), "Values of a setting", None, drawn)?;
+            add(format!("plots/sweep-{slug}{suffix}.svg"), drawn)?;
         }
     }
-    for (i, block) in blocks.iter().enumerate() {
-        for (name, title, draw) in KINDS {
+    for block in &blocks {
+        for (name, draw) in KINDS {
             let file = format!("plots/{}-{name}{}.svg", block.slug, block.suffix);
-            add(file, title, Some(i), draw(block, &styles))?;
+            add(file, draw(block, &styles))?;
         }
     }
     Ok(out)
@@ -260,10 +258,15 @@ mod tests {
         results
     }
 
+    fn over_sessions(drawn: &[Plot]) -> Vec<&Plot> {
+        let is = |p: &&Plot| p.file.contains("/front") || p.file.contains("/sweep-");
+        drawn.iter().filter(is).collect()
+    }
+
     #[test]
     fn sessions_have_one_plot_of_the_front_and_settings_one_of_their_values() {
         let drawn = plots(&swept()).unwrap();
-        let pooled: Vec<&Plot> = drawn.iter().filter(|p| p.block.is_none()).collect();
+        let pooled = over_sessions(&drawn);
         let files: Vec<&str> = pooled.iter().map(|p| p.file.as_str()).collect();
         assert_eq!(files, ["plots/front.svg", "plots/sweep-codex-limit.svg"]);
         assert!(pooled.iter().all(|p| well_formed(&p.svg).is_ok()));
@@ -281,7 +284,7 @@ mod tests {
         let mut one = swept();
         one.runs.retain(|r| r.scenario.id == "one");
         let drawn = plots(&one).unwrap();
-        let pooled: Vec<&Plot> = drawn.iter().filter(|p| p.block.is_none()).collect();
+        let pooled = over_sessions(&drawn);
         assert_eq!(pooled.len(), 1);
         says(pooled[0], "90000: cost $1.000, on the front");
     }

@@ -9,7 +9,7 @@ use plotters::style::RGBColor;
 
 /// Ten hues that stay apart for colour-blind eyes and on paper (after Okabe & Ito 2008 and P. Tol's
 /// muted scheme).
-const HUES: [RGBColor; 10] = [
+pub(super) const HUES: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),
@@ -22,7 +22,7 @@ const HUES: [RGBColor; 10] = [
     RGBColor(166, 118, 29),
 ];
 
-const REFERENCE: RGBColor = RGBColor(60, 60, 60);
+pub(super) const REFERENCE: RGBColor = RGBColor(60, 60, 60);
 const CONTROL: RGBColor = RGBColor(150, 150, 150);
 
 /// How a line is drawn.
@@ -50,7 +50,7 @@ pub struct Looks {
 }
 
 /// The looks of all strategies of some results.
-pub(super) struct Styles(BTreeMap<String, Style>);
+pub(super) struct Styles(pub(super) BTreeMap<String, Style>);
 
 impl Styles {
     /// Looks by label: bare names choose before names with settings, who asks for a hue before who

@@ -56,4 +56,41 @@ pub struct CompactionRecord {
     /// Whether the first goal of the user is still in the context; `None` before there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal_kept: Option<bool>,
+    /// What stood in the context before and does not after, by kind, the most tokens first; empty =
+    /// nothing, or not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub went: Vec<Portion>,
+    /// What stands there after and did not before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub came: Vec<Portion>,
 }
+
+/// Blocks of one kind, with the words of the largest.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Portion {
+    /// Kind of block, and what was done to it: `output`, `output cleared`.
+    pub kind: String,
+    /// How many.
+    pub blocks: u64,
+    /// All of them, tokens.
+    pub tokens: u64,
+    /// The largest, the largest first; empty = the run had used up its room for words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub texts: Vec<BlockText>,
+}
+
+/// The beginning of a block.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BlockText {
+    /// The tool, of a call or a result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The whole block, tokens.
+    pub tokens: u64,
+    /// A summary up to [`SUMMARY_TEXT`] characters, anything else up to
+    /// [`EXCERPT`](super::EXCERPT).
+    pub text: String,
+}
+
+/// Longest text of a summary in a [`BlockText`], characters.
+pub const SUMMARY_TEXT: usize = 4_000;

@@ -20,7 +20,7 @@ use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::Standing;
 
 pub use background::{BackgroundRecord, Fate};
-pub use compactions::CompactionRecord;
+pub use compactions::{BlockText, CompactionRecord, Portion, SUMMARY_TEXT};
 pub use delegation::Delegation;
 pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
 pub use goals::{About, Comparison, Goal};

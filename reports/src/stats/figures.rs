@@ -58,6 +58,13 @@ pub struct Figure {
     pub verdict: Verdict,
 }
 
+impl Figure {
+    /// Whether its change is told in per cent of the baseline.
+    pub(crate) fn is_relative(&self) -> bool {
+        self.scale == Scale::Ratio
+    }
+}
+
 /// Every figure of every strategy, judged together: a list of pairs per strategy in, a list of
 /// figures per strategy out.
 pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {

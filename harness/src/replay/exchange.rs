@@ -1,0 +1,164 @@
+//! What a compaction took out of the context and what it put there, with the words of the largest
+//! blocks.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::model::Counting;
+use ctxbench_reports::record::{BlockText, EXCERPT, Place, Portion, SUMMARY_TEXT};
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
+
+use super::facts::{place, readable};
+use super::recording;
+use crate::inspect;
+
+/// Most words that a run keeps of its compactions, characters; the first ones have them.
+pub(super) const WORDS: usize = 120_000;
+
+/// Blocks of one kind that keep words; of restored files more are kept, as each is another.
+const LARGEST: usize = 2;
+const FILES: usize = 6;
+
+/// What stands only in the first of two contexts: a block of the one answers for one of the other.
+fn only_in<'a>(these: &'a [Arc<Block>], others: &[Arc<Block>]) -> Vec<&'a Block> {
+    let key = |b: &Block| (b.kind, b.form, b.hash);
+    let mut left: HashMap<(BlockKind, Form, u64), usize> = HashMap::new();
+    others.iter().for_each(|b| *left.entry(key(b)).or_default() += 1);
+    let gone = |b: &&Block| match left.get_mut(&key(b)) {
+        Some(n) if *n > 0 => {
+            *n -= 1;
+            false
+        }
+        _ => true,
+    };
+    these.iter().map(|b| &**b).filter(gone).collect()
+}
+
+/// What went and what came; `room` = characters of words that may still be kept.
+pub(super) fn between(
+    before: &[Arc<Block>],
+    after: &[Arc<Block>],
+    by: &Counting,
+    room: &mut usize,
+) -> (Vec<Portion>, Vec<Portion>) {
+    let came = portions(only_in(after, before), by, room);
+    (portions(only_in(before, after), by, room), came)
+}
+
+fn portions(blocks: Vec<&Block>, by: &Counting, room: &mut usize) -> Vec<Portion> {
+    let mut kinds: Vec<(String, Vec<(u64, &Block)>)> = Vec::new();
+    for b in blocks {
+        let (name, sized) = (inspect::name(b.kind, b.form), (b.tokens(by), b));
+        match kinds.iter_mut().find(|(kind, _)| *kind == name) {
+            Some((_, all)) => all.push(sized),
+            None => kinds.push((name, vec![sized])),
+        }
+    }
+    let portion = |(kind, mut all): (String, Vec<(u64, &Block)>)| {
+        // Stable: of equals the first.
+        all.sort_by_key(|(tokens, _)| std::cmp::Reverse(*tokens));
+        let largest = if all[0].1.kind == BlockKind::File { FILES } else { LARGEST };
+        Portion {
+            kind,
+            blocks: all.len() as u64,
+            tokens: all.iter().map(|(tokens, _)| tokens).sum(),
+            texts: all.iter().take(largest).filter_map(|(n, b)| words(b, *n, room)).collect(),
+        }
+    };
+    let mut out: Vec<Portion> = kinds.into_iter().map(portion).collect();
+    out.sort_by(|a, b| b.tokens.cmp(&a.tokens).then_with(|| a.kind.cmp(&b.kind)));
+    out
+}
+
+/// The beginning of a block; `None` where nothing can be read, or there is no room.
+fn words(b: &Block, tokens: u64, room: &mut usize) -> Option<BlockText> {
+    let all = recording::readable(readable(b));
+    let text = match place(b) {
+        Place::Summary => cut(all.trim(), SUMMARY_TEXT),
+        // The beginning is enough, and the rest of a long one is not looked at.
+        _ => {
+            let near: String = all.chars().take(2 * EXCERPT).collect();
+            let flat = near.split_whitespace().collect::<Vec<_>>().join(" ");
+            cut(&flat, EXCERPT)
+        }
+    };
+    let long = text.chars().count();
+    if text.is_empty() || long > *room {
+        return None;
+    }
+    *room -= long;
+    Some(BlockText { tool: b.call.as_ref().map(|c| c.name.clone()), tokens, text })
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_string(),
+        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
+    }
+}
+
+/// What a recorded summary says, as a portion of its own.
+pub(crate) fn recorded_summary(text: Option<&str>, tokens: u64) -> Vec<Portion> {
+    let portion = |text: &str| Portion {
+        kind: inspect::words(&BlockKind::Summary),
+        blocks: 1,
+        tokens,
+        texts: vec![BlockText { tool: None, tokens, text: cut(text.trim(), SUMMARY_TEXT) }],
+    };
+    text.filter(|t| !t.trim().is_empty()).map(portion).into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{Draft, MessageId, Role};
+
+    fn block(kind: BlockKind, text: &str) -> Arc<Block> {
+        Draft::text(kind, Role::User, text).build(MessageId(0), vec![])
+    }
+
+    fn told(all: &[Portion]) -> Vec<(&str, u64, Vec<&str>)> {
+        all.iter()
+            .map(|p| (&*p.kind, p.blocks, p.texts.iter().map(|t| &*t.text).collect()))
+            .collect()
+    }
+
+    #[test]
+    fn what_stays_is_neither_gone_nor_new() {
+        let stays = block(BlockKind::User, "mend the login");
+        let long = block(BlockKind::Output, &"a long result ".repeat(40));
+        let short = block(BlockKind::Output, "a  short\nresult");
+        let summary = block(BlockKind::Summary, "the login\nis mended");
+        let (went, came) = between(
+            &[stays.clone(), long.clone(), short.clone(), short.clone()],
+            &[summary, stays, short],
+            &Counting::O200K,
+            &mut 10_000,
+        );
+        // Of two equal results one is gone.
+        assert_eq!(went.len(), 1);
+        assert_eq!((went[0].kind.as_str(), went[0].blocks), ("output", 2));
+        assert_eq!(went[0].texts[0].text.chars().count(), EXCERPT);
+        assert_eq!(went[0].texts[1].text, "a short result");
+        assert_eq!(told(&came), [("summary", 1, vec!["the login\nis mended"])]);
+    }
+
+    #[test]
+    fn summaries_are_long_and_a_run_has_room_for_some() {
+        let summary = block(BlockKind::Summary, &"ä".repeat(5_000));
+        let mut room = 4_500;
+        let (_, came) = between(&[], std::slice::from_ref(&summary), &Counting::O200K, &mut room);
+        assert_eq!(came[0].texts[0].text.chars().count(), SUMMARY_TEXT);
+        assert_eq!(room, 500);
+        // No room for the next one, whose size is told all the same.
+        let (_, came) = between(&[], &[summary], &Counting::O200K, &mut room);
+        assert_eq!((came[0].blocks, came[0].texts.len(), room), (1, 0, 500));
+    }
+
+    #[test]
+    fn a_recorded_summary_is_kept_and_an_empty_one_is_none() {
+        let kept = recorded_summary(Some(" what was done "), 4);
+        assert_eq!(told(&kept), [("summary", 1, vec!["what was done"])]);
+        assert_eq!(recorded_summary(Some("  "), 0), []);
+    }
+}

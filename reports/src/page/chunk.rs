@@ -1,0 +1,339 @@
+//! A session's own part of the page: what happened in each of its runs, and the words. Packed, and
+//! opened by the script when somebody looks at the session.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::fact::FactKind;
+use ctxbench_core::request::{Phase, Purpose};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use serde::Serialize;
+
+use super::clean;
+use super::overview::Overview;
+use crate::record::{CompactionRecord, FactRecord, Place, Portion, RequestRecord, RunRecord};
+use crate::view::{self, Block};
+
+/// How much of a session stands in the page: words give way before figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Part {
+    /// All that the results hold.
+    Whole,
+    /// Words cut to [`SHORT`] characters.
+    Short,
+    /// No words.
+    NoTexts,
+    /// No words, and at most [`POINTS`] requests of a run.
+    Thin,
+}
+
+impl Part {
+    /// From the most to the least.
+    pub(super) const ALL: [Part; 4] = [Part::Whole, Part::Short, Part::NoTexts, Part::Thin];
+}
+
+/// Longest text of a session whose words are cut, characters.
+const SHORT: usize = 240;
+
+/// Most requests of a run that is drawn by some of them.
+const POINTS: usize = 150;
+
+#[derive(Serialize)]
+struct Chunk<'a> {
+    left: Part,
+    facts: Vec<Fact<'a>>,
+    runs: Vec<Run<'a>>,
+    /// Every text once; 0 is the empty one.
+    texts: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Fact<'a> {
+    id: String,
+    kind: FactKind,
+    tokens: &'a [String],
+    text: usize,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    /// Place of its strategy in the overview.
+    s: usize,
+    version: &'a str,
+    settings: Vec<(&'a String, &'a String)>,
+    notes: Vec<String>,
+    q: Series,
+    compactions: Vec<Compaction<'a>>,
+    moves: Vec<Move>,
+    needs: Vec<Need<'a>>,
+}
+
+/// Requests of the main conversation that were answered; what grows is stored as differences.
+#[derive(Default, Serialize)]
+struct Series {
+    step: Vec<i64>,
+    context: Vec<i64>,
+    read: Vec<u64>,
+    write: Vec<u64>,
+    micro_usd: Vec<i64>,
+}
+
+#[derive(Serialize)]
+struct Compaction<'a> {
+    seq: u64,
+    step: u64,
+    request: u64,
+    mechanism: String,
+    kind: CompactionKind,
+    phase: Phase,
+    before: u64,
+    after: u64,
+    invalidated: u64,
+    summary: u64,
+    blocked_ms: u64,
+    usd: f64,
+    lost: u64,
+    carried: u64,
+    break_even: Option<f64>,
+    calls: u64,
+    paid: Option<bool>,
+    needed: u64,
+    retained: Option<f64>,
+    goal: Option<bool>,
+    went: Vec<Shown<'a>>,
+    came: Vec<Shown<'a>>,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    kind: &'a str,
+    blocks: u64,
+    tokens: u64,
+    texts: Vec<Excerpt<'a>>,
+}
+
+#[derive(Serialize)]
+struct Excerpt<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    tokens: u64,
+    text: usize,
+}
+
+#[derive(Serialize)]
+struct Move {
+    fact: usize,
+    compaction: u64,
+    from: Place,
+    to: Place,
+    before: usize,
+    after: usize,
+}
+
+#[derive(Serialize)]
+struct Need<'a> {
+    fact: usize,
+    need: &'a str,
+    /// Step of the request at the need; `None` = the run did not get there.
+    step: Option<u64>,
+    place: Place,
+    counts: bool,
+    undelivered: bool,
+    /// Compactions before it.
+    compactions: u64,
+}
+
+/// Texts by number, each once: strategies on one session share most words.
+struct Texts {
+    part: Part,
+    all: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl Texts {
+    fn new(part: Part) -> Texts {
+        Texts { part, all: vec![String::new()], places: HashMap::from([(String::new(), 0)]) }
+    }
+
+    fn number(&mut self, text: &str) -> usize {
+        let text = match self.part {
+            Part::Whole => text.to_string(),
+            Part::Short if text.chars().count() > SHORT => {
+                text.chars().take(SHORT - 1).chain(['…']).collect()
+            }
+            Part::Short => text.to_string(),
+            Part::NoTexts | Part::Thin => return 0,
+        };
+        let next = self.all.len();
+        let place = *self.places.entry(text.clone()).or_insert(next);
+        if place == next {
+            self.all.push(text);
+        }
+        place
+    }
+}
+
+/// The session as JSON, deflated with a zlib header, in base64: the same bytes for the same records.
+pub(super) fn pack(block: &Block<'_>, overview: &Overview<'_>, part: Part) -> String {
+    let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
+    let json = json(block, overview, part);
+    packed.write_all(json.as_bytes()).expect("a vector takes every byte");
+    BASE64_STANDARD.encode(packed.finish().expect("a vector takes every byte"))
+}
+
+fn json(block: &Block<'_>, overview: &Overview<'_>, part: Part) -> String {
+    let mut texts = Texts::new(part);
+    let (facts, places) = facts(block, &mut texts);
+    let runs: Vec<Run<'_>> =
+        block.runs.iter().map(|r| run(r, overview.place(r), &places, &mut texts)).collect();
+    let chunk = Chunk { left: part, facts, runs, texts: &texts.all };
+    serde_json::to_string(&chunk).expect("plain data always serialises")
+}
+
+/// Every fact of a session, and its place by id.
+fn facts<'a>(block: &Block<'a>, texts: &mut Texts) -> (Vec<Fact<'a>>, BTreeMap<&'a str, usize>) {
+    let (mut all, mut places) = (Vec::new(), BTreeMap::new());
+    for r in &block.runs {
+        for f in &r.facts {
+            if places.contains_key(f.fact.as_str()) {
+                continue;
+            }
+            places.insert(f.fact.as_str(), all.len());
+            let life = r.lives.iter().find(|l| l.fact == f.fact);
+            all.push(Fact {
+                id: clean(&f.fact),
+                kind: f.kind,
+                tokens: life.map_or(&[], |l| &l.tokens),
+                text: texts.number(life.map_or("", |l| &l.text)),
+            });
+        }
+    }
+    (all, places)
+}
+
+fn run<'a>(
+    r: &'a RunRecord,
+    s: usize,
+    facts: &BTreeMap<&str, usize>,
+    texts: &mut Texts,
+) -> Run<'a> {
+    // The number of a request is its place.
+    let step = |request: u64| {
+        let last = || r.requests.iter().rfind(|q| q.agent.is_none());
+        let at = r.requests.get(request as usize).filter(|q| q.agent.is_none());
+        at.or_else(last).map_or(0, |q| q.step)
+    };
+    let moves = r.lives.iter().filter_map(|l| Some((*facts.get(l.fact.as_str())?, &l.moves)));
+    Run {
+        s,
+        version: &r.strategy.version,
+        settings: r.strategy.settings.iter().collect(),
+        notes: view::notes(r),
+        q: series(r, texts.part),
+        moves: moves
+            .flat_map(|(fact, moves)| moves.iter().map(move |m| (fact, m)))
+            .map(|(fact, m)| Move {
+                fact,
+                compaction: m.compaction,
+                from: m.from,
+                to: m.to,
+                before: texts.number(&m.before),
+                after: texts.number(&m.after),
+            })
+            .collect(),
+        needs: r
+            .facts
+            .iter()
+            .map(|f: &FactRecord| Need {
+                fact: facts.get(f.fact.as_str()).copied().unwrap_or_default(),
+                need: &f.need,
+                step: f.request.map(step),
+                place: f.place,
+                counts: f.counts,
+                undelivered: f.undelivered,
+                compactions: f.compactions_before,
+            })
+            .collect(),
+        compactions: r
+            .compactions
+            .iter()
+            .map(|c| compaction(c, step(c.before_request), texts))
+            .collect(),
+    }
+}
+
+fn series(r: &RunRecord, part: Part) -> Series {
+    let own: Vec<&RequestRecord> = r.requests.iter().filter(|q| q.agent.is_none()).collect();
+    let every = match part {
+        Part::Thin => own.len().div_ceil(POINTS).max(1),
+        _ => 1,
+    };
+    let mut out = Series::default();
+    let (mut step, mut context, mut micro_usd, mut usd) = (0, 0, 0, 0.0);
+    for (i, q) in own.iter().enumerate() {
+        usd += q.cost_usd;
+        // The last one has the whole sum.
+        if i % every != 0 && i + 1 != own.len() || q.purpose != Purpose::Sample {
+            continue;
+        }
+        let grow = |all: &mut Vec<i64>, last: &mut i64, now: i64| {
+            all.push(now - *last);
+            *last = now;
+        };
+        grow(&mut out.step, &mut step, q.step as i64);
+        grow(&mut out.context, &mut context, q.context_tokens as i64);
+        grow(&mut out.micro_usd, &mut micro_usd, (usd * 1e6).round() as i64);
+        out.read.push(q.cache_read);
+        out.write.push(q.cache_write);
+    }
+    out
+}
+
+fn compaction<'a>(c: &'a CompactionRecord, step: u64, texts: &mut Texts) -> Compaction<'a> {
+    let mut shown = |all: &'a [Portion]| -> Vec<Shown<'a>> {
+        let one = |p: &'a Portion| Shown {
+            kind: &p.kind,
+            blocks: p.blocks,
+            tokens: p.tokens,
+            texts: p
+                .texts
+                .iter()
+                .map(|e| Excerpt {
+                    tool: e.tool.as_deref(),
+                    tokens: e.tokens,
+                    text: texts.number(&e.text),
+                })
+                .collect(),
+        };
+        all.iter().map(one).collect()
+    };
+    Compaction {
+        seq: c.seq,
+        step,
+        request: c.before_request,
+        mechanism: clean(&c.mechanism),
+        kind: c.kind,
+        phase: c.phase,
+        before: c.before_tokens,
+        after: c.after_tokens,
+        invalidated: c.invalidated_tokens,
+        summary: c.summary_tokens,
+        blocked_ms: c.blocked_ms,
+        usd: c.cost_usd,
+        lost: c.facts_lost_verbatim,
+        carried: c.facts_carried,
+        break_even: c.break_even_calls,
+        calls: c.calls_after,
+        paid: c.paid_off,
+        needed: c.facts_needed_later,
+        retained: c.retained_pct,
+        goal: c.goal_kept,
+        went: shown(&c.went),
+        came: shown(&c.came),
+    }
+}

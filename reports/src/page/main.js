@@ -1,0 +1,70 @@
+// What is shown for the address.
+
+// Headings of a table that sorts its rows.
+function sortable(all) {
+  const body = all.tBodies[0];
+  [...all.tHead.rows[0].cells].forEach((head, i) => {
+    if (head.localName !== "th") return;
+    const texts = [...head.childNodes];
+    const sort = () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      const key = (row) => row.cells[i].dataset.v ?? row.cells[i].textContent.trim();
+      const by = (x, y) => {
+        const [p, q] = [key(x), key(y)];
+        if (p === "" || q === "") return (p === "") - (q === "");
+        const n = row0(p, q);
+        return down ? -n : n;
+      };
+      const row0 = (p, q) => (Number.isNaN(p - q) ? p.localeCompare(q) : p - q);
+      body.append(...[...body.rows].sort(by));
+      all.querySelectorAll("[aria-sort]").forEach((th) => th.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    };
+    head.replaceChildren(h("button", { type: "button", onclick: sort }, texts));
+  });
+}
+
+// Puts parts in a place and gives the focus back to what had it.
+function put(place, ...parts) {
+  const focused = document.activeElement?.id;
+  const inside = focused && place.contains(document.activeElement);
+  place.replaceChildren(...parts.flat(Infinity).filter((p) => p));
+  if (inside) document.getElementById(focused)?.focus({ preventScroll: true });
+}
+
+let before = {};
+
+async function arrive() {
+  state = read();
+  note.hidden = true;
+  const block = blockNow();
+  const was = before;
+  before = state;
+  find("#overview").hidden = Boolean(block);
+  find("#session").hidden = !block;
+  if (!block) {
+    const typing = document.activeElement?.type === "search";
+    put(find("#front"), frontView());
+    if (!typing) put(find("#controls"), heatControls());
+    put(find("#map"), heatMap());
+    if (was.session) find("#sessions").focus();
+    return;
+  }
+  const parts = await sessionView(block);
+  if (state !== before) return;
+  put(find("#session"), parts);
+  if (was.session !== state.session) {
+    scrollTo(0, 0);
+    find("#name").focus({ preventScroll: true });
+  }
+  if (state.compaction && was.compaction !== state.compaction) {
+    find("#compaction").focus();
+    find("#compaction").scrollIntoView({ block: "start" });
+  }
+}
+
+document.body.append(note);
+document.querySelectorAll("table.sort").forEach(sortable);
+addEventListener("hashchange", arrive);
+addEventListener("keydown", (e) => { if (e.key === "Escape") note.hidden = true; });
+arrive();

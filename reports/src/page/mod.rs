@@ -1,0 +1,143 @@
+//! The page: one file for a design review that fetches nothing. What was compared, the front, the
+//! three sentences and what is broken come first; then sessions × strategies, then one session with
+//! its compactions in their words; tables over sessions stand below.
+//!
+//! Rust writes what is the same for every reader ([`parts`]) and the data: what all views need at
+//! once ([`overview`]), and per session a packed chunk that is opened when somebody looks at it
+//! ([`chunk`]), within a budget of bytes ([`budget`]). The script beside this file draws the rest.
+
+mod budget;
+mod chunk;
+mod overview;
+mod parts;
+#[cfg(test)]
+mod tests;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest, Sha256};
+
+use crate::formats::{Artifact, Format, ReportError};
+use crate::plots::Looks;
+use crate::record::Results;
+use crate::sections::{self, Section};
+use crate::{fmt, seeds, view};
+use budget::Packed;
+use overview::Overview;
+
+/// The format for `report --format html`.
+pub(crate) const FORMAT: Format = Format { name: "html", render };
+
+/// Most bytes of a page, so that it passes as an attachment.
+const MOST_BYTES: usize = 20_000_000;
+
+const STYLE: &str = include_str!("page.css");
+
+/// One script of files with a thought each; they share what they declare.
+const SCRIPT: &str = concat!(
+    include_str!("dom.js"),
+    include_str!("state.js"),
+    include_str!("charts.js"),
+    include_str!("front.js"),
+    include_str!("heat.js"),
+    include_str!("chunk.js"),
+    include_str!("timeline.js"),
+    include_str!("compaction.js"),
+    include_str!("session.js"),
+    include_str!("main.js"),
+);
+
+fn render(results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
+    Ok(vec![Artifact { file: "index.html".into(), text: page(results, looks, "") }])
+}
+
+/// The page. `matrix_md` is a Markdown table of what the systems do, or empty.
+pub(crate) fn page(results: &Results, looks: &Looks, matrix_md: &str) -> String {
+    let results = &*seeds::averaged(results);
+    if results.runs.is_empty() {
+        return document(&html! { main { p { "These results hold no runs." } } });
+    }
+    let blocks = view::blocks(results);
+    let overview = Overview::of(results, &blocks, looks);
+    let data = overview.json();
+    let sections: Vec<Section<'_>> = sections::all(results).collect();
+    let compared = parts::compared(results);
+    let first = parts::first_screen(&sections);
+    let below = parts::over_sessions(results, &sections, matrix_md);
+    let frame = |packed: &Packed| {
+        document(&html! {
+            main {
+                p.terms { (compared) }
+                noscript { p.alarm { "Charts and sessions need the script of this page, which \
+                    your viewer does not run. The tables below do not." } }
+                div #overview { (first) (sessions(&packed.note())) (below) }
+                div #session hidden {}
+            }
+            script #data type="application/json" { (PreEscaped(&data)) }
+            @for (i, chunk) in packed.chunks.iter().enumerate() {
+                @if let Some(chunk) = chunk {
+                    script id=(format!("d{i}")) type="application/octet-stream" {
+                        (PreEscaped(chunk))
+                    }
+                }
+            }
+            script type="module" { (PreEscaped(SCRIPT)) }
+        })
+    };
+    let room = MOST_BYTES.saturating_sub(frame(&Packed::default()).len());
+    frame(&budget::pack(&blocks, &overview, room))
+}
+
+fn document(body: &Markup) -> String {
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(policy());
+                title { "ctxbench: context compaction compared" }
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header { h1 { "Context compaction compared" } }
+                (body)
+            }
+        }
+    };
+    markup.into_string()
+}
+
+/// Where the script draws sessions × strategies.
+fn sessions(left_out: &str) -> Markup {
+    html! {
+        section aria-labelledby="sessions" {
+            h2 #sessions tabindex="-1" { "Sessions × strategies" }
+            div #controls {}
+            div #map {}
+            @if !left_out.is_empty() { p.terms { (left_out) } }
+        }
+    }
+}
+
+/// Nothing is fetched, and nothing runs but this script and these styles.
+fn policy() -> String {
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+    format!(
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; \
+         base-uri 'none'; form-action 'none'",
+        hash(SCRIPT),
+        hash(STYLE)
+    )
+}
+
+/// JSON that may stand in a script element, whatever its texts hold.
+fn embedded(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("plain data always serialises").replace('<', "\\u003c")
+}
+
+fn clean(text: &str) -> String {
+    fmt::one_line(text)
+}

@@ -1,0 +1,338 @@
+//! What every view of the page needs at once: metrics, strategies, the front over sessions, and the
+//! figures of every run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ctxbench_core::strategy::Standing;
+use serde::Serialize;
+use serde_json::Number;
+
+use super::{clean, embedded};
+use crate::metrics::{self, Better, Metric, Unit};
+use crate::plots::{self, Looks, Mark};
+use crate::record::{Results, RunRecord, Status};
+use crate::stats::{self, Differences, Figure, StrategyDifference};
+use crate::terms::{Terms, terms};
+use crate::view::{self, Block};
+use crate::{fmt, front};
+
+/// The data of all views but one session's own.
+#[derive(Serialize)]
+pub(super) struct Overview<'a> {
+    /// What the mark of the front means.
+    front: &'static str,
+    metrics: Vec<MetricInfo>,
+    strategies: Vec<Strategy>,
+    groups: Vec<Group>,
+    blocks: Vec<Session>,
+    /// Place of each label in `strategies`.
+    #[serde(skip)]
+    places: BTreeMap<&'a str, usize>,
+}
+
+#[derive(Serialize)]
+struct MetricInfo {
+    column: &'static str,
+    title: String,
+    suffix: &'static str,
+    /// How its numbers are written.
+    kind: &'static str,
+    better: &'static str,
+    help: &'static str,
+    /// Whether it stands in the tables of strategies.
+    scored: bool,
+}
+
+#[derive(Serialize)]
+struct Strategy {
+    label: String,
+    standing: &'static str,
+    mark: Mark,
+}
+
+/// A chart of cost against needs kept over sessions.
+#[derive(Serialize)]
+struct Group {
+    name: String,
+    /// What changes are taken from, in words.
+    against: String,
+    x: Axis,
+    y: Axis,
+    points: Vec<Point>,
+}
+
+#[derive(Serialize)]
+struct Axis {
+    title: String,
+}
+
+/// A strategy, or several that sent the same requests.
+#[derive(Serialize)]
+struct Point {
+    /// Place in `strategies`.
+    s: usize,
+    same: Vec<usize>,
+    x: Option<f64>,
+    y: Option<f64>,
+    /// Points of needs kept below what it is held against.
+    loss: Option<f64>,
+    cost: String,
+    kept: String,
+    front: bool,
+    /// Held against others: it compacted, and finished as many sessions as any.
+    counted: bool,
+    /// A product without levers, which change more than compaction.
+    product: bool,
+    /// What else is to be known.
+    told: Vec<String>,
+}
+
+/// A session with one model and, where there are several, one summariser.
+#[derive(Serialize)]
+struct Session {
+    /// Unique, for links.
+    name: String,
+    title: String,
+    terms: String,
+    why: String,
+    warnings: Vec<String>,
+    tags: Vec<String>,
+    model: String,
+    window: Option<u64>,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    /// Place in `strategies`.
+    s: usize,
+    /// How it ended, if not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end: Option<String>,
+    /// Rules that it broke.
+    #[serde(skip_serializing_if = "is_zero")]
+    broken: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    front: bool,
+    /// Values in the order of `metrics`.
+    v: Vec<Option<Number>>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+impl<'a> Overview<'a> {
+    pub(super) fn of(results: &'a Results, blocks: &[Block<'a>], looks: &Looks) -> Overview<'a> {
+        let labels = labels(blocks);
+        let places: BTreeMap<&str, usize> =
+            labels.iter().enumerate().map(|(i, r)| (*r, i)).collect();
+        let metrics: Vec<&'static Metric> = metrics::numbers().collect();
+        let mut taken = BTreeSet::new();
+        let mut names = BTreeSet::new();
+        Overview {
+            front: front::HELP,
+            metrics: metrics.iter().map(|m| MetricInfo::of(m)).collect(),
+            strategies: strategies(results, &labels, looks, &mut taken),
+            groups: terms(blocks).iter().filter_map(|t| Group::of(t, &places)).collect(),
+            blocks: blocks.iter().map(|b| Session::of(b, &metrics, &places, &mut names)).collect(),
+            places,
+        }
+    }
+
+    /// As it stands in the page.
+    pub(super) fn json(&self) -> String {
+        embedded(self)
+    }
+
+    /// The place of a strategy; every label of the results has one.
+    pub(super) fn place(&self, run: &RunRecord) -> usize {
+        self.places.get(run.strategy.label.as_str()).copied().unwrap_or_default()
+    }
+}
+
+/// Every label once, in the order of the rows of the sessions.
+fn labels<'a>(blocks: &[Block<'a>]) -> Vec<&'a str> {
+    let mut seen = BTreeSet::new();
+    let mut runs: Vec<&'a RunRecord> = blocks.iter().flat_map(|b| b.runs.iter().copied()).collect();
+    runs.sort_by(|a, b| view::row_order(a, b));
+    runs.iter().map(|r| r.strategy.label.as_str()).filter(|l| seen.insert(*l)).collect()
+}
+
+/// A text that no other has: the ways to see it are in links.
+fn unique(text: String, taken: &mut BTreeSet<String>) -> String {
+    let numbered = (2..).map(|n| format!("{text} ({n})"));
+    let name = std::iter::once(text.clone()).chain(numbered).find(|t| !taken.contains(t));
+    let name = name.expect("some number is free");
+    taken.insert(name.clone());
+    name
+}
+
+fn strategies(
+    results: &Results,
+    labels: &[&str],
+    looks: &Looks,
+    taken: &mut BTreeSet<String>,
+) -> Vec<Strategy> {
+    let marks = plots::marks(results, looks);
+    let standing: BTreeMap<&str, Standing> =
+        results.runs.iter().map(|r| (r.strategy.label.as_str(), r.strategy.standing)).collect();
+    let one = |label: &&str| Strategy {
+        label: unique(clean(label), taken),
+        standing: match standing[label] {
+            Standing::Contender => "contender",
+            Standing::Control => "control",
+            Standing::Hypothetical => "hypothetical",
+            Standing::Recorded => "recorded",
+        },
+        mark: marks[*label],
+    };
+    labels.iter().map(one).collect()
+}
+
+impl MetricInfo {
+    fn of(m: &Metric) -> MetricInfo {
+        MetricInfo {
+            column: m.column,
+            title: m.title(),
+            suffix: m.unit.suffix(),
+            kind: match m.unit {
+                Unit::Tokens => "tokens",
+                Unit::Usd => "usd",
+                Unit::Percent => "percent",
+                Unit::Share => "share",
+                Unit::Ratio => "ratio",
+                Unit::Millis => "millis",
+                Unit::Count(_) => "count",
+            },
+            better: match m.better {
+                Better::Lower => "lower",
+                Better::Higher => "higher",
+                Better::Neither => "neither",
+            },
+            help: m.help,
+            scored: m.scored.is_some(),
+        }
+    }
+}
+
+impl Group {
+    /// `None` where nothing can be compared.
+    fn of(terms: &Terms<'_, '_>, places: &BTreeMap<&str, usize>) -> Option<Group> {
+        let evidence = terms.evidence();
+        let d = stats::by_yardstick(&evidence)?;
+        let products: BTreeSet<&str> = evidence
+            .iter()
+            .filter(|r| r.is_contender() && r.strategy.without_levers.is_none())
+            .map(|r| r.strategy.label.as_str())
+            .collect();
+        let pooled = front::pooled(&d, &products);
+        let front: BTreeSet<&str> = pooled.front.iter().map(|s| s.strategy.as_str()).collect();
+        let best: Vec<(usize, &Metric)> = front::metrics().collect();
+        let [cost, kept] = best[..] else { return None };
+        let baseline = clean(&d.baseline);
+        let title = |(i, m): (usize, &Metric)| match d.sessions {
+            1 => format!("{}{}", m.name, m.unit.suffix()),
+            _ => {
+                let relative = d.strategies.iter().any(|s| s.figures[i].is_relative());
+                let unit = if relative { " %" } else { m.unit.of_change() };
+                format!("{}, mean change against {baseline},{unit}", m.name)
+            }
+        };
+        let point = |s: &StrategyDifference| {
+            let value = |(i, _): (usize, &Metric)| own(&s.figures[i], &d);
+            let said = |(i, m): (usize, &'static Metric)| words(&s.figures[i], m, &d);
+            let counted = s.compacted > 0 && s.sessions == pooled.sessions;
+            let product = products.contains(s.strategy.as_str());
+            let mut told = Vec::new();
+            if d.sessions > 1 {
+                told.push(format!("finished {} of {} sessions", s.sessions, d.sessions));
+            }
+            told.push(format!("compacted in {} of them", s.compacted));
+            Some(Point {
+                s: places.get(s.strategy.as_str()).copied()?,
+                same: s.same.iter().filter_map(|l| places.get(l.as_str()).copied()).collect(),
+                x: value(cost).map(rounded),
+                y: value(kept).map(rounded),
+                loss: loss(&s.figures[kept.0], &d).map(rounded),
+                cost: said(cost),
+                kept: said(kept),
+                front: front.contains(s.strategy.as_str()),
+                counted: counted && product,
+                product,
+                told,
+            })
+        };
+        let sessions =
+            if d.sessions == 1 { "1 session".into() } else { format!("{} sessions", d.sessions) };
+        Some(Group {
+            name: format!("{sessions}, {}", terms.name()),
+            x: Axis { title: title(cost) },
+            y: Axis { title: title(kept) },
+            points: d.strategies.iter().filter_map(point).collect(),
+            against: baseline,
+        })
+    }
+}
+
+/// Where a point lies: the mean change; in a single session the figure itself.
+fn own(figure: &Figure, d: &Differences) -> Option<f64> {
+    let x = if d.sessions == 1 { figure.own_mean } else { figure.mean };
+    x.filter(|x| x.is_finite())
+}
+
+fn loss(kept: &Figure, d: &Differences) -> Option<f64> {
+    match d.sessions {
+        1 => Some(kept.base_mean? - kept.own_mean?),
+        _ => kept.mean.map(|x| -x),
+    }
+}
+
+fn words(figure: &Figure, metric: &Metric, d: &Differences) -> String {
+    if d.sessions == 1 {
+        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.say(x));
+    }
+    let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
+    stats::change(figure, metric) + &interval
+}
+
+impl Session {
+    fn of(
+        block: &Block<'_>,
+        metrics: &[&Metric],
+        places: &BTreeMap<&str, usize>,
+        names: &mut BTreeSet<String>,
+    ) -> Session {
+        let run = block.first();
+        let row = |(r, front): (&&RunRecord, bool)| Row {
+            s: places.get(r.strategy.label.as_str()).copied().unwrap_or_default(),
+            end: (r.status != Status::Completed).then(|| view::ending(r)).flatten(),
+            broken: r.broken_rules(),
+            front,
+            v: metrics.iter().map(|m| m.value(r).and_then(number)).collect(),
+        };
+        Session {
+            name: unique(block.name(), names),
+            title: block.title(),
+            terms: block.terms(),
+            why: clean(&run.scenario.why),
+            warnings: run.scenario.warnings.iter().map(|w| clean(w)).collect(),
+            tags: run.scenario.tags.iter().map(|t| clean(t)).collect(),
+            model: clean(&run.model),
+            window: block.window(),
+            rows: block.runs.iter().zip(front::of_block(block)).map(row).collect(),
+        }
+    }
+}
+
+/// Whole numbers without a point: there are many.
+fn number(x: f64) -> Option<Number> {
+    let x = rounded(x);
+    let is_whole = x.fract() == 0.0 && x.abs() < 1e15;
+    if is_whole { Some(Number::from(x as i64)) } else { Number::from_f64(x) }
+}
+
+/// As exact as every file for machines, and no longer.
+fn rounded(x: f64) -> f64 {
+    fmt::exact(x).parse().unwrap_or(x)
+}

@@ -1,0 +1,226 @@
+//! What the page says without its script: what was compared, what is broken, the conclusion, and the
+//! tables over sessions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use maud::{Markup, html};
+
+use super::clean;
+use crate::record::Results;
+use crate::sections::Section;
+use crate::sheet::Sheet;
+use crate::stats::{self, Differences, Verdict};
+use crate::{fmt, metrics, view};
+
+/// More failures than this are counted, not listed; the sessions show the others.
+const LISTED: usize = 200;
+
+/// Of these, how many stand there without being asked for.
+const FIRST: usize = 2;
+
+/// What was compared, in a line.
+pub(super) fn compared(results: &Results) -> String {
+    let count =
+        |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
+    let sessions: BTreeSet<&str> = results.runs.iter().map(|r| &*r.scenario.id).collect();
+    let strategies: BTreeSet<&str> = results.runs.iter().map(|r| &*r.strategy.label).collect();
+    let models: Vec<String> = view::models(results).into_iter().map(clean).collect();
+    let parts = [
+        clean(&results.generator),
+        count(sessions.len(), "session", "sessions"),
+        count(strategies.len(), "strategy", "strategies"),
+        count(results.runs.len(), "run", "runs"),
+        models.join(", "),
+    ];
+    parts.join(" · ")
+}
+
+/// The conclusion with what is broken, and the chart beside it.
+pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
+    html! {
+        div.first {
+            section aria-label="The conclusion" {
+                @for s in sections { @if let Section::Glance(g) = s {
+                    h2 { (clean(&g.heading)) }
+                    @for s in &g.sentences { p.sentences { (clean(s)) } }
+                    @for l in g.lines.iter().filter(|l| l.alarm) {
+                        p.alarm { strong { (l.what) } ": " (clean(&l.text)) }
+                    }
+                    details open[g.sentences.is_empty()] {
+                        summary { "Who is first in what" }
+                        div.wide tabindex="0" role="region" aria-label="Who is first in what" {
+                            table { tbody { @for l in &g.lines { tr {
+                                th scope="row" { (l.what) } td.note { (clean(&l.text)) }
+                            } } } }
+                        }
+                    }
+                } }
+                @for s in sections { @if let Section::Failures(all) = s { (failures(all)) } }
+            }
+            section aria-labelledby="front-title" {
+                h2 #front-title { "Cost against needs kept" }
+                div #front {}
+            }
+        }
+    }
+}
+
+fn failures(all: &[String]) -> Markup {
+    let list = |some: &[String]| html! { ul { @for f in some { li { (clean(f)) } } } };
+    html! {
+        div.alarm {
+            strong { "What is broken: " (all.len()) }
+            (list(&all[..all.len().min(FIRST)]))
+            @if all.len() > FIRST { details {
+                summary { (all.len() - FIRST) " more" }
+                (list(&all[FIRST..all.len().min(LISTED)]))
+                @if all.len() > LISTED {
+                    p { (all.len() - LISTED) " further ones have their sign in the table of \
+                        sessions × strategies." }
+                }
+            } }
+        }
+    }
+}
+
+/// The tables over sessions, below everything else.
+pub(super) fn over_sessions(
+    results: &Results,
+    sections: &[Section<'_>],
+    matrix_md: &str,
+) -> Markup {
+    html! {
+        @for s in sections { (section(s, results)) }
+        @if !matrix_md.trim().is_empty() { h2 { "What the systems do" } (tables(matrix_md)) }
+    }
+}
+
+fn section(section: &Section<'_>, results: &Results) -> Markup {
+    match section {
+        Section::Differences(found) => differences(results, found),
+        Section::Sheet(s) => sheet(s),
+        Section::Reading(assumptions) => {
+            html! { h2 { "How to read this" } (help(assumptions)) }
+        }
+        // The first screen has them, and the script draws each session.
+        Section::Failures(_) | Section::Glance(_) | Section::Scores(_) => html! {},
+    }
+}
+
+/// What may be wider than the window scrolls in a box of its own.
+fn wide(name: &str, table: &Markup) -> Markup {
+    html! { div.wide tabindex="0" role="region" aria-label=(name) { (table) } }
+}
+
+fn sheet(s: &Sheet) -> Markup {
+    let table = html! { table {
+        thead { tr { @for h in &s.head { th scope="col" { (clean(h)) } } } }
+        tbody { @for g in &s.groups {
+            @if !g.name.is_empty() {
+                tr { th.l scope="rowgroup" colspan=(s.head.len()) { (clean(&g.name)) } }
+            }
+            @for row in &g.rows { tr { @for (i, c) in row.iter().enumerate() {
+                @if i == 0 { th scope="row" { (clean(c)) } } @else { td { (clean(c)) } }
+            } } }
+        } }
+    } };
+    html! { h2 { (clean(&s.title)) } p.terms { (clean(&s.note)) } (wide(&clean(&s.title), &table)) }
+}
+
+/// What the strategies differ by over all sessions, with intervals. With one session a line.
+fn differences(results: &Results, found: &[Differences]) -> Markup {
+    html! { @if !results.runs.is_empty() {
+        h2 { "Differences between strategies" }
+        @if let Some(why) = stats::missing(results, found) { p.terms { (why) } }
+        @for d in found {
+            @if d.strategies.is_empty() {
+                p.terms { (clean(&d.model)) ": " (stats::caption(d)) }
+            } @else {
+                h3 { (stats::heading(d)) }
+                p.terms { (stats::caption(d)) }
+                (wide(&stats::heading(d), &difference_table(d)))
+            }
+        }
+    } }
+}
+
+fn difference_table(d: &Differences) -> Markup {
+    let number = |x: Option<f64>| x.map_or(String::new(), fmt::exact);
+    html! { table.sort {
+        thead { tr {
+            th scope="col" { "strategy" } th scope="col" { "compacted" }
+            @for m in stats::judged() {
+                th scope="col" title=(m.help) { (m.name) }
+                th.l scope="col" { "95 % interval" } th scope="col" { "median" }
+                th scope="col" { "bill" } th.l scope="col" { "verdict" }
+            }
+        } }
+        tbody { @for row in &d.strategies { tr {
+            th scope="row" { (stats::name(row)) }
+            td data-v=(row.compacted) { (stats::seen(row)) }
+            @for (f, m) in row.figures.iter().zip(stats::judged()) {
+                @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!(
+                    "p = {}, after Holm {}; {} sessions", fmt::exact(p), fmt::exact(holm), f.sessions
+                ));
+                td data-v=(number(f.mean)) { (stats::change(f, m)) }
+                td.l { (stats::interval(f, m).unwrap_or_default()) }
+                td data-v=(number(f.median)) { (stats::median(f, m)) }
+                td { (stats::bill(f).unwrap_or_default()) }
+                td.l.better[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse]
+                    title=[p] { (stats::word(f.verdict)) }
+            }
+        } } }
+    } }
+}
+
+fn help(assumptions: &BTreeMap<String, String>) -> Markup {
+    html! {
+        ul.help {
+            li { "◆: " (crate::front::HELP) ". n/a: not applicable or unknown, never 0. Hypothetical \
+                and control rows are compared with and never best." }
+            @for (m, s) in metrics::scores() { li { strong { (s.title()) } ": " (m.help) } }
+            li { strong { "Differences between strategies" } ": " (stats::HELP) }
+        }
+        p { "Modelled, not measured:" }
+        ul {
+            @for (k, v) in assumptions { li { strong { (clean(k)) } ": " (clean(v)) } }
+            @if assumptions.is_empty() { li { "not stated in these results" } }
+        }
+    }
+}
+
+/// The little of Markdown that the matrix needs: tables, headings, paragraphs.
+fn tables(md: &str) -> Markup {
+    let mut parts: Vec<(bool, Vec<&str>)> = Vec::new();
+    for line in md.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        let is_row = line.starts_with('|');
+        match parts.last_mut() {
+            Some((true, rows)) if is_row => rows.push(line),
+            _ => parts.push((is_row, vec![line])),
+        }
+    }
+    let rule = |l: &str| l.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
+    html! { @for (is_table, lines) in &parts {
+        @if *is_table {
+            (wide("What the systems do", &html! { table {
+                @for (i, line) in lines.iter().filter(|l| !rule(l)).enumerate() {
+                    tr { @for cell in cells(line) {
+                        @if i == 0 && !cell.is_empty() { th.l scope="col" { (cell) } } @else { td.note { (cell) } }
+                    } }
+                }
+            } }))
+        } @else {
+            @for line in lines {
+                @if line.starts_with('#') { h3 { (line.trim_start_matches('#').trim()) } }
+                @else { p { (line) } }
+            }
+        }
+    } }
+}
+
+/// The cells of a Markdown row; `\|` is a bar in the text.
+fn cells(line: &str) -> Vec<String> {
+    let inner = line.trim_start_matches('|');
+    let inner = inner.strip_suffix('|').unwrap_or(inner).replace("\\|", "\u{1}");
+    inner.split('|').map(|c| c.trim().replace('\u{1}', "|").replace(['`', '*'], "")).collect()
+}

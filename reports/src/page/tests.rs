@@ -1,0 +1,312 @@
+//! The page as bytes; what it does in a browser is tried by `.ci/page`.
+
+use std::io::Read;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use flate2::read::ZlibDecoder;
+use serde_json::Value;
+
+use super::*;
+use crate::record::{FactLife, FactMove, Place, RunRecord};
+use crate::sample;
+
+fn of(results: &Results) -> String {
+    page(results, &Looks::default(), "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n")
+}
+
+/// What a script element of that id holds.
+fn held<'a>(page: &'a str, id: &str) -> Option<&'a str> {
+    let begin = page.find(&format!("<script id=\"{id}\""))?;
+    let begin = begin + page[begin..].find('>')? + 1;
+    Some(&page[begin..begin + page[begin..].find("</script>")?])
+}
+
+fn data(page: &str) -> Value {
+    serde_json::from_str(held(page, "data").unwrap()).unwrap()
+}
+
+fn chunk(page: &str, i: usize) -> Option<Value> {
+    let packed = BASE64_STANDARD.decode(held(page, &format!("d{i}"))?.trim()).unwrap();
+    let mut json = String::new();
+    ZlibDecoder::new(&packed[..]).read_to_string(&mut json).unwrap();
+    Some(serde_json::from_str(&json).unwrap())
+}
+
+/// Texts that try to leave their place, in every field of a person or a model.
+fn hostile() -> Results {
+    let bad = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}\u{0}\"'&";
+    let mut results = sample::results();
+    results.generator = "<b>&".into();
+    results.assumptions.insert("<i>".into(), bad.into());
+    for r in &mut results.runs {
+        r.scenario.title = bad.into();
+        r.scenario.why = bad.into();
+        r.scenario.tags = vec![bad.into()];
+        r.scenario.warnings = vec![bad.into()];
+        r.note = Some(bad.into());
+        r.strategy.settings.insert(bad.into(), bad.into());
+        for c in &mut r.compactions {
+            c.mechanism = bad.into();
+            c.came[0].texts[0].text = format!("{bad}{}", "x".repeat(10_000));
+        }
+    }
+    results
+}
+
+#[test]
+fn nothing_in_the_results_becomes_markup() {
+    let page = of(&hostile());
+    assert!(page.contains("&lt;u&gt;d | e"));
+    for bad in ["<script>alert", "<img", "<b>&", "<i>", "<u>", "<x>", "\u{202e}", "\u{0}"] {
+        assert!(!page.contains(bad), "{bad:?}");
+    }
+    // Of the page itself: data, one session, the script.
+    assert_eq!((page.matches("<script").count(), page.matches("</script").count()), (3, 3));
+    assert!(data(&page)["blocks"][0]["tags"][0].as_str().unwrap().contains("</script>"));
+}
+
+#[test]
+fn nothing_is_fetched_and_nothing_else_runs() {
+    let page = of(&sample::results());
+    for part in ["src=", "url(", "@import", "style=\"", "onclick=\"", "https://", "<svg"] {
+        assert!(!page.contains(part), "{part}");
+    }
+    // An address that is no link: the name space of SVG.
+    assert_eq!(page.matches("http://").count(), 1);
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
+    let between = |begin: &str, end: &str| {
+        let at = page.find(begin).unwrap() + begin.len();
+        &page[at..at + page[at..].find(end).unwrap()]
+    };
+    let script = hash(between("<script type=\"module\">", "</script>"));
+    let style = hash(between("<style>", "</style>"));
+    let policy = between("Content-Security-Policy\" content=\"", "\"").replace("&#39;", "'");
+    assert_eq!(
+        policy,
+        format!(
+            "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; \
+             img-src data:; base-uri 'none'; form-action 'none'"
+        )
+    );
+}
+
+#[test]
+fn what_is_broken_stands_on_the_first_screen() {
+    let page = of(&sample::results());
+    let broken = page.find("INTEGRITY FAILURE").unwrap();
+    assert!(broken < page.find("id=\"sessions\"").unwrap());
+    assert!(page.contains("1 session · 12 strategies · 12 runs · claude-sonnet-4-6"));
+}
+
+#[test]
+fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
+    let results = sample::results();
+    let data = data(&of(&results));
+    let metrics = data["metrics"].as_array().unwrap();
+    assert_eq!(metrics.len(), crate::metrics::numbers().count());
+    assert!(metrics.iter().all(|m| !m["help"].as_str().unwrap().is_empty()));
+    let at = |column: &str| metrics.iter().position(|m| m["column"] == column).unwrap();
+    let rows = data["blocks"][0]["rows"].as_array().unwrap();
+    let codex = rows
+        .iter()
+        .find(|r| data["strategies"][r["s"].as_u64().unwrap() as usize]["label"] == "codex");
+    let run = results.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
+    let v = &codex.unwrap()["v"];
+    assert_eq!(v[at("compactions")], run.compactions.len());
+    assert!((v[at("cost_usd")].as_f64().unwrap() - run.summary.cost_usd).abs() < 1e-6);
+    assert!(v[at("cost_estimate_usd")].is_null());
+    // The overflown row says so in words, the broken one how often.
+    let none = rows.iter().find(|r| r.get("end").is_some()).unwrap();
+    assert!(none["end"].as_str().unwrap().starts_with("died at step"));
+    assert!(rows.iter().any(|r| r["broken"] == 1));
+}
+
+/// A run whose only fact a compaction took away.
+fn forgetful() -> Results {
+    let mut results = sample::results();
+    for r in results.runs.iter_mut().filter(|r| !r.compactions.is_empty()) {
+        r.facts[0].place = Place::Nowhere;
+        r.lives = vec![FactLife {
+            fact: "token-ttl".into(),
+            tokens: vec!["900 s".into()],
+            text: "the token lives 900 s".into(),
+            moves: vec![FactMove {
+                compaction: 0,
+                from: Place::Verbatim,
+                to: Place::Nowhere,
+                before: "the token lives 900 s".into(),
+                after: "tokens expire".into(),
+            }],
+            ..FactLife::default()
+        }];
+    }
+    results
+}
+
+#[test]
+fn a_session_holds_its_compactions_in_their_words() {
+    let results = forgetful();
+    let page = of(&results);
+    let (data, chunk) = (data(&page), chunk(&page, 0).unwrap());
+    assert_eq!(chunk["left"], "whole");
+    let place = |label: &str| {
+        data["strategies"].as_array().unwrap().iter().position(|s| s["label"] == label).unwrap()
+    };
+    let runs = chunk["runs"].as_array().unwrap();
+    let codex = runs.iter().find(|r| r["s"] == place("codex")).unwrap();
+    let record = results.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
+    let text = |i: &Value| chunk["texts"][i.as_u64().unwrap() as usize].as_str().unwrap();
+    let first = &codex["compactions"][0];
+    let (step, c) = (first["step"].as_u64().unwrap(), &record.compactions[0]);
+    assert_eq!(step, record.requests[c.before_request as usize].step);
+    assert_eq!(
+        (&first["before"], &first["after"]),
+        (&c.before_tokens.into(), &c.after_tokens.into())
+    );
+    let came = &first["came"][0]["texts"][0]["text"];
+    assert_eq!(text(came), format!("Until step {step}: the login was mended."));
+    let moved = &codex["moves"][0];
+    assert_eq!(
+        (text(&moved["before"]), text(&moved["after"])),
+        ("the token lives 900 s", "tokens expire")
+    );
+    let need = &codex["needs"][0];
+    assert_eq!((need["place"].as_str(), need["counts"].as_bool()), (Some("nowhere"), Some(true)));
+    // Differences add up to the figures of the requests.
+    let sum = |name: &str| {
+        codex["q"][name].as_array().unwrap().iter().filter_map(Value::as_i64).sum::<i64>()
+    };
+    let last = record.requests.last().unwrap();
+    assert_eq!((sum("step"), sum("context")), (last.step as i64, last.context_tokens as i64));
+    let cost: f64 = record.requests.iter().map(|q| q.cost_usd).sum();
+    assert!((sum("micro_usd") as f64 / 1e6 - cost).abs() < 1e-6);
+}
+
+#[test]
+fn several_models_and_like_names_have_links_of_their_own() {
+    let mut results = sample::results();
+    let mut other = sample::run("login-bug", "codex", 1);
+    other.model = "gpt-5.4".into();
+    results.runs.push(other);
+    let mut twin = sample::run("login-bug", "codex ", 1);
+    twin.strategy.name = "codex".into();
+    results.runs.push(twin);
+    let data = data(&of(&results));
+    let names: Vec<&str> =
+        data["blocks"].as_array().unwrap().iter().map(|b| b["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["login-bug, claude-sonnet-4-6", "login-bug, gpt-5.4"]);
+    let labels: Vec<&str> = data["strategies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["label"].as_str().unwrap())
+        .collect();
+    assert!(labels.contains(&"codex") && labels.contains(&"codex (2)"), "{labels:?}");
+}
+
+/// Words that do not repeat, as a generator without state makes them.
+fn words(seed: u64, count: usize) -> String {
+    let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut out = String::new();
+    for _ in 0..count {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        out.push_str(&format!("{:x} ", x % 1_000_000_007));
+    }
+    out
+}
+
+/// As many runs as a large benchmark has, each with `steps` requests and words of its own.
+fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
+    let labels = ["reference", "codex", "aider", "opencode", "openoxide", "claude-code"];
+    let mut results = Results { version: 1, generator: "ctxbench".into(), ..Results::default() };
+    for session in 0..sessions {
+        for i in 0..strategies {
+            let label = match labels.get(i as usize) {
+                Some(label) => (*label).to_string(),
+                None => format!("codex:auto_compact_limit={}000", 40 + 5 * i),
+            };
+            let seed = session * 31 + i;
+            let mut r: RunRecord = sample::run(&format!("session-{session:03}"), &label, seed % 13);
+            r.scenario.recorded = true;
+            r.scenario.tags = vec![format!("team-{}", session % 7)];
+            let whole = r.requests.clone();
+            for (n, q) in whole.iter().cycle().take(steps as usize).enumerate().skip(whole.len()) {
+                let mut q = q.clone();
+                (q.seq, q.step) = (n as u64, n as u64);
+                q.context_tokens += (n as u64 * 7919 + seed * 104_729) % 900;
+                q.cost_usd += (n as f64 * 0.618_033).fract() * 0.01;
+                r.requests.push(q);
+            }
+            for c in &mut r.compactions {
+                c.came[0].texts[0].text = words(seed * 1_000 + c.seq, 400);
+                c.went[0].texts[0].text = words(seed * 1_000 + 500 + c.seq, 20);
+            }
+            r.facts = (0..20)
+                .map(|f| crate::record::FactRecord {
+                    fact: format!("fact-{f}"),
+                    ..r.facts[0].clone()
+                })
+                .collect();
+            r.lives = (0..20)
+                .map(|f| FactLife {
+                    fact: format!("fact-{f}"),
+                    tokens: vec![words(f, 1)],
+                    text: words(session * 100 + f, 20),
+                    ..FactLife::default()
+                })
+                .collect();
+            results.runs.push(r);
+        }
+    }
+    results
+}
+
+#[test]
+fn words_give_way_first_where_the_page_would_be_too_large() {
+    let results = large(6, 4, 120);
+    let blocks = view::blocks(&results);
+    let overview = Overview::of(&results, &blocks, &Looks::default());
+    let sizes: Vec<usize> = chunk::Part::ALL
+        .into_iter()
+        .map(|part| chunk::pack(&blocks[0], &overview, part).len())
+        .collect();
+    assert!(sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
+    // Room for all, for about two thirds of the words, for the curves alone, and for nothing.
+    let packed = |room: usize| budget::pack(&blocks, &overview, room);
+    assert_eq!(packed(100 * sizes[0]).note(), "");
+    let cut = packed(6 * (sizes[1] + 200) + 1_000);
+    assert!(cut.note().contains("with words that are cut short"), "{}", cut.note());
+    let bare = packed(6 * (sizes[2] + 200) + 1_000);
+    assert!(bare.note().contains("6 without words"), "{}", bare.note());
+    let none = packed(2_000);
+    assert!(none.note().contains("6 by their figures only"), "{}", none.note());
+    assert!(none.chunks.iter().all(Option::is_none));
+    for p in [cut, bare] {
+        assert_eq!(p.chunks.iter().flatten().count(), 6);
+    }
+}
+
+/// 200 sessions × 20 strategies. How fast such a page opens is tried by `.ci/page`.
+#[test]
+fn four_thousand_runs_stay_below_the_limit() {
+    let page = of(&large(200, 20, 250));
+    if let Some(file) = std::env::var_os("CTXBENCH_LARGE_PAGE") {
+        std::fs::write(file, &page).unwrap();
+    }
+    assert!(page.len() <= MOST_BYTES, "{} bytes", page.len());
+    assert!(page.contains("So that this page stays below 20 MB"));
+    let data = data(&page);
+    assert_eq!(data["blocks"].as_array().unwrap().len(), 200);
+    for i in [0, 100, 199] {
+        assert_eq!(chunk(&page, i).unwrap()["runs"].as_array().unwrap().len(), 20);
+    }
+}
+
+#[test]
+fn the_same_results_make_the_same_page() {
+    assert_eq!(of(&forgetful()), of(&forgetful()));
+    assert!(of(&Results::default()).contains("hold no runs"));
+}
