@@ -6,6 +6,7 @@
 //! make the same bytes.
 
 mod admin;
+pub mod advise;
 mod bmf;
 mod compare;
 mod csv;
