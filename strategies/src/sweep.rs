@@ -72,13 +72,15 @@ fn pairs<'a>(
     let wrong = || SweepError::Bracket(settings.to_string());
     let (mut out, mut begin, mut open) = (Vec::new(), 0, false);
     for (at, c) in settings.char_indices() {
-        let in_text = || settings[begin..at].split_once('=').filter(|(n, _)| is_text(n.trim()));
+        let in_text = || {
+            let (name, value) = settings[begin..at].split_once('=')?;
+            is_text(name.trim()).then_some((name, value.trim()))
+        };
         match c {
-            '[' | ']' if !open && let Some((name, value)) = in_text() => {
-                if c == '[' && value.trim().is_empty() {
-                    return Err(SweepError::Text(name.trim().to_string()));
-                }
+            '[' if !open && let Some((name, "")) = in_text() => {
+                return Err(SweepError::Text(name.trim().to_string()));
             }
+            '[' | ']' if !open && in_text().is_some() => {}
             '[' | ']' if open == (c == '[') => return Err(wrong()),
             '[' | ']' => open = !open,
             ',' if !open => {

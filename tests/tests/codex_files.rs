@@ -49,7 +49,7 @@ fn resume_says_what_it_takes_and_refuses_what_is_no_rollout() {
     let of = |version: &str| {
         let old = format!(r#""cli_version":"{}""#, "0.104.0");
         assert!(text.contains(&old));
-        here.write("v.jsonl", &text.replace(&old, &format!(r#""cli_version":"{version}""#)));
+        here.write("v.jsonl", text.replace(&old, &format!(r#""cli_version":"{version}""#)));
         here.run("resume v.jsonl").ok().stdout.lines().next().unwrap().to_string()
     };
     let unseen = "which was not observed: opened by the rules of";
@@ -118,7 +118,7 @@ fn a_place_is_looked_up_in_its_file_alone() {
     }
     assert_eq!(here.read("history.jsonl"), HISTORY);
     let typed = r#"{"session_id":"s","ts":1793523600,"text":"a\u001b[2Jb\nc"}"#;
-    here.write("steered.jsonl", &format!("{typed}\n"));
+    here.write("steered.jsonl", format!("{typed}\n"));
     assert_eq!(here.run("prompts steered.jsonl --at 0").ok().stdout, "a [2Jb\nc\n");
     let all = here.run("prompts history.jsonl --json").ok().stdout;
     let all: serde_json::Value = serde_json::from_str(&all).unwrap();

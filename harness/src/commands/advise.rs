@@ -31,7 +31,8 @@ pub(crate) struct Args {
     #[arg(value_name = "SESSION|DIR")]
     inputs: Vec<String>,
     /// Take the N sessions that began last, of those that can be used
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     last: u64,
     /// Take sessions with at least N tokens of content, such as 50k: short ones never compact
     #[arg(long, value_name = "N", value_parser = tokens)]
@@ -211,10 +212,13 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
             (Some(recorded), Some(ours)) => disagreement(&recorded, &ours),
             _ => Some("it could not be run".into()),
         };
+        let usable = why.is_none();
         left_out.extend(why.map(|why| LeftOut { session: s.id.clone(), why }));
-        !left_out.last().is_some_and(|l| l.session == s.id)
+        usable
     });
-    runs.retain(|r| !left_out.iter().any(|l| l.session == r.scenario.id));
+    let used = |r: &RunRecord| !left_out.iter().any(|l| l.session == r.scenario.id);
+    runs.retain(used);
+    let recorded_usd = recorded.iter().filter(|r| used(r)).map(|r| r.summary.cost_usd).sum();
     let (mut changes, mut limits) = (Vec::new(), Vec::new());
     for knob in product.knobs() {
         for value in knob.values {
@@ -240,7 +244,7 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
     if !plan.scenarios.is_empty() {
         runs.extend(records(&plan));
     }
-    Ok(judge(Tried { product: &label, changes, runs: &runs, left_out, limits }))
+    Ok(judge(Tried { product: &label, changes, runs: &runs, recorded_usd, left_out, limits }))
 }
 
 fn plan(args: &Args, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {

@@ -11,8 +11,8 @@ use crate::recorded::before_reply;
 pub const WITHIN: usize = 10;
 
 /// Why our run of a session as the product is set now does not stand for what was recorded; `None`
-/// = each recorded compaction has a summary of ours within [`WITHIN`] replies and each of ours has a
-/// recorded one.
+/// = each recorded compaction has a summary of ours within [`WITHIN`] replies, and each of ours has
+/// a recorded one.
 pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
     if ours.status != Status::Completed {
         let why = ours.error.as_deref().map(|e| format!(" ({e})")).unwrap_or_default();

@@ -54,6 +54,8 @@ pub struct Tried<'a> {
     pub changes: Vec<Change>,
     /// The rows of the sessions that can be used: the product as it is set now, and each change.
     pub runs: &'a [RunRecord],
+    /// What these sessions cost by the provider's counters, USD.
+    pub recorded_usd: f64,
     /// The sessions that cannot.
     pub left_out: Vec<LeftOut>,
     /// What these figures cannot show, as sentences.
@@ -127,6 +129,8 @@ pub struct Advice {
     pub sessions: usize,
     /// Their models.
     pub models: Vec<String>,
+    /// What they cost by the provider's counters, USD: how near the model comes.
+    pub recorded_usd: f64,
     /// The middle of what a session costs as it is set now, USD.
     pub median_usd: Option<f64>,
     /// All sessions, as it is set now.
@@ -149,7 +153,7 @@ const PICKED: &str = "The value was picked on the sessions that it is told of, s
 
 /// What a person learns of a product from what was run.
 pub fn advise(tried: Tried<'_>) -> Advice {
-    let Tried { product, changes, runs, left_out, mut limits } = tried;
+    let Tried { product, changes, runs, recorded_usd, left_out, mut limits } = tried;
     let now: Vec<&RunRecord> = of(runs, product).collect();
     let all: Vec<&RunRecord> = runs.iter().collect();
     let differences = stats::by_settings(&all, product);
@@ -175,6 +179,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         sentence,
         sessions: now.len(),
         models: models.into_iter().map(str::to_string).collect(),
+        recorded_usd,
         median_usd: median(now.iter().map(|r| r.summary.cost_usd).collect()),
         now: Sums::of(&now),
         changes: outcomes,

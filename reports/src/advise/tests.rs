@@ -50,7 +50,8 @@ fn change(value: u64) -> Change {
 
 fn advice(values: &[u64], runs: &[RunRecord], left_out: Vec<LeftOut>) -> Advice {
     let changes = values.iter().copied().map(change).collect();
-    advise(Tried { product: "claude-code", changes, runs, left_out, limits: vec![] })
+    let limits = vec![];
+    advise(Tried { product: "claude-code", changes, runs, recorded_usd: 7.5, left_out, limits })
 }
 
 /// So many sessions at 10 dollars with 5 of 100 needs lost; each value multiplies the dollars, with
@@ -85,6 +86,10 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
     assert_eq!(lines[at + 2].trim(), fifty.line);
     assert!(!text.contains("OVERRIDE=60"), "60 is beaten by 50:\n{text}");
     assert!(text.contains("expect less on others"), "{text}");
+    assert!(
+        text.contains("12 sessions, claude-sonnet-4-6; as recorded they cost $7.500"),
+        "{text}"
+    );
     let best = &a.changes[0];
     assert!(best.front && !a.changes[1].front);
     assert_eq!((best.finished, best.differs), (12, 12));

@@ -10,7 +10,7 @@ use crate::{fmt, front, grid, stats};
 const HEAD: [&str; 7] =
     ["each alone", "$ in all", "median $", "waited s", "needs lost", "compacted", "changed"];
 
-const LEGEND: &str = "In brackets the change; median $: what a session costs, and its change; \
+const LEGEND: &str = "In brackets the change; median $: what a session costs, and its change;\n\
                       changed: sessions in which any request differs.";
 const WORDS: &str = "BETTER, WORSE: beyond chance (sign-flip test over sessions, Holm, 5 %).";
 const FRONT: &str = "no other row is at least as good in dollars and needs kept, and better in one";
@@ -21,10 +21,11 @@ pub(super) fn page(a: &Advice) -> String {
         let models: Vec<String> = a.models.iter().map(|m| fmt::one_line(m)).collect();
         let _ = writeln!(
             out,
-            "\n{}, {}, {}",
+            "\n{}, {}, {}; as recorded they cost ${}",
             fmt::one_line(&a.product),
             sessions(a.sessions),
-            models.join(", ")
+            models.join(", "),
+            fmt::usd(a.recorded_usd)
         );
         for line in table(a) {
             let _ = writeln!(out, "{line}");

@@ -99,7 +99,7 @@ pub(super) fn pairs<'a>(
     seen: Seen,
 ) -> Vec<Pair<'a>> {
     let pair = |(session, own): (&&str, &&'a RunRecord)| {
-        Some(Pair { base: *base.get(session)?, own: *own, seen })
+        Some(Pair { base: base.get(session)?, own, seen })
     };
     own.iter().filter_map(pair).collect()
 }

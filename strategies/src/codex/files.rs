@@ -14,7 +14,7 @@ const MOST_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
 /// Setting: further names.
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
-/// What of a person's `config.toml` is about compaction, by the names of our settings, with its type
+/// What of a person's `config.toml` is about compaction: its name, that of our setting, its type
 /// (docs/sources/codex.md §1.1 to §1.3, §3).
 const OWN: [(&str, &str, &str); 5] = [
     ("model_auto_compact_token_limit", "auto_compact_limit", "integer"),
