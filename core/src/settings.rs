@@ -135,7 +135,7 @@ pub enum SettingError {
         expected: String,
     },
     /// Not `name=value`.
-    #[error("`{0}` is not a setting; write name=value, separated by commas")]
+    #[error("`{0}` is not a setting; write name=value, separated by commas (no value holds one)")]
     NotAPair(String),
 }
 
@@ -175,8 +175,8 @@ impl Settings {
         if self.given.contains_key(name) { Ok(()) } else { self.set(strategy, name, value) }
     }
 
-    /// Sets one value, checked against the table.
-    fn set(&mut self, strategy: &str, name: &str, given: &str) -> Result<(), SettingError> {
+    /// Sets one value, whatever was given before, checked against the table.
+    pub fn set(&mut self, strategy: &str, name: &str, given: &str) -> Result<(), SettingError> {
         let Some(setting) = self.table.iter().find(|s| s.name == name) else {
             let names = self.table.iter().map(|s| s.name).collect::<Vec<_>>();
             let hint = if names.is_empty() {
@@ -462,10 +462,13 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
             Ok(n) if n <= 100 => Ok(Value::Int(n)),
             _ => Err("a whole number from 0 to 100".to_string()),
         },
-        Kind::Share => match given.parse::<f64>() {
-            Ok(x) if (0.0..=1.0).contains(&x) => Ok(Value::Real(x)),
-            _ => Err("a share between 0 and 1".to_string()),
-        },
+        Kind::Share => {
+            let (number, of) = given.strip_suffix('%').map_or((given, 1.0), |n| (n, 100.0));
+            match number.parse::<f64>() {
+                Ok(x) if (0.0..=of).contains(&x) => Ok(Value::Real(x / of)),
+                _ => Err("a share between 0 and 1, or 0% to 100%".to_string()),
+            }
+        }
         Kind::Flag => {
             given.parse::<bool>().map(Value::Flag).map_err(|_| "true or false".to_string())
         }

@@ -17,6 +17,8 @@ pub struct Choice {
     pub limit: Option<usize>,
     /// So many, drawn by the seed.
     pub sample: Option<usize>,
+    /// So many, those that began last; without a date they began first. Not with a sample.
+    pub last: Option<usize>,
     /// Of the sample.
     pub seed: u64,
     /// Least tokens of content; see [`tokens`].
@@ -31,7 +33,8 @@ pub fn tokens(session: &Session) -> u64 {
     calibration::content(&session.entries, &by)
 }
 
-/// That a session passed, and its draw.
+/// That a session passed, and its place among those of which the first are kept: its draw, or how
+/// long ago it began.
 #[derive(Debug)]
 pub struct Ticket(Option<u64>);
 
@@ -39,7 +42,7 @@ pub struct Ticket(Option<u64>);
 #[derive(Debug)]
 pub struct Chooser<T> {
     choice: Choice,
-    /// The sample so far by the draw of each, with its place in the row.
+    /// The sample or the newest so far by the ticket of each, with its place in the row.
     drawn: BTreeMap<(u64, usize), T>,
     offered: usize,
     taken: usize,
@@ -64,7 +67,8 @@ impl<T> Chooser<T> {
 
     /// No further session can be taken, so that nobody needs to read on.
     pub fn is_full(&self) -> bool {
-        self.choice.sample.is_none() && self.choice.limit.is_some_and(|most| self.taken >= most)
+        self.choice.sample.or(self.choice.last).is_none()
+            && self.choice.limit.is_some_and(|most| self.taken >= most)
     }
 
     /// Whether a session passes, which stands at `place` below what was named; the same place and
@@ -85,18 +89,23 @@ impl<T> Chooser<T> {
             self.small += 1;
             return None;
         }
-        if self.choice.sample.is_none() {
-            self.taken += 1;
-            return Some(Ticket(None));
+        if self.choice.sample.is_some() {
+            return Some(Ticket(Some(draw(self.choice.seed, place, &session.header.id))));
         }
-        Some(Ticket(Some(draw(self.choice.seed, place, &session.header.id))))
+        if self.choice.last.is_some() {
+            let began = session.header.started.as_deref().and_then(millis);
+            return Some(Ticket(Some(began.map_or(u64::MAX, |at| i64::MAX.abs_diff(at)))));
+        }
+        self.taken += 1;
+        Some(Ticket(None))
     }
 
-    /// Takes what was made of a session that passed. It comes back unless a sample is drawn, which
-    /// [`Self::end`] gives.
+    /// Takes what was made of a session that passed. It comes back unless a sample is drawn or the
+    /// newest are kept, which [`Self::end`] gives.
     pub fn take(&mut self, ticket: Ticket, what: T) -> Option<T> {
-        let (Some(draw), Some(most)) = (ticket.0, self.choice.sample) else { return Some(what) };
-        self.drawn.insert((draw, self.offered), what);
+        let most = self.choice.sample.or(self.choice.last);
+        let (Some(place), Some(most)) = (ticket.0, most) else { return Some(what) };
+        self.drawn.insert((place, self.offered), what);
         self.offered += 1;
         if self.drawn.len() > most {
             self.drawn.pop_last();
@@ -104,13 +113,13 @@ impl<T> Chooser<T> {
         None
     }
 
-    /// The sample, in the order in which it was offered, and what was left out, if anything was: a
+    /// The sample or the newest, in the order in which they were offered, and what was left out, if anything was: a
     /// line for people.
     pub fn end(mut self) -> (Vec<T>, Option<String>) {
         let drawn = std::mem::take(&mut self.drawn);
         let mut sample: Vec<(usize, T)> = drawn.into_iter().map(|((_, n), t)| (n, t)).collect();
         sample.sort_by_key(|(n, _)| *n);
-        let by_sample = self.offered - sample.len();
+        let (by_sample, drew) = (self.offered - sample.len(), self.choice.sample.is_some());
         let most = self.choice.limit.unwrap_or(usize::MAX);
         let by_limit = sample.len().saturating_sub(most);
         sample.truncate(most);
@@ -120,7 +129,7 @@ impl<T> Chooser<T> {
             (self.small, format!("with less than {min} tokens")),
             (self.early, format!("begun before {since}")),
             (self.undated, "without a date".to_string()),
-            (by_sample, "not drawn".to_string()),
+            (by_sample, if drew { "not drawn" } else { "older" }.to_string()),
             (by_limit, "beyond the limit".to_string()),
         ];
         let told: Vec<String> =

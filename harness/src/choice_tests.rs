@@ -116,3 +116,24 @@ fn what_a_limit_leaves_of_a_sample_was_drawn() {
     assert_eq!(out.len(), 2);
     assert_eq!(told.unwrap(), "2 sessions left out: 1 not drawn, 1 beyond the limit");
 }
+
+#[test]
+fn the_newest_are_kept_in_their_order_and_what_has_no_date_is_oldest() {
+    let began = [
+        ("a", Some("2026-03-02T10:00:00Z")),
+        ("b", None),
+        ("c", Some("2026-03-04T10:00:00Z")),
+        ("d", Some("2026-03-03T10:00:00Z")),
+    ];
+    let newest = |n| {
+        let mut chooser = Chooser::new(&Choice { last: Some(n), ..Choice::default() });
+        for (id, started) in began {
+            assert_eq!(offer(&mut chooser, &session(id, 10, started), id, id), None);
+        }
+        assert!(!chooser.is_full());
+        chooser.end()
+    };
+    assert_eq!(newest(2), (vec!["c", "d"], Some("2 sessions left out: 2 older".into())));
+    assert_eq!(newest(3), (vec!["a", "c", "d"], Some("1 session left out: 1 older".into())));
+    assert_eq!(newest(4), (vec!["a", "b", "c", "d"], None));
+}

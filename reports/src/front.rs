@@ -16,7 +16,7 @@ pub(crate) const HELP: &str = "on the front of cost against needs kept: no other
 
 /// Whether each point is beaten by no other: none is at least as good in every respect and better
 /// in one. Lower is better throughout. A point without all of its figures is not on the front.
-fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
+pub(crate) fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
     let beats = |a: &[f64], b: &[f64]| {
         a.iter().zip(b).all(|(x, y)| x <= y) && a.iter().zip(b).any(|(x, y)| x < y)
     };
@@ -31,7 +31,8 @@ pub(crate) fn metrics() -> impl Iterator<Item = (usize, &'static Metric)> {
     stats::ranking().filter(|(.., how)| how.named == Named::Best).map(|(i, m, _)| (i, m))
 }
 
-fn downward(better: Better, x: f64) -> f64 {
+/// A figure so that lower is better.
+pub(crate) fn downward(better: Better, x: f64) -> f64 {
     if better == Better::Higher { -x } else { x }
 }
 

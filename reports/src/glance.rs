@@ -26,6 +26,8 @@ pub(crate) struct Glance {
     pub(crate) lines: Vec<GlanceLine>,
     /// The same as up to three sentences: who is on the front, what is at stake, how sure it is.
     pub(crate) sentences: Vec<String>,
+    /// Labels of the rows on the front over these sessions, the cheapest first.
+    pub(crate) front: Vec<String>,
 }
 
 /// One thing to know.
@@ -57,10 +59,13 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
         lines.extend(left_out(&tests));
         lines.extend(held.iter().map(|d| line("real", real(d))));
         let sentences = held.as_ref().and_then(|d| told(d, &unlevered(&evidence)));
+        let front = held.iter().flat_map(|d| front::pooled(d, &unlevered(&evidence)).front);
+        let front = front.flat_map(|s| std::iter::once(&s.strategy).chain(&s.same).cloned());
         Glance {
             heading: format!("At a glance: {sessions}, {}", terms.name()),
             lines,
             sentences: sentences.unwrap_or_default(),
+            front: front.collect(),
         }
     };
     terms(&blocks).iter().map(glance).filter(|g| g.lines.len() > 1).collect()

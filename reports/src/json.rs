@@ -8,6 +8,7 @@ use crate::record::{Goal, RESULTS_VERSION, Results, RunRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::formats::{Artifact, Format, ReportError};
+use crate::glance;
 use crate::metrics::METRICS;
 use crate::plots::Looks;
 use crate::stats::{self, Differences};
@@ -125,8 +126,16 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
     std::fs::read_to_string(path).map_err(|source| ReadError::Io { path: path.into(), source })
 }
 
-/// [`Results`] with what follows from them. Readers of records pass over `differences`: they are
-/// computed anew.
+/// What is said of one model and one summariser.
+#[derive(Serialize)]
+struct Conclusion {
+    about: String,
+    front: Vec<String>,
+    sentences: Vec<String>,
+}
+
+/// [`Results`] with what follows from them. Readers of records pass over `differences` and
+/// `conclusions`: they are computed anew.
 #[derive(Serialize)]
 struct Written<'a> {
     version: u32,
@@ -136,6 +145,8 @@ struct Written<'a> {
     goals: &'a [Goal],
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Differences>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    conclusions: Vec<Conclusion>,
     runs: &'a [RunRecord],
 }
 
@@ -153,6 +164,11 @@ pub fn results_text(results: &Results) -> Result<String, ReportError> {
         differences: stats::over_sessions(results)
             .into_iter()
             .filter(|d| !d.strategies.is_empty())
+            .collect(),
+        conclusions: glance::glances(results)
+            .into_iter()
+            .filter(|g| !g.sentences.is_empty())
+            .map(|g| Conclusion { about: g.heading, front: g.front, sentences: g.sentences })
             .collect(),
         runs: &results.runs,
     };
@@ -250,6 +266,18 @@ mod tests {
         assert_eq!(again, results);
         assert_eq!(results_text(&again).unwrap(), text);
         assert!(!results_text(&sample::results()).unwrap().contains("differences"));
+    }
+
+    #[test]
+    fn front_and_sentences_stand_in_the_file() {
+        let text = results_text(&sample::results()).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let told = &value["conclusions"][0];
+        assert_eq!(told["about"], "At a glance: 1 session, claude-sonnet-4-6");
+        let front: Vec<&str> =
+            told["front"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
+        let sentence = told["sentences"][0].as_str().unwrap();
+        assert!(!front.is_empty() && front.iter().all(|l| sentence.contains(l)), "{told}");
     }
 
     proptest! {

@@ -6,6 +6,7 @@
 //! make the same bytes.
 
 mod admin;
+pub mod advise;
 pub mod best;
 mod bmf;
 mod compare;

@@ -51,7 +51,7 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
 
 /// How many replies of the main conversation came before a compaction: requests of subagents and for
 /// summaries stand among the recorded ones, and elsewhere among ours.
-fn before_reply(r: &RunRecord, c: &CompactionRecord) -> usize {
+pub(crate) fn before_reply(r: &RunRecord, c: &CompactionRecord) -> usize {
     let before = r.requests.iter().take(c.before_request as usize);
     before.filter(|q| q.agent.is_none() && q.purpose == Purpose::Sample).count()
 }

@@ -44,6 +44,7 @@ pub const REFERENCE: Descriptor = Descriptor {
     look: Look::Grey { dashed: true },
     files: MemoryFiles::None("a control has no program that would read files"),
     settings_file: None,
+    knobs: &[],
     page: "docs/systems/techniques.md",
     factory: Factory::of::<Nothing>(),
 };

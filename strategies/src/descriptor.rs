@@ -6,7 +6,7 @@ use std::fmt;
 use crate::sweep::SweepError;
 use ctxbench_core::model::{Capabilities, Model};
 use ctxbench_core::session::RewindMode;
-use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable};
+use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable, Value};
 pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;
 use ctxbench_kit::memory::{Loaded, Visit};
@@ -213,6 +213,31 @@ pub struct SettingsFile {
     pub names: &'static [&'static str],
     /// What its text says of our settings. The error says what is wrong with the text, and where.
     pub read: fn(&str) -> Result<Named, String>,
+}
+
+/// A setting that people can change in the product themselves, and that its makers document.
+#[derive(Clone, Copy, Debug)]
+pub struct Knob {
+    /// Which of our settings it is.
+    pub setting: &'static str,
+    /// Values worth trying, as on the command line. Amounts are in the unit that the product's own
+    /// line takes, never per cent of a window: one line holds for sessions of every model.
+    pub values: &'static [&'static str],
+    /// The page of the product's makers.
+    pub documented: &'static str,
+    /// Where the line goes: a file, or the shell.
+    pub place: &'static str,
+    /// The line itself, `{value}` standing for the value.
+    pub template: &'static str,
+    /// What its figures cannot show, as a sentence; empty = nothing.
+    pub unseen: &'static str,
+}
+
+impl Knob {
+    /// The line that gives the product this value.
+    pub fn line(&self, value: &Value) -> String {
+        self.template.replace("{value}", &value.to_string())
+    }
 }
 
 /// What a strategy cannot do without.
@@ -467,6 +492,9 @@ pub struct Descriptor {
     pub files: MemoryFiles,
     /// Its settings file, where people have one.
     pub settings_file: Option<SettingsFile>,
+    /// What people can turn in the product to change its compaction; empty for what is no product,
+    /// or has no such setting.
+    pub knobs: &'static [Knob],
     /// Its page, from the top of the repository.
     pub page: &'static str,
     /// Versions, settings, what it needs of a model, and how it is built.

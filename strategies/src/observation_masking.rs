@@ -45,6 +45,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     look: Look::Hue(7),
     files: MemoryFiles::None("a technique has no program that would read files"),
     settings_file: None,
+    knobs: &[],
     page: "docs/systems/techniques.md",
     factory: Factory::of::<ObservationMasking>(),
 };

@@ -1,11 +1,11 @@
 //! The list of strategies. A new one is a file and a line in [`ALL`].
 
-use crate::descriptor::{Descriptor, Order, SpecError, Version};
+use crate::descriptor::{Descriptor, Knob, Order, SpecError, Version};
 use crate::levers::Levers;
 use crate::sweep;
 use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
-use ctxbench_core::settings::Settings;
+use ctxbench_core::settings::{Kind, Settings};
 use ctxbench_core::strategy::Strategy;
 
 /// Every strategy, in report order.
@@ -60,7 +60,13 @@ impl Spec {
     pub fn sweep(text: &str) -> Result<Vec<Spec>, SpecError> {
         let (text, levers) = Levers::split(text);
         let behind = levers.map(|l| format!("+{l}")).unwrap_or_default();
-        sweep::expand(text)?.iter().map(|s| Spec::parse(&format!("{s}{behind}"))).collect()
+        let name = text.split([':', '@']).next().unwrap_or_default();
+        let own = ALL.iter().find(|d| d.name == name).map_or(&[][..], |d| d.factory.settings);
+        let is_text = |s: &str| own.iter().any(|k| k.name == s && k.kind == Kind::Text);
+        sweep::expand(text, &is_text)?
+            .iter()
+            .map(|s| Spec::parse(&format!("{s}{behind}")))
+            .collect()
     }
 
     /// With what the text of a settings file of its product says, as far as the version reads it
@@ -74,6 +80,17 @@ impl Spec {
             }
         }
         Ok(self)
+    }
+
+    /// The same with one setting changed.
+    pub fn with(mut self, setting: &str, value: &str) -> Result<Spec, SpecError> {
+        self.settings.set(self.descriptor.name, setting, value)?;
+        Ok(self)
+    }
+
+    /// The knobs of its product that its version reads.
+    pub fn knobs(&self) -> impl Iterator<Item = &'static Knob> {
+        self.descriptor.knobs.iter().filter(|k| self.version.knows(k.setting))
     }
 
     /// Every strategy with its defaults.
@@ -126,6 +143,7 @@ mod tests {
     use super::*;
     use crate::descriptor::{Look, Reads, Rewind, Standing};
     use ctxbench_core::session::RewindMode;
+    use ctxbench_core::settings::Value;
     use std::collections::HashSet;
 
     #[test]
@@ -138,6 +156,38 @@ mod tests {
                 assert!(!s.source.is_empty() && !s.help.is_empty(), "{}:{}", d.name, s.name);
             }
         }
+    }
+
+    #[test]
+    fn a_knob_turns_a_setting_that_exists_to_values_that_fit_and_writes_them() {
+        let with: Vec<&str> = ALL.iter().filter(|d| !d.knobs.is_empty()).map(|d| d.name).collect();
+        assert_eq!(with, ["codex", "opencode", "claude-code"]);
+        for spec in Spec::defaults() {
+            for k in spec.knobs() {
+                let name = format!("{}:{}", spec.descriptor.name, k.setting);
+                assert!(k.documented.starts_with("https://") && !k.place.is_empty(), "{name}");
+                let mut lines = HashSet::new();
+                for value in k.values {
+                    let turned = spec.clone().with(k.setting, value).expect(&name);
+                    let (_, value) = turned.settings.given().next().expect("one is given");
+                    let line = k.line(value);
+                    let fixed = *value == Value::Flag(false);
+                    assert!(fixed || line.contains(&value.to_string()), "{name}: {line}");
+                    assert!(!line.contains("{value}") && lines.insert(line), "{name}");
+                }
+            }
+        }
+        let knobs =
+            |name: &str| Spec::parse(name).unwrap().knobs().map(|k| k.setting).collect::<Vec<_>>();
+        assert!(knobs("codex").contains(&"post_turn_percent"));
+        assert!(!knobs("codex@0.104").contains(&"post_turn_percent"));
+    }
+
+    #[test]
+    fn one_setting_is_changed_and_the_others_stay() {
+        let spec = Spec::parse("codex:auto_compact_limit=90k,user_message_tokens=5k").unwrap();
+        let label = spec.with("auto_compact_limit", "60k").unwrap().label();
+        assert_eq!(label, "codex:auto_compact_limit=60000,user_message_tokens=5000");
     }
 
     #[test]

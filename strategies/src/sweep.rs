@@ -21,6 +21,12 @@ pub enum SweepError {
          three plain or all three in %, such as 60k..180k/30k or 40%..80%/10%"
     )]
     Range(String),
+    /// A list for a setting that takes text.
+    #[error(
+        "`{0}` takes a text, which stands as it is: one value, without [ ] around it and without \
+         commas; repeat the whole strategy for another text"
+    )]
+    Text(String),
     /// More than [`MOST_ROWS`].
     #[error("`{text}` makes {rows} rows, more than {MOST_ROWS}; take larger steps")]
     Many {
@@ -32,12 +38,14 @@ pub enum SweepError {
 }
 
 /// The strategies that a word stands for, itself if it sweeps nothing: one for each combination of
-/// values, numbers in ascending order, the first setting changing last.
-pub fn expand(text: &str) -> Result<Vec<String>, SweepError> {
+/// values, numbers in ascending order, the first setting changing last. The value of a setting that
+/// `is_text` is one value, whatever it looks like.
+pub fn expand(text: &str, is_text: &dyn Fn(&str) -> bool) -> Result<Vec<String>, SweepError> {
     let Some((head, settings)) = text.split_once(':') else { return Ok(vec![text.to_string()]) };
     let mut rows = vec![String::new()];
-    for pair in pairs(settings)? {
+    for pair in pairs(settings, is_text)? {
         let values = match pair.split_once('=') {
+            Some((name, _)) if is_text(name.trim()) => vec![pair.to_string()],
             Some((name, value)) => {
                 values(value.trim())?.into_iter().map(|v| format!("{}={v}", name.trim())).collect()
             }
@@ -56,12 +64,23 @@ pub fn expand(text: &str) -> Result<Vec<String>, SweepError> {
     Ok(rows.into_iter().map(|row| format!("{head}:{row}")).collect())
 }
 
-/// What stands between the commas that are in no brackets.
-fn pairs(settings: &str) -> Result<Vec<&str>, SweepError> {
+/// What stands between the commas that are in no brackets; those of a text are no brackets.
+fn pairs<'a>(
+    settings: &'a str,
+    is_text: &dyn Fn(&str) -> bool,
+) -> Result<Vec<&'a str>, SweepError> {
     let wrong = || SweepError::Bracket(settings.to_string());
     let (mut out, mut begin, mut open) = (Vec::new(), 0, false);
     for (at, c) in settings.char_indices() {
+        let in_text = || {
+            let (name, value) = settings[begin..at].split_once('=')?;
+            is_text(name.trim()).then_some((name, value.trim()))
+        };
         match c {
+            '[' if !open && let Some((name, "")) = in_text() => {
+                return Err(SweepError::Text(name.trim().to_string()));
+            }
+            '[' | ']' if !open && in_text().is_some() => {}
             '[' | ']' if open == (c == '[') => return Err(wrong()),
             '[' | ']' => open = !open,
             ',' if !open => {
@@ -161,6 +180,10 @@ impl Number {
 mod tests {
     use super::*;
 
+    fn expand(text: &str) -> Result<Vec<String>, SweepError> {
+        super::expand(text, &|name| name == "note")
+    }
+
     #[test]
     fn lists_ranges_and_their_product() {
         assert_eq!(expand("codex").unwrap(), ["codex"]);
@@ -197,6 +220,18 @@ mod tests {
         for text in ["sdk:prompt=../words/a.txt", "x:tools=a..b", "x:address=http://h:1/v1"] {
             assert_eq!(expand(text).unwrap(), [text]);
         }
+    }
+
+    #[test]
+    fn a_text_is_one_value_as_it_stands() {
+        for text in ["x:note=0..3/1", "x:note=a[1] or b]", "x:limit=9,note=see [1"] {
+            assert_eq!(expand(text).unwrap(), [text]);
+        }
+        assert_eq!(
+            expand("x:note=a..b [2],limit=[1,2]").unwrap(),
+            ["x:note=a..b [2],limit=1", "x:note=a..b [2],limit=2"]
+        );
+        assert_eq!(expand("x:note=[a,b]"), Err(SweepError::Text("note".into())));
     }
 
     #[test]

@@ -164,3 +164,11 @@ fn a_team_of_six_by_hand() {
         requests(&half).iter().filter(|q| q.0 == Some("member-1")).map(|q| q.2 + q.3).sum();
     assert_eq!(of_one, 24 + told);
 }
+
+#[test]
+fn the_same_lever_twice_is_said_by_its_name() {
+    let here = crate::common::Folder::new();
+    let line = "run login-bug --strategy codex --lever thinking=8k --lever thinking=8000";
+    let wrong = here.run(line).fails_with(2).stderr;
+    assert!(wrong.contains("--lever thinking=8000 is given twice; leave one out"), "{wrong}");
+}

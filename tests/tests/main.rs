@@ -3,6 +3,8 @@
 mod common;
 mod random;
 
+#[path = "advise.rs"]
+mod advise;
 #[path = "architect.rs"]
 mod architect;
 #[path = "background.rs"]

@@ -54,6 +54,47 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(said("codex", "nothing/config.toml").contains("cannot read"));
 }
 
+#[test]
+fn a_shape_that_the_product_would_not_read_is_refused_with_its_place() {
+    let here = Folder::new();
+    let said = |strategy: &str, file: &str, text: &str| {
+        here.write(file, text);
+        let line = format!("run login-bug --strategy {strategy} --settings {file}");
+        here.run(&line).fails_with(2).stderr
+    };
+    for (text, expected) in [
+        ("[1,2]", "the file: expected an object {…}, not [1,2]"),
+        ("true", "the file: expected an object {…}, not true"),
+        (r#"{"compaction":"off"}"#, r#"compaction: expected an object {…}, not "off""#),
+        (r#"{"compaction":{"auto":"no"}}"#, r#"compaction.auto: expected true or false, not "no""#),
+        (
+            r#"{"compaction":{"reserved":"9000"}}"#,
+            "compaction.reserved: expected a whole number without quotes, not \"9000\"",
+        ),
+        (r#"{"compaction":{"tail_turns":1.5}}"#, "compaction.tail_turns: expected a whole number"),
+        (r#"{"agent":{"compaction":7}}"#, "agent.compaction: expected an object {…}, not 7"),
+        (r#"{"agent":{"compaction":{"model":[]}}}"#, "agent.compaction.model: expected a text"),
+    ] {
+        let wrong = said("opencode", "opencode.json", text);
+        let told = format!("--settings: opencode.json: {expected}");
+        assert!(wrong.contains(&told), "{text}: {wrong}");
+    }
+    let wrong = said("codex", "config.toml", "model_auto_compact_token_limit = \"90k\"\n");
+    let told = "model_auto_compact_token_limit: expected a TOML integer, not \"90k\"";
+    assert!(wrong.contains(told), "{wrong}");
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let here = Folder::new();
+    here.write("opencode.json", "\u{feff}{\"compaction\": {\"prune\": true}}");
+    let options = "--strategy opencode --settings opencode.json";
+    assert_eq!(rows(&here, options), ["opencode:prune=true"]);
+    here.write("config.toml", "\u{feff}tool_output_token_limit = 4000\n");
+    let options = "--strategy codex --settings config.toml";
+    assert_eq!(rows(&here, options), ["codex:tool_output_tokens=4000"]);
+}
+
 /// A single quote or a missing comma is no JSON with comments.
 #[test]
 fn nothing_else_beyond_json_is_read() {

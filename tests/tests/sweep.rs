@@ -46,6 +46,23 @@ fn a_sweep_makes_a_row_for_each_value_and_a_table() {
     );
 }
 
+/// Per cent of a share are that share, and a text is one value whatever it looks like.
+#[test]
+fn shares_take_per_cent_and_texts_are_not_swept() {
+    let here = Folder::new();
+    let labels = |strategy: &str| {
+        let line = format!("run login-bug --strategy {strategy} --transport direct --out out");
+        here.run(&line).ok();
+        let rows = here.csv("out/summary.csv");
+        rows.into_iter().map(|mut r| r.remove("strategy").unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        labels("sliding-window:high=[85%,95%]"),
+        ["sliding-window:high=0.85", "sliding-window:high=0.95"]
+    );
+    assert_eq!(labels("claude-code:hook_before=0..3/1"), ["claude-code:hook_before=0..3/1"]);
+}
+
 #[test]
 fn what_cannot_be_swept_is_told_in_a_line() {
     let here = Folder::new();
@@ -55,6 +72,8 @@ fn what_cannot_be_swept_is_told_in_a_line() {
         ("codex:auto_compact_limit=1..9k/1", "makes 9000 rows, more than 1000"),
         ("codex:auto_compact_limit=[9k,9000]", "is given twice"),
         ("codex:auto_compact_limit=150%", "0% to 100% of the window"),
+        ("sliding-window:high=150%", "a share between 0 and 1, or 0% to 100%"),
+        ("codex:compact_prompt=[a,b]", "takes a text, which stands as it is: one value"),
     ] {
         let out = here.run(&format!("run login-bug --strategy {strategy}")).fails_with(2);
         assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);

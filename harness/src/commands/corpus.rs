@@ -41,6 +41,7 @@ impl Choosing {
         Choice {
             limit: self.limit.map(many),
             sample: self.sample.map(many),
+            last: None,
             seed: seed.unwrap_or(1),
             min_tokens: self.min_tokens,
             since: self.since.clone(),
@@ -230,6 +231,15 @@ impl Skipped {
 /// The sessions that arguments name, as many as are chosen. What cannot be read is told on standard
 /// error; it is the end only where nothing else was named.
 pub(crate) fn load_all(inputs: &[String], choice: &Choice) -> anyhow::Result<Vec<Scenario>> {
+    load_usable(inputs, choice, &mut |_| true)
+}
+
+/// The same of the sessions that are of use, from among which they are chosen.
+pub(crate) fn load_usable(
+    inputs: &[String],
+    choice: &Choice,
+    is_usable: &mut dyn FnMut(&Scenario) -> bool,
+) -> anyhow::Result<Vec<Scenario>> {
     let mut kept: Vec<(usize, PathBuf, Scenario)> = Vec::new();
     let mut chooser = Chooser::new(choice);
     let index = |input: &str| inputs.iter().position(|i| i == input).unwrap_or_default();
@@ -239,6 +249,9 @@ pub(crate) fn load_all(inputs: &[String], choice: &Choice) -> anyhow::Result<Vec
         match one {
             Met::Session(scenario) => {
                 *sessions += 1;
+                if !is_usable(&scenario) {
+                    return ControlFlow::Continue(());
+                }
                 if let Some(ticket) = chooser.admit(&scenario.session, &below(input, place)) {
                     let one = (index(input), place.to_path_buf(), *scenario);
                     kept.extend(chooser.take(ticket, one));

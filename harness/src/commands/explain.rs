@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use ctxbench_reports as reports;
+use ctxbench_reports::record::{Results, RunRecord};
+use ctxbench_strategies::Spec;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -28,11 +30,21 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// The label of a strategy that is written as for `run`; what the results call so themselves stays.
+fn label(strategy: &str, results: &Results) -> String {
+    let own = |r: &RunRecord| r.strategy.label == strategy || r.strategy.name == strategy;
+    match Spec::parse(strategy) {
+        Ok(spec) if !results.runs.iter().any(own) => spec.label(),
+        _ => strategy.to_string(),
+    }
+}
+
 pub(crate) fn explain(args: &Args) -> anyhow::Result<()> {
     let results = reports::read_results(&args.results)?;
+    let strategy = args.strategy.as_deref().map(|s| label(s, &results));
     let filter = reports::Filter {
         scenario: args.scenario.as_deref(),
-        strategy: args.strategy.as_deref(),
+        strategy: strategy.as_deref(),
         model: args.model.as_deref(),
     };
     let Some(fact) = &args.fact else {

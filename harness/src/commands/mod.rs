@@ -10,6 +10,7 @@ macro_rules! tell {
     }};
 }
 
+mod advise;
 mod arguments;
 mod best;
 mod compact;
@@ -102,6 +103,8 @@ impl Global {
 enum Command {
     /// Compare strategies on sessions (the default)
     Run(Box<run::Args>),
+    /// What your product's own settings would have changed on your last sessions
+    Advise(advise::Args),
     /// List strategies, scenarios, models, or the sessions of files and folders
     List(Box<list::Args>),
     /// A strategy's version, sources and settings, and what it does when
@@ -181,6 +184,7 @@ fn dispatch(cli: Cli) -> ExitCode {
     let outcome = match cli.command {
         None => meant_run(&cli.run.inputs).and_then(|()| run::run(cli.run)),
         Some(Command::Run(a)) => run::run(*a),
+        Some(Command::Advise(a)) => advise::advise(&a),
         Some(Command::List(a)) => list::list(&a),
         Some(Command::Show(a)) => list::show(&a),
         Some(Command::Import(a)) => import::import(&a),

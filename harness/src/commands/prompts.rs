@@ -16,14 +16,15 @@ pub(crate) struct Args {
     /// The history of prompts (~/.codex/history.jsonl)
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Limit of the file in bytes, history.max_bytes in Codex's settings (default: none)
-    #[arg(long, value_name = "N")]
+    /// Limit of the file in bytes, such as 65536 or 64k, history.max_bytes in Codex's settings
+    /// (default: none)
+    #[arg(long, value_name = "N", value_parser = bytes)]
     max_bytes: Option<u64>,
     /// Appends a prompt under the file's lock, and trims the file where it is past its limit
-    #[arg(long, value_name = "TEXT", requires = "session")]
+    #[arg(long, value_name = "TEXT", requires = "session", value_parser = given)]
     add: Option<String>,
     /// Session in which the prompt was typed
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = given)]
     session: Option<String>,
     /// The prompt at this place, from 0
     #[arg(long, value_name = "N", conflicts_with = "add")]
@@ -34,6 +35,23 @@ pub(crate) struct Args {
     /// JSON instead of text
     #[arg(long)]
     json: bool,
+}
+
+/// A number of bytes: 65536, 65_536 or 64k.
+fn bytes(text: &str) -> Result<u64, String> {
+    let plain: String = text.chars().filter(|c| *c != '_').collect();
+    let (digits, factor) =
+        plain.strip_suffix(['k', 'K']).map_or((plain.as_str(), 1), |d| (d, 1_000));
+    let found = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(factor));
+    found.ok_or_else(|| "a number of bytes, such as 64000 or 64k".into())
+}
+
+/// Something that is not blank.
+fn given(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("it is empty, and Codex writes no such line".into()),
+        false => Ok(text.into()),
+    }
 }
 
 pub(crate) fn prompts(args: &Args) -> anyhow::Result<()> {
@@ -73,7 +91,9 @@ fn overview(args: &Args, text: &str, log: LogId) -> anyhow::Result<()> {
     let prompts: Vec<Option<TypedPrompt>> = lines.iter().map(read).collect();
     let unreadable = prompts.iter().filter(|p| p.is_none()).count();
     let limit = args.max_bytes.map(|max| {
-        let goes = lines.len() - trimmed(text, max).lines().count();
+        let session = prompts.iter().rev().flatten().next().map_or("", |p| &p.session_id);
+        let next = with_next(text, session);
+        let goes = next.lines().count() - trimmed(&next, max).lines().count();
         (max, soft_cap(max), goes)
     });
     if args.json {
@@ -99,9 +119,10 @@ fn overview(args: &Args, text: &str, log: LogId) -> anyhow::Result<()> {
         out.push(match goes {
             0 => format!("up to {max} bytes nothing goes; beyond, the file keeps {soft}, 80 %"),
             n => format!(
-                "past its {max} bytes: the next prompt takes the {} away, down to {soft} bytes, \
-                 80 %, or the newest line alone",
-                if n == 1 { "oldest".into() } else { format!("{n} oldest") }
+                "the next prompt takes the file past {max} bytes: at least the {} {}, down to \
+                 {soft} bytes, 80 %, or the newest line alone",
+                if n == 1 { "oldest".into() } else { format!("{n} oldest") },
+                if n == 1 { "goes" } else { "go" }
             ),
         });
     }
@@ -113,6 +134,18 @@ fn overview(args: &Args, text: &str, log: LogId) -> anyhow::Result<()> {
     }
     super::print(&out.join("\n"))
 }
+
+/// The history with one more prompt, of one letter, in the session that was last typed in: what that
+/// takes away, every other prompt does, too.
+fn with_next(text: &str, session: &str) -> String {
+    let next = TypedPrompt { session_id: session.into(), ts: NEXT_S, text: "x".into() };
+    let line = serde_json::to_string(&next).expect("texts and a number always serialise");
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{text}{end}{line}\n")
+}
+
+/// A time with as many digits as those of this century, s since 1970.
+const NEXT_S: u64 = 1_800_000_000;
 
 fn row(n: usize, p: &TypedPrompt) -> String {
     let at = time(i64::try_from(p.ts.saturating_mul(1_000)).unwrap_or(i64::MAX));
@@ -126,7 +159,8 @@ fn look_up(args: &Args, history: &HistoryFile, log: LogId, at: usize) -> anyhow:
         return super::print(&serde_json::to_string_pretty(&found)?);
     }
     match found {
-        Some(p) => super::print(&p.text),
+        // A terminal must not be steered by what was typed.
+        Some(p) => super::print(&p.text.lines().map(printable).collect::<Vec<_>>().join("\n")),
         None => bail!(
             "nothing at place {at} of file {}: another file stands there now, it has fewer lines, \
              or the line cannot be read",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use ctxbench_harness::choice::many;
+use ctxbench_reports::printable;
 use ctxbench_strategies::codex::reopened::{Reopened, Shown};
 
 use super::store::words::short;
@@ -25,6 +26,18 @@ pub(crate) fn resume(args: &Args) -> anyhow::Result<()> {
     let Some(file) = &args.file else {
         bail!("resume takes a rollout of Codex, such as: ctxbench resume rollout-….jsonl");
     };
+    match std::fs::metadata(file) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => bail!(
+            "{}: there is no such file; Codex keeps rollouts in ~/.codex/sessions/YYYY/MM/DD",
+            file.display()
+        ),
+        Ok(m) if m.is_dir() => bail!(
+            "{}: is a folder; name one rollout-….jsonl in it, or list what it holds with \
+             ctxbench list sessions",
+            file.display()
+        ),
+        _ => {}
+    }
     let found = Reopened::read(file)?;
     if found.lines.is_empty() {
         bail!("{}: no line of a rollout in it; name a rollout-….jsonl of Codex", file.display());
@@ -36,10 +49,9 @@ pub(crate) fn resume(args: &Args) -> anyhow::Result<()> {
 }
 
 fn text(r: &Reopened, items: bool) -> String {
-    let version = if r.version.is_empty() { "of an unknown version" } else { &r.version };
     let lines: Vec<String> = r.lines.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
     let mut out = vec![
-        format!("session     {}, Codex {version}", r.session),
+        format!("session     {}, {}", r.session, version(r)),
         format!("lines       {}", lines.join(", ")),
     ];
     out.extend(r.unreadable.iter().map(|u| format!("            {u}")));
@@ -69,6 +81,20 @@ fn text(r: &Reopened, items: bool) -> String {
         out.extend(r.items.iter().enumerate().map(row));
     }
     out.join("\n")
+}
+
+/// The version, and by whose rules one that was not observed is read.
+fn version(r: &Reopened) -> String {
+    let rules = r.rules;
+    if r.version.is_empty() {
+        return format!("Codex of an unknown version, opened by the rules of {rules}");
+    }
+    let known = r.version.strip_prefix(rules).is_some_and(|v| v.is_empty() || v.starts_with('.'));
+    let told = format!("Codex {}", printable(&r.version));
+    match known {
+        true => told,
+        false => format!("{told}, which was not observed: opened by the rules of {rules}"),
+    }
 }
 
 fn compacted(r: &Reopened) -> String {

@@ -336,6 +336,9 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
 fn plan(args: &Args) -> anyhow::Result<Plan> {
     let mut specs = args.chosen.specs()?;
     let swept = args.chosen.swept(&specs);
+    if let Some(lever) = twice(args.lever.iter().map(ToString::to_string)) {
+        bail!("--lever {lever} is given twice; leave one out");
+    }
     pull(&mut specs, &args.lever);
     if let Some(label) = twice(specs.iter().map(Spec::label)) {
         bail!("strategy `{label}` is given twice; give it different settings or leave one out");

@@ -30,26 +30,34 @@ impl Chosen {
             [] => Spec::defaults(),
             named => named.iter().map(|s| Spec::sweep(s)).collect::<Result<Vec<_>, _>>()?.concat(),
         };
-        for file in &self.settings {
-            let product = product_of(file)?;
-            let text = std::fs::read_to_string(file)
-                .with_context(|| format!("--settings: cannot read {}", file.display()))?;
-            let wrong = |e| anyhow!("--settings: {}: {e}", file.display());
-            let mut used = false;
-            for spec in specs.iter_mut().filter(|s| s.descriptor.name == product) {
-                *spec = spec.clone().with_file(&text).map_err(wrong)?;
-                used = true;
-            }
-            if !used {
-                bail!(
-                    "--settings: {} is of {product}, and no strategy of it is asked for; add \
-                     --strategy {product}",
-                    file.display()
-                );
-            }
-        }
+        fill(&mut specs, &self.settings, "--strategy")?;
         Ok(specs)
     }
+}
+
+/// Fills in what settings files of the products say; `option` names the strategies of a command.
+pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyhow::Result<()> {
+    for file in files {
+        let product = product_of(file)?;
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("--settings: cannot read {}", file.display()))?;
+        // Editors on Windows put a byte order mark in front.
+        let text = text.trim_start_matches('\u{feff}');
+        let wrong = |e| anyhow!("--settings: {}: {e}", file.display());
+        let mut used = false;
+        for spec in specs.iter_mut().filter(|s| s.descriptor.name == product) {
+            *spec = spec.clone().with_file(text).map_err(wrong)?;
+            used = true;
+        }
+        if !used {
+            bail!(
+                "--settings: {} is of {product}, and no strategy of it is asked for; add \
+                 {option} {product}",
+                file.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whose file it is, by how its name ends.

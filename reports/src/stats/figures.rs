@@ -170,6 +170,7 @@ fn median(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::runs::Seen;
     use super::*;
     use crate::record::Status;
 
@@ -183,7 +184,7 @@ mod tests {
     }
 
     fn of(runs: &[(RunRecord, RunRecord)]) -> Vec<Figure> {
-        let pairs = runs.iter().map(|(base, own)| Pair { base, own }).collect();
+        let pairs = runs.iter().map(|(base, own)| Pair { base, own, seen: Seen::Own }).collect();
         figures(&[pairs]).remove(0)
     }
 

@@ -24,11 +24,12 @@ pub use verdict::Verdict;
 pub(crate) use verdict::MIN_SESSIONS as MIN_EXPOSED;
 
 pub(crate) use figures::judged;
-pub(crate) use sessions::{between, by_yardstick, over_sessions};
+pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions};
 pub(crate) use show::{
     HELP, allowed, apart, bill, caption, cell, change, heading, heaviest, interval, median,
     missing, name, ranking, seen, word,
 };
+pub(crate) use verdict::MIN_SESSIONS;
 
 /// How much is drawn, and from which seed.
 #[derive(Clone, Copy, Debug)]

@@ -13,13 +13,30 @@ use crate::record::{RequestRecord, RunRecord};
 pub(super) struct Pair<'a> {
     pub(super) base: &'a RunRecord,
     pub(super) own: &'a RunRecord,
+    pub(super) seen: Seen,
+}
+
+/// What makes a session speak about a strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// That it compacted.
+    Own,
+    /// That it compacted in either of two results.
+    Either,
+    /// That any request differs: one product with two settings, not all of which are about
+    /// compaction.
+    Differs,
 }
 
 impl Pair<'_> {
-    /// Whether the strategy compacted; between two results, in either.
+    /// Whether the session speaks about the strategy.
     pub(super) fn compacted(&self) -> bool {
-        let same = self.base.strategy.label == self.own.strategy.label;
-        self.own.summary.compactions > 0 || (same && self.base.summary.compactions > 0)
+        let did = |r: &RunRecord| r.summary.compactions > 0;
+        match self.seen {
+            Seen::Own => did(self.own),
+            Seen::Either => did(self.own) || did(self.base),
+            Seen::Differs => !same_requests(self.own, self.base),
+        }
     }
 
     pub(super) fn is_whole(&self) -> bool {
@@ -79,20 +96,29 @@ impl<'a> Runs<'a> {
 pub(super) fn pairs<'a>(
     base: &BTreeMap<&str, &'a RunRecord>,
     own: &BTreeMap<&str, &'a RunRecord>,
+    seen: Seen,
 ) -> Vec<Pair<'a>> {
-    own.iter().filter_map(|(session, own)| Some(Pair { base: base.get(session)?, own })).collect()
+    let pair = |(session, own): (&&str, &&'a RunRecord)| {
+        Some(Pair { base: base.get(session)?, own, seen })
+    };
+    own.iter().filter_map(pair).collect()
 }
 
-/// Requests are compared by their figures, and so is what came of them.
-pub(super) fn sent_the_same(one: &[Pair<'_>], other: &[Pair<'_>]) -> bool {
+/// Requests are compared by their figures.
+fn same_requests(a: &RunRecord, b: &RunRecord) -> bool {
     let sent = |q: &RequestRecord| {
         (q.input_tokens, q.cache_read, q.cache_write, q.output_tokens, q.cost_usd.to_bits())
     };
+    a.requests.iter().map(sent).eq(b.requests.iter().map(sent))
+}
+
+/// By the figures of requests and of what came of them.
+pub(super) fn sent_the_same(one: &[Pair<'_>], other: &[Pair<'_>]) -> bool {
     let same = |a: &RunRecord, b: &RunRecord| {
         std::ptr::eq(a, b)
             || (a.scenario.id == b.scenario.id
                 && a.status == b.status
-                && a.requests.iter().map(sent).eq(b.requests.iter().map(sent))
+                && same_requests(a, b)
                 && judged().all(|m| m.value(a) == m.value(b)))
     };
     one.len() == other.len()

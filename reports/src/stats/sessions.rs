@@ -1,13 +1,13 @@
 //! What is compared: strategies of one run by session and model, or one strategy in two results.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{Results, RunRecord};
 use serde::Serialize;
 
 use super::figures::{Figure, figures, judged};
-use super::runs::{Pair, Runs, pairs, sent_the_same};
+use super::runs::{Pair, Runs, Seen, pairs, sent_the_same};
 use crate::{seeds, view};
 
 /// Every strategy against one baseline with one model.
@@ -79,7 +79,7 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
         for baseline in [Some(reference), real].into_iter().flatten() {
             let mut labels = if several { runs.products() } else { vec![] };
             labels.retain(|l| *l != baseline);
-            out.push(against(&runs, model, baseline, &labels));
+            out.push(against(&runs, model, baseline, &labels, Seen::Own));
         }
     }
     out
@@ -93,7 +93,19 @@ pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
     let labels = runs.products();
     let most = || labels.iter().copied().max_by_key(|l| (runs.finished(l), Reverse(*l)));
     let baseline = runs.label("reference").or_else(most)?;
-    Some(against(&runs, &records.first()?.model, baseline, &labels))
+    Some(against(&runs, &records.first()?.model, baseline, &labels, Seen::Own))
+}
+
+/// Every product of these runs against one of them, which has a row, too: one product with several
+/// settings, each session with a model of its own. `compacted` counts the sessions in which any
+/// request differs: not every setting is about compaction.
+pub(crate) fn by_settings(records: &[&RunRecord], baseline: &str) -> Option<Differences> {
+    let runs = Runs::of(records.iter().copied());
+    let models: BTreeSet<&str> = records.iter().map(|r| r.model.as_str()).collect();
+    let models = models.into_iter().collect::<Vec<_>>().join(", ");
+    let labels = runs.products();
+    let known = labels.iter().copied().find(|l| *l == baseline)?;
+    Some(against(&runs, &models, known, &labels, Seen::Differs))
 }
 
 /// Per model: every strategy of `new` against itself in `base`, over the sessions of both, tests of
@@ -114,7 +126,7 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
             sessions,
             recordings: old.recordings().intersection(&new.recordings()).count(),
             heaviest: vec![],
-            strategies: rows(&labels, |label| pairs(&old.0[label], &new.0[label])),
+            strategies: rows(&labels, |label| pairs(&old.0[label], &new.0[label], Seen::Either)),
         }
     };
     models.into_iter().map(of_model).collect()
@@ -150,8 +162,14 @@ fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<Pair<'a>>) -> Vec<Strat
 }
 
 /// These strategies against one of them.
-fn against(runs: &Runs<'_>, model: &str, baseline: &str, labels: &[&str]) -> Differences {
-    let strategies = rows(labels, |label| pairs(&runs.0[baseline], &runs.0[label]));
+fn against(
+    runs: &Runs<'_>,
+    model: &str,
+    baseline: &str,
+    labels: &[&str],
+    seen: Seen,
+) -> Differences {
+    let strategies = rows(labels, |label| pairs(&runs.0[baseline], &runs.0[label], seen));
     Differences {
         model: model.into(),
         baseline: baseline.into(),

@@ -53,6 +53,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         "it searches for none; read-only files are named by hand, with --read",
     ),
     settings_file: None,
+    knobs: &[],
     page: "docs/systems/aider.md",
     factory: Factory::of::<crate::aider::Aider>(),
 };

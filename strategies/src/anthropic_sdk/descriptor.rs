@@ -41,6 +41,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     look: Look::Hue(4),
     files: MemoryFiles::None("the library reads no files; the program around it may"),
     settings_file: None,
+    knobs: &[],
     page: "docs/systems/anthropic-sdk.md",
     factory: Factory::of::<crate::anthropic_sdk::AnthropicSdk>(),
 };

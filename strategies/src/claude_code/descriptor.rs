@@ -42,6 +42,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     look: Look::Hue(3),
     files: MemoryFiles::Read { load: crate::claude_code::files::load, follows: true },
     settings_file: None,
+    knobs: crate::claude_code::knobs::KNOBS,
     page: "docs/systems/claude-code.md",
     factory: Factory::of::<crate::claude_code::ClaudeCode>(),
 };

@@ -20,6 +20,7 @@ mod described;
 pub(crate) mod descriptor;
 mod files;
 mod hooks;
+mod knobs;
 mod memory;
 mod micro;
 pub(crate) mod persist;

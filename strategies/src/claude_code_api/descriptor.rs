@@ -41,6 +41,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     look: Look::Hue(3),
     files: MemoryFiles::None("the API reads no files; what is remembered is its client's matter"),
     settings_file: None,
+    knobs: &[],
     page: "docs/systems/claude-code-api.md",
     factory: Factory::of::<crate::claude_code_api::Api>(),
 };

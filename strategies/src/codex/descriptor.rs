@@ -40,6 +40,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     look: Look::Hue(1),
     files: MemoryFiles::Read { load: crate::codex::files::load, follows: false },
     settings_file: Some(crate::codex::files::SETTINGS),
+    knobs: crate::codex::knobs::KNOBS,
     page: "docs/systems/codex.md",
     factory: Factory::of::<crate::codex::Codex>(),
 };

@@ -14,14 +14,14 @@ const MOST_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
 /// Setting: further names.
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
-/// What of a person's `config.toml` is about compaction, by the names of our settings
+/// What of a person's `config.toml` is about compaction: its name, that of our setting, its type
 /// (docs/sources/codex.md §1.1 to §1.3, §3).
-const OWN: [(&str, &str); 5] = [
-    ("model_auto_compact_token_limit", "auto_compact_limit"),
-    ("model_auto_compact_token_limit_scope", "limit_scope"),
-    ("compact_prompt", "compact_prompt"),
-    ("tool_output_token_limit", "tool_output_tokens"),
-    ("model_post_turn_compact_threshold_percent", "post_turn_percent"),
+const OWN: [(&str, &str, &str); 5] = [
+    ("model_auto_compact_token_limit", "auto_compact_limit", "integer"),
+    ("model_auto_compact_token_limit_scope", "limit_scope", "string"),
+    ("compact_prompt", "compact_prompt", "string"),
+    ("tool_output_token_limit", "tool_output_tokens", "integer"),
+    ("model_post_turn_compact_threshold_percent", "post_turn_percent", "integer"),
 ];
 
 pub(crate) const SETTINGS: SettingsFile =
@@ -30,8 +30,15 @@ pub(crate) const SETTINGS: SettingsFile =
 fn own_settings(text: &str) -> Result<Named, String> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;
     let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
-    let set = |(theirs, ours): (&str, &'static str)| Some((ours, plain(table.get(theirs)?)));
-    Ok(OWN.into_iter().filter_map(set).collect())
+    let mut out = Named::new();
+    for (theirs, ours, kind) in OWN {
+        match table.get(theirs) {
+            None => {}
+            Some(v) if v.type_str() == kind => out.push((ours, plain(v))),
+            Some(v) => return Err(format!("{theirs}: expected a TOML {kind}, not {v}")),
+        }
+    }
+    Ok(out)
 }
 
 pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {

@@ -9,6 +9,7 @@ mod described;
 pub(crate) mod descriptor;
 mod files;
 mod items;
+mod knobs;
 pub(crate) mod persist;
 mod program;
 pub mod reopened;

@@ -25,6 +25,8 @@ pub struct Reopened {
     pub session: String,
     /// Version of the program that wrote it.
     pub version: String,
+    /// The observed version by whose rules it is opened.
+    pub rules: &'static str,
     /// Lines of the file by what they are.
     pub lines: BTreeMap<String, u64>,
     /// Lines that cannot be read, in words.
@@ -90,6 +92,7 @@ impl Reopened {
         Reopened {
             session: meta.id,
             version: meta.cli_version,
+            rules: rules(era),
             lines: kinds(rollout),
             unreadable: rollout.unreadable.iter().map(ToString::to_string).collect(),
             compactions: compactions(rollout).count() as u64,
@@ -123,6 +126,15 @@ fn era(version: &str) -> Era {
         Some(0_u32..104) => Era::V063,
         Some(104..169) => Era::V104,
         _ => Era::V169,
+    }
+}
+
+/// The version that was observed.
+fn rules(era: Era) -> &'static str {
+    match era {
+        Era::V063 => "0.63",
+        Era::V104 => "0.104",
+        Era::V169 => "0.169",
     }
 }
 

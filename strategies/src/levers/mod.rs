@@ -40,10 +40,13 @@ const NAMES: [&str; 4] = ["thinking", "tools", "subagents", "team"];
 pub enum LeverError {
     /// No such lever.
     #[error(
-        "there is no lever `{0}`; write thinking=TOKENS, tools=deferred, subagents=MODEL or \
-         team=MEMBERSxSHARE%, joined by +{1}"
+        "there is no lever `{0}`{1}; write thinking=TOKENS, tools=deferred, subagents=MODEL or \
+         team=MEMBERSxSHARE%, joined by +"
     )]
     Unknown(String, String),
+    /// A model that is not known.
+    #[error("lever `subagents`: {0}")]
+    Model(String),
     /// A value that does not fit.
     #[error("lever `{name}` takes {expected}, not `{given}`")]
     BadValue {
@@ -80,7 +83,7 @@ impl Levers {
                 "tools" if value == "deferred" => std::mem::replace(&mut out.deferred_tools, true),
                 "tools" => return Err(bad("tools", "deferred".into())),
                 "subagents" => {
-                    let model = model::find(value).map_err(|e| bad("subagents", e.to_string()))?;
+                    let model = model::find(value).map_err(|e| LeverError::Model(e.to_string()))?;
                     out.subagents.replace(model).is_some()
                 }
                 "team" => {
@@ -89,8 +92,8 @@ impl Levers {
                 }
                 _ => {
                     let near = nearest::hint_or(name, &NAMES, "");
-                    let near = if near.is_empty() { near } else { format!("; {near}") };
-                    return Err(LeverError::Unknown(one.to_string(), near));
+                    let near = if near.is_empty() { near } else { format!(", {near}") };
+                    return Err(LeverError::Unknown(name.to_string(), near));
                 }
             };
             if twice {

@@ -201,6 +201,14 @@ fn errors_say_what_a_lever_takes() {
         assert!(e(wrong).contains("such as 6 or 6x50%"), "{}", e(wrong));
     }
     assert_eq!(e("team=3+team=4"), "lever `team` is given twice");
+    let unknown = e("subagents=nope");
+    assert!(unknown.starts_with("lever `subagents`: "), "{unknown}");
+    assert!(unknown.contains("nope") && !unknown.contains("takes"), "{unknown}");
+    assert_eq!(
+        e("foo=1"),
+        "there is no lever `foo`; write thinking=TOKENS, tools=deferred, subagents=MODEL or \
+         team=MEMBERSxSHARE%, joined by +"
+    );
     let all = "thinking=8k+tools=deferred+subagents=claude-haiku-4-5+team=6";
     assert_eq!(
         Levers::parse(all).unwrap().to_string(),

@@ -37,6 +37,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     look: Look::Hue(2),
     files: MemoryFiles::Read { load: crate::opencode::files::load, follows: false },
     settings_file: Some(crate::opencode::files::SETTINGS),
+    knobs: crate::opencode::knobs::KNOBS,
     page: "docs/systems/opencode.md",
     factory: Factory::of::<crate::opencode::OpenCode>(),
 };

@@ -12,6 +12,7 @@ pub(crate) mod descriptor;
 mod files;
 #[cfg(test)]
 mod hook_tests;
+mod knobs;
 pub(crate) mod log;
 pub(crate) mod persist;
 pub(crate) mod persist_files;

@@ -49,6 +49,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     look: Look::Hue(5),
     files: MemoryFiles::Read { load: crate::openoxide::files::load, follows: true },
     settings_file: None,
+    knobs: &[],
     page: "docs/systems/openoxide.md",
     factory: Factory::of::<crate::openoxide::OpenOxide>(),
 };

@@ -1,0 +1,273 @@
+//! `ctxbench advise`: what the knobs of the product that a person uses would have changed on their
+//! last sessions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::bail;
+use ctxbench_harness::choice::{self, Choice, many};
+use ctxbench_harness::mock::Transport;
+use ctxbench_harness::models;
+use ctxbench_harness::recorded::as_recorded;
+use ctxbench_harness::replay::Options;
+use ctxbench_harness::run::Plan;
+use ctxbench_harness::summarise::Summariser;
+use ctxbench_reports::advise::{
+    Advice, Change, LeftOut, Tried, advise as judge, disagreement, to_text,
+};
+use ctxbench_reports::one_line;
+use ctxbench_reports::record::RunRecord;
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::{ALL, Spec};
+use serde_json::json;
+
+use super::corpus::{Shown, load_usable};
+use super::run::tokens;
+use super::specs;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Your recordings: files and folders, as for `run`, such as ~/.claude/projects
+    #[arg(value_name = "SESSION|DIR")]
+    inputs: Vec<String>,
+    /// Take the N sessions that began last, of those that can be used
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    last: u64,
+    /// Take sessions with at least N tokens of content, such as 50k: short ones never compact
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    min_tokens: Option<u64>,
+    /// Take sessions that began on this day or later, UTC
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = choice::day)]
+    since: Option<String>,
+    /// Only this product, as you have it set now, such as codex, codex@0.104 or
+    /// claude-code:threshold_percent=70 (repeat; default: each one as it is shipped)
+    #[arg(long, value_name = "P[:k=v,…]")]
+    product: Vec<String>,
+    /// Settings file of a product, such as opencode.jsonc or Codex's config.toml (repeat): what it
+    /// says of compaction is how you have it set now
+    #[arg(long, value_name = "FILE")]
+    settings: Vec<PathBuf>,
+    /// Context window in tokens, such as 200000 or 200k, instead of the model's
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    window: Option<u64>,
+    /// Threads
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    jobs: Option<u64>,
+    /// JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
+    if args.inputs.is_empty() {
+        bail!("advise takes your recordings, such as: ctxbench advise ~/.claude/projects");
+    }
+    let products = products(args)?;
+    let mut skipped = Skipped::default();
+    let choice = Choice {
+        last: Some(usize::try_from(args.last).unwrap_or(usize::MAX)),
+        min_tokens: args.min_tokens,
+        since: args.since.clone(),
+        ..Choice::default()
+    };
+    let sessions = load_usable(&args.inputs, &choice, &mut |s| match of_use(s, &products) {
+        Ok(()) => true,
+        Err(why) => {
+            skipped.0.entry(why).or_default().push(s.id.clone());
+            false
+        }
+    })?;
+    if sessions.is_empty() && args.product.is_empty() {
+        let names: Vec<&str> = products.iter().map(|p| p.descriptor.name).collect();
+        bail!(
+            "no session to advise on; expected recordings of {} with the provider's counters{}",
+            names.join(", "),
+            skipped.told().map(|l| format!("; {l}")).collect::<String>()
+        );
+    }
+    for remark in sessions.iter().flat_map(remarks).collect::<BTreeSet<String>>() {
+        tell!("note: {remark}");
+    }
+    let mut by_product: Vec<Vec<Scenario>> = products.iter().map(|_| Vec::new()).collect();
+    for s in sessions {
+        let own = products.iter().position(|p| recorded_by(&s) == Some(p.descriptor.name));
+        if let Some(own) = own {
+            by_product[own].push(s);
+        }
+    }
+    let asked = !args.product.is_empty();
+    let all: Vec<Advice> = products
+        .iter()
+        .zip(by_product)
+        .filter(|(_, own)| asked || !own.is_empty())
+        .map(|(product, own)| of_product(args, product, own))
+        .collect::<anyhow::Result<_>>()?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&json!({
+            "last": args.last,
+            "advice": all,
+            "skipped": skipped.0,
+        }))?;
+        return super::print(&text);
+    }
+    let mut pages: Vec<String> = all.iter().map(to_text).collect();
+    let told: Vec<String> = skipped.told().collect();
+    if !told.is_empty() {
+        pages.push(format!("Skipped: {}\n", told.join("; ")));
+    }
+    super::print(&pages.join("\n"))
+}
+
+/// The products that are asked for, as they are set now; all that have knobs without a wish.
+fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
+    let with_knobs = || ALL.iter().filter(|d| !d.knobs.is_empty()).map(|d| d.name);
+    let named: Vec<String> = match &args.product[..] {
+        [] => with_knobs().map(str::to_string).collect(),
+        named => named.to_vec(),
+    };
+    let mut out: Vec<Spec> = Vec::new();
+    for text in &named {
+        let spec = Spec::parse(text)?;
+        let name = spec.descriptor.name;
+        if spec.knobs().next().is_none() {
+            let known: Vec<&str> = with_knobs().collect();
+            bail!(
+                "--product: {name} has no documented setting to advise on; those that have are {}",
+                known.join(", ")
+            );
+        }
+        if spec.version.is_description() || !spec.levers.is_empty() {
+            bail!("--product: {text} is no release of {name}; name it, a version and its settings");
+        }
+        if out.iter().any(|p| p.descriptor.name == name) {
+            bail!("--product: {name} is given twice; it is set one way now");
+        }
+        out.push(spec);
+    }
+    specs::fill(&mut out, &args.settings, "--product")?;
+    Ok(out)
+}
+
+/// The program that recorded a session.
+fn recorded_by(s: &Scenario) -> Option<&str> {
+    s.session.header.source.as_ref().map(|s| s.format.as_str())
+}
+
+/// Why a session cannot be looked at.
+fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
+    let Some(program) = recorded_by(s) else {
+        return Err("no recording of a program".into());
+    };
+    if !products.iter().any(|p| p.descriptor.name == program) {
+        let knobs = ALL.iter().any(|d| d.name == program && !d.knobs.is_empty());
+        return Err(match knobs {
+            true => format!("recorded by {}, which is not asked for", one_line(program)),
+            false => format!("recorded by {}, whose settings we do not know", one_line(program)),
+        });
+    }
+    if !s.session.has_counters() {
+        return Err("without the provider's counters".into());
+    }
+    if as_recorded(s, models::own(&s.session)).is_none() {
+        let model = s.session.header.model.as_deref().map_or("an unknown model".into(), one_line);
+        return Err(format!(
+            "of {model}, whose prices and window are not known (name it in a file of --models)"
+        ));
+    }
+    Ok(())
+}
+
+/// What a reader of the dollars must know of the model.
+fn remarks(s: &Scenario) -> Vec<String> {
+    models::remarks(&s.session, models::own(&s.session)).collect()
+}
+
+/// Sessions that nothing was made of, by the reason.
+#[derive(Default)]
+struct Skipped(BTreeMap<String, Vec<String>>);
+
+/// Most names of skipped sessions in a line.
+const NAMED: usize = 3;
+
+impl Skipped {
+    fn told(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(why, ids)| {
+            let named: Vec<String> = ids.iter().take(NAMED).map(|id| one_line(id)).collect();
+            let more = if ids.len() > NAMED { ", …" } else { "" };
+            format!("{} {why} ({}{more})", many(ids.len(), "session"), named.join(", "))
+        })
+    }
+}
+
+fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::Result<Advice> {
+    let label = product.label();
+    let mut plan = plan(args, sessions, vec![product.clone()]);
+    let mut runs = records(&plan);
+    let recorded = plan.recorded();
+    let mut left_out = Vec::new();
+    plan.scenarios.retain(|s| {
+        let of = |all: &[RunRecord]| all.iter().find(|r| r.scenario.id == s.id).cloned();
+        let why = match (of(&recorded), of(&runs)) {
+            (Some(recorded), Some(ours)) => disagreement(&recorded, &ours),
+            _ => Some("it could not be run".into()),
+        };
+        let usable = why.is_none();
+        left_out.extend(why.map(|why| LeftOut { session: s.id.clone(), why }));
+        usable
+    });
+    let used = |r: &RunRecord| !left_out.iter().any(|l| l.session == r.scenario.id);
+    runs.retain(used);
+    let recorded_usd = recorded.iter().filter(|r| used(r)).map(|r| r.summary.cost_usd).sum();
+    let (mut changes, mut limits) = (Vec::new(), Vec::new());
+    for knob in product.knobs() {
+        for value in knob.values {
+            let turned = product.clone().with(knob.setting, value)?;
+            let given = turned.settings.given().find(|(name, _)| *name == knob.setting);
+            let Some((_, value)) = given.filter(|_| turned.label() != label) else { continue };
+            changes.push(Change {
+                label: turned.label(),
+                setting: knob.setting.into(),
+                value: value.to_string(),
+                line: knob.line(value),
+                place: knob.place.into(),
+                documented: knob.documented.into(),
+            });
+            plan.specs.push(turned);
+        }
+        if !knob.unseen.is_empty() {
+            limits.push(knob.unseen.to_string());
+        }
+    }
+    // As it is set now was run above.
+    plan.specs.remove(0);
+    if !plan.scenarios.is_empty() {
+        runs.extend(records(&plan));
+    }
+    Ok(judge(Tried { product: &label, changes, runs: &runs, recorded_usd, left_out, limits }))
+}
+
+fn plan(args: &Args, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Plan {
+        scenarios,
+        specs,
+        models: vec![],
+        options: Options {
+            transport: Transport::Direct,
+            window: args.window,
+            ..Options::default()
+        },
+        summarisers: vec![Summariser::default()],
+        seeds: 1,
+        edges: false,
+        jobs: args.jobs.map_or(threads, |n| usize::try_from(n).unwrap_or(threads)),
+        shard: None,
+    }
+}
+
+fn records(plan: &Plan) -> Vec<RunRecord> {
+    let shown = Shown::new("rows", plan.pairs() as u64, plan.pairs() as u64);
+    let finished = plan.run(&|_| shown.step(1));
+    finished.into_iter().map(|f| f.replayed.record).collect()
+}

@@ -1,0 +1,154 @@
+//! Whether our implementation compacts where the recording shows that the product did. Where it
+//! does not, what it would have done with another setting says nothing about the product.
+
+use ctxbench_core::compaction::CompactionKind;
+
+use crate::record::{RunRecord, Status};
+use crate::recorded::before_reply;
+
+/// How many replies of the main conversation a compaction of ours may lie before or behind the
+/// recorded one.
+pub const WITHIN: usize = 10;
+
+/// Why our run of a session as the product is set now does not stand for what was recorded; `None`
+/// = each recorded compaction has a summary of ours within [`WITHIN`] replies, and each of ours has
+/// a recorded one.
+pub fn disagreement(recorded: &RunRecord, ours: &RunRecord) -> Option<String> {
+    if ours.status != Status::Completed {
+        let why = ours.error.as_deref().map(|e| format!(" ({e})")).unwrap_or_default();
+        return Some(format!("our replay of it ended with {}{why}", ours.status.word()));
+    }
+    if ours.broken_rules() > 0 {
+        return Some("our replay of it broke a rule of the provider".into());
+    }
+    let places = |r: &RunRecord| -> Vec<usize> {
+        let summaries = r.compactions.iter().filter(|c| c.kind == CompactionKind::Summarise);
+        summaries.map(|c| before_reply(r, c)).collect()
+    };
+    let (theirs, own) = (places(recorded), places(ours));
+    let told = || format!("recorded {}, ours {}", listed(&theirs), listed(&own));
+    match unpaired(&theirs, &own)? {
+        Lone::Recorded(at) => {
+            let none = "our implementation makes none within";
+            Some(format!(
+                "it compacted before reply {at}, and {none} {WITHIN} replies ({})",
+                told()
+            ))
+        }
+        Lone::Ours(at) => {
+            let none = "the recording shows none within";
+            Some(format!(
+                "our implementation compacts before reply {at}, and {none} {WITHIN} replies ({})",
+                told()
+            ))
+        }
+    }
+}
+
+/// A compaction without its other half.
+#[derive(Debug, PartialEq, Eq)]
+enum Lone {
+    Recorded(usize),
+    Ours(usize),
+}
+
+/// The first place, in ascending lists, that has none of the other list within [`WITHIN`].
+fn unpaired(recorded: &[usize], ours: &[usize]) -> Option<Lone> {
+    let (mut theirs, mut own) = (recorded.iter().peekable(), ours.iter().peekable());
+    loop {
+        match (theirs.peek(), own.peek()) {
+            (None, None) => return None,
+            (Some(a), Some(b)) if a.abs_diff(**b) <= WITHIN => {
+                theirs.next();
+                own.next();
+            }
+            (Some(a), Some(b)) if a > b => return Some(Lone::Ours(**b)),
+            (Some(a), _) => return Some(Lone::Recorded(**a)),
+            (None, Some(b)) => return Some(Lone::Ours(**b)),
+        }
+    }
+}
+
+fn listed(places: &[usize]) -> String {
+    match places {
+        [] => "none".into(),
+        all => {
+            let numbers: Vec<String> = all.iter().map(ToString::to_string).collect();
+            format!("before {}", numbers.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{RequestRecord, RequestStatus};
+    use crate::sample;
+    use ctxbench_core::request::Purpose;
+
+    #[test]
+    fn each_has_its_own_within_ten_replies() {
+        assert_eq!(unpaired(&[], &[]), None);
+        assert_eq!(unpaired(&[100, 200], &[110, 190]), None);
+        assert_eq!(unpaired(&[100], &[111]), Some(Lone::Recorded(100)));
+        assert_eq!(unpaired(&[111], &[100]), Some(Lone::Ours(100)));
+        // One of ours stands for one of theirs only.
+        assert_eq!(unpaired(&[100, 105], &[102]), Some(Lone::Recorded(105)));
+        assert_eq!(unpaired(&[102], &[100, 105]), Some(Lone::Ours(105)));
+        assert_eq!(unpaired(&[], &[7]), Some(Lone::Ours(7)));
+        assert_eq!(unpaired(&[7], &[]), Some(Lone::Recorded(7)));
+    }
+
+    /// A run that compacts right before these replies.
+    fn run(places: &[usize]) -> RunRecord {
+        let mut r = sample::run("s", "codex", 1);
+        (r.status, r.error) = (Status::Completed, None);
+        r.integrity.clear();
+        r.summary.integrity_failures = 0;
+        let one = RequestRecord {
+            agent: None,
+            purpose: Purpose::Sample,
+            status: RequestStatus::Ok,
+            ..r.requests[0].clone()
+        };
+        r.requests = (0..300).map(|seq| RequestRecord { seq, ..one.clone() }).collect();
+        let compaction = r.compactions[0].clone();
+        let at = |place: &usize| crate::record::CompactionRecord {
+            kind: CompactionKind::Summarise,
+            before_request: *place as u64,
+            ..compaction.clone()
+        };
+        r.compactions = places.iter().map(at).collect();
+        r
+    }
+
+    #[test]
+    fn what_is_missed_is_said_with_all_places() {
+        assert_eq!(disagreement(&run(&[131]), &run(&[127])), None);
+        assert_eq!(
+            disagreement(&run(&[131, 250]), &run(&[127])).unwrap(),
+            "it compacted before reply 250, and our implementation makes none within 10 replies \
+             (recorded before 131, 250, ours before 127)"
+        );
+        assert_eq!(
+            disagreement(&run(&[]), &run(&[127])).unwrap(),
+            "our implementation compacts before reply 127, and the recording shows none within 10 \
+             replies (recorded none, ours before 127)"
+        );
+    }
+
+    #[test]
+    fn clearing_is_no_compaction_that_a_recording_shows() {
+        let mut ours = run(&[60, 127]);
+        ours.compactions[0].kind = CompactionKind::Clear;
+        assert_eq!(disagreement(&run(&[131]), &ours), None);
+    }
+
+    #[test]
+    fn a_replay_that_died_stands_for_nothing() {
+        let mut ours = run(&[131]);
+        (ours.status, ours.error) = (Status::Overflow, Some("full".into()));
+        let why = disagreement(&run(&[131]), &ours).unwrap();
+        assert_eq!(why, "our replay of it ended with overflow (full)");
+    }
+}

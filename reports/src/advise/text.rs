@@ -1,0 +1,180 @@
+//! Advice for the terminal: the decision, the table, what to write, what was left out.
+
+use std::fmt::Write as _;
+
+use comfy_table::Cell;
+
+use super::{Advice, Decision, Outcome, Sums, sessions};
+use crate::{fmt, front, grid, stats};
+
+const HEAD: [&str; 7] =
+    ["each alone", "$ in all", "median $", "waited s", "needs lost", "compacted", "changed"];
+
+const LEGEND: &str = "In brackets the change; median $: what a session costs, and its change;\n\
+                      changed: sessions in which any request differs.";
+const WORDS: &str = "BETTER, WORSE: beyond chance (sign-flip test over sessions, Holm, 5 %).";
+const FRONT: &str = "no other row is at least as good in dollars and needs kept, and better in one";
+
+pub(super) fn page(a: &Advice) -> String {
+    let mut out = format!("{}\n", a.sentence);
+    if a.sessions > 0 {
+        let models: Vec<String> = a.models.iter().map(|m| fmt::one_line(m)).collect();
+        let _ = writeln!(
+            out,
+            "\n{}, {}, {}; as recorded they cost ${}",
+            fmt::one_line(&a.product),
+            sessions(a.sessions),
+            models.join(", "),
+            fmt::usd(a.recorded_usd)
+        );
+        for line in table(a) {
+            let _ = writeln!(out, "{line}");
+        }
+        let _ = writeln!(out, "{LEGEND}");
+        if a.changes.iter().flat_map(|o| &o.figures).any(|f| f.p.is_some()) {
+            let _ = writeln!(out, "{WORDS}");
+        }
+        if a.changes.iter().any(|o| o.front) {
+            let _ = writeln!(out, "{} = {FRONT}.", front::MARK);
+        }
+        out += &unfinished(a);
+    }
+    out += &to_write(a);
+    if !a.left_out.is_empty() {
+        let _ = writeln!(out, "\nLeft out: {}", sessions(a.left_out.len()));
+        for l in &a.left_out {
+            let _ = writeln!(out, "  {}: {}", fmt::one_line(&l.session), fmt::one_line(&l.why));
+        }
+    }
+    if a.sessions > 0 {
+        out += "\nLimits\n";
+        for limit in &a.limits {
+            let _ = writeln!(out, "  {limit}");
+        }
+    }
+    out
+}
+
+fn table(a: &Advice) -> Vec<String> {
+    let head = HEAD.iter().enumerate().map(|(i, h)| cell(i, (*h).to_string())).collect();
+    let usd = a.median_usd.map_or("n/a".into(), fmt::usd);
+    let now = vec![
+        "as it is set now".to_string(),
+        fmt::usd(a.now.cost_usd),
+        usd,
+        fmt::count(a.now.waited_ms as f64 / 1e3),
+        lost(&a.now),
+        a.now.compactions.to_string(),
+        String::new(),
+    ];
+    let rows = std::iter::once(now).chain(a.changes.iter().map(row));
+    let cells = |r: Vec<String>| r.into_iter().enumerate().map(|(i, c)| cell(i, c)).collect();
+    grid::draw(head, rows.map(cells).collect::<Vec<Vec<Cell>>>(), |i| (u16::from(i > 0), 1))
+}
+
+fn cell(column: usize, text: String) -> Cell {
+    if column == 0 { Cell::new(text) } else { grid::figure(text) }
+}
+
+/// Needs whose fact was gone.
+fn lost(s: &Sums) -> String {
+    match s.needs {
+        0 => "no needs".into(),
+        n => format!("{} of {n}", s.lost),
+    }
+}
+
+fn row(o: &Outcome) -> Vec<String> {
+    let mark = if o.front { format!("{} ", front::MARK) } else { String::new() };
+    let name = format!("{mark}{}={}", o.change.setting, o.change.value);
+    if o.finished == 0 || o.differs == 0 {
+        let mut none = vec![name];
+        none.resize(HEAD.len() - 1, if o.finished == 0 { "n/a" } else { "" }.into());
+        none.push(format!("{} of {}", o.differs, o.finished));
+        return none;
+    }
+    let (now, then) = (&o.now, &o.then);
+    let word = |column: &str| {
+        let verdict = o.figures.iter().find(|f| f.column == column).map(|f| f.verdict);
+        match verdict.map(stats::word) {
+            None | Some("" | "equal" | "UNRESOLVED") => String::new(),
+            Some(word) => format!(" {word}"),
+        }
+    };
+    let median = stats::judged()
+        .zip(&o.figures)
+        .find(|(m, _)| m.column == "cost_usd")
+        .map_or("n/a".into(), |(m, f)| stats::median(f, m));
+    let signed = |x: i64| fmt::signed(x as f64, fmt::count);
+    let change = |now: u64, then: u64| signed(then as i64 - now as i64);
+    let waited = (then.waited_ms as f64 - now.waited_ms as f64) / 1e3;
+    let needs = match then.needs {
+        0 => "no needs".into(),
+        _ => {
+            let change = change(now.lost as u64, then.lost as u64);
+            format!("{} ({change}){}", then.lost, word("needs_kept_pct"))
+        }
+    };
+    vec![
+        name,
+        format!(
+            "{} ({})",
+            fmt::usd(then.cost_usd),
+            fmt::signed(then.cost_usd - now.cost_usd, fmt::usd)
+        ),
+        median + &word("cost_usd"),
+        format!(
+            "{} ({})",
+            fmt::count(then.waited_ms as f64 / 1e3),
+            fmt::signed(waited, fmt::count)
+        ),
+        needs,
+        format!("{} ({})", then.compactions, change(now.compactions, then.compactions)),
+        format!("{} of {}", o.differs, o.finished),
+    ]
+}
+
+/// Sums of what did not finish everywhere are of fewer sessions.
+fn unfinished(a: &Advice) -> String {
+    let fewer = a.changes.iter().filter(|o| o.finished < a.sessions);
+    let line = |o: &Outcome| {
+        format!(
+            "{}={}: {} not finished; its figures are of the other {}.\n",
+            o.change.setting,
+            o.change.value,
+            sessions(a.sessions - o.finished),
+            o.finished
+        )
+    };
+    fewer.map(line).collect()
+}
+
+/// The lines for what is advised, or for what one might try.
+fn to_write(a: &Advice) -> String {
+    let advised = match &a.decision {
+        Decision::NoSession | Decision::NothingChanges => return String::new(),
+        Decision::Change(label) => Some(label),
+        _ => None,
+    };
+    let wanted = |o: &&Outcome| o.front || Some(&o.change.label) == advised;
+    let mut all: Vec<&Outcome> = a.changes.iter().filter(wanted).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    all.sort_by_key(|o| Some(&o.change.label) != advised);
+    let mut out = match advised {
+        Some(_) => "\nWhat to write (the advised value first, then others on the front)\n",
+        None => "\nTo try a value that is on the front, write\n",
+    }
+    .to_string();
+    let mut told: Option<(&str, &str)> = None;
+    for c in all.into_iter().map(|o| &o.change) {
+        // Values of one knob go to one place.
+        if told != Some((&c.setting, &c.place)) {
+            let _ = writeln!(out, "  in {} ({}):", c.place, c.documented);
+            told = Some((&c.setting, &c.place));
+        }
+        let _ = writeln!(out, "      {}", c.line);
+    }
+    out
+}

@@ -1,0 +1,41 @@
+//! What people can turn in OpenCode (docs/sources/opencode.md §1 to §3.2).
+
+use crate::descriptor::Knob;
+
+const DOCUMENTED: &str = "https://opencode.ai/docs/config/#compaction";
+const PLACE: &str = "~/.config/opencode/opencode.json, or the project's opencode.json";
+
+pub(crate) const KNOBS: &[Knob] = &[
+    Knob {
+        setting: "prune",
+        values: &["true"],
+        documented: DOCUMENTED,
+        place: PLACE,
+        template: r#""compaction": { "prune": {value} }"#,
+        unseen: "",
+    },
+    Knob {
+        setting: "reserved",
+        values: &["40k", "80k"],
+        documented: DOCUMENTED,
+        place: PLACE,
+        template: r#""compaction": { "reserved": {value} }"#,
+        unseen: "OpenCode reads `reserved` for models with an input limit of their own only.",
+    },
+    Knob {
+        setting: "preserve_recent_tokens",
+        values: &["4k", "30k"],
+        documented: "https://opencode.ai/config.json",
+        place: PLACE,
+        template: r#""compaction": { "preserve_recent_tokens": {value} }"#,
+        unseen: "",
+    },
+    Knob {
+        setting: "auto",
+        values: &["false"],
+        documented: DOCUMENTED,
+        place: PLACE,
+        template: r#""compaction": { "auto": {value} }"#,
+        unseen: "",
+    },
+];
