@@ -2,7 +2,7 @@
 //! enough to advise one.
 //!
 //! Each value is held alone against the product as it is set now, session by session
-//! ([`crate::stats`]). A change is advised only if it saves dollars or needs beyond what chance
+//! (`reports/src/stats/`). A change is advised only if it saves dollars or needs beyond what chance
 //! explains and loses none of the other beyond that.
 
 mod agree;
