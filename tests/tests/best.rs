@@ -15,7 +15,7 @@ fn scripted_sessions_rank_rows_and_decide_nothing() {
     .ok();
     let out = here.run("best ctxbench-out --max blocked_ms=600000").ok();
     out.prints(&[
-        "Best by cost_usd with blocked_ms ≤ 600 s",
+        "Best by cost_usd with blocked_ms ≤ 600.0 s",
         "2 sessions, 0 recorded",
         "Undecided: 0 recordings in which one of these compacted; a choice takes 10.",
         "The price of being wrong: ",
