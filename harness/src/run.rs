@@ -55,6 +55,23 @@ pub struct Finished {
     pub took: Duration,
 }
 
+/// Nothing to run yet: each session's own model, one summariser, once, on all threads.
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            scenarios: vec![],
+            specs: vec![],
+            models: vec![],
+            options: Options::default(),
+            summarisers: vec![Summariser::default()],
+            seeds: 1,
+            edges: false,
+            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            shard: None,
+        }
+    }
+}
+
 impl Plan {
     /// What was recorded of the sessions that have counters, for the models they were recorded
     /// with.

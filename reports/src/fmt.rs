@@ -75,6 +75,11 @@ pub(crate) fn signed(x: f64, show: impl Fn(f64) -> String) -> String {
     }
 }
 
+/// So many sessions, in words.
+pub(crate) fn sessions(n: usize) -> String {
+    if n == 1 { "1 session".into() } else { format!("{n} sessions") }
+}
+
 /// At most `max` characters; the middle gives way to `…`, so that both the name and the last
 /// setting stay readable.
 pub(crate) fn elide(text: &str, max: usize) -> String {

@@ -46,8 +46,7 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
     let blocks = view::blocks(results);
     let glance = |terms: &Terms<'_, '_>| {
         let own = &terms.blocks;
-        let sessions =
-            if own.len() == 1 { "1 session".into() } else { format!("{} sessions", own.len()) };
+        let sessions = fmt::sessions(own.len());
         let mut lines = vec![broken(own)];
         for (what, text) in recorded::told(own).into_iter().flatten() {
             lines.push(line(what, text));

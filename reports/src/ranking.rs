@@ -147,7 +147,7 @@ fn sheet(topic: &Topic<'_>) -> Option<Sheet> {
         order.into_iter().map(|at| at.unwrap_or(usize::MAX)).zip(rows).collect();
     rows.sort_by(|a, b| (a.0, &a.1[0]).cmp(&(b.0, &b.1[0])));
     let sessions = held[0].sessions;
-    let over = if sessions == 1 { "1 session".into() } else { format!("{sessions} sessions") };
+    let over = fmt::sessions(sessions);
     let out = match all - ranked.len() {
         0 => String::new(),
         left => format!(" {left} that never compacted or finished less than half are left out."),

@@ -70,7 +70,7 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]>
     let likely = sum(|r| r.summary.cost_estimate_usd.unwrap_or(r.summary.cost_usd));
     let compactions: Vec<&CompactionRecord> =
         recorded.iter().flat_map(|(_, r)| &r.compactions).collect();
-    let mut text = format!("${} in {}", fmt::usd(paid), sessions(recorded.len()));
+    let mut text = format!("${} in {}", fmt::usd(paid), fmt::sessions(recorded.len()));
     if likely > paid {
         text += &format!(" at least; about ${} with the visible output", fmt::usd(likely));
     }
@@ -136,10 +136,6 @@ fn another_cache(recorded: &[(&Block<'_>, &RunRecord)]) -> Option<String> {
 
 fn is_recorded(r: &RunRecord) -> bool {
     r.strategy.standing == Standing::Recorded
-}
-
-fn sessions(n: usize) -> String {
-    if n == 1 { "1 session".into() } else { format!("{n} sessions") }
 }
 
 #[cfg(test)]

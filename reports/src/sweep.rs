@@ -11,7 +11,7 @@ use crate::record::{Results, StrategyInfo};
 use crate::sheet::{Group, Sheet};
 use crate::stats::{self, Differences, Figure, StrategyDifference};
 use crate::terms::{Terms, terms};
-use crate::{seeds, view};
+use crate::{fmt, seeds, view};
 
 /// Fewest values that somebody must have named: one beside the default is a comparison.
 const FEWEST: usize = 2;
@@ -79,15 +79,12 @@ impl<'a> Sweeps<'a> {
 
     /// The row of a label, and whether it is on the front.
     pub(crate) fn row(&self, label: &str) -> (Option<&StrategyDifference>, bool) {
-        let own =
-            |s: &&StrategyDifference| s.strategy == label || s.same.iter().any(|l| l == label);
-        (self.differences.strategies.iter().find(own), self.on_front.contains(label))
+        (self.differences.row(label), self.on_front.contains(label))
     }
 
     fn sheets(&self, terms: &str) -> Vec<Sheet> {
         let d = &self.differences;
-        let sessions =
-            if d.sessions == 1 { "1 session".into() } else { format!("{} sessions", d.sessions) };
+        let sessions = fmt::sessions(d.sessions);
         let sheet = |s: &Swept<'_>| {
             let mut head = vec![s.setting.to_string(), "front".into(), "compacted".into()];
             head.extend(stats::judged().map(|m| m.name.to_string()));

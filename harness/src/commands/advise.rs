@@ -11,7 +11,6 @@ use ctxbench_harness::models;
 use ctxbench_harness::recorded::as_recorded;
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::run::Plan;
-use ctxbench_harness::summarise::Summariser;
 use ctxbench_reports::advise::{
     Advice, Change, LeftOut, Tried, advise as judge, disagreement, to_text,
 };
@@ -248,22 +247,12 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
 }
 
 fn plan(args: &Args, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Plan {
-        scenarios,
-        specs,
-        models: vec![],
-        options: Options {
-            transport: Transport::Direct,
-            window: args.window,
-            ..Options::default()
-        },
-        summarisers: vec![Summariser::default()],
-        seeds: 1,
-        edges: false,
-        jobs: args.jobs.map_or(threads, |n| usize::try_from(n).unwrap_or(threads)),
-        shard: None,
-    }
+    let options =
+        Options { transport: Transport::Direct, window: args.window, ..Options::default() };
+    let mut plan = Plan { scenarios, specs, options, ..Plan::default() };
+    // More threads than can be counted are all that there are.
+    plan.jobs = args.jobs.and_then(|n| usize::try_from(n).ok()).unwrap_or(plan.jobs);
+    plan
 }
 
 fn records(plan: &Plan) -> Vec<RunRecord> {

@@ -9,7 +9,6 @@ use ctxbench_core::nearest;
 use ctxbench_harness::mock::Transport;
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::run::{Plan, results};
-use ctxbench_harness::summarise::Summariser;
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::{Scenario, builtin};
@@ -66,11 +65,7 @@ pub(crate) fn described(args: &Args) -> anyhow::Result<()> {
             window: args.window,
             ..Options::default()
         },
-        summarisers: vec![Summariser::default()],
-        seeds: 1,
-        edges: false,
-        jobs: std::thread::available_parallelism().map_or(1, usize::from),
-        shard: None,
+        ..Plan::default()
     };
     let records = plan.run(&|_| ()).into_iter().map(|f| f.replayed.record).collect();
     let all = results(&plan, records);

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::metrics::{Metric, Named};
+use crate::metrics::Metric;
 use crate::record::RunRecord;
 use crate::stats::{self, Differences, Figure, MIN_SESSIONS, StrategyDifference, Verdict};
 use crate::{fmt, front, lost};
@@ -180,7 +180,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         sessions: now.len(),
         models: models.into_iter().map(str::to_string).collect(),
         recorded_usd,
-        median_usd: median(now.iter().map(|r| r.summary.cost_usd).collect()),
+        median_usd: stats::middle(now.iter().map(|r| r.summary.cost_usd).collect()),
         now: Sums::of(&now),
         changes: outcomes,
         left_out,
@@ -212,9 +212,8 @@ impl Sums {
 fn on_front(d: &Differences) -> BTreeSet<&str> {
     let most = d.strategies.iter().map(|s| s.sessions).max().unwrap_or(0);
     let point = |s: &StrategyDifference| -> Option<Vec<f64>> {
-        let figures = deciding()
-            .into_iter()
-            .map(|(i, m)| s.figures[i].mean.map(|x| front::downward(m.better, x)));
+        let figures =
+            front::metrics().map(|(i, m)| s.figures[i].mean.map(|x| front::downward(m.better, x)));
         if s.sessions == most { figures.collect() } else { None }
     };
     let points: Vec<Option<Vec<f64>>> = d.strategies.iter().map(point).collect();
@@ -229,7 +228,7 @@ fn outcome(
     change: Change,
     runs: &[RunRecord],
 ) -> Option<Outcome> {
-    let row = row(d, &change.label)?;
+    let row = d.row(&change.label)?;
     let pairs: Vec<(&RunRecord, &RunRecord)> = of(runs, product)
         .filter_map(|now| Some((now, of(runs, &change.label).find(|r| is_of(r, now))?)))
         .filter(|(now, then)| now.is_whole() && then.is_whole())
@@ -254,16 +253,6 @@ fn is_of(r: &RunRecord, other: &RunRecord) -> bool {
     r.scenario.id == other.scenario.id
 }
 
-fn row<'a>(d: &'a Differences, label: &str) -> Option<&'a StrategyDifference> {
-    d.strategies.iter().find(|s| s.strategy == label || s.same.iter().any(|l| l == label))
-}
-
-/// Cost and needs kept, by which a change is judged.
-fn deciding() -> Vec<(usize, &'static Metric)> {
-    let best = stats::ranking().filter(|(.., how)| how.named == Named::Best);
-    best.map(|(i, metric, _)| (i, metric)).collect()
-}
-
 fn decide(
     d: &Differences,
     product: &str,
@@ -271,8 +260,8 @@ fn decide(
     outcomes: &[Outcome],
 ) -> (Decision, String) {
     let name = fmt::one_line(product);
-    let over = sessions(d.sessions);
-    let deciding = deciding();
+    let over = fmt::sessions(d.sessions);
+    let deciding: Vec<(usize, &Metric)> = front::metrics().collect();
     let seen = outcomes.iter().map(|o| o.differs).max().unwrap_or(0);
     if seen == 0 {
         let none = if compactions == 0 { "it compacts in none, and " } else { "" };
@@ -301,7 +290,7 @@ fn decide(
         let parts: Vec<String> = deciding.iter().map(|(i, m)| said(&o.figures[*i], m)).collect();
         let finished = match d.sessions - o.finished {
             0 => String::new(),
-            n => format!(", {} not finished", sessions(n)),
+            n => format!(", {} not finished", fmt::sessions(n)),
         };
         parts.join(", ") + &finished
     };
@@ -356,17 +345,6 @@ fn without_sessions(product: &str, left_out: usize) -> String {
         1 => format!("No advice for {name}: its one session cannot be used."),
         n => format!("No advice for {name}: none of its {n} sessions can be used."),
     }
-}
-
-fn sessions(n: usize) -> String {
-    if n == 1 { "1 session".into() } else { format!("{n} sessions") }
-}
-
-/// Of an even number the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
 }
 
 #[cfg(test)]

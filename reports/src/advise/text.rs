@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use comfy_table::Cell;
 
-use super::{Advice, Decision, Outcome, Sums, sessions};
+use super::{Advice, Decision, Outcome, Sums};
 use crate::{fmt, front, grid, stats};
 
 const HEAD: [&str; 7] =
@@ -23,7 +23,7 @@ pub(super) fn page(a: &Advice) -> String {
             out,
             "\n{}, {}, {}; as recorded they cost ${}",
             fmt::one_line(&a.product),
-            sessions(a.sessions),
+            fmt::sessions(a.sessions),
             models.join(", "),
             fmt::usd(a.recorded_usd)
         );
@@ -41,7 +41,7 @@ pub(super) fn page(a: &Advice) -> String {
     }
     out += &to_write(a);
     if !a.left_out.is_empty() {
-        let _ = writeln!(out, "\nLeft out: {}", sessions(a.left_out.len()));
+        let _ = writeln!(out, "\nLeft out: {}", fmt::sessions(a.left_out.len()));
         for l in &a.left_out {
             let _ = writeln!(out, "  {}: {}", fmt::one_line(&l.session), fmt::one_line(&l.why));
         }
@@ -142,7 +142,7 @@ fn unfinished(a: &Advice) -> String {
             "{}={}: {} not finished; its figures are of the other {}.\n",
             o.change.setting,
             o.change.value,
-            sessions(a.sessions - o.finished),
+            fmt::sessions(a.sessions - o.finished),
             o.finished
         )
     };

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::gate::{Limit, LimitError};
 use crate::metrics::{self, Better, Metric};
 use crate::record::{Results, RunRecord, Status};
-use crate::stats::MIN_EXPOSED;
+use crate::stats::MIN_SESSIONS;
 use crate::terms::{Terms, terms};
 use crate::{seeds, view};
 use ctxbench_core::natural;
@@ -91,11 +91,9 @@ impl Question {
         for (texts, at_least) in [(min, true), (max, false)] {
             for text in texts {
                 let limit: Limit = text.as_ref().parse()?;
-                // A limit is of a known metric.
-                if let Ok(metric) = metrics::find(&limit.metric) {
-                    let asked = Asked { metric: metric.column, at_least, bound: limit.bound };
-                    conditions.push(Condition { metric, asked });
-                }
+                let metric = metrics::find(&limit.metric).expect("a limit is of a known metric");
+                let asked = Asked { metric: metric.column, at_least, bound: limit.bound };
+                conditions.push(Condition { metric, asked });
             }
         }
         Ok(Question { by: metric, conditions })
@@ -277,9 +275,9 @@ fn undecided(most: &Row, candidates: &[&Candidate<'_>], rows: usize) -> Option<S
         .filter(|i| first.runs[*i].scenario.recorded)
         .filter(|i| candidates.iter().any(|c| c.runs[*i].summary.compactions > 0))
         .count();
-    if apart < MIN_EXPOSED {
+    if apart < MIN_SESSIONS {
         return Some(format!(
-            "{apart} recordings in which one of these compacted; a choice takes {MIN_EXPOSED}"
+            "{apart} recordings in which one of these compacted; a choice takes {MIN_SESSIONS}"
         ));
     }
     (most.chosen_pct / 100.0 < DECIDED).then(|| "no row is chosen by 199 of 200 halves".into())

@@ -1,8 +1,7 @@
-use std::f64::consts::TAU;
-
 use super::splits::{Field, SPLITS, splits};
 use super::*;
 use crate::sample;
+use crate::stats::simulation::Source;
 use ctxbench_core::rng::SplitMix64;
 
 fn run(session: usize, label: &str, cost: f64, kept: f64) -> RunRecord {
@@ -167,28 +166,18 @@ fn every_model_has_its_answer_and_empty_results_none() {
     assert!(!text(&best(&sample::results(), &question)).is_empty());
 }
 
-/// Standard normal numbers.
-struct Noise(SplitMix64);
-
-impl Noise {
-    fn next(&mut self) -> f64 {
-        let mut uniform = || ((self.0.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-        (-2.0 * uniform().ln()).sqrt() * (TAU * uniform()).cos()
-    }
-}
-
 /// Share of trials in which some row is chosen by 199 of 200 halves, and in which the first is.
 /// `effect` is taken off the first row's scores; `shape` makes a session's own part of a score out
 /// of a normal number.
 fn decided(rows: usize, sessions: usize, effect: f64, shape: fn(f64) -> f64) -> (f64, f64) {
     const TRIALS: usize = 400;
-    let mut noise = Noise(SplitMix64::named("choices"));
+    let mut noise = Source(SplitMix64::named("choices"));
     let (mut any, mut first) = (0, 0);
     for _ in 0..TRIALS {
         // What all rows share in a session decides nothing.
-        let shared: Vec<f64> = (0..sessions).map(|_| 3.0 * noise.next()).collect();
+        let shared: Vec<f64> = (0..sessions).map(|_| 3.0 * noise.normal()).collect();
         let mut row = |less: f64| -> Vec<f64> {
-            shared.iter().map(|s| s + shape(noise.next()) - less).collect()
+            shared.iter().map(|s| s + shape(noise.normal()) - less).collect()
         };
         let scores = (0..rows).map(|i| row(if i == 0 { effect } else { 0.0 })).collect();
         let found = splits(&Field { scores, conditions: vec![] }).unwrap();

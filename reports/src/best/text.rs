@@ -21,18 +21,19 @@ pub fn text(answers: &[Answer]) -> String {
 }
 
 fn one(a: &Answer) -> String {
-    // A column of the question is one of the metrics.
-    let Ok(by) = metrics::find(a.by) else { return String::new() };
+    let by = metric(a.by);
     let conditions: Vec<String> = a.conditions.iter().map(condition).collect();
     let with = if a.conditions.is_empty() {
         String::new()
     } else {
         format!(" with {}", conditions.join(" and "))
     };
-    let sessions = if a.sessions == 1 { "session" } else { "sessions" };
     let mut out = format!(
-        "Best by {}{with}: {}, {} {sessions}, {} recorded\n\n",
-        a.by, a.about, a.sessions, a.recordings
+        "Best by {}{with}: {}, {}, {} recorded\n\n",
+        a.by,
+        a.about,
+        fmt::sessions(a.sessions),
+        a.recordings
     );
     // Writing to a string never fails.
     let mut lines = wrap(&verdict(a), WIDTH, "");
@@ -54,8 +55,12 @@ fn one(a: &Answer) -> String {
     out
 }
 
+fn metric(column: &str) -> &'static Metric {
+    metrics::find(column).expect("a column of the question is one of the metrics")
+}
+
 fn unit(column: &str) -> Unit {
-    metrics::find(column).map_or(Unit::Ratio, |m| m.unit)
+    metric(column).unit
 }
 
 fn condition(c: &Asked) -> String {

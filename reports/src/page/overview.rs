@@ -263,8 +263,7 @@ impl Group {
                 told,
             })
         };
-        let sessions =
-            if d.sessions == 1 { "1 session".into() } else { format!("{} sessions", d.sessions) };
+        let sessions = fmt::sessions(d.sessions);
         Some(Group {
             name: format!("{sessions}, {}", terms.name()),
             x: Axis { title: title(cost) },

@@ -52,7 +52,6 @@ pub(super) fn draw(
     let right = if several { list + 24 + names } else { LEFT + width };
     let bottom = |i: usize| TOP + HEIGHT + i as i32 * (HEIGHT + GAP);
     let foot = bottom(panels.len().saturating_sub(1));
-    let sessions = if d.sessions == 1 { "session" } else { "sessions" };
 
     sheet(right + 30, foot + 60, &|s| {
         let how = match d.sessions {
@@ -61,10 +60,10 @@ pub(super) fn draw(
         };
         s.title(
             &format!(
-                "{}: {}, {} {sessions}, {terms}",
+                "{}: {}, {}, {terms}",
                 fmt::one_line(&swept.name),
                 swept.setting,
-                d.sessions
+                fmt::sessions(d.sessions)
             ),
             &format!("{how}; diamonds = on the front of cost against needs kept"),
         )?;

@@ -89,7 +89,7 @@ pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
                 base_mean: mean(values.iter().map(|v| v.base)),
                 own_mean: mean(values.iter().map(|v| v.own)),
                 mean: mean(sample.changes.iter().copied()).map(told),
-                median: median(&sample.changes).map(told),
+                median: middle(sample.changes.clone()).map(told),
                 interval: sample
                     .interval
                     .map(|i| Interval { low: told(i.low), high: told(i.high) }),
@@ -160,12 +160,11 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     (n > 0).then(|| values.sum::<f64>() / n as f64)
 }
 
-/// Of an even number the mean of the two in the middle.
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let n = sorted.len();
-    (n > 0).then(|| (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0)
+/// The median; of an even number the mean of the two in the middle.
+pub(crate) fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    (n > 0).then(|| (values[(n - 1) / 2] + values[n / 2]) / 2.0)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod sessions;
 mod show;
 mod signflip;
 #[cfg(test)]
-mod simulation;
+pub(crate) mod simulation;
 mod verdict;
 
 pub use figures::{Figure, Scale};
@@ -21,15 +21,14 @@ pub use sessions::{Differences, Heavy, StrategyDifference};
 pub use verdict::Verdict;
 
 /// Fewest recordings in which a row compacted for a verdict about it.
-pub(crate) use verdict::MIN_SESSIONS as MIN_EXPOSED;
+pub(crate) use verdict::MIN_SESSIONS;
 
-pub(crate) use figures::judged;
+pub(crate) use figures::{judged, middle};
 pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions};
 pub(crate) use show::{
     HELP, allowed, apart, bill, caption, cell, change, heading, heaviest, interval, median,
     missing, name, ranking, seen, word,
 };
-pub(crate) use verdict::MIN_SESSIONS;
 
 /// How much is drawn, and from which seed.
 #[derive(Clone, Copy, Debug)]

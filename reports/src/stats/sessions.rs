@@ -54,6 +54,15 @@ pub struct StrategyDifference {
     pub figures: Vec<Figure>,
 }
 
+impl Differences {
+    /// The row of a label, its own or one that it shares.
+    pub(crate) fn row(&self, label: &str) -> Option<&StrategyDifference> {
+        let own =
+            |s: &&StrategyDifference| s.strategy == label || s.same.iter().any(|l| l == label);
+        self.strategies.iter().find(own)
+    }
+}
+
 /// Per model: every product against `reference` and, where that exceeds a real window, against
 /// `sliding-window` too.
 ///

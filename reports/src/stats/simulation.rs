@@ -16,14 +16,14 @@ const TRIALS: usize = 2_000;
 /// Three standard deviations of a share of 5 % in [`TRIALS`] trials.
 const SLACK: f64 = 0.015;
 
-struct Source(SplitMix64);
+pub(crate) struct Source(pub(crate) SplitMix64);
 
 impl Source {
     fn uniform(&mut self) -> f64 {
         ((self.0.bits() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
 
-    fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         (-2.0 * self.uniform().ln()).sqrt() * (TAU * self.uniform()).cos()
     }
 }
