@@ -19,6 +19,12 @@ const MOST_RETHINKS: u32 = 16;
 
 /// Runs a session to its end.
 pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
+    let ended = session(s, strategy).await;
+    strategy.on_end(s).await;
+    ended
+}
+
+async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
     strategy.on_start(s).await;
     while let Some(action) = next(s, strategy).await {
         match action {
@@ -155,7 +161,7 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         s.tell_shown("");
         if !calls.is_empty() {
             let results = s.world().run(&calls).await;
-            if !s.record_results(strategy, results) {
+            if !s.record_results(strategy, results).await {
                 s.note(Event::Killed);
                 return Turn::Done;
             }

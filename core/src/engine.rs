@@ -444,18 +444,23 @@ impl Engine {
 
     /// Records tool results and shows them. Returns false when the program was killed before one
     /// came.
-    pub fn record_results<S: Strategy + ?Sized>(
+    pub async fn record_results<S: Strategy + ?Sized>(
         &mut self,
-        strategy: &S,
+        strategy: &mut S,
         results: Vec<Incoming>,
     ) -> bool {
         let mut complete = true;
-        for result in results {
-            if result.parts.is_empty() {
+        for Incoming { key, parts } in results {
+            if parts.is_empty() {
                 complete = false;
                 continue;
             }
-            self.record(strategy, result.key, Role::Tool, result.parts);
+            let drafts = drafts(&parts, Role::Tool);
+            let id = self.history.append(key, Role::Tool, parts, false);
+            for (part, draft) in drafts {
+                let draft = strategy.on_result(self, id, draft).await;
+                self.show(id, part, draft);
+            }
         }
         complete
     }
@@ -467,21 +472,25 @@ impl Engine {
         role: Role,
         parts: Vec<Part>,
     ) -> MessageId {
-        let drafts: Vec<Option<Draft>> = parts.iter().map(|p| p.draft(role)).collect();
+        let drafts = drafts(&parts, role);
         let id = self.history.append(key, role, parts, false);
-        for (i, draft) in drafts.into_iter().enumerate() {
-            let Some(draft) = draft else { continue };
-            let mut origin = vec![];
-            if draft.kind == BlockKind::Compaction && !draft.text.is_empty() {
-                // A summary of the provider stands for all that the request showed; a failed one
-                // for nothing.
-                let shown = self.context.blocks().iter();
-                origin.extend(shown.flat_map(|b| b.origin.iter().copied()));
-            }
-            origin.push(Origin { message: id, part: i as u32 });
-            self.context.push(strategy.admit(draft).build(id, origin));
+        for (part, draft) in drafts {
+            self.show(id, part, strategy.admit(draft));
         }
         id
+    }
+
+    /// Shows a part of a message of the log.
+    fn show(&mut self, id: MessageId, part: u32, draft: Draft) {
+        let mut origin = vec![];
+        if draft.kind == BlockKind::Compaction && !draft.text.is_empty() {
+            // A summary of the provider stands for all that the request showed; a failed one
+            // for nothing.
+            let shown = self.context.blocks().iter();
+            origin.extend(shown.flat_map(|b| b.origin.iter().copied()));
+        }
+        origin.push(Origin { message: id, part });
+        self.context.push(draft.build(id, origin));
     }
 
     /// Records a message that the strategy made and returns its block without showing it.
@@ -528,6 +537,12 @@ impl Engine {
     pub fn requests(&self) -> u64 {
         self.requests
     }
+}
+
+/// How a request shows the parts of a message that can be shown, each with its index.
+fn drafts(parts: &[Part], role: Role) -> Vec<(u32, Draft)> {
+    let drafts = parts.iter().zip(0..).filter_map(|(p, i)| Some((i, p.draft(role)?)));
+    drafts.collect()
 }
 
 #[cfg(test)]

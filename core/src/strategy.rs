@@ -41,6 +41,12 @@ pub trait Strategy: Send {
         raw
     }
 
+    /// A tool result enters the context, with `id` as its message. Unlike [`Strategy::admit`], which
+    /// decides by default, it may take its time and ask a model.
+    async fn on_result(&mut self, _s: &mut Engine, _id: MessageId, raw: Draft) -> Draft {
+        self.admit(raw)
+    }
+
     /// The session begins: show what is always there.
     async fn on_start(&mut self, s: &mut Engine) {
         s.show_fixed();
@@ -89,6 +95,9 @@ pub trait Strategy: Send {
 
     /// The turn is over.
     async fn after_turn(&mut self, _s: &mut Engine) {}
+
+    /// The session is over. Nothing is asked of it any more.
+    async fn on_end(&mut self, _s: &mut Engine) {}
 
     /// The next moment at which it wants to act though nothing happens, ms of virtual time. Asked
     /// between turns only.

@@ -149,6 +149,10 @@ pub trait World: Send {
     fn cancel(&mut self, _task: Task) {}
     /// Something was noted that is not a request.
     fn noted(&mut self, _event: &Arc<Stamped>) {}
+    /// What the session calls itself, and the subagent whose conversation this is.
+    fn session(&self) -> (&str, Option<&str>) {
+        ("", None)
+    }
     /// Virtual time, ms.
     fn now(&self) -> Millis;
 }
@@ -232,6 +236,17 @@ pub enum Event {
     },
     /// A summary that is written beside the conversation came a step further.
     Background(Task, BackgroundStep),
+    /// The strategy is a program that is not ours, and says what it is.
+    Program {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: String,
+    },
+    /// A word of such a program for whoever reads the trace.
+    Said(String),
+    /// The strategy itself failed: what it would have done is not known, and the run is over.
+    Broken(String),
 }
 
 /// What happened to the newest request of a background summary.

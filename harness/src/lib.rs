@@ -1,8 +1,11 @@
 //! Mock model servers, the virtual clock, replay and conformance: everything between a session and
-//! its measured records.
+//! its measured records, and the `ctxbench` command, to which another crate may add strategies of its
+//! own.
 
 pub mod choice;
+mod commands;
 pub mod conform;
+pub mod exec;
 mod hash;
 pub mod inspect;
 pub mod memory;
@@ -22,6 +25,18 @@ pub mod serve;
 pub mod steering;
 pub mod summarise;
 pub mod survey;
+mod twice;
 pub mod validate;
 pub mod verify;
 pub mod watch;
+
+pub use commands::main;
+
+/// What a strategy of another crate is written with: `ctxbench_harness` is the one dependency that
+/// it needs.
+pub mod own {
+    pub use async_trait::async_trait;
+    pub use ctxbench_core as core;
+    pub use ctxbench_core::settings;
+    pub use ctxbench_strategies::descriptor;
+}

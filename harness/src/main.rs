@@ -1,7 +1,5 @@
-//! The `ctxbench` command: reads arguments, calls the library, prints.
-
-mod commands;
+//! The `ctxbench` command.
 
 fn main() -> std::process::ExitCode {
-    commands::main()
+    ctxbench_harness::main(&[])
 }

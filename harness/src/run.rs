@@ -12,7 +12,7 @@ use ctxbench_reports::record::yardstick;
 use ctxbench_reports::record::{AtEdge, RESULTS_VERSION, Results, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::descriptor::{Descriptor, Look};
-use ctxbench_strategies::{ALL, Spec};
+use ctxbench_strategies::{Spec, all};
 
 use crate::models;
 use crate::recorded;
@@ -20,6 +20,7 @@ use crate::replay::{self, Defaults, Options, Replayed, not_run, replay_with, wit
 use crate::rewind::Files;
 use crate::steering;
 use crate::summarise::Summariser;
+use crate::twice;
 
 /// What is to be run.
 #[derive(Debug)]
@@ -196,9 +197,17 @@ impl Plan {
             let replay = |scenario: &Scenario, options: &Options| {
                 runtime.block_on(replay_with(scenario, spec, model, options, files)).replayed
             };
-            let replayed = replay(scenario, &options);
+            let replayed = if spec.descriptor.factory.maker.is_run_twice() {
+                let traced = Options { trace: true, ..options.clone() };
+                let first = twice::held(replay(scenario, &traced), &replay(scenario, &traced));
+                let trace = if options.trace { first.trace } else { vec![] };
+                Replayed { trace, ..first }
+            } else {
+                replay(scenario, &options)
+            };
             let record = replayed.record;
             let steering = if spec.descriptor.manual.exists()
+                && replay::took_manual(&record)
                 && record.status == Status::Completed
                 && steering::steers(scenario)
             {
@@ -274,8 +283,8 @@ pub fn looks() -> Looks {
     };
     let dashed = |d: &&Descriptor| d.look == Look::Grey { dashed: true };
     Looks {
-        hues: ALL.iter().filter_map(hue).collect(),
-        dashed: ALL.iter().filter(dashed).map(|d| d.name).collect(),
+        hues: all().filter_map(hue).collect(),
+        dashed: all().filter(dashed).map(|d| d.name).collect(),
     }
 }
 

@@ -285,6 +285,8 @@ pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
         Standing::Recorded => out.push("what really happened, by the provider's counters".into()),
         Standing::Contender => {}
     }
+    let real = r.strategy.program.as_deref().map(fmt::one_line);
+    out.extend(real.map(|program| format!("real: {program}")));
     out.extend(r.note.as_deref().map(fmt::one_line).filter(|n| !n.is_empty()));
     out.extend(races(&r.background));
     let s = &r.summary;

@@ -2,6 +2,7 @@
 //! as a field without a default: a product that leaves one out does not compile.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use crate::sweep::SweepError;
 use ctxbench_core::model::{Capabilities, Model};
@@ -201,6 +202,9 @@ pub enum SpecError {
     /// A list or range of values that does not work.
     #[error(transparent)]
     Sweep(#[from] SweepError),
+    /// A program as a strategy that cannot be started as it is written.
+    #[error("{0}")]
+    Program(String),
 }
 
 /// Settings of ours by their names, each value as on the command line.
@@ -250,7 +254,7 @@ pub struct Need {
 }
 
 /// What a strategy's folder provides beside its descriptor.
-pub trait Product {
+pub trait Product: 'static {
     /// `()` if there is only one.
     type Version: Versions;
 
@@ -270,13 +274,52 @@ pub trait Product {
 }
 
 /// A [`Product`] with its type forgotten: table and code cannot be those of different products.
+pub trait Maker: Sync {
+    /// Versions that can be followed, the plain name's first.
+    fn versions(&self) -> Vec<Version>;
+    /// What a version with these settings cannot do without.
+    fn needs(&self, version: Version, settings: &Settings) -> Option<Need>;
+    /// Builds the strategy.
+    fn build(&self, order: &Order<'_>) -> Box<dyn Strategy>;
+    /// Whether each session is run twice, and a second run that goes otherwise is an error: for
+    /// programs that are not ours.
+    fn is_run_twice(&self) -> bool {
+        false
+    }
+    /// Whether it is a program that runs as it is, and nothing that is modelled here.
+    fn is_program(&self) -> bool {
+        false
+    }
+}
+
+/// Makes strategies of one kind.
 #[derive(Clone, Copy)]
 pub struct Factory {
     /// Settings with defaults and sources.
     pub settings: &'static [Setting],
-    versions: fn() -> Vec<Version>,
-    needs: fn(Version, &Settings) -> Option<Need>,
-    build: fn(&Order<'_>) -> Box<dyn Strategy>,
+    /// What it makes them of.
+    pub maker: &'static dyn Maker,
+}
+
+struct Typed<P>(PhantomData<fn() -> P>);
+
+impl<P: Product> Maker for Typed<P> {
+    fn versions(&self) -> Vec<Version> {
+        P::Version::TABLE.iter().map(|(v, _)| *v).collect()
+    }
+
+    fn needs(&self, version: Version, settings: &Settings) -> Option<Need> {
+        P::needs(known(version), &P::Settings::read(settings))
+    }
+
+    fn build(&self, order: &Order<'_>) -> Box<dyn Strategy> {
+        P::build(Build {
+            version: known(order.version),
+            settings: P::Settings::read(order.settings),
+            words: P::Words::default(),
+            scale: order.scale,
+        })
+    }
 }
 
 /// The value by which a product's code knows a version.
@@ -288,24 +331,12 @@ pub(crate) fn known<V: Versions>(version: Version) -> V {
 impl Factory {
     /// The factory of a product.
     pub const fn of<P: Product>() -> Factory {
-        Factory {
-            settings: P::Settings::TABLE,
-            versions: || P::Version::TABLE.iter().map(|(v, _)| *v).collect(),
-            needs: |version, settings| P::needs(known(version), &P::Settings::read(settings)),
-            build: |order| {
-                P::build(Build {
-                    version: known(order.version),
-                    settings: P::Settings::read(order.settings),
-                    words: P::Words::default(),
-                    scale: order.scale,
-                })
-            },
-        }
+        Factory { settings: P::Settings::TABLE, maker: &Typed::<P>(PhantomData) }
     }
 
     /// Versions that can be followed, the plain name's first; `name@version` selects another.
     pub fn versions(&self) -> Vec<Version> {
-        (self.versions)()
+        self.maker.versions()
     }
 
     /// A version, the plain name's without one, and settings from `k=v,k=v`; `name` stands in
@@ -351,12 +382,12 @@ impl Factory {
         settings: &Settings,
         model: &Model,
     ) -> Option<&'static str> {
-        (self.needs)(version, settings).filter(|n| !(n.can)(&model.capabilities)).map(|n| n.why)
+        self.maker.needs(version, settings).filter(|n| !(n.can)(&model.capabilities)).map(|n| n.why)
     }
 
     /// Builds the strategy.
     pub fn build(&self, order: &Order<'_>) -> Box<dyn Strategy> {
-        (self.build)(order)
+        self.maker.build(order)
     }
 }
 

@@ -10,6 +10,7 @@ mod controls;
 pub mod descriptor;
 mod durable;
 pub mod levers;
+pub mod names;
 mod observation_masking;
 mod opencode;
 mod openoxide;
@@ -23,4 +24,4 @@ mod testing;
 mod words;
 
 pub use descriptor::SpecError;
-pub use registry::{ALL, Spec};
+pub use registry::{ALL, AddError, Spec, add, all};

@@ -1,4 +1,4 @@
-//! The list of strategies. A new one is a file and a line in [`ALL`].
+//! The list of strategies. A new one is a file and a line in [`ALL`]; other crates [`add`] theirs.
 
 use crate::descriptor::{Descriptor, Knob, Order, SpecError, Version};
 use crate::levers::Levers;
@@ -7,8 +7,10 @@ use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
 use ctxbench_core::settings::{Kind, Settings};
 use ctxbench_core::strategy::Strategy;
+use std::sync::OnceLock;
+use thiserror::Error;
 
-/// Every strategy, in report order.
+/// Every strategy of this crate, in report order.
 pub const ALL: &[Descriptor] = &[
     crate::controls::REFERENCE,
     crate::controls::NONE,
@@ -23,6 +25,34 @@ pub const ALL: &[Descriptor] = &[
     crate::claude_code_api::descriptor::DESCRIPTOR,
     crate::openoxide::DESCRIPTOR,
 ];
+
+static ADDED: OnceLock<&'static [Descriptor]> = OnceLock::new();
+
+/// A strategy that cannot stand beside the others.
+#[derive(Debug, Error, PartialEq)]
+pub enum AddError {
+    /// Two of one name.
+    #[error("there are two strategies `{0}`; give yours another name")]
+    Twice(&'static str),
+    /// Added before.
+    #[error("strategies are added once, before any is looked up")]
+    Late,
+}
+
+/// Adds strategies of another crate to those of this one, once for the process.
+pub fn add(own: &'static [Descriptor]) -> Result<(), AddError> {
+    for (i, d) in own.iter().enumerate() {
+        if ALL.iter().chain(&own[..i]).any(|known| known.name == d.name) {
+            return Err(AddError::Twice(d.name));
+        }
+    }
+    ADDED.set(own).map_err(|_| AddError::Late)
+}
+
+/// Every strategy, those that were added behind ours.
+pub fn all() -> impl Iterator<Item = &'static Descriptor> + Clone {
+    ALL.iter().chain(ADDED.get().copied().unwrap_or_default())
+}
 
 /// A strategy with its settings, as asked for: `name[@version][:setting=value,…][+lever=value…]`.
 #[derive(Clone, Debug)]
@@ -44,8 +74,8 @@ impl Spec {
         let levers = levers.map(Levers::parse).transpose()?.unwrap_or_default();
         let (head, settings) = text.split_once(':').unwrap_or((text, ""));
         let (name, version) = head.split_once('@').map_or((head, None), |(n, v)| (n, Some(v)));
-        let Some(descriptor) = ALL.iter().find(|d| d.name == name) else {
-            let names: Vec<&str> = ALL.iter().map(|d| d.name).collect();
+        let Some(descriptor) = all().find(|d| d.name == name) else {
+            let names: Vec<&str> = all().map(|d| d.name).collect();
             return Err(SpecError::Unknown {
                 name: name.into(),
                 hint: nearest::hint(name, &names),
@@ -61,7 +91,7 @@ impl Spec {
         let (text, levers) = Levers::split(text);
         let behind = levers.map(|l| format!("+{l}")).unwrap_or_default();
         let name = text.split([':', '@']).next().unwrap_or_default();
-        let own = ALL.iter().find(|d| d.name == name).map_or(&[][..], |d| d.factory.settings);
+        let own = all().find(|d| d.name == name).map_or(&[][..], |d| d.factory.settings);
         let is_text = |s: &str| own.iter().any(|k| k.name == s && k.kind == Kind::Text);
         sweep::expand(text, &is_text)?
             .iter()
@@ -95,7 +125,7 @@ impl Spec {
 
     /// Every strategy with its defaults.
     pub fn defaults() -> Vec<Spec> {
-        ALL.iter()
+        all()
             .map(|d| Spec {
                 descriptor: d,
                 version: d.factory.versions()[0],

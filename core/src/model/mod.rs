@@ -38,6 +38,19 @@ pub enum Provider {
     Xai,
 }
 
+impl Provider {
+    /// Its name in files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Provider::Anthropic => "anthropic",
+            Provider::Openai => "openai",
+            Provider::Gemini => "gemini",
+            Provider::Deepseek => "deepseek",
+            Provider::Xai => "xai",
+        }
+    }
+}
+
 /// Where a prefix can end that a later prompt reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

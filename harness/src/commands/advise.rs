@@ -4,20 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use crate::choice::{self, Choice, many};
+use crate::mock::Transport;
+use crate::models;
+use crate::recorded::as_recorded;
+use crate::replay::Options;
+use crate::run::Plan;
 use anyhow::bail;
-use ctxbench_harness::choice::{self, Choice, many};
-use ctxbench_harness::mock::Transport;
-use ctxbench_harness::models;
-use ctxbench_harness::recorded::as_recorded;
-use ctxbench_harness::replay::Options;
-use ctxbench_harness::run::Plan;
 use ctxbench_reports::advise::{
     Advice, Change, LeftOut, Tried, advise as judge, disagreement, to_text,
 };
 use ctxbench_reports::one_line;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
-use ctxbench_strategies::{ALL, Spec};
+use ctxbench_strategies::{Spec, all};
 use serde_json::json;
 
 use super::corpus::{Shown, load_usable};
@@ -120,7 +120,7 @@ pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
 
 /// The products that are asked for, as they are set now; all that have knobs without a wish.
 fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
-    let with_knobs = || ALL.iter().filter(|d| !d.knobs.is_empty()).map(|d| d.name);
+    let with_knobs = || all().filter(|d| !d.knobs.is_empty()).map(|d| d.name);
     let named: Vec<String> = match &args.product[..] {
         [] => with_knobs().map(str::to_string).collect(),
         named => named.to_vec(),
@@ -159,7 +159,7 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
         return Err("no recording of a program".into());
     };
     if !products.iter().any(|p| p.descriptor.name == program) {
-        let knobs = ALL.iter().any(|d| d.name == program && !d.knobs.is_empty());
+        let knobs = all().any(|d| d.name == program && !d.knobs.is_empty());
         return Err(match knobs {
             true => format!("recorded by {}, which is not asked for", one_line(program)),
             false => format!("recorded by {}, whose settings we do not know", one_line(program)),

@@ -4,13 +4,13 @@
 mod markdown;
 mod text;
 
+use crate::inspect::{Layout, asked, layouts, tools_tokens};
+use crate::models;
+use crate::point::Point;
+use crate::replay::Options;
 use anyhow::Context;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model;
-use ctxbench_harness::inspect::{Layout, asked, layouts, tools_tokens};
-use ctxbench_harness::models;
-use ctxbench_harness::point::Point;
-use ctxbench_harness::replay::Options;
 use serde::Serialize;
 
 use super::specs::Chosen;
@@ -165,7 +165,7 @@ fn beside(shown: &Shown) -> String {
 
 /// One compaction in a line.
 fn sentence(l: &Layout) -> String {
-    use ctxbench_harness::inspect::words;
+    use crate::inspect::words;
     let mut out = format!(
         "{} ({}), before request {}: {} → {} tokens",
         l.mechanism,

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::conform::{Case, CaseError, function_file, replay, shorten};
 use anyhow::{Context, anyhow, bail};
 use ctxbench_core::files;
-use ctxbench_harness::conform::{Case, CaseError, function_file, replay, shorten};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};

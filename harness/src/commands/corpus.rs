@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
+use crate::choice::{self, Choice, Chooser};
+use crate::progress::Pace;
 use anyhow::bail;
-use ctxbench_harness::choice::{self, Choice, Chooser};
-use ctxbench_harness::progress::Pace;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -3,17 +3,17 @@
 
 use std::fmt::Write;
 
+use crate::mock::Transport;
+use crate::replay::Options;
+use crate::run::{Plan, results};
 use anyhow::bail;
 use ctxbench_core::model;
 use ctxbench_core::nearest;
-use ctxbench_harness::mock::Transport;
-use ctxbench_harness::replay::Options;
-use ctxbench_harness::run::{Plan, results};
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{RunRecord, Status};
 use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_strategies::descriptor::{Descriptor, Version};
-use ctxbench_strategies::{ALL, Spec};
+use ctxbench_strategies::{Spec, all};
 
 use super::corpus::load_all;
 
@@ -77,8 +77,7 @@ pub(crate) fn described(args: &Args) -> anyhow::Result<()> {
 
 /// Those of that name, or all that have a description.
 fn products(named: &[String]) -> anyhow::Result<Vec<Product>> {
-    let described: Vec<Product> = ALL
-        .iter()
+    let described: Vec<Product> = all()
         .map(|descriptor| {
             let all = descriptor.factory.versions();
             let descriptions = all.into_iter().filter(Version::is_description).collect();

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord};
-use ctxbench_strategies::Spec;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -33,7 +32,7 @@ pub(crate) struct Args {
 /// The label of a strategy that is written as for `run`; what the results call so themselves stays.
 fn label(strategy: &str, results: &Results) -> String {
     let own = |r: &RunRecord| r.strategy.label == strategy || r.strategy.name == strategy;
-    match Spec::parse(strategy) {
+    match super::specs::one(strategy) {
         Ok(spec) if !results.runs.iter().any(own) => spec.label(),
         _ => strategy.to_string(),
     }

@@ -7,9 +7,12 @@ use ctxbench_core::model;
 use ctxbench_core::settings::{DefaultValue, Kind};
 use ctxbench_core::strategy::Standing;
 use ctxbench_scenarios as scenarios;
-use ctxbench_strategies::{ALL, Spec};
+use ctxbench_strategies::descriptor::Descriptor;
+use ctxbench_strategies::{ALL, all};
 
 use super::corpus::Choosing;
+use super::specs;
+use crate::exec;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -19,6 +22,10 @@ pub(crate) struct Args {
     /// The comparison matrix as Markdown (strategies only)
     #[arg(long)]
     matrix: bool,
+    /// A program, which is started and asked what it is: NAME=exec:COMMAND (repeat; strategies
+    /// only)
+    #[arg(long, value_name = "NAME=exec:COMMAND")]
+    strategy: Vec<String>,
     /// Session files, recordings, archives and folders of these (sessions only)
     #[arg(value_name = "FILE|DIR")]
     inputs: Vec<String>,
@@ -43,13 +50,16 @@ enum What {
 
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Strategy, such as codex or codex@0.104
+    /// Strategy, such as codex, codex@0.104 or a program: NAME=exec:COMMAND
     strategy: String,
 }
 
 pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
     if args.matrix && args.what != What::Strategies {
         bail!("--matrix goes with `list strategies`");
+    }
+    if !args.strategy.is_empty() && args.what != What::Strategies {
+        bail!("--strategy goes with `list strategies`");
     }
     let choice = args.choosing.choice(args.seed);
     if args.what == What::Sessions {
@@ -63,14 +73,18 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
         What::Sessions => {}
         What::Strategies if args.matrix => out = matrix(),
         What::Strategies => {
-            for d in ALL {
+            for d in all() {
                 let versions = d.factory.versions();
-                let _ = writeln!(out, "{:<20} {:<10} {}", d.name, versions[0].program, d.summary);
+                let version = versions[0].program;
+                let _ =
+                    writeln!(out, "{:<20} {version:<10} {:<14} {}", d.name, origin(d), d.summary);
                 for v in &versions[1..] {
                     let about = v.about.split([':', '(']).next().unwrap_or_default().trim();
                     let _ = writeln!(out, "  {}@{:<24} {about}", d.name, v.name);
                 }
             }
+            programs(&args.strategy, &mut out)?;
+            out.push_str(ORIGINS);
         }
         What::Scenarios => {
             for s in scenarios::builtin::all()? {
@@ -106,9 +120,42 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
     super::print(&out)
 }
 
+const ORIGINS: &str = "
+model*  our implementation, held against recorded cases of the program: docs/fidelity.md
+model   our implementation, by documentation and measurements
+own     of the crate that this program was built with
+real    a program that runs as it is: docs/exec.md
+";
+
+/// Where a row comes from.
+fn origin(d: &'static Descriptor) -> &'static str {
+    if !ALL.iter().any(|ours| std::ptr::eq(ours, d) || ours.name == d.name) {
+        "own"
+    } else if d.conform.replay.is_some() || !d.conform.functions.is_empty() {
+        "model*"
+    } else {
+        "model"
+    }
+}
+
+/// A line for each program, by what it says of itself.
+fn programs(given: &[String], out: &mut String) -> anyhow::Result<()> {
+    for text in given {
+        if !exec::is_exec(text) {
+            bail!("--strategy {text}: ours are listed anyway; write NAME=exec:COMMAND");
+        }
+        let spec = specs::one(text)?;
+        let d = spec.descriptor;
+        let (name, version) =
+            exec::introduced(&spec).map_err(|e| anyhow::anyhow!("{text}: {e}"))?;
+        let _ = writeln!(out, "{:<20} {version:<10} {:<14} {name}; {}", d.name, "real", d.summary);
+    }
+    Ok(())
+}
+
 /// The comparison matrix as a Markdown table: a row per dimension, a column per product.
 pub(crate) fn matrix() -> String {
-    let shown: Vec<_> = ALL.iter().filter(|d| d.standing == Standing::Contender).collect();
+    let shown: Vec<_> = all().filter(|d| d.standing == Standing::Contender).collect();
     let mut out = String::from("| |");
     for d in &shown {
         let program = d.factory.versions()[0].program;
@@ -129,7 +176,7 @@ pub(crate) fn matrix() -> String {
 }
 
 pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
-    let spec = Spec::parse(&args.strategy)?;
+    let spec = specs::one(&args.strategy)?;
     let d = spec.descriptor;
     let mut out = format!("{} {}\n{}\n", d.name, spec.version.name, d.summary);
     let _ = writeln!(out, "manual compaction: {}", d.manual.words());

@@ -2,10 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::memory::{Counted, counted, one, side_by_side};
 use anyhow::{Context, bail};
 use ctxbench_core::model;
 use ctxbench_core::strategy::Standing;
-use ctxbench_harness::memory::{Counted, counted, one, side_by_side};
 use ctxbench_kit::memory::{Site, Visit};
 use ctxbench_strategies::Spec;
 

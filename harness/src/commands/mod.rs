@@ -42,15 +42,15 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::choice::Choice;
 use anyhow::{Context, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
 use ctxbench_core::nearest::nearest;
-use ctxbench_harness::choice::Choice;
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
-use ctxbench_strategies::Spec;
+use ctxbench_strategies::descriptor::Descriptor;
 
 #[derive(Parser)]
 #[command(
@@ -148,7 +148,12 @@ enum Command {
 #[error("{0}")]
 pub(crate) struct CheckFailed(pub(crate) String);
 
-pub(crate) fn main() -> ExitCode {
+/// The whole command line, with strategies of another crate beside ours: a `main` calls it and
+/// returns what it gives.
+pub fn main(own: &'static [Descriptor]) -> ExitCode {
+    if let Err(e) = ctxbench_strategies::add(own) {
+        return exit_code(Err(e.into()));
+    }
     let root = Cli::command();
     let given = arguments::command_first(&root, std::env::args_os().collect());
     let merged = match config::merged(&root, given) {
@@ -263,7 +268,7 @@ fn meant(name: &str, e: LoadError) -> anyhow::Error {
     if !matches!(e, LoadError::NoSuchName { .. }) {
         return e.into();
     }
-    let option = if Spec::parse(name).is_ok() {
+    let option = if specs::one(name).is_ok() {
         ("strategy", "--strategy")
     } else if model::find(name).is_ok() {
         ("model", "--model")

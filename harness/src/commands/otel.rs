@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::run::Finished;
+use crate::watch::otel::{Attribute, ExportError, Exporter, INTERVAL_MS, Metrics, Sink};
 use clap::builder::ValueHint;
-use ctxbench_harness::run::Finished;
-use ctxbench_harness::watch::otel::{Attribute, ExportError, Exporter, INTERVAL_MS, Metrics, Sink};
 
 /// Where metrics go, how often, and what is said of their source.
 #[derive(clap::Args, Debug)]

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use crate::redact::Redactor;
+use crate::run::looks;
 use anyhow::{Context, bail};
 use ctxbench_core::files;
-use ctxbench_harness::redact::Redactor;
-use ctxbench_harness::run::looks;
 use ctxbench_reports as reports;
 
 #[derive(clap::Args)]

@@ -6,19 +6,19 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
+use crate::memory::Prefixes;
+use crate::mock::Transport;
+use crate::models;
+use crate::replay::{Loading, Options};
+use crate::run::{Finished, Plan, results};
+use crate::summarise::Summariser;
+use crate::verify::{Verified, verify};
+use crate::watch::{Team, Watch, team_section};
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
 use ctxbench_core::session::Entry;
-use ctxbench_harness::memory::Prefixes;
-use ctxbench_harness::mock::Transport;
-use ctxbench_harness::models;
-use ctxbench_harness::replay::{Loading, Options};
-use ctxbench_harness::run::{Finished, Plan, results};
-use ctxbench_harness::summarise::Summariser;
-use ctxbench_harness::verify::{Verified, verify};
-use ctxbench_harness::watch::{Team, Watch, team_section};
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
 use ctxbench_reports::Columns;
@@ -312,7 +312,7 @@ fn remarks(s: &scenarios::Scenario) -> Vec<String> {
              conversation that was recorded elsewhere, and its figures say little"
         ));
     }
-    out.extend(ctxbench_harness::replay::remarks(&s.session));
+    out.extend(crate::replay::remarks(&s.session));
     out
 }
 

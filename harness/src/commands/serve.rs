@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
+use crate::serve::{FaultPlan, Options, Script, Server};
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
 use ctxbench_core::files;
-use ctxbench_harness::serve::{FaultPlan, Options, Script, Server};
 use ctxbench_provider::wire::apis;
 
 #[derive(clap::Args)]

@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
-use ctxbench_strategies::{ALL, Spec};
+use ctxbench_strategies::{Spec, SpecError, all};
+
+use crate::exec;
 
 /// Options that choose strategies.
 #[derive(clap::Args)]
 pub(super) struct Chosen {
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all). A
-    /// list [60k,90k,50%] or a range 60k..180k/30k makes a row for each value
+    /// list [60k,90k,50%] or a range 60k..180k/30k makes a row for each value. A program of yours:
+    /// NAME=exec:COMMAND or NAME=exec{k=v,…}:COMMAND (docs/exec.md)
     #[arg(long, value_name = "S[:k=v,…]")]
     pub(super) strategy: Vec<String>,
     /// Settings file of a product, such as opencode.jsonc or Codex's config.toml (repeat): what it
@@ -28,10 +31,34 @@ impl Chosen {
     pub(super) fn specs(&self) -> anyhow::Result<Vec<Spec>> {
         let mut specs = match &self.strategy[..] {
             [] => Spec::defaults(),
-            named => named.iter().map(|s| Spec::sweep(s)).collect::<Result<Vec<_>, _>>()?.concat(),
+            named => named.iter().map(|s| rows(s)).collect::<Result<Vec<_>, _>>()?.concat(),
         };
         fill(&mut specs, &self.settings, "--strategy")?;
         Ok(specs)
+    }
+}
+
+/// The strategies that a word stands for: ours, or a program, each with lists and ranges of values.
+pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
+    if !exec::is_exec(text) {
+        return Spec::sweep(text);
+    }
+    exec::end_with_us();
+    exec::read(text)
+}
+
+/// The one strategy that a word stands for.
+pub(super) fn one(text: &str) -> Result<Spec, SpecError> {
+    match exec::is_exec(text) {
+        false => Spec::parse(text),
+        true => match rows(text)?.as_slice() {
+            [one] => Ok(one.clone()),
+            many => {
+                let rows = many.len();
+                let why = format!("`{text}` makes {rows} rows, and one strategy is wanted here");
+                Err(SpecError::Program(why))
+            }
+        },
     }
 }
 
@@ -62,7 +89,7 @@ pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyho
 
 /// Whose file it is, by how its name ends.
 fn product_of(file: &Path) -> anyhow::Result<&'static str> {
-    let with_file = || ALL.iter().filter_map(|d| Some((d.name, d.settings_file?.names)));
+    let with_file = || all().filter_map(|d| Some((d.name, d.settings_file?.names)));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     match with_file().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end))) {
         Some((product, _)) => Ok(product),

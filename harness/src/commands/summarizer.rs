@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::summarise::endpoint::{Address, Cassette, Endpoint, Key};
+use crate::summarise::{Script, Summariser};
 use anyhow::{Context, bail};
-use ctxbench_harness::summarise::endpoint::{Address, Cassette, Endpoint, Key};
-use ctxbench_harness::summarise::{Script, Summariser};
 
 /// The summarisers of a run, each once.
 pub(super) fn summarisers(

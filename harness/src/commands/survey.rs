@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::choice::{Choice, Chooser, many};
+use crate::survey::Row;
 use anyhow::{Context, bail};
-use ctxbench_harness::choice::{Choice, Chooser, many};
-use ctxbench_harness::survey::Row;
 use ctxbench_reports::printable;
 use ctxbench_scenarios::{LoadError, is_path};
 use serde_json::json;

@@ -4,12 +4,10 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
 use anyhow::bail;
 use ctxbench_core::files;
 use ctxbench_core::request::Ttl;
-use ctxbench_harness::validate::{
-    Calibration, Options, Validated, compaction, read, validate as compare,
-};
 use ctxbench_scenarios::formats::{self, Source};
 
 use super::CheckFailed;

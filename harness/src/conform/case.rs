@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ctxbench_strategies::ALL;
+use ctxbench_strategies::all;
 use ctxbench_strategies::conform::text::BadRecipe;
 use ctxbench_strategies::conform::{Fault, Replay};
 use serde::Deserialize;
@@ -116,8 +116,7 @@ impl Case {
 
     /// How sessions of its program are replayed.
     pub(super) fn product(&self) -> Result<&'static Replay, CaseError> {
-        let found =
-            ALL.iter().find(|d| d.name == self.agent).and_then(|d| d.conform.replay.as_ref());
+        let found = all().find(|d| d.name == self.agent).and_then(|d| d.conform.replay.as_ref());
         found.ok_or_else(|| CaseError::Unknown { what: "agent", name: self.agent.clone() })
     }
 }

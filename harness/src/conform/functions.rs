@@ -7,7 +7,7 @@ mod diff;
 
 use ctxbench_strategies::conform::text::{MOST_BYTES, expand};
 use ctxbench_strategies::conform::{Conformance, Context, Function, Label};
-use ctxbench_strategies::{ALL, Spec};
+use ctxbench_strategies::{Spec, all};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -117,7 +117,7 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
 }
 
 fn find(file: &File) -> Result<(&'static Function, &'static [Label], Context), CaseError> {
-    let product = ALL.iter().find(|d| d.name == file.agent);
+    let product = all().find(|d| d.name == file.agent);
     let Conformance { functions: table, labels, .. } =
         product.map_or(Conformance::NONE, |d| d.conform);
     if table.is_empty() {

@@ -166,6 +166,9 @@ impl Conversation {
     /// How it ended, and why it did not end well.
     pub(super) fn status(&self) -> (Status, Option<String>) {
         let total = self.begun().map_or(0, |b| b.steps);
+        if let Some(why) = self.broken() {
+            return (Status::Error, Some(why.to_string()));
+        }
         if self.0.iter().any(|e| matches!(e, Event::Livelocked)) {
             let requests = self.requests().count();
             let why = format!("{requests} requests for {total} recorded steps");
@@ -180,6 +183,22 @@ impl Conversation {
         });
         let why = why.unwrap_or_else(|| "the run ended before the session did".into());
         (if self.overflows() > 0 { Status::Overflow } else { Status::Failed }, Some(why))
+    }
+
+    /// How the strategy itself failed.
+    fn broken(&self) -> Option<&str> {
+        self.noted().find_map(|e| match &e.event {
+            Noted::Broken(why) => Some(&**why),
+            _ => None,
+        })
+    }
+
+    /// Name and version of the program that was the strategy.
+    pub(super) fn program(&self) -> Option<(&str, &str)> {
+        self.noted().find_map(|e| match &e.event {
+            Noted::Program { name, version } => Some((&**name, &**version)),
+            _ => None,
+        })
     }
 
     /// Times the provider refused a prompt as too long.

@@ -66,7 +66,7 @@ use subagents::Subagents;
 use trace::Tracer;
 
 pub use path::{Defaults, Path};
-pub(crate) use record::{not_run, scenario_info};
+pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
 pub use savings::with_savings;
@@ -319,7 +319,7 @@ async fn play(
     let faults = if agent.is_none() { scenario.faults.clone() } else { vec![] };
     let world =
         world::ReplayWorld::new(path, door, observer, options.rereads, faults, (*desk).clone());
-    let world = world.entered(subagents, start.at_ms);
+    let world = world.entered(subagents, start.at_ms).called(&session.header.id);
     let mut engine = Engine::new((*model).clone(), Box::new(world));
     engine.fixed = fixed(session, model, options.calibrate);
     let memory = options.memory.files(spec).iter().map(|(path, text)| memory_block(path, text));

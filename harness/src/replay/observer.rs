@@ -132,6 +132,11 @@ impl Observer {
         }
     }
 
+    /// The subagent whose window this is.
+    pub(super) fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
     /// Number of the newest normal request.
     pub(super) fn newest_sample(&self) -> Option<u64> {
         self.newest_sample
@@ -169,6 +174,12 @@ impl Observer {
             Noted::Rewound { to, after, .. } => {
                 let compared = self.rewinds.went_back(to, after);
                 Event::Rewound { noted, compared }
+            }
+            Noted::Said(text) => {
+                if let Some(tracer) = &mut self.tracer {
+                    tracer.said(text);
+                }
+                Event::Noted(noted)
             }
             Noted::NewSession { shown } => {
                 self.retention.crossed(shown);

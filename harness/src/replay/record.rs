@@ -115,6 +115,7 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
         Measures { main: &main, parts: &parts, played, facts: &facts, rewinds: &rewinds };
     let summary = Summary { integrity_failures: integrity.len() as u64, ..measures.summary() };
     let note = note(run, &main, &parts);
+    let program = main.conversation.program().map(|(n, v)| (n.to_string(), v.to_string()));
     let (status, error) = run.stopped.ended(run.spec, played, error);
     let ConversationRecord { conversation, background, compactions, triggers, .. } = main;
     let mut trace = Vec::new();
@@ -138,7 +139,7 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
                 .all()
                 .map(|(k, v)| (k.to_string(), v.to_string()))
                 .collect(),
-            ..strategy_info(run.spec)
+            ..strategy_info(run.spec, program)
         },
         model: run.model.name.to_string(),
         summariser: run.summariser.clone(),
@@ -180,14 +181,17 @@ pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
     }
 }
 
-/// A strategy without its settings.
-fn strategy_info(spec: &Spec) -> StrategyInfo {
+/// A strategy without its settings; `program` = what a program said of itself, name and version.
+fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo {
+    let unknown = || spec.descriptor.factory.maker.is_program().then(|| "exec".to_string());
+    let version = program.as_ref().map(|(_, version)| version.clone());
     StrategyInfo {
+        program: program.map(|(name, version)| format!("{name} {version}")).or_else(unknown),
+        version: version.unwrap_or_else(|| spec.version.program.to_string()),
         label: spec.label(),
         without_levers: (!spec.levers.is_empty()).then(|| spec.plain_label()),
         given: spec.settings.given().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
         name: spec.descriptor.name.to_string(),
-        version: spec.version.program.to_string(),
         standing: spec.descriptor.standing,
         ..Default::default()
     }
@@ -209,7 +213,7 @@ pub(crate) fn not_run(
             tags: scenario.tags.clone(),
             ..ScenarioInfo::default()
         },
-        strategy: strategy_info(spec),
+        strategy: strategy_info(spec, None),
         model: model.name.to_string(),
         status,
         error: Some(error),
@@ -270,6 +274,14 @@ fn integrity(
     out
 }
 
+/// The remark of a row that was asked for a compaction and has no such command.
+const NO_MANUAL: &str = "manual compaction n/a";
+
+/// Whether no compaction that the user asked for was refused for want of such a command.
+pub(crate) fn took_manual(record: &RunRecord) -> bool {
+    record.note.as_ref().is_none_or(|n| !n.contains(NO_MANUAL))
+}
+
 /// A remark for the table.
 fn note(
     run: &Run<'_>,
@@ -285,8 +297,7 @@ fn note(
         _ => "a summary was written, nothing was replaced",
     });
     let refused = main.conversation.noted().any(|e| matches!(e.event, Noted::NoManualCompaction));
-    let all: Vec<&str> =
-        idle.into_iter().chain(refused.then_some("manual compaction n/a")).collect();
+    let all: Vec<&str> = idle.into_iter().chain(refused.then_some(NO_MANUAL)).collect();
     if all.is_empty() {
         return None;
     }

@@ -46,6 +46,9 @@ struct TraceLine<'a> {
     latency_ms: u64,
     common_prefix_tokens: u64,
     status: RequestStatus,
+    /// What a program that is the strategy said since the line before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    said: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -80,16 +83,22 @@ pub(super) struct Tracer {
     scenario: String,
     strategy: String,
     hashes: HashMap<u64, Arc<str>>,
+    said: Vec<String>,
 }
 
 impl Tracer {
     pub(super) fn new(scenario: &str, strategy: &str) -> Self {
         let (scenario, strategy) = (scenario.to_string(), strategy.to_string());
-        Tracer { scenario, strategy, hashes: HashMap::new() }
+        Tracer { scenario, strategy, hashes: HashMap::new(), said: vec![] }
+    }
+
+    /// The strategy said something, which stands in the next line.
+    pub(super) fn said(&mut self, text: &str) {
+        self.said.push(text.to_string());
     }
 
     pub(super) fn line(&mut self, request: &Request, r: &RequestRecord) -> String {
-        let Tracer { scenario, strategy, hashes } = self;
+        let Tracer { scenario, strategy, hashes, said } = self;
         let marked = |at| request.breakpoints.contains(&at);
         let items = request
             .blocks
@@ -126,6 +135,7 @@ impl Tracer {
             latency_ms: r.latency_ms,
             common_prefix_tokens: r.common_prefix_tokens,
             status: r.status,
+            said: std::mem::take(said),
         };
         serde_json::to_string(&line).expect("plain data always serialises")
     }

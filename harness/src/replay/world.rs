@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Incoming, Stamped, Task, World};
+use ctxbench_core::engine::{Action, Event, Incoming, Stamped, Task, World};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
@@ -58,6 +58,8 @@ pub(super) struct ReplayWorld {
     newest_reply: Arc<str>,
     /// The subagents that calls may start.
     subagents: Option<Arc<Subagents>>,
+    /// What the session calls itself.
+    id: String,
 }
 
 impl ReplayWorld {
@@ -91,7 +93,12 @@ impl ReplayWorld {
             replies: HashMap::new(),
             newest_reply: "".into(),
             subagents: None,
+            id: String::new(),
         }
+    }
+
+    pub(super) fn called(self, id: &str) -> Self {
+        ReplayWorld { id: id.to_string(), ..self }
     }
 
     /// The session has subagents, or is one that began at this time.
@@ -394,7 +401,13 @@ impl World for ReplayWorld {
     }
 
     fn noted(&mut self, event: &Arc<Stamped>) {
+        // Nobody asks to go on what cannot go on.
+        self.over |= matches!(event.event, Event::Broken(_));
         self.observer.noted(event);
+    }
+
+    fn session(&self) -> (&str, Option<&str>) {
+        (&self.id, self.observer.agent())
     }
 
     fn now(&self) -> Millis {

@@ -165,6 +165,9 @@ pub struct StrategyInfo {
     pub name: String,
     /// Version of the program that it follows.
     pub version: String,
+    /// The program that ran as it is, name and version; none = what is modelled here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// All settings with their values, scale applied.
     pub settings: BTreeMap<String, String>,
     /// A product, a control row, what cannot exist in reality, or what was recorded: flags in
@@ -385,11 +388,13 @@ pub struct Summary {
 pub const AS_RECORDED: &str = "as-recorded";
 
 impl RunRecord {
-    /// How far a row can be trusted: `recorded` = the provider's counters; `model` = our
-    /// implementation of a product on the simulated provider.
+    /// How far a row can be trusted: `recorded` = the provider's counters; `real` = a program that
+    /// ran as it is, on the simulated provider; `model` = our implementation of a product on the
+    /// same.
     pub fn trust(&self) -> &'static str {
         match self.strategy.standing {
             Standing::Recorded => "recorded",
+            _ if self.strategy.program.is_some() => "real",
             _ => "model",
         }
     }

@@ -82,7 +82,7 @@ pub struct Format {
 pub type Open = fn(&Path, u64) -> Result<Box<dyn Persistence>, PersistError>;
 
 /// Ours, for what is no product.
-pub(crate) const OURS: &[Format] = &[ours::FORMAT];
+pub const OURS: &[Format] = &[ours::FORMAT];
 
 /// All formats that a strategy names, in report order.
 pub fn formats() -> Vec<&'static Format> {

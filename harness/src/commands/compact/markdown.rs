@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ctxbench_harness::inspect::{Layout, Piece, stays, unchanged};
+use crate::inspect::{Layout, Piece, stays, unchanged};
 
 use super::{Shown, beside, heading, sentence};
 

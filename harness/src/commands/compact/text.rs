@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ctxbench_harness::inspect::{Layout, Piece};
+use crate::inspect::{Layout, Piece};
 
 use super::{Shown, beside, heading, sentence};
 

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use crate::choice::{Choice, Chooser, many};
 use anyhow::{anyhow, bail};
-use ctxbench_harness::choice::{Choice, Chooser, many};
 use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
 

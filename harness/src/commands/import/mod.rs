@@ -6,11 +6,11 @@ mod many;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use crate::choice::Choice;
+use crate::redact::Redactor;
 use anyhow::{Context, anyhow, bail};
 use ctxbench_core::files;
 use ctxbench_core::session::{Entry, Session};
-use ctxbench_harness::choice::Choice;
-use ctxbench_harness::redact::Redactor;
 use ctxbench_scenarios::exports::{self, Export, Lost};
 use ctxbench_scenarios::formats::{self, Format, Source};
 use ctxbench_scenarios::{Kind, sniff};

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::run::{completed, looks};
 use anyhow::{Context, bail};
 use ctxbench_core::files;
-use ctxbench_harness::run::{completed, looks};
 use ctxbench_reports as reports;
 use ctxbench_reports::Artifact;
 use ctxbench_scenarios::Scenario;

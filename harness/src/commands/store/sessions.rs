@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
+use crate::choice::many;
 use anyhow::bail;
 use ctxbench_core::model;
 use ctxbench_core::request::Usage;
-use ctxbench_harness::choice::many;
 use ctxbench_kit::store::{LoadedMessage, Overview, Place, Store, Ulid};
 use ctxbench_reports::printable;
 use serde_json::{Value, json};

@@ -1,0 +1,274 @@
+//! Messages in the dialect that a program has chosen, and the blocks behind them.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Form, Media, MessageId, Role};
+use ctxbench_core::request::Request;
+use ctxbench_provider::wire::{self, Wire};
+use ctxbench_provider::{Content, Item};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The dialects, by the names of wires.
+pub(super) const NAMES: [&str; 3] = ["openai-chat", "openai-responses", "anthropic"];
+
+/// A dialect of a run.
+pub(super) struct Dialect {
+    wire: Wire,
+    /// A request of this run without blocks.
+    empty: Request,
+    /// Whether thinking is part of a message.
+    shows_thinking: bool,
+}
+
+/// A message with the blocks that it stands for.
+#[derive(Clone)]
+pub(super) struct Message {
+    pub(super) json: Arc<RawValue>,
+    /// In the order of the context; some may be hidden.
+    pub(super) blocks: Vec<Arc<Block>>,
+}
+
+impl Dialect {
+    /// The dialect of this name; `request` = any request of the run.
+    pub(super) fn named(name: &str, request: Request) -> Option<Dialect> {
+        let at = NAMES.iter().position(|n| *n == name)?;
+        let own = if name == NAMES[2] { "anthropic-messages" } else { NAMES[at] };
+        let wire = wire::named(own)?;
+        let empty = Request {
+            blocks: vec![],
+            breakpoints: vec![],
+            tools: None,
+            max_tokens: Some(1),
+            params: Default::default(),
+            server_edits: vec![],
+            thread: None,
+            ..request
+        };
+        // Chat Completions has no thinking that all providers read.
+        Some(Dialect { wire, empty, shows_thinking: name != NAMES[0] })
+    }
+
+    /// Whether a program sees a block. What the recording lacks is nobody's text.
+    fn shows(&self, b: &Block) -> bool {
+        match b.kind {
+            BlockKind::Unrecorded => false,
+            BlockKind::Reasoning => self.shows_thinking,
+            _ => true,
+        }
+    }
+
+    /// The messages that the blocks of one message of the log become. What is hidden stands with
+    /// what follows it, at the end with what is before it.
+    pub(super) fn messages(&self, blocks: &[Arc<Block>]) -> Result<Vec<Message>, String> {
+        let visible: Vec<Arc<Block>> = blocks.iter().filter(|b| self.shows(b)).cloned().collect();
+        if visible.is_empty() {
+            return self.blank(blocks);
+        }
+        let (list, places) = self.written(&visible)?;
+        let mut out: Vec<Message> =
+            list.into_iter().map(|json| Message { json, blocks: vec![] }).collect();
+        let mut places = places.into_iter();
+        let mut hidden = Vec::new();
+        let mut last = 0;
+        for b in blocks {
+            hidden.push(b.clone());
+            if self.shows(b) {
+                last = places.next().and_then(|at| at.checked_sub(1)).unwrap_or(last);
+                out[last].blocks.append(&mut hidden);
+            }
+        }
+        out[last].blocks.append(&mut hidden);
+        // A message without a block of its own would be one that nobody can leave out.
+        out.retain(|m| !m.blocks.is_empty());
+        Ok(out)
+    }
+
+    /// A message without words in the place of blocks that are all hidden.
+    fn blank(&self, blocks: &[Arc<Block>]) -> Result<Vec<Message>, String> {
+        let Some(first) = blocks.first() else { return Ok(vec![]) };
+        let (kind, role) = match first.role {
+            Role::Assistant => (BlockKind::Assistant, Role::Assistant),
+            _ => (BlockKind::User, Role::User),
+        };
+        let empty = Draft::text(kind, role, "").build(first.message, vec![]);
+        let (list, _) = self.written(&[empty])?;
+        let json = list.into_iter().next().ok_or("a message without words has no form")?;
+        Ok(vec![Message { json, blocks: blocks.to_vec() }])
+    }
+
+    /// The elements of the list of messages, and in which of them (from 1) each block stands.
+    fn written(&self, blocks: &[Arc<Block>]) -> Result<(Vec<Arc<RawValue>>, Vec<usize>), String> {
+        let request = Request { blocks: blocks.to_vec(), ..self.empty.clone() };
+        let encoded = self.wire.encode(&request);
+        let list = self.list(&encoded.body)?;
+        if encoded.messages.iter().any(|at| *at > list.len()) {
+            return Err("this dialect cannot say a message of the session".into());
+        }
+        Ok((list, encoded.messages))
+    }
+
+    fn list(&self, body: &[u8]) -> Result<Vec<Arc<RawValue>>, String> {
+        let mut body: std::collections::HashMap<&str, Box<RawValue>> =
+            serde_json::from_slice(body).map_err(|e| e.to_string())?;
+        let list = body.remove(self.wire.conversation_field()).ok_or("there are no messages")?;
+        let list: Vec<Box<RawValue>> =
+            serde_json::from_str(list.get()).map_err(|e| e.to_string())?;
+        Ok(list.into_iter().map(Arc::from).collect())
+    }
+
+    /// What a message of the program says.
+    fn items(&self, message: &RawValue) -> Result<Vec<Item>, String> {
+        let (field, model) = (self.wire.conversation_field(), &self.empty.model.name);
+        let model = serde_json::to_string(&**model).map_err(|e| e.to_string())?;
+        let body =
+            format!("{{\"model\":{model},\"max_tokens\":1,\"{field}\":[{}]}}", message.get());
+        let path = self.wire.path(&self.empty.model.name);
+        let prompt = self.wire.decode(&path, body.as_bytes()).map_err(|e| {
+            format!("{e}, in the message {}", super::protocol::clipped(message.get()))
+        })?;
+        Ok(prompt.items)
+    }
+
+    /// A message as the program has altered it: what says the same stays the same block, what is
+    /// hidden stays.
+    pub(super) fn altered(
+        &self,
+        was: &Message,
+        message: &RawValue,
+    ) -> Result<Vec<Arc<Block>>, String> {
+        let mut items = self.items(message)?;
+        // An empty text beside calls is nothing said.
+        if items.len() > 1 {
+            items.retain(|i| !matches!(&i.content, Content::Text(t) if t.is_empty()));
+        }
+        let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
+        let mut out = Vec::new();
+        for b in &was.blocks {
+            if !self.shows(b) {
+                out.push(b.clone());
+                continue;
+            }
+            let found = items.iter_mut().find(|i| i.as_ref().is_some_and(|i| is_of(i, b)));
+            if let Some(item) = found.and_then(Option::take) {
+                out.push(turned(b, item));
+            }
+        }
+        let (id, origin) = match was.blocks.first() {
+            Some(b) => (b.message, b.origin.clone()),
+            None => (MessageId(u32::MAX), vec![]),
+        };
+        for item in items.into_iter().flatten() {
+            let draft = draft(item, BlockKind::User)?;
+            out.push(Draft { form: Form::Synthetic, ..draft }.build(id, origin.clone()));
+        }
+        Ok(out)
+    }
+
+    /// The blocks of new text, before they belong to a message; text of the user's side is of
+    /// `kind`.
+    pub(super) fn drafts(&self, message: &RawValue, kind: BlockKind) -> Result<Vec<Draft>, String> {
+        let said = self.items(message)?.into_iter();
+        let some = |i: &Item| !matches!(&i.content, Content::Text(t) if t.is_empty());
+        said.filter(some).map(|i| draft(i, kind)).collect()
+    }
+}
+
+/// Whether an item of an altered message is what a block said.
+fn is_of(item: &Item, b: &Block) -> bool {
+    match &item.content {
+        Content::Call { id, .. } => b.kind == BlockKind::Call && b.call_id() == Some(id),
+        Content::Output { id, .. } => b.kind == BlockKind::Output && b.call_id() == Some(id),
+        Content::Reasoning { .. } => b.kind == BlockKind::Reasoning,
+        Content::Image { url, .. } => b.media.as_ref().is_some_and(|m| *m.url == **url),
+        Content::Text(_) | Content::Compaction { .. } | Content::CompactionTrigger(_) => {
+            b.media.is_none()
+                && !matches!(b.kind, BlockKind::Call | BlockKind::Output | BlockKind::Reasoning)
+        }
+    }
+}
+
+/// A block as an altered message shows it: the same one if it says the same.
+fn turned(b: &Arc<Block>, item: Item) -> Arc<Block> {
+    let text = item.text();
+    let same_call = || {
+        let value = |t: &str| serde_json::from_str::<Value>(t).ok();
+        b.kind == BlockKind::Call && value(text).is_some_and(|v| value(&b.text) == Some(v))
+    };
+    let lost_media = match &item.content {
+        Content::Output { image, .. } => image.is_none() && b.media.is_some(),
+        _ => false,
+    };
+    if !lost_media && (text == &*b.text || b.kind == BlockKind::Image || same_call()) {
+        return b.clone();
+    }
+    b.altered(form(&b.text, text), text)
+}
+
+/// Cut if most of what is left was there before, at the beginning or the end; else cleared.
+fn form(before: &str, after: &str) -> Form {
+    let same = |(a, b): &(u8, u8)| a == b;
+    let head = before.bytes().zip(after.bytes()).take_while(same).count();
+    let rest = after.len().min(before.len()) - head;
+    let tail = before.bytes().rev().zip(after.bytes().rev()).take(rest).take_while(same).count();
+    if after.len() < before.len() && 2 * (head + tail) >= after.len() && !after.is_empty() {
+        Form::Truncated
+    } else {
+        Form::Cleared
+    }
+}
+
+/// A block of new text.
+fn draft(item: Item, kind: BlockKind) -> Result<Draft, String> {
+    let call = |id: Arc<str>, name: Arc<str>| {
+        Some(Arc::new(CallRef { id: id.to_string(), name: name.to_string() }))
+    };
+    let made = |kind, role, text: Arc<str>| Draft::synthetic(kind, role, text);
+    Ok(match item.content {
+        Content::Text(text) if item.role == Role::Assistant => {
+            made(BlockKind::Assistant, Role::Assistant, text)
+        }
+        Content::Text(text) => made(kind, item.role, text),
+        Content::Reasoning { text, encrypted } => {
+            Draft { opaque: encrypted, ..made(BlockKind::Reasoning, Role::Assistant, text) }
+        }
+        Content::Call { id, name, arguments } => {
+            Draft { call: call(id, name), ..made(BlockKind::Call, Role::Assistant, arguments) }
+        }
+        Content::Output { id, text, is_error, .. } => {
+            let call = call(id, "".into());
+            Draft { call, is_error, ..made(BlockKind::Output, Role::Tool, text) }
+        }
+        Content::Image { media_type, url } => {
+            let media =
+                Media { media_type: media_type.to_string(), url: url.to_string(), name: None };
+            Draft { media: Some(Arc::new(media)), ..made(BlockKind::Image, Role::User, "".into()) }
+        }
+        Content::Compaction { .. } | Content::CompactionTrigger(_) => {
+            return Err("compactions of the provider cannot be asked for by a program".into());
+        }
+    })
+}
+
+/// Tool definitions as sessions hold them, whatever wire they were written for.
+pub(super) fn tools(json: &str) -> Vec<Value> {
+    #[derive(Deserialize)]
+    struct Tool {
+        name: Option<String>,
+        description: Option<String>,
+        input_schema: Option<Value>,
+        parameters: Option<Value>,
+        function: Option<Box<Tool>>,
+    }
+    fn told(t: Tool) -> Value {
+        if let Some(function) = t.function {
+            return told(*function);
+        }
+        let schema = t.input_schema.or(t.parameters).unwrap_or_else(|| serde_json::json!({}));
+        let (name, description) = (t.name.unwrap_or_default(), t.description.unwrap_or_default());
+        serde_json::json!({"name": name, "description": description, "input_schema": schema})
+    }
+    let all: Vec<Tool> = serde_json::from_str(json).unwrap_or_default();
+    all.into_iter().map(told).collect()
+}

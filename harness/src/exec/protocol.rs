@@ -1,0 +1,350 @@
+//! The messages of the protocol, version 1: docs/exec.md.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::request::{ErrorKind, ModelError, StopReason, Ttl, Usage};
+
+/// Version of the protocol.
+pub(super) const VERSION: u64 = 1;
+
+/// A line of the program: an answer, or a call of its own.
+#[derive(Deserialize)]
+pub(super) struct Line {
+    pub(super) jsonrpc: String,
+    pub(super) id: Option<Value>,
+    pub(super) method: Option<String>,
+    pub(super) params: Option<Box<RawValue>>,
+    pub(super) result: Option<Box<RawValue>>,
+    pub(super) error: Option<RpcError>,
+}
+
+/// The error object of JSON-RPC.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct RpcError {
+    pub(super) code: i64,
+    pub(super) message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) data: Option<Value>,
+}
+
+impl RpcError {
+    pub(super) fn no_method(name: &str) -> RpcError {
+        let known = "complete, collect, count_tokens, log";
+        let message = format!("there is no method `{name}`; known are {known}");
+        RpcError { code: -32601, message, data: None }
+    }
+
+    pub(super) fn params(message: impl Into<String>) -> RpcError {
+        RpcError { code: -32602, message: message.into(), data: None }
+    }
+
+    pub(super) fn model(e: &ModelError) -> RpcError {
+        let data = serde_json::json!({"class": class(e.kind), "status": e.status});
+        RpcError { code: -32000, message: e.message.clone(), data: Some(data) }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Call<'a, P> {
+    pub(super) jsonrpc: &'static str,
+    pub(super) id: u64,
+    pub(super) method: &'a str,
+    pub(super) params: P,
+}
+
+#[derive(Serialize)]
+pub(super) struct Answer {
+    pub(super) jsonrpc: &'static str,
+    pub(super) id: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<RpcError>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Initialize<'a> {
+    pub(super) protocol: u64,
+    pub(super) model: ModelInfo<'a>,
+    pub(super) scale: f64,
+    pub(super) settings: Map<String, Value>,
+    pub(super) session: SessionInfo<'a>,
+    pub(super) dialects: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct ModelInfo<'a> {
+    pub(super) id: &'a str,
+    pub(super) provider: &'a str,
+    pub(super) window: u64,
+    pub(super) max_output: u64,
+}
+
+#[derive(Serialize)]
+pub(super) struct SessionInfo<'a> {
+    pub(super) id: &'a str,
+    pub(super) agent: Option<&'a str>,
+    pub(super) tools: Vec<Value>,
+    pub(super) system: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Introduction {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) dialect: String,
+    #[serde(default)]
+    pub(super) moments: Vec<Moment>,
+}
+
+/// What a program wants to be asked besides the next request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Moment {
+    Admit,
+    Reply,
+    TurnEnd,
+    Error,
+    Rewind,
+    Idle,
+    Manual,
+}
+
+/// Why a program is asked for the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reason {
+    Turn,
+    Step,
+    Overflow,
+    Manual,
+    Idle,
+    Resume,
+}
+
+/// A message with its id.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Named {
+    pub(super) id: std::sync::Arc<str>,
+    pub(super) message: std::sync::Arc<RawValue>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Ask<'a> {
+    pub(super) reason: Reason,
+    pub(super) now: u64,
+    pub(super) added: Vec<Named>,
+    pub(super) new_ids: Vec<std::sync::Arc<str>>,
+    pub(super) usage: Option<UsageInfo>,
+    pub(super) request_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) instructions: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) idle_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) attempt: Option<u32>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct UsageInfo {
+    input_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_tokens: u64,
+    output_tokens: u64,
+    reasoning_tokens: u64,
+}
+
+impl From<Usage> for UsageInfo {
+    fn from(u: Usage) -> UsageInfo {
+        UsageInfo {
+            input_tokens: u.prompt(),
+            cache_read_tokens: u.cache_read,
+            cache_write_tokens: u.cache_write + u.cache_write_1h,
+            output_tokens: u.output,
+            reasoning_tokens: u.reasoning,
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct Replied {
+    pub(super) usage: UsageInfo,
+    pub(super) stop_reason: StopReason,
+}
+
+#[derive(Serialize)]
+pub(super) struct Failed<'a> {
+    pub(super) class: &'static str,
+    pub(super) status: u16,
+    pub(super) message: &'a str,
+    pub(super) attempt: u32,
+}
+
+/// The name of a kind of failure.
+pub(super) fn class(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Overflow => "overflow",
+        ErrorKind::RateLimited => "rate_limited",
+        ErrorKind::Invalid => "invalid",
+        ErrorKind::Server | ErrorKind::Ended => "server",
+        ErrorKind::Stream => "stream",
+    }
+}
+
+/// What a program wants done about a failure.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Verdict {
+    #[serde(default)]
+    pub(super) again: bool,
+    pub(super) fail: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Admitted {
+    pub(super) message: Option<Box<RawValue>>,
+}
+
+/// The answer to `context`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Shown {
+    #[serde(default)]
+    pub(super) unchanged: bool,
+    pub(super) keep: Option<Vec<Box<RawValue>>>,
+    #[serde(default)]
+    pub(super) scope: Scope,
+    pub(super) compaction: Option<Compaction>,
+    pub(super) trigger: Option<Trigger>,
+    pub(super) breakpoints: Option<Vec<Breakpoint>>,
+    #[serde(default)]
+    pub(super) params: Params,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Scope {
+    #[default]
+    State,
+    Request,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Compaction {
+    pub(super) kind: Option<CompactionKind>,
+    pub(super) mechanism: Option<String>,
+    pub(super) ids: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Trigger {
+    pub(super) check: String,
+    pub(super) believed: u64,
+    pub(super) limit: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Breakpoint {
+    pub(super) id: String,
+    pub(super) ttl: Option<Ttl>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Params {
+    pub(super) max_tokens: Option<u64>,
+    pub(super) effort: Option<Value>,
+}
+
+/// An element of a list of messages.
+#[derive(Debug)]
+pub(super) enum Entry {
+    /// As it is.
+    Kept(String),
+    /// Altered.
+    Altered(String, Box<RawValue>),
+    /// New text.
+    New(Box<RawValue>),
+}
+
+impl Entry {
+    /// Read by hand: an untagged enum could not keep the message as it was written.
+    pub(super) fn read(raw: &RawValue) -> Result<Entry, String> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Object {
+            id: Option<String>,
+            message: Box<RawValue>,
+        }
+        if raw.get().starts_with('"') {
+            return serde_json::from_str(raw.get()).map(Entry::Kept).map_err(|e| e.to_string());
+        }
+        match serde_json::from_str(raw.get()) {
+            Ok(Object { id: Some(id), message }) => Ok(Entry::Altered(id, message)),
+            Ok(Object { id: None, message }) => Ok(Entry::New(message)),
+            Err(e) => {
+                let expected = "an id, {\"id\", \"message\"} or {\"message\"}";
+                Err(format!("expected {expected}, not {}: {e}", clipped(raw.get())))
+            }
+        }
+    }
+}
+
+/// Enough of a text to know it by.
+pub(super) fn clipped(text: &str) -> String {
+    const MOST: usize = 120;
+    if text.len() <= MOST {
+        return text.to_string();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(MOST)])
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Complete {
+    pub(super) messages: Vec<Box<RawValue>>,
+    pub(super) system: Option<Value>,
+    #[serde(default)]
+    pub(super) tools: bool,
+    pub(super) max_tokens: Option<u64>,
+    #[serde(default)]
+    pub(super) model: Which,
+    #[serde(default)]
+    pub(super) background: bool,
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Which {
+    #[default]
+    Main,
+    Summary,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Collect {
+    pub(super) task: u64,
+    #[serde(default)]
+    pub(super) wait: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Count {
+    pub(super) messages: Option<Vec<Box<RawValue>>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Said {
+    pub(super) message: String,
+}

@@ -1,0 +1,81 @@
+//! The conversation as the program knows it: messages with ids, and the blocks that each stands
+//! for.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, MessageId};
+
+use super::dialect::{Dialect, Message};
+use super::protocol::Named;
+
+/// A message under its id.
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) id: Arc<str>,
+    pub(super) message: Message,
+}
+
+impl Entry {
+    pub(super) fn named(&self) -> Named {
+        Named { id: self.id.clone(), message: self.message.json.clone() }
+    }
+}
+
+/// The id of the `part`-th message that a message of the log becomes.
+pub(super) fn id_of(message: MessageId, part: usize) -> Arc<str> {
+    match part {
+        0 => format!("m{}", message.0).into(),
+        part => format!("m{}.{part}", message.0).into(),
+    }
+}
+
+/// What is shown from now on, unless the program says otherwise.
+#[derive(Default)]
+pub(super) struct State {
+    entries: Vec<Entry>,
+    places: HashMap<Arc<str>, usize>,
+}
+
+impl State {
+    pub(super) fn new(entries: Vec<Entry>) -> State {
+        let places = entries.iter().enumerate().map(|(i, e)| (e.id.clone(), i)).collect();
+        State { entries, places }
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Entry> {
+        self.places.get(id).map(|&i| &self.entries[i])
+    }
+
+    /// Adds what entered the conversation, and returns how many messages that is.
+    pub(super) fn absorb(
+        &mut self,
+        dialect: &Dialect,
+        blocks: &[Arc<Block>],
+    ) -> Result<usize, String> {
+        let before = self.entries.len();
+        for group in blocks.chunk_by(|a, b| a.message == b.message) {
+            for (part, message) in dialect.messages(group)?.into_iter().enumerate() {
+                let id = id_of(group[0].message, part);
+                self.places.insert(id.clone(), self.entries.len());
+                self.entries.push(Entry { id, message });
+            }
+        }
+        Ok(self.entries.len() - before)
+    }
+
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Arc<Block>> + '_ {
+        self.entries.iter().flat_map(|e| e.message.blocks.iter().cloned())
+    }
+
+    /// The messages of which every block still stands.
+    pub(super) fn standing_in(&self, blocks: &[Arc<Block>]) -> State {
+        let all: HashSet<*const Block> = blocks.iter().map(Arc::as_ptr).collect();
+        let stands = |e: &&Entry| e.message.blocks.iter().all(|b| all.contains(&Arc::as_ptr(b)));
+        State::new(self.entries.iter().filter(stands).cloned().collect())
+    }
+}
