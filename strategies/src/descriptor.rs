@@ -14,7 +14,7 @@ use ctxbench_kit::memory::{Loaded, Visit};
 use thiserror::Error;
 
 use crate::conform::Conformance;
-use crate::persist::Format;
+use crate::persist::{Format, OURS};
 
 /// Answers to the comparison dimensions, a short phrase each.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +46,22 @@ pub struct Matrix {
 }
 
 impl Matrix {
+    /// Of a strategy that answers nothing.
+    pub const UNTOLD: Matrix = Matrix {
+        layers: "not told",
+        llm_calls: "not told",
+        user_messages: "not told",
+        tool_results: "not told",
+        cache: "not told",
+        afterwards: "not told",
+        token_counting: "not told",
+        pre_send_check: "not told",
+        overflow_response: "not told",
+        thinking: "not told",
+        memory: "not told",
+        undo: "not told",
+    };
+
     /// Dimension names and answers, in report order.
     pub fn rows(&self) -> [(&'static str, &'static str); 12] {
         [
@@ -408,6 +424,8 @@ pub enum Recovery {
     ChatHistory(fn(bool, &str) -> String),
     /// Nowhere.
     Nothing,
+    /// Nobody knows.
+    Unknown,
 }
 
 /// How a product keeps files.
@@ -530,4 +548,30 @@ pub struct Descriptor {
     pub page: &'static str,
     /// Versions, settings, what it needs of a model, and how it is built.
     pub factory: Factory,
+}
+
+impl Descriptor {
+    /// What a strategy of another crate says of itself that is no product: name, one line for
+    /// people, and how it is built. Whatever else is known can be said with
+    /// `Descriptor { page: "…", ..Descriptor::own::<P>(…) }`.
+    pub const fn own<P: Product>(name: &'static str, summary: &'static str) -> Descriptor {
+        Descriptor {
+            name,
+            summary,
+            sources: &["the crate that this program was built with"],
+            matrix: Matrix::UNTOLD,
+            standing: Standing::Contender,
+            manual: Manual::Instructed,
+            recovery: Recovery::Unknown,
+            rewind: Rewind::NONE,
+            formats: OURS,
+            conform: Conformance::NONE,
+            look: Look::Hue(0),
+            files: MemoryFiles::None("a strategy of one's own reads no files of a project"),
+            settings_file: None,
+            knobs: &[],
+            page: "docs/own-strategy.md",
+            factory: Factory::of::<P>(),
+        }
+    }
 }

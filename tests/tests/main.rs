@@ -40,6 +40,7 @@ mod docs;
 #[path = "embedding.rs"]
 mod embedding;
 #[path = "exports.rs"]
+mod exec;
 mod exports;
 #[path = "faults.rs"]
 mod faults;

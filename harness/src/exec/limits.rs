@@ -1,5 +1,6 @@
 //! What a program may take for one answer; settings that are not passed on to it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ctxbench_strategies::SpecError;
@@ -17,11 +18,19 @@ pub(super) struct Limits {
     pub(super) calls: u64,
     /// Each session is run twice, and the second run must go as the first.
     pub(super) twice: bool,
+    /// Where every line is written to.
+    pub(super) transcript: Option<PathBuf>,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { timeout: Duration::from_secs(60), output: 64 << 20, calls: 10_000, twice: false }
+        Limits {
+            timeout: Duration::from_secs(60),
+            output: 64 << 20,
+            calls: 10_000,
+            twice: false,
+            transcript: None,
+        }
     }
 }
 
@@ -45,8 +54,10 @@ impl Limits {
                 self.calls = calls.ok_or_else(|| wrong("a whole number such as 10000"))?;
             }
             "twice" => self.twice = value.parse().map_err(|_| wrong("true or false"))?,
+            "transcript" => self.transcript = Some(value.into()),
             _ => {
-                let known = "exec.timeout, exec.output, exec.calls and exec.twice";
+                let known =
+                    "exec.timeout, exec.output, exec.calls, exec.transcript and exec.twice";
                 return Err(SpecError::Program(format!("there is no `{name}`; known are {known}")));
             }
         }

@@ -1,6 +1,8 @@
 //! The process of a program: its lines, its limits, and its end.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,6 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::limits::Limits;
+use serde_json::value::RawValue;
 
 /// Of standard error this much of the end is kept, bytes.
 const STDERR_KEPT: usize = 4_096;
@@ -39,6 +42,31 @@ pub(super) struct Process {
     limits: Limits,
     /// What is left of the limits until the present answer.
     left: Left,
+    transcript: Transcript,
+}
+
+/// Every line that goes either way, as JSON with who said it.
+struct Transcript(Option<File>);
+
+impl Transcript {
+    fn open(limits: &Limits) -> Result<Transcript, String> {
+        let Some(path) = &limits.transcript else { return Ok(Transcript(None)) };
+        let file = File::options().create(true).append(true).open(path);
+        let wrong = |e| format!("exec.transcript: cannot write {}: {e}", path.display());
+        file.map(|file| Transcript(Some(file))).map_err(wrong)
+    }
+
+    fn line(&mut self, from: &str, line: &[u8]) -> Result<(), String> {
+        let Some(file) = self.0.as_mut().filter(|_| !line.is_empty()) else { return Ok(()) };
+        let text = String::from_utf8_lossy(line);
+        // What is no JSON stands as text.
+        let said = match serde_json::from_str::<&RawValue>(text.trim_end()) {
+            Ok(_) => text.trim_end().to_string(),
+            Err(_) => serde_json::Value::from(text.trim_end()).to_string(),
+        };
+        writeln!(file, "{{\"from\":\"{from}\",\"line\":{said}}}")
+            .map_err(|e| format!("exec.transcript: {e}"))
+    }
 }
 
 /// What is left of the limits of one answer.
@@ -54,6 +82,7 @@ impl Process {
         let [program, arguments @ ..] = command else {
             return Err("there is no command behind `exec:`".into());
         };
+        let transcript = Transcript::open(&limits)?;
         let mut starting = Command::new(program);
         starting.args(arguments).kill_on_drop(true);
         starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -71,7 +100,7 @@ impl Process {
             groups.insert(id);
         }
         let left = Left::of(&limits);
-        Ok(Process { child, stdin, stdout, stderr, listens, limits, left })
+        Ok(Process { child, stdin, stdout, stderr, listens, limits, left, transcript })
     }
 
     /// A new answer is asked for.
@@ -83,6 +112,7 @@ impl Process {
     /// while it is written to.
     pub(super) async fn exchange(&mut self, line: Option<&[u8]>) -> Result<Vec<u8>, String> {
         let begin = Instant::now();
+        self.transcript.line("ctxbench", line.unwrap_or_default())?;
         let (stdin, stdout, left) = (&mut self.stdin, &mut self.stdout, &mut self.left);
         let write = async {
             if let (Some(line), Some(stdin)) = (line, stdin) {
@@ -101,7 +131,8 @@ impl Process {
         self.left.time = self.left.time.saturating_sub(begin.elapsed());
         match read {
             Ok(line) if line.is_empty() => Err(self.gone().await),
-            other => other,
+            Ok(line) => self.transcript.line("program", &line).map(|()| line),
+            Err(why) => Err(why),
         }
     }
 

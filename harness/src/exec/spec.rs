@@ -197,31 +197,16 @@ fn words(command: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(out)
 }
 
-const ASK: &str = "the program decides";
-
 /// What is the same for all programs.
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "",
     summary: "",
     sources: &["the program itself"],
-    matrix: Matrix {
-        layers: ASK,
-        llm_calls: ASK,
-        user_messages: ASK,
-        tool_results: ASK,
-        cache: ASK,
-        afterwards: ASK,
-        token_counting: ASK,
-        pre_send_check: ASK,
-        overflow_response: ASK,
-        thinking: ASK,
-        memory: ASK,
-        undo: ASK,
-    },
+    matrix: Matrix::UNTOLD,
     standing: Standing::Contender,
     manual: Manual::Instructed,
-    recovery: Recovery::Log,
-    rewind: Rewind { conversation: true, code: None, summaries: false },
+    recovery: Recovery::Unknown,
+    rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
     look: Look::Hue(0),

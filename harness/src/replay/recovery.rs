@@ -22,7 +22,7 @@ impl Store {
     pub(super) fn new(recovery: Recovery, path: &Path, facts: usize) -> Self {
         let texts = match recovery {
             Recovery::ChatHistory(_) => texts(path),
-            Recovery::Log | Recovery::Nothing => HashMap::new(),
+            Recovery::Log | Recovery::Nothing | Recovery::Unknown => HashMap::new(),
         };
         Store { recovery, texts, holds: vec![false; facts] }
     }
@@ -38,12 +38,13 @@ impl Store {
         }
     }
 
-    /// Whether the store could bring an established fact back.
-    pub(super) fn holds(&self, fact: usize) -> bool {
+    /// Whether the store could bring an established fact back; `None` = nobody knows.
+    pub(super) fn holds(&self, fact: usize) -> Option<bool> {
         match self.recovery {
-            Recovery::Log => true,
-            Recovery::ChatHistory(_) => self.holds[fact],
-            Recovery::Nothing => false,
+            Recovery::Log => Some(true),
+            Recovery::ChatHistory(_) => Some(self.holds[fact]),
+            Recovery::Nothing => Some(false),
+            Recovery::Unknown => None,
         }
     }
 }
@@ -74,10 +75,11 @@ mod tests {
     #[test]
     fn a_log_holds_all_and_nothing_holds_none() {
         let store = |r| Store::new(r, &Path::default(), 1).holds(0);
+        assert_eq!(store(Recovery::Unknown), None);
         assert_eq!(
             [Recovery::Log, Recovery::ChatHistory(|_, text| text.into()), Recovery::Nothing]
                 .map(store),
-            [true, false, false]
+            [Some(true), Some(false), Some(false)]
         );
     }
 }

@@ -158,7 +158,7 @@ impl Retention {
                 both: !absent && old_there,
                 contradicted: flaw.forbidden || flaw.changed,
                 drifted: absent && (flaw.partial || flaw.changed),
-                recoverable: absent.then(|| self.store.holds(f)),
+                recoverable: absent.then(|| self.store.holds(f)).flatten(),
                 exposed: self.exposure.exposed(need, f),
                 ..unreached(&self.book.facts[f], &self.needs.pair(need, f), self.compactions_seen)
             };

@@ -1,6 +1,7 @@
 //! The table: a row per column of `summary.csv`, in their order.
 
 use ctxbench_core::fact::FactKind;
+use ctxbench_core::request::Purpose;
 use ctxbench_core::strategy::Standing;
 
 use super::Better::{Higher, Lower, Neither};
@@ -9,7 +10,7 @@ use super::When::{Always, Finished};
 use super::{
     Better, Cell, Gate, Kind, Metric, Named, Ranking, Score, Slack, Stored, ToCell, Unit, When,
 };
-use crate::record::{Fate, RunRecord};
+use crate::record::{Fate, RequestRecord, RunRecord};
 
 /// A field of the summary, whose column has its name.
 macro_rules! summary {
@@ -244,7 +245,20 @@ pub(crate) static METRICS: &[Metric] = &[
         .named("kept across sessions")
         .detail(95, "kept across %")
         .compared(36, 0.5),
+    number("summary_tokens", Unit::Tokens, Neither, |r| {
+        of_summaries(r).map(|q| q.input_tokens + q.output_tokens).sum::<u64>().cell()
+    })
+    .says("input and output of the requests that wrote summaries"),
+    number("summary_usd", Unit::Usd, Neither, |r| {
+        of_summaries(r).map(|q| q.cost_usd).sum::<f64>().cell()
+    })
+    .says("what these requests cost"),
 ];
+
+/// What a strategy asked models for on its own account.
+fn of_summaries(r: &RunRecord) -> impl Iterator<Item = &RequestRecord> {
+    r.requests.iter().filter(|q| q.purpose == Purpose::Summary)
+}
 
 type Read = fn(&RunRecord) -> Cell;
 

@@ -1,0 +1,103 @@
+"""A program that speaks the exec protocol well, until it does what its argument says."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+how = sys.argv[1]
+ids = []
+asked = 0
+
+
+def send(message):
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def answer(call, result):
+    send({"jsonrpc": "2.0", "id": call["id"], "result": result})
+
+
+def back(method, params):
+    send({"jsonrpc": "2.0", "id": "mine", "method": method, "params": params})
+    return json.loads(sys.stdin.readline())
+
+
+def context(call):
+    global asked
+    asked += 1
+    params = call["params"]
+    ids.extend(m["id"] for m in params["added"])
+    if how == "forget-all":
+        return {"keep": []}
+    if asked < 3:
+        return {"unchanged": True}
+    if how == "crash":
+        print("the disk is on fire", file=sys.stderr)
+        os._exit(3)
+    if how == "hang":
+        time.sleep(3600)
+    if how == "daemon":
+        subprocess.Popen([sys.executable, "-c", f"import time; time.sleep(3600)  # {sys.argv[2]}"])
+        time.sleep(3600)
+    if how == "garbage":
+        sys.stdout.write("Loading the model: 100 %\n")
+        sys.stdout.flush()
+    if how == "flood":
+        while True:
+            sys.stdout.write("x" * 65_536)
+    if how == "endless-calls":
+        while True:
+            back("log", {"message": "again"})
+    if how == "loud":
+        sys.stderr.write("noise\n" * 1_000_000)
+        return {"unchanged": True}
+    if how == "wrong-id":
+        return {"keep": [*ids, "m9999"]}
+    if how == "twice":
+        return {"keep": [ids[0], *ids]}
+    if how == "orphan":
+        return {"keep": [i for i in ids if i != first_result]}
+    if how == "bad-message":
+        return {"keep": [*ids, {"message": {"role": "wizard", "content": "abracadabra"}}]}
+    if how == "neither":
+        return {"shown": ids}
+    if how == "error":
+        raise ValueError("no idea")
+    if how == "other-answers":
+        return {"keep": [*ids, {"message": {"role": "user", "content": str(time.time_ns())}}], "scope": "request"}
+    if how == "asks":
+        refused = back("complete", {"messages": ["m9999"]})
+        assert refused["error"]["code"] == -32602, refused
+        unknown = back("guess", {})
+        assert unknown["error"]["code"] == -32601, unknown
+        counted = back("count_tokens", {})["result"]["tokens"]
+        fewer = back("count_tokens", {"messages": ids[:1]})["result"]["tokens"]
+        assert 0 < fewer < counted, (fewer, counted)
+        back("log", {"message": f"{counted} tokens"})
+    return {"unchanged": True}
+
+
+first_result = None
+for line in sys.stdin:
+    call = json.loads(line)
+    method = call["method"]
+    if method == "initialize":
+        if how == "no-dialect":
+            answer(call, {"name": "p", "version": "1", "dialect": "klingon"})
+            continue
+        answer(call, {"name": "p", "version": "1", "dialect": "openai-chat"})
+    elif method == "context":
+        for m in call["params"]["added"]:
+            if m["message"]["role"] == "tool" and first_result is None:
+                first_result = m["id"]
+        try:
+            answer(call, context(call))
+        except ValueError as e:
+            send({"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32603, "message": str(e)}})
+    else:
+        answer(call, {})
+        if method == "shutdown":
+            break
