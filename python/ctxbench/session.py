@@ -1,0 +1,59 @@
+"""What ctxbench tells a program: the session, the model, the usage of a reply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Mapping, TypeVar
+
+T = TypeVar("T")
+
+
+def pick(cls: type[T], given: Mapping[str, Any]) -> T:
+    """An object of `cls` from the fields it knows; a newer ctxbench may send more."""
+    return cls(**{f.name: given[f.name] for f in fields(cls) if f.name in given})  # type: ignore
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model of the run. Limits in tokens, scaled with the scenario."""
+
+    id: str
+    provider: str
+    window: int
+    max_output: int
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool of the session; `input_schema` is JSON schema."""
+
+    name: str
+    description: str = ""
+    input_schema: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one reply as the provider counts. `input_tokens` is all of the prompt."""
+
+    input_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Session:
+    """What is known from the start."""
+
+    id: str
+    #: Name of the subagent whose conversation this is, or None.
+    agent: str | None
+    tools: list[Tool]
+    #: Text of all that stands before the conversation.
+    system: str
+    model: Model
+    #: Factor for constants in tokens; limits and settings are scaled already.
+    scale: float
+    settings: dict[str, Any]
