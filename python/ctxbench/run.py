@@ -217,15 +217,17 @@ class Program:
         answer = {k: v for k, v in answer.items() if v is not None}
         if keep.messages is None or self._state.is_same(keep.messages):
             return {"unchanged": True, **answer}
-        return {**self._kept(keep.messages, keep.scope or self._strategy.scope), **answer}
+        return {**self._shown(keep.messages, keep.scope or self._strategy.scope), **answer}
 
-    def _kept(self, messages: Sequence[Entry], scope: str) -> dict[str, Any]:
+    def _shown(self, messages: Sequence[Entry], scope: str) -> dict[str, Any]:
         if not isinstance(messages, (list, tuple)):
             raise TypeError(
                 f"the answer is {type(messages).__name__}; expected a list of messages, a Keep, "
                 "or None for no change"
             )
         entries = [self._state.entry(m) for m in messages]
+        if entries == [m.get("id") for m in self._state.messages]:
+            return {"unchanged": True}
         named = [e if isinstance(e, str) else e.get("id") for e in entries]
         seen: set[str] = set()
         for id in filter(None, named):

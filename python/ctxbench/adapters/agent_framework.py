@@ -1,0 +1,220 @@
+"""Strategies of Microsoft's Agent Framework, unmodified:
+`python3 -m ctxbench.adapters.agent_framework context-window|summarization|truncation|…`.
+
+What runs is `apply_compaction(…)` on one list that lives as long as the conversation, as it does
+before each request of an agent with a `compaction_strategy`. Between turns an agent's list is
+rebuilt from its history provider, and how much of the compaction survives that depends on how the
+agent was put together (see docs/real-libraries.md); here all of it does.
+
+As in the framework, instructions and tool definitions are not among the messages, so that no
+strategy counts them; tokens are four characters of a message's JSON. A prompt that the provider
+refuses ends the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib.metadata import version
+from typing import Any, Mapping, Sequence
+
+from agent_framework import (
+    BaseChatClient,
+    CharacterEstimatorTokenizer,
+    ChatResponse,
+    Content,
+    ContextWindowCompactionStrategy,
+    Message,
+    SelectiveToolCallCompactionStrategy,
+    SlidingWindowStrategy,
+    SummarizationStrategy,
+    ToolResultCompactionStrategy,
+    TruncationStrategy,
+    apply_compaction,
+)
+
+from ctxbench import Context, Session, Strategy
+
+
+class AgentFramework(Strategy):
+    """One of the strategies; the settings are its parameters."""
+
+    version = version("agent-framework-core")
+
+    def build(self) -> Any:
+        raise NotImplementedError
+
+    def start(self, session: Session) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.compact = self.build()
+        #: All messages; those that are left out stand here too, marked by the library.
+        self.messages: list[Message] = []
+        self.known: set[str] = set()
+        #: Texts of the library, by its ids.
+        self.own: dict[str, dict[str, Any]] = {}
+
+    def context(self, ctx: Context) -> list[Any]:
+        self.ctx = ctx
+        self.known |= set(ctx.new_ids)
+        added = [m for m in ctx.messages if m["id"] not in self.known]
+        self.known |= {m["id"] for m in added}
+        self.messages += map(message, added)
+        applied = apply_compaction(self.messages, strategy=self.compact)
+        return [self.entry(m) for m in self.loop.run_until_complete(applied)]
+
+    def overflow(self, ctx: Context) -> None:
+        return None
+
+    def entry(self, m: Message) -> Any:
+        """What ctxbench is told of it: an id, or new text."""
+        assert m.message_id is not None
+        if m.message_id in self.known:
+            return m.message_id
+        return self.own.setdefault(m.message_id, {"role": m.role, "content": m.text})
+
+
+class ContextWindow(AgentFramework):
+    name = "agent-framework-context-window"
+
+    #: By default those of the model.
+    max_context_window_tokens: int | None = None
+    max_output_tokens: int | None = None
+    tool_eviction_threshold: float = 0.5
+    truncation_threshold: float = 0.8
+    keep_last_tool_call_groups: int = 4
+    preserve_first_user_group: bool = False
+
+    def build(self) -> Any:
+        model = self.session.model
+        given = {k: getattr(self, k) for k in self.defaults()}
+        limits = {
+            "max_context_window_tokens": self.max_context_window_tokens or model.window,
+            "max_output_tokens": self.max_output_tokens or model.max_output,
+        }
+        return ContextWindowCompactionStrategy(**{**given, **limits})
+
+
+class Summarization(AgentFramework):
+    name = "agent-framework-summarization"
+
+    #: `summary` for the provider's small model.
+    client: str = "main"
+    target_count: int = 4
+    threshold: int = 2
+    prompt: str | None = None
+    #: Default 8000; 0 for no limit.
+    max_summary_input_tokens: int | None = None
+
+    def build(self) -> Any:
+        limit = self.max_summary_input_tokens
+        if limit is None:
+            limit = int(8000 * self.session.scale)
+        return SummarizationStrategy(
+            client=Client(self),
+            target_count=self.target_count,
+            threshold=self.threshold,
+            prompt=self.prompt,
+            max_summary_input_tokens=limit or None,
+        )
+
+
+class Truncation(AgentFramework):
+    name = "agent-framework-truncation"
+
+    #: In tokens. The library has no defaults; its documentation takes 32000 and 16000.
+    max_n: int | None = None
+    compact_to: int | None = None
+    preserve_first_user_group: bool = False
+
+    def build(self) -> Any:
+        return TruncationStrategy(
+            max_n=self.max_n or int(32_000 * self.session.scale),
+            compact_to=self.compact_to or int(16_000 * self.session.scale),
+            tokenizer=CharacterEstimatorTokenizer(),
+            preserve_first_user_group=self.preserve_first_user_group,
+        )
+
+
+class SlidingWindow(AgentFramework):
+    name = "agent-framework-sliding-window"
+
+    #: The library has no default; its documentation takes 20.
+    keep_last_groups: int = 20
+
+    def build(self) -> Any:
+        return SlidingWindowStrategy(keep_last_groups=self.keep_last_groups)
+
+
+class SelectiveToolCall(AgentFramework):
+    name = "agent-framework-selective-tool-call"
+
+    keep_last_tool_call_groups: int = 1
+
+    def build(self) -> Any:
+        keep = self.keep_last_tool_call_groups
+        return SelectiveToolCallCompactionStrategy(keep_last_tool_call_groups=keep)
+
+
+class ToolResult(AgentFramework):
+    name = "agent-framework-tool-result"
+
+    keep_last_tool_call_groups: int = 1
+
+    def build(self) -> Any:
+        keep = self.keep_last_tool_call_groups
+        return ToolResultCompactionStrategy(keep_last_tool_call_groups=keep)
+
+
+class Client(BaseChatClient):
+    """The model of the run, as a chat client of the framework."""
+
+    def __init__(self, adapter: Summarization) -> None:
+        super().__init__()
+        self._adapter = adapter
+
+    async def _inner_get_response(  # type: ignore[override]
+        self, *, messages: Sequence[Message], stream: bool, options: Mapping[str, Any], **_: Any
+    ) -> ChatResponse:
+        system = "\n\n".join(m.text for m in messages if m.role == "system")
+        asked = [{"role": m.role, "content": m.text} for m in messages if m.role != "system"]
+        which: Any = self._adapter.client
+        reply = self._adapter.ctx.complete(asked, system=system or None, model=which)
+        return ChatResponse(messages=[Message("assistant", [reply.text])])
+
+
+def message(m: dict[str, Any]) -> Message:
+    """A message of the framework, under the id that ctxbench gave it."""
+    given = m.get("content") or ""
+    text = [{"type": "text", "text": given}] if isinstance(given, str) else given
+    contents = []
+    if m["role"] == "tool":
+        said = "\n".join(p["text"] for p in text if p["type"] == "text")
+        contents.append(Content.from_function_result(m["tool_call_id"], result=said))
+    else:
+        contents += [part(p) for p in text if p.get("text") != ""]
+    for c in m.get("tool_calls") or []:
+        name, arguments = c["function"]["name"], c["function"]["arguments"]
+        contents.append(Content.from_function_call(c["id"], name, arguments=arguments))
+    role = "user" if m["role"] == "developer" else m["role"]
+    return Message(role, contents, message_id=m["id"])
+
+
+def part(p: dict[str, Any]) -> Content:
+    if p["type"] == "image_url":
+        return Content.from_uri(p["image_url"]["url"], media_type="image/png")
+    return Content.from_text(p.get("text") or p.get("refusal") or "")
+
+
+KINDS: dict[str, type[AgentFramework]] = {
+    "context-window": ContextWindow,
+    "summarization": Summarization,
+    "truncation": Truncation,
+    "sliding-window": SlidingWindow,
+    "selective-tool-call": SelectiveToolCall,
+    "tool-result": ToolResult,
+}
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in KINDS:
+        sys.exit(f"usage: python3 -m ctxbench.adapters.agent_framework {'|'.join(KINDS)}")
+    KINDS[sys.argv[1]].run()

@@ -1,0 +1,269 @@
+"""Inspect's compaction: `python3 -m ctxbench.adapters.inspect_ai edit|trim|summary`.
+
+The library runs unmodified, called as its `react()` agent calls it: `compaction(…)` before each
+request, with the usage of each reply, and by force once if the provider refuses the prompt. When
+its result is still above the threshold it raises an error, on which a sample of an evaluation
+fails; so does the row.
+
+Tokens are counted by ctxbench, as Inspect's providers for Anthropic and OpenAI ask theirs; for a
+provider that it does not know, Inspect takes tiktoken's o200k_base and adds a tenth. Thinking
+stays bound to its message in this dialect: `keep_thinking_turns` has nothing to clear.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from importlib.metadata import version
+from typing import Any, ClassVar
+
+from inspect_ai.event import CompactionEvent
+from inspect_ai.log import transcript
+from inspect_ai.model import (
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+    CompactionEdit,
+    CompactionStrategy,
+    CompactionSummary,
+    CompactionTrim,
+    ContentImage,
+    ContentText,
+    GenerateConfig,
+    ModelAPI,
+    ModelInfo,
+    ModelOutput,
+    ModelUsage,
+    compaction,
+    get_model,
+    modelapi,
+    set_model_info,
+)
+from inspect_ai.tool import ToolCall, ToolInfo, ToolParams
+from tenacity import wait_none
+
+from ctxbench import Context, Keep, ModelError, Session, Strategy, Trigger
+
+#: Where a message of Inspect carries the id that ctxbench gave it; altered copies keep it.
+ID = "ctxbench"
+STOP = {"max_tokens": "max_tokens", "refusal": "content_filter"}
+
+
+@modelapi(name="ctxbench")
+class Provider(ModelAPI):
+    """The model of the run, as a provider of Inspect."""
+
+    adapter: ClassVar[Inspect]
+
+    async def generate(self, input, tools, tool_choice, config):
+        entries = [self.adapter.entry(m) for m in input if m.role != "system"]
+        system = len(entries) < len(input)
+        try:
+            reply = self.adapter.ctx.complete(
+                entries, system=system, max_tokens=config.max_tokens, model=self.model_name
+            )
+        except ModelError as e:
+            if e.class_ != "overflow":
+                raise
+            return ModelOutput.from_content(self.model_name, str(e), "model_length")
+        stop = STOP.get(reply.stop_reason, "stop")
+        return ModelOutput.from_content(self.model_name, reply.text, stop)
+
+    async def count_tokens(self, input, config=None):
+        return self.adapter.count(input)
+
+    def should_retry(self, ex):
+        return isinstance(ex, ModelError) and ex.class_ in ("rate_limited", "server", "stream")
+
+    def retry_wait(self):
+        return wait_none()  # The session has its own time.
+
+
+class Inspect(Strategy):
+    """One of Inspect's strategies; the settings are its parameters."""
+
+    version = version("inspect_ai")
+    threshold: float = 0.9
+    memory: bool = True
+
+    def start(self, session: Session) -> None:
+        Provider.adapter = self
+        for name in ("main", "summary"):
+            info = ModelInfo(context_length=session.model.window)
+            set_model_info(f"ctxbench/{name}", info)
+        self.target = get_model("ctxbench/main", config=GenerateConfig(max_retries=5))
+        self.loop = asyncio.new_event_loop()
+        self.handler: Any = None
+        #: All messages, as an agent keeps them, and those that the model is shown.
+        self.history: list[Any] = [ChatMessageSystem(content=session.system)]
+        self.shown: list[Any] = []
+        #: By the ids of ctxbench: its message and Inspect's; None for texts of our own.
+        self.known: dict[str, Any] = {}
+        #: Texts of our own, by Inspect's ids.
+        self.own: dict[str, dict[str, Any]] = {}
+
+    def context(self, ctx: Context, force: bool = False) -> Keep:
+        self.ctx = ctx
+        self.known |= dict.fromkeys(ctx.new_ids)
+        self.history += [self.message(m) for m in ctx.messages if m["id"] not in self.known]
+        before = last_compaction()
+        self.shown, summary = self.loop.run_until_complete(self.compact(force))
+        if summary is not None:
+            self.history.append(summary)
+        after, trigger = last_compaction(), None
+        if after is not before and not force:
+            limit = self.threshold * (1 if self.threshold > 1 else ctx.model.window)
+            trigger = Trigger("threshold", after.tokens_before or 0, int(limit))
+        return Keep([self.entry(m) for m in self.shown if m.role != "system"], trigger=trigger)
+
+    def overflow(self, ctx: Context) -> Keep | None:
+        if ctx.attempt > 1:
+            return None
+        try:
+            return self.context(ctx, force=True)
+        except RuntimeError as e:  # The agent ends without an error, for want of room.
+            return ctx.log(e)
+
+    def reply(self, ctx: Context) -> None:
+        if ctx.usage is not None and self.handler is not None:
+            usage = ModelUsage(input_tokens=ctx.usage.input_tokens)
+            output = ModelOutput(model="main", usage=usage)
+            self.loop.run_until_complete(self.handler.record_output(self.shown, output))
+
+    def strategy(self) -> CompactionStrategy:
+        raise NotImplementedError
+
+    def settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.defaults()}
+
+    async def compact(self, force: bool) -> Any:
+        if self.handler is None:
+            prefix = [m for m in self.history if m.role == "system" or m.source == "input"]
+            tools = [
+                ToolInfo(name=t.name, description=t.description, parameters=params(t.input_schema))
+                for t in self.session.tools
+            ]
+            self.handler = compaction(self.strategy(), prefix, tools, self.target)
+        return await self.handler.compact_input(self.history, force)
+
+    def count(self, input: Any) -> int:
+        """Tokens of messages alone, the system message as if it were the user's."""
+        if isinstance(input, str):
+            input = [ChatMessageUser(content=input)]
+        shown = [said(m.text) if m.role == "system" else self.entry(m) for m in input]
+        return self.ctx.count_tokens(shown) - self.ctx.count_tokens([])
+
+    def message(self, m: dict[str, Any]) -> Any:
+        """What Inspect sees; the first message is the input of its sample."""
+        same = {"id": m["id"], "metadata": {ID: m["id"]}, "content": content(m)}
+        if m["role"] == "assistant":
+            calls = [call(c) for c in m.get("tool_calls") or []]
+            made: Any = ChatMessageAssistant(**same, tool_calls=calls or None)
+        elif m["role"] == "tool":
+            made = ChatMessageTool(**same, tool_call_id=m["tool_call_id"])
+        else:
+            made = ChatMessageUser(**same, source=None if self.known else "input")
+        self.known[m["id"]] = m, made
+        return made
+
+    def entry(self, message: Any) -> Any:
+        """What ctxbench is told of it: an id, an altered message, or new text."""
+        id = (message.metadata or {}).get(ID)
+        if id is None:
+            return self.own.setdefault(message.id, said(message.text))
+        given, made = self.known[id]
+        if message == made:
+            return id
+        altered = {**given, "content": message.text}
+        if message.role == "assistant":
+            altered.pop("tool_calls", None)
+            if message.tool_calls:
+                altered["tool_calls"] = [
+                    {
+                        "id": c.id,
+                        "type": "function",
+                        "function": {"name": c.function, "arguments": json.dumps(c.arguments)},
+                    }
+                    for c in message.tool_calls
+                ]
+        return altered
+
+
+class Edit(Inspect):
+    name = "inspect_ai-edit"
+
+    keep_thinking_turns: int = 1
+    keep_tool_uses: int = 3
+    keep_tool_inputs: bool = True
+    #: Names with spaces between them.
+    exclude_tools: str = ""
+
+    def strategy(self) -> CompactionStrategy:
+        return CompactionEdit(**{**self.settings(), "exclude_tools": self.exclude_tools.split()})
+
+
+class Trim(Inspect):
+    name = "inspect_ai-trim"
+
+    preserve: float = 0.8
+
+    def strategy(self) -> CompactionStrategy:
+        return CompactionTrim(**self.settings())
+
+
+class Summary(Inspect):
+    name = "inspect_ai-summary"
+
+    #: `summary` for the provider's small model.
+    model: str | None = None
+    instructions: str | None = None
+    prompt: str | None = None
+
+    def strategy(self) -> CompactionStrategy:
+        model = self.model and f"ctxbench/{self.model}"
+        return CompactionSummary(**{**self.settings(), "model": model})
+
+
+def last_compaction() -> Any:
+    return transcript().history.find_last(lambda e: isinstance(e, CompactionEvent))
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def content(m: dict[str, Any]) -> str | list[Any]:
+    given = m.get("content") or ""
+    if isinstance(given, str):
+        return given
+    return [
+        ContentImage(image=p["image_url"]["url"])
+        if p["type"] == "image_url"
+        else ContentText(text=p.get("text") or p.get("refusal") or "")
+        for p in given
+    ]
+
+
+def call(c: dict[str, Any]) -> ToolCall:
+    function = c["function"]
+    try:
+        arguments = json.loads(function["arguments"] or "{}")
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):  # What is no object, Inspect keeps as one argument.
+        arguments = {function["name"]: function["arguments"]}
+    return ToolCall(id=c["id"], function=function["name"], arguments=arguments)
+
+
+def params(schema: dict[str, Any]) -> ToolParams:
+    known = ("properties", "required")
+    return ToolParams.model_validate({k: schema[k] for k in known if k in schema})
+
+
+if __name__ == "__main__":
+    kinds = {"edit": Edit, "trim": Trim, "summary": Summary}
+    if len(sys.argv) != 2 or sys.argv[1] not in kinds:
+        sys.exit("usage: python3 -m ctxbench.adapters.inspect_ai edit|trim|summary")
+    kinds[sys.argv[1]].run()

@@ -1,0 +1,109 @@
+"""The check, against programs that keep the rules and programs that break one."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import unittest
+from pathlib import Path
+
+from ctxbench.check.__main__ import main
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parent / "examples"
+
+
+def check(*args):
+    """Exit code and what is printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        code = main(["--timeout", "20", *map(str, args)])
+    return code, out.getvalue()
+
+
+class Check(unittest.TestCase):
+    def setUp(self):
+        path = str(HERE.parent)
+        os.environ["PYTHONPATH"] = path
+
+    def good(self, *args):
+        code, out = check(*args)
+        self.assertEqual(code, 0, out)
+        return out
+
+    def bad(self, *args):
+        code, out = check(*args)
+        self.assertEqual(code, 1, out)
+        return out
+
+    def program(self, name):
+        return f"{HERE / 'programs.py'}:{name}"
+
+    def wild(self, **answers):
+        """A program without the kit."""
+        start = {"name": "w", "version": "1", "dialect": "openai-chat", "moments": []}
+        answers = {"initialize": start, "context": {"unchanged": True}, **answers}
+        return ["--", sys.executable, HERE / "programs.py", json.dumps(answers)]
+
+    def test_examples(self):
+        for example in sorted(EXAMPLES.glob("*.py")):
+            self.good(example)
+
+    def test_good_programs(self):
+        self.good(self.program("unchanged"))
+        self.assertIn("loud 7", self.good(self.program("loud")))
+        out = self.good(self.program("Summarises"))
+        self.assertRegex(out, r"[1-9]\d* compactions, [1-9]\d* questions")
+        self.assertNotIn("when the model fails", out)
+        self.good(*self.wild())
+
+    def test_every_dialect(self):
+        for dialect in ("openai-chat", "openai-responses", "anthropic"):
+            start = {"name": "w", "version": "1", "dialect": dialect, "moments": ["rewind"]}
+            self.good(*self.wild(initialize=start))
+
+    def test_broken_strategies(self):
+        for name, words in {
+            "parts_a_pair": "without the call",
+            "twice": "'m1' stands twice",
+            "unknown_id": "'m999' does not stand",
+            "raises": "IndexError: list index out of range (programs.py:",
+            "changes_in_place": "read-only",
+            "wrong_shape": "has no content",
+            "Random": "differs in a second run",
+        }.items():
+            with self.subTest(name):
+                self.assertIn(words, self.bad(self.program(name)))
+
+    def test_broken_programs(self):
+        start = {"name": "w", "version": "1", "dialect": "openai-chat"}
+        for answers, words in [
+            ({"initialize": {**start, "moments": ["lunch"]}}, "`moments` holds 'lunch'"),
+            ({"initialize": {**start, "moments": [], "dialect": "x"}}, "`dialect` is 'x'"),
+            ({"context": {}}, "has neither `keep` nor"),
+            ({"context": {"keep": []}}, "is empty"),
+            ({"context": {"keep": ["m1"], "unchanged": True}}, "only one of them"),
+            ({"context": {"keep": [{"text": "x"}]}}, 'expected "id", {"id", "message"}'),
+            ({"context": {"keep": ["m1", "m1"]}}, "names 'm1' twice"),
+            ({"context": {"unchanged": True, "breakpoints": [{"id": "m0"}]}}, "names 'm0'"),
+            ({"context": {"unchanged": True, "trigger": {"check": "x"}}}, "`trigger.believed`"),
+            ({"context": {"unchanged": True, "params": {"temperature": 1}}}, "'temperature'"),
+            ({"context": "good morning"}, "not JSON-RPC 2.0: good morning"),
+            ({"shutdown": {"bye": 1}}, "expected {}"),
+        ]:
+            with self.subTest(words):
+                self.assertIn(words, self.bad(*self.wild(**answers)))
+
+    def test_programs_that_are_none(self):
+        self.assertIn("cannot be started", self.bad("--", "/nowhere/to/be/found", "x"))
+        self.assertIn("not JSON-RPC 2.0: hi", self.bad("--", "echo", "hi"))
+        self.assertIn("exit code 3", self.bad("--", sys.executable, "-c", "exit(3)"))
+
+    def test_settings(self):
+        out = self.bad("--set", "kep=3", EXAMPLES / "keep_last.py")
+        self.assertIn("no setting `kep`", out)
+        self.good("--set", "keep=3", EXAMPLES / "keep_last.py")
+
+
+if __name__ == "__main__":
+    unittest.main()
