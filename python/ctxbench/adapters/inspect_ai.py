@@ -51,7 +51,6 @@ ID = "ctxbench"
 STOP = {"max_tokens": "max_tokens", "refusal": "content_filter"}
 
 
-@modelapi(name="ctxbench")
 class Provider(ModelAPI):
     """The model of the run, as a provider of Inspect."""
 
@@ -79,6 +78,11 @@ class Provider(ModelAPI):
 
     def retry_wait(self):
         return wait_none()  # The session has its own time.
+
+
+@modelapi(name="ctxbench")
+def provider() -> type[ModelAPI]:
+    return Provider
 
 
 class Inspect(Strategy):
