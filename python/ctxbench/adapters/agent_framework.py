@@ -33,7 +33,7 @@ from agent_framework import (
     apply_compaction,
 )
 
-from ctxbench import Context, Session, Strategy
+from ctxbench import Context, ModelError, Session, Strategy
 
 
 class AgentFramework(Strategy):
@@ -54,16 +54,20 @@ class AgentFramework(Strategy):
         self.own: dict[str, dict[str, Any]] = {}
 
     def context(self, ctx: Context) -> list[Any]:
+        self.take(ctx)
+        applied = apply_compaction(self.messages, strategy=self.compact)
+        return [self.entry(m) for m in self.loop.run_until_complete(applied)]
+
+    def overflow(self, ctx: Context) -> None:
+        self.take(ctx)
+
+    def take(self, ctx: Context) -> None:
+        """Appends what entered since the last call."""
         self.ctx = ctx
         self.known |= set(ctx.new_ids)
         added = [m for m in ctx.messages if m["id"] not in self.known]
         self.known |= {m["id"] for m in added}
         self.messages += map(message, added)
-        applied = apply_compaction(self.messages, strategy=self.compact)
-        return [self.entry(m) for m in self.loop.run_until_complete(applied)]
-
-    def overflow(self, ctx: Context) -> None:
-        return None
 
     def entry(self, m: Message) -> Any:
         """What ctxbench is told of it: an id, or new text."""
@@ -178,7 +182,13 @@ class Client(BaseChatClient):
         system = "\n\n".join(m.text for m in messages if m.role == "system")
         asked = [{"role": m.role, "content": m.text} for m in messages if m.role != "system"]
         which: Any = self._adapter.client
-        reply = self._adapter.ctx.complete(asked, system=system or None, model=which)
+        for left in (2, 1, 0):  # OpenAI's client tries twice again.
+            try:
+                reply = self._adapter.ctx.complete(asked, system=system or None, model=which)
+                break
+            except ModelError as e:
+                if not left or e.class_ not in ("rate_limited", "server", "stream"):
+                    raise
         return ChatResponse(messages=[Message("assistant", [reply.text])])
 
 

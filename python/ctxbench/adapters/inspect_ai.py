@@ -42,7 +42,7 @@ from inspect_ai.model import (
     set_model_info,
 )
 from inspect_ai.tool import ToolCall, ToolInfo, ToolParams
-from tenacity import wait_none
+from tenacity import RetryError, wait_none
 
 from ctxbench import Context, Keep, ModelError, Session, Strategy, Trigger
 
@@ -109,9 +109,7 @@ class Inspect(Strategy):
         self.own: dict[str, dict[str, Any]] = {}
 
     def context(self, ctx: Context, force: bool = False) -> Keep:
-        self.ctx = ctx
-        self.known |= dict.fromkeys(ctx.new_ids)
-        self.history += [self.message(m) for m in ctx.messages if m["id"] not in self.known]
+        self.take(ctx)
         before = last_compaction()
         self.shown, summary = self.loop.run_until_complete(self.compact(force))
         if summary is not None:
@@ -124,11 +122,17 @@ class Inspect(Strategy):
 
     def overflow(self, ctx: Context) -> Keep | None:
         if ctx.attempt > 1:
-            return None
+            return self.take(ctx)
         try:
             return self.context(ctx, force=True)
-        except RuntimeError as e:  # The agent ends without an error, for want of room.
+        except Exception as e:  # The agent ends without an error, for want of room.
             return ctx.log(e)
+
+    def take(self, ctx: Context) -> None:
+        """Appends to the history what entered since the last call."""
+        self.ctx = ctx
+        self.known |= dict.fromkeys(ctx.new_ids)
+        self.history += [self.message(m) for m in ctx.messages if m["id"] not in self.known]
 
     def reply(self, ctx: Context) -> None:
         if ctx.usage is not None and self.handler is not None:
@@ -150,7 +154,10 @@ class Inspect(Strategy):
                 for t in self.session.tools
             ]
             self.handler = compaction(self.strategy(), prefix, tools, self.target)
-        return await self.handler.compact_input(self.history, force)
+        try:
+            return await self.handler.compact_input(self.history, force)
+        except RetryError as e:
+            e.reraise()
 
     def count(self, input: Any) -> int:
         """Tokens of messages alone, the system message as if it were the user's."""
