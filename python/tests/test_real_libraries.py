@@ -34,6 +34,37 @@ class Inspect(unittest.TestCase):
     def test_trim_takes_nothing_from_five_messages_or_fewer(self) -> None:
         self.assertEqual([self.trimmed(n, 0.8) for n in range(6)], [0, 1, 2, 3, 4, 5])
 
+    def test_so_it_can_fail_where_a_share_would_do(self) -> None:
+        from inspect_ai.model import (
+            ChatMessageUser,
+            CompactionTrim,
+            ModelAPI,
+            compaction,
+            get_model,
+            modelapi,
+        )
+
+        class Provider(ModelAPI):
+            async def generate(self, *_: Any) -> Any:
+                raise AssertionError("nothing is asked")
+
+            async def count_tokens(self, input: Any, config: Any = None) -> int:
+                return sum(len(m.content) for m in input)
+
+        modelapi(name="counting")(lambda: Provider)
+
+        async def run() -> Any:
+            given = [ChatMessageUser(content="task", source="input")]
+            given += [ChatMessageUser(content="x" * 10) for _ in range(7)]
+            handler = compaction(
+                CompactionTrim(threshold=50), given[:1], model=get_model("counting/model")
+            )
+            return await handler.compact_input(given)
+
+        # 74 tokens; 80 % of the messages, three times, would be 44. It stops at five.
+        with self.assertRaisesRegex(RuntimeError, "54 tokens still exceeds threshold of 50"):
+            asyncio.run(run())
+
     def test_the_prompt_asks_for_nine_sections(self) -> None:
         from inspect_ai.model import CompactionSummary
 
@@ -164,10 +195,9 @@ class AgentFramework(unittest.TestCase):
         return Client()
 
     def test_not_everything_older_is_summarised(self) -> None:
-        # 4000 characters are 1000 tokens: seven of them fit into 8000 with the prompt.
-        self.assertEqual(self.summary_of([4_000] * 10 + [1] * 0), list("012345"))
+        # 2000 tokens each, six of them to go: three fit into 8000 beside the prompt.
         self.assertEqual(self.summary_of([8_000] * 10), list("012"))
-        self.assertEqual(len(self.left), 8)
+        self.assertEqual([m.text[0] for m in self.left], ["S", *"3456789"])
 
     def test_what_is_too_large_for_a_summary_is_never_left_out(self) -> None:
         self.assertEqual(self.summary_of([40_000] + [4] * 9), list("12345"))
