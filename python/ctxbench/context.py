@@ -182,7 +182,8 @@ class Context:
         params = {}
         if messages is not None:
             params["messages"] = [self._state.entry(m) for m in messages]
-        return ask(self._wire, "count_tokens", params)["tokens"]
+        tokens: int = ask(self._wire, "count_tokens", params)["tokens"]
+        return tokens
 
     def log(self, text: object) -> None:
         """A line in the trace of the session."""

@@ -20,8 +20,8 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 class FrozenDict(dict[str, Any]):
     """A dict that refuses changes; its copies are plain dicts."""
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    pop = popitem = clear = update = setdefault = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    pop = popitem = clear = update = setdefault = _refuse
 
     def __copy__(self) -> dict[str, Any]:
         return dict(self)
@@ -36,9 +36,9 @@ class FrozenDict(dict[str, Any]):
 class FrozenList(list[Any]):
     """A list that refuses changes; its copies are plain lists."""
 
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
-    append = extend = insert = pop = remove = clear = _refuse  # type: ignore[assignment]
-    sort = reverse = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = pop = remove = clear = _refuse
+    sort = reverse = _refuse
 
     def __copy__(self) -> list[Any]:
         return list(self)

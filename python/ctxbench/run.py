@@ -8,7 +8,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Sequence, Union
+from typing import Any, Sequence
 
 from .answer import Again, Entry, Fail, Keep
 from .context import Context, RequestError
@@ -17,7 +17,7 @@ from .state import State
 from .strategy import FunctionStrategy, Strategy, checked
 from .wire import NO_METHOD, PROGRAM, WRONG_PARAMS, Closed, Wire, take_stdio
 
-Runnable = Union[FunctionStrategy, type[Strategy]]
+Runnable = FunctionStrategy | type[Strategy]
 
 
 def run(what: Runnable | None = None) -> None:
@@ -54,7 +54,7 @@ def load(path: str) -> Runnable:
 
 def find(module: ModuleType, name: str | None) -> Runnable:
     """The strategy of a module: the named one, or the only one that it defines."""
-    found = {n: v for n, v in vars(module).items() if is_strategy(v, module)}
+    found: dict[str, Runnable] = {n: v for n, v in vars(module).items() if is_strategy(v, module)}
     if name is not None:
         if name not in found:
             raise SystemExit(f"{module.__name__}: no strategy {name!r}; it has {list(found)}")

@@ -87,10 +87,9 @@ class State:
                 f"a list of messages holds {type(message).__name__} {message!r:.80}; expected "
                 "messages (dict) or ids (str)"
             )
-        if (id := message.get("id")) is not None:
-            return id
-        made, id = self._own.get(identity(message), (None, None))
-        return id if made is message else None
+        own: tuple[Message, str] | None = self._own.get(identity(message))
+        id: str | None = message.get("id")
+        return own[1] if id is None and own is not None else id
 
     def adopt(self, messages: Sequence[Entry], entries: Sequence[Any], stays: bool) -> None:
         """Notes what was answered; if it stays, it is the conversation from now on."""

@@ -150,9 +150,7 @@ class FunctionStrategy:
         self.settings = {p.name: p.default for p in settings}
         extra = options.pop("moments", ())
         options["name"] = options.get("name") or function.__name__.replace("_", "-")
-        self.type: type[Strategy] = type(
-            function.__name__, (_Function,), {"_of": self, **options}
-        )
+        self.type: type[Strategy] = type(function.__name__, (_Function,), {"_of": self, **options})
         if unknown := set(extra) - {"idle", "manual"}:
             raise TypeError(
                 f"{function.__name__}: a function can be asked at the moments `idle` and "
@@ -186,7 +184,8 @@ class _Function(Strategy):
 
     def context(self, ctx: Context) -> Answer:
         given = (ctx.messages, ctx) if self._of.wants_context else (ctx.messages,)
-        return self._of.function(*given, **self._settings)
+        answer: Answer = self._of.function(*given, **self._settings)
+        return answer
 
 
 @overload

@@ -74,7 +74,8 @@ class Wire:
                 )
             if (error := answer.get("error")) is not None:
                 raise RemoteError(error["code"], error["message"], error.get("data") or {})
-            return answer["result"]
+            result: dict[str, Any] = answer["result"]
+            return result
 
 
 def take_stdio() -> Wire:

@@ -64,9 +64,13 @@ class Bench:
             },
         )
         self._added, self._new_ids = [], []
+        before = self.state
         if "keep" in self.answer:
             self._keep(self.answer["keep"])
-        return [m["content"] for _, m in self.state]
+        shown = [m["content"] for _, m in self.state]
+        if self.answer.get("scope") == "request":
+            self.state, self._new_ids = before, []
+        return shown
 
     def _keep(self, entries: list[Any]) -> None:
         before, self.state = dict(self.state), []

@@ -128,8 +128,12 @@ def wild(answers):
     for line in sys.stdin:
         call = json.loads(line)
         said = answers.get(call["method"], {})
-        print(said if isinstance(said, str) else json.dumps(
-            {"jsonrpc": "2.0", "id": call["id"], "result": said}), flush=True)
+        print(
+            said
+            if isinstance(said, str)
+            else json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": said}),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -256,8 +256,12 @@ class Classes(unittest.TestCase):
 
         ids = []
         play(
-            S, initialize(), context(A, B), context(C, new_ids=["t1"]),
-            ("rewind", {"to": "m2"}), ("rewind", {"to": None}),
+            S,
+            initialize(),
+            context(A, B),
+            context(C, new_ids=["t1"]),
+            ("rewind", {"to": "m2"}),
+            ("rewind", {"to": None}),
         )
         # The summary entered behind m2, so it goes with what came later.
         self.assertEqual(ids, [["m1", "m2"], []])
@@ -278,12 +282,26 @@ class Classes(unittest.TestCase):
         tool = {"role": "tool", "tool_call_id": "c", "content": "long enough"}
         short = {**tool, "content": "short"}
         said = answers(
-            S, ("admit", {"id": "m1", "message": tool}), ("admit", {"id": "m2", "message": short}),
-            error(429), error(500), error(400), ("shutdown", {}), context(A),
+            S,
+            ("admit", {"id": "m1", "message": tool}),
+            ("admit", {"id": "m2", "message": short}),
+            error(429),
+            error(500),
+            error(400),
+            ("shutdown", {}),
+            context(A),
         )
-        self.assertEqual(said, [
-            {"message": short}, {}, {"again": True}, {"fail": "down"}, {}, {},
-        ])
+        self.assertEqual(
+            said,
+            [
+                {"message": short},
+                {},
+                {"again": True},
+                {"fail": "down"},
+                {},
+                {},
+            ],
+        )
 
     def test_an_unknown_method(self):
         self.assertEqual(answers(Strategy, ("dance", {}))[0]["code"], -32601)
@@ -302,13 +320,16 @@ class Calls(unittest.TestCase):
 
         said = answers(f, context(A, B), REPLY, {"tokens": 3}, {"tokens": 4})
         question = {"messages": ["m1", {"message": user("?")}], "system": True, "tools": True}
-        self.assertEqual(said, [
-            ("complete", question),
-            ("count_tokens", {"messages": ["m1"]}),
-            ("count_tokens", {}),
-            ("log", {"message": "done"}),
-            {"keep": [{"message": user("sum 7")}], "scope": "state"},
-        ])
+        self.assertEqual(
+            said,
+            [
+                ("complete", question),
+                ("count_tokens", {"messages": ["m1"]}),
+                ("count_tokens", {}),
+                ("log", {"message": "done"}),
+                {"keep": [{"message": user("sum 7")}], "scope": "state"},
+            ],
+        )
 
     def test_in_the_background(self):
         def f(messages, ctx):
@@ -317,12 +338,22 @@ class Calls(unittest.TestCase):
             return [user(task.result().text)]
 
         said = answers(f, context(A), {"task": "k1"}, {"pending": True}, REPLY)
-        self.assertEqual(said[0][1], {
-            "messages": ["m1"], "model": "summary", "max_tokens": 9, "background": True,
-        })
-        self.assertEqual(said[1:3], [
-            ("collect", {"task": "k1", "wait": False}), ("collect", {"task": "k1", "wait": True}),
-        ])
+        self.assertEqual(
+            said[0][1],
+            {
+                "messages": ["m1"],
+                "model": "summary",
+                "max_tokens": 9,
+                "background": True,
+            },
+        )
+        self.assertEqual(
+            said[1:3],
+            [
+                ("collect", {"task": "k1", "wait": False}),
+                ("collect", {"task": "k1", "wait": True}),
+            ],
+        )
 
     def test_a_failure_of_the_model(self):
         def f(messages, ctx):

@@ -1,5 +1,5 @@
 """Plays ctxbench against a program in any language and says which rules it breaks.
 
-    python3 -m ctxbench.check mine.py
-    python3 -m ctxbench.check node mine.mjs
+python3 -m ctxbench.check mine.py
+python3 -m ctxbench.check node mine.mjs
 """

@@ -85,7 +85,7 @@ def problem(dialect: str, message: Json) -> str | None:
     if not isinstance(message, dict):
         return f"is {type(message).__name__}, expected an object"
     if "id" in message and dialect != "openai-responses":
-        return "has a field `id`; the id stands beside the message: {\"id\": …, \"message\": …}"
+        return 'has a field `id`; the id stands beside the message: {"id": …, "message": …}'
     check = {"openai-chat": _chat, "openai-responses": _responses, "anthropic": _anthropic}
     return check[dialect](message)
 
@@ -114,6 +114,7 @@ def _chat(m: Json) -> str | None:
 
 def _responses(m: Json) -> str | None:
     kind = m.get("type", "message")
+    texts: tuple[str, ...]
     if kind == "message":
         if m.get("role") not in ("user", "assistant", "system", "developer"):
             return f"has the role {m.get('role')!r}, expected user or assistant"

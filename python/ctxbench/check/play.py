@@ -89,7 +89,7 @@ class Player:
         self._context("step")
         self._reply("The cookie is not set.", [], "end_turn")
         self._turn_end()
-        self._user("Then set it. Ünïcödé ✓ \"quotes\"\nand lines.")
+        self._user('Then set it. Ünïcödé ✓ "quotes"\nand lines.')
         self._context("turn")
         for i in range(14):
             self._step(f"Step {i}.", [(f"sed -n {i}p login.py", f"line {i}: " + "x = 1; " * 60)])
@@ -120,19 +120,22 @@ class Player:
     def _start(self) -> None:
         self._process = Process(self._command, self._timeout)
         dialect = getattr(getattr(self, "_view", None), "dialect", None)
-        result = self._call("initialize", {
-            "protocol": 1,
-            "model": {
-                "id": "check-model",
-                "provider": "check",
-                "window": WINDOW,
-                "max_output": MAX_OUTPUT,
+        result = self._call(
+            "initialize",
+            {
+                "protocol": 1,
+                "model": {
+                    "id": "check-model",
+                    "provider": "check",
+                    "window": WINDOW,
+                    "max_output": MAX_OUTPUT,
+                },
+                "scale": WINDOW / 200_000,
+                "settings": self._settings,
+                "session": {"id": "check", "agent": None, "tools": TOOLS, "system": SYSTEM},
+                "dialects": list(dialects.NAMES),
             },
-            "scale": WINDOW / 200_000,
-            "settings": self._settings,
-            "session": {"id": "check", "agent": None, "tools": TOOLS, "system": SYSTEM},
-            "dialects": list(dialects.NAMES),
-        })
+        )
         wrong = rules.initialize_problems(result)
         self._blame(wrong)
         if wrong:
@@ -197,15 +200,18 @@ class Player:
         """Asks for the context; whether something changed."""
         for a in self._added:
             self._view.messages[a["id"]] = a["message"]
-        result = self._call("context", {
-            "reason": reason,
-            "now": self._now,
-            "added": self._added,
-            "new_ids": self._new_ids,
-            "usage": self._usage,
-            "request_tokens": self._tokens,
-            **more,
-        })
+        result = self._call(
+            "context",
+            {
+                "reason": reason,
+                "now": self._now,
+                "added": self._added,
+                "new_ids": self._new_ids,
+                "usage": self._usage,
+                "request_tokens": self._tokens,
+                **more,
+            },
+        )
         self._added, self._new_ids = [], []
         wrong = self._view.answer_problems(result)
         self._blame(wrong)

@@ -83,7 +83,8 @@ class Process:
             elif not isinstance(message.get("result"), dict):
                 raise Broken(f"an answer without an object `result`: {clip(message)}")
             else:
-                return message["result"]
+                result: dict[str, Any] = message["result"]
+                return result
 
     def _answer(self, call: dict[str, Any], answer: Answerer) -> None:
         method = call["method"]
