@@ -1,6 +1,6 @@
 """Places where a library does otherwise than its documentation says: docs/real-libraries.md.
 
-Each case is as small as it can be, and says nothing of ctxbench: only of the library. One that
+Each case is as small as it can be, and is about the library alone. One that
 fails tells that the library has changed, and that its row is to be looked at again.
 """
 
@@ -9,7 +9,8 @@ import unittest
 from importlib.util import find_spec
 from typing import Any
 
-HAVE = {name: find_spec(name) is not None for name in ("inspect_ai", "agent_framework", "langchain")}
+LIBRARIES = ("inspect_ai", "agent_framework", "langchain", "openhands")
+HAVE = {name: find_spec(name) is not None for name in LIBRARIES}
 for library, there in HAVE.items():
     if not there:
         print(f"{library} is not installed: its cases are not tried")
@@ -302,6 +303,49 @@ class LangChain(unittest.TestCase):
 
     def test_less_than_the_least_is_cleared_all_the_same(self) -> None:
         self.assertEqual(self.cleared(10, trigger=600, clear_at_least=5_000).count(True), 7)
+
+
+@unittest.skipUnless(HAVE["openhands"], "openhands-sdk is not installed")
+class OpenHands(unittest.TestCase):
+    def setUp(self) -> None:
+        from adapter_bench import Bench
+        from ctxbench.adapters.openhands import OpenHands
+
+        self.bench = Bench(OpenHands, window=100_000, max_size=8, keep_first=1)
+
+    def test_a_summary_is_told_the_beginning_of_each_result_and_no_arguments(self) -> None:
+        from adapter_bench import use, user
+
+        bench = self.bench
+        bench.add(*use("a", "x" * 480 + "seen" + "x" * 100 + "unseen", arguments='{"path":"a.py"}'))
+        bench.add(*(user(str(n)) for n in range(8)))
+        bench.replies = ["what was"]
+        bench.ask()
+        prompt = bench.asked[0]["messages"][0]["content"]
+        self.assertIn("seen", prompt)
+        for lost in "unseen", "a.py":
+            self.assertNotIn(lost, prompt)
+
+    def test_a_hard_reset_forgets_the_system_prompt(self) -> None:
+        from openhands.sdk.context.condenser import LLMSummarizingCondenser
+        from openhands.sdk.context.view import View
+        from openhands.sdk.event import MessageEvent, SystemPromptEvent
+        from openhands.sdk.event.condenser import CondensationRequest
+        from openhands.sdk.llm import Message, TextContent
+
+        self.bench.ask()
+        self.bench.replies = ["what was"]
+        model = self.bench._program._strategy.llm
+        said = Message(role="user", content=[TextContent(text="task")])
+        events = [
+            SystemPromptEvent(system_prompt=TextContent(text="be brief"), tools=[]),
+            MessageEvent(source="user", llm_message=said),
+            CondensationRequest(),
+        ]
+        condenser = LLMSummarizingCondenser(llm=model)
+        events.append(condenser.condense(View.from_events(events), agent_llm=model))
+        roles = [e.to_llm_message().role for e in View.from_events(events).events]
+        self.assertEqual(roles, ["user"])
 
 
 if __name__ == "__main__":

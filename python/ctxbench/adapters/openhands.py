@@ -5,13 +5,22 @@ as the SDK's agent does it: a condensation goes into the log, and the view is lo
 When the provider refuses the prompt, a request for a condensation goes into the log first. Sizes
 are those of the SDK's default agent, in events: the system prompt is one, and so is each call.
 
-Tokens are counted by ctxbench in place of litellm's tables.
+Tokens are counted by ctxbench in place of litellm's tables. A hard reset of this version forgets
+the system prompt, too; here it stays.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from importlib.metadata import version
 from typing import Any
+
+# Read at the import: nothing is to be fetched, nor is a banner to be shown.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+os.environ.setdefault("OPENHANDS_SUPPRESS_BANNER", "1")
+# Windows of small scenarios are below the 16,384 tokens that it asks for.
+os.environ.setdefault("ALLOW_SHORT_CONTEXT_WINDOWS", "true")
 
 from litellm.types.utils import ModelResponse
 from openhands.sdk.context.condenser import LLMSummarizingCondenser
@@ -25,10 +34,10 @@ from openhands.sdk.event.condenser import (
 )
 from openhands.sdk.llm import LLM, LLMResponse, Message, MessageToolCall, TextContent
 from openhands.sdk.llm.utils.metrics import MetricsSnapshot
-from openhands.sdk.tool.schema import Observation
+from openhands.sdk.tool.schema import Action, Observation
 from pydantic import PrivateAttr
 
-from ctxbench import Context, Session, Strategy
+from ctxbench import Context, ModelError, Session, Strategy
 
 
 class Model(LLM):
@@ -38,7 +47,13 @@ class Model(LLM):
 
     def completion(self, messages: list[Message], *_: Any, **__: Any) -> LLMResponse:
         asked = [{"role": m.role, "content": text(m.content)} for m in messages]
-        reply = self._adapter.ctx.complete(asked)
+        for left in range(5, -1, -1):  # The SDK tries five times again.
+            try:
+                reply = self._adapter.ctx.complete(asked)
+                break
+            except ModelError as e:
+                if not left or e.class_ not in ("rate_limited", "server", "stream"):
+                    raise
         return LLMResponse(
             message=Message(role="assistant", content=[TextContent(text=reply.text)]),
             metrics=MetricsSnapshot(
@@ -80,6 +95,7 @@ class OpenHands(Strategy):
         self.known: set[str] = set()
         #: By call: the event that it is, and the tool's name.
         self.calls: dict[str, tuple[str, str]] = {}
+        self.actions: dict[str, type[Action]] = {}
         #: Summaries by the ids of their events.
         self.own: dict[str, dict[str, Any]] = {}
 
@@ -137,6 +153,8 @@ class OpenHands(Strategy):
                 ActionEvent(
                     id=f"{id}/{n}",
                     thought=[] if n or not said[0].text else said,
+                    # A summary is told the class, and of the call no more than that.
+                    action=self.action(name),
                     tool_name=name,
                     tool_call_id=call["id"],
                     tool_call=MessageToolCall(
@@ -146,6 +164,13 @@ class OpenHands(Strategy):
                 )
             )
         return events
+
+    def action(self, tool: str) -> Action:
+        """The action of a tool, named as those of the SDK: `file_editor`, `FileEditorAction`."""
+        if tool not in self.actions:
+            words = "".join(w[:1].upper() + w[1:] for w in re.split(r"\W|_", tool))
+            self.actions[tool] = type(f"{words}Action", (Action,), {"__module__": __name__})
+        return self.actions[tool]()
 
     def entries(self, events: list[Any]) -> list[Any]:
         """What ctxbench is told of a view."""
