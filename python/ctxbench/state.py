@@ -30,7 +30,7 @@ class State:
 
     def grow(self, added: Iterable[dict[str, Any]], new_ids: Sequence[str]) -> None:
         """Takes in what entered since the last answer, and the names of its new texts."""
-        # What was shown for one request only may well get no names.
+        # What was shown for one request only, or is gone, may well get no names.
         if len(new_ids) != len(self._unnamed) and (new_ids or self._stays):
             raise ProtocolError(
                 f"the last answer held {len(self._unnamed)} new texts, ctxbench named "
@@ -115,10 +115,12 @@ class State:
 
     def rewind(self, to: str | None) -> None:
         """Takes out what entered after a message; with None everything."""
-        last = self._age_of.get(to, 0) if to is not None else 0
+        # A message that was not told yet is younger than all that were.
+        last = 0 if to is None else self._age_of.get(to, self._now)
         stays = [age <= last for age in self._ages]
         self.messages = [m for m, s in zip(self.messages, stays) if s]
         self._ages = [a for a, s in zip(self._ages, stays) if s]
+        self._stays = False
         self._forget()
 
     def _forget(self) -> None:

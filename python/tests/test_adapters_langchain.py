@@ -67,6 +67,14 @@ class Summaries(unittest.TestCase):
         self.assertEqual(bench.ask("turn")[1:], ["f", "g"])
         self.assertIn("SUM", bench.asked[1]["messages"][0]["content"])
 
+    def test_a_request_that_is_sent_again_is_not_summarised_again(self) -> None:
+        bench = Bench(Summarization, trigger="messages:2", keep="messages:1")
+        bench.add(user("a"), user("b"))
+        bench.replies = ["SUM"]
+        shown = bench.ask("turn")
+        self.assertEqual(bench.ask("step"), shown)
+        self.assertEqual(len(bench.asked), 1)
+
     def test_a_cut_on_a_result_goes_back_to_its_call(self) -> None:
         bench = Bench(Summarization, trigger="messages:4", keep="messages:1")
         bench.add(user("a"), assistant("b"), *use("c1", "result"))
@@ -174,6 +182,8 @@ class Deep(unittest.TestCase):
         shown = bench.ask("overflow", attempt=1)
         self.assertIn("SUM", shown[0])
         self.assertEqual(shown[1:], ["c" * 300])
+        # Before it is sent again, ctxbench asks again.
+        self.assertEqual(bench.ask("step"), shown)
         bench.ask("overflow", attempt=2)
         self.assertEqual(bench.answer, {"unchanged": True})
         self.assertIn("still does not fit", bench.logged[0])

@@ -266,6 +266,18 @@ class Classes(unittest.TestCase):
         # The summary entered behind m2, so it goes with what came later.
         self.assertEqual(ids, [["m1", "m2"], []])
 
+    def test_rewind_to_what_was_not_told_yet(self):
+        class S(Strategy):
+            def context(self, ctx):
+                ids.append([m["id"] for m in ctx.messages])
+
+            def rewind(self, ctx, to):
+                pass
+
+        ids = []
+        play(S, initialize(), context(A), ("rewind", {"to": "m2"}), context(B, C))
+        self.assertEqual(ids, [["m1"], ["m1", "m2", "m3"]])
+
     def test_admit_error_and_ends(self):
         from ctxbench import Again, Fail
 

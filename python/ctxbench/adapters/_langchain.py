@@ -82,6 +82,9 @@ class Adapter(Strategy):
         #: Texts of the library by the identity of its message; the last answer's, in order.
         self.own: dict[int, tuple[AnyMessage, dict[str, Any]]] = {}
         self.unnamed: list[AnyMessage] = []
+        #: What the last `take` met first. Nothing: the same request is sent once more, which in
+        #: LangChain happens inside of the model.
+        self.fresh: list[Any] = []
 
     def take(self, ctx: Context) -> list[AnyMessage]:
         """The conversation as it stands, as LangChain's messages."""
@@ -90,7 +93,7 @@ class Adapter(Strategy):
             self.known[id] = None, made
         self.unnamed = []
         standing = ctx.messages
-        fresh = [m for m in standing if m["id"] not in self.known]
+        self.fresh = fresh = [m for m in standing if m["id"] not in self.known]
         replies = [m for m in fresh if m["role"] == "assistant"]
         for m in fresh:
             made = self.message(m)

@@ -66,12 +66,15 @@ class DeepAgents(Adapter):
             SUMMARIZATION_SESSION_ID_KEY: f"session_{hexadecimal}",
         }
         self.call: Call | None = None
+        #: What its request shows.
+        self.sent: list[AnyMessage] = []
 
     def context(self, ctx: Context) -> Keep | None:
+        self.take(ctx)
+        if self.call is not None and not self.fresh:
+            return self.answered(self.sent)
         self.end(RuntimeError("the request failed"))
-        have = set(self.known)
-        standing = self.take(ctx)
-        self.state["messages"] += [m for m in standing if m.id in self.known and m.id not in have]
+        self.state["messages"] += [self.known[m["id"]][1] for m in self.fresh]
         request = ModelRequest(
             model=self.model,
             messages=list(self.state["messages"]),
@@ -103,12 +106,16 @@ class DeepAgents(Adapter):
         if what == "failed":
             self.call = None
             raise value
+        self.sent = value
+        return self.answered(value)
+
+    def answered(self, sent: list[AnyMessage]) -> Keep:
         # Only with the reply becomes the summary part of the state. It is answered for good once
         # it is: a request that fails takes it with it.
         event = self.state.get("_summarization_event")
         lasting = [*self.state["messages"], *([event["summary_message"]] if event else [])]
-        lasts = {id(m) for m in lasting} >= {id(m) for m in value}
-        return Keep(self.answer(value, lasts), scope="state" if lasts else "request")
+        lasts = {id(m) for m in lasting} >= {id(m) for m in sent}
+        return Keep(self.answer(sent, lasts), scope="state" if lasts else "request")
 
     def end(self, error: Exception | None) -> None:
         """The request that waits was answered, or failed."""

@@ -51,6 +51,8 @@ class Summarization(Adapter):
 
     def context(self, ctx: Context) -> Keep | None:
         messages = self.take(ctx)
+        if not self.fresh:
+            return None
         update = self.middleware.before_model({"messages": messages}, None)
         if update is None:
             return None

@@ -83,8 +83,9 @@ class Player:
         self._context("turn")
         self._step("I look around.", [("ls -R", "app.py\nlogin.py\n"), ("cat login.py", LONG)])
         self._context("step")
-        self._error("rate_limited", 429, 1)
-        self._error("server", 500, 2)
+        for attempt, (kind, status) in enumerate([("rate_limited", 429), ("server", 500)], 1):
+            self._error(kind, status, attempt)
+            self._context("step")  # The request goes again, and is asked for again.
         self._step("", [("pytest -q", "2 failed")])
         self._context("step")
         self._reply("The cookie is not set.", [], "end_turn")
@@ -242,6 +243,8 @@ class Player:
 
     def _overflow(self) -> None:
         for attempt in (1, 2):
+            if self._error("overflow", 400, attempt):
+                return
             before = self._tokens or 0
             if not self._context("overflow", attempt=attempt):
                 self.report.notes.append(
@@ -251,10 +254,11 @@ class Player:
                 return
             if (self._tokens or 0) >= before:
                 self.report.notes.append(f"{self._at}: the prompt is no smaller than before")
+            self._context("step")
 
-    def _error(self, kind: str, status: int, attempt: int) -> None:
+    def _error(self, kind: str, status: int, attempt: int) -> Json:
         if "error" not in self._moments:
-            return
+            return None
         words = f"scripted failure {attempt}"
         params = {"class": kind, "status": status, "message": words, "attempt": attempt}
         result = self._call("error", params)
@@ -264,6 +268,7 @@ class Player:
             self._blame([f"`again` is {result['again']!r}, expected true"])
         elif "fail" in result and not isinstance(result["fail"], str):
             self._blame([f"`fail` is {result['fail']!r}, expected a text"])
+        return result
 
     def _rewind(self, to: str) -> None:
         self._empty("rewind", {"to": to})
