@@ -6,6 +6,7 @@ what the test put into `replies`.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ctxbench import Strategy
@@ -35,13 +36,15 @@ class Bench:
                 "scale": scale,
                 "settings": settings,
                 "session": {"id": "s", "agent": None, "tools": [], "system": "be brief"},
-                "dialects": ["openai-chat"],
+                "dialects": ["openai-chat", "openai-responses", "anthropic"],
             },
         )
 
     def add(self, *messages: dict[str, Any]) -> None:
         """Messages enter the conversation."""
         for m in messages:
+            if self.named["dialect"] == "anthropic":
+                m = anthropic(m)
             self._added.append(self._put(m))
 
     def _put(self, m: dict[str, Any]) -> str:
@@ -67,7 +70,7 @@ class Bench:
         before = self.state
         if "keep" in self.answer:
             self._keep(self.answer["keep"])
-        shown = [m["content"] for _, m in self.state]
+        shown = [text(m) if is_list(m["content"]) else m["content"] for _, m in self.state]
         if self.answer.get("scope") == "request":
             self.state, self._new_ids = before, []
         return shown
@@ -95,7 +98,7 @@ class Bench:
             for e in params.get("messages", list(known))
         ]
         if method == "count_tokens":
-            return {"tokens": OVERHEAD + sum(len(m["content"] or "") for m in shown)}
+            return {"tokens": OVERHEAD + sum(len(text(m)) for m in shown)}
         assert method == "complete", method
         self.asked.append({**params, "messages": shown})
         said = self.replies.pop(0)
@@ -113,6 +116,31 @@ class Bench:
 
 def overflow() -> RemoteError:
     return RemoteError(MODEL, "prompt is too long", {"class": "overflow", "status": 400})
+
+
+def is_list(content: Any) -> bool:
+    return isinstance(content, list)
+
+
+def text(m: Any) -> str:
+    """All texts of a message, thinking and results included."""
+    if not isinstance(m, dict):
+        return "".join(map(text, m)) if isinstance(m, list) else m or ""
+    return "".join(text(m.get(key)) for key in ("thinking", "text", "content"))
+
+
+def anthropic(m: dict[str, Any]) -> dict[str, Any]:
+    """A message of Chat Completions in the other dialect."""
+    if m["role"] == "tool":
+        result = {"tool_use_id": m["tool_call_id"], "content": m["content"]}
+        return {"role": "user", "content": [{"type": "tool_result", **result}]}
+    blocks = [{"type": "text", "text": m["content"]}] if m["content"] else []
+    if "thinking" in m:
+        blocks.insert(0, {"type": "thinking", "thinking": m["thinking"], "signature": "s"})
+    for c in m.get("tool_calls", []):
+        name, arguments = c["function"]["name"], json.loads(c["function"]["arguments"])
+        blocks.append({"type": "tool_use", "id": c["id"], "name": name, "input": arguments})
+    return {"role": m["role"], "content": blocks}
 
 
 def user(text: str) -> dict[str, Any]:

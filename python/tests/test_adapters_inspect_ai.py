@@ -10,7 +10,7 @@ except ImportError:
 
 import inspect
 
-from adapter_bench import Bench, assistant, overflow, use, user
+from adapter_bench import Bench, anthropic, assistant, overflow, text, use, user
 from ctxbench.adapters.inspect_ai import Edit, Summary, Trim
 from inspect_ai.model import CompactionEdit, CompactionSummary, CompactionTrim
 
@@ -18,7 +18,7 @@ CLEARED = "(Tool result removed)"
 
 
 def results(bench: Bench) -> list[str]:
-    return [m["content"] for _, m in bench.state if m["role"] == "tool"]
+    return [text(m) for _, m in bench.state if m["content"][0]["type"] == "tool_result"]
 
 
 class Adapter(unittest.TestCase):
@@ -80,6 +80,25 @@ class EditTest(unittest.TestCase):
         altered = [e["id"] for e in bench.answer["keep"] if isinstance(e, dict)]
         self.assertEqual(altered, ["m3", "m5"])
 
+    def test_thinking_stays_with_the_last_reply(self) -> None:
+        bench = Bench(Edit, window=200)
+        bench.add(user("task"))
+        for n in range(3):
+            called, result = use(f"c{n}", "x" * 20)
+            bench.add({**called, "thinking": "t" * 50}, result)
+        bench.ask("turn")
+        thoughts = ["thinking" in m["content"][0] for _, m in bench.state if m["role"] == "assistant"]
+        self.assertEqual(thoughts, [False, False, True])
+
+    def test_results_that_came_together_are_told_apart(self) -> None:
+        bench = Bench(Edit, window=100, keep_tool_uses=1)
+        calls, results = zip(*(use(f"c{n}", str(n) * 40) for n in range(2)))
+        bench.add(user("task"), {**calls[0], "tool_calls": [c["tool_calls"][0] for c in calls]})
+        bench.add(dict(role="user", content=None))
+        together = [b for r in results for b in anthropic(r)["content"]]
+        bench.state[-1] = bench.state[-1][0], {"role": "user", "content": together}
+        self.assertEqual(bench.ask()[2], CLEARED + "1" * 40)
+
     def test_what_was_cleared_stays_cleared_and_is_not_told_again(self) -> None:
         bench = Bench(Edit, window=200)
         bench.add(user("task"))
@@ -95,7 +114,7 @@ class EditTest(unittest.TestCase):
         shown = bench.ask("turn")
         self.assertEqual(results(bench), ["y" * 30])
         self.assertIn("read", shown[1])
-        self.assertNotIn("tool_calls", bench.state[1][1])
+        self.assertEqual([b["type"] for b in bench.state[1][1]["content"]], ["text"])
 
 
 class TrimTest(unittest.TestCase):
@@ -131,7 +150,7 @@ class SummaryTest(unittest.TestCase):
         bench.replies = ["what"]
         bench.ask("turn")
         [asked] = bench.asked
-        shown = [m["content"] for m in asked["messages"]]
+        shown = [text(m) for m in asked["messages"]]
         self.assertEqual(shown[:3], ["task", "x" * 600, "go on"])
         self.assertIs(asked["system"], True)
 
@@ -141,7 +160,7 @@ class SummaryTest(unittest.TestCase):
         _, first = bench.ask("turn")
         bench.add(assistant("y" * 600), user("more"))
         bench.ask("turn")
-        shown = [m["content"] for m in bench.asked[1]["messages"]]
+        shown = [text(m) for m in bench.asked[1]["messages"]]
         self.assertEqual(shown[:4], ["task", first, "y" * 600, "more"])
 
     def test_another_model_may_write_it(self) -> None:

@@ -6,16 +6,15 @@ its result is still above the threshold it raises an error, on which a sample of
 fails; so does the row.
 
 Tokens are counted by ctxbench, as Inspect's providers for Anthropic and OpenAI ask theirs; for a
-provider that it does not know, Inspect takes tiktoken's o200k_base and adds a tenth. Thinking
-stays bound to its message in this dialect: `keep_thinking_turns` has nothing to clear.
+provider that it does not know, Inspect takes tiktoken's o200k_base and adds a tenth.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from importlib.metadata import version
+from itertools import groupby
 from typing import Any, ClassVar
 
 from inspect_ai.event import CompactionEvent
@@ -30,6 +29,7 @@ from inspect_ai.model import (
     CompactionSummary,
     CompactionTrim,
     ContentImage,
+    ContentReasoning,
     ContentText,
     GenerateConfig,
     ModelAPI,
@@ -57,8 +57,8 @@ class Provider(ModelAPI):
     adapter: ClassVar[Inspect]
 
     async def generate(self, input, tools, tool_choice, config):
-        entries = [self.adapter.entry(m) for m in input if m.role != "system"]
-        system = len(entries) < len(input)
+        system = any(m.role == "system" for m in input)
+        entries = self.adapter.entries([m for m in input if m.role != "system"])
         try:
             reply = self.adapter.ctx.complete(
                 entries, system=system, max_tokens=config.max_tokens, model=self.model_name
@@ -89,6 +89,7 @@ class Inspect(Strategy):
     """One of Inspect's strategies; the settings are its parameters."""
 
     version = version("inspect_ai")
+    dialect = "anthropic"  # The one that tells thinking from text.
     threshold: float = 0.9
     memory: bool = True
 
@@ -118,7 +119,8 @@ class Inspect(Strategy):
         if after is not before and not force:
             limit = self.threshold * (1 if self.threshold > 1 else ctx.model.window)
             trigger = Trigger("threshold", after.tokens_before or 0, int(limit))
-        return Keep([self.entry(m) for m in self.shown if m.role != "system"], trigger=trigger)
+        shown = [m for m in self.shown if m.role != "system"]
+        return Keep(self.entries(shown), trigger=trigger)
 
     def overflow(self, ctx: Context) -> Keep | None:
         if ctx.attempt > 1:
@@ -132,7 +134,9 @@ class Inspect(Strategy):
         """Appends to the history what entered since the last call."""
         self.ctx = ctx
         self.known |= dict.fromkeys(ctx.new_ids)
-        self.history += [self.message(m) for m in ctx.messages if m["id"] not in self.known]
+        for m in ctx.messages:
+            if m["id"] not in self.known:
+                self.history += self.messages(m)
 
     def reply(self, ctx: Context) -> None:
         if ctx.usage is not None and self.handler is not None:
@@ -163,43 +167,46 @@ class Inspect(Strategy):
         """Tokens of messages alone, the system message as if it were the user's."""
         if isinstance(input, str):
             input = [ChatMessageUser(content=input)]
-        shown = [said(m.text) if m.role == "system" else self.entry(m) for m in input]
+        shown = [user(m.text) for m in input if m.role == "system"]
+        shown += self.entries([m for m in input if m.role != "system"])
         return self.ctx.count_tokens(shown) - self.ctx.count_tokens([])
 
-    def message(self, m: dict[str, Any]) -> Any:
+    def messages(self, m: dict[str, Any]) -> list[Any]:
         """What Inspect sees; the first message is the input of its sample."""
-        same = {"id": m["id"], "metadata": {ID: m["id"]}, "content": content(m)}
+        made: list[Any] = []
+        same = {"id": m["id"], "metadata": {ID: m["id"]}}
+        blocks = content(m)
         if m["role"] == "assistant":
-            calls = [call(c) for c in m.get("tool_calls") or []]
-            made: Any = ChatMessageAssistant(**same, tool_calls=calls or None)
-        elif m["role"] == "tool":
-            made = ChatMessageTool(**same, tool_call_id=m["tool_call_id"])
+            calls = [call(b) for b in blocks if b["type"] == "tool_use"]
+            said = [part(b) for b in blocks if b["type"] != "tool_use"]
+            made = [ChatMessageAssistant(**same, content=said, tool_calls=calls or None)]
         else:
-            made = ChatMessageUser(**same, source=None if self.known else "input")
+            for b in blocks:
+                if b["type"] == "tool_result":
+                    result = [part(p) for p in content(b)]
+                    made.append(ChatMessageTool(content=result, tool_call_id=b["tool_use_id"]))
+            said = [part(b) for b in blocks if b["type"] != "tool_result"]
+            if said:
+                source = None if self.known else "input"
+                made.append(ChatMessageUser(content=said, source=source))
+            for n, one in enumerate(made):
+                one.id, one.metadata = f"{m['id']}/{n}", {ID: m["id"]}
         self.known[m["id"]] = m, made
         return made
 
-    def entry(self, message: Any) -> Any:
-        """What ctxbench is told of it: an id, an altered message, or new text."""
-        id = (message.metadata or {}).get(ID)
-        if id is None:
-            return self.own.setdefault(message.id, said(message.text))
-        given, made = self.known[id]
-        if message == made:
-            return id
-        altered = {**given, "content": message.text}
-        if message.role == "assistant":
-            altered.pop("tool_calls", None)
-            if message.tool_calls:
-                altered["tool_calls"] = [
-                    {
-                        "id": c.id,
-                        "type": "function",
-                        "function": {"name": c.function, "arguments": json.dumps(c.arguments)},
-                    }
-                    for c in message.tool_calls
-                ]
-        return altered
+    def entries(self, messages: list[Any]) -> list[Any]:
+        """What ctxbench is told of them: ids, altered messages, and new texts."""
+        entries: list[Any] = []
+        for id, group in groupby(messages, lambda m: (m.metadata or {}).get(ID)):
+            now = list(group)
+            if id is None:
+                entries += [self.own.setdefault(m.id, user(m.text)) for m in now]
+                continue
+            given, made = self.known[id]
+            # A copy may say the same as before.
+            same = now == made or (blocks := said(given, now)) == content(given)
+            entries.append(id if same else {**given, "content": blocks})
+        return entries
 
 
 class Edit(Inspect):
@@ -241,31 +248,53 @@ def last_compaction() -> Any:
     return transcript().history.find_last(lambda e: isinstance(e, CompactionEvent))
 
 
-def said(text: str) -> dict[str, Any]:
+def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def content(m: dict[str, Any]) -> str | list[Any]:
-    given = m.get("content") or ""
-    if isinstance(given, str):
-        return given
-    return [
-        ContentImage(image=p["image_url"]["url"])
-        if p["type"] == "image_url"
-        else ContentText(text=p.get("text") or p.get("refusal") or "")
-        for p in given
-    ]
+def content(m: dict[str, Any]) -> list[dict[str, Any]]:
+    given = m.get("content") or []
+    return [{"type": "text", "text": given}] if isinstance(given, str) else given
 
 
-def call(c: dict[str, Any]) -> ToolCall:
-    function = c["function"]
-    try:
-        arguments = json.loads(function["arguments"] or "{}")
-    except ValueError:
-        arguments = None
-    if not isinstance(arguments, dict):  # What is no object, Inspect keeps as one argument.
-        arguments = {function["name"]: function["arguments"]}
-    return ToolCall(id=c["id"], function=function["name"], arguments=arguments)
+def part(b: dict[str, Any]) -> Any:
+    """A block of a message."""
+    if b["type"] == "thinking":
+        return ContentReasoning(reasoning=b["thinking"], signature=b.get("signature"))
+    if b["type"] == "redacted_thinking":
+        return ContentReasoning(reasoning=b["data"], redacted=True)
+    if b["type"] == "image":
+        source = b["source"]
+        data = f"data:{source.get('media_type')};base64,{source.get('data')}"
+        return ContentImage(image=source.get("url") or data)
+    return ContentText(text=b.get("text") or "")
+
+
+def call(b: dict[str, Any]) -> ToolCall:
+    return ToolCall(id=b["id"], function=b["name"], arguments=dict(b["input"]))
+
+
+def said(given: dict[str, Any], now: list[Any]) -> list[dict[str, Any]]:
+    """The blocks of a message as Inspect shows it now."""
+    results = {b.get("tool_use_id"): b for b in content(given)}
+    blocks: list[dict[str, Any]] = []
+    for m in now:
+        if m.role == "tool":
+            blocks.append({**results[m.tool_call_id], "content": m.text})
+            continue
+        for c in m.content_list:
+            if c.type == "text" and c.text:
+                blocks.append({"type": "text", "text": c.text})
+            elif c.type == "reasoning" and c.redacted:
+                blocks.append({"type": "redacted_thinking", "data": c.reasoning})
+            elif c.type == "reasoning":
+                thought = {"type": "thinking", "thinking": c.reasoning, "signature": c.signature}
+                blocks.append(thought)
+        for c in getattr(m, "tool_calls", None) or []:
+            blocks.append(
+                {"type": "tool_use", "id": c.id, "name": c.function, "input": c.arguments}
+            )
+    return blocks
 
 
 def params(schema: dict[str, Any]) -> ToolParams:
