@@ -167,6 +167,17 @@ class Deep(unittest.TestCase):
         bench.add(assistant("f"), user("g"))
         self.assertEqual(bench.ask("turn")[1:], ["c" * 200, "d", "e", "f", "g"])
 
+    def test_output_that_is_asked_for_is_kept_free(self) -> None:
+        # About 850 tokens of 10000: 95 % less 9000 are 500.
+        bench = Bench(DeepAgents, window=10_000, max_tokens=9_000)
+        bench.add(user("a" * 2000), assistant("b" * 1200), user("c" * 200))
+        with self.assertRaisesRegex(Exception, "above the input budget"):
+            bench.ask("turn")
+        bench = Bench(DeepAgents, window=10_000, max_tokens=9_000, keep="messages:1")
+        bench.add(user("a" * 2000), assistant("b" * 1200), user("c" * 200))
+        bench.replies = ["SUM"]
+        self.assertIn("SUM", bench.ask("turn")[0])
+
     def test_a_request_that_fails_takes_its_summary_along(self) -> None:
         bench = self.long()
         bench.replies = ["LOST", "SUM"]

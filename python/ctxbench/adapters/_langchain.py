@@ -37,7 +37,7 @@ class Model(BaseChatModel):
 
     adapter: Any
     provider: str
-    #: Output that requests ask for; ChatAnthropic always asks for all that the model can write.
+    #: Output that requests ask for.
     max_tokens: int | None = None
 
     @property
@@ -75,7 +75,6 @@ class Adapter(Strategy):
                 "max_input_tokens": limits.window,
                 "max_output_tokens": limits.max_output,
             },
-            max_tokens=limits.max_output if limits.provider == "anthropic" else None,
         )
         #: By id: the message of ctxbench, and LangChain's.
         self.known: dict[str, tuple[Any, AnyMessage]] = {}

@@ -42,9 +42,13 @@ class DeepAgents(Adapter):
     keep: str | float | None = None
     #: Tokens; none by default.
     trim_tokens_to_summarize: int | None = None
+    #: Output that the chat model asks for, which the library keeps free. Most ask for none;
+    #: ChatAnthropic asks for all that the model can write, such as 64k.
+    max_tokens: int | None = None
 
     def start(self, session: Session) -> None:
         super().start(session)
+        self.model.max_tokens = self.max_tokens
         self.folder = tempfile.TemporaryDirectory(prefix="deepagents-")
         given: dict[str, Any] = dict(compute_summarization_defaults(self.model))
         for setting in ("trigger", "keep"):
