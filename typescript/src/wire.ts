@@ -1,4 +1,5 @@
 /** JSON-RPC 2.0, one message per line, in both directions. */
+import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 
 type Line = {
@@ -44,7 +45,7 @@ export class Wire {
 
   /** Answers every call of `input` with what `handle` returns, until `input` or `handle` ends. */
   async serve(input: Readable, handle: (method: string, params: any) => unknown): Promise<void> {
-    for await (const text of lines(input)) {
+    for await (const text of createInterface({ input })) {
       if (!text.trim()) continue;
       const line = this.parse(text);
       if (!line) continue;
@@ -103,23 +104,7 @@ export function encode(value: unknown): string {
   return text.replace(/\\(?:u(d[89a-f]..)|.)/g, (all, half) => (half ? '\\ufffd' : all));
 }
 
-/** Lines end with `\n` alone: `node:readline` would also cut at U+2028, which JSON leaves as it is. */
-async function* lines(input: Readable): AsyncGenerator<string> {
-  input.setEncoding('utf8');
-  let parts: string[] = [];
-  for await (const chunk of input) {
-    let from = 0;
-    for (let at; (at = chunk.indexOf('\n', from)) >= 0; from = at + 1) {
-      parts.push(chunk.slice(from, at));
-      yield parts.join('');
-      parts = [];
-    }
-    parts.push(chunk.slice(from));
-  }
-  yield parts.join('');
-}
-
-/** An exception of the strategy: its words, and the first place outside of the kit. */
+/** An exception of the strategy: its words, and the first place in code of the user's, if any. */
 function asError(thrown: unknown): { code: number; message: string; data?: unknown } {
   if (thrown instanceof RpcError && thrown.code !== -32000) {
     return { code: thrown.code, message: thrown.message };
@@ -128,7 +113,8 @@ function asError(thrown: unknown): { code: number; message: string; data?: unkno
   console.error(thrown.stack);
   const kit = new URL('.', import.meta.url).href;
   const places = (thrown.stack ?? '').split('\n').filter((line) => /^\s+at .*:\d+:\d+\)?$/.test(line));
-  const place = places.find((line) => !/node:|node_modules/.test(line) && !line.includes(kit));
+  const place =
+    places.find((line) => !/node:|node_modules/.test(line) && !line.includes(kit)) ?? places[0];
   const at = place ? ` (${place.trim()})` : '';
   return { code: -32603, message: `${thrown.name}: ${thrown.message}${at}` };
 }

@@ -33,7 +33,6 @@ export class Harness {
   constructor(strategy, streams = inProcess(strategy)) {
     this.input = streams.input;
     this.ended = streams.ended;
-    // `readline` cuts at U+2028 as well, which no message of these tests holds on the way back.
     this.#line = createInterface({ input: streams.output })[Symbol.asyncIterator]();
   }
 
