@@ -1,6 +1,6 @@
 /**
- * What stands on the lines between ctxbench and a strategy (docs/exec.md), as types. Names are those
- * of the protocol page; this kit adds no other spelling.
+ * What stands on the lines between ctxbench and a strategy (docs/exec.md), as types. Names are
+ * those of the protocol page.
  */
 
 export type Dialect = 'openai-chat' | 'openai-responses' | 'anthropic';
@@ -20,7 +20,11 @@ export type ChatMessage = Identified & {
   readonly tool_call_id?: string;
   readonly name?: string;
 };
-export type ChatPart = { readonly type: string; readonly text?: string; readonly [key: string]: unknown };
+export type ChatPart = {
+  readonly type: string;
+  readonly text?: string;
+  readonly [key: string]: unknown;
+};
 
 /** One message of Anthropic's Messages API. */
 export type AnthropicMessage = Identified & {

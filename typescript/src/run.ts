@@ -20,7 +20,8 @@ export async function run(strategy: Strategy, streams: Streams = {}): Promise<vo
   const output = streams.output ?? claimStdout();
   const wire = new Wire(output);
   const server = new Server(strategy, wire);
-  await wire.serve(streams.input ?? process.stdin, (method, params) => server.handle(method, params));
+  const input = streams.input ?? process.stdin;
+  await wire.serve(input, (method, params) => server.handle(method, params));
   // Timers and sockets of a library would keep the process alive.
   if (!streams.output) process.exit(0);
 }
@@ -57,7 +58,7 @@ class Server {
   private async initialize({ protocol, dialects, ...known }: Initialize) {
     const { strategy } = this;
     if (protocol !== 1) {
-      throw new RpcError(-32602, `protocol 1 is spoken here, not ${protocol}; update ctxbench (npm)`);
+      throw new RpcError(-32602, `this package speaks protocol 1, not ${protocol}; update it`);
     }
     const dialect = strategy.dialect ?? 'openai-chat';
     if (!dialects.includes(dialect)) {

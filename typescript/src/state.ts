@@ -28,20 +28,19 @@ export class State<M extends Identified> {
 
   /** The result of a `context` call. */
   answer(answer: Answer<M>, scope: 'state' | 'request' = 'state', length: number): object {
-    const { messages, details } =
-      answer instanceof Keep ? answer : { messages: answer ?? this.messages, details: {} as Details };
+    const { messages, details }: { messages: readonly M[]; details: Details } =
+      answer instanceof Keep ? answer : { messages: answer ?? this.messages, details: {} };
     if (!Array.isArray(messages)) {
       throw new TypeError(`a list of messages was expected, not ${typeof messages}`);
     }
     if (this.messages.length !== length) {
       throw new TypeError('the list of messages was changed in place; return a new list instead');
     }
-    const { compaction, ...beside } = details;
     if (this.same(messages)) {
-      const { scope: _, ...rest } = beside;
-      return { unchanged: true, ...rest };
+      const { trigger, breakpoints, params } = details;
+      return { unchanged: true, trigger, breakpoints, params };
     }
-    const result = { keep: this.entries(messages), scope, ...beside, ...(compaction && { compaction }) };
+    const result = { keep: this.entries(messages), scope, ...details };
     if (result.scope === 'state') this.replace(messages);
     return result;
   }

@@ -18,7 +18,7 @@ export type Ask<M> = {
 
 /** What is known in every moment, and what can be asked in it. */
 export type Session<M = Message> = Omit<Initialize, 'protocol' | 'dialects'> & {
-  /** Asks a model; `text` is all of its text. Rejects with an `RpcError` (`data`: class, status). */
+  /** Asks a model; `text` is all of its text. Rejects with an `RpcError` (`data`: class, status) */
   complete(ask: Ask<M>): Promise<Completion & { text: string }>;
   /** The same in the background: `collect` brings the answer. */
   completeLater(ask: Ask<M>): Promise<{ task: string }>;
@@ -55,7 +55,7 @@ export function keep<M>(messages: readonly M[], details: Details = {}): Keep<M> 
 export type Answer<M> = readonly M[] | Keep<M> | undefined | void;
 type Async<T> = T | Promise<T>;
 
-/** A moment is subscribed to if its method exists. `manual` and `idle` are reasons for `context`. */
+/** A moment is subscribed to if its method exists. `manual` and `idle` stand in for `context`. */
 export interface Strategy<M = any> {
   name?: string;
   version?: string;

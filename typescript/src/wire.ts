@@ -112,7 +112,8 @@ function asError(thrown: unknown): { code: number; message: string; data?: unkno
   if (!(thrown instanceof Error)) return { code: -32603, message: String(thrown) };
   console.error(thrown.stack);
   const kit = new URL('.', import.meta.url).href;
-  const places = (thrown.stack ?? '').split('\n').filter((line) => /^\s+at .*:\d+:\d+\)?$/.test(line));
+  const stack = (thrown.stack ?? '').split('\n');
+  const places = stack.filter((line) => /^\s+at .*:\d+:\d+\)?$/.test(line));
   const place =
     places.find((line) => !/node:|node_modules/.test(line) && !line.includes(kit)) ?? places[0];
   const at = place ? ` (${place.trim()})` : '';

@@ -27,7 +27,8 @@ test('pruneMessages with its own parameters', options, async () => {
   assert.equal(harness.started.name, 'ai-sdk prune');
   assert.match(harness.started.version, /^\d+\.\d+\.\d+/);
   assert.deepEqual(harness.started.moments, ['reply']);
-  const list = [user('go'), says('look', calls('a').content[0]), results('a'), calls('b'), results('b')];
+  const [call] = calls('a').content;
+  const list = [user('go'), says('look', call), results('a'), calls('b'), results('b')];
   assert.deepEqual(await harness.context(list, { reason: 'turn' }), {
     keep: ['m1', { id: 'm2', message: says('look') }, 'm4', 'm5'],
     scope: 'request',
@@ -55,7 +56,7 @@ test('without parameters nothing is pruned', options, async () => {
   assert.deepEqual(await harness.context(list, { reason: 'turn' }), { unchanged: true });
 });
 
-test('what prepareStep returns is the base of later steps, until the turn ends', options, async () => {
+test('what prepareStep returns is the base of later steps of the turn', options, async () => {
   const file = new URL('../examples/prepare-step.mjs', import.meta.url).pathname;
   const strategy = new adapter.AiSdk('prepare-step', file);
   const harness = await start(strategy, { settings: { limit: 100 } });
@@ -105,7 +106,10 @@ test('reasoning "none" does not retain all reasoning', options, () => {
     {
       role: 'tool',
       content: [{
-        type: 'tool-result', toolCallId: 'a', toolName: 'read', output: { type: 'text', value: 'x' },
+        type: 'tool-result',
+        toolCallId: 'a',
+        toolName: 'read',
+        output: { type: 'text', value: 'x' },
       }],
     },
     { role: 'user', content: 'next' },

@@ -74,7 +74,8 @@ test('old results are cleared, and the default trigger is multiplied by the scal
 test('excluded tools are left alone', options, async () => {
   const settings = { 'trigger.tokens': 10, 'keep.messages': 0, excludeTools: 'grep read' };
   const harness = await begin('context-editing', settings);
-  const list = [user('go'), calls('a', 'read'), result('a', long), calls('b', 'ls'), result('b', 'y')];
+  const list = [user('go'), calls('a', 'read'), result('a', long), calls('b', 'ls'),
+    result('b', 'y')];
   assert.deepEqual((await harness.context(list)).keep.at(-1), {
     id: 'm5', message: result('b', '[cleared]'),
   });
@@ -102,7 +103,7 @@ test('context editing changes the state, not only what the model sees', options,
   assert.equal(messages[2].content, '[cleared]');
 });
 
-test('the summary of a failed call is its error, and what it stood for is gone', options, async () => {
+test('the summary of a failed call is its error, and what it covers is gone', options, async () => {
   // https://docs.langchain.com/oss/javascript/langchain/middleware/built-in#summarization:
   // "preserving recent messages while compressing older context".
   const harness = await begin('summarization', { 'trigger.tokens': 150, 'keep.messages': 1 });
@@ -130,13 +131,14 @@ test('a fraction of a window that is not known is a fraction of 4097 tokens', op
   // The same page, tip on fraction: it relies on profile data; "if data are not available, use
   // another condition". The library does not refuse, if the model has a name.
   const { FakeListChatModel } = await import('@langchain/core/utils/testing');
-  const model = Object.assign(new FakeListChatModel({ responses: ['s'] }), { model: 'brand-new-1' });
+  const fake = new FakeListChatModel({ responses: ['s'] });
+  const model = Object.assign(fake, { model: 'brand-new-1' });
   const { beforeModel } = langchain.summarizationMiddleware({
     model, trigger: { fraction: 0.5 }, keep: { messages: 1 },
   });
   const of = async (tokens) => {
-    const messages = [new langchain.HumanMessage('x'.repeat(tokens * 4)), new langchain.AIMessage('')];
-    return beforeModel({ messages }, { context: {} });
+    const human = new langchain.HumanMessage('x'.repeat(tokens * 4));
+    return beforeModel({ messages: [human, new langchain.AIMessage('')] }, { context: {} });
   };
   assert.equal(await of(2047), undefined);
   assert.equal((await of(2048)).messages.length, 3);

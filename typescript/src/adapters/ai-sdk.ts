@@ -7,8 +7,8 @@
  *
  * Settings of `prune` are the parameters of `pruneMessages`; with `tools`, a list by spaces,
  * `toolCalls` is of these tools only. The file exports a `prepareStep` by default; it finds the
- * settings in `runtimeContext`. As in `generateText`, messages that it returns are the base of later
- * steps of the turn, and the next turn begins with the whole conversation again.
+ * settings in `runtimeContext`. As in `generateText`, messages that it returns are the base of
+ * later steps of the turn, and the next turn begins with the whole conversation again.
  */
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -48,7 +48,9 @@ export class AiSdk implements Strategy<AnthropicMessage> {
 
   /** `file`: a module whose default export is a `prepareStep`. */
   constructor(kind: string, private file?: string) {
-    if (kind !== 'prune' && !file) throw new Error('usage: ai-sdk.js prune | prepare-step FILE');
+    if (kind !== (file ? 'prepare-step' : 'prune')) {
+      throw new Error('usage: ai-sdk.js prune, or ai-sdk.js prepare-step FILE');
+    }
     this.name = `ai-sdk ${kind}`;
   }
 
@@ -126,9 +128,11 @@ export class AiSdk implements Strategy<AnthropicMessage> {
       case 'thinking': return { type: 'reasoning', text: block.thinking };
       case 'redacted_thinking': return { type: 'reasoning', text: '' };
       case 'image': return { type: 'image', image: block.source.data ?? block.source.url };
-      case 'tool_use':
-        this.tools.set(block.id, block.name);
-        return { type: 'tool-call', toolCallId: block.id, toolName: block.name, input: block.input };
+      case 'tool_use': {
+        const { id, name, input } = block;
+        this.tools.set(id, name);
+        return { type: 'tool-call', toolCallId: id, toolName: name, input };
+      }
       case 'tool_result': {
         const toolName = this.tools.get(block.tool_use_id) ?? '';
         const type = block.is_error ? 'error-text' : 'text';
@@ -143,8 +147,8 @@ export class AiSdk implements Strategy<AnthropicMessage> {
     const byId = new Map(known.map((message) => [message.id, message]));
     return list.flatMap(({ role, content }) => {
       const ours: { before?: AnthropicMessage; now: AnthropicBlock[] }[] = [];
-      const parts: Part[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-      for (const part of parts) {
+      const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+      for (const part of parts as Part[]) {
         const { id, at } = part.providerOptions?.ctxbench ?? {};
         const before = byId.get(id);
         const was = before && this.pieces(before);

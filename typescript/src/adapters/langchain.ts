@@ -17,18 +17,20 @@ import { BaseChatModel } from '@langchain/core/language_models/chat_models';
 import {
   ClearToolUsesEdit, contextEditingMiddleware, createAgent, summarizationMiddleware,
 } from 'langchain';
-import { keep, run, type ChatMessage, type Context, type Session, type Strategy } from '../index.js';
+import {
+  keep, run, type ChatMessage, type Context, type Session, type Strategy,
+} from '../index.js';
 
 type Built = (options: any, scale: number, model: BaseChatModel) => any;
 
 const MIDDLEWARE: Record<string, Built> = {
   summarization: (options, scale, model) => {
     if (!options.trigger) {
-      throw new Error('summarizationMiddleware has no trigger of its own and would never summarise: ' +
-        'give it one, such as trigger.tokens=60%, trigger.fraction=0.8 or trigger.messages=50');
+      throw new Error('summarizationMiddleware has no trigger of its own and would never summarise'
+        + ': give it one, such as trigger.tokens=60%, trigger.fraction=0.8 or trigger.messages=50');
     }
-    // 4000 is the default of the library.
-    return summarizationMiddleware({ trimTokensToSummarize: Math.round(4000 * scale), ...options, model });
+    const trimTokensToSummarize = Math.round(4000 * scale); // 4000: the default of the library
+    return summarizationMiddleware({ trimTokensToSummarize, ...options, model });
   },
   'context-editing': ({ excludeTools, ...options }, scale) => contextEditingMiddleware({
     edits: [new ClearToolUsesEdit({
@@ -83,8 +85,12 @@ export class LangChain implements Strategy<ChatMessage> {
       model,
     })).text;
     const see = async (messages: BaseMessage[]) => ((this.shown = messages), '');
-    const middleware = MIDDLEWARE[this.kind]!(options, session.scale, new Model(summarise, window));
-    this.agent = createAgent({ model: new Model(see, window), tools: [], middleware: [middleware] });
+    const build = MIDDLEWARE[this.kind]!;
+    this.agent = createAgent({
+      model: new Model(see, window),
+      tools: [],
+      middleware: [build(options, session.scale, new Model(summarise, window))],
+    });
   }
 
   async context(messages: readonly ChatMessage[], { reason }: Context<ChatMessage>) {
