@@ -112,7 +112,7 @@ class Server {
     return {
       complete: async (ask: Ask<any>) => text(await wire.call('complete', asked(ask))),
       completeLater: (ask: Ask<any>) => wire.call('complete', { ...asked(ask), background: true }),
-      collect: async (task: string, wait = false) => {
+      collect: async (task: number, wait = false) => {
         const answer = await wire.call('collect', { task, wait });
         return answer.pending ? undefined : text(answer);
       },

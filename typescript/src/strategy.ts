@@ -21,9 +21,9 @@ export type Session<M = Message> = Omit<Initialize, 'protocol' | 'dialects'> & {
   /** Asks a model; `text` is all of its text. Rejects with an `RpcError` (`data`: class, status) */
   complete(ask: Ask<M>): Promise<Completion & { text: string }>;
   /** The same in the background: `collect` brings the answer. */
-  completeLater(ask: Ask<M>): Promise<{ task: string }>;
+  completeLater(ask: Ask<M>): Promise<{ task: number }>;
   /** The answer to a task; `undefined` if it is still pending (never with `wait`). */
-  collect(task: string, wait?: boolean): Promise<(Completion & { text: string }) | undefined>;
+  collect(task: number, wait?: boolean): Promise<(Completion & { text: string }) | undefined>;
   /** Tokens of a request that shows these messages (default: the state), as the provider counts. */
   countTokens(messages?: readonly (M | string)[]): Promise<number>;
   /** A line in the trace. */

@@ -149,7 +149,7 @@ test('a task in the background is collected later', async () => {
     const done = await ctx.collect(task, ctx.reason === 'overflow');
     return done ? [user(done.text)] : undefined;
   }));
-  harness.answers.complete = ({ background }) => (assert.equal(background, true), { task: 't1' });
+  harness.answers.complete = ({ background }) => (assert.equal(background, true), { task: 1 });
   harness.answers.collect = ({ wait }) => wait
     ? { content: [{ type: 'text', text: 'done' }], usage: USAGE, stop_reason: 'end_turn' }
     : { pending: true };

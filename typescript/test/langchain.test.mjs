@@ -103,6 +103,21 @@ test('context editing changes the state, not only what the model sees', options,
   assert.equal(messages[2].content, '[cleared]');
 });
 
+// https://docs.langchain.com/oss/javascript/langchain/middleware/built-in#context-editing
+test('the documented way to configure ClearToolUsesEdit throws', options, () => {
+  assert.throws(() => new langchain.ClearToolUsesEdit({ triggerTokens: 100_000, keep: 3 }), /object/);
+});
+
+test('results that "will never be cleared" are cleared, the newest first', options, async () => {
+  const settings = { 'trigger.tokens': 150, 'keep.messages': 2, clearAtLeast: 100 };
+  const harness = await begin('context-editing', settings);
+  const list = [user('go'), calls('a'), result('a', 'old'), calls('b'), result('b', long)];
+  assert.deepEqual(await harness.context(list), { unchanged: true });
+  const { keep } = await harness.context([calls('c'), result('c', long)]);
+  assert.deepEqual(keep.slice(-1), [{ id: 'm7', message: result('c', '[cleared]') }]);
+  assert.deepEqual(keep[4], 'm5');
+});
+
 test('the summary of a failed call is its error, and what it covers is gone', options, async () => {
   // https://docs.langchain.com/oss/javascript/langchain/middleware/built-in#summarization:
   // "preserving recent messages while compressing older context".
