@@ -72,6 +72,44 @@ test('what prepareStep returns is the base of later steps of the turn', options,
   assert.equal(next.keep?.[1], 'm6', 'the new turn sees all again, 400 characters and more');
 });
 
+test('the adapter shows what generateText itself sends', options, async () => {
+  const { MockLanguageModelV4 } = await import('ai/test');
+  const ids = ['a', 'b', 'c', 'd'];
+  const usage = { inputTokens: { total: 100 }, outputTokens: { total: 10 } };
+  const prepareStep = ({ messages, stepNumber }) => (stepNumber === 2
+    ? { messages: ai.pruneMessages({ messages, toolCalls: 'before-last-2-messages' }) }
+    : undefined);
+  const prompts = [];
+  const model = new MockLanguageModelV4({
+    doGenerate: async ({ prompt }) => {
+      prompts.push(prompt.flatMap(({ content }) => content.map((part) => part.toolCallId ?? 'go')));
+      const id = ids[prompts.length - 1];
+      const content = [{ type: 'tool-call', toolCallId: id, toolName: 'tool', input: '{}' }];
+      const finishReason = { unified: 'tool-calls', raw: 'tool_use' };
+      return { content, finishReason, usage, warnings: [] };
+    },
+  });
+  const tool = { inputSchema: ai.jsonSchema({ type: 'object' }), execute: () => 'done' };
+  const stopWhen = ai.isStepCount(ids.length);
+  await ai.generateText({ model, tools: { tool }, prompt: 'go', prepareStep, stopWhen });
+
+  const strategy = new adapter.AiSdk('prune');
+  const harness = await start(strategy);
+  strategy.prepareStep = prepareStep;
+  const named = ['go'];
+  let all = ['m1'];
+  for (const [step, prompt] of prompts.entries()) {
+    const id = ids[step - 1];
+    const added = step ? [calls(id), results(id)] : [user('go')];
+    if (step) named.push(id, id), all.push(`m${2 * step}`, `m${2 * step + 1}`);
+    const answer = await harness.context(added, { reason: step ? 'step' : 'turn' });
+    const shown = answer.keep ?? all;
+    assert.deepEqual(shown.map((entry) => named[Number(entry.slice(1)) - 1]), prompt);
+    await harness.call('reply', { usage: USAGE, stop_reason: 'tool_use' });
+  }
+  assert.deepEqual(prompts.at(-1), ['go', 'b', 'b', 'c', 'c'], 'a was pruned, and stays so');
+});
+
 test('text that prepareStep alters keeps its message', options, async () => {
   const strategy = new adapter.AiSdk('prune');
   const harness = await start(strategy);
