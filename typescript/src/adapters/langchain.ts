@@ -102,7 +102,12 @@ export class LangChain implements Strategy<ChatMessage> {
     // last message of the state is the model's reply.
     const stays = state.length === this.shown.length + 1
       && this.shown.every((one, at) => one === state[at]);
-    const shown = this.shown.map((one) => toOurs(one, ours));
+    const shown = this.shown.map((one) => {
+      const message = toOurs(one, ours);
+      // The library marks what it has cleared, so that it does not clear it again.
+      this.theirs.set(message, one);
+      return message;
+    });
     return keep(shown, { scope: stays ? 'state' : 'request' });
   }
 
