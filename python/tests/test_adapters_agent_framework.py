@@ -58,23 +58,28 @@ class Strategies(unittest.TestCase):
         # A group: a call with its result, or any other message.
         bench = Bench(SlidingWindow, keep_last_groups=2)
         bench.add(user("task"), *use("a", "one"), *use("b", "two"), user("next"))
-        self.assertEqual(bench.ask(), [None, "two", "next"])
+        self.assertEqual(bench.ask(), ["", "two", "next"])
 
     def test_older_calls_are_dropped(self) -> None:
         bench = Bench(SelectiveToolCall)
         bench.add(user("task"), *use("a", "one"), assistant("so"), *use("b", "two"))
-        self.assertEqual(bench.ask(), ["task", "so", None, "two"])
+        self.assertEqual(bench.ask(), ["task", "so", "", "two"])
 
     def test_older_results_become_a_line(self) -> None:
         bench = Bench(ToolResult)
         bench.add(user("task"), *use("a", "one"), *use("b", "two"))
-        self.assertEqual(bench.ask(), ["task", "[Tool results: read: one]", None, "two"])
+        self.assertEqual(bench.ask(), ["task", "[Tool results: read: one]", "", "two"])
 
     def test_the_oldest_groups_go_until_the_target_is_reached(self) -> None:
         # A quarter of the characters of a message's JSON is its size: 1000 and a bit each.
         bench = Bench(Truncation, max_n=4_000, compact_to=2_100)
         bench.add(*(user(c * 4_000) for c in "abcd"))
         self.assertEqual([t[0] for t in bench.ask()], ["c", "d"])
+
+    def test_thinking_counts(self) -> None:
+        bench = Bench(Truncation, max_n=1_000, compact_to=500)
+        bench.add(user("task"), {**assistant("so"), "thinking": "t" * 4_000}, user("next"))
+        self.assertEqual(bench.ask(), ["next"])
 
     def test_results_are_shortened_above_half_of_the_budget(self) -> None:
         # The budget is 12,000: 6,000 for results, 9,600 for all.

@@ -87,7 +87,8 @@ class EditTest(unittest.TestCase):
             called, result = use(f"c{n}", "x" * 20)
             bench.add({**called, "thinking": "t" * 50}, result)
         bench.ask("turn")
-        thoughts = ["thinking" in m["content"][0] for _, m in bench.state if m["role"] == "assistant"]
+        replies = [m for _, m in bench.state if m["role"] == "assistant"]
+        thoughts = ["thinking" in m["content"][0] for m in replies]
         self.assertEqual(thoughts, [False, False, True])
 
     def test_results_that_came_together_are_told_apart(self) -> None:

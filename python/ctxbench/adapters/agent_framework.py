@@ -40,6 +40,7 @@ class AgentFramework(Strategy):
     """One of the strategies; the settings are its parameters."""
 
     version = version("agent-framework-core")
+    dialect = "anthropic"  # The one that tells thinking, which the framework counts.
 
     def build(self) -> Any:
         raise NotImplementedError
@@ -93,7 +94,8 @@ class ContextWindow(AgentFramework):
         given = {k: getattr(self, k) for k in self.defaults()}
         limits = {
             "max_context_window_tokens": self.max_context_window_tokens or model.window,
-            "max_output_tokens": self.max_output_tokens or model.max_output,
+            # A small scenario may leave less than the model could say.
+            "max_output_tokens": self.max_output_tokens or min(model.max_output, model.window // 2),
         }
         return ContextWindowCompactionStrategy(**{**given, **limits})
 
@@ -194,25 +196,33 @@ class Client(BaseChatClient):
 
 def message(m: dict[str, Any]) -> Message:
     """A message of the framework, under the id that ctxbench gave it."""
-    given = m.get("content") or ""
-    text = [{"type": "text", "text": given}] if isinstance(given, str) else given
-    contents = []
-    if m["role"] == "tool":
-        said = "\n".join(p["text"] for p in text if p["type"] == "text")
-        contents.append(Content.from_function_result(m["tool_call_id"], result=said))
-    else:
-        contents += [part(p) for p in text if p.get("text") != ""]
-    for c in m.get("tool_calls") or []:
-        name, arguments = c["function"]["name"], c["function"]["arguments"]
-        contents.append(Content.from_function_call(c["id"], name, arguments=arguments))
-    role = "user" if m["role"] == "developer" else m["role"]
-    return Message(role, contents, message_id=m["id"])
+    contents = [part(b) for b in blocks(m.get("content"))]
+    results = any(c.type == "function_result" for c in contents)
+    return Message("tool" if results else m["role"], contents, message_id=m["id"])
 
 
-def part(p: dict[str, Any]) -> Content:
-    if p["type"] == "image_url":
-        return Content.from_uri(p["image_url"]["url"], media_type="image/png")
-    return Content.from_text(p.get("text") or p.get("refusal") or "")
+def blocks(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+
+
+def part(b: dict[str, Any]) -> Content:
+    """A block of a message."""
+    kind = b["type"]
+    if kind == "tool_use":
+        return Content.from_function_call(b["id"], b["name"], arguments=dict(b["input"]))
+    if kind == "tool_result":
+        said = [p["text"] for p in blocks(b.get("content")) if p["type"] == "text"]
+        return Content.from_function_result(b["tool_use_id"], result="\n".join(said))
+    if kind == "thinking":
+        signature = b.get("signature")
+        return Content.from_text_reasoning(text=b["thinking"], protected_data=signature)
+    if kind == "redacted_thinking":
+        return Content.from_text_reasoning(protected_data=b["data"])
+    if kind == "image":
+        source = b["source"]
+        data = f"data:{source.get('media_type')};base64,{source.get('data')}"
+        return Content.from_uri(source.get("url") or data, media_type=source.get("media_type"))
+    return Content.from_text(b.get("text") or "")
 
 
 KINDS: dict[str, type[AgentFramework]] = {

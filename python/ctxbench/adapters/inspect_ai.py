@@ -73,6 +73,13 @@ class Provider(ModelAPI):
     async def count_tokens(self, input, config=None):
         return self.adapter.count(input)
 
+    def max_tokens(self):
+        session = self.adapter.session
+        if session.model.provider != "anthropic":
+            return None
+        # The default of Inspect's own provider for it.
+        return min(int(32_000 * session.scale), session.model.max_output)
+
     def should_retry(self, ex):
         return isinstance(ex, ModelError) and ex.class_ in ("rate_limited", "server", "stream")
 
@@ -162,7 +169,9 @@ class Inspect(Strategy):
         if self.handler is None:
             prefix = [m for m in self.history if m.role == "system" or m.source == "input"]
             tools = [
-                ToolInfo(name=t.name, description=t.description, parameters=Params(**t.input_schema))
+                ToolInfo(
+                    name=t.name, description=t.description, parameters=Params(**t.input_schema)
+                )
                 for t in self.session.tools
             ]
             self.handler = compaction(self.strategy(), prefix, tools, self.target)

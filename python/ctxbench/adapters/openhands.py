@@ -66,7 +66,7 @@ class Model(LLM):
         )
 
     def get_token_count(self, messages: list[Message], *_: Any, **__: Any) -> int:
-        shown = [chat(m) for m in messages if m.role != "system"]
+        shown = [self._adapter.shown(m) for m in messages if m.role != "system"]
         return self._adapter.ctx.count_tokens(shown)
 
 
@@ -95,6 +95,8 @@ class OpenHands(Strategy):
         self.known: set[str] = set()
         #: By call: the event that it is, and the tool's name.
         self.calls: dict[str, tuple[str, str]] = {}
+        #: By call: the id of its result.
+        self.results: dict[str, str] = {}
         self.actions: dict[str, type[Action]] = {}
         #: Summaries by the ids of their events.
         self.own: dict[str, dict[str, Any]] = {}
@@ -130,6 +132,7 @@ class OpenHands(Strategy):
         id, said = m["id"], [TextContent(text=text(m.get("content")))]
         if m["role"] == "tool":
             action, name = self.calls[m["tool_call_id"]]
+            self.results[m["tool_call_id"]] = id
             return [
                 ObservationEvent(
                     id=id,
@@ -172,6 +175,14 @@ class OpenHands(Strategy):
             self.actions[tool] = type(f"{words}Action", (Action,), {"__module__": __name__})
         return self.actions[tool]()
 
+    def shown(self, m: Message) -> Any:
+        """A message to be counted: by its id where its calls tell it, so with its thinking."""
+        if m.tool_calls:
+            return self.calls[m.tool_calls[0].id][0].split("/")[0]
+        if m.tool_call_id:
+            return self.results[m.tool_call_id]
+        return {"role": m.role, "content": text(m.content)}
+
     def entries(self, events: list[Any]) -> list[Any]:
         """What ctxbench is told of a view."""
         entries: list[Any] = []
@@ -188,23 +199,6 @@ def text(content: Any) -> str:
         return content or ""
     given = [p.get("text") if isinstance(p, dict) else getattr(p, "text", None) for p in content]
     return "\n".join(filter(None, given))
-
-
-def chat(m: Message) -> dict[str, Any]:
-    """A message of the SDK in the dialect of this program."""
-    made: dict[str, Any] = {"role": m.role, "content": text(m.content)}
-    if m.tool_calls:
-        made["tool_calls"] = [
-            {
-                "id": c.id,
-                "type": "function",
-                "function": {"name": c.name, "arguments": c.arguments},
-            }
-            for c in m.tool_calls
-        ]
-    if m.tool_call_id:
-        made["tool_call_id"] = m.tool_call_id
-    return made
 
 
 if __name__ == "__main__":
