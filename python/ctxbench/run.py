@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Sequence
 
 from .answer import Again, Entry, Fail, Keep
-from .context import Context, RequestError
+from .context import Context, ModelError, RequestError
 from .session import Model, Session, Tool, Usage, pick
 from .state import State
 from .strategy import FunctionStrategy, Strategy, checked
@@ -206,7 +206,15 @@ class Program:
         moment = params["reason"]
         if moment not in ("overflow", "manual", "idle"):
             moment = "context"
-        said = getattr(self._strategy, moment)(self._ctx)
+        try:
+            said = getattr(self._strategy, moment)(self._ctx)
+        except Exception as e:
+            # As in a user's own program: a failing model that nobody copes with ends the turn.
+            if not is_of_model(e):
+                raise
+            said = Fail(f"{type(e).__name__}: {e}")
+        if isinstance(said, Fail):
+            return {"fail": said.text}
         keep = said if isinstance(said, Keep) else Keep(said)
         answer: dict[str, Any] = {
             "compaction": keep.compaction and filled(keep.compaction),
@@ -236,6 +244,13 @@ class Program:
             seen.add(id)
         self._state.adopt(messages, entries, stays=scope == "state")
         return {"keep": entries, "scope": scope}
+
+
+def is_of_model(error: BaseException | None) -> bool:
+    """Whether a model that failed is behind an error."""
+    while error is not None and not isinstance(error, ModelError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def filled(part: Any) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Check(unittest.TestCase):
         for answers, words in [
             ({"initialize": {**start, "moments": ["lunch"]}}, "`moments` holds 'lunch'"),
             ({"initialize": {**start, "moments": [], "dialect": "x"}}, "`dialect` is 'x'"),
-            ({"context": {}}, "has neither `keep` nor"),
+            ({"context": {}}, "has none of `keep`"),
             ({"context": {"keep": []}}, "is empty"),
             ({"context": {"keep": ["m1"], "unchanged": True}}, "only one of them"),
             ({"context": {"keep": [{"text": "x"}]}}, 'expected "id", {"id", "message"}'),

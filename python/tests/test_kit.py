@@ -322,6 +322,27 @@ class Classes(unittest.TestCase):
 REPLY = {"content": [{"type": "text", "text": "sum"}], "usage": {}, "stop_reason": "end_turn"}
 
 
+class Failing(unittest.TestCase):
+    def test_a_model_that_fails_ends_the_turn_and_another_error_the_row(self):
+        @strategy
+        def asks(messages, ctx):
+            try:
+                ctx.complete("Summarise.")
+            except ModelError as e:
+                raise RuntimeError("no summary") from e
+
+        @strategy
+        def breaks(messages):
+            raise RuntimeError("a fault of its own")
+
+        failed = {"code": -32000, "message": "busy", "data": {"class": "server", "status": 529}}
+        said = play(asks, initialize(), context(("m0", user("hi"))), failed)
+        self.assertEqual(said[-1], {"fail": "RuntimeError: no summary"})
+        with contextlib.redirect_stderr(io.StringIO()):
+            said = play(breaks, initialize(), context(("m0", user("hi"))))
+        self.assertEqual(said[-1]["code"], -32603)
+
+
 class Calls(unittest.TestCase):
     def test_complete_and_count(self):
         def f(messages, ctx):

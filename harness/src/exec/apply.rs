@@ -38,11 +38,13 @@ impl Exec {
     /// Shows what the program wants shown. Returns whether something of what the last request
     /// showed is gone or altered.
     pub(super) fn apply(&mut self, s: &mut Engine, shown: Shown) -> Result<bool, String> {
-        let Shown { unchanged, keep, scope, compaction, trigger, breakpoints, params } = shown;
+        let Shown { unchanged, keep, scope, compaction, trigger, breakpoints, params, fail } = shown;
         if let Some(Trigger { check, believed, limit }) = trigger {
             s.trigger(name(&check)?, believed, limit);
         }
+        self.given_up = fail;
         let changed = match (unchanged, keep) {
+            (false, None) if self.given_up.is_some() => false,
             (true, None) => {
                 self.made.clear();
                 self.show_state(s)?;
@@ -50,7 +52,7 @@ impl Exec {
             }
             (false, Some(keep)) => self.keep(s, &keep, scope, compaction)?,
             (true, Some(_)) => return Err("it says both `unchanged` and `keep`".into()),
-            (false, None) => return Err("it says neither `unchanged` nor `keep`".into()),
+            (false, None) => return Err("it says none of `unchanged`, `keep` and `fail`".into()),
         };
         let ttl = breakpoints.iter().flatten().filter_map(|b| b.ttl).max_by_key(|t| t.millis());
         let places = breakpoints.map(|all| self.places(s, &all)).transpose()?;
@@ -72,7 +74,8 @@ impl Exec {
             .collect();
         let gone: Vec<&Entry> =
             self.state.entries().iter().filter(|e| !named.contains(&*e.id)).collect();
-        let has_new = elements.iter().any(|e| matches!(e, Element::New(_)));
+        let repeats = |json: &RawValue| self.made.iter().any(|m| m.json.get() == json.get());
+        let has_new = elements.iter().any(|e| matches!(e, Element::New(json) if !repeats(json)));
         let Compaction { kind, mechanism, ids } =
             compaction.unwrap_or(Compaction { kind: None, mechanism: None, ids: None });
         let stands_for = match &ids {

@@ -224,6 +224,7 @@ pub(super) struct Shown {
     pub(super) breakpoints: Option<Vec<Breakpoint>>,
     #[serde(default)]
     pub(super) params: Params,
+    pub(super) fail: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

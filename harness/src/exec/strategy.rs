@@ -40,6 +40,8 @@ pub(super) struct Exec {
     pub(super) asked: u64,
     /// Why nothing more is asked of it.
     pub(super) failed: Option<String>,
+    /// Why it lets this turn fail.
+    pub(super) given_up: Option<String>,
     pub(super) dialect: Option<Dialect>,
     moments: Vec<Moment>,
     /// Blocks that always stand before the conversation.
@@ -81,6 +83,7 @@ impl Exec {
             process: None,
             asked: 0,
             failed: None,
+            given_up: None,
             dialect: None,
             moments: vec![],
             head: 0,
@@ -298,7 +301,7 @@ impl Strategy for Exec {
         }
         let reason = std::mem::replace(&mut self.next, Reason::Step);
         match self.consult(s, reason, plain()).await {
-            Ok(_) => Flow::Proceed,
+            Ok(_) => self.given_up.take().map_or(Flow::Proceed, Flow::FailTurn),
             Err(Broken) => self.down(),
         }
     }
@@ -347,7 +350,9 @@ impl Strategy for Exec {
         let more = Ask { attempt: Some(attempt), ..plain() };
         match self.consult(s, Reason::Overflow, more).await {
             Ok(true) => Flow::Again,
-            Ok(false) => Flow::FailTurn(e.to_string()),
+            Ok(false) => {
+                Flow::FailTurn(self.given_up.take().unwrap_or_else(|| e.to_string()))
+            }
             Err(Broken) => self.down(),
         }
     }
@@ -396,7 +401,6 @@ impl Strategy for Exec {
         self.untold = left.entries().len() - still;
         self.state = left;
         self.known = s.context.blocks().len();
-        self.made.clear();
         if self.hears(Moment::Rewind) {
             let to = self.state.entries().last().map(|e| e.id.clone());
             self.tell(s, "rewind", json!({"to": to})).await;

@@ -87,14 +87,15 @@ class View:
 
     def answer_problems(self, answer: Json) -> list[str]:
         """What is wrong with an answer to `context`."""
-        known = {"keep", "scope", "unchanged", "compaction", "trigger", "breakpoints", "params"}
+        parts = {"compaction", "trigger", "breakpoints", "params"}
+        known = {"keep", "scope", "unchanged", "fail", *parts}
         found = [f"has the unknown field {k!r}" for k in answer if k not in known]
         if "keep" in answer:
             found += self.keep_problems(answer["keep"])
             if answer.get("unchanged"):
                 found.append("has `keep` and `unchanged`; only one of them can hold")
-        elif answer.get("unchanged") is not True:
-            found.append('has neither `keep` nor `"unchanged": true`')
+        elif answer.get("unchanged") is not True and "fail" not in answer:
+            found.append('has none of `keep`, `"unchanged": true` and `fail`')
         if answer.get("scope", "state") not in ("state", "request"):
             found.append(f"has the scope {answer['scope']!r}, expected state or request")
         for name, check in PARTS.items():
