@@ -432,8 +432,8 @@ impl Exec {
             Ok(blocks) => match &blocks[..] {
                 [one] if one.kind == BlockKind::Output => Some(Draft::clone(one)),
                 _ => {
-                    let why = "the message in its answer is not the result of the same call".into();
-                    self.broken(s, "admit", why).await;
+                    let why = "the message in its answer is not the result of the same call";
+                    self.broken(s, "admit", why.to_string()).await;
                     None
                 }
             },

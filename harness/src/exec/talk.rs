@@ -13,6 +13,20 @@ use super::strategy::Exec;
 #[derive(Debug)]
 pub(super) struct Broken;
 
+/// What is wrong with an answer.
+pub(super) enum Fault {
+    /// The program has said it itself.
+    Told(String),
+    /// Its last lines may say why.
+    Found(String),
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Fault {
+        Fault::Found(why)
+    }
+}
+
 impl Exec {
     /// Asks the program and waits for its answer. What is wrong with it ends the row.
     pub(super) async fn ask<A: DeserializeOwned>(
@@ -32,14 +46,16 @@ impl Exec {
         &mut self,
         s: &mut Engine,
         method: &'static str,
-        why: String,
+        fault: impl Into<Fault>,
     ) -> Broken {
+        let process = self.process.take();
+        let (why, words) = match (fault.into(), process) {
+            (Fault::Found(why), Some(process)) => (why, process.last_words().await),
+            (Fault::Found(why) | Fault::Told(why), _) => (why, String::new()),
+        };
         let mut told = format!("the program failed at `{method}`: {why}");
-        if let Some(process) = self.process.take() {
-            let words = process.last_words().await;
-            if !words.is_empty() {
-                told = format!("{told}\nits last words:\n{words}");
-            }
+        if !words.is_empty() {
+            told = format!("{told}\nits last words:\n{words}");
         }
         self.failed = Some(told.clone());
         s.note(Event::Broken(told));
@@ -51,7 +67,7 @@ impl Exec {
         s: &mut Engine,
         method: &'static str,
         params: impl Serialize,
-    ) -> Result<A, String> {
+    ) -> Result<A, Fault> {
         self.asked += 1;
         let id = self.asked;
         let mut next = Some(line(&Call { jsonrpc: "2.0", id, method, params })?);
@@ -65,12 +81,17 @@ impl Exec {
                 continue;
             }
             if of != Some(Value::from(id)) {
-                return Err(format!("it answered call {} and not {id}", of.unwrap_or(Value::Null)));
+                let of = of.unwrap_or(Value::Null);
+                return Err(format!("it answered call {of} and not {id}").into());
             }
             return match (result, error) {
-                (_, Some(e)) => Err(format!("it says: {} (code {})", e.message, e.code)),
-                (Some(result), None) => read_result(&result),
-                (None, None) => Err("the answer holds neither `result` nor `error`".into()),
+                (_, Some(e)) => {
+                    Err(Fault::Told(format!("it says: {} (code {})", e.message, e.code)))
+                }
+                (Some(result), None) => Ok(read_result(&result)?),
+                (None, None) => {
+                    Err(Fault::Found("the answer holds neither `result` nor `error`".into()))
+                }
             };
         }
     }
