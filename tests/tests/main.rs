@@ -39,8 +39,9 @@ mod determinism;
 mod docs;
 #[path = "embedding.rs"]
 mod embedding;
-#[path = "exports.rs"]
+#[path = "exec.rs"]
 mod exec;
+#[path = "exports.rs"]
 mod exports;
 #[path = "faults.rs"]
 mod faults;

@@ -38,7 +38,8 @@ impl Exec {
     /// Shows what the program wants shown. Returns whether something of what the last request
     /// showed is gone or altered.
     pub(super) fn apply(&mut self, s: &mut Engine, shown: Shown) -> Result<bool, String> {
-        let Shown { unchanged, keep, scope, compaction, trigger, breakpoints, params, fail } = shown;
+        let Shown { unchanged, keep, scope, compaction, trigger, breakpoints, params, fail } =
+            shown;
         if let Some(Trigger { check, believed, limit }) = trigger {
             s.trigger(name(&check)?, believed, limit);
         }
@@ -89,6 +90,10 @@ impl Exec {
         };
         let drops = !gone.is_empty();
         let (entries, made) = self.build(s, elements, &origin, summarises)?;
+        if entries.is_empty() {
+            return Err("`keep` is empty, and no provider takes a request without messages".into());
+        }
+        whole_pairs(&self.state, &entries)?;
         let before = s.context.blocks().to_vec();
         let head = before[..self.head].iter().cloned();
         let view = entries.iter().flat_map(|e| e.message.blocks.iter().cloned());
@@ -240,6 +245,30 @@ impl Exec {
             }
         }
         Ok(out)
+    }
+}
+
+/// A call stands with its result, and a result behind its call.
+fn whole_pairs(before: &State, after: &[Entry]) -> Result<(), String> {
+    let blocks = || after.iter().flat_map(|e| &e.message.blocks);
+    let (mut called, mut answered) = (HashSet::new(), HashSet::new());
+    for (b, id) in blocks().filter_map(|b| Some((b, b.call_id()?))) {
+        match b.kind {
+            BlockKind::Call => drop(called.insert(id)),
+            BlockKind::Output if called.contains(id) => drop(answered.insert(id)),
+            BlockKind::Output => {
+                return Err(format!(
+                    "the result of call `{id}` is shown without its call before it"
+                ));
+            }
+            _ => {}
+        }
+    }
+    let known: Vec<Arc<Block>> = before.blocks().collect();
+    let had = known.iter().filter(|b| b.kind == BlockKind::Output).filter_map(|b| b.call_id());
+    match had.into_iter().find(|id| called.contains(id) && !answered.contains(id)) {
+        Some(id) => Err(format!("call `{id}` is shown without the result that it has")),
+        None => Ok(()),
     }
 }
 

@@ -56,8 +56,7 @@ impl Limits {
             "twice" => self.twice = value.parse().map_err(|_| wrong("true or false"))?,
             "transcript" => self.transcript = Some(value.into()),
             _ => {
-                let known =
-                    "exec.timeout, exec.output, exec.calls, exec.transcript and exec.twice";
+                let known = "exec.timeout, exec.output, exec.calls, exec.transcript and exec.twice";
                 return Err(SpecError::Program(format!("there is no `{name}`; known are {known}")));
             }
         }

@@ -350,9 +350,7 @@ impl Strategy for Exec {
         let more = Ask { attempt: Some(attempt), ..plain() };
         match self.consult(s, Reason::Overflow, more).await {
             Ok(true) => Flow::Again,
-            Ok(false) => {
-                Flow::FailTurn(self.given_up.take().unwrap_or_else(|| e.to_string()))
-            }
+            Ok(false) => Flow::FailTurn(self.given_up.take().unwrap_or_else(|| e.to_string())),
             Err(Broken) => self.down(),
         }
     }
