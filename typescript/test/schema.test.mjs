@@ -239,8 +239,11 @@ test('words are those of the Rust types', () => {
   }
 });
 
-const path = 'docs/exec-transcript.jsonl';
-const recorded = () => read(path).trimEnd().split('\n').map((line) => JSON.parse(line));
+// Recorded in the place of an older one, which would be appended to:
+// PYTHONPATH=python ctxbench --transport direct window-8k --strategy \
+//   'sum=exec{exec.transcript=docs/exec-transcript.jsonl}:python3 python/examples/summarise.py'
+const recorded = () => read('docs/exec-transcript.jsonl').trimEnd().split('\n')
+  .map((line) => JSON.parse(line));
 
 test('a recorded run says what the schema describes, and nothing else', () => {
   const lines = recorded();
