@@ -56,6 +56,7 @@ const asked = { reason: 'step', now: 0, added, new_ids: [], usage: null, request
 const completion = {
   content: [{ type: 'text', text: 's' }], usage, stop_reason: 'end_turn',
 };
+const keep = ['m1'];
 const trigger = { check: 'limit', believed: 90, limit: 80 };
 const session = { id: 's', agent: null, tools: [], system: 'You code.' };
 const initialize = {
@@ -92,7 +93,7 @@ const examples = {
       { ...asked, usage: { ...usage, output_tokens: undefined } }, { ...asked, new_ids: [1] }],
   ],
   'context.result': [
-    [{ unchanged: true }, { keep: [] }, { unchanged: false, keep: ['m1'] },
+    [{ unchanged: true }, { unchanged: false, keep: ['m1'] },
       { keep: ['m1', { id: 'm2', message }, { message }], scope: 'request' },
       { unchanged: true, trigger, breakpoints: [{ id: 'system' }, { id: 'm1', ttl: '1h' }],
         params: { max_tokens: 9, effort: 'low' } },
@@ -100,14 +101,14 @@ const examples = {
       { keep: ['m1'], compaction: null, trigger: null, breakpoints: null, fail: null },
       { fail: 'no room' }, { unchanged: true, fail: 'no room' }],
     [{}, { unchanged: false }, { fail: null }, { fail: true },
-      { unchanged: true, keep: [] }, { keep: 'm1' }, { keep: [1] },
+      { unchanged: true, keep }, { keep: [] }, { keep: 'm1' }, { keep: [1] },
       { keep: [{ id: 'm1' }] }, { keep: [{ id: 'm1', message, role: 'user' }] },
-      { keep: [{ message: 'hello' }] }, { keep: [], scope: 'turn' }, { keep: [], drop: ['m1'] },
-      { keep: [], compaction: { kind: 'forget' } }, { keep: [], compaction: { id: 'm1' } },
-      { keep: [], compaction: { mechanism: '' } }, { keep: [], compaction: { mechanism: 'a\nb' } },
-      { keep: [], trigger: { ...trigger, limit: 0.5 } }, { keep: [], trigger: { check: 'limit' } },
-      { keep: [], breakpoints: ['m1'] }, { keep: [], breakpoints: [{ id: 'm1', ttl: '1d' }] },
-      { keep: [], params: { temperature: 0 } }, { keep: [], params: null }],
+      { keep: [{ message: 'hello' }] }, { keep, scope: 'turn' }, { keep, drop: ['m1'] },
+      { keep, compaction: { kind: 'forget' } }, { keep, compaction: { id: 'm1' } },
+      { keep, compaction: { mechanism: '' } }, { keep, compaction: { mechanism: 'a\nb' } },
+      { keep, trigger: { ...trigger, limit: 0.5 } }, { keep, trigger: { check: 'limit' } },
+      { keep, breakpoints: ['m1'] }, { keep, breakpoints: [{ id: 'm1', ttl: '1d' }] },
+      { keep, params: { temperature: 0 } }, { keep, params: null }],
   ],
   'admit.params': [[{ id: 'm1', message }], [{ id: 'm1' }, { id: 1, message }]],
   'admit.result': [[{}, { message }], [{ message: 'short' }, { keep: ['m1'] }]],
