@@ -327,7 +327,7 @@ class Failing(unittest.TestCase):
         @strategy
         def asks(messages, ctx):
             try:
-                ctx.complete("Summarise.")
+                ctx.complete([{"role": "user", "content": "Summarise."}])
             except ModelError as e:
                 raise RuntimeError("no summary") from e
 
