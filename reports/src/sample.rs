@@ -67,6 +67,7 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
             ..ScenarioInfo::default()
         },
         strategy: StrategyInfo {
+            program: None,
             label: label.into(),
             without_levers: None,
             given: BTreeMap::new(),
