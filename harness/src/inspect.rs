@@ -114,14 +114,15 @@ pub(crate) fn name(kind: BlockKind, form: Form) -> String {
     format!("{}{form}", words(&kind))
 }
 
-/// Every compaction of a session under a strategy.
+/// Every compaction of a session under a strategy, and what went wrong with the strategy itself.
 pub async fn layouts(
     scenario: &Scenario,
     spec: &Spec,
     model: &Model,
     options: &Options,
-) -> Vec<Layout> {
-    run(scenario, spec, model, options).await.0
+) -> (Vec<Layout>, Option<String>) {
+    let (layouts, record) = run(scenario, spec, model, options).await;
+    (layouts, record.error.filter(|_| record.status == Status::Error))
 }
 
 /// A compaction that was asked for.

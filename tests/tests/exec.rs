@@ -207,6 +207,22 @@ fn what_cannot_be_started_as_written_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn other_commands_take_programs_and_say_what_is_wrong_with_them() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    let compact = |strategy: &str| {
+        let kit = root().join("python").display().to_string();
+        let run = here.run("compact login-bug --strategy").arg(strategy);
+        run.env("PYTHONPATH", &kit).ok()
+    };
+    compact(&format!("mine={}", example("keep_last", "{keep=6}"))).prints(&["mine:keep=6", "drop"]);
+    compact(&format!("mine={}", program("crash"))).prints(&["exit status: 3"]);
+    here.run("show").arg("mine=exec{keep=3}:python3 mine.py").ok().prints(&["keep=", "mine.py"]);
+}
+
+#[test]
 fn a_program_is_listed_with_what_it_says_of_itself() {
     if !has_python() {
         return;

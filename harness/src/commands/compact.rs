@@ -121,8 +121,11 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
                 Row { strategy, why, before_it, compactions: found.layouts }
             }
             None => {
-                let compactions = runtime.block_on(layouts(&scenario, spec, model, &options));
-                let why = compactions.is_empty().then(|| "it compacts nothing here".to_string());
+                let (compactions, wrong) =
+                    runtime.block_on(layouts(&scenario, spec, model, &options));
+                let nothing =
+                    || compactions.is_empty().then(|| "it compacts nothing here".to_string());
+                let why = wrong.or_else(nothing);
                 Row { strategy, why, before_it: None, compactions }
             }
         });

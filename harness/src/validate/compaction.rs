@@ -64,7 +64,7 @@ pub async fn beside(read: &Read) -> Vec<Beside> {
     };
     let scenario = Scenario { id: read.name(), session, scale: 1.0, ..Scenario::default() };
     let options = Options { window: Some(NEVER_FULL), ..Options::default() };
-    let ours = layouts(&scenario, &spec, model, &options).await;
+    let (ours, _) = layouts(&scenario, &spec, model, &options).await;
     if ours.len() == out.len() {
         for (b, l) in out.iter_mut().zip(&ours) {
             (b.ours_before, b.ours_after) = (Some(l.before_tokens), Some(l.after_tokens));
