@@ -165,8 +165,10 @@ fn what_is_unusual_and_allowed_is_measured() {
     }
     let here = Folder::new();
     let of = |how: &str| format!("{how}={}", program(how));
-    run(&here, "login-bug", &[of("loud"), of("asks"), "none".into()]);
+    run(&here, "login-bug", &[of("loud"), of("asks"), of("same-words"), "none".into()]);
     let rows = self::rows(&here);
+    let same = rows.iter().find(|r| r["strategy"]["name"] == "same-words").expect("a row");
+    assert_eq!(same["error"], Value::Null);
     // Neither noise on standard error nor refused calls change what is measured.
     for name in ["loud", "asks"] {
         let (a, b) = (measured(&rows, "login-bug", "none"), measured(&rows, "login-bug", name));

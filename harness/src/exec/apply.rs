@@ -31,6 +31,8 @@ pub(super) struct Made {
 /// An element of `keep` on its way.
 enum Element {
     Known(Entry),
+    /// A new text of the last answer.
+    Again(Entry, Box<RawValue>),
     New(Box<RawValue>),
 }
 
@@ -68,15 +70,14 @@ impl Exec {
         scope: Scope,
         compaction: Option<Compaction>,
     ) -> Result<bool, String> {
-        let elements = self.elements(keep)?;
+        let elements = self.repeated(self.elements(keep)?);
         let named: HashSet<&str> = elements
             .iter()
             .filter_map(|e| if let Element::Known(e) = e { Some(&*e.id) } else { None })
             .collect();
         let gone: Vec<&Entry> =
             self.state.entries().iter().filter(|e| !named.contains(&*e.id)).collect();
-        let repeats = |json: &RawValue| self.made.iter().any(|m| m.json.get() == json.get());
-        let has_new = elements.iter().any(|e| matches!(e, Element::New(json) if !repeats(json)));
+        let has_new = elements.iter().any(|e| matches!(e, Element::New(_)));
         let Compaction { kind, mechanism, ids } =
             compaction.unwrap_or(Compaction { kind: None, mechanism: None, ids: None });
         let stands_for = match &ids {
@@ -156,6 +157,30 @@ impl Exec {
         Ok(out)
     }
 
+    /// Finds the new texts of the last answer among those of this one. Each is found once: the
+    /// same words beside it are a message of their own.
+    fn repeated(&self, elements: Vec<Element>) -> Vec<Element> {
+        let known = elements.iter().filter_map(|e| match e {
+            Element::Known(entry) => Some(entry.id.clone()),
+            _ => None,
+        });
+        let mut taken: HashSet<Arc<str>> = known.collect();
+        let again = |e| match e {
+            Element::New(json) => {
+                let same = |m: &&Made| m.json.get() == json.get() && !taken.contains(&m.id);
+                match self.made.iter().find(same) {
+                    Some(made) => {
+                        taken.insert(made.id.clone());
+                        Element::Again(made.entry.clone(), json)
+                    }
+                    None => Element::New(json),
+                }
+            }
+            e => e,
+        };
+        elements.into_iter().map(again).collect()
+    }
+
     /// Gives new text its place in the log and an id.
     fn build(
         &mut self,
@@ -170,13 +195,11 @@ impl Exec {
         for e in elements {
             drafted.push(match e {
                 Element::Known(entry) => (Some(entry), None),
-                Element::New(json) => match self.made.iter().find(|m| m.json.get() == json.get()) {
-                    Some(again) => (Some(again.entry.clone()), Some((json, vec![]))),
-                    None => {
-                        let drafts = dialect.drafts(&json, kind)?;
-                        (None, Some((json, drafts)))
-                    }
-                },
+                Element::Again(entry, json) => (Some(entry), Some((json, vec![]))),
+                Element::New(json) => {
+                    let drafts = dialect.drafts(&json, kind)?;
+                    (None, Some((json, drafts)))
+                }
             });
         }
         let new = || drafted.iter().filter_map(|(_, new)| new.as_ref());
@@ -235,7 +258,9 @@ impl Exec {
         let mut out: Vec<Arc<Block>> = Vec::new();
         for (i, e) in elements.into_iter().enumerate() {
             match e {
-                Element::Known(entry) => out.extend(entry.message.blocks),
+                Element::Known(entry) | Element::Again(entry, _) => {
+                    out.extend(entry.message.blocks);
+                }
                 Element::New(json) => {
                     let kind = if i == last { BlockKind::SummaryPrompt } else { BlockKind::User };
                     let message = ctxbench_core::block::MessageId(u32::MAX - i as u32 - 1);

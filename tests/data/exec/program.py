@@ -58,6 +58,12 @@ def context(call):
         return {"keep": [*ids, "m9999"]}
     if how == "twice":
         return {"keep": [ids[0], *ids]}
+    if how == "same-words":
+        # The second time they stand beside the message that they became the first time.
+        ids.extend(params["new_ids"])
+        assert len(set(ids)) == len(ids), f"an id was given twice: {params['new_ids']}"
+        words = {"message": {"role": "user", "content": "the same words"}}
+        return {"keep": [*ids, words]} if asked < 6 else {"unchanged": True}
     if how == "orphan":
         return {"keep": [i for i in ids if i != first_result]}
     if how == "bad-message":
