@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Quote};
 
-/// A stretch that is looked for is at least this long, and best this long, bytes.
+/// A stretch that is looked for is at least this long, best this long, and no longer, bytes.
 const LEAST: usize = 12;
 const GOOD: usize = 24;
+const MOST: usize = 32;
 /// It stands within so much of the beginning of a text, since what follows may be cut, bytes.
 const BEGINNING: usize = 400;
 /// Quotes from which a text is a transcript.
@@ -57,6 +58,7 @@ fn found(text: &str, b: &Block) -> Option<(usize, usize)> {
         .clone()
         .find(|s| s.len() >= GOOD)
         .or_else(|| plain.find(|s| s.trim().len() >= LEAST))?;
+    let stretch = &stretch[..stretch.floor_char_boundary(MOST)];
     let at = text.find(stretch)?;
     let rest = &b.text[b.text.find(stretch)?..];
     let same = |(a, b): &(char, char)| a == b;
