@@ -20,10 +20,12 @@ use serde_json::{Value, json};
 const FAST: &str =
     "run login-bug --strategy reference --strategy codex --strategy opencode --transport direct";
 
-/// First words of the lines of `list …`; what is set in tells more about the line before.
+/// First words of the lines of `list …`; what is set in tells more about the line before, and what
+/// stands behind a blank line about all.
 fn names(here: &Folder, what: &str) -> Vec<String> {
     let out = here.run(&format!("list {what}")).ok().stdout;
     out.lines()
+        .take_while(|l| !l.is_empty())
         .filter(|l| !l.starts_with(' '))
         .map(|l| l.split_whitespace().next().unwrap().to_string())
         .collect()
