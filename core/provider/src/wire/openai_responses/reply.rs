@@ -41,10 +41,11 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
         None => raw(o, ",\"status\":\"completed\",\"incomplete_details\":null"),
     }
     raw(o, ",\"error\":null,\"output\":[");
+    let of = reply.id.as_deref().unwrap_or("resp_ctxbench").trim_start_matches("resp_");
     list(o, reply.parts.iter().enumerate(), |o, (i, p)| {
-        raw(o, "{\"id\":\"item_");
-        number(o, i as u64);
-        raw(o, "\",");
+        // Clients merge items by their ids, so no two replies share one.
+        field(o, "{\"id\":", &format!("item_{of}_{i}"));
+        o.push(b',');
         match p {
             Part::Reasoning { text, encrypted } => {
                 raw(o, "\"type\":\"reasoning\",\"summary\":[");

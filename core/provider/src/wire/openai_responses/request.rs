@@ -159,6 +159,8 @@ pub(crate) struct InputItem<'a> {
     #[serde(borrow, default)]
     pub(crate) summary: Vec<ContentPart<'a>>,
     pub(crate) encrypted_content: Option<Text>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
 }
 
 /// A content part.
@@ -176,6 +178,7 @@ pub(crate) struct ContentPart<'a> {
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: Body<'_> = json::parse(bytes)?;
     let mut items = Vec::new();
+    let mut tools: Vec<&RawValue> = body.tools.into_iter().collect();
     if let Some(t) = body.instructions {
         items.push(Item::new(Role::Instructions, Content::Text(t.0), 0, None));
     }
@@ -184,7 +187,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         OneOrMany::Many(entries) => {
             items.reserve(entries.len());
             for (i, e) in entries.into_iter().enumerate() {
-                e.push(&mut items, i + 1)?;
+                // Codex names some of its tools in an item of the input.
+                match e.tools.filter(|_| e.kind == "additional_tools") {
+                    Some(more) => tools.push(more),
+                    None => e.push(&mut items, i + 1)?,
+                }
             }
         }
     }
@@ -192,7 +199,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let edit = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
     Ok(Prompt {
         max_tokens: body.max_output_tokens,
-        tools: body.tools.map(RawValue::to_owned),
+        tools: one_list(&tools)?,
         server_edits: body
             .context_management
             .unwrap_or_default()
@@ -204,8 +211,21 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     })
 }
 
-const KNOWN_ITEMS: &str =
-    "message, reasoning, function_call, function_call_output, compaction, compaction_trigger";
+const KNOWN_ITEMS: &str = "message, reasoning, function_call, function_call_output, compaction, \
+                           compaction_trigger, additional_tools";
+
+/// Several lists of tools as one.
+fn one_list(lists: &[&RawValue]) -> Result<Option<Box<RawValue>>, WireError> {
+    let [first, more @ ..] = lists else { return Ok(None) };
+    if more.is_empty() {
+        return Ok(Some((*first).to_owned()));
+    }
+    let mut all: Vec<&RawValue> = Vec::new();
+    for list in lists {
+        all.extend(serde_json::from_str::<Vec<&RawValue>>(list.get())?);
+    }
+    Ok(Some(serde_json::value::to_raw_value(&all)?))
+}
 
 impl InputItem<'_> {
     fn push(self, items: &mut Vec<Item>, message: usize) -> Result<(), WireError> {
