@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Append a JSON line per request to this file
     #[arg(long)]
     log: Option<PathBuf>,
+    /// Write texts into the log whole, however long they are
+    #[arg(long, requires = "log")]
+    log_texts: bool,
     /// What goes wrong with a request, by its number: `3:500`, `2-4:429;retry-after=1`, `5:cut=3`,
     /// `6:slow=2000`, `7:overflow`
     #[arg(long, value_name = "N:FAULT")]
@@ -56,10 +59,11 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
     let options = Options {
         api: args.provider.and_then(|p| apis().into_iter().find(|a| a.name() == p)),
         port: args.port,
-        script: args.script.as_deref().map(script).transpose()?,
+        speaker: args.script.as_deref().map(script).transpose()?.map(|s| Box::new(s) as _),
         faults: args.fault,
         window: args.window,
         log,
+        log_texts: args.log_texts,
         ..Options::default()
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -2,34 +2,56 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::content::Part;
+use ctxbench_core::fact::Fact;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::request::{ModelError, Reply, StopReason};
 use ctxbench_core::session::Millis;
-use ctxbench_provider::wire::{self, ALL, Asked, Wire};
-use ctxbench_provider::{Content, Prompt};
+use ctxbench_provider::Prompt;
+use ctxbench_provider::wire::{self, ALL, Wire};
 
+use super::errors;
 use super::limit::limit;
-use super::script::Script;
-use super::{echo, errors};
+use super::speaker::{Arrived, Said, Seen, Speaker};
 use crate::mock::{Live, PlannedReply, ProviderModel, ProviderOptions};
 use crate::summarise::{Summariser, SummaryDesk};
+
+/// Who writes the summaries that the provider is asked for, and what may be looked for.
+#[derive(Clone, Debug)]
+pub struct Summaries {
+    /// Who writes them.
+    pub by: Summariser,
+    /// What an ideal summariser may look for.
+    pub facts: Arc<[Fact]>,
+    /// Where they are numbered and their failures noted.
+    pub desk: SummaryDesk,
+}
+
+impl Default for Summaries {
+    fn default() -> Self {
+        let (facts, desk) = (Arc::from(Vec::new()), SummaryDesk::default());
+        Summaries { by: Summariser::Extractive, facts, desk }
+    }
+}
 
 /// The accounts, one per wire for which there are models. Wires share nothing, not even a cache:
 /// their prompts are not the same bytes.
 pub(super) struct Desk {
     accounts: Vec<ProviderModel>,
-    script: Option<Script>,
+    speaker: Box<dyn Speaker>,
     live: Live,
     replies: u64,
 }
 
 impl Desk {
-    pub(super) fn new(script: Option<Script>, window: Option<u64>) -> Self {
+    pub(super) fn new(
+        speaker: Box<dyn Speaker>,
+        summaries: &Summaries,
+        window: Option<u64>,
+    ) -> Self {
         let live = Live { window };
-        let accounts = ALL.iter().filter_map(|w| options(*w));
+        let accounts = ALL.iter().filter_map(|w| options(*w, summaries));
         let accounts = accounts.map(|o| ProviderModel::live(o, live)).collect();
-        Desk { accounts, script, live, replies: 0 }
+        Desk { accounts, speaker, live, replies: 0 }
     }
 
     /// The model of a name, also with a date behind it, as far as the wire speaks of it.
@@ -48,44 +70,39 @@ impl Desk {
         self.account(wire).count(prompt)
     }
 
-    /// Answers a prompt. Whoever asks for a compaction gets one; else the script answers, or an
-    /// echo.
+    /// Whether somebody wants to see what comes of requests.
+    pub(super) fn looks(&self) -> bool {
+        self.speaker.looks()
+    }
+
+    /// A request is over.
+    pub(super) fn saw(&mut self, seen: Seen) {
+        self.speaker.saw(seen);
+    }
+
+    /// Answers a prompt, which may hold more than has arrived. Whoever asks for a compaction gets
+    /// one.
     pub(super) fn answer(
         &mut self,
-        wire: Wire,
+        arrived: &Arrived<'_>,
         prompt: Prompt,
-        asked: Asked,
         most: u64,
         now: Millis,
     ) -> Result<Reply, ModelError> {
         self.replies += 1;
-        let number = self.replies;
-        let on_demand =
-            prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)));
-        let mut found = None;
-        let plan = if on_demand {
-            PlannedReply::Summarise
-        } else {
-            let parts = match &self.script {
-                None => echo::echo(wire, &prompt, number),
-                Some(script) => {
-                    found = Some(script.find(&prompt).ok_or_else(ModelError::ended)?);
-                    found.as_ref().map(|f| f.parts.clone()).unwrap_or_default()
-                }
-            };
-            let (parts, stop) = limit(
-                &self.account(wire).model(&prompt.model).counting,
-                thoughts(parts, wire, asked, &prompt),
-                Some(prompt.max_tokens.unwrap_or(most)),
-            );
-            PlannedReply::Say { parts, stop }
+        let (wire, number) = (arrived.wire, self.replies);
+        let plan = match self.speaker.say(arrived)? {
+            Said::Summary => PlannedReply::Summarise,
+            Said::Parts(parts) => {
+                let counting = &self.account(wire).model(&prompt.model).counting;
+                let (parts, stop) = limit(counting, parts, Some(prompt.max_tokens.unwrap_or(most)));
+                PlannedReply::Say { parts, stop }
+            }
         };
         let mut reply = self.account(wire).answer(prompt, plan, now)?;
         // A provider that stopped after its compaction has not said what was planned.
-        if let (Some(f), Some(script)) = (&found, &mut self.script)
-            && reply.stop != StopReason::Compaction
-        {
-            script.gave(f);
+        if reply.stop != StopReason::Compaction {
+            self.speaker.given();
         }
         reply.id.get_or_insert_with(|| wire.reply_id(number).into());
         Ok(reply)
@@ -96,33 +113,18 @@ fn speaks(wire: Wire, model: &Model) -> bool {
     wire::of(model).api() == wire.api()
 }
 
-fn options(wire: Wire) -> Option<ProviderOptions> {
+fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
     let default = model::find(DEFAULT_MODEL).ok().filter(|m| speaks(wire, m));
     let model = default.or_else(|| model::catalogue().iter().find(|m| speaks(wire, m)))?;
     Some(ProviderOptions {
         model: Arc::new(Model { wire: wire.name().into(), ..model.clone() }),
         unlimited: false,
-        summariser: Summariser::Extractive,
-        facts: Arc::from(Vec::new()),
+        summariser: summaries.by.clone(),
+        facts: summaries.facts.clone(),
         seed: 0,
         scale: 1.0,
-        desk: SummaryDesk::default(),
+        desk: summaries.desk.clone(),
     })
-}
-
-/// Thinking comes first where the request allows it, and not at all where it does not. Chat shows
-/// what a script holds.
-fn thoughts(mut parts: Vec<Part>, wire: Wire, asked: Asked, prompt: &Prompt) -> Vec<Part> {
-    let thinks = |p: &Part| matches!(p, Part::Reasoning { .. });
-    if wire.always_thinks() {
-        return parts;
-    }
-    if !asked.thinking {
-        parts.retain(|p| !thinks(p));
-    } else if !parts.iter().any(thinks) {
-        parts.insert(0, echo::thinking(prompt));
-    }
-    parts
 }
 
 /// What an overflow of a prompt is told as, whatever its size.

@@ -4,17 +4,39 @@
 use std::sync::Arc;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_provider::{Content, Prompt, Wire};
+use ctxbench_core::request::ModelError;
+use ctxbench_provider::{Content, Prompt};
 
-use super::asked::tools;
 use super::script::Tail;
+use super::speaker::{Arrived, Said, Speaker};
 
 /// Most characters of a text that are said back.
 const MOST_CHARS: usize = 400;
 
+/// Says what arrived.
+#[derive(Default)]
+pub(super) struct Echo {
+    replies: u64,
+}
+
+impl Speaker for Echo {
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError> {
+        self.replies += 1;
+        if arrived.wants_compaction() {
+            return Ok(Said::Summary);
+        }
+        let mut parts = echo(arrived, self.replies);
+        if arrived.thinking && !arrived.wire.always_thinks() {
+            parts.insert(0, thinking(arrived.prompt));
+        }
+        Ok(Said::Parts(parts))
+    }
+}
+
 /// What the model says. A line `call NAME {arguments}` in what the user says last is answered by
 /// that call, if the request offers a tool of that name; `number` makes its id.
-pub(super) fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
+fn echo(arrived: &Arrived<'_>, number: u64) -> Vec<Part> {
+    let prompt = arrived.prompt;
     let tail = Tail::of(prompt);
     if !tail.results.is_empty() {
         let said: Vec<String> = prompt
@@ -30,7 +52,7 @@ pub(super) fn echo(wire: Wire, prompt: &Prompt, number: u64) -> Vec<Part> {
             .collect();
         return vec![Part::Text(said.join("\n").into())];
     }
-    let offered = tools(wire, prompt);
+    let offered = arrived.tools();
     let calls: Vec<Part> = tail
         .words
         .iter()
@@ -79,7 +101,7 @@ fn short(text: &str) -> String {
 
 /// What a thinking model shows before its words. The signature is no secret: it is the hash of the
 /// thinking, and nobody checks it.
-pub(super) fn thinking(prompt: &Prompt) -> Part {
+fn thinking(prompt: &Prompt) -> Part {
     let text = thought(prompt.items.len());
     let signature: Arc<str> =
         format!("ctxbench{:016x}", ctxbench_core::tokens::content_hash(text.as_bytes())).into();

@@ -20,6 +20,7 @@ use super::errors;
 use super::faults::{Fault, Faults};
 use super::log::{Log, LogLine};
 use super::route::{NoRoute, Route, route};
+use super::speaker::{self, Arrived, Seen};
 use super::{Clock, models, sse};
 
 /// The request header that asks for a fault.
@@ -71,6 +72,9 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
     let begin = (shared.clock)();
     let path = request.uri().path().to_string();
+    if request.headers().contains_key(header::UPGRADE) {
+        return no_upgrade();
+    }
     let speaker = speaker(&path, &|name| request.headers().contains_key(name));
     let api = match route(None, request.method().as_str(), &path, speaker) {
         Ok(Route::Of(wire, _)) => wire.api(),
@@ -83,16 +87,23 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         status: "ok".into(),
         ..LogLine::default()
     };
-    let answer = match answer(&shared, request, &path, speaker, &mut line).await {
+    let mut seen = None;
+    let answer = match answer(&shared, request, &path, speaker, &mut line, &mut seen).await {
         Ok(answer) => answer,
         Err(Refused { error, retry_after }) => {
             line.status = word(error.kind).into();
             let (status, body) = api.encode_error(&error);
-            line.error = Some(error.message);
+            line.error = Some(error.message.clone());
+            if let Some(seen) = &mut seen {
+                seen.outcome = Some(Err(error));
+            }
             Answer { status, retry_after, ..json(body) }
         }
     };
     line.http = answer.status;
+    if let Some(seen) = seen {
+        lock(&shared.desk).saw(Seen { at_ms: begin, http: answer.status, ..seen });
+    }
     line.latency_ms = (shared.clock)().saturating_sub(begin);
     let number = shared.log.write(line);
     let id = api.request_id_header();
@@ -105,6 +116,13 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         response = response.header(header::RETRY_AFTER, seconds);
     }
     response.body(answer.body).unwrap_or_else(|_| Response::new(Body::empty()))
+}
+
+/// A client that asks for a WebSocket goes on without one at once when it is told so; after any
+/// other refusal it tries again.
+fn no_upgrade() -> Response<Body> {
+    let response = Response::builder().status(StatusCode::UPGRADE_REQUIRED);
+    response.body(Body::empty()).unwrap_or_else(|_| Response::new(Body::empty()))
 }
 
 fn word(kind: ErrorKind) -> &'static str {
@@ -124,6 +142,7 @@ async fn answer(
     path: &str,
     api: Api,
     line: &mut LogLine,
+    seen: &mut Option<Seen>,
 ) -> Result<Answer, Refused> {
     let method = request.method().to_string();
     let (wire, compact) = match route(shared.api, &method, path, api) {
@@ -145,7 +164,15 @@ async fn answer(
         }
     };
     let fault = asked_fault(shared, request.headers(), line)?;
-    let body = read(request.into_body(), wire, shared.body_limit).await?;
+    let (head, body) = request.into_parts();
+    if lock(&shared.desk).looks() {
+        let headers = speaker::public(&head.headers);
+        *seen = Some(Seen { path: path.to_string(), headers, ..Seen::default() });
+    }
+    let body = read(body, wire, shared.body_limit).await?;
+    if let Some(seen) = seen {
+        seen.body.clone_from(&body);
+    }
     if fault.slow_ms > 0 {
         tokio::time::sleep(Duration::from_millis(fault.slow_ms)).await;
     }
@@ -155,20 +182,24 @@ async fn answer(
     }
     let (mut prompt, asked, model) = understood(shared, wire, path, &body, line)?;
     asked::check(wire, &prompt, model.max_output)?;
+    if let Some(seen) = seen {
+        seen.prompt = Some(prompt.clone());
+    }
     if fault.overflow {
         return Err(desk::overflow(wire, &prompt, &model).into());
     }
     let kept = compact.then(|| prompt.clone());
     if compact {
-        prompt.items.push(Item::new(
-            Role::User,
-            Content::CompactionTrigger("".into()),
-            usize::MAX,
-            None,
-        ));
+        let trigger = Content::CompactionTrigger("".into());
+        prompt.items.push(Item::new(Role::User, trigger, usize::MAX, None));
     }
-    let reply =
-        lock(&shared.desk).answer(wire, prompt, asked, model.max_output, (shared.clock)())?;
+    let (headers, thinking) = (&head.headers, asked.thinking);
+    let arrived = Arrived { wire, path, headers, body: &body, prompt: &prompt, thinking };
+    let now = (shared.clock)();
+    let reply = lock(&shared.desk).answer(&arrived, prompt.clone(), model.max_output, now)?;
+    if let Some(seen) = seen {
+        seen.outcome = Some(Ok(reply.clone()));
+    }
     line.usage(&reply.billed);
     line.cost_usd = model::cost_of_reply(&model, &reply).total();
     let whole = match &kept {
@@ -230,7 +261,8 @@ fn understood(
     let mut prompt = wire.decode(path, body).map_err(|e| errors::invalid(e.to_string()))?;
     let model = lock(&shared.desk).model(wire, &prompt.model);
     let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();
-    line.prompt(&prompt, &counting, shared.log.is_read());
+    prompt.tools = prompt.tools.take().and_then(speaker::compact);
+    line.prompt(&prompt, &counting, &shared.log);
     let asked = asked::asked(wire, path, body)?;
     let model = model?;
     prompt.model = model.name.clone();

@@ -7,8 +7,8 @@ use ctxbench_core::model::Counting;
 use ctxbench_core::request::StopReason;
 use ctxbench_core::tokens::Size;
 
-/// Cuts a reply to `max_tokens`. A text ends where they do; a call that does not fit whole is left
-/// out with all behind it.
+/// Cuts a reply to `max_tokens`. A text ends where they do, but not before its first word, as no
+/// model says nothing; a call that does not fit whole is left out with all behind it.
 pub(super) fn limit(
     by: &Counting,
     parts: Vec<Part>,
@@ -24,7 +24,10 @@ pub(super) fn limit(
             continue;
         }
         if let Part::Text(t) = &part {
-            let text = longest(by, t, left);
+            let mut text = longest(by, t, left);
+            if text.is_empty() && kept.is_empty() {
+                text = first_word(t).into();
+            }
             if !text.is_empty() {
                 kept.push(Part::Text(text));
             }
@@ -42,6 +45,12 @@ fn longest(by: &Counting, text: &str, tokens: u64) -> Arc<str> {
     let fits = |end: &usize| by.block(Size::text(&text[..*end])) <= tokens;
     let at = ends.partition_point(fits);
     if at == 0 { "".into() } else { text[..ends[at - 1]].into() }
+}
+
+fn first_word(text: &str) -> &str {
+    let begin = text.len() - text.trim_start().len();
+    let end = text[begin..].find(char::is_whitespace).map_or(text.len(), |i| begin + i);
+    &text[..end]
 }
 
 #[cfg(test)]
@@ -63,7 +72,10 @@ mod tests {
             limit(&Counting::O200K, parts(), Some(7)),
             (vec![text("one two three")], StopReason::MaxTokens)
         );
-        assert_eq!(limit(&Counting::O200K, parts(), Some(1)), (vec![], StopReason::MaxTokens));
+        assert_eq!(
+            limit(&Counting::O200K, parts(), Some(1)),
+            (vec![text("one")], StopReason::MaxTokens)
+        );
         let call =
             || Part::Call(ToolCall { id: "a".into(), name: "t".into(), arguments: "{}".into() });
         assert_eq!(limit(&Counting::O200K, vec![text("one"), call()], None).1, StopReason::ToolUse);

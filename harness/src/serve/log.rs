@@ -27,7 +27,10 @@ pub(super) struct LogLine {
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) items: Vec<Shown>,
+    /// Whether any are offered.
     pub(super) tools: bool,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) tools_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) max_tokens: Option<u64>,
     pub(super) input_tokens: u64,
@@ -46,6 +49,10 @@ pub(super) struct LogLine {
     /// The fault that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fault: Option<String>,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// A piece of a prompt.
@@ -67,14 +74,15 @@ pub(super) struct Shown {
 }
 
 impl LogLine {
-    /// Notes what a prompt shows, its pieces only if somebody `reads` it: each costs a hash of all
-    /// its text.
-    pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, reads: bool) {
+    /// Notes what a prompt shows, its pieces only if somebody reads the log: each costs a hash of
+    /// all its text.
+    pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, log: &Log) {
         self.model = Some(prompt.model.to_string());
         self.tools = prompt.tools.is_some();
         self.max_tokens = prompt.max_tokens;
-        if reads {
-            self.items = prompt.items.iter().map(|i| shown(by, i)).collect();
+        if log.is_read() {
+            self.tools_tokens = prompt.tools_tokens(by);
+            self.items = prompt.items.iter().map(|i| shown(by, i, log.longest)).collect();
         }
     }
 
@@ -87,7 +95,7 @@ impl LogLine {
     }
 }
 
-fn shown(by: &Counting, item: &Item) -> Shown {
+fn shown(by: &Counting, item: &Item, longest: usize) -> Shown {
     let (kind, id, name) = match &item.content {
         Content::Text(_) => match item.role {
             Role::Instructions | Role::System => (BlockKind::Base, None, None),
@@ -112,12 +120,16 @@ fn shown(by: &Counting, item: &Item) -> Shown {
         id: id.map(|s| s.to_string()),
         name: name.map(|s| s.to_string()),
         cache: item.cache.is_some(),
-        text: (text.len() < SHORT).then(|| text.to_string()),
+        text: (text.len() < longest).then(|| text.to_string()),
     }
 }
 
 /// Where lines go.
-pub(super) struct Log(Mutex<State>);
+pub(super) struct Log {
+    state: Mutex<State>,
+    /// Texts shorter than this stand in lines themselves, bytes.
+    longest: usize,
+}
 
 struct State {
     to: Option<Box<dyn Write + Send>>,
@@ -125,19 +137,21 @@ struct State {
 }
 
 impl Log {
-    pub(super) fn new(to: Option<Box<dyn Write + Send>>) -> Self {
-        Log(Mutex::new(State { to, lines: 0 }))
+    /// `texts` = they stand in lines whole.
+    pub(super) fn new(to: Option<Box<dyn Write + Send>>, texts: bool) -> Self {
+        let longest = if texts { usize::MAX } else { SHORT };
+        Log { state: Mutex::new(State { to, lines: 0 }), longest }
     }
 
     /// Whether lines are written anywhere.
     pub(super) fn is_read(&self) -> bool {
-        self.0.lock().is_ok_and(|s| s.to.is_some())
+        self.state.lock().is_ok_and(|s| s.to.is_some())
     }
 
     /// Numbers a line, from 1, and writes it at once, so that a reader sees it while the server
     /// runs. When that fails it is said once and logging ends.
     pub(super) fn write(&self, mut line: LogLine) -> u64 {
-        let Ok(mut state) = self.0.lock() else { return 0 };
+        let Ok(mut state) = self.state.lock() else { return 0 };
         state.lines += 1;
         line.seq = state.lines;
         if let Some(out) = state.to.as_mut() {
@@ -162,10 +176,10 @@ mod tests {
         let prompt = Prompt { max_tokens: Some(7), ..Prompt::new("m", items) };
         let noted = |log: Log| {
             let mut line = LogLine::default();
-            line.prompt(&prompt, &Counting::O200K, log.is_read());
+            line.prompt(&prompt, &Counting::O200K, &log);
             (line.items.len(), line.max_tokens)
         };
-        assert_eq!(noted(Log::new(None)), (0, Some(7)));
-        assert_eq!(noted(Log::new(Some(Box::new(std::io::sink())))), (1, Some(7)));
+        assert_eq!(noted(Log::new(None, false)), (0, Some(7)));
+        assert_eq!(noted(Log::new(Some(Box::new(std::io::sink())), false)), (1, Some(7)));
     }
 }

@@ -2,8 +2,8 @@
 //! streaming, under a real clock.
 //!
 //! A request's way: `route` tells what is asked for, `faults` whether something goes wrong on
-//! purpose, the wire reads the body, `desk` lets `script` or `echo` decide what the model says and
-//! the provider model what it costs, the wire writes the reply and turns those bytes into events
+//! purpose, the wire reads the body, `desk` lets a `speaker` (`script`, `echo`, whoever drives an
+//! agent) decide what the model says and the provider model what it costs, the wire writes the reply and turns those bytes into events
 //! where the client wants them. There is no second way to write a reply: a stream is the whole
 //! reply, cut up.
 
@@ -18,6 +18,7 @@ mod log;
 mod models;
 mod route;
 mod script;
+mod speaker;
 mod sse;
 
 use std::future::{Future, IntoFuture};
@@ -36,9 +37,11 @@ use ctxbench_provider::wire::Api;
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
+pub use desk::Summaries;
 pub use faults::{BadFault, Fault, FaultPlan};
 pub use handle::FAULT_HEADER;
 pub use script::Script;
+pub use speaker::{Arrived, Said, Seen, Speaker};
 
 /// Largest request body, bytes: Anthropic's limit (docs/sources/anthropic-api.md §2.5); for OpenAI
 /// assumed.
@@ -63,8 +66,10 @@ pub struct Options {
     pub api: Option<Api>,
     /// Port on loopback; 0 = any free one.
     pub port: u16,
-    /// Where replies come from; `None` = they say what arrived.
-    pub script: Option<Script>,
+    /// Who decides what the model says; `None` = it says what arrived.
+    pub speaker: Option<Box<dyn Speaker>>,
+    /// Who writes summaries.
+    pub summaries: Summaries,
     /// What goes wrong, by the number of the request.
     pub faults: Vec<FaultPlan>,
     /// Window of every model in tokens, instead of its own.
@@ -73,6 +78,8 @@ pub struct Options {
     pub body_limit: usize,
     /// Where a line per request is written.
     pub log: Option<Box<dyn Write + Send>>,
+    /// Whether texts stand in the log whole, however long they are.
+    pub log_texts: bool,
     /// The time.
     pub clock: Clock,
 }
@@ -82,11 +89,13 @@ impl Default for Options {
         Options {
             api: None,
             port: 0,
-            script: None,
+            speaker: None,
+            summaries: Summaries::default(),
             faults: Vec::new(),
             window: None,
             body_limit: BODY_LIMIT,
             log: None,
+            log_texts: false,
             clock: wall_clock(),
         }
     }
@@ -105,9 +114,13 @@ fn shared(options: Options) -> Arc<handle::Shared> {
         body_limit: options.body_limit,
         window: options.window,
         clock: options.clock,
-        desk: Mutex::new(desk::Desk::new(options.script, options.window)),
+        desk: Mutex::new(desk::Desk::new(
+            options.speaker.unwrap_or_else(|| Box::new(echo::Echo::default())),
+            &options.summaries,
+            options.window,
+        )),
         faults: Mutex::new(faults::Faults::new(options.faults)),
-        log: log::Log::new(options.log),
+        log: log::Log::new(options.log, options.log_texts),
     })
 }
 

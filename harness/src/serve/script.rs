@@ -2,8 +2,8 @@
 //!
 //! A reply is found by what a request ends with, which survives every compaction in between: tool
 //! results of recorded calls are followed by the reply that followed them, a user message by the
-//! reply to the recorded message whose words it holds. Where nothing fits, the next reply that was
-//! not given yet comes. The same request gets the same reply again, so a client may retry.
+//! replies to the recorded message whose words it holds. Where nothing fits, the next reply that
+//! was not given yet comes. The same request gets the same reply again, so a client may retry.
 
 use std::sync::Arc;
 
@@ -11,10 +11,12 @@ use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
 use ctxbench_core::recent::Recent;
+use ctxbench_core::request::ModelError;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Prompt, PromptThread};
 
+use super::speaker::{Arrived, Said, Speaker};
 use crate::replay::{Defaults, Path};
 
 /// What a request ends with, behind the last reply in it.
@@ -40,64 +42,76 @@ impl Tail {
         tail.words.reverse();
         tail
     }
+
+    /// Whether it holds these words of the user.
+    fn says(&self, words: &[Arc<str>]) -> bool {
+        let holds = |w: &Arc<str>| {
+            !w.trim().is_empty() && self.words.iter().any(|t| t.contains(w.trim()))
+        };
+        !words.is_empty() && words.iter().all(holds)
+    }
 }
 
+/// What the user said and the replies that followed.
 #[derive(Debug)]
-struct Scripted {
-    after: Tail,
-    parts: Vec<Part>,
+struct Turn {
+    words: Vec<Arc<str>>,
+    replies: Vec<Vec<Part>>,
 }
+
+/// A reply by its turn and its number in it; one behind the last of a turn is the last words that
+/// the recording lacks.
+type Place = (usize, usize);
+
+/// Said where a recorded turn ends with a call.
+const LAST_WORDS: &str = "Done.";
 
 /// The replies of a session in order.
 #[derive(Debug)]
 pub struct Script {
-    steps: Vec<Scripted>,
-    next: usize,
+    turns: Vec<Turn>,
+    /// Where the reply stands that comes next.
+    next: Place,
     /// What was given to which request.
-    given: Recent<u64, usize>,
+    given: Recent<u64, Place>,
+    /// What is given now, with the hash of its request.
+    giving: Option<(u64, Place)>,
+    /// Some request offered tools, so whoever offers none asks for something beside the work.
+    tools_seen: bool,
 }
 
 /// So many requests get the same reply again.
 const MOST_GIVEN: usize = 100_000;
 
-/// A reply of a script, not yet given.
-#[derive(Debug)]
-pub(super) struct Found {
-    at: usize,
-    key: u64,
-    pub(super) parts: Vec<Part>,
-}
-
 impl Script {
     /// The replies of a session's main conversation.
     pub fn of(session: &Session) -> Script {
-        let mut steps = Vec::new();
+        let mut turns = Vec::new();
         for m in Path::recorded(session, &Defaults::STATED).moves {
             let Action::User(said) = m.action else { continue };
             let text = |p: &Part| Some(Arc::from(p.as_text()?));
-            let mut after =
-                Tail { results: Vec::new(), words: said.parts.iter().filter_map(text).collect() };
-            for step in m.steps {
-                let results = step.results.iter().map(|r| r.key.clone()).collect();
-                steps.push(Scripted { after, parts: step.parts });
-                after = Tail { results, words: Vec::new() };
+            let words = said.parts.iter().filter_map(text).collect();
+            let replies: Vec<_> = m.steps.into_iter().map(|s| s.parts).collect();
+            if !replies.is_empty() {
+                turns.push(Turn { words, replies });
             }
         }
-        Script { steps, next: 0, given: Recent::new(MOST_GIVEN) }
+        let given = Recent::new(MOST_GIVEN);
+        Script { turns, next: (0, 0), given, giving: None, tools_seen: false }
     }
 
     /// Number of replies.
     pub fn len(&self) -> usize {
-        self.steps.len()
+        self.turns.iter().map(|t| t.replies.len()).sum()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.turns.is_empty()
     }
 
-    /// The reply to a prompt; `None` when the session is over.
-    pub(super) fn find(&self, prompt: &Prompt) -> Option<Found> {
+    /// Where the reply to a prompt stands; `None` when the session is over.
+    fn find(&self, prompt: &Prompt) -> Option<(u64, Place)> {
         let mut bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
         // In a thread the same words may come again and mean the next step.
         if let Some(PromptThread::Continue(after)) = &prompt.thread {
@@ -105,39 +119,81 @@ impl Script {
         }
         let key = tokens::content_hash(&bytes);
         let tail = Tail::of(prompt);
-        let at = self
-            .given
-            .peek(&key)
-            .map(|(at, _)| *at)
-            .or_else(|| self.fitting(&tail))
-            .unwrap_or(self.next);
-        self.steps.get(at).map(|s| Found { at, key, parts: s.parts.clone() })
+        let known = self.given.peek(&key).map(|(at, _)| *at);
+        let at = known.or_else(|| self.fitting(&tail)).unwrap_or(self.next);
+        (at.0 < self.turns.len()).then_some((key, at))
     }
 
-    /// The step that followed such a tail: the first from where the script stands, else the last
-    /// before.
-    fn fitting(&self, tail: &Tail) -> Option<usize> {
-        let fits = |s: &Scripted| {
-            if !tail.results.is_empty() {
-                return s.after.results.iter().any(|id| tail.results.contains(id));
-            }
-            let holds = |w: &Arc<str>| {
-                !w.trim().is_empty() && tail.words.iter().any(|t| t.contains(w.trim()))
-            };
-            !s.after.words.is_empty() && s.after.words.iter().all(holds)
+    /// The reply that followed such a tail.
+    fn fitting(&self, tail: &Tail) -> Option<Place> {
+        if !tail.results.is_empty() {
+            return self.after_results(&tail.results);
+        }
+        let (turn, reply) = self.next;
+        let fits = |t: &usize| self.turns.get(*t).is_some_and(|t| tail.says(&t.words));
+        // A turn that is under way goes on, though a compaction may show its first words again.
+        if reply > 0 && fits(&turn) {
+            return Some(self.next);
+        }
+        let later = (turn..self.turns.len()).find(fits);
+        later.or_else(|| (0..turn).rev().find(fits)).map(|t| (t, 0))
+    }
+
+    /// The reply behind the one that made one of these calls: the first from where the script
+    /// stands, else the last before.
+    fn after_results(&self, results: &[Arc<str>]) -> Option<Place> {
+        let calls = |parts: &[Part]| {
+            parts.iter().any(|p| matches!(p, Part::Call(c) if results.contains(&c.id)))
         };
-        let (before, after) = self.steps.split_at(self.next.min(self.steps.len()));
-        after
-            .iter()
-            .position(fits)
-            .map(|i| before.len() + i)
-            .or_else(|| before.iter().rposition(fits))
+        let made = |(t, turn): (usize, &Turn)| -> Vec<Place> {
+            let behind = turn.replies.iter().enumerate().filter(|(_, parts)| calls(parts));
+            behind.map(|(i, _)| (t, i + 1)).collect()
+        };
+        let all: Vec<Place> = self.turns.iter().enumerate().flat_map(made).collect();
+        all.iter().find(|at| **at >= self.next).or_else(|| all.last()).copied()
     }
 
-    /// Notes that a reply was given.
-    pub(super) fn gave(&mut self, found: &Found) {
-        self.given.insert(found.key, found.at);
-        self.next = self.next.max(found.at + 1);
+    fn parts(&self, (turn, reply): Place) -> Vec<Part> {
+        let last_words = || vec![Part::Text(LAST_WORDS.into())];
+        self.turns[turn].replies.get(reply).cloned().unwrap_or_else(last_words)
+    }
+
+    fn gave(&mut self, key: u64, at: Place) {
+        self.given.insert(key, at);
+        let (turn, reply) = at;
+        let ends = |parts: &Vec<Part>| !parts.iter().any(|p| matches!(p, Part::Call(_)));
+        let of = &self.turns[turn].replies;
+        let over = reply + 1 > of.len() || (reply + 1 == of.len() && of.last().is_some_and(ends));
+        let next = if over { (turn + 1, 0) } else { (turn, reply + 1) };
+        self.next = self.next.max(next);
+    }
+}
+
+impl Speaker for Script {
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError> {
+        let offers = arrived.prompt.tools.is_some();
+        self.tools_seen |= offers;
+        self.giving = None;
+        if arrived.wants_compaction() {
+            return Ok(Said::Summary);
+        }
+        if !offers && self.tools_seen {
+            return Ok(Said::Summary);
+        }
+        let (key, at) = self.find(arrived.prompt).ok_or_else(ModelError::ended)?;
+        self.giving = Some((key, at));
+        let mut parts = self.parts(at);
+        let wire = arrived.wire;
+        if !wire.always_thinks() && !arrived.thinking {
+            parts.retain(|p| !matches!(p, Part::Reasoning { .. }));
+        }
+        Ok(Said::Parts(parts))
+    }
+
+    fn given(&mut self) {
+        if let Some((key, at)) = self.giving.take() {
+            self.gave(key, at);
+        }
     }
 }
 
@@ -148,33 +204,40 @@ mod tests {
     use ctxbench_core::session::{AssistantEntry, Entry, ToolEntry, UserEntry};
     use ctxbench_provider::Item;
 
-    fn script() -> Script {
-        let user = |id: &str, t: &str| {
-            Entry::User(UserEntry { id: id.into(), text: Some(t.into()), ..Default::default() })
+    fn user(id: &str, t: &str) -> Entry {
+        Entry::User(UserEntry { id: id.into(), text: Some(t.into()), ..Default::default() })
+    }
+
+    fn says(id: &str, t: &str, calls: &[&str]) -> Entry {
+        let call = |id: &&str| ToolCall {
+            id: (*id).into(),
+            name: "read".into(),
+            arguments: "{}".into(),
         };
-        let says = |id: &str, t: &str, calls: Vec<ToolCall>| {
-            Entry::Assistant(AssistantEntry {
-                id: id.into(),
-                text: Some(t.into()),
-                calls,
-                ..Default::default()
-            })
-        };
-        let call = ToolCall { id: "c1".into(), name: "read".into(), arguments: "{}".into() };
-        let result = Entry::Tool(ToolEntry {
-            call_id: "c1".into(),
-            output: Some("out".into()),
+        let calls = calls.iter().map(call).collect();
+        Entry::Assistant(AssistantEntry {
+            id: id.into(),
+            text: Some(t.into()),
+            calls,
             ..Default::default()
-        });
+        })
+    }
+
+    fn result(id: &str) -> Entry {
+        let output = Some("out".into());
+        Entry::Tool(ToolEntry { call_id: id.into(), output, ..Default::default() })
+    }
+
+    fn script() -> Script {
         let entries = vec![
             user("u1", "first"),
-            says("a1", "one", vec![call]),
-            result,
-            says("a2", "two", vec![]),
+            says("a1", "one", &["c1"]),
+            result("c1"),
+            says("a2", "two", &[]),
             user("u2", "go on"),
-            says("a3", "three", vec![]),
+            says("a3", "three", &[]),
             user("u3", "go on"),
-            says("a4", "four", vec![]),
+            says("a4", "four", &[]),
         ];
         Script::of(&Session { entries, ..Default::default() })
     }
@@ -188,32 +251,71 @@ mod tests {
         Prompt::new("m", items)
     }
 
+    fn ask(s: &mut Script, prompt: &Prompt) -> Option<String> {
+        let (key, at) = s.find(prompt)?;
+        let parts = s.parts(at);
+        s.gave(key, at);
+        parts.iter().find_map(|p| p.as_text().map(str::to_string))
+    }
+
+    fn said(t: &str) -> Content {
+        Content::Text(t.into())
+    }
+
+    fn out(id: &str) -> Content {
+        Content::Output { id: id.into(), text: "out".into(), is_error: false, image: None }
+    }
+
     #[test]
     fn replies_follow_what_a_request_ends_with() {
         let mut s = script();
-        let mut ask = |contents: Vec<Content>| {
-            let found = s.find(&prompt(contents))?;
-            s.gave(&found);
-            found
-                .parts
-                .iter()
-                .find_map(|p| if let Part::Text(t) = p { Some(t.to_string()) } else { None })
+        let mut is = |contents: Vec<Content>, want: Option<&str>| {
+            assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), want);
         };
-        let said = |t: &str| Content::Text(t.into());
-        let result = || Content::Output {
-            id: "c1".into(),
-            text: "out".into(),
-            is_error: false,
-            image: None,
-        };
-        let is = |got: Option<String>, want: Option<&str>| assert_eq!(got.as_deref(), want);
-        is(ask(vec![said("<reminder>\nfirst")]), Some("one"));
+        is(vec![said("<reminder>\nfirst")], Some("one"));
         // The conversation was compacted in between.
-        is(ask(vec![said("a summary"), result()]), Some("two"));
-        is(ask(vec![said("go on")]), Some("three"));
-        is(ask(vec![said("go on")]), Some("three"));
-        is(ask(vec![said("a summary"), said("go on")]), Some("four"));
-        is(ask(vec![said("something else")]), None);
+        is(vec![said("a summary"), out("c1")], Some("two"));
+        is(vec![said("go on")], Some("three"));
+        is(vec![said("go on")], Some("three"));
+        is(vec![said("a summary"), said("go on")], Some("four"));
+        is(vec![said("something else")], None);
+    }
+
+    #[test]
+    fn a_turn_under_way_goes_on_when_its_first_words_are_shown_again() {
+        let entries = vec![
+            user("u1", "first"),
+            says("a1", "one", &["c1"]),
+            result("c1"),
+            says("a2", "two", &["c2"]),
+            result("c2"),
+            says("a3", "three", &[]),
+        ];
+        let mut s = Script::of(&Session { entries, ..Default::default() });
+        let mut is = |contents: Vec<Content>, want: &str| {
+            assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
+        };
+        is(vec![said("first")], "one");
+        is(vec![said("first"), said("a summary, no results")], "two");
+        is(vec![said("first"), said("another summary")], "three");
+    }
+
+    #[test]
+    fn a_turn_that_ends_with_a_call_gets_last_words() {
+        let entries = vec![
+            user("u1", "first"),
+            says("a1", "one", &["c1"]),
+            result("c1"),
+            user("u2", "second"),
+            says("a2", "two", &[]),
+        ];
+        let mut s = Script::of(&Session { entries, ..Default::default() });
+        let mut is = |contents: Vec<Content>, want: &str| {
+            assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
+        };
+        is(vec![said("first")], "one");
+        is(vec![said("first"), out("c1")], LAST_WORDS);
+        is(vec![said("second")], "two");
     }
 
     #[test]
@@ -221,23 +323,18 @@ mod tests {
         let mut s = script();
         let mut ask = |after: &str| {
             let thread = Some(PromptThread::Continue(after.into()));
-            let found =
-                s.find(&Prompt { thread, ..prompt(vec![Content::Text("go on".into())]) }).unwrap();
-            s.gave(&found);
-            found.parts[0].clone()
+            super::tests::ask(&mut s, &Prompt { thread, ..prompt(vec![said("go on")]) })
         };
-        let said = |t: &str| Part::Text(t.into());
-        assert_eq!([ask("a2"), ask("a2"), ask("a3")], [said("three"), said("three"), said("four")]);
+        let all = [ask("a2"), ask("a2"), ask("a3")];
+        assert_eq!(all.map(Option::unwrap), ["three", "three", "four"]);
     }
 
     #[test]
     fn what_fits_nothing_gets_the_next_reply() {
         let mut s = script();
         for want in ["one", "two", "three", "four"] {
-            let found =
-                s.find(&prompt(vec![Content::Text(format!("unknown {want}").into())])).unwrap();
-            assert_eq!(found.parts[0], Part::Text(want.into()));
-            s.gave(&found);
+            let asked = prompt(vec![said(&format!("unknown {want}"))]);
+            assert_eq!(ask(&mut s, &asked).as_deref(), Some(want));
         }
     }
 }

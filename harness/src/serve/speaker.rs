@@ -1,0 +1,156 @@
+//! Who decides what the model says.
+
+use std::collections::BTreeMap;
+
+use axum::http::HeaderMap;
+use ctxbench_core::content::Part;
+use ctxbench_core::request::{ModelError, Reply};
+use ctxbench_core::session::Millis;
+use ctxbench_provider::wire::Wire;
+use ctxbench_provider::{Content, Prompt};
+use serde_json::value::RawValue;
+
+use super::asked;
+
+/// A request that has arrived and was understood.
+pub struct Arrived<'a> {
+    /// Whose format it has.
+    pub wire: Wire,
+    /// Where it was posted.
+    pub path: &'a str,
+    /// Its headers.
+    pub headers: &'a HeaderMap,
+    /// Its body as it came.
+    pub body: &'a [u8],
+    /// What the model is shown.
+    pub prompt: &'a Prompt,
+    /// Whether the request allows thinking.
+    pub thinking: bool,
+}
+
+impl Arrived<'_> {
+    /// The names of the tools that it offers.
+    pub fn tools(&self) -> Vec<String> {
+        asked::tools(self.wire, self.prompt)
+    }
+
+    /// Whether it asks the provider itself for a compaction.
+    pub fn wants_compaction(&self) -> bool {
+        self.prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)))
+    }
+}
+
+/// What the model says.
+pub enum Said {
+    /// These contents.
+    Parts(Vec<Part>),
+    /// A summary of what the request shows.
+    Summary,
+}
+
+/// Decides what the model says. Requests come one at a time.
+pub trait Speaker: Send {
+    /// The answer to a request; an error is told to the client.
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError>;
+
+    /// What was said last has been given: the provider neither refused the request nor stopped
+    /// after a compaction.
+    fn given(&mut self) {}
+
+    /// Whether it wants to see what came of each request.
+    fn looks(&self) -> bool {
+        false
+    }
+
+    /// A request for a reply is over.
+    fn saw(&mut self, _seen: Seen) {}
+}
+
+/// A request for a reply with what came of it.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Clock of the server, ms.
+    pub at_ms: Millis,
+    /// Where it was posted.
+    pub path: String,
+    /// Headers, but none that may hold a key.
+    pub headers: BTreeMap<String, String>,
+    /// The body as it came; empty where it could not be read.
+    pub body: Vec<u8>,
+    /// What the model was shown; `None` = the body was not understood.
+    pub prompt: Option<Prompt>,
+    /// HTTP status.
+    pub http: u16,
+    /// What was said, or why nothing was.
+    pub outcome: Option<Result<Reply, ModelError>>,
+}
+
+/// Headers that hold keys or a person's session with a provider.
+const SECRET: &[&str] = &["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"];
+
+/// Headers without secrets.
+pub(super) fn public(headers: &HeaderMap) -> BTreeMap<String, String> {
+    let name = |n: &str| n.to_string();
+    headers
+        .iter()
+        .filter(|(n, _)| !SECRET.contains(&n.as_str()) && !n.as_str().contains("token"))
+        .map(|(n, v)| (name(n.as_str()), String::from_utf8_lossy(v.as_bytes()).into_owned()))
+        .collect()
+}
+
+/// Tool definitions without the white space between them, in which a provider sees nothing; `None`
+/// for an empty list.
+pub(super) fn compact(tools: Box<RawValue>) -> Option<Box<RawValue>> {
+    let text = tools.get();
+    let (mut quoted, mut escaped, mut out) = (false, false, String::new());
+    let mut from = 0;
+    for (i, b) in text.bytes().enumerate() {
+        match (quoted, escaped, b) {
+            (true, true, _) => escaped = false,
+            (true, false, b'\\') => escaped = true,
+            (_, _, b'"') => quoted = !quoted,
+            (false, _, b' ' | b'\n' | b'\r' | b'\t') => {
+                out.push_str(&text[from..i]);
+                from = i + 1;
+            }
+            _ => {}
+        }
+    }
+    let tools = if from == 0 {
+        tools
+    } else {
+        out.push_str(&text[from..]);
+        RawValue::from_string(out).ok()?
+    };
+    (tools.get() != "[]").then_some(tools)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_between_tools_is_nothing() {
+        let of = |t: &str| {
+            let raw = RawValue::from_string(t.to_string()).unwrap();
+            compact(raw).map(|r| r.get().to_string())
+        };
+        assert_eq!(of("[]"), None);
+        assert_eq!(of("[ \n]"), None);
+        let plain = r#"[{"name":"a b","description":"say \" \\"},1]"#;
+        assert_eq!(of(plain).as_deref(), Some(plain));
+        let wide = "[ {\n \"name\": \"a b\",\t\"description\":\"say \\\" \\\\\" } , 1 ]";
+        assert_eq!(of(wide).as_deref(), Some(plain));
+    }
+
+    #[test]
+    fn keys_are_never_kept() {
+        let mut headers = HeaderMap::new();
+        for name in ["authorization", "x-api-key", "x-goog-api-key", "cookie", "x-auth-token"] {
+            headers.insert(name, "secret".parse().unwrap());
+        }
+        headers.insert("x-kind", "compaction".parse().unwrap());
+        let kept = public(&headers);
+        assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("x-kind".into(), "compaction".into())]);
+    }
+}
