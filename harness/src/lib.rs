@@ -5,7 +5,9 @@
 pub mod choice;
 mod commands;
 pub mod conform;
+pub mod drive;
 pub mod exec;
+mod groups;
 mod hash;
 pub mod inspect;
 pub mod memory;

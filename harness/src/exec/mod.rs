@@ -28,7 +28,7 @@ pub fn end_with_us() {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let Ok(runtime) = runtime else { return };
             let code = runtime.block_on(told_to_end());
-            process::end_all();
+            crate::groups::end_all();
             std::process::exit(code);
         });
     });

@@ -1,6 +1,5 @@
 //! The process of a program: its lines, its limits, and its end.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::process::Stdio;
@@ -13,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::limits::Limits;
+use crate::groups;
 use serde_json::value::RawValue;
 
 /// Of standard error this much of the end is kept, bytes.
@@ -21,16 +21,6 @@ const STDERR_KEPT: usize = 4_096;
 const STDERR_LINES: usize = 8;
 /// How long a process that was told to end may take, and how long its last words are waited for.
 const GRACE: Duration = Duration::from_secs(2);
-
-/// Process groups that are alive, so that whoever ends this process can end them.
-static GROUPS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
-
-/// Ends the groups of all programs that are still running.
-pub(super) fn end_all() {
-    if let Ok(groups) = GROUPS.lock() {
-        groups.iter().for_each(|g| end_group(*g));
-    }
-}
 
 pub(super) struct Process {
     child: Child,
@@ -96,8 +86,8 @@ impl Process {
         let stdout = BufReader::with_capacity(1 << 16, child.stdout.take().expect(piped));
         let stderr = Arc::default();
         let listens = tokio::spawn(listen(child.stderr.take().expect(piped), Arc::clone(&stderr)));
-        if let (Some(id), Ok(mut groups)) = (child.id(), GROUPS.lock()) {
-            groups.insert(id);
+        if let Some(id) = child.id() {
+            groups::begun(id);
         }
         let left = Left::of(&limits);
         Ok(Process { child, stdin, stdout, stderr, listens, limits, left, transcript })
@@ -172,7 +162,7 @@ impl Process {
 
     fn kill(&mut self) {
         if let Some(id) = self.child.id() {
-            end_group(id);
+            groups::end(id);
         }
     }
 }
@@ -230,16 +220,4 @@ async fn next_line(
             (None, _) => {}
         }
     }
-}
-
-/// Ends a process group and forgets it.
-fn end_group(id: u32) {
-    #[cfg(unix)]
-    if let Some(group) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) {
-        // A group that has ended already is what was wanted.
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-    }
-    // Elsewhere the child alone is ended when it is dropped.
-    #[cfg(not(unix))]
-    let _ = id;
 }

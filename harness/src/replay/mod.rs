@@ -65,7 +65,7 @@ use recording::{counted_by, lifetime, met, text_of, unseen};
 use subagents::Subagents;
 use trace::Tracer;
 
-pub use path::{Defaults, Path};
+pub use path::{Defaults, Move, Path, Step};
 pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;

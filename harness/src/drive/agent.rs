@@ -1,0 +1,396 @@
+//! An agent as data: how it is started, spoken to and told apart from its own side requests.
+//!
+//! The form is described in docs/drive.md. Nothing else knows an agent by its name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::fill::{Fill, PLACES};
+
+/// The agents that come with the project.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("codex", include_str!("agents/codex.toml")),
+    ("opencode", include_str!("agents/opencode.toml")),
+    ("pi", include_str!("agents/pi.toml")),
+    ("aider", include_str!("agents/aider.toml")),
+];
+
+/// Why an agent cannot be used.
+#[derive(Debug, Error)]
+pub enum AgentError {
+    /// Neither a name that is known nor a file.
+    #[error("there is no agent `{0}`: known are {known}; or name a TOML file, as in ./{0}.toml", known = names())]
+    Unknown(String),
+    /// The file cannot be read.
+    #[error("{}: {why}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+    /// The file says something that is not understood.
+    #[error("{file}: {why}")]
+    Wrong {
+        /// Which.
+        file: String,
+        /// What, with the place.
+        why: String,
+    },
+    /// The program is not there.
+    #[error("{title} is not installed: none of {tried} is in PATH; get it with `{install}`, or name it: --program {name}=PATH")]
+    Missing {
+        /// The agent.
+        title: String,
+        /// Its short name.
+        name: String,
+        /// What was looked for.
+        tried: String,
+        /// How to get it.
+        install: String,
+    },
+}
+
+/// How the user's words reach an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Deliver {
+    /// Agent Client Protocol on standard input and output.
+    Acp,
+    /// Codex's app-server protocol.
+    AppServer,
+    /// JSON lines with commands, as pi speaks them.
+    Rpc,
+    /// Words typed behind a prompt sign.
+    Lines,
+    /// A process per turn.
+    Exec,
+}
+
+/// An agent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// Short name, of letters, digits, `-` and `_`.
+    pub name: String,
+    /// For people.
+    pub title: String,
+    /// Our implementation of it.
+    pub strategy: Option<String>,
+    /// Model that it is run with unless another is asked for.
+    pub model: String,
+    /// What tells people how to get it.
+    pub install: String,
+    /// Where it is found.
+    pub program: Program,
+    /// How it is started and spoken to.
+    pub start: Start,
+    /// Its environment beside what every agent gets.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Files that it finds.
+    #[serde(default)]
+    pub file: Vec<Written>,
+    /// Its shell tool; without one a turn is one reply.
+    pub tool: Option<Tool>,
+    /// How its side requests are known, the first that fits.
+    #[serde(default)]
+    pub side: Vec<Side>,
+    /// What it does not do as its files say, for whoever reads the table.
+    pub note: Option<String>,
+}
+
+/// Where a program is found.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Names in PATH, the first that is there.
+    pub names: Vec<String>,
+    /// Arguments with which it prints its version.
+    pub version: Vec<String>,
+    /// The version that the file was written for.
+    pub tried: Option<String>,
+}
+
+/// How an agent is started.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// How words reach it.
+    pub deliver: Deliver,
+    /// Command line.
+    pub command: Vec<String>,
+    /// For `lines`: what it prints last when it waits for words.
+    pub prompt: Option<String>,
+    /// For `lines`: what stands before and behind words of several lines.
+    pub several_lines: Option<[String; 2]>,
+    /// For `exec`: the command line of every turn but the first.
+    pub resume: Option<Vec<String>>,
+    /// Words that ask for a compaction, where the protocol has no method for it.
+    pub compact: Option<String>,
+}
+
+/// A file that an agent finds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Written {
+    /// Below the scratch folder.
+    pub path: String,
+    /// What it holds.
+    pub text: String,
+}
+
+/// An agent's shell tool.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Its arguments, a JSON object with `{command}` in a text.
+    pub arguments: Value,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// The agent's own work.
+    Work,
+    /// A summary for a compaction.
+    Summary,
+    /// A name for the conversation.
+    Title,
+    /// Words for a commit.
+    Commit,
+    /// What the user might say next.
+    Suggestion,
+    /// Something to be remembered.
+    Memory,
+    /// Anything else beside the work.
+    Other,
+}
+
+impl Purpose {
+    /// The word in tables and files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Purpose::Work => "work",
+            Purpose::Summary => "summary",
+            Purpose::Title => "title",
+            Purpose::Commit => "commit",
+            Purpose::Suggestion => "suggestion",
+            Purpose::Memory => "memory",
+            Purpose::Other => "other",
+        }
+    }
+}
+
+/// How a side request is known: everything that is named must hold.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Side {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// A header and a piece of its value.
+    pub header: Option<[String; 2]>,
+    /// A field of the body, its names joined by dots, and a piece of what it holds.
+    pub body: Option<[String; 2]>,
+    /// A piece of the system prompt.
+    pub system: Option<String>,
+    /// A piece of the last message.
+    pub last: Option<String>,
+    /// Whether it offers tools.
+    pub tools: Option<bool>,
+}
+
+/// The names of the agents that come with the project.
+pub fn names() -> String {
+    BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// All agents that come with the project.
+pub fn built_in() -> Vec<Agent> {
+    let agent = |(name, text): &(&str, &str)| read(name, text).expect("a test reads them all");
+    BUILT_IN.iter().map(agent).collect()
+}
+
+/// The agent of a name, or of a TOML file.
+pub fn find(text: &str) -> Result<Agent, AgentError> {
+    if let Some((name, toml)) = BUILT_IN.iter().find(|(name, _)| *name == text) {
+        return read(name, toml);
+    }
+    if !text.ends_with(".toml") {
+        return Err(AgentError::Unknown(text.to_string()));
+    }
+    let path = PathBuf::from(text);
+    let toml = std::fs::read_to_string(&path)
+        .map_err(|why| AgentError::Unreadable { path: path.clone(), why })?;
+    read(text, &toml)
+}
+
+/// Reads and checks a description.
+pub fn read(file: &str, toml: &str) -> Result<Agent, AgentError> {
+    let wrong = |why: String| AgentError::Wrong { file: file.to_string(), why };
+    let agent: Agent = toml::from_str(toml).map_err(|e| wrong(e.to_string()))?;
+    agent.check().map_err(wrong)?;
+    Ok(agent)
+}
+
+impl Agent {
+    fn check(&self) -> Result<(), String> {
+        let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if self.name.is_empty() || !self.name.chars().all(letter) {
+            return Err(format!("name = {:?}: letters, digits, `-` and `_` only", self.name));
+        }
+        if self.program.names.is_empty() || self.start.command.is_empty() {
+            return Err("`program.names` and `start.command` must name something".into());
+        }
+        let needs = |what: &str| Err(format!("`start.deliver` needs `start.{what}`"));
+        match self.start.deliver {
+            Deliver::Lines if self.start.prompt.is_none() => return needs("prompt"),
+            Deliver::Exec if self.start.resume.is_none() => return needs("resume"),
+            _ => {}
+        }
+        if let Some(tool) = &self.tool
+            && !tool.arguments.to_string().contains("{command}")
+        {
+            return Err("`tool.arguments` must hold `{command}` in a text".into());
+        }
+        for w in &self.file {
+            let path = Path::new(&w.path);
+            let plain = |c| matches!(c, std::path::Component::Normal(_));
+            if !path.components().all(plain) || w.path.is_empty() {
+                return Err(format!("file path {:?}: must lie below the scratch folder", w.path));
+            }
+        }
+        for side in &self.side {
+            let Side { header, body, system, last, tools, .. } = side;
+            if header.is_none() && body.is_none() && system.is_none() && last.is_none()
+                && tools.is_none()
+            {
+                let word = side.purpose.word();
+                return Err(format!("[[side]] purpose = {word:?}: says nothing to know it by"));
+            }
+        }
+        let texts = self.texts();
+        let unknown = texts.iter().find_map(|t| Fill::unknown(t).map(|u| (u, t)));
+        match unknown {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(format!("{{{name}}} is not known here; known are {}", PLACES.join(", ")))
+            }
+        }
+    }
+
+    /// Texts in which places are filled and in which nobody writes braces of his own.
+    fn texts(&self) -> Vec<&str> {
+        let start = self.start.command.iter().chain(self.start.resume.iter().flatten());
+        start.chain(self.env.values()).map(String::as_str).collect()
+    }
+
+    /// Where the program is.
+    pub fn locate(&self, named: Option<&Path>) -> Result<PathBuf, AgentError> {
+        let missing = |tried: String| AgentError::Missing {
+            title: self.title.clone(),
+            name: self.name.clone(),
+            tried,
+            install: self.install.clone(),
+        };
+        if let Some(path) = named {
+            let absolute = path.canonicalize();
+            return absolute.map_err(|_| missing(path.display().to_string()));
+        }
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        let candidates = || std::env::split_paths(&paths);
+        let found = self.program.names.iter().find_map(|name| {
+            candidates().map(|dir| dir.join(name)).find(|p| p.is_file())
+        });
+        let found = found.and_then(|p| std::path::absolute(p).ok());
+        found.ok_or_else(|| missing(self.program.names.join(", ")))
+    }
+
+    /// The version that a program says it has: the first word with digits and dots that it prints.
+    pub fn version(&self, program: &Path) -> Option<String> {
+        let mut asked = Command::new(program);
+        asked.args(&self.program.version).stdin(Stdio::null());
+        let out = asked.output().ok()?;
+        let text = [out.stdout, out.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        text.split_whitespace().find_map(version_in)
+    }
+}
+
+/// The version in a word, as in `v1.2.3` or `codex-cli/0.169.0`.
+fn version_in(word: &str) -> Option<String> {
+    let begin = word.find(|c: char| c.is_ascii_digit())?;
+    let rest = &word[begin..];
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
+    let end = rest.find(|c| !letter(c)).unwrap_or(rest.len());
+    let version = rest[..end].trim_end_matches('.');
+    (version.contains('.')).then(|| version.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_agents_of_the_project_are_read() {
+        for (name, toml) in BUILT_IN {
+            let agent = read(name, toml).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(agent.name, *name);
+            if let Some(strategy) = &agent.strategy {
+                assert!(ctxbench_strategies::all().any(|d| d.name == *strategy), "{strategy}");
+            }
+            assert!(ctxbench_core::model::find(&agent.model).is_ok(), "{}", agent.model);
+        }
+    }
+
+    const LEAST: &str = r#"
+        name = "mine"
+        title = "Mine"
+        model = "gpt-5.5"
+        install = "pip install mine"
+        [program]
+        names = ["mine"]
+        version = ["--version"]
+        [start]
+        deliver = "acp"
+        command = ["{program}", "acp"]
+    "#;
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        assert!(read("a", LEAST).is_ok());
+        for (from, to, told) in [
+            ("\"acp\"\n", "\"smoke\"\n", "smoke"),
+            ("{program}", "{progam}", "{progam}"),
+            ("name = \"mine\"", "name = \"../mine\"", "letters"),
+            ("deliver = \"acp\"", "deliver = \"lines\"", "start.prompt"),
+            ("deliver = \"acp\"", "deliver = \"exec\"", "start.resume"),
+            ("[start]", "[[file]]\npath = \"../x\"\ntext = \"\"\n[start]", "below the scratch"),
+            ("[start]", "[[side]]\npurpose = \"title\"\n[start]", "nothing to know it by"),
+            ("[start]", "[tool]\nname = \"sh\"\narguments = {a = 1}\n[start]", "{command}"),
+            ("title", "titel", "titel"),
+        ] {
+            let text = LEAST.replacen(from, to, 1);
+            assert_ne!(text, LEAST, "{from}");
+            let error = read("mine.toml", &text).unwrap_err().to_string();
+            assert!(error.starts_with("mine.toml: ") && error.contains(told), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn versions_are_found_in_what_programs_print() {
+        let of = |text: &str| text.split_whitespace().find_map(version_in);
+        assert_eq!(of("codex-cli 0.169.0").as_deref(), Some("0.169.0"));
+        assert_eq!(of("aider 0.86.2\n").as_deref(), Some("0.86.2"));
+        assert_eq!(of("v22.1.0-rc.1 (x)").as_deref(), Some("22.1.0-rc.1"));
+        assert_eq!(of("no number").as_deref(), None);
+    }
+}

@@ -1,0 +1,275 @@
+//! The agent's process: lines in, lines out, patience, and an end that nothing survives.
+
+use std::collections::VecDeque;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::director::Shared;
+use super::scratch::Scratch;
+use crate::groups;
+
+/// Longest line that an agent may print, bytes.
+const MOST_LINE: usize = 64 << 20;
+/// Of what it prints between two messages, this much may be no message, bytes.
+const MOST_NOISE: usize = 4 << 20;
+/// Of standard error this much of the end is kept, bytes.
+const STDERR_KEPT: usize = 4_096;
+const STDERR_LINES: usize = 6;
+/// How long an agent may take to end once it is told to, and how long its last words are waited for.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A running agent.
+pub(super) struct Child {
+    child: tokio::process::Child,
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    /// Read and not yet taken.
+    buffer: VecDeque<u8>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    listens: JoinHandle<()>,
+    patience: Patience,
+}
+
+/// How long an agent may be silent: neither a line nor a request.
+#[derive(Clone)]
+pub(super) struct Patience {
+    pub(super) limit: Duration,
+    pub(super) director: Shared,
+}
+
+/// Why an agent cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Stopped(pub(super) String);
+
+impl Child {
+    /// Starts a command in the project, in a process group of its own and with nothing of our
+    /// environment but PATH.
+    pub(super) fn start(
+        command: &[String],
+        scratch: &Scratch,
+        patience: Patience,
+    ) -> Result<Child, Stopped> {
+        let [program, arguments @ ..] = command else {
+            return Err(Stopped("its description names no command".into()));
+        };
+        let mut starting = Command::new(program);
+        starting.args(arguments).current_dir(scratch.project()).kill_on_drop(true);
+        starting.env_clear().envs(scratch.environment());
+        starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        #[cfg(unix)]
+        starting.process_group(0);
+        let mut child = starting
+            .spawn()
+            .map_err(|e| Stopped(format!("`{program}` cannot be started: {e}")))?;
+        if let Some(id) = child.id() {
+            groups::begun(id);
+        }
+        let piped = "all three streams are pipes";
+        let stderr: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let listens = tokio::spawn(listen(child.stderr.take().expect(piped), stderr.clone()));
+        Ok(Child {
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take().expect(piped),
+            child,
+            buffer: VecDeque::new(),
+            stderr,
+            listens,
+            patience,
+        })
+    }
+
+    /// Nothing more will be written to it.
+    pub(super) fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Writes bytes to it.
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
+        let Some(stdin) = &mut self.stdin else { return Ok(()) };
+        let sent = async {
+            stdin.write_all(bytes).await?;
+            stdin.flush().await
+        };
+        match timeout(self.patience.limit, sent).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(self.gone().await),
+            Err(_) => Err(Stopped("it reads nothing of what it is told".into())),
+        }
+    }
+
+    /// Writes a JSON line to it.
+    pub(super) async fn send(&mut self, message: &Value) -> Result<(), Stopped> {
+        self.write(format!("{message}\n").as_bytes()).await
+    }
+
+    /// The next line that is a JSON object; other lines are passed over.
+    pub(super) async fn receive(&mut self) -> Result<Value, Stopped> {
+        let mut noise = 0;
+        loop {
+            let line = self.line().await?;
+            match serde_json::from_slice(&line) {
+                Ok(object @ Value::Object(_)) => return Ok(object),
+                _ => noise += line.len() + 1,
+            }
+            if noise > MOST_NOISE {
+                let begin = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
+                let why = format!("what it prints is not its protocol, as in {begin:?}");
+                return Err(self.told(why).await);
+            }
+        }
+    }
+
+    async fn line(&mut self) -> Result<Vec<u8>, Stopped> {
+        let mut searched = 0;
+        loop {
+            let end = self.buffer.iter().skip(searched).position(|b| *b == b'\n');
+            if let Some(end) = end {
+                let mut line: Vec<u8> = self.buffer.drain(..=searched + end).collect();
+                line.pop();
+                return Ok(line);
+            }
+            searched = self.buffer.len();
+            if searched > MOST_LINE {
+                let why = format!("it prints a line of more than {MOST_LINE} bytes");
+                return Err(self.told(why).await);
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Waits until what it has printed ends with a text, and takes it.
+    pub(super) async fn until(&mut self, end: &str) -> Result<(), Stopped> {
+        loop {
+            let from = self.buffer.len().saturating_sub(end.len());
+            if self.buffer.iter().skip(from).eq(end.as_bytes()) && !end.is_empty() {
+                // It may be in the midst of printing the same.
+                let more = timeout(Duration::from_millis(300), self.read_some()).await;
+                match more {
+                    Err(_) => {
+                        self.buffer.clear();
+                        return Ok(());
+                    }
+                    Ok(Ok(0)) | Ok(Err(_)) => return Err(self.gone().await),
+                    Ok(Ok(_)) => continue,
+                }
+            }
+            if self.buffer.len() > MOST_LINE {
+                self.buffer.drain(..MOST_LINE / 2);
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Reads to the end of its output, and waits for the process. Returns its exit code.
+    pub(super) async fn finish(&mut self) -> Result<i32, Stopped> {
+        loop {
+            match self.patient().await? {
+                0 => break,
+                _ => self.buffer.clear(),
+            }
+        }
+        match timeout(self.patience.limit, self.child.wait()).await {
+            Ok(Ok(status)) => Ok(status.code().unwrap_or(-1)),
+            _ => Err(self.told("it closed its output and did not end".into()).await),
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), Stopped> {
+        match self.patient().await? {
+            0 => Err(self.gone().await),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads once; while it makes requests, it may print nothing.
+    async fn patient(&mut self) -> Result<usize, Stopped> {
+        let limit = self.patience.limit;
+        loop {
+            let before = self.patience.director.lock().exchanges.len();
+            match timeout(limit, self.read_some()).await {
+                Ok(Ok(n)) => return Ok(n),
+                Ok(Err(e)) => return Err(Stopped(format!("its output is lost: {e}"))),
+                Err(_) if self.patience.director.lock().exchanges.len() != before => {}
+                Err(_) => {
+                    let why = format!(
+                        "it neither said nor asked anything for {} s (--timeout)",
+                        limit.as_secs()
+                    );
+                    return Err(self.told(why).await);
+                }
+            }
+        }
+    }
+
+    async fn read_some(&mut self) -> std::io::Result<usize> {
+        let mut bytes = [0; 1 << 14];
+        let n = self.stdout.read(&mut bytes).await?;
+        self.buffer.extend(&bytes[..n]);
+        Ok(n)
+    }
+
+    /// Why it is not there any more.
+    async fn gone(&mut self) -> Stopped {
+        let why = match timeout(GRACE, self.child.wait()).await {
+            Ok(Ok(status)) => format!("it ended with {status}"),
+            _ => "it closed its standard output".into(),
+        };
+        self.told(why).await
+    }
+
+    /// A reason with the last lines of its standard error.
+    pub(super) async fn told(&mut self, why: String) -> Stopped {
+        if let Some(id) = self.child.id() {
+            groups::end(id);
+        }
+        let _ = timeout(GRACE, &mut self.listens).await;
+        let kept = self.stderr.lock().map(|k| k.clone()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&kept).into_owned();
+        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        let last = lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n");
+        Stopped(if last.is_empty() { why } else { format!("{why}\nits last words:\n{last}") })
+    }
+
+    /// Gives it a moment to end by itself, then ends its group.
+    pub(super) async fn end(&mut self) {
+        self.close_input();
+        let drain = async {
+            while matches!(self.read_some().await, Ok(n) if n > 0) {
+                self.buffer.clear();
+            }
+            let _ = self.child.wait().await;
+        };
+        let _ = timeout(GRACE, drain).await;
+        if let Some(id) = self.child.id() {
+            groups::end(id);
+        }
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if let Some(id) = self.child.id() {
+            groups::end(id);
+        }
+        self.listens.abort();
+    }
+}
+
+/// Keeps the end of what is written to standard error.
+async fn listen(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = [0; 4_096];
+    while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
+        let Ok(mut kept) = kept.lock() else { return };
+        kept.extend_from_slice(&buffer[..n]);
+        let over = kept.len().saturating_sub(STDERR_KEPT);
+        kept.drain(..over);
+    }
+}

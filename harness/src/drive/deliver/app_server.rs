@@ -1,0 +1,114 @@
+//! Codex's app-server: JSON-RPC in lines, without the version
+//! (<https://github.com/openai/codex/blob/main/codex-rs/app-server/README.md>).
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::acp::words;
+use super::{Channel, Turn};
+use crate::drive::child::{Child, Patience, Stopped};
+use crate::drive::scratch::Scratch;
+
+pub(super) struct AppServer {
+    child: Child,
+    thread: Value,
+    calls: u64,
+}
+
+impl AppServer {
+    pub(super) async fn open(
+        command: &[String],
+        scratch: &Scratch,
+        patience: Patience,
+    ) -> Result<AppServer, Stopped> {
+        let child = Child::start(command, scratch, patience)?;
+        let mut server = AppServer { child, thread: Value::Null, calls: 0 };
+        let version = env!("CARGO_PKG_VERSION");
+        let client = json!({"name": "ctxbench", "title": "ctxbench", "version": version});
+        server.asked("initialize", json!({"clientInfo": client})).await?;
+        server.child.send(&json!({"method": "initialized", "params": {}})).await?;
+        let project = scratch.project().display().to_string();
+        let new = json!({
+            "cwd": project, "approvalPolicy": "never", "sandbox": "danger-full-access",
+        });
+        server.thread = server.asked("thread/start", new).await?["thread"]["id"].clone();
+        if !server.thread.is_string() {
+            return Err(Stopped("`thread/start` was answered without a thread".into()));
+        }
+        Ok(server)
+    }
+
+    async fn call(&mut self, method: &str, params: Value) -> Result<u64, Stopped> {
+        self.calls += 1;
+        let call = json!({"id": self.calls, "method": method, "params": params});
+        self.child.send(&call).await?;
+        Ok(self.calls)
+    }
+
+    /// Calls a method that must succeed.
+    async fn asked(&mut self, method: &str, params: Value) -> Result<Value, Stopped> {
+        let id = self.call(method, params).await?;
+        loop {
+            let message = self.next().await?;
+            if message["id"] == id && message.get("method").is_none() {
+                return match message.get("error") {
+                    None => Ok(message["result"].clone()),
+                    Some(e) => {
+                        let why = format!("it refuses `{method}`: {}", words(e));
+                        Err(self.child.told(why).await)
+                    }
+                };
+            }
+        }
+    }
+
+    /// The next message that is not a question; questions are declined, since approvals are off.
+    async fn next(&mut self) -> Result<Value, Stopped> {
+        loop {
+            let message = self.child.receive().await?;
+            if message.get("method").is_some() && message.get("id").is_some() {
+                let error = json!({"code": -32601, "message": "nobody is asked here"});
+                self.child.send(&json!({"id": message["id"], "error": error})).await?;
+                continue;
+            }
+            return Ok(message);
+        }
+    }
+
+    /// Starts a turn and waits for its end.
+    async fn turn(&mut self, method: &str, params: Value) -> Result<Turn, Stopped> {
+        let id = self.call(method, params).await?;
+        loop {
+            let message = self.next().await?;
+            if message["id"] == id
+                && let Some(error) = message.get("error")
+            {
+                return Ok(Turn::Failed(words(error)));
+            }
+            if message["method"] == "turn/completed" {
+                let error = &message["params"]["turn"]["error"];
+                return Ok(match error.is_null() {
+                    true => Turn::Over,
+                    false => Turn::Failed(words(error)),
+                });
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Channel for AppServer {
+    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+        let input = json!([{"type": "text", "text": words}]);
+        self.turn("turn/start", json!({"threadId": self.thread, "input": input})).await
+    }
+
+    /// The method takes no instructions.
+    async fn compact(&mut self, _instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
+        self.turn("thread/compact/start", json!({"threadId": self.thread})).await.map(Some)
+    }
+
+    async fn end(&mut self) {
+        self.child.end().await;
+    }
+}

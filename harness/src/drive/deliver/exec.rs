@@ -1,0 +1,63 @@
+//! A process per turn, which the next one resumes.
+
+use async_trait::async_trait;
+
+use super::{Channel, Turn, typed};
+use crate::drive::agent::Start;
+use crate::drive::child::{Child, Patience, Stopped};
+use crate::drive::fill::{Fill, put};
+use crate::drive::scratch::Scratch;
+
+pub(super) struct Exec<'a> {
+    start: &'a Start,
+    fill: &'a Fill,
+    scratch: &'a Scratch,
+    patience: Patience,
+    turns: u64,
+}
+
+impl<'a> Exec<'a> {
+    pub(super) fn new(
+        start: &'a Start,
+        fill: &'a Fill,
+        scratch: &'a Scratch,
+        patience: Patience,
+    ) -> Exec<'a> {
+        Exec { start, fill, scratch, patience, turns: 0 }
+    }
+
+    async fn turn(&mut self, words: &str) -> Result<Turn, Stopped> {
+        let resume = self.start.resume.as_ref().filter(|_| self.turns > 0);
+        let command = resume.unwrap_or(&self.start.command);
+        self.turns += 1;
+        let filled = |a: &String| put(&self.fill.text(a), "text", words);
+        let command: Vec<String> = command.iter().map(filled).collect();
+        let mut child = Child::start(&command, self.scratch, self.patience.clone())?;
+        if !self.start.command.iter().any(|a| a.contains("{text}")) {
+            child.write(words.as_bytes()).await?;
+        }
+        child.close_input();
+        let code = child.finish().await?;
+        if code == 0 {
+            return Ok(Turn::Over);
+        }
+        let Stopped(why) = child.told(format!("it ended with exit code {code}")).await;
+        Ok(Turn::Failed(why))
+    }
+}
+
+#[async_trait]
+impl Channel for Exec<'_> {
+    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+        self.turn(words).await
+    }
+
+    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
+        match &self.start.compact {
+            None => Ok(None),
+            Some(command) => self.turn(&typed(command, instructions)).await.map(Some),
+        }
+    }
+
+    async fn end(&mut self) {}
+}

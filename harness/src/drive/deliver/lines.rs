@@ -1,0 +1,63 @@
+//! Words typed behind a prompt sign, as a person would at a terminal.
+
+use async_trait::async_trait;
+
+use super::{Channel, Turn, typed};
+use crate::drive::agent::Start;
+use crate::drive::child::{Child, Patience, Stopped};
+use crate::drive::scratch::Scratch;
+
+pub(super) struct Lines {
+    child: Child,
+    sign: String,
+    around: Option<[String; 2]>,
+    compact: Option<String>,
+}
+
+impl Lines {
+    pub(super) async fn open(
+        start: &Start,
+        command: &[String],
+        scratch: &Scratch,
+        patience: Patience,
+    ) -> Result<Lines, Stopped> {
+        let child = Child::start(command, scratch, patience)?;
+        let mut lines = Lines {
+            child,
+            sign: start.prompt.clone().unwrap_or_default(),
+            around: start.several_lines.clone(),
+            compact: start.compact.clone(),
+        };
+        lines.child.until(&lines.sign).await?;
+        Ok(lines)
+    }
+
+    async fn typed(&mut self, words: &str) -> Result<Turn, Stopped> {
+        let text = match &self.around {
+            Some([before, behind]) if words.contains('\n') => {
+                format!("{before}\n{words}\n{behind}\n")
+            }
+            // One line is one message.
+            _ => format!("{}\n", words.replace(['\r', '\n'], " ")),
+        };
+        self.child.write(text.as_bytes()).await?;
+        self.child.until(&self.sign).await?;
+        Ok(Turn::Over)
+    }
+}
+
+#[async_trait]
+impl Channel for Lines {
+    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+        self.typed(words).await
+    }
+
+    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
+        let Some(command) = self.compact.clone() else { return Ok(None) };
+        self.typed(&typed(&command, instructions)).await.map(Some)
+    }
+
+    async fn end(&mut self) {
+        self.child.end().await;
+    }
+}

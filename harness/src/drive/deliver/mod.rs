@@ -1,0 +1,64 @@
+//! How the user's words reach an agent, a file per protocol.
+
+mod acp;
+mod app_server;
+mod exec;
+mod lines;
+mod rpc;
+
+use async_trait::async_trait;
+
+use super::agent::{Agent, Deliver};
+use super::child::{Patience, Stopped};
+use super::fill::Fill;
+use super::scratch::Scratch;
+
+/// How a turn ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// The agent waits for the user.
+    Over,
+    /// It failed, and this is what the user reads.
+    Failed(String),
+}
+
+/// A conversation with an agent.
+#[async_trait]
+pub(super) trait Channel {
+    /// The user says something; ready when the agent has finished with it.
+    async fn say(&mut self, words: &str) -> Result<Turn, Stopped>;
+    /// The user asks for a compaction; `None` = it cannot be asked for here.
+    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped>;
+    /// The conversation is over.
+    async fn end(&mut self);
+}
+
+/// Begins a conversation.
+pub(super) async fn open<'a>(
+    agent: &'a Agent,
+    fill: &'a Fill,
+    scratch: &'a Scratch,
+    patience: Patience,
+) -> Result<Box<dyn Channel + 'a>, Stopped> {
+    let command: Vec<String> = agent.start.command.iter().map(|a| fill.text(a)).collect();
+    let compact = agent.start.compact.as_deref();
+    Ok(match agent.start.deliver {
+        Deliver::Acp => Box::new(acp::Acp::open(&command, compact, scratch, patience).await?),
+        Deliver::AppServer => {
+            Box::new(app_server::AppServer::open(&command, scratch, patience).await?)
+        }
+        Deliver::Rpc => Box::new(rpc::Rpc::open(&command, scratch, patience)?),
+        Deliver::Lines => {
+            Box::new(lines::Lines::open(&agent.start, &command, scratch, patience).await?)
+        }
+        Deliver::Exec => Box::new(exec::Exec::new(&agent.start, fill, scratch, patience)),
+    })
+}
+
+/// What a user would type for a compaction.
+fn typed(command: &str, instructions: Option<&str>) -> String {
+    match instructions {
+        None => command.to_string(),
+        Some(more) => format!("{command} {more}"),
+    }
+}

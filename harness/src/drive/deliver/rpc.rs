@@ -1,0 +1,76 @@
+//! pi's `--mode rpc`: commands and events as JSON lines
+//! (<https://github.com/earendil-works/pi>, docs of the coding agent).
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use super::{Channel, Turn};
+use crate::drive::child::{Child, Patience, Stopped};
+use crate::drive::scratch::Scratch;
+
+pub(super) struct Rpc {
+    child: Child,
+    calls: u64,
+}
+
+impl Rpc {
+    pub(super) fn open(
+        command: &[String],
+        scratch: &Scratch,
+        patience: Patience,
+    ) -> Result<Rpc, Stopped> {
+        Ok(Rpc { child: Child::start(command, scratch, patience)?, calls: 0 })
+    }
+
+    /// Sends a command and waits for its response: what it says if it failed.
+    async fn command(&mut self, mut command: Value) -> Result<Option<String>, Stopped> {
+        self.calls += 1;
+        let id = format!("c{}", self.calls);
+        command["id"] = id.as_str().into();
+        self.child.send(&command).await?;
+        loop {
+            let message = self.child.receive().await?;
+            if message["type"] == "response" && message["id"] == id.as_str() {
+                let why = message["error"].as_str().unwrap_or("it did not say why");
+                return Ok((message["success"] != true).then(|| why.to_string()));
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Channel for Rpc {
+    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+        if let Some(why) = self.command(json!({"type": "prompt", "message": words})).await? {
+            return Ok(Turn::Failed(why));
+        }
+        let mut failed = None;
+        loop {
+            let message = self.child.receive().await?;
+            match message["type"].as_str() {
+                // What failed may be tried again; only the last word of a turn counts.
+                Some("message_end") => {
+                    let error = message["message"]["errorMessage"].as_str();
+                    failed = error.map(str::to_string);
+                }
+                Some("agent_settled") => {
+                    return Ok(failed.map_or(Turn::Over, Turn::Failed));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
+        let mut command = json!({"type": "compact"});
+        if let Some(more) = instructions {
+            command["customInstructions"] = more.into();
+        }
+        let failed = self.command(command).await?;
+        Ok(Some(failed.map_or(Turn::Over, Turn::Failed)))
+    }
+
+    async fn end(&mut self) {
+        self.child.end().await;
+    }
+}

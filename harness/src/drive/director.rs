@@ -1,0 +1,298 @@
+//! What the agent's model says, and what the agent asked of it.
+//!
+//! The place in the session is the number of the move and of the replies given in it. A request is
+//! the agent's own work or something beside it; the same body again is a retry.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::HeaderMap;
+use ctxbench_core::content::Part;
+use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
+use ctxbench_core::session::Millis;
+use ctxbench_core::tokens;
+use ctxbench_provider::Prompt;
+use serde_json::Value;
+
+use super::agent::{Purpose, Side};
+use super::plan::{NEUTRAL, Plan, Planned};
+use crate::serve::{Arrived, Said, Seen, Speaker};
+
+/// Requests of the agent's own beyond the session after which it goes round in circles.
+const MOST_EXTRA: u64 = 400;
+
+/// What the model says when it is asked for a title or the like.
+const ASIDE: &str = "Work on the project";
+
+/// A request with what became of it.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    /// The move during which it came.
+    pub(super) step: usize,
+    pub(super) at_ms: Millis,
+    pub(super) purpose: Purpose,
+    pub(super) prompt: Option<Prompt>,
+    /// HTTP status.
+    pub(super) http: u16,
+    pub(super) outcome: Result<Reply, ModelError>,
+    /// The session's id of the reply; `None` beside the work and beyond the session.
+    pub(super) key: Option<Arc<str>>,
+    /// The body came before.
+    pub(super) again: bool,
+}
+
+/// What is given to a request.
+#[derive(Clone)]
+struct Given {
+    said: Told,
+    key: Option<Arc<str>>,
+    tools_ms: Millis,
+}
+
+#[derive(Clone)]
+enum Told {
+    Parts(Vec<Part>),
+    Summary,
+}
+
+pub(super) struct Director {
+    plan: Arc<Plan>,
+    sides: Vec<Side>,
+    has_tool: bool,
+    step: usize,
+    reply: usize,
+    /// What was given, by the hash of path and body.
+    given: HashMap<u64, Given>,
+    giving: Option<(u64, Given)>,
+    /// Hashes of all bodies so far.
+    heard: HashSet<u64>,
+    extra: u64,
+    pub(super) exchanges: Vec<Exchange>,
+    /// Why nothing more is answered.
+    pub(super) stuck: Option<String>,
+    pub(super) now: Millis,
+}
+
+/// The director as server and driver share it.
+#[derive(Clone)]
+pub(super) struct Shared(Arc<Mutex<Director>>);
+
+impl Shared {
+    pub(super) fn new(plan: Arc<Plan>, sides: Vec<Side>, has_tool: bool) -> Shared {
+        Shared(Arc::new(Mutex::new(Director {
+            plan,
+            sides,
+            has_tool,
+            step: 0,
+            reply: 0,
+            given: HashMap::new(),
+            giving: None,
+            heard: HashSet::new(),
+            extra: 0,
+            exchanges: Vec::new(),
+            stuck: None,
+            now: 0,
+        })))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Director> {
+        // Nothing panics while it holds the lock; what it left is sound all the same.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Director {
+    /// A move begins.
+    pub(super) fn begin(&mut self, step: usize) {
+        (self.step, self.reply) = (step, 0);
+        self.now = self.now.saturating_add(self.plan.moves[step].gap_ms);
+    }
+
+    /// Replies of the present move that were not asked for.
+    pub(super) fn left(&self) -> usize {
+        self.plan.moves[self.step].replies.len().saturating_sub(self.reply)
+    }
+
+    fn next(&mut self) -> Result<Given, String> {
+        let planned = self.plan.moves[self.step].replies.get(self.reply);
+        if let Some(Planned { key, parts, tools_ms }) = planned {
+            let said = Told::Parts(parts.clone());
+            return Ok(Given { said, key: Some(key.clone()), tools_ms: *tools_ms });
+        }
+        self.extra += 1;
+        if self.extra > MOST_EXTRA {
+            return Err(format!("it made {MOST_EXTRA} requests beyond the session"));
+        }
+        Ok(aside(NEUTRAL))
+    }
+
+    /// What a request is for.
+    fn purpose(&self, asks: &Asks<'_>) -> Option<Purpose> {
+        if let Some(side) = self.sides.iter().find(|s| asks.fit(s)) {
+            return Some(side.purpose);
+        }
+        (asks.prompt.tools.is_some() || !self.has_tool).then_some(Purpose::Work)
+    }
+}
+
+fn aside(text: &str) -> Given {
+    Given { said: Told::Parts(vec![Part::Text(text.into())]), key: None, tools_ms: 0 }
+}
+
+/// What a request is known by.
+struct Asks<'a> {
+    header: &'a dyn Fn(&str) -> Option<String>,
+    body: &'a [u8],
+    prompt: &'a Prompt,
+    compaction: bool,
+}
+
+impl Asks<'_> {
+    fn fit(&self, side: &Side) -> bool {
+        let Side { purpose, header, body, system, last, tools } = side;
+        if self.compaction {
+            return *purpose == Purpose::Summary;
+        }
+        let has_tools = self.prompt.tools.is_some();
+        header.as_ref().is_none_or(|[name, piece]| {
+            (self.header)(name).is_some_and(|v| v.contains(piece))
+        }) && body.as_ref().is_none_or(|[path, piece]| self.field(path, piece))
+            && system.as_ref().is_none_or(|piece| self.system(piece))
+            && last.as_ref().is_none_or(|piece| self.last(piece))
+            && tools.is_none_or(|wanted| wanted == has_tools)
+    }
+
+    fn field(&self, path: &str, piece: &str) -> bool {
+        let body: Option<Value> = serde_json::from_slice(self.body).ok();
+        let found = path.split('.').try_fold(body.as_ref(), |v, name| v.map(|v| v.get(name)));
+        match found.flatten() {
+            Some(Value::String(s)) => s.contains(piece),
+            Some(v) => v.to_string().contains(piece),
+            None => false,
+        }
+    }
+
+    fn system(&self, piece: &str) -> bool {
+        use ctxbench_core::block::Role;
+        let mut head = self.prompt.items.iter().filter(|i| {
+            matches!(i.role, Role::Instructions | Role::System | Role::Developer)
+        });
+        head.any(|i| i.text().contains(piece))
+    }
+
+    fn last(&self, piece: &str) -> bool {
+        let message = self.prompt.items.last().map(|i| i.message);
+        let of_last = self.prompt.items.iter().rev().take_while(|i| Some(i.message) == message);
+        of_last.into_iter().any(|i| i.text().contains(piece))
+    }
+}
+
+fn refused(message: String) -> ModelError {
+    ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message }
+}
+
+fn key(path: &str, body: &[u8]) -> u64 {
+    tokens::content_hash(&[path.as_bytes(), b"\n", body].concat())
+}
+
+impl Speaker for Shared {
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError> {
+        let mut d = self.lock();
+        if let Some(why) = &d.stuck {
+            return Err(refused(format!("ctxbench: {why}")));
+        }
+        let header = |name: &str| text_of(arrived.headers, name);
+        let asks = Asks {
+            header: &header,
+            body: arrived.body,
+            prompt: arrived.prompt,
+            compaction: arrived.wants_compaction(),
+        };
+        let hash = key(arrived.path, arrived.body);
+        let given = match (d.given.get(&hash).cloned(), d.purpose(&asks)) {
+            (Some(given), _) => Ok(given),
+            (None, Some(Purpose::Work)) => d.next(),
+            (None, Some(Purpose::Summary)) => {
+                Ok(Given { said: Told::Summary, key: None, tools_ms: 0 })
+            }
+            (None, Some(_)) => Ok(aside(ASIDE)),
+            (None, None) if arrived.wants_compaction() => {
+                Ok(Given { said: Told::Summary, key: None, tools_ms: 0 })
+            }
+            (None, None) => Err(unknown(arrived)),
+        };
+        match given {
+            Err(why) => {
+                d.stuck = Some(why.clone());
+                Err(refused(format!("ctxbench: {why}")))
+            }
+            Ok(given) => {
+                let said = given.said.clone();
+                d.giving = Some((hash, given));
+                Ok(match said {
+                    Told::Parts(parts) => Said::Parts(parts),
+                    Told::Summary => Said::Summary,
+                })
+            }
+        }
+    }
+
+    fn given(&mut self) {
+        let mut d = self.lock();
+        let Some((hash, given)) = d.giving.clone() else { return };
+        d.now = d.now.saturating_add(given.tools_ms);
+        let again = d.given.insert(hash, given.clone()).is_some();
+        if given.key.is_some() && !again {
+            d.reply += 1;
+        }
+    }
+
+    fn looks(&self) -> bool {
+        true
+    }
+
+    fn saw(&mut self, seen: Seen) {
+        let mut d = self.lock();
+        let Seen { at_ms, path, headers, body, prompt, http, outcome } = seen;
+        let header = |name: &str| headers.get(name).cloned();
+        let purpose = prompt.as_ref().and_then(|prompt| {
+            let compaction = path.ends_with("/compact");
+            d.purpose(&Asks { header: &header, body: &body, prompt, compaction })
+        });
+        let hash = key(&path, &body);
+        let outcome = outcome.unwrap_or_else(|| Err(refused("nothing was said".into())));
+        let key = match &outcome {
+            Ok(reply) if reply.stop != StopReason::Compaction => {
+                d.given.get(&hash).and_then(|g| g.key.clone())
+            }
+            _ => None,
+        };
+        let again = !d.heard.insert(hash);
+        let step = d.step;
+        let purpose = purpose.unwrap_or(Purpose::Other);
+        d.exchanges.push(Exchange { step, at_ms, purpose, prompt, http, outcome, key, again });
+    }
+}
+
+fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()).into_owned())
+}
+
+fn unknown(arrived: &Arrived<'_>) -> String {
+    let last = arrived.prompt.items.last().map_or("", |i| i.text());
+    let end = last.floor_char_boundary(160);
+    format!(
+        "a request of a kind that its description does not know: it offers no tools, and its last \
+         message begins {:?}; say what it is in a [[side]] of the description",
+        &last[..end]
+    )
+}
+
+/// How many requests there were beside the work, by what they were for.
+pub(super) fn beside(exchanges: &[Exchange]) -> BTreeMap<Purpose, Vec<&Exchange>> {
+    let mut all: BTreeMap<Purpose, Vec<&Exchange>> = BTreeMap::new();
+    for e in exchanges.iter().filter(|e| !matches!(e.purpose, Purpose::Work | Purpose::Summary)) {
+        all.entry(e.purpose).or_default().push(e);
+    }
+    all
+}

@@ -1,0 +1,128 @@
+//! Places in the texts of an agent's description, such as `{url}`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// What may stand in braces. Other braces stand for themselves, since settings are often JSON.
+pub(super) const PLACES: &[&str] =
+    &["program", "scratch", "project", "home", "url", "model", "window", "max_output", "text"];
+
+/// What stands in the places.
+#[derive(Clone, Debug)]
+pub(super) struct Fill {
+    values: Vec<(&'static str, String)>,
+}
+
+impl Fill {
+    pub(super) fn new(
+        program: &Path,
+        scratch: &Path,
+        url: &str,
+        model: &str,
+        (window, max_output): (u64, u64),
+    ) -> Fill {
+        let path = |p: &Path| p.display().to_string();
+        Fill {
+            values: vec![
+                ("program", path(program)),
+                ("scratch", path(scratch)),
+                ("project", path(&scratch.join("project"))),
+                ("home", path(&scratch.join("home"))),
+                ("url", url.to_string()),
+                ("model", model.to_string()),
+                ("window", window.to_string()),
+                ("max_output", max_output.to_string()),
+            ],
+        }
+    }
+
+    /// The text with everything in its place. What was put in is not looked at again.
+    pub(super) fn text(&self, text: &str) -> String {
+        replaced(text, &|name| self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| &**v))
+    }
+
+    /// The first name in braces that is none of [`PLACES`].
+    pub(super) fn unknown(text: &str) -> Option<&str> {
+        let mut rest = text;
+        while let Some(begin) = rest.find('{') {
+            rest = &rest[begin + 1..];
+            let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_')?;
+            if rest[end..].starts_with('}') && end > 0 && !PLACES.contains(&&rest[..end]) {
+                return Some(&rest[..end]);
+            }
+        }
+        None
+    }
+}
+
+/// A text with one place filled.
+pub(super) fn put(text: &str, place: &str, value: &str) -> String {
+    replaced(text, &|name| (name == place).then_some(value))
+}
+
+/// The same in every text of a JSON value.
+pub(super) fn put_in(value: &Value, place: &str, text: &str) -> Value {
+    match value {
+        Value::String(s) => put(s, place, text).into(),
+        Value::Array(all) => all.iter().map(|v| put_in(v, place, text)).collect(),
+        Value::Object(all) => {
+            all.iter().map(|(k, v)| (k.clone(), put_in(v, place, text))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+fn replaced<'a>(text: &str, value: &dyn Fn(&str) -> Option<&'a str>) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(begin) = rest.find('{') {
+        out.push_str(&rest[..begin]);
+        let found = rest[begin..].find('}').and_then(|end| {
+            let name = &rest[begin + 1..begin + end];
+            value(name).map(|v| (v, begin + end + 1))
+        });
+        match found {
+            Some((v, behind)) => {
+                out.push_str(v);
+                rest = &rest[behind..];
+            }
+            None => {
+                out.push('{');
+                rest = &rest[begin + 1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_filled_and_braces_of_json_stay() {
+        let fill = Fill::new(
+            Path::new("/bin/a"),
+            Path::new("/s"),
+            "http://h:1",
+            "gpt-5.5",
+            (30_000, 4_000),
+        );
+        let json = "{\"a\": {\"url\": \"{url}/v1\"}, \"b\": {{model}}, \"w\": {window}}";
+        let want = "{\"a\": {\"url\": \"http://h:1/v1\"}, \"b\": {gpt-5.5}, \"w\": 30000}";
+        assert_eq!(fill.text(json), want);
+        assert_eq!(fill.text("{project} {home} {none} {"), "/s/project /s/home {none} {");
+    }
+
+    #[test]
+    fn what_was_put_in_is_not_read_again() {
+        assert_eq!(put("say {text}", "text", "{text} {url}"), "say {text} {url}");
+    }
+
+    #[test]
+    fn unknown_places_are_found() {
+        assert_eq!(Fill::unknown("{program} {urll}"), Some("urll"));
+        assert_eq!(Fill::unknown("{\"url\": {}} {url} {Upper}"), None);
+    }
+}

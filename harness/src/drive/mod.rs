@@ -1,0 +1,354 @@
+//! Real agents as rows: an installed, unmodified agent is driven through a session on loopback, and
+//! what it sent its model is measured like every other row.
+//!
+//! `agent` is its description, `plan` the session in its terms. A `scratch` folder is its home,
+//! `deliver` brings it the user's words, `director` answers as its model and keeps what it asked.
+//! `lived` makes of that the session as the agent lived it, on which our implementation runs beside
+//! it, and `shown` the row of what it sent; `compare` holds the two together.
+
+pub mod agent;
+mod child;
+mod compare;
+mod deliver;
+mod director;
+mod fill;
+mod lived;
+mod plan;
+mod scratch;
+mod shown;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ctxbench_core::content::Part;
+use ctxbench_core::model::{self, Model};
+use ctxbench_core::request::Reply;
+use ctxbench_core::session::Session;
+use ctxbench_strategies::Spec;
+use thiserror::Error;
+
+use crate::serve::{self, FaultPlan, Server, Summaries};
+use crate::summarise::{Summariser, SummaryDesk};
+use agent::{Agent, AgentError, Purpose};
+use child::{Patience, Stopped};
+use deliver::Turn;
+use director::{Exchange, Shared};
+use fill::Fill;
+use plan::{Plan, What};
+use scratch::Scratch;
+
+pub use compare::{Beside, compared};
+
+/// How an agent is driven.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its model.
+    pub model: &'static Model,
+    /// Window instead of the model's, tokens.
+    pub window: Option<u64>,
+    /// Largest reply instead of the model's, tokens.
+    pub max_output: Option<u64>,
+    /// Who writes its summaries.
+    pub summariser: Summariser,
+    /// What the provider does wrong, by the number of the request.
+    pub faults: Vec<FaultPlan>,
+    /// The scratch folder stays.
+    pub keep: bool,
+    /// How long the agent may neither say nor ask anything.
+    pub timeout: Duration,
+    /// Where the program is, instead of in PATH.
+    pub program: Option<PathBuf>,
+}
+
+/// Why an agent was not driven.
+#[derive(Debug, Error)]
+pub enum DriveError {
+    /// The agent.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    /// The session cannot be delivered.
+    #[error("session {id} cannot be driven: {why}")]
+    Session {
+        /// Which.
+        id: String,
+        /// Why.
+        why: String,
+    },
+    /// The scratch folder or the server.
+    #[error("{what}: {why}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        why: std::io::Error,
+    },
+}
+
+/// What an agent did with a session.
+#[derive(Debug)]
+pub struct Driven {
+    /// Its description's name.
+    pub agent: String,
+    /// Its name for people.
+    pub title: String,
+    /// The version that it says it has.
+    pub version: String,
+    /// Our implementation of it.
+    pub strategy: Option<String>,
+    /// Model it was run with.
+    pub model: &'static Model,
+    /// Turns that failed, by their number, with what the user read.
+    pub failures: Vec<(usize, String)>,
+    /// Why the agent did not come to the session's end.
+    pub stopped: Option<String>,
+    /// Replies of the session that it did not ask for.
+    pub unasked: usize,
+    /// Processes that it left behind and that were ended.
+    pub left_behind: usize,
+    /// The scratch folder, where it was kept.
+    pub kept: Option<PathBuf>,
+    plan: Plan,
+    max_output: u64,
+    exchanges: Vec<Exchange>,
+}
+
+/// Requests beside the work, of one sort.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aside {
+    /// What they were for.
+    pub purpose: Purpose,
+    /// How many.
+    pub requests: usize,
+    /// Prompt tokens of all.
+    pub input_tokens: u64,
+    /// What they cost.
+    pub usd: f64,
+}
+
+impl Driven {
+    /// Requests for titles and the like.
+    pub fn asides(&self) -> Vec<Aside> {
+        let all = director::beside(&self.exchanges);
+        let sum = |(purpose, of): (Purpose, Vec<&Exchange>)| Aside {
+            purpose,
+            requests: of.len(),
+            input_tokens: of.iter().map(|e| input(e)).sum(),
+            usd: of.iter().map(|e| self.usd(e)).sum(),
+        };
+        all.into_iter().map(sum).collect()
+    }
+
+    /// Requests that the provider refused or broke off, with their status.
+    pub fn refused(&self) -> Vec<u16> {
+        self.exchanges.iter().filter(|e| e.outcome.is_err()).map(|e| e.http).collect()
+    }
+
+    fn usd(&self, e: &Exchange) -> f64 {
+        let Ok(reply) = &e.outcome else { return 0.0 };
+        let name = e.prompt.as_ref().map(|p| &*p.model);
+        let of = name.and_then(|n| model::find(n).ok()).unwrap_or(self.model);
+        model::cost_of_reply(of, reply).total()
+    }
+
+    /// The session as the agent lived it.
+    pub fn lived(&self, session: &Session) -> Session {
+        lived::lived(session, &self.plan, &self.exchanges, self.max_output)
+    }
+
+    /// The texts of the summaries that it got, in order.
+    pub fn summaries(&self) -> Vec<String> {
+        let summaries = self.exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
+        let ok = summaries.filter_map(|e| e.outcome.as_ref().ok());
+        ok.map(|r| words(r).to_string()).collect()
+    }
+
+    /// What it sent, as a row.
+    pub fn row(&self) -> Spec {
+        let shots = self.exchanges.iter().filter(|e| !e.again || e.outcome.is_ok());
+        let shots = shots.filter_map(|e| {
+            let summary = match e.purpose {
+                Purpose::Work => false,
+                Purpose::Summary => true,
+                _ => return None,
+            };
+            // What was refused on purpose is no part of the row; an overflow is.
+            let counts = match &e.outcome {
+                Ok(_) => true,
+                Err(error) => error.is_overflow(),
+            };
+            let prompt = e.prompt.clone().filter(|_| counts)?;
+            Some(shown::Shot { step: e.step, summary, prompt })
+        });
+        let places = |is: fn(&What) -> bool| {
+            let all = self.plan.moves.iter().enumerate();
+            all.filter(|(_, m)| is(&m.what)).map(|(i, _)| i).collect()
+        };
+        let sent = shown::Sent {
+            program: self.title.clone(),
+            version: self.version.clone(),
+            says: places(|w| matches!(w, What::Say(_))),
+            compacts: places(|w| matches!(w, What::Compact(_))),
+            shots: shots.collect(),
+            summaries: self.summaries().iter().map(|t| t.as_str().into()).collect(),
+        };
+        shown::row(&self.agent, sent)
+    }
+}
+
+fn input(e: &Exchange) -> u64 {
+    e.outcome.as_ref().map_or(0, |r| r.billed.prompt())
+}
+
+fn words(reply: &Reply) -> &str {
+    reply
+        .parts
+        .iter()
+        .find_map(|p| match p {
+            Part::Compaction(Some(t)) => Some(&**t),
+            p => p.as_text(),
+        })
+        .unwrap_or("")
+}
+
+/// Drives an agent through a session.
+pub fn drive(session: &Session, agent: &Agent, options: &Options) -> Result<Driven, DriveError> {
+    let io = |what| move |why| DriveError::Io { what, why };
+    let program = agent.locate(options.program.as_deref())?;
+    let version = agent.version(&program).unwrap_or_else(|| "unknown".into());
+    let wrong = |why| DriveError::Session { id: session.header.id.clone(), why };
+    let plan = Arc::new(Plan::of(session, agent.tool.as_ref()).map_err(wrong)?);
+    let director = Shared::new(plan.clone(), agent.side.clone(), agent.tool.is_some());
+    let window = options.window.unwrap_or(options.model.window);
+    let max_output = options.max_output.unwrap_or_else(|| largest_reply(options, window));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(io("the runtime cannot be started"))?;
+    let scratch = Scratch::new(&agent.name, options.keep)
+        .map_err(io("the scratch folder cannot be made"))?;
+    let kept = options.keep.then(|| scratch.path().to_path_buf());
+    let mut live = Live { agent, options, plan: &plan, director: &director, scratch };
+    let sizes = (window, max_output);
+    let ended = runtime.block_on(live.run(session, &program, sizes))?;
+    let left_behind = live.scratch.sweep();
+    drop(live);
+    drop(runtime);
+    let Ended { failures, stopped, unasked } = ended;
+    let mut d = director.lock();
+    let exchanges = std::mem::take(&mut d.exchanges);
+    let stopped = d.stuck.take().or(stopped);
+    drop(d);
+    drop(director);
+    let plan = Arc::try_unwrap(plan).unwrap_or_default();
+    Ok(Driven {
+        agent: agent.name.clone(),
+        title: agent.title.clone(),
+        version,
+        strategy: agent.strategy.clone(),
+        model: options.model,
+        failures,
+        stopped,
+        unasked,
+        left_behind,
+        kept,
+        plan,
+        max_output,
+        exchanges,
+    })
+}
+
+/// The largest reply that an agent is told its model can give: in a window made small a part of it,
+/// since agents keep room for it free.
+fn largest_reply(options: &Options, window: u64) -> u64 {
+    let own = options.model.max_output;
+    if window < options.model.window { own.min(window / 8) } else { own }
+}
+
+/// A conversation under way.
+struct Live<'a> {
+    agent: &'a Agent,
+    options: &'a Options,
+    plan: &'a Plan,
+    director: &'a Shared,
+    scratch: Scratch,
+}
+
+struct Ended {
+    failures: Vec<(usize, String)>,
+    stopped: Option<String>,
+    unasked: usize,
+}
+
+impl Live<'_> {
+    async fn run(
+        &mut self,
+        session: &Session,
+        program: &Path,
+        sizes: (u64, u64),
+    ) -> Result<Ended, DriveError> {
+        let io = |what| move |why| DriveError::Io { what, why };
+        let clock = self.director.clone();
+        let server = Server::bind(serve::Options {
+            speaker: Some(Box::new(self.director.clone())),
+            summaries: Summaries {
+                by: self.options.summariser.clone(),
+                facts: session.facts.as_slice().into(),
+                desk: SummaryDesk::default(),
+            },
+            faults: self.options.faults.clone(),
+            window: Some(sizes.0),
+            clock: Arc::new(move || clock.lock().now),
+            ..serve::Options::default()
+        })
+        .await
+        .map_err(io("the model server cannot listen on 127.0.0.1"))?;
+        let url = format!("http://{}", server.address());
+        let fill = Fill::new(program, self.scratch.path(), &url, &self.options.model.name, sizes);
+        self.scratch
+            .furnish(self.agent, &fill, &self.plan.outputs)
+            .map_err(io("the scratch folder cannot be filled"))?;
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let serving = tokio::spawn(server.run(async move {
+            let _ = stopped.await;
+        }));
+        let ended = self.converse(&fill).await;
+        drop(stop);
+        serving.abort();
+        Ok(ended)
+    }
+
+    /// The whole conversation, as far as the agent comes.
+    async fn converse(&self, fill: &Fill) -> Ended {
+        let mut ended = Ended { failures: vec![], stopped: None, unasked: 0 };
+        let limit = self.options.timeout;
+        let patience = Patience { limit, director: self.director.clone() };
+        let opened = deliver::open(self.agent, fill, &self.scratch, patience).await;
+        let mut channel = match opened {
+            Ok(channel) => channel,
+            Err(Stopped(why)) => return Ended { stopped: Some(why), ..ended },
+        };
+        for (i, step) in self.plan.moves.iter().enumerate() {
+            self.director.lock().begin(i);
+            let turn = match &step.what {
+                What::Wait => continue,
+                What::Say(words) => channel.say(words).await.map(Some),
+                What::Compact(more) => channel.compact(more.as_deref()).await,
+            };
+            match turn {
+                Ok(Some(Turn::Failed(why))) => ended.failures.push((i, why)),
+                Ok(_) => {}
+                Err(Stopped(why)) => {
+                    ended.stopped = Some(format!("at move {} of the session: {why}", i + 1));
+                }
+            }
+            let director = self.director.lock();
+            ended.unasked += director.left();
+            if ended.stopped.is_some() || director.stuck.is_some() {
+                break;
+            }
+        }
+        channel.end().await;
+        ended
+    }
+}

@@ -1,0 +1,233 @@
+//! What is said to an agent and what its model answers: a session, translated to the agent's tools.
+//!
+//! A session is data from a stranger, and the agent runs with its approvals off. So whatever was
+//! called, the agent's shell tool prints a file, whose name and call id are numbers of ours; of the
+//! session nothing reaches a path or a command.
+
+use std::sync::Arc;
+
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::Action;
+use ctxbench_core::session::{Millis, Session};
+
+use super::agent::Tool;
+use super::fill::put_in;
+use crate::replay::{Defaults, Move, Path};
+
+/// Folder below the project in which the outputs lie.
+const FOLDER: &str = ".ctxbench";
+
+/// Said where the session has no words.
+pub(super) const NEUTRAL: &str = "Done.";
+
+/// A translated session.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) moves: Vec<Step>,
+    /// What each call prints, by its number.
+    pub(super) outputs: Vec<Arc<str>>,
+}
+
+/// Something that happens to the agent.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Time that passes before it, ms.
+    pub(super) gap_ms: Millis,
+    pub(super) what: What,
+    /// What the model answers, in order.
+    pub(super) replies: Vec<Planned>,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    /// The user says this.
+    Say(String),
+    /// The user asks for a compaction.
+    Compact(Option<String>),
+    /// Nothing but time.
+    Wait,
+}
+
+/// A reply of the model.
+#[derive(Clone, Debug)]
+pub(super) struct Planned {
+    /// The session's id of it.
+    pub(super) key: Arc<str>,
+    pub(super) parts: Vec<Part>,
+    /// Time that its tools took, ms.
+    pub(super) tools_ms: Millis,
+}
+
+/// Name of the file that a call prints, below the project.
+pub(super) fn output_file(call: usize) -> String {
+    format!("{FOLDER}/{call:05}.txt")
+}
+
+/// Id of a call.
+pub(super) fn call_id(call: usize) -> String {
+    format!("call_{call:05}")
+}
+
+impl Plan {
+    /// A session for an agent with this shell tool; without one, a turn is one reply.
+    pub(super) fn of(session: &Session, tool: Option<&Tool>) -> Result<Plan, String> {
+        let mut plan = Plan::default();
+        for m in Path::recorded(session, &Defaults::STATED).moves {
+            let Move { gap_ms, action, steps, .. } = m;
+            let idle = if let Action::Idle { ms } = action { ms } else { 0 };
+            let what = match action {
+                Action::User(said) => {
+                    let texts: Vec<&str> = said.parts.iter().filter_map(Part::as_text).collect();
+                    What::Say(texts.join("\n\n"))
+                }
+                Action::Compact { instructions } => What::Compact(instructions),
+                Action::Idle { .. } => What::Wait,
+                other => return Err(undrivable(&other)),
+            };
+            let replies: Vec<Planned> = match tool {
+                Some(tool) => steps
+                    .into_iter()
+                    .map(|s| {
+                        let results = s.results.iter().map(|r| words(&r.parts)).collect();
+                        let parts = plan.translated(&s.parts, results, tool);
+                        Planned { key: s.key, parts, tools_ms: s.tools_ms }
+                    })
+                    .collect(),
+                None => in_one(&steps).into_iter().collect(),
+            };
+            plan.moves.push(Step { gap_ms: gap_ms.saturating_add(idle), what, replies });
+        }
+        if plan.moves.iter().all(|m| !matches!(m.what, What::Say(_))) {
+            return Err("the user says nothing in it".into());
+        }
+        Ok(plan)
+    }
+
+    /// Calls as calls of the agent's own tool.
+    fn translated(&mut self, parts: &[Part], results: Vec<Arc<str>>, tool: &Tool) -> Vec<Part> {
+        let mut results = results.into_iter();
+        let mut out = Vec::with_capacity(parts.len());
+        for p in parts {
+            match p {
+                Part::Call(_) => {
+                    let number = self.outputs.len();
+                    self.outputs.push(results.next().unwrap_or_default());
+                    let command = format!("cat {}", output_file(number));
+                    let arguments = put_in(&tool.arguments, "command", &command).to_string();
+                    out.push(Part::Call(ToolCall {
+                        id: call_id(number).into(),
+                        name: tool.name.as_str().into(),
+                        arguments: arguments.into(),
+                    }));
+                }
+                Part::Text(t) if !t.trim().is_empty() => out.push(p.clone()),
+                // Thinking is signed by the provider that it was recorded with.
+                _ => {}
+            }
+        }
+        if out.is_empty() {
+            out.push(Part::Text(NEUTRAL.into()));
+        }
+        out
+    }
+}
+
+fn words(parts: &[Part]) -> Arc<str> {
+    parts.iter().find_map(|p| match p {
+        Part::Result { output, .. } => Some(output.clone()),
+        _ => None,
+    })
+    .unwrap_or_default()
+}
+
+/// The replies of a turn as one, without calls.
+fn in_one(steps: &[crate::replay::Step]) -> Option<Planned> {
+    let last = steps.last()?;
+    let texts: Vec<&str> = steps
+        .iter()
+        .flat_map(|s| &s.parts)
+        .filter_map(Part::as_text)
+        .filter(|t| !t.trim().is_empty())
+        .collect();
+    let text = if texts.is_empty() { NEUTRAL.to_string() } else { texts.join("\n\n") };
+    let tools_ms = steps.iter().map(|s| s.tools_ms).sum();
+    Some(Planned { key: last.key.clone(), parts: vec![Part::Text(text.into())], tools_ms })
+}
+
+fn undrivable(action: &Action) -> String {
+    let what = match action {
+        Action::Rewind { .. } => "goes back (rewind)",
+        Action::Clear => "clears the conversation",
+        Action::NewSession => "begins another session",
+        Action::Restart => "closes the program and opens it again (restart)",
+        Action::User(_) | Action::Compact { .. } | Action::Idle { .. } => "does something else",
+    };
+    format!("it {what}, and agents are driven forwards only; `ctxbench run` can replay it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::session::{AssistantEntry, Entry, ToolEntry, UserEntry};
+
+    fn session(id: &str, name: &str, arguments: &str, output: &str) -> Session {
+        let call = ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };
+        let text = |t: &str| Some(t.to_string());
+        let user = UserEntry { id: "u".into(), text: text("look"), ..Default::default() };
+        let calls =
+            AssistantEntry { id: "a1".into(), calls: vec![call], ..Default::default() };
+        let result =
+            ToolEntry { call_id: id.into(), output: text(output), ..Default::default() };
+        let end = AssistantEntry { id: "a2".into(), text: text("seen"), ..Default::default() };
+        let entries = vec![
+            Entry::User(user),
+            Entry::Assistant(calls),
+            Entry::Tool(result),
+            Entry::Assistant(end),
+        ];
+        Session { entries, ..Default::default() }
+    }
+
+    fn shell() -> Tool {
+        Tool { name: "sh".into(), arguments: serde_json::json!({"cmd": "{command}", "n": 1}) }
+    }
+
+    #[test]
+    fn a_call_prints_what_was_recorded() {
+        let plan = Plan::of(&session("c", "read", "{}", "out\n"), Some(&shell())).unwrap();
+        let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
+        assert_eq!((&*call.id, &*call.name), ("call_00000", "sh"));
+        assert_eq!(&*call.arguments, r#"{"cmd":"cat .ctxbench/00000.txt","n":1}"#);
+        assert_eq!(&*plan.outputs[0], "out\n");
+        assert_eq!(plan.moves[0].replies[1].parts, [Part::Text("seen".into())]);
+    }
+
+    #[test]
+    fn nothing_of_a_hostile_session_reaches_a_command() {
+        let evil = "$(touch x); ../../etc/passwd \"; rm -rf ~ #";
+        let arguments = serde_json::json!({"cmd": evil, "path": evil}).to_string();
+        let plan = Plan::of(&session(evil, evil, &arguments, evil), Some(&shell())).unwrap();
+        let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
+        let all = format!("{} {} {}", call.id, call.name, call.arguments);
+        assert!(!all.contains("touch") && !all.contains("..") && !all.contains("rm"), "{all}");
+        assert_eq!(&*plan.outputs[0], evil);
+    }
+
+    #[test]
+    fn without_a_tool_a_turn_is_one_reply() {
+        let plan = Plan::of(&session("c", "read", "{}", "out"), None).unwrap();
+        let replies = &plan.moves[0].replies;
+        assert_eq!((replies.len(), &*replies[0].key), (1, "a2"));
+        assert_eq!(replies[0].parts, [Part::Text("seen".into())]);
+        assert!(plan.outputs.is_empty());
+    }
+
+    #[test]
+    fn what_goes_back_is_not_driven() {
+        let mut s = session("c", "read", "{}", "out");
+        s.entries.push(Entry::Clear { extra: Default::default() });
+        let why = Plan::of(&s, None).unwrap_err();
+        assert!(why.contains("clears"), "{why}");
+        assert!(Plan::of(&Session::default(), None).is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! The folder that an agent lives in: its home, its settings, its project.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use super::agent::Agent;
+use super::fill::Fill;
+use super::plan::output_file;
+use crate::groups;
+
+/// A scratch folder, gone when it is dropped unless it is kept.
+pub(super) struct Scratch {
+    path: PathBuf,
+    keep: bool,
+    environment: BTreeMap<String, String>,
+}
+
+/// So many drives of the same kind at once.
+const MOST: u32 = 1_000;
+
+/// Date of the project's first commit, so that two runs see the same project.
+const DATE: &str = "2026-01-01T00:00:00Z";
+
+impl Scratch {
+    /// An empty folder below the temporary folder. Its name is the same every time unless another
+    /// drive is using it, since agents show it to their model.
+    pub(super) fn new(name: &str, keep: bool) -> io::Result<Scratch> {
+        let base = std::env::temp_dir().canonicalize()?;
+        let mut number = 1;
+        let path = loop {
+            let path = base.join(format!("ctxbench-drive-{name}-{number:03}"));
+            match create_private(&path) {
+                Ok(()) => break path,
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < MOST => number += 1,
+                Err(e) => return Err(e),
+            }
+        };
+        let scratch = Scratch { path, keep, environment: BTreeMap::new() };
+        for folder in ["home", "project", "tmp"] {
+            fs::create_dir(scratch.path.join(folder))?;
+        }
+        groups::marks(&scratch.mark());
+        Ok(scratch)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.path.join("project")
+    }
+
+    fn mark(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// What an agent finds in its environment.
+    pub(super) fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
+    /// Writes what an agent finds: its settings, a project with a repository, and what calls print.
+    pub(super) fn furnish(
+        &mut self,
+        agent: &Agent,
+        fill: &Fill,
+        outputs: &[Arc<str>],
+    ) -> io::Result<()> {
+        let local = "127.0.0.1,localhost";
+        let path = std::env::var("PATH").unwrap_or_default();
+        let plain = [
+            ("PATH", path.as_str()),
+            ("TZ", "UTC"),
+            ("LANG", "C.UTF-8"),
+            ("LC_ALL", "C.UTF-8"),
+            ("NO_PROXY", local),
+            ("no_proxy", local),
+            ("DO_NOT_TRACK", "1"),
+            ("NO_COLOR", "1"),
+            ("TERM", "dumb"),
+        ];
+        let text = |(k, v): (&str, &str)| (k.to_string(), v.to_string());
+        self.environment = plain.into_iter().map(text).collect();
+        let own = |name: &str| self.path.join(name).display().to_string();
+        let folders = [("HOME", own("home")), ("TMPDIR", own("tmp"))];
+        self.environment.extend(folders.map(|(k, v)| (k.to_string(), v)));
+        self.environment.insert("CTXBENCH_DRIVE".into(), self.mark());
+        let asked = agent.env.iter().map(|(k, v)| (k.clone(), fill.text(v)));
+        self.environment.extend(asked);
+        for file in &agent.file {
+            let path = self.path.join(&file.path);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(path, fill.text(&file.text))?;
+        }
+        let project = self.project();
+        for (i, output) in outputs.iter().enumerate() {
+            let path = project.join(output_file(i));
+            if i == 0 && let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            fs::write(path, output.as_bytes())?;
+        }
+        self.repository(&project);
+        Ok(())
+    }
+
+    /// Many agents ask for a repository, or look for one; without git they do without.
+    fn repository(&self, project: &Path) {
+        let run = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            git.args(["-c", "init.defaultBranch=main", "-c", "user.name=ctxbench"]);
+            git.args(["-c", "user.email=ctxbench@localhost"]).args(arguments);
+            git.current_dir(project).env_clear().envs(&self.environment);
+            git.env("GIT_AUTHOR_DATE", DATE).env("GIT_COMMITTER_DATE", DATE);
+            git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let _ = git.status();
+        };
+        run(&["init", "--quiet"]);
+        // What calls print is no part of the project.
+        let exclude = project.join(".git/info/exclude");
+        if exclude.parent().is_some_and(Path::is_dir) {
+            let _ = fs::write(exclude, ".ctxbench/\n");
+        }
+        run(&["commit", "--quiet", "--allow-empty", "--message", "Begin"]);
+    }
+
+    /// Ends whatever the agent has left behind, however far it went. Returns how many processes.
+    pub(super) fn sweep(&self) -> usize {
+        #[cfg(target_os = "linux")]
+        return groups::marked::end(Some(&self.mark()));
+        #[cfg(not(target_os = "linux"))]
+        0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.sweep();
+        if !self.keep {
+            // What was ended a moment ago may still be writing.
+            for _ in 0..50 {
+                match fs::remove_dir_all(&self.path) {
+                    Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                        std::thread::sleep(std::time::Duration::from_millis(20));
+                    }
+                    _ => break,
+                }
+            }
+        }
+    }
+}
+
+/// A folder that nobody else may look into.
+fn create_private(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}

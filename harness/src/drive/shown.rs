@@ -1,0 +1,453 @@
+//! What an agent showed its model, request by request, as a strategy: so everything is measured as
+//! for every other row.
+//!
+//! A piece of a request is known again by its call id or its words, and stands for what it shows.
+//! Words that nobody said are the agent's own: a summary if they hold one that the model wrote.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{
+    Block, BlockKind, CallRef, Draft, Form, Media, MessageId, Origin, Role,
+};
+use ctxbench_core::compaction::CompactionKind;
+use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request, Tools};
+use ctxbench_core::session::Millis;
+use ctxbench_core::settings::Settings;
+use ctxbench_core::strategy::{Flow, Standing, Strategy, Unsupported};
+use ctxbench_core::tokens;
+use ctxbench_provider::{Content, Item, Prompt};
+use ctxbench_strategies::Spec;
+use ctxbench_strategies::conform::Conformance;
+use ctxbench_strategies::descriptor::{
+    Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Recovery,
+    Rewind, Version,
+};
+use ctxbench_strategies::levers::Levers;
+use ctxbench_strategies::names::kept;
+use ctxbench_strategies::persist::OURS;
+
+/// Name of the mechanism in tables.
+const MECHANISM: &str = "as sent";
+
+/// A request that is to be sent again.
+#[derive(Clone, Debug)]
+pub(super) struct Shot {
+    /// The move of the session in which it was sent.
+    pub(super) step: usize,
+    /// A summary, else the agent's own work.
+    pub(super) summary: bool,
+    pub(super) prompt: Prompt,
+}
+
+/// What an agent sent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sent {
+    pub(super) program: String,
+    pub(super) version: String,
+    /// Which moves the user's words are.
+    pub(super) says: Vec<usize>,
+    pub(super) compacts: Vec<usize>,
+    pub(super) shots: Vec<Shot>,
+    /// Texts of the summaries that it got, in order.
+    pub(super) summaries: Vec<Arc<str>>,
+}
+
+struct Player {
+    sent: Arc<Sent>,
+    shots: VecDeque<Shot>,
+    says: VecDeque<usize>,
+    compacts: VecDeque<usize>,
+    /// The move that is under way.
+    step: usize,
+    /// Summaries that were asked for so far.
+    asked: usize,
+    /// Blocks that the conversation has brought.
+    known: Known,
+    /// Of the context, so many were seen.
+    seen: usize,
+    /// Blocks of ours, by what they show.
+    made: HashMap<u64, Arc<Block>>,
+    request: Option<Prompt>,
+}
+
+#[derive(Default)]
+struct Known {
+    calls: HashMap<String, Arc<Block>>,
+    outputs: HashMap<String, Arc<Block>>,
+    texts: HashMap<(bool, u64), Vec<Arc<Block>>>,
+}
+
+impl Known {
+    fn take(&mut self, block: &Arc<Block>) {
+        match (block.kind, block.call_id()) {
+            (BlockKind::Call, Some(id)) => drop(self.calls.insert(id.into(), block.clone())),
+            (BlockKind::Output, Some(id)) => drop(self.outputs.insert(id.into(), block.clone())),
+            (BlockKind::User | BlockKind::Assistant, _) => {
+                let key = (block.role == Role::Assistant, words(&block.text));
+                self.texts.entry(key).or_default().push(block.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn words(text: &str) -> u64 {
+    tokens::content_hash(text.trim().as_bytes())
+}
+
+impl Player {
+    /// Sends the summaries that were asked for before the next request of the agent's own.
+    async fn summaries(&mut self, s: &mut Engine, phase: Phase) {
+        while self.shots.front().is_some_and(|shot| shot.summary && shot.step <= self.step) {
+            let Some(Shot { prompt, .. }) = self.shots.pop_front() else { return };
+            let blocks = self.asks(&prompt);
+            let mut request = s.summary_request(phase, blocks, false);
+            request.tools = tools(&prompt);
+            request.max_tokens = prompt.max_tokens;
+            request.breakpoints = breakpoints(&prompt);
+            self.asked += 1;
+            // What was refused then is refused again.
+            let _ = s.send(&request).await;
+        }
+    }
+
+    /// The pieces of a request for a summary.
+    fn asks(&self, prompt: &Prompt) -> Vec<Arc<Block>> {
+        let last = prompt.items.len().saturating_sub(1);
+        let mut out = Vec::with_capacity(prompt.items.len());
+        for (i, item) in prompt.items.iter().enumerate() {
+            let message = MessageId(u32::MAX - 1 - item.message as u32);
+            let mut draft = draft(item);
+            if i == last && draft.kind == BlockKind::User {
+                draft.kind = BlockKind::SummaryPrompt;
+            }
+            let origin = self.known_of(item).map_or(vec![], |b| b.origin.clone());
+            out.push(draft.build(message, origin));
+        }
+        out
+    }
+
+    fn known_of(&self, item: &Item) -> Option<Arc<Block>> {
+        let found = match &item.content {
+            Content::Call { id, .. } => self.known.calls.get(&**id),
+            Content::Output { id, .. } => self.known.outputs.get(&**id),
+            Content::Text(t) => {
+                let key = (item.role == Role::Assistant, words(t));
+                self.known.texts.get(&key).and_then(|all| all.last())
+            }
+            _ => None,
+        };
+        found.cloned()
+    }
+
+    fn absorb(&mut self, s: &Engine) {
+        let blocks = s.context.blocks();
+        for block in &blocks[self.seen.min(blocks.len())..] {
+            self.known.take(block);
+        }
+        self.seen = blocks.len();
+    }
+
+    /// Shows what a request showed.
+    fn show(&mut self, s: &mut Engine, prompt: &Prompt, phase: Phase) -> Result<(), String> {
+        self.absorb(s);
+        let before = s.context.blocks().to_vec();
+        let mut used: HashSet<(MessageId, u64)> = HashSet::new();
+        let mut after = Vec::with_capacity(prompt.items.len());
+        let mut fresh = Vec::new();
+        for item in &prompt.items {
+            match self.shown(item, &mut used) {
+                Some(block) => after.push(block),
+                None => {
+                    fresh.push(after.len());
+                    after.push(self.own(s, item));
+                }
+            }
+        }
+        let stands: HashSet<u64> = after.iter().map(|b| b.hash).collect();
+        let gone: Vec<Arc<Block>> =
+            before.iter().filter(|b| !stands.contains(&b.hash)).cloned().collect();
+        let has_summary =
+            fresh.iter().any(|i| after[*i].kind == BlockKind::Summary);
+        if has_summary {
+            let origin = origins(&gone, &after);
+            for i in fresh {
+                let block = &after[i];
+                if block.kind == BlockKind::Summary {
+                    let standing = Draft::clone(block).build(block.message, origin.clone());
+                    self.made.insert(prompt.items[i].hash, standing.clone());
+                    after[i] = standing;
+                }
+            }
+        }
+        let done = if gone.is_empty() && !has_summary {
+            s.context.set(after)
+        } else {
+            let origins: HashSet<Origin> =
+                after.iter().flat_map(|b| b.origin.iter().copied()).collect();
+            let all_altered = gone.iter().all(|b| b.origin.iter().all(|o| origins.contains(o)));
+            let kind = match (has_summary, all_altered) {
+                (true, _) => CompactionKind::Summarise,
+                (false, true) => CompactionKind::Clear,
+                (false, false) => CompactionKind::Drop,
+            };
+            s.compacted(kind, MECHANISM, phase, after)
+        };
+        self.seen = s.context.blocks().len();
+        done.map_err(|e| e.to_string())
+    }
+
+    /// The block that an item shows, if the conversation or an earlier request has brought it.
+    fn shown(
+        &mut self,
+        item: &Item,
+        used: &mut HashSet<(MessageId, u64)>,
+    ) -> Option<Arc<Block>> {
+        let text = |b: &Arc<Block>| *b.text == *item.text();
+        match &item.content {
+            Content::Call { id, .. } => self.known.calls.get(&**id).filter(|b| text(b)).cloned(),
+            Content::Output { id, is_error, .. } => {
+                let known = self.known.outputs.get(&**id)?;
+                if text(known) && known.is_error == *is_error {
+                    return Some(known.clone());
+                }
+                let made = self.made.entry(item.hash).or_insert_with(|| {
+                    known.redraft(|d| {
+                        d.text = item.text().into();
+                        d.is_error = *is_error;
+                        d.form = Form::Truncated;
+                    })
+                });
+                Some(made.clone())
+            }
+            Content::Text(t) => {
+                let key = (item.role == Role::Assistant, words(t));
+                let all = self.known.texts.get(&key).map(Vec::as_slice).unwrap_or_default();
+                let mut free = all.iter().filter(|b| !used.contains(&(b.message, b.hash)));
+                if let Some(block) = free.next().filter(|b| text(b)) {
+                    used.insert((block.message, block.hash));
+                    return Some(block.clone());
+                }
+                self.made.get(&item.hash).cloned()
+            }
+            _ => self.made.get(&item.hash).cloned(),
+        }
+    }
+
+    /// A block of what the agent itself has put into a request.
+    fn own(&mut self, s: &mut Engine, item: &Item) -> Arc<Block> {
+        let mut draft = draft(item);
+        draft.form = Form::Synthetic;
+        let written = &self.sent.summaries[..self.asked.min(self.sent.summaries.len())];
+        let holds = |t: &Arc<str>| !t.trim().is_empty() && item.text().contains(t.trim());
+        if matches!(item.content, Content::Text(_)) && written.iter().any(holds) {
+            draft.kind = BlockKind::Summary;
+        }
+        let block = s.synthetic(draft.kind, draft.role, draft.text.clone(), vec![]);
+        let block = draft.build(block.message, vec![]);
+        self.made.insert(item.hash, block.clone());
+        block
+    }
+}
+
+/// The parts of the log that vanished blocks stood for and that nothing shows any more.
+fn origins(gone: &[Arc<Block>], after: &[Arc<Block>]) -> Vec<Origin> {
+    let shown: HashSet<Origin> = after.iter().flat_map(|b| b.origin.iter().copied()).collect();
+    let mut out: Vec<Origin> = gone
+        .iter()
+        .flat_map(|b| b.origin.iter().copied())
+        .filter(|o| !shown.contains(o))
+        .collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// What an item shows, by itself.
+fn draft(item: &Item) -> Draft {
+    let text = |kind| Draft::text(kind, item.role, item.text());
+    let call = |id: &str, name: &str| Some(Arc::new(CallRef { id: id.into(), name: name.into() }));
+    match &item.content {
+        Content::Text(_) => text(match item.role {
+            Role::Instructions | Role::System => BlockKind::Base,
+            Role::Developer => BlockKind::Context,
+            Role::Assistant => BlockKind::Assistant,
+            Role::User | Role::Tool => BlockKind::User,
+        }),
+        Content::Reasoning { encrypted, .. } => {
+            Draft { opaque: encrypted.clone(), ..text(BlockKind::Reasoning) }
+        }
+        Content::Call { id, name, .. } => Draft { call: call(id, name), ..text(BlockKind::Call) },
+        Content::Output { id, is_error, .. } => {
+            Draft { call: call(id, ""), is_error: *is_error, ..text(BlockKind::Output) }
+        }
+        Content::Image { media_type, url } => {
+            let media = Media { media_type: media_type.to_string(), url: url.to_string(), name: None };
+            Draft { media: Some(Arc::new(media)), ..text(BlockKind::Image) }
+        }
+        Content::Compaction { opaque, .. } => {
+            Draft { opaque: opaque.clone(), ..text(BlockKind::Compaction) }
+        }
+        Content::CompactionTrigger(_) => text(BlockKind::CompactionTrigger),
+    }
+}
+
+fn tools(prompt: &Prompt) -> Option<Arc<Tools>> {
+    let json = prompt.tools.clone()?;
+    let count = serde_json::from_str::<Vec<serde::de::IgnoredAny>>(json.get()).map_or(0, |t| t.len());
+    let o200k = tokens::o200k(json.get());
+    Some(Arc::new(Tools { json, count, o200k }))
+}
+
+fn breakpoints(prompt: &Prompt) -> Vec<usize> {
+    let marked = prompt.items.iter().enumerate().filter(|(_, i)| i.cache.is_some());
+    marked.map(|(i, _)| i).collect()
+}
+
+#[async_trait]
+impl Strategy for Player {
+    async fn on_start(&mut self, s: &mut Engine) {
+        let name = self.sent.program.clone();
+        s.note(Event::Program { name, version: self.sent.version.clone() });
+    }
+
+    async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.step = self.says.pop_front().unwrap_or(usize::MAX);
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        self.absorb(s);
+        let first = self.request.is_none();
+        let phase = if first { Phase::PreTurn } else { Phase::MidTurn };
+        self.summaries(s, phase).await;
+        let here = self.shots.front().is_some_and(|shot| shot.step <= self.step);
+        let Some(Shot { prompt, .. }) = self.shots.pop_front_if(|_| here) else {
+            return Flow::EndTurn;
+        };
+        if let Err(why) = self.show(s, &prompt, phase) {
+            s.note(Event::Broken(format!("what it sent cannot be shown again: {why}")));
+            return Flow::FailTurn(why);
+        }
+        self.request = Some(prompt);
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut r = s.sample_request();
+        if let Some(prompt) = &self.request {
+            r.tools = tools(prompt);
+            r.max_tokens = prompt.max_tokens;
+            r.breakpoints = breakpoints(prompt);
+            r.ttl = prompt.items.iter().filter_map(|i| i.cache).max_by_key(|t| t.millis()).unwrap_or(r.ttl);
+        }
+        r
+    }
+
+    async fn after_step(&mut self, _s: &mut Engine, had_calls: bool) -> Flow {
+        let more = self.shots.iter().any(|shot| !shot.summary && shot.step <= self.step);
+        if more && !had_calls { Flow::Again } else { Flow::Proceed }
+    }
+
+    async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, _attempt: u32) -> Flow {
+        // The agent's next request tells what it did about it.
+        let more = self.shots.front().is_some_and(|shot| shot.step <= self.step);
+        if more { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> Flow {
+        Flow::Proceed
+    }
+
+    async fn after_turn(&mut self, s: &mut Engine) {
+        self.absorb(s);
+        self.summaries(s, Phase::PostTurn).await;
+        self.request = None;
+    }
+
+    async fn on_idle(&mut self, _s: &mut Engine, _gap_ms: Millis) {}
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        _instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        let Some(step) = self.compacts.pop_front() else { return Err(Unsupported) };
+        self.step = step;
+        self.absorb(s);
+        self.summaries(s, Phase::StandaloneTurn).await;
+        Ok(())
+    }
+}
+
+/// What makes the strategy.
+struct Recording {
+    sent: Arc<Sent>,
+    version: Version,
+}
+
+impl Maker for Recording {
+    fn versions(&self) -> Vec<Version> {
+        vec![self.version]
+    }
+
+    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Need> {
+        None
+    }
+
+    fn build(&self, _order: &Order<'_>) -> Box<dyn Strategy> {
+        let sent = self.sent.clone();
+        Box::new(Player {
+            shots: sent.shots.iter().cloned().collect(),
+            says: sent.says.iter().copied().collect(),
+            compacts: sent.compacts.iter().copied().collect(),
+            sent,
+            step: 0,
+            asked: 0,
+            known: Known::default(),
+            seen: 0,
+            made: HashMap::new(),
+            request: None,
+        })
+    }
+
+    fn is_program(&self) -> bool {
+        true
+    }
+}
+
+/// A row of what an agent sent.
+pub(super) fn row(agent: &str, sent: Sent) -> Spec {
+    let version = Version {
+        name: kept(&sent.version),
+        program: kept(&sent.version),
+        about: "the program itself",
+        reads: Reads::All,
+    };
+    let about = kept(&format!("{} {} itself, driven by ctxbench", sent.program, sent.version));
+    let maker = Box::leak(Box::new(Recording { sent: Arc::new(sent), version }));
+    let descriptor = Descriptor {
+        name: kept(&format!("real-{agent}")),
+        summary: about,
+        sources: &["the program itself"],
+        matrix: Matrix::UNTOLD,
+        standing: Standing::Contender,
+        manual: Manual::Instructed,
+        recovery: Recovery::Unknown,
+        rewind: Rewind::NONE,
+        formats: OURS,
+        conform: Conformance::NONE,
+        look: Look::Hue(0),
+        files: MemoryFiles::None("the program has read what it reads"),
+        settings_file: None,
+        knobs: &[],
+        page: "docs/drive.md",
+        factory: Factory { settings: &[], maker },
+    };
+    let descriptor = Box::leak(Box::new(descriptor));
+    let settings = Settings::defaults(&[]);
+    Spec { descriptor, version, settings, levers: Levers::default() }
+}
