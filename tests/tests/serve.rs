@@ -404,9 +404,11 @@ fn session() -> Session {
 fn a_session_speaks_on_every_wire_until_it_is_over() {
     block_on(async {
         for (wire, path) in ROUTES {
-            let here =
-                Here::new(Options { script: Some(Script::of(&session())), ..Options::default() })
-                    .await;
+            let here = Here::new(Options {
+                speaker: Some(Box::new(Script::of(&session()))),
+                ..Options::default()
+            })
+            .await;
             let mut body = asking(wire, "Read a");
             let first = here.post(path, &body).await;
             let reply = decode_reply(wire, &first.body).unwrap();

@@ -43,7 +43,9 @@ pub enum AgentError {
         why: String,
     },
     /// The program is not there.
-    #[error("{title} is not installed: none of {tried} is in PATH; get it with `{install}`, or name it: --program {name}=PATH")]
+    #[error(
+        "{title} is not installed: none of {tried} is in PATH; get it with `{install}`, or name it: --program {name}=PATH"
+    )]
     Missing {
         /// The agent.
         title: String,
@@ -270,7 +272,10 @@ impl Agent {
         }
         for side in &self.side {
             let Side { header, body, system, last, tools, .. } = side;
-            if header.is_none() && body.is_none() && system.is_none() && last.is_none()
+            if header.is_none()
+                && body.is_none()
+                && system.is_none()
+                && last.is_none()
                 && tools.is_none()
             {
                 let word = side.purpose.word();
@@ -307,9 +312,11 @@ impl Agent {
         }
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let candidates = || std::env::split_paths(&paths);
-        let found = self.program.names.iter().find_map(|name| {
-            candidates().map(|dir| dir.join(name)).find(|p| p.is_file())
-        });
+        let found = self
+            .program
+            .names
+            .iter()
+            .find_map(|name| candidates().map(|dir| dir.join(name)).find(|p| p.is_file()));
         let found = found.and_then(|p| std::path::absolute(p).ok());
         found.ok_or_else(|| missing(self.program.names.join(", ")))
     }

@@ -66,9 +66,8 @@ impl Child {
         starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         starting.process_group(0);
-        let mut child = starting
-            .spawn()
-            .map_err(|e| Stopped(format!("`{program}` cannot be started: {e}")))?;
+        let mut child =
+            starting.spawn().map_err(|e| Stopped(format!("`{program}` cannot be started: {e}")))?;
         if let Some(id) = child.id() {
             groups::begun(id);
         }

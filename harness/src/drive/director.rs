@@ -154,9 +154,10 @@ impl Asks<'_> {
             return *purpose == Purpose::Summary;
         }
         let has_tools = self.prompt.tools.is_some();
-        header.as_ref().is_none_or(|[name, piece]| {
-            (self.header)(name).is_some_and(|v| v.contains(piece))
-        }) && body.as_ref().is_none_or(|[path, piece]| self.field(path, piece))
+        header
+            .as_ref()
+            .is_none_or(|[name, piece]| (self.header)(name).is_some_and(|v| v.contains(piece)))
+            && body.as_ref().is_none_or(|[path, piece]| self.field(path, piece))
             && system.as_ref().is_none_or(|piece| self.system(piece))
             && last.as_ref().is_none_or(|piece| self.last(piece))
             && tools.is_none_or(|wanted| wanted == has_tools)
@@ -174,9 +175,11 @@ impl Asks<'_> {
 
     fn system(&self, piece: &str) -> bool {
         use ctxbench_core::block::Role;
-        let mut head = self.prompt.items.iter().filter(|i| {
-            matches!(i.role, Role::Instructions | Role::System | Role::Developer)
-        });
+        let mut head = self
+            .prompt
+            .items
+            .iter()
+            .filter(|i| matches!(i.role, Role::Instructions | Role::System | Role::Developer));
         head.any(|i| i.text().contains(piece))
     }
 

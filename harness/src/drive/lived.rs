@@ -97,8 +97,7 @@ fn prefix(plan: &Plan, exchanges: &[Exchange]) -> Vec<Entry> {
     let head = &first.items[..of_user.unwrap_or(0)];
     let texts: Vec<&str> = head.iter().map(Item::text).filter(|t| !t.is_empty()).collect();
     let extra = Default::default;
-    let mut out =
-        vec![Entry::System { text: texts.join("\n\n"), agent: None, extra: extra() }];
+    let mut out = vec![Entry::System { text: texts.join("\n\n"), agent: None, extra: extra() }];
     let tools = first.tools.as_ref().and_then(|t| serde_json::from_str(t.get()).ok());
     if let Some(definitions) = tools {
         let definitions: Vec<Value> = definitions;
@@ -135,13 +134,8 @@ impl<'a> Words<'a> {
             let item = first.and_then(|(_, p)| p.items.iter().rev().find(|i| says(i, words)));
             Some(item.map_or(words, Item::text))
         };
-        let all: Vec<_> = plan
-            .moves
-            .iter()
-            .enumerate()
-            .filter(|(_, s)| said(s).is_some())
-            .map(shown)
-            .collect();
+        let all: Vec<_> =
+            plan.moves.iter().enumerate().filter(|(_, s)| said(s).is_some()).map(shown).collect();
         Words { moves: all.into_iter(), fresh: true }
     }
 

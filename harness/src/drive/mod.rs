@@ -225,8 +225,8 @@ pub fn drive(session: &Session, agent: &Agent, options: &Options) -> Result<Driv
         .enable_all()
         .build()
         .map_err(io("the runtime cannot be started"))?;
-    let scratch = Scratch::new(&agent.name, options.keep)
-        .map_err(io("the scratch folder cannot be made"))?;
+    let scratch =
+        Scratch::new(&agent.name, options.keep).map_err(io("the scratch folder cannot be made"))?;
     let kept = options.keep.then(|| scratch.path().to_path_buf());
     let mut live = Live { agent, options, plan: &plan, director: &director, scratch };
     let sizes = (window, max_output);

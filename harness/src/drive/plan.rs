@@ -133,11 +133,13 @@ impl Plan {
 }
 
 fn words(parts: &[Part]) -> Arc<str> {
-    parts.iter().find_map(|p| match p {
-        Part::Result { output, .. } => Some(output.clone()),
-        _ => None,
-    })
-    .unwrap_or_default()
+    parts
+        .iter()
+        .find_map(|p| match p {
+            Part::Result { output, .. } => Some(output.clone()),
+            _ => None,
+        })
+        .unwrap_or_default()
 }
 
 /// The replies of a turn as one, without calls.
@@ -174,10 +176,8 @@ mod tests {
         let call = ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };
         let text = |t: &str| Some(t.to_string());
         let user = UserEntry { id: "u".into(), text: text("look"), ..Default::default() };
-        let calls =
-            AssistantEntry { id: "a1".into(), calls: vec![call], ..Default::default() };
-        let result =
-            ToolEntry { call_id: id.into(), output: text(output), ..Default::default() };
+        let calls = AssistantEntry { id: "a1".into(), calls: vec![call], ..Default::default() };
+        let result = ToolEntry { call_id: id.into(), output: text(output), ..Default::default() };
         let end = AssistantEntry { id: "a2".into(), text: text("seen"), ..Default::default() };
         let entries = vec![
             Entry::User(user),

@@ -102,7 +102,9 @@ impl Scratch {
         let project = self.project();
         for (i, output) in outputs.iter().enumerate() {
             let path = project.join(output_file(i));
-            if i == 0 && let Some(folder) = path.parent() {
+            if i == 0
+                && let Some(folder) = path.parent()
+            {
                 fs::create_dir_all(folder)?;
             }
             fs::write(path, output.as_bytes())?;

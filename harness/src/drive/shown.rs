@@ -170,8 +170,7 @@ impl Player {
         let stands: HashSet<u64> = after.iter().map(|b| b.hash).collect();
         let gone: Vec<Arc<Block>> =
             before.iter().filter(|b| !stands.contains(&b.hash)).cloned().collect();
-        let has_summary =
-            fresh.iter().any(|i| after[*i].kind == BlockKind::Summary);
+        let has_summary = fresh.iter().any(|i| after[*i].kind == BlockKind::Summary);
         if has_summary {
             let origin = origins(&gone, &after);
             for i in fresh {
@@ -201,11 +200,7 @@ impl Player {
     }
 
     /// The block that an item shows, if the conversation or an earlier request has brought it.
-    fn shown(
-        &mut self,
-        item: &Item,
-        used: &mut HashSet<(MessageId, u64)>,
-    ) -> Option<Arc<Block>> {
+    fn shown(&mut self, item: &Item, used: &mut HashSet<(MessageId, u64)>) -> Option<Arc<Block>> {
         let text = |b: &Arc<Block>| *b.text == *item.text();
         match &item.content {
             Content::Call { id, .. } => self.known.calls.get(&**id).filter(|b| text(b)).cloned(),
@@ -256,11 +251,8 @@ impl Player {
 /// The parts of the log that vanished blocks stood for and that nothing shows any more.
 fn origins(gone: &[Arc<Block>], after: &[Arc<Block>]) -> Vec<Origin> {
     let shown: HashSet<Origin> = after.iter().flat_map(|b| b.origin.iter().copied()).collect();
-    let mut out: Vec<Origin> = gone
-        .iter()
-        .flat_map(|b| b.origin.iter().copied())
-        .filter(|o| !shown.contains(o))
-        .collect();
+    let mut out: Vec<Origin> =
+        gone.iter().flat_map(|b| b.origin.iter().copied()).filter(|o| !shown.contains(o)).collect();
     out.sort_unstable();
     out.dedup();
     out
@@ -285,7 +277,8 @@ fn draft(item: &Item) -> Draft {
             Draft { call: call(id, ""), is_error: *is_error, ..text(BlockKind::Output) }
         }
         Content::Image { media_type, url } => {
-            let media = Media { media_type: media_type.to_string(), url: url.to_string(), name: None };
+            let media =
+                Media { media_type: media_type.to_string(), url: url.to_string(), name: None };
             Draft { media: Some(Arc::new(media)), ..text(BlockKind::Image) }
         }
         Content::Compaction { opaque, .. } => {
@@ -297,7 +290,8 @@ fn draft(item: &Item) -> Draft {
 
 fn tools(prompt: &Prompt) -> Option<Arc<Tools>> {
     let json = prompt.tools.clone()?;
-    let count = serde_json::from_str::<Vec<serde::de::IgnoredAny>>(json.get()).map_or(0, |t| t.len());
+    let count =
+        serde_json::from_str::<Vec<serde::de::IgnoredAny>>(json.get()).map_or(0, |t| t.len());
     let o200k = tokens::o200k(json.get());
     Some(Arc::new(Tools { json, count, o200k }))
 }
@@ -342,7 +336,12 @@ impl Strategy for Player {
             r.tools = tools(prompt);
             r.max_tokens = prompt.max_tokens;
             r.breakpoints = breakpoints(prompt);
-            r.ttl = prompt.items.iter().filter_map(|i| i.cache).max_by_key(|t| t.millis()).unwrap_or(r.ttl);
+            r.ttl = prompt
+                .items
+                .iter()
+                .filter_map(|i| i.cache)
+                .max_by_key(|t| t.millis())
+                .unwrap_or(r.ttl);
         }
         r
     }

@@ -45,9 +45,8 @@ impl Tail {
 
     /// Whether it holds these words of the user.
     fn says(&self, words: &[Arc<str>]) -> bool {
-        let holds = |w: &Arc<str>| {
-            !w.trim().is_empty() && self.words.iter().any(|t| t.contains(w.trim()))
-        };
+        let holds =
+            |w: &Arc<str>| !w.trim().is_empty() && self.words.iter().any(|t| t.contains(w.trim()));
         !words.is_empty() && words.iter().all(holds)
     }
 }
@@ -209,11 +208,8 @@ mod tests {
     }
 
     fn says(id: &str, t: &str, calls: &[&str]) -> Entry {
-        let call = |id: &&str| ToolCall {
-            id: (*id).into(),
-            name: "read".into(),
-            arguments: "{}".into(),
-        };
+        let call =
+            |id: &&str| ToolCall { id: (*id).into(), name: "read".into(), arguments: "{}".into() };
         let calls = calls.iter().map(call).collect();
         Entry::Assistant(AssistantEntry {
             id: id.into(),
