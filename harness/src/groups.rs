@@ -1,6 +1,7 @@
-//! Process groups of programs that we have started, so that none outlives us.
+//! Programs that we have started and the folders that they live in, so that none outlives us.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 static ALIVE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -23,13 +24,82 @@ pub(crate) fn end(id: u32) {
     let _ = id;
 }
 
-/// Ends all groups, for whoever ends this process.
-pub(crate) fn end_all() {
+/// A group is over: its number may be another's from now on.
+pub(crate) fn over(id: u32) {
+    end(id);
+    if let Ok(mut alive) = ALIVE.lock() {
+        alive.remove(&id);
+    }
+}
+
+static FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// A folder that goes with us.
+pub(crate) fn keeps(folder: &Path) {
+    if let Ok(mut folders) = FOLDERS.lock() {
+        folders.insert(folder.to_path_buf());
+    }
+}
+
+/// Removes such a folder. What was ended a moment ago may still be writing there.
+pub(crate) fn remove(folder: &Path) {
+    for _ in 0..50 {
+        match std::fs::remove_dir_all(folder) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            _ => break,
+        }
+    }
+    if let Ok(mut folders) = FOLDERS.lock() {
+        folders.remove(folder);
+    }
+}
+
+/// Ends all groups and removes all folders, for whoever ends this process.
+fn end_all() {
     if let Ok(alive) = ALIVE.lock() {
         alive.iter().for_each(|id| end(*id));
     }
     #[cfg(target_os = "linux")]
     marked::end(None);
+    let folders = FOLDERS.lock().map(|f| f.clone()).unwrap_or_default();
+    folders.iter().for_each(|folder| remove(folder));
+}
+
+/// Ends every program that is still running when this process is told to end.
+pub(crate) fn end_with_us() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        std::thread::spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let Ok(runtime) = runtime else { return };
+            let code = runtime.block_on(told_to_end());
+            end_all();
+            std::process::exit(code);
+        });
+    });
+}
+
+/// Waits for a signal and gives the exit code by which a shell tells it.
+#[cfg(unix)]
+async fn told_to_end() -> i32 {
+    use tokio::signal::unix::{SignalKind, signal};
+    let waits = async |kind: SignalKind| match signal(kind) {
+        Ok(mut signal) => drop(signal.recv().await),
+        Err(_) => std::future::pending().await,
+    };
+    tokio::select! {
+        () = waits(SignalKind::interrupt()) => 130,
+        () = waits(SignalKind::terminate()) => 143,
+        () = waits(SignalKind::hangup()) => 129,
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() -> i32 {
+    let _ = tokio::signal::ctrl_c().await;
+    130
 }
 
 /// Processes that carry a mark of ours in their environment, however far they have gone from their

@@ -18,6 +18,7 @@ mod config;
 mod conform;
 mod corpus;
 mod described;
+mod drive;
 mod explain;
 mod gate;
 mod goals;
@@ -125,6 +126,8 @@ enum Command {
     Conform(conform::Args),
     /// Our cache model and token counts against the provider's counters in a recording
     Validate(validate::Args),
+    /// Drive a real, installed agent through sessions and measure what it asks its model
+    Drive(Box<drive::Args>),
     /// The mock model server on loopback, for any client
     Serve(serve::Args),
     /// Sessions that an agent keeps in its store: list, show, fork, compare, rewind
@@ -200,6 +203,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Prompts(a)) => prompts::prompts(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
+        Some(Command::Drive(a)) => drive::drive(&a),
         Some(Command::Serve(a)) => serve::serve(a),
         Some(Command::Sessions(a)) => store::sessions(&a),
         Some(Command::Checkpoints(a)) => store::checkpoints(&a),

@@ -1,6 +1,6 @@
 //! `ctxbench run`: strategies × sessions, a table, and files.
 
-mod outputs;
+pub(super) mod outputs;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -21,7 +21,7 @@ use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
-use ctxbench_reports::Columns;
+use ctxbench_reports::{Artifact, Columns};
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
@@ -214,7 +214,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     // What was measured is worth more than what was asked for beside it: nothing that fails keeps
     // the rest from being written and shown.
     let mut failures = Vec::new();
-    match outputs::write(&args.out, &all, &timings, team.as_deref()) {
+    let file = |name: &str, text: &str| Artifact { file: name.into(), text: text.into() };
+    let mut beside = vec![file("timings.json", &timings)];
+    beside.extend(team.as_deref().map(|text| file("team.md", text)));
+    match outputs::write(&args.out, &all, beside) {
         Ok(()) => failures.extend(stored.discard().err().map(anyhow::Error::new)),
         Err(e) if lost => failures.push(e),
         Err(e) => failures.push(e.context(format!(
@@ -279,7 +282,7 @@ fn show(args: &Args, all: &Results, team: Option<&str>) -> anyhow::Result<()> {
 }
 
 /// What to say when every row that could be run is an error.
-fn nothing_ran(rows: &[RunRecord]) -> Option<String> {
+pub(super) fn nothing_ran(rows: &[RunRecord]) -> Option<String> {
     let tried: Vec<_> = rows.iter().filter(|r| r.status != Status::NotApplicable).collect();
     let first = tried.first()?;
     tried.iter().all(|r| r.status == Status::Error).then(|| {
@@ -442,7 +445,7 @@ fn lever(text: &str) -> Result<Levers, String> {
 }
 
 /// What is named more than once, the first by name.
-fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
+pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
     let mut names: Vec<T> = names.collect();
     names.sort_unstable();
     let at = names.windows(2).position(|w| w[0] == w[1])?;
@@ -518,7 +521,7 @@ fn timings(finished: &[Finished], total: std::time::Duration) -> String {
 }
 
 /// Width of the table: `COLUMNS` if set, else the terminal's, else 140.
-fn width() -> usize {
+pub(super) fn width() -> usize {
     let given = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let terminal =
         || terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0));

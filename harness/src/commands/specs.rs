@@ -43,7 +43,7 @@ pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
     if !exec::is_exec(text) {
         return Spec::sweep(text);
     }
-    exec::end_with_us();
+    crate::groups::end_with_us();
     exec::read(text)
 }
 

@@ -256,7 +256,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if let Some(id) = self.child.id() {
-            groups::end(id);
+            groups::over(id);
         }
         self.listens.abort();
     }

@@ -63,6 +63,26 @@ fn first_difference(
 }
 
 impl Beside {
+    /// The difference in a sentence.
+    pub fn sentence(&self, real: &str) -> String {
+        let figure = |name: &str| {
+            let (_, real, ours) = self.figures.iter().find(|(n, ..)| *n == name)?;
+            Some(format!("{name} {:+.2} %", Beside::difference_pct(*real, *ours)?))
+        };
+        let mut parts: Vec<String> =
+            ["input, tokens", "cost, USD"].into_iter().filter_map(figure).collect();
+        let (theirs, ours) = &self.compactions;
+        parts.push(match theirs == ours {
+            true => "the same requests ask for summaries".into(),
+            false => "other requests ask for summaries".into(),
+        });
+        parts.push(match &self.first_difference {
+            None => "no request differs by more than 0.5 %".into(),
+            Some((n, ..)) => format!("request {n} of its own is the first that differs"),
+        });
+        format!("against {real}: {}", parts.join(", "))
+    }
+
     /// How far ours is from the real figure, per cent; `None` where the real one is nothing.
     pub fn difference_pct(real: f64, ours: f64) -> Option<f64> {
         let whole = real.is_finite() && ours.is_finite() && real != 0.0;

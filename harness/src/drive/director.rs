@@ -12,10 +12,13 @@ use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens;
 use ctxbench_provider::Prompt;
+use ctxbench_provider::wire::Wire;
+use ctxbench_scenarios::{FaultOn, ProviderFault};
 use serde_json::Value;
 
-use super::agent::{Purpose, Side};
+use super::agent::{Agent, Purpose, Side};
 use super::plan::{NEUTRAL, Plan, Planned};
+use crate::replay::text_of as text_of_tokens;
 use crate::serve::{Arrived, Said, Seen, Speaker};
 
 /// Requests of the agent's own beyond the session after which it goes round in circles.
@@ -31,6 +34,9 @@ pub(super) struct Exchange {
     pub(super) step: usize,
     pub(super) at_ms: Millis,
     pub(super) purpose: Purpose,
+    /// Its number among those for the same purpose, from 1.
+    pub(super) nth: u64,
+    pub(super) wire: Option<Wire>,
     pub(super) prompt: Option<Prompt>,
     /// HTTP status.
     pub(super) http: u16,
@@ -39,6 +45,8 @@ pub(super) struct Exchange {
     pub(super) key: Option<Arc<str>>,
     /// The body came before.
     pub(super) again: bool,
+    /// A fault decided what became of it.
+    pub(super) on_purpose: bool,
 }
 
 /// What is given to a request.
@@ -59,11 +67,17 @@ pub(super) struct Director {
     plan: Arc<Plan>,
     sides: Vec<Side>,
     has_tool: bool,
+    /// What the provider does not answer as usual.
+    faults: Vec<ProviderFault>,
+    /// Requests so far, by what they were for.
+    counted: BTreeMap<Purpose, u64>,
     step: usize,
     reply: usize,
     /// What was given, by the hash of path and body.
     given: HashMap<u64, Given>,
     giving: Option<(u64, Given)>,
+    /// What is being said now is a fault's.
+    faulty: bool,
     /// Hashes of all bodies so far.
     heard: HashSet<u64>,
     extra: u64,
@@ -78,15 +92,18 @@ pub(super) struct Director {
 pub(super) struct Shared(Arc<Mutex<Director>>);
 
 impl Shared {
-    pub(super) fn new(plan: Arc<Plan>, sides: Vec<Side>, has_tool: bool) -> Shared {
+    pub(super) fn new(plan: Arc<Plan>, agent: &Agent, faults: &[ProviderFault]) -> Shared {
         Shared(Arc::new(Mutex::new(Director {
             plan,
-            sides,
-            has_tool,
+            sides: agent.side.clone(),
+            has_tool: agent.tool.is_some(),
+            faults: faults.to_vec(),
+            counted: BTreeMap::new(),
             step: 0,
             reply: 0,
             given: HashMap::new(),
             giving: None,
+            faulty: false,
             heard: HashSet::new(),
             extra: 0,
             exchanges: Vec::new(),
@@ -124,6 +141,18 @@ impl Director {
             return Err(format!("it made {MOST_EXTRA} requests beyond the session"));
         }
         Ok(aside(NEUTRAL))
+    }
+
+    /// Counts a request, and finds the fault that hits it.
+    fn fault(&mut self, purpose: Purpose) -> Option<ProviderFault> {
+        let n = self.counted.entry(purpose).or_default();
+        *n += 1;
+        let on = match purpose {
+            Purpose::Work => FaultOn::Sample,
+            Purpose::Summary => FaultOn::Summary,
+            _ => return None,
+        };
+        self.faults.iter().find(|f| f.hits(on, *n)).cloned()
     }
 
     /// What a request is for.
@@ -190,6 +219,18 @@ impl Asks<'_> {
     }
 }
 
+/// What a fault says.
+fn disturbed(fault: ProviderFault, wire: Wire) -> Result<Said, ModelError> {
+    let ProviderFault { status, code, message, text, tokens, .. } = fault;
+    if let Some(status) = status {
+        let message = message.unwrap_or_else(|| "the provider failed".into());
+        return Err(wire.api().refusal(status, code, message));
+    }
+    let text = tokens.map(text_of_tokens).or(text).unwrap_or_default();
+    let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
+    Ok(Said::Parts(parts))
+}
+
 fn refused(message: String) -> ModelError {
     ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message }
 }
@@ -212,7 +253,15 @@ impl Speaker for Shared {
             compaction: arrived.wants_compaction(),
         };
         let hash = key(arrived.path, arrived.body);
-        let given = match (d.given.get(&hash).cloned(), d.purpose(&asks)) {
+        let purpose = d.purpose(&asks);
+        let fault = purpose.and_then(|p| d.fault(p));
+        d.faulty = fault.is_some();
+        if let Some(fault) = fault {
+            d.now = d.now.saturating_add(fault.after_ms);
+            d.giving = None;
+            return disturbed(fault, arrived.wire);
+        }
+        let given = match (d.given.get(&hash).cloned(), purpose) {
             (Some(given), _) => Ok(given),
             (None, Some(Purpose::Work)) => d.next(),
             (None, Some(Purpose::Summary)) => {
@@ -242,7 +291,7 @@ impl Speaker for Shared {
 
     fn given(&mut self) {
         let mut d = self.lock();
-        let Some((hash, given)) = d.giving.clone() else { return };
+        let Some((hash, given)) = d.giving.take() else { return };
         d.now = d.now.saturating_add(given.tools_ms);
         let again = d.given.insert(hash, given.clone()).is_some();
         if given.key.is_some() && !again {
@@ -256,24 +305,41 @@ impl Speaker for Shared {
 
     fn saw(&mut self, seen: Seen) {
         let mut d = self.lock();
-        let Seen { at_ms, path, headers, body, prompt, http, outcome } = seen;
+        let Seen { at_ms, wire, path, headers, body, prompt, http, on_purpose, outcome } = seen;
         let header = |name: &str| headers.get(name).cloned();
         let purpose = prompt.as_ref().and_then(|prompt| {
             let compaction = path.ends_with("/compact");
             d.purpose(&Asks { header: &header, body: &body, prompt, compaction })
         });
+        let purpose = purpose.unwrap_or(Purpose::Other);
         let hash = key(&path, &body);
         let outcome = outcome.unwrap_or_else(|| Err(refused("nothing was said".into())));
+        // What the server refused by itself has not been counted.
+        if on_purpose && !matches!(&outcome, Err(e) if e.kind == ErrorKind::Stream) {
+            *d.counted.entry(purpose).or_default() += 1;
+        }
+        let on_purpose = on_purpose || std::mem::take(&mut d.faulty);
         let key = match &outcome {
-            Ok(reply) if reply.stop != StopReason::Compaction => {
+            Ok(reply) if reply.stop != StopReason::Compaction && !on_purpose => {
                 d.given.get(&hash).and_then(|g| g.key.clone())
             }
             _ => None,
         };
         let again = !d.heard.insert(hash);
-        let step = d.step;
-        let purpose = purpose.unwrap_or(Purpose::Other);
-        d.exchanges.push(Exchange { step, at_ms, purpose, prompt, http, outcome, key, again });
+        let (step, nth) = (d.step, d.counted.get(&purpose).copied().unwrap_or_default());
+        d.exchanges.push(Exchange {
+            step,
+            at_ms,
+            purpose,
+            nth,
+            wire,
+            prompt,
+            http,
+            outcome,
+            key,
+            again,
+            on_purpose,
+        });
     }
 }
 

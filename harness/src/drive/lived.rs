@@ -1,7 +1,7 @@
 //! The session as an agent lived it: its own system prompt and tools, its own tool's outputs, the
 //! user's words as it showed them. On that session our implementation is held beside the agent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
@@ -20,13 +20,27 @@ pub(super) fn work(exchanges: &[Exchange]) -> impl Iterator<Item = (&Exchange, &
     own.filter_map(|e| Some((e, e.prompt.as_ref()?)))
 }
 
+/// How much of a session there is in the session that was lived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it.
+    Whole,
+    /// The replies that the agent asked for.
+    Asked,
+    /// The same, and nothing of what the user would have said then.
+    UpToTheEnd,
+}
+
 /// The session as it was lived.
 pub(super) fn lived(
     session: &Session,
     plan: &Plan,
     exchanges: &[Exchange],
     max_output: u64,
+    extent: Extent,
 ) -> Session {
+    let asked: HashSet<&str> = exchanges.iter().filter_map(|e| e.key.as_deref()).collect();
+    let mut left = asked.len();
     let mut out = session.clone();
     out.header.max_output = Some(max_output);
     out.header.prefix_tokens = None;
@@ -37,10 +51,16 @@ pub(super) fn lived(
     let mut moves = Words::of(plan, exchanges);
     for e in &session.entries {
         match e {
+            Entry::User(_) if extent == Extent::UpToTheEnd && left == 0 => break,
             Entry::User(u) if u.agent.is_none() => out.entries.extend(moves.entry(u)),
             Entry::Assistant(a) if a.agent.is_none() => {
                 let Some(reply) = replies.get(a.id.as_str()) else { continue };
                 moves.replied();
+                let known = asked.contains(a.id.as_str());
+                left = left.saturating_sub(usize::from(known));
+                if !known && extent != Extent::Whole {
+                    continue;
+                }
                 let mut a = a.clone();
                 (a.text, a.reasoning, a.usage) = (None, None, None);
                 a.calls.clear();

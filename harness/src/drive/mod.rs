@@ -4,15 +4,18 @@
 //! `agent` is its description, `plan` the session in its terms. A `scratch` folder is its home,
 //! `deliver` brings it the user's words, `director` answers as its model and keeps what it asked.
 //! `lived` makes of that the session as the agent lived it, on which our implementation runs beside
-//! it, and `shown` the row of what it sent; `compare` holds the two together.
+//! it, and `shown` the row of what it sent; `outcome` measures both, and `compare` holds the two
+//! together.
 
 pub mod agent;
 mod child;
 mod compare;
 mod deliver;
 mod director;
+mod faults;
 mod fill;
 mod lived;
+mod outcome;
 mod plan;
 mod scratch;
 mod shown;
@@ -24,11 +27,14 @@ use std::time::Duration;
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Reply;
+use ctxbench_provider::Prompt;
 use ctxbench_core::session::Session;
+use ctxbench_provider::wire::Wire;
+use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 use thiserror::Error;
 
-use crate::serve::{self, FaultPlan, Server, Summaries};
+use crate::serve::{self, Server, Summaries};
 use crate::summarise::{Summariser, SummaryDesk};
 use agent::{Agent, AgentError, Purpose};
 use child::{Patience, Stopped};
@@ -39,6 +45,10 @@ use plan::{Plan, What};
 use scratch::Scratch;
 
 pub use compare::{Beside, compared};
+pub use faults::{BadDriveFault, Fault};
+pub use outcome::{Outcome, failed, measured};
+
+use lived::Extent;
 
 /// How an agent is driven.
 #[derive(Clone, Debug)]
@@ -51,8 +61,8 @@ pub struct Options {
     pub max_output: Option<u64>,
     /// Who writes its summaries.
     pub summariser: Summariser,
-    /// What the provider does wrong, by the number of the request.
-    pub faults: Vec<FaultPlan>,
+    /// What the provider does wrong beside what the scenario says.
+    pub faults: Vec<Fault>,
     /// The scratch folder stays.
     pub keep: bool,
     /// How long the agent may neither say nor ask anything.
@@ -94,7 +104,7 @@ pub struct Driven {
     pub title: String,
     /// The version that it says it has.
     pub version: String,
-    /// Our implementation of it.
+    /// Our implementation of it, as `--strategy` takes it.
     pub strategy: Option<String>,
     /// Model it was run with.
     pub model: &'static Model,
@@ -108,6 +118,10 @@ pub struct Driven {
     pub left_behind: usize,
     /// The scratch folder, where it was kept.
     pub kept: Option<PathBuf>,
+    /// The window that it was told of, tokens.
+    pub window: u64,
+    summariser: Summariser,
+    faults: Vec<ProviderFault>,
     plan: Plan,
     max_output: u64,
     exchanges: Vec<Exchange>,
@@ -151,34 +165,112 @@ impl Driven {
         model::cost_of_reply(of, reply).total()
     }
 
-    /// The session as the agent lived it.
+    /// The session as the agent lived it, with all that is left of it where the agent did not come
+    /// to its end.
     pub fn lived(&self, session: &Session) -> Session {
-        lived::lived(session, &self.plan, &self.exchanges, self.max_output)
+        self.lived_to(session, Extent::Whole)
+    }
+
+    fn lived_to(&self, session: &Session, extent: Extent) -> Session {
+        lived::lived(session, &self.plan, &self.exchanges, self.max_output, extent)
     }
 
     /// The texts of the summaries that it got, in order.
     pub fn summaries(&self) -> Vec<String> {
         let summaries = self.exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
-        let ok = summaries.filter_map(|e| e.outcome.as_ref().ok());
+        let ok = summaries.filter(|e| !e.on_purpose).filter_map(|e| e.outcome.as_ref().ok());
         ok.map(|r| words(r).to_string()).collect()
     }
 
-    /// What it sent, as a row.
-    pub fn row(&self) -> Spec {
-        let shots = self.exchanges.iter().filter(|e| !e.again || e.outcome.is_ok());
-        let shots = shots.filter_map(|e| {
-            let summary = match e.purpose {
-                Purpose::Work => false,
-                Purpose::Summary => true,
+    /// Prompt tokens of its own work and its summaries, and dollars, as the provider counted them.
+    pub fn billed(&self) -> (u64, f64) {
+        let ok = self.exchanges.iter().filter(|e| e.outcome.is_ok());
+        let own = ok.filter(|e| matches!(e.purpose, Purpose::Work | Purpose::Summary));
+        own.fold((0, 0.0), |(tokens, usd), e| (tokens + input(e), usd + self.usd(e)))
+    }
+
+    /// The format in which it speaks to its model.
+    pub fn wire(&self) -> Option<Wire> {
+        lived::work(&self.exchanges).find_map(|(e, _)| e.wire)
+    }
+
+    /// What the provider did wrong, as our implementation meets it: by the number of the request
+    /// among those of its sort.
+    fn faults_of_ours(&self) -> Vec<ProviderFault> {
+        let by_number = self.exchanges.iter().filter(|e| e.on_purpose);
+        let by_number = by_number.filter_map(|e| {
+            let on = match e.purpose {
+                Purpose::Work => FaultOn::Sample,
+                Purpose::Summary => FaultOn::Summary,
                 _ => return None,
             };
-            // What was refused on purpose is no part of the row; an overflow is.
-            let counts = match &e.outcome {
-                Ok(_) => true,
-                Err(error) => error.is_overflow(),
-            };
-            let prompt = e.prompt.clone().filter(|_| counts)?;
-            Some(shown::Shot { step: e.step, summary, prompt })
+            let known = self.faults.iter().any(|f| f.hits(on, e.nth));
+            let error = e.outcome.as_ref().err().filter(|_| !known)?;
+            // A stream that breaks off is a failure that passes, as far as clients care.
+            let status = if error.status < 400 { 502 } else { error.status };
+            Some(ProviderFault {
+                on,
+                nth: e.nth,
+                times: 1,
+                status: Some(status),
+                code: error.code.clone(),
+                message: Some(error.message.clone()),
+                text: None,
+                tokens: None,
+                after_ms: 0,
+            })
+        });
+        self.faults.iter().cloned().chain(by_number).collect()
+    }
+
+    /// The requests that make its row, in order. What was refused on purpose is no part of it; an
+    /// overflow is.
+    fn shots(&self) -> impl Iterator<Item = (&Exchange, &Prompt)> {
+        let own = |e: &&Exchange| matches!(e.purpose, Purpose::Work | Purpose::Summary);
+        let counts = |e: &&Exchange| match &e.outcome {
+            Ok(_) => true,
+            Err(error) => error.is_overflow() && !e.again,
+        };
+        let all = self.exchanges.iter().filter(own).filter(counts);
+        all.filter_map(|e| Some((e, e.prompt.as_ref()?)))
+    }
+
+    /// What faults said in the place of a reply, by the number among the requests of its row.
+    fn said_by_faults(&self) -> Vec<ProviderFault> {
+        let mut numbers = [0, 0];
+        let mut out = vec![];
+        for (e, _) in self.shots() {
+            let summary = e.purpose == Purpose::Summary;
+            let on = if summary { FaultOn::Summary } else { FaultOn::Sample };
+            let nth = &mut numbers[usize::from(summary)];
+            *nth += 1;
+            let (nth, Ok(reply)) = (*nth, &e.outcome) else { continue };
+            if e.on_purpose {
+                let text = Some(words(reply).to_string());
+                let (status, code, message, tokens) = (None, None, None, None);
+                let (times, after_ms) = (1, 0);
+                out.push(ProviderFault {
+                    on,
+                    nth,
+                    times,
+                    status,
+                    code,
+                    message,
+                    text,
+                    tokens,
+                    after_ms,
+                });
+            }
+        }
+        out
+    }
+
+    /// What it sent, as a strategy.
+    fn row(&self) -> Spec {
+        let shots = self.shots().map(|(e, prompt)| shown::Shot {
+            step: e.step,
+            summary: e.purpose == Purpose::Summary,
+            prompt: prompt.clone(),
         });
         let places = |is: fn(&What) -> bool| {
             let all = self.plan.moves.iter().enumerate();
@@ -212,13 +304,25 @@ fn words(reply: &Reply) -> &str {
 }
 
 /// Drives an agent through a session.
-pub fn drive(session: &Session, agent: &Agent, options: &Options) -> Result<Driven, DriveError> {
+pub fn drive(
+    scenario: &Scenario,
+    agent: &Agent,
+    options: &Options,
+) -> Result<Driven, DriveError> {
+    let session = &scenario.session;
     let io = |what| move |why| DriveError::Io { what, why };
     let program = agent.locate(options.program.as_deref())?;
     let version = agent.version(&program).unwrap_or_else(|| "unknown".into());
     let wrong = |why| DriveError::Session { id: session.header.id.clone(), why };
     let plan = Arc::new(Plan::of(session, agent.tool.as_ref()).map_err(wrong)?);
-    let director = Shared::new(plan.clone(), agent.side.clone(), agent.tool.is_some());
+    let sorted = options.faults.iter().filter_map(|f| match f {
+        Fault::Sort(f) => Some(f.clone()),
+        Fault::Request(_) => None,
+    });
+    let faults: Vec<ProviderFault> = scenario.faults.iter().cloned().chain(sorted).collect();
+    let director = Shared::new(plan.clone(), agent, &faults);
+    let row = format!("real-{}", agent.name);
+    let summariser = options.summariser.read_for(session, &row, &agent.name);
     let window = options.window.unwrap_or(options.model.window);
     let max_output = options.max_output.unwrap_or_else(|| largest_reply(options, window));
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -228,7 +332,8 @@ pub fn drive(session: &Session, agent: &Agent, options: &Options) -> Result<Driv
     let scratch =
         Scratch::new(&agent.name, options.keep).map_err(io("the scratch folder cannot be made"))?;
     let kept = options.keep.then(|| scratch.path().to_path_buf());
-    let mut live = Live { agent, options, plan: &plan, director: &director, scratch };
+    let mut live =
+        Live { agent, options, plan: &plan, director: &director, scratch, summariser: &summariser };
     let sizes = (window, max_output);
     let ended = runtime.block_on(live.run(session, &program, sizes))?;
     let left_behind = live.scratch.sweep();
@@ -245,13 +350,16 @@ pub fn drive(session: &Session, agent: &Agent, options: &Options) -> Result<Driv
         agent: agent.name.clone(),
         title: agent.title.clone(),
         version,
-        strategy: agent.strategy.clone(),
+        strategy: agent.strategy.as_ref().map(|s| fill::put(s, "model", &options.model.name)),
         model: options.model,
         failures,
         stopped,
         unasked,
         left_behind,
         kept,
+        window,
+        summariser: options.summariser.clone(),
+        faults,
         plan,
         max_output,
         exchanges,
@@ -272,6 +380,7 @@ struct Live<'a> {
     plan: &'a Plan,
     director: &'a Shared,
     scratch: Scratch,
+    summariser: &'a Summariser,
 }
 
 struct Ended {
@@ -289,14 +398,18 @@ impl Live<'_> {
     ) -> Result<Ended, DriveError> {
         let io = |what| move |why| DriveError::Io { what, why };
         let clock = self.director.clone();
+        let plans = self.options.faults.iter().filter_map(|f| match f {
+            Fault::Request(plan) => Some(plan.clone()),
+            Fault::Sort(_) => None,
+        });
         let server = Server::bind(serve::Options {
             speaker: Some(Box::new(self.director.clone())),
             summaries: Summaries {
-                by: self.options.summariser.clone(),
+                by: self.summariser.clone(),
                 facts: session.facts.as_slice().into(),
                 desk: SummaryDesk::default(),
             },
-            faults: self.options.faults.clone(),
+            faults: plans.collect(),
             window: Some(sizes.0),
             clock: Arc::new(move || clock.lock().now),
             ..serve::Options::default()

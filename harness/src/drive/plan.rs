@@ -103,6 +103,11 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Replies in all.
+    pub(super) fn replies(&self) -> u64 {
+        self.moves.iter().map(|m| m.replies.len() as u64).sum()
+    }
+
     /// Calls as calls of the agent's own tool.
     fn translated(&mut self, parts: &[Part], results: Vec<Arc<str>>, tool: &Tool) -> Vec<Part> {
         let mut results = results.into_iter();

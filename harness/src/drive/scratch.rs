@@ -44,6 +44,9 @@ impl Scratch {
             fs::create_dir(scratch.path.join(folder))?;
         }
         groups::marks(&scratch.mark());
+        if !keep {
+            groups::keeps(&scratch.path);
+        }
         Ok(scratch)
     }
 
@@ -146,15 +149,7 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         self.sweep();
         if !self.keep {
-            // What was ended a moment ago may still be writing.
-            for _ in 0..50 {
-                match fs::remove_dir_all(&self.path) {
-                    Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                        std::thread::sleep(std::time::Duration::from_millis(20));
-                    }
-                    _ => break,
-                }
-            }
+            groups::remove(&self.path);
         }
     }
 }

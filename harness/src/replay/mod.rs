@@ -54,14 +54,14 @@ use crate::mock::{
     DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport,
 };
 use crate::rewind::Files;
-use crate::summarise::{Script, Summariser, SummaryDesk};
+use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
 use events::{Event, Log};
 use observer::Observer;
 use record::{Run, Stopped};
-pub(crate) use recording::counting;
-use recording::{counted_by, lifetime, met, text_of, unseen};
+pub(crate) use recording::{counting, text_of};
+use recording::{counted_by, lifetime, met, unseen};
 use subagents::Subagents;
 use trace::Tracer;
 
@@ -264,14 +264,8 @@ struct Scene<'a> {
 /// The door to a provider of this scene's model.
 async fn open(scene: &Scene<'_>) -> Box<dyn Door> {
     let Scene { scenario, spec, model, options, desk, .. } = scene;
-    let summariser = match &options.summariser {
-        Summariser::Scripted(s) => Summariser::Scripted(Script::Texts(s.texts(
-            &scenario.session,
-            &spec.label(),
-            spec.descriptor.name,
-        ))),
-        other => other.clone(),
-    };
+    let summariser =
+        options.summariser.read_for(&scenario.session, &spec.label(), spec.descriptor.name);
     let unlimited = spec.descriptor.standing == Standing::Hypothetical;
     let provider = ProviderModel::new(ProviderOptions {
         model: (*model).clone(),

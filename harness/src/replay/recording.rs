@@ -105,7 +105,7 @@ pub(super) fn unseen(
 
 /// Text of exactly `tokens` o200k tokens that stands for words that were not recorded. Four bytes a
 /// token, like English: some programs estimate by bytes.
-pub(super) fn text_of(tokens: u64) -> String {
+pub(crate) fn text_of(tokens: u64) -> String {
     let mut out = String::from(if tokens == 0 { "" } else { "and" });
     for _ in 1..tokens {
         out.push_str(" and");

@@ -25,3 +25,9 @@ pub(super) fn no_model(api: Api, name: &str) -> ModelError {
 pub(super) fn too_large(api: Api, limit: usize) -> ModelError {
     refusal(api, 413, format!("the request body is larger than {limit} bytes"))
 }
+
+/// A stream that was broken off.
+pub(super) fn cut() -> ModelError {
+    let message = "the stream was cut on purpose".into();
+    ModelError { kind: ErrorKind::Stream, status: 200, code: None, message }
+}

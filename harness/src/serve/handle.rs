@@ -167,7 +167,8 @@ async fn answer(
     let (head, body) = request.into_parts();
     if lock(&shared.desk).looks() {
         let headers = speaker::public(&head.headers);
-        *seen = Some(Seen { path: path.to_string(), headers, ..Seen::default() });
+        let wire = Some(wire);
+        *seen = Some(Seen { wire, path: path.to_string(), headers, ..Seen::default() });
     }
     let body = read(body, wire, shared.body_limit).await?;
     if let Some(seen) = seen {
@@ -175,6 +176,13 @@ async fn answer(
     }
     if fault.slow_ms > 0 {
         tokio::time::sleep(Duration::from_millis(fault.slow_ms)).await;
+    }
+    if let Some(seen) = seen {
+        seen.on_purpose = fault.status.is_some() || fault.overflow || fault.cut.is_some();
+        if fault.status.is_some() {
+            let known = understood(shared, wire, path, &body, line);
+            seen.prompt = known.ok().map(|(prompt, ..)| prompt);
+        }
     }
     if let Some(status) = fault.status {
         let error = errors::refusal(wire.api(), status, "refused on purpose".into());
@@ -198,7 +206,8 @@ async fn answer(
     let now = (shared.clock)();
     let reply = lock(&shared.desk).answer(&arrived, prompt.clone(), model.max_output, now)?;
     if let Some(seen) = seen {
-        seen.outcome = Some(Ok(reply.clone()));
+        let whole = fault.cut.is_none();
+        seen.outcome = Some(if whole { Ok(reply.clone()) } else { Err(errors::cut()) });
     }
     line.usage(&reply.billed);
     line.cost_usd = model::cost_of_reply(&model, &reply).total();

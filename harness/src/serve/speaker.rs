@@ -71,6 +71,8 @@ pub trait Speaker: Send {
 pub struct Seen {
     /// Clock of the server, ms.
     pub at_ms: Millis,
+    /// Whose format it has; `None` = nobody's.
+    pub wire: Option<Wire>,
     /// Where it was posted.
     pub path: String,
     /// Headers, but none that may hold a key.
@@ -81,6 +83,9 @@ pub struct Seen {
     pub prompt: Option<Prompt>,
     /// HTTP status.
     pub http: u16,
+    /// It was refused or broken off by a fault of the server; the speaker was not asked, or what it
+    /// said was lost.
+    pub on_purpose: bool,
     /// What was said, or why nothing was.
     pub outcome: Option<Result<Reply, ModelError>>,
 }

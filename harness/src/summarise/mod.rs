@@ -43,6 +43,7 @@ use ctxbench_core::fact::Fact;
 use ctxbench_core::model::Counting;
 use ctxbench_core::nearest::hint;
 use ctxbench_core::request::StopReason;
+use ctxbench_core::session::Session;
 use ctxbench_provider::Prompt;
 
 use endpoint::Endpoint;
@@ -71,6 +72,8 @@ pub enum Summariser {
     Scripted(Script),
     /// A real model, recorded.
     Endpoint(Arc<Endpoint>),
+    /// What has been written once, in this order, and beyond it another's words.
+    Again(Arc<[String]>, Box<Summariser>),
 }
 
 impl Summariser {
@@ -85,12 +88,16 @@ impl Summariser {
             Summariser::Lossy { .. } => "lossy".into(),
             Summariser::Scripted(_) => "scripted".into(),
             Summariser::Endpoint(e) => e.name().into(),
+            Summariser::Again(_, then) => then.name(),
         }
     }
 
     /// Whether its words depend on the seed.
     pub fn seeded(&self) -> bool {
-        matches!(self, Summariser::Lossy { .. })
+        match self {
+            Summariser::Again(_, then) => then.seeded(),
+            other => matches!(other, Summariser::Lossy { .. }),
+        }
     }
 
     /// Where its words come from, for a reader of the figures.
@@ -104,7 +111,18 @@ impl Summariser {
                 "scripted (the summaries of the recording)".into()
             }
             Summariser::Scripted(_) => "scripted (texts of a file)".into(),
+            Summariser::Again(_, then) => then.origin(),
             _ => format!("{} (modelled)", self.name()),
+        }
+    }
+
+    /// With the texts that it has for one session and strategy, where they stand there beforehand.
+    pub fn read_for(&self, session: &Session, label: &str, strategy: &str) -> Summariser {
+        match self {
+            Summariser::Scripted(s) => {
+                Summariser::Scripted(Script::Texts(s.texts(session, label, strategy)))
+            }
+            other => other.clone(),
         }
     }
 }
@@ -199,6 +217,12 @@ pub fn summarise(s: &Summariser, job: &Job<'_>) -> Result<Written, Unwritten> {
             return Err(Unwritten("the script was not read for this session".to_string()));
         }
         Summariser::Endpoint(e) => return e.write(job),
+        Summariser::Again(texts, then) => {
+            match usize::try_from(job.index).ok().and_then(|i| texts.get(i)) {
+                Some(text) => text.clone(),
+                None => return summarise(then, job),
+            }
+        }
     };
     Ok(Written { text, stop: StopReason::EndTurn })
 }

@@ -123,9 +123,11 @@ pub(crate) static METRICS: &[Metric] = &[
     summary!(cache_read_ratio, Unit::Share, Higher)
         .scored(70, ["cache", "read%"], "share of the input tokens read from the prompt cache")
         .bmf(Finished),
-    // A recording does not tell which pause was for a compaction.
+    // A recording does not tell which pause was for a compaction, and an agent that was driven did
+    // not wait.
     number("blocked_ms", Unit::Millis, Lower, |r| match r.strategy.standing {
         Standing::Recorded => Cell::Na,
+        _ if r.strategy.driven => Cell::Na,
         _ => r.summary.blocked_ms.cell(),
     })
     .named("waited")

@@ -168,6 +168,9 @@ pub struct StrategyInfo {
     /// The program that ran as it is, name and version; none = what is modelled here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
+    /// A whole agent was driven: its requests are its own, and no waiting is modelled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub driven: bool,
     /// All settings with their values, scale applied.
     pub settings: BTreeMap<String, String>,
     /// A product, a control row, what cannot exist in reality, or what was recorded: flags in

@@ -53,13 +53,13 @@ fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
 }
 
 /// Brings back what a killed run left beside `out`.
-pub(super) fn restore(out: &Path) -> anyhow::Result<()> {
+pub(in crate::commands) fn restore(out: &Path) -> anyhow::Result<()> {
     reports::restore(out)?.iter().for_each(|note| tell!("note: {note}"));
     Ok(())
 }
 
 /// Makes results of the rows that an interrupted run finished.
-pub(super) fn recover(out: &Path) -> anyhow::Result<()> {
+pub(in crate::commands) fn recover(out: &Path) -> anyhow::Result<()> {
     let Some((left, results)) = reports::interrupted(out)? else { return Ok(()) };
     let place = left.place.clone();
     let what = match results {
@@ -80,15 +80,11 @@ pub(super) fn recover(out: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes results and what stands beside them.
-pub(super) fn write(
+pub(in crate::commands) fn write(
     out: &Path,
     all: &reports::record::Results,
-    timings: &str,
-    team: Option<&str>,
+    beside: Vec<Artifact>,
 ) -> anyhow::Result<()> {
-    let file = |name: &str, text: &str| Artifact { file: name.into(), text: text.into() };
-    let mut beside = vec![file("timings.json", timings)];
-    beside.extend(team.map(|text| file("team.md", text)));
     let matrix = crate::commands::list::matrix();
     Ok(reports::write_results(out, all, &looks(), &matrix, beside)?)
 }

@@ -1,0 +1,207 @@
+//! `ctxbench drive`: real agents on sessions, beside our implementations of them.
+
+mod told;
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::bail;
+use clap::ValueHint;
+use ctxbench_core::calibration::Calibrate;
+use ctxbench_core::model::{self, Model};
+use ctxbench_reports::record::{Results, RunRecord};
+use ctxbench_reports::{self as reports, Columns, TableOptions};
+use ctxbench_scenarios::Scenario;
+
+use super::corpus::load_all;
+use super::run::{nothing_ran, outputs, tokens, twice, width};
+use crate::drive::agent::{self, Agent};
+use crate::drive::{self, Fault, Options, Outcome};
+use crate::groups;
+use crate::replay;
+use crate::run::{Plan, results};
+use crate::summarise::Summariser;
+
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  ctxbench drive login-bug --agent codex --window 30k
+  ctxbench drive ten-compactions --agent codex --agent opencode --window 30k --out real
+  ctxbench drive session.jsonl --agent ./my-agent.toml --program my-agent=/opt/my-agent/bin/run
+
+Nothing is installed: `ctxbench list agents` tells which agents are here and how to get the others.
+The agent runs with its approvals off in a scratch folder, against a model on loopback: docs/drive.md")]
+pub(crate) struct Args {
+    /// Sessions, recordings, built-in scenarios, or folders of these, as for `run`
+    #[arg(value_name = "SESSION|SCENARIO|DIR", required = true)]
+    inputs: Vec<String>,
+    /// Agent (repeat): a name of `ctxbench list agents`, or a TOML file such as ./my-agent.toml
+    #[arg(long, value_name = "NAME|FILE", required = true)]
+    agent: Vec<String>,
+    /// Context window in tokens that the agent is told its model has, instead of the model's
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    window: Option<u64>,
+    /// Largest reply in tokens that the agent is told its model gives (default: the model's; an
+    /// eighth of --window)
+    #[arg(long, value_name = "N", value_parser = tokens)]
+    max_output: Option<u64>,
+    /// Model (default: that of the agent's description)
+    #[arg(long, value_name = "M")]
+    model: Option<String>,
+    /// Where the program of an agent is, if it is not in PATH (repeat)
+    #[arg(long, value_name = "NAME=PATH", value_parser = program)]
+    program: Vec<(String, PathBuf)>,
+    /// Who writes summaries, as for `run`
+    #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
+    summarizer: String,
+    /// File in which answers of a server are recorded once and found again
+    #[arg(long, value_name = "FILE")]
+    cassette: Option<PathBuf>,
+    /// Never ask a server; what is not in the cassette is an error
+    #[arg(long, requires = "cassette")]
+    offline: bool,
+    /// What the provider does wrong (repeat): N:FAULT for the N-th request, as for `serve`, or
+    /// summary:N:STATUS, summary:N:empty, work:N:STATUS for the N-th of a sort
+    #[arg(long, value_name = "N:FAULT")]
+    fault: Vec<Fault>,
+    /// Seconds for which an agent may neither print nor ask anything
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+    /// Keep the scratch folders, and say where they are
+    #[arg(long)]
+    keep: bool,
+    /// Folder for result files
+    #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]
+    out: PathBuf,
+    /// Columns of summary.csv to show in the table, with commas between them
+    #[arg(long, value_name = "NAMES", conflicts_with = "json")]
+    columns: Option<Columns>,
+    /// Print results as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// An agent that is there, and what it is run with.
+struct Ready {
+    agent: Agent,
+    options: Options,
+}
+
+pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
+    let ready = ready(args)?;
+    let sessions = load_all(&args.inputs, &Default::default())?;
+    if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
+        bail!("two sessions are called `{id}`; give one another id, or drive them apart");
+    }
+    outputs::restore(&args.out)?;
+    reports::check_out(&args.out)?;
+    outputs::recover(&args.out)?;
+    groups::end_with_us();
+    let mut outcomes = Vec::new();
+    for session in &sessions {
+        for ready in &ready {
+            outcomes.push(one(session, ready));
+        }
+    }
+    let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
+    let all = assembled(&ready, rows.cloned().collect());
+    let pages = told::pages(&outcomes)?;
+    outputs::write(&args.out, &all, pages.files)?;
+    if args.json {
+        super::print(&reports::results_text(&all)?)?;
+    } else {
+        let color = std::io::stdout().is_terminal()
+            && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let columns = args.columns.clone().unwrap_or_default();
+        super::print(&reports::table(&all, &TableOptions { color, width: width(), columns }))?;
+        super::print(&format!("\n{}", pages.text))?;
+        tell!("files in {}/ (index.html to look at)", args.out.display());
+    }
+    let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
+    nothing_ran(&real).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
+}
+
+/// Drives one agent through one session. Whatever goes wrong is its row.
+fn one(session: &Scenario, ready: &Ready) -> Outcome {
+    let Ready { agent, options } = ready;
+    tell!("note: {} goes through {}", agent.title, session.id);
+    match drive::drive(session, agent, options) {
+        Ok(driven) => {
+            if let Some(folder) = &driven.kept {
+                tell!("note: its scratch folder is {}", folder.display());
+            }
+            drive::measured(session, &driven)
+        }
+        Err(e) => {
+            let real = drive::failed(session, agent, options.model, e.to_string());
+            Outcome { real, ours: None, beside: None, asides: vec![] }
+        }
+    }
+}
+
+/// The agents, each with what it is run with; what is missing is told before anything begins.
+fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
+    let agents = args.agent.iter().map(|a| agent::find(a)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(name) = twice(agents.iter().map(|a| &a.name)) {
+        bail!("two agents are called `{name}`; leave one out, or drive them apart");
+    }
+    let programs: BTreeMap<&str, &Path> =
+        args.program.iter().map(|(name, path)| (&**name, &**path)).collect();
+    if let Some(other) = programs.keys().find(|n| agents.iter().all(|a| a.name != ***n)) {
+        bail!("--program {other}=…: no --agent is called `{other}`");
+    }
+    let summariser = super::summarizer::summarisers(
+        std::slice::from_ref(&args.summarizer),
+        args.cassette.as_deref(),
+        args.offline,
+    )?;
+    let summariser = summariser.into_iter().next().unwrap_or_default();
+    let named = args.model.as_deref().map(model::find).transpose()?;
+    let options = |a: &Agent| -> anyhow::Result<Options> {
+        let program = programs.get(&*a.name).map(|p| p.to_path_buf());
+        a.locate(program.as_deref())?;
+        Ok(Options {
+            model: named.map_or_else(|| model::find(&a.model), Ok)?,
+            window: args.window,
+            max_output: args.max_output,
+            summariser: summariser.clone(),
+            faults: args.fault.clone(),
+            keep: args.keep,
+            timeout: Duration::from_secs(args.timeout),
+            program,
+        })
+    };
+    agents
+        .into_iter()
+        .map(|agent| Ok(Ready { options: options(&agent)?, agent }))
+        .collect()
+}
+
+/// The results of all rows.
+fn assembled(ready: &[Ready], records: Vec<RunRecord>) -> Results {
+    let mut models: Vec<&'static Model> = ready.iter().map(|r| r.options.model).collect();
+    models.dedup_by_key(|m| &m.name);
+    let summariser = ready.first().map_or_else(Summariser::default, |r| r.options.summariser.clone());
+    let plan = Plan {
+        models,
+        summarisers: vec![summariser],
+        options: replay::Options {
+            rereads: false,
+            calibrate: Calibrate::Family,
+            window: ready.first().and_then(|r| r.options.window),
+            ..replay::Options::default()
+        },
+        ..Plan::default()
+    };
+    results(&plan, records)
+}
+
+fn program(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok((name.to_string(), PathBuf::from(path)))
+        }
+        _ => Err("NAME=PATH, such as codex=/opt/codex/bin/codex".into()),
+    }
+}

@@ -1,0 +1,178 @@
+//! What a drive tells beside the tables that every run has: real and ours held together, and the
+//! requests beside the work.
+
+use std::fmt::Write;
+
+use crate::drive::{Beside, Outcome};
+use ctxbench_reports::Artifact;
+use ctxbench_reports::record::{RunRecord, Status};
+use serde_json::{Value, json};
+
+/// The same as text and as files of the results folder.
+pub(super) struct Pages {
+    pub(super) text: String,
+    pub(super) files: Vec<Artifact>,
+}
+
+pub(super) fn pages(outcomes: &[Outcome]) -> anyhow::Result<Pages> {
+    let mut markdown = String::from("# Real agents beside our implementations\n");
+    let mut text = String::new();
+    for o in outcomes {
+        markdown.push_str(&section(o));
+        text.push_str(&lines(o));
+    }
+    let all: Vec<Value> = outcomes.iter().map(data).collect();
+    let json = serde_json::to_string_pretty(&all)? + "\n";
+    let file = |name: &str, text: String| Artifact { file: name.into(), text };
+    Ok(Pages { text, files: vec![file("drive.json", json), file("drive.md", markdown)] })
+}
+
+fn lines(o: &Outcome) -> String {
+    let mut out = title(o) + "\n";
+    let mut line = |text: &str| {
+        let _ = writeln!(out, "  {text}");
+    };
+    if let Some(error) = &o.real.error {
+        line(&format!("{}: {error}", o.real.status.word()));
+    }
+    match (&o.beside, &o.ours) {
+        (Some(b), Some(ours)) => {
+            let label = &ours.strategy.label;
+            line(&format!("{:<24} {:>14} {:>14} {:>10}", "", "real", label, "difference"));
+            for (name, real, ours) in &b.figures {
+                let (a, z, d) = figures(*real, *ours);
+                line(&format!("{name:<24} {a:>14} {z:>14} {d:>10}"));
+            }
+            let (real, ours) = &b.compactions;
+            line(&format!("summaries asked for by request {}", numbers(real)));
+            if real != ours {
+                line(&format!("ours by request {}", numbers(ours)));
+            }
+            line(&first(b));
+        }
+        (None, Some(ours)) if ours.status != Status::Completed => {
+            let why = ours.error.as_deref().unwrap_or("no reason was given");
+            line(&format!("ours, {}: {}: {why}", ours.strategy.label, ours.status.word()));
+        }
+        (None, Some(_)) => {}
+        (_, None) => line("there is no implementation of it here to hold beside it"),
+    }
+    for a in &o.asides {
+        line(&format!(
+            "beside the work: {} × {}, {} tokens in, ${:.4}",
+            a.requests,
+            a.purpose.word(),
+            a.input_tokens,
+            a.usd
+        ));
+    }
+    out
+}
+
+fn section(o: &Outcome) -> String {
+    let mut out = format!("\n## {}\n\n", title(o));
+    if let Some(error) = &o.real.error {
+        let _ = writeln!(out, "{}: {error}\n", o.real.status.word());
+    }
+    if let (Some(b), Some(ours)) = (&o.beside, &o.ours) {
+        let _ = writeln!(out, "| | real | `{}` | difference |", ours.strategy.label);
+        out += "|---|--:|--:|--:|\n";
+        for (name, real, ours) in &b.figures {
+            let (a, z, d) = figures(*real, *ours);
+            let _ = writeln!(out, "| {name} | {a} | {z} | {d} |");
+        }
+        let (real, ours) = &b.compactions;
+        let (real, ours) = (numbers(real), numbers(ours));
+        let _ = writeln!(out, "| summaries asked for by request | {real} | {ours} | |");
+        let _ = writeln!(out, "\n{}", first(b));
+    }
+    if !o.asides.is_empty() {
+        out += "\n| beside the work | requests | tokens in | cost $ |\n|---|--:|--:|--:|\n";
+    }
+    for a in &o.asides {
+        let (word, usd) = (a.purpose.word(), a.usd);
+        let _ = writeln!(out, "| {word} | {} | {} | {usd:.4} |", a.requests, a.input_tokens);
+    }
+    out
+}
+
+fn title(o: &Outcome) -> String {
+    let RunRecord { scenario, strategy, model, window, .. } = &o.real;
+    let program = strategy.program.as_deref().unwrap_or(&strategy.name);
+    format!("{program} through {}, {model}, window {window}", scenario.id)
+}
+
+/// A pair of figures and how far ours is from the real one.
+fn figures(real: f64, ours: f64) -> (String, String, String) {
+    let plain = |x: f64| match x {
+        x if !x.is_finite() => "n/a".to_string(),
+        x if x.fract() == 0.0 => format!("{x:.0}"),
+        x => format!("{x:.4}"),
+    };
+    let off = Beside::difference_pct(real, ours).map_or(String::new(), |d| format!("{d:+.2} %"));
+    (plain(real), plain(ours), off)
+}
+
+fn numbers(all: &[u64]) -> String {
+    match all {
+        [] => "none".to_string(),
+        all => all.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+fn first(b: &Beside) -> String {
+    let tokens = |t: Option<u64>| t.map_or("not made".to_string(), |t| format!("{t} tokens"));
+    match &b.first_difference {
+        None => "No request of the agent's own differs by more than 0.5 %.".to_string(),
+        Some((n, real, ours)) => format!(
+            "The first request of the agent's own that differs by more than 0.5 % is number {n}: \
+             real {}, ours {}.",
+            tokens(*real),
+            tokens(*ours)
+        ),
+    }
+}
+
+fn data(o: &Outcome) -> Value {
+    let figures = |b: &Beside| -> Value {
+        let one = |(name, real, ours): &(&str, f64, f64)| {
+            json!({
+                "what": name, "real": finite(*real), "ours": finite(*ours),
+                "difference_pct": Beside::difference_pct(*real, *ours),
+            })
+        };
+        b.figures.iter().map(one).collect()
+    };
+    let beside = o.beside.as_ref().map(|b| {
+        json!({
+            "figures": figures(b),
+            "summary_requests": { "real": b.compactions.0, "ours": b.compactions.1 },
+            "first_difference": b.first_difference.map(|(n, real, ours)| {
+                json!({ "request": n, "real_tokens": real, "our_tokens": ours })
+            }),
+        })
+    });
+    let aside = |a: &crate::drive::Aside| {
+        json!({
+            "purpose": a.purpose.word(), "requests": a.requests, "input_tokens": a.input_tokens,
+            "cost_usd": a.usd,
+        })
+    };
+    json!({
+        "session": o.real.scenario.id,
+        "program": o.real.strategy.program,
+        "row": o.real.strategy.label,
+        "model": o.real.model,
+        "window": o.real.window,
+        "status": o.real.status.word(),
+        "error": o.real.error,
+        "ours": o.ours.as_ref().map(|r| &r.strategy.label),
+        "beside": beside,
+        "side_requests": o.asides.iter().map(aside).collect::<Vec<_>>(),
+    })
+}
+
+/// A figure, or nothing where it is not known.
+fn finite(x: f64) -> Option<f64> {
+    x.is_finite().then_some(x)
+}

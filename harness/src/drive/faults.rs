@@ -1,0 +1,88 @@
+//! What goes wrong on purpose while an agent is driven: by the number of the request as the
+//! provider counts them, or by that of the summary or of the agent's own request.
+
+use std::str::FromStr;
+
+use ctxbench_scenarios::{FaultOn, ProviderFault};
+
+use crate::serve::{BadFault, FaultPlan};
+
+/// A fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Of the n-th request of all, side requests and repetitions among them: `3:429;retry-after=1`.
+    Request(FaultPlan),
+    /// Of the n-th request for a summary or of the n-th of the agent's own: `summary:1:500`,
+    /// `work:4-5:529`, `summary:1-3:empty`.
+    Sort(ProviderFault),
+}
+
+/// A fault that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadDriveFault {
+    /// Of all requests.
+    #[error("{0}")]
+    Request(#[from] BadFault),
+    /// Of one sort.
+    #[error(
+        "fault `{0}`: expected summary:N:WHAT or work:N:WHAT, where N is a number from 1 or a \
+         range such as 1-3, and WHAT is a status from 400 to 599, or `empty`"
+    )]
+    Sort(String),
+}
+
+impl FromStr for Fault {
+    type Err = BadDriveFault;
+
+    fn from_str(spec: &str) -> Result<Fault, BadDriveFault> {
+        let sorts = [("summary:", FaultOn::Summary), ("work:", FaultOn::Sample)];
+        let sort = sorts.iter().find_map(|(word, on)| Some((spec.strip_prefix(word)?, *on)));
+        match sort {
+            None => Ok(Fault::Request(spec.parse()?)),
+            Some((rest, on)) => {
+                of_sort(rest, on).ok_or_else(|| BadDriveFault::Sort(spec.to_string()))
+            }
+        }
+    }
+}
+
+fn of_sort(spec: &str, on: FaultOn) -> Option<Fault> {
+    let (at, what) = spec.split_once(':')?;
+    let (from, to) = at.split_once('-').unwrap_or((at, at));
+    let number = |n: &str| n.trim().parse::<u64>().ok().filter(|n| *n > 0);
+    let (nth, last) = number(from).zip(number(to)).filter(|(a, b)| a <= b)?;
+    let (status, text) = match what.trim() {
+        "empty" => (None, Some(String::new())),
+        status => (Some(status.parse().ok().filter(|s| (400..=599).contains(s))?), None),
+    };
+    Some(Fault::Sort(ProviderFault {
+        on,
+        nth,
+        times: last - nth + 1,
+        status,
+        code: None,
+        message: None,
+        text,
+        tokens: None,
+        after_ms: 0,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_read() {
+        let Ok(Fault::Sort(f)) = "summary:2-4:empty".parse() else { panic!("not read") };
+        assert_eq!((f.on, f.nth, f.times, f.status), (FaultOn::Summary, 2, 3, None));
+        assert_eq!(f.text.as_deref(), Some(""));
+        let Ok(Fault::Sort(f)) = "work:3:529".parse() else { panic!("not read") };
+        assert_eq!((f.on, f.nth, f.times, f.status), (FaultOn::Sample, 3, 1, Some(529)));
+        assert!(matches!("3:429;retry-after=1".parse(), Ok(Fault::Request(_))));
+        for bad in ["summary:0:500", "summary:1:200", "summary:1", "work:2-1:500", "title:1:500"] {
+            let told = bad.parse::<Fault>().unwrap_err().to_string();
+            assert!(told.contains(bad) && told.contains("expected"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The two rows of a drive: what the agent did, and what our implementation of it does on the session
+//! as the agent lived it.
+
+use ctxbench_core::calibration::Calibrate;
+use ctxbench_core::model::Model;
+use ctxbench_core::session::Session;
+use ctxbench_reports::record::{RunRecord, Status};
+use ctxbench_scenarios::{ProviderFault, Scenario};
+use ctxbench_strategies::Spec;
+
+use super::agent::{Agent, Purpose};
+use super::compare::{Beside, compared};
+use super::lived::Extent;
+use super::{Aside, Driven, shown};
+use crate::replay::{self, Options, not_run};
+use crate::summarise::Summariser;
+
+/// What came out of a drive.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The agent's own row.
+    pub real: RunRecord,
+    /// Our implementation's, where there is one.
+    pub ours: Option<RunRecord>,
+    /// The two held together, where both came to the end of the session.
+    pub beside: Option<Beside>,
+    /// Requests beside the work.
+    pub asides: Vec<Aside>,
+}
+
+/// How far the row's tokens may be from those that the provider counted, per cent.
+const EXACT_PCT: f64 = 0.1;
+
+/// Measures what an agent did.
+pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
+    let session = &scenario.session;
+    let extent = if driven.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
+    let model = driven.spoken();
+    let lived = |extent, faults| of(scenario, driven.lived_to(session, extent), faults);
+    let own = lived(extent, driven.said_by_faults());
+    let mut real = driven.replayed(&own, &driven.row(), &model);
+    real.scenario = replay::scenario_info(scenario, &[]);
+    driven.told(&mut real);
+    let spec = driven.strategy.as_deref().map(Spec::parse);
+    let ours = spec.map(|spec| match spec {
+        Ok(spec) => {
+            let whole = lived(Extent::Whole, driven.faults_of_ours());
+            let mut ours = driven.replayed(&whole, &spec, &model);
+            ours.scenario = replay::scenario_info(scenario, &[]);
+            ours
+        }
+        Err(e) => {
+            let why = format!("`strategy` of its description: {e}");
+            not_run(scenario, &driven.row(), &model, Status::Error, why)
+        }
+    });
+    let whole = |r: &&RunRecord| r.status == Status::Completed;
+    let both = Some(&real).filter(whole).zip(ours.as_ref().filter(whole));
+    let beside = both.map(|(real, ours)| compared(real, ours));
+    let mut ours = ours;
+    if let (Some(ours), Some(beside)) = (&mut ours, &beside) {
+        add_note(ours, beside.sentence(&real.strategy.label));
+    }
+    Outcome { real, ours, beside, asides: driven.asides() }
+}
+
+/// The row of an agent that was not driven at all.
+pub fn failed(scenario: &Scenario, agent: &Agent, model: &Model, why: String) -> RunRecord {
+    let sent = shown::Sent { program: agent.title.clone(), ..Default::default() };
+    let spec = shown::row(&agent.name, sent);
+    let mut record = not_run(scenario, &spec, model, Status::Error, why);
+    record.strategy.driven = true;
+    record
+}
+
+/// The session that was lived, as a scenario of its own: sizes are as they are.
+fn of(scenario: &Scenario, session: Session, faults: Vec<ProviderFault>) -> Scenario {
+    Scenario { session, faults, scale: 1.0, ..scenario.clone() }
+}
+
+fn add_note(record: &mut RunRecord, more: String) {
+    record.note = Some(match record.note.take() {
+        Some(note) => format!("{note}; {more}"),
+        None => more,
+    });
+}
+
+impl Driven {
+    /// The model as the agent speaks to it.
+    fn spoken(&self) -> Model {
+        let wire = self.wire().map_or(self.model.wire.clone(), |w| w.name().into());
+        Model { wire, ..self.model.clone() }
+    }
+
+    fn replayed(&self, scenario: &Scenario, spec: &Spec, model: &Model) -> RunRecord {
+        let again = Summariser::Again(self.summaries().into(), Box::new(self.summariser.clone()));
+        let options = Options {
+            summariser: again,
+            rereads: false,
+            calibrate: Calibrate::Family,
+            window: Some(self.window),
+            ..Options::default()
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        match runtime {
+            Ok(runtime) => {
+                runtime.block_on(replay::replay(scenario, spec, model, &options)).record
+            }
+            Err(e) => {
+                let why = format!("the runtime could not be started: {e}");
+                not_run(scenario, spec, model, Status::Error, why)
+            }
+        }
+    }
+
+    /// Puts into its row what the replay of its requests does not know.
+    fn told(&self, real: &mut RunRecord) {
+        real.strategy.driven = true;
+        let s = &mut real.summary;
+        s.blocked_ms = 0;
+        (s.step_p50_ms, s.step_p95_ms) = (None, None);
+        (s.compaction_p50_ms, s.compaction_p95_ms) = (None, None);
+        s.steps_total = self.plan.replies();
+        if let Some(why) = &self.stopped {
+            (real.status, real.error) = (Status::Error, Some(why.clone()));
+        } else if self.unasked > 0 && real.status == Status::Completed {
+            let first = self.failures.first();
+            let first = first.map(|(at, why)| format!("; move {} failed: {why}", at + 1));
+            real.status = Status::Failed;
+            real.error = Some(format!(
+                "it did not ask for {} of the {} replies of the session{}",
+                self.unasked,
+                self.plan.replies(),
+                first.unwrap_or_default()
+            ));
+        } else if let Some((at, why)) = self.failures.first() {
+            add_note(real, format!("move {} of the session failed for the user: {why}", at + 1));
+        }
+        let (billed, _) = self.billed();
+        let counted = real.summary.input_tokens;
+        let off = 100.0 * (counted as f64 / billed.max(1) as f64 - 1.0);
+        if off.abs() > EXACT_PCT {
+            add_note(
+                real,
+                format!("the provider counted {billed} tokens of input, {off:+.1} % beside the row"),
+            );
+        }
+        for Aside { purpose, requests, input_tokens, usd } in self.asides() {
+            let word = purpose.word();
+            let sort = if purpose == Purpose::Other { "unknown" } else { word };
+            add_note(
+                real,
+                format!(
+                    "beside the row: {requests} × {sort}, {input_tokens} tokens in, ${usd:.4}"
+                ),
+            );
+        }
+        if self.left_behind > 0 {
+            let n = self.left_behind;
+            add_note(real, format!("{n} processes that it left behind were ended"));
+        }
+    }
+}
