@@ -172,17 +172,15 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
             program,
         })
     };
-    agents
-        .into_iter()
-        .map(|agent| Ok(Ready { options: options(&agent)?, agent }))
-        .collect()
+    agents.into_iter().map(|agent| Ok(Ready { options: options(&agent)?, agent })).collect()
 }
 
 /// The results of all rows.
 fn assembled(ready: &[Ready], records: Vec<RunRecord>) -> Results {
     let mut models: Vec<&'static Model> = ready.iter().map(|r| r.options.model).collect();
     models.dedup_by_key(|m| &m.name);
-    let summariser = ready.first().map_or_else(Summariser::default, |r| r.options.summariser.clone());
+    let summariser =
+        ready.first().map_or_else(Summariser::default, |r| r.options.summariser.clone());
     let plan = Plan {
         models,
         summarisers: vec![summariser],

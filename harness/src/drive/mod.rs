@@ -27,8 +27,8 @@ use std::time::Duration;
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::Reply;
-use ctxbench_provider::Prompt;
 use ctxbench_core::session::Session;
+use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::Wire;
 use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
@@ -304,11 +304,7 @@ fn words(reply: &Reply) -> &str {
 }
 
 /// Drives an agent through a session.
-pub fn drive(
-    scenario: &Scenario,
-    agent: &Agent,
-    options: &Options,
-) -> Result<Driven, DriveError> {
+pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Driven, DriveError> {
     let session = &scenario.session;
     let io = |what| move |why| DriveError::Io { what, why };
     let program = agent.locate(options.program.as_deref())?;
@@ -411,6 +407,8 @@ impl Live<'_> {
             },
             faults: plans.collect(),
             window: Some(sizes.0),
+            log: self.log().map_err(io("the log of its requests cannot be written"))?,
+            log_texts: true,
             clock: Arc::new(move || clock.lock().now),
             ..serve::Options::default()
         })
@@ -429,6 +427,15 @@ impl Live<'_> {
         drop(stop);
         serving.abort();
         Ok(ended)
+    }
+
+    /// Of a scratch folder that is kept, what the agent asked is a part.
+    fn log(&self) -> std::io::Result<Option<Box<dyn std::io::Write + Send>>> {
+        if !self.options.keep {
+            return Ok(None);
+        }
+        let file = std::fs::File::create(self.scratch.path().join("requests.jsonl"))?;
+        Ok(Some(Box::new(file)))
     }
 
     /// The whole conversation, as far as the agent comes.

@@ -103,9 +103,7 @@ impl Driven {
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         match runtime {
-            Ok(runtime) => {
-                runtime.block_on(replay::replay(scenario, spec, model, &options)).record
-            }
+            Ok(runtime) => runtime.block_on(replay::replay(scenario, spec, model, &options)).record,
             Err(e) => {
                 let why = format!("the runtime could not be started: {e}");
                 not_run(scenario, spec, model, Status::Error, why)
@@ -142,7 +140,9 @@ impl Driven {
         if off.abs() > EXACT_PCT {
             add_note(
                 real,
-                format!("the provider counted {billed} tokens of input, {off:+.1} % beside the row"),
+                format!(
+                    "the provider counted {billed} tokens of input, {off:+.1} % beside the row"
+                ),
             );
         }
         for Aside { purpose, requests, input_tokens, usd } in self.asides() {
@@ -150,9 +150,7 @@ impl Driven {
             let sort = if purpose == Purpose::Other { "unknown" } else { word };
             add_note(
                 real,
-                format!(
-                    "beside the row: {requests} × {sort}, {input_tokens} tokens in, ${usd:.4}"
-                ),
+                format!("beside the row: {requests} × {sort}, {input_tokens} tokens in, ${usd:.4}"),
             );
         }
         if self.left_behind > 0 {

@@ -60,8 +60,8 @@ use crate::watch::{Seen, Watch, Watcher};
 use events::{Event, Log};
 use observer::Observer;
 use record::{Run, Stopped};
-pub(crate) use recording::{counting, text_of};
 use recording::{counted_by, lifetime, met, unseen};
+pub(crate) use recording::{counting, text_of};
 use subagents::Subagents;
 use trace::Tracer;
 
