@@ -18,15 +18,15 @@ fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: "junit.xml".into(), text: suites(results) }])
 }
 
-enum Verdict {
+pub(crate) enum Verdict {
     Ok,
     Skipped(String),
     Failed { kind: &'static str, message: String, text: String },
 }
 
-struct Case<'a> {
-    run: &'a RunRecord,
-    verdict: Verdict,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) verdict: Verdict,
 }
 
 /// Cases by strategy: broken rules and products that did not finish fail; pairs that cannot exist
@@ -40,7 +40,9 @@ fn suites(results: &Results) -> String {
         let model = if several { format!(" × {}", run.model) } else { String::new() };
         let mut name = format!("{}{model}", run.scenario.id);
         name.extend(b.summariser.map(|s| format!(" × {s}")));
-        (name, b.runs.into_iter().map(|run| Case { run, verdict: verdict(run) }).collect())
+        let case =
+            |run: &RunRecord| Case { name: run.strategy.label.clone(), verdict: verdict(run) };
+        (name, b.runs.into_iter().map(case).collect())
     });
     document(&suites.collect::<Vec<_>>())
 }
@@ -70,7 +72,8 @@ fn verdict(run: &RunRecord) -> Verdict {
     }
 }
 
-fn document(suites: &[(String, Vec<Case<'_>>)]) -> String {
+/// Suites by name, each with its cases.
+pub(crate) fn document(suites: &[(String, Vec<Case>)]) -> String {
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"ctxbench\" {}>\n",
         totals(suites.iter().flat_map(|(_, cases)| cases))
@@ -81,7 +84,7 @@ fn document(suites: &[(String, Vec<Case<'_>>)]) -> String {
         for c in cases {
             let head = format!(
                 "    <testcase classname=\"{suite}\" name=\"{}\"",
-                attribute(&c.run.strategy.label)
+                attribute(&c.name)
             );
             let _ = match &c.verdict {
                 Verdict::Ok => writeln!(out, "{head}/>"),
@@ -109,7 +112,7 @@ fn attribute(text: &str) -> String {
     xml(&one_line(text))
 }
 
-fn totals<'a>(cases: impl Iterator<Item = &'a Case<'a>>) -> String {
+fn totals<'a>(cases: impl Iterator<Item = &'a Case>) -> String {
     let (mut all, mut failed, mut skipped) = (0, 0, 0);
     for c in cases {
         all += 1;

@@ -1,12 +1,15 @@
 //! `ctxbench gate` and `ctxbench compare`: did this change cost tokens?
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use anyhow::bail;
 use ctxbench_core::files;
 use ctxbench_reports as reports;
+use ctxbench_reports::record::Results;
 
-use super::CheckFailed;
+use super::{CheckFailed, specs};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -22,8 +25,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "METRIC=VALUE")]
     min: Vec<String>,
     /// Write the results as the new baseline instead of checking
-    #[arg(long, conflicts_with_all = ["max", "min"])]
+    #[arg(long, conflicts_with_all = ["max", "min", "markdown", "junit", "annotations"])]
     store: bool,
+    /// Write the verdict as Markdown too, such as a step summary; - prints it instead of the text
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write the verdict as JUnit XML too, a suite per row
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print annotations of a GitHub workflow behind the text
+    #[arg(long)]
+    annotations: bool,
 }
 
 #[derive(clap::Args)]
@@ -35,6 +47,10 @@ pub(crate) struct CompareArgs {
     /// Markdown instead of text
     #[arg(long)]
     markdown: bool,
+    /// Hold a strategy of the first results against another one of the second, such as
+    /// codex=codex:auto_compact_limit=90k (repeat)
+    #[arg(long, value_name = "BASE=NEW")]
+    map: Vec<String>,
 }
 
 pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
@@ -43,12 +59,24 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
         return store(args, &results);
     }
     if !args.baseline.exists() {
-        anyhow::bail!("there is no baseline {}; make one with --store", args.baseline.display());
+        bail!("there is no baseline {}; make one with --store", args.baseline.display());
     }
     let baseline = reports::read_baseline(&args.baseline)?;
     let options = reports::GateOptions::parse(&args.max, &args.min)?;
     let report = reports::gate(&results, &baseline, &options);
-    super::print(&report.to_text())?;
+    let inputs = [reports::results_file(&args.results), args.baseline.clone()];
+    let (stdout, file): (Vec<&PathBuf>, Vec<_>) =
+        args.markdown.iter().partition(|p| p.as_os_str() == "-");
+    let file = file.into_iter().map(|p| (p, report.to_markdown()));
+    for (path, text) in file.chain(args.junit.iter().map(|p| (p, report.to_junit()))) {
+        files::check_output(path, &inputs)?;
+        files::write(path, text)?;
+    }
+    let text = if stdout.is_empty() { report.to_text() } else { report.to_markdown() };
+    super::print(&text)?;
+    if args.annotations {
+        super::print(&report.to_annotations())?;
+    }
     if report.passed() { Ok(()) } else { Err(CheckFailed(report.verdict()).into()) }
 }
 
@@ -72,11 +100,14 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
-    let (base, new) = (reports::read_results(&args.base)?, reports::read_results(&args.new)?);
+    let (mut base, new) = (reports::read_results(&args.base)?, reports::read_results(&args.new)?);
+    for pair in &args.map {
+        map(pair, &mut base, &new)?;
+    }
     let yardstick = reports::record::yardstick::of;
     let other = reports::record::yardstick::differences(&yardstick(&base), &yardstick(&new));
     if !other.is_empty() {
-        anyhow::bail!(
+        bail!(
             "the two were measured with different yardsticks, so their figures cannot be compared \
              ({}); run one of them again",
             other.join("; ")
@@ -84,4 +115,36 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     }
     let c = reports::compare(&base, &new);
     super::print(&if args.markdown { c.to_markdown() } else { c.to_text() })
+}
+
+/// Gives the rows of one strategy the label under which another stands in the new results.
+fn map(pair: &str, base: &mut Results, new: &Results) -> anyhow::Result<()> {
+    let labels = |r: &Results| -> Vec<String> {
+        let all: BTreeSet<&str> = r.runs.iter().map(|r| r.strategy.label.as_str()).collect();
+        all.into_iter().map(str::to_string).collect()
+    };
+    let (old, fresh) = (labels(base), labels(new));
+    // Settings hold `=` too, so the pair is parted where both sides are rows.
+    let known = |text: &str, all: &[String]| {
+        let label = specs::one(text).map_or_else(|_| text.to_string(), |spec| spec.label());
+        [text.to_string(), label].into_iter().find(|l| all.contains(l))
+    };
+    let parted = pair.match_indices('=').find_map(|(at, _)| {
+        Some((known(&pair[..at], &old)?, known(&pair[at + 1..], &fresh)?))
+    });
+    let Some((from, to)) = parted else {
+        bail!(
+            "--map {pair}: expected BASE=NEW, a strategy of the first results ({}) and one of the \
+             second ({})",
+            old.join(", "),
+            fresh.join(", ")
+        );
+    };
+    if from != to {
+        base.runs.retain(|r| r.strategy.label != to);
+    }
+    for run in base.runs.iter_mut().filter(|r| r.strategy.label == from) {
+        run.strategy.label.clone_from(&to);
+    }
+    Ok(())
 }

@@ -105,11 +105,8 @@ impl Checks<'_> {
 
     fn put(&mut self, row: &BaselineRow, metric: &str, outcome: Outcome, text: String) {
         let name = view::name(&row.scenario, &row.strategy, &row.model, self.several);
-        self.report.checks.push(Check {
-            metric: metric.into(),
-            outcome,
-            reason: format!("{name}: {text}"),
-        });
+        let metric = metric.into();
+        self.report.checks.push(Check { row: name, metric, outcome, reason: text });
     }
 
     fn row(&mut self, base: &BaselineRow, new: &BaselineRow) {

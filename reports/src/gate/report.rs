@@ -20,12 +20,21 @@ pub enum Outcome {
 /// One metric of one row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
+    /// The row: scenario × strategy, with the model where there are several.
+    pub row: String,
     /// Column of `summary.csv`, or `row` for the presence of the row itself.
     pub metric: String,
     /// How it came out.
     pub outcome: Outcome,
-    /// A sentence for people.
+    /// A sentence for people, without the row.
     pub reason: String,
+}
+
+impl Check {
+    /// The whole sentence.
+    pub fn told(&self) -> String {
+        fmt::one_line(&format!("{}: {}", self.row, self.reason))
+    }
 }
 
 /// Everything the gate checked.
@@ -63,7 +72,7 @@ impl GateReport {
             ("note    ", Outcome::Noted),
         ] {
             for c in self.of(outcome) {
-                let _ = writeln!(out, "{word}  {}", fmt::one_line(&c.reason));
+                let _ = writeln!(out, "{word}  {}", c.told());
             }
         }
         for remark in &self.remarks {

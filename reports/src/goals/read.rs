@@ -11,7 +11,7 @@ use crate::record::{About, Comparison, Goal};
 pub const DOCUMENTS: &str = "documents";
 
 /// The figures of the four documents in docs/sources that describe what compaction should reach.
-const SHIPPED: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/goals.toml"));
+const SHIPPED: &str = include_str!("documents.toml");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +35,7 @@ struct Entry {
 
 /// The goals inside the program.
 pub fn documents() -> Result<Vec<Goal>, Wrong> {
-    read("docs/goals.toml", SHIPPED)
+    read("goals of the documents", SHIPPED)
 }
 
 /// Reads a file of goals; `file` = its name, for errors.

@@ -1,0 +1,114 @@
+//! The gate as files that other tools show: Markdown for a pull request or a step summary, JUnit XML
+//! for whatever reads the results of tests.
+
+use std::fmt::Write as _;
+
+use super::{Check, GateReport, Outcome};
+use crate::junit::{self, Case, Verdict};
+use crate::markdown;
+
+impl GateReport {
+    /// A heading with the verdict, a table of what failed or became better, remarks as a list.
+    pub fn to_markdown(&self) -> String {
+        let sign = if self.passed() { "passed" } else { "failed" };
+        let verdict = markdown::text(&self.verdict());
+        let mut out = format!("## ctxbench gate {sign}\n\n{verdict}\n");
+        for fault in &self.faults {
+            let _ = writeln!(out, "\n**{}**", markdown::text(fault));
+        }
+        let worth = [("fail", Outcome::Fail), ("better", Outcome::Improved)];
+        let rows: Vec<(&str, &Check)> =
+            worth.iter().flat_map(|(word, o)| self.of(*o).map(|c| (*word, c))).collect();
+        if !rows.is_empty() {
+            out.push_str("\n| | row | figure | what |\n|---|---|---|---|\n");
+            for (word, c) in rows {
+                let cell = markdown::text;
+                let _ = writeln!(
+                    out,
+                    "| {word} | {} | {} | {} |",
+                    cell(&c.row),
+                    cell(&c.metric),
+                    cell(&c.reason)
+                );
+            }
+        }
+        let notes = self.of(Outcome::Noted).map(Check::told);
+        for (i, note) in notes.chain(self.remarks.iter().cloned()).enumerate() {
+            let lead = if i == 0 { "\n" } else { "" };
+            let _ = writeln!(out, "{lead}- {}", markdown::text(&note));
+        }
+        out
+    }
+
+    /// A suite per row, a case per figure; what concerns no single row is a suite of its own.
+    pub fn to_junit(&self) -> String {
+        let mut suites: Vec<(String, Vec<Case>)> = Vec::new();
+        let fault = |(i, text): (usize, &String)| Case {
+            name: format!("fault {}", i + 1),
+            verdict: failed(text),
+        };
+        if !self.faults.is_empty() {
+            suites.push(("gate".into(), self.faults.iter().enumerate().map(fault).collect()));
+        }
+        for check in self.checks.iter().filter(|c| c.outcome != Outcome::Noted) {
+            let verdict = match check.outcome {
+                Outcome::Fail => failed(&check.reason),
+                _ => Verdict::Ok,
+            };
+            let case = Case { name: check.metric.clone(), verdict };
+            match suites.last_mut().filter(|(row, _)| *row == check.row) {
+                Some((_, cases)) => cases.push(case),
+                None => suites.push((check.row.clone(), vec![case])),
+            }
+        }
+        junit::document(&suites)
+    }
+}
+
+fn failed(text: &str) -> Verdict {
+    Verdict::Failed { kind: "gate", message: text.into(), text: text.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(row: &str, metric: &str, outcome: Outcome) -> Check {
+        Check { row: row.into(), metric: metric.into(), outcome, reason: "2 → 3 | x".into() }
+    }
+
+    fn report() -> GateReport {
+        GateReport {
+            checks: vec![
+                check("s × codex", "cost_usd", Outcome::Fail),
+                check("s × codex", "steps", Outcome::Pass),
+                check("s × <b>", "cost_usd", Outcome::Improved),
+                check("t × new", "row", Outcome::Noted),
+            ],
+            remarks: vec!["a remark".into()],
+            faults: vec!["another yardstick".into()],
+        }
+    }
+
+    #[test]
+    fn markdown_tells_what_failed_and_no_cell_breaks_its_row() {
+        let text = report().to_markdown();
+        assert!(text.starts_with("## ctxbench gate failed\n"), "{text}");
+        assert!(text.contains("**another yardstick**"));
+        let rows: Vec<&str> = text.lines().filter(|l| l.starts_with("| ")).collect();
+        assert_eq!(rows.len(), 3, "{text}");
+        let bars = |l: &str| l.replace("\\|", "").matches('|').count();
+        assert!(rows.iter().all(|r| bars(r) == 5), "{text}");
+        assert!(!text.contains("<b>"), "{text}");
+        assert!(text.contains("- a remark"));
+    }
+
+    #[test]
+    fn junit_counts_cases_and_failures() {
+        let text = report().to_junit();
+        let counts = "tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"0\"";
+        assert!(text.contains(counts), "{text}");
+        assert!(text.contains("<testsuite name=\"s × codex\" tests=\"2\" failures=\"1\""), "{text}");
+        assert!(text.contains("s × &lt;b&gt;"));
+    }
+}
