@@ -3,6 +3,8 @@
 mod common;
 mod random;
 
+#[path = "action.rs"]
+mod action;
 #[path = "advise.rs"]
 mod advise;
 #[path = "architect.rs"]
@@ -71,6 +73,8 @@ mod memory_files;
 mod models;
 #[path = "monitoring.rs"]
 mod monitoring;
+#[path = "notices.rs"]
+mod notices;
 #[path = "opencode_failures.rs"]
 mod opencode_failures;
 #[path = "parsers.rs"]

@@ -14,11 +14,13 @@ mod advise;
 mod arguments;
 mod best;
 mod compact;
+mod completions;
 mod config;
 mod conform;
 mod corpus;
 mod described;
 mod drive;
+mod examples;
 mod explain;
 mod gate;
 mod goals;
@@ -45,7 +47,7 @@ use std::process::ExitCode;
 
 use crate::choice::Choice;
 use anyhow::{Context, bail};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
 use ctxbench_core::nearest::nearest;
 use ctxbench_scenarios::builtin::IDS;
@@ -144,6 +146,15 @@ enum Command {
     Gate(gate::Args),
     /// Results in another format
     Report(report::Args),
+    /// Completions for a shell, on standard output
+    Completions(completions::Args),
+    /// Manual pages
+    Man(completions::ManArgs),
+}
+
+/// The command line as it is parsed and described.
+fn root() -> clap::Command {
+    examples::added(Cli::command())
 }
 
 /// A check failed: nothing is wrong with the input.
@@ -157,13 +168,15 @@ pub fn main(own: &'static [Descriptor]) -> ExitCode {
     if let Err(e) = ctxbench_strategies::add(own) {
         return exit_code(Err(e.into()));
     }
-    let root = Cli::command();
+    let mut root = root();
     let given = arguments::command_first(&root, std::env::args_os().collect());
     let merged = match config::merged(&root, given) {
         Ok(merged) => merged,
         Err(e) => return exit_code(Err(e)),
     };
-    let cli = match Cli::try_parse_from(&merged.arguments) {
+    let parsed = root.try_get_matches_from_mut(&merged.arguments);
+    let parsed = parsed.and_then(|m| Cli::from_arg_matches(&m).map_err(|e| e.format(&mut root)));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(e) => {
             // --help and --version are fine; everything else is bad usage.
@@ -212,6 +225,8 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),
         Some(Command::Report(a)) => report::report(&a),
+        Some(Command::Completions(a)) => completions::completions(&a, root()),
+        Some(Command::Man(a)) => completions::man(&a, root()),
     };
     exit_code(outcome)
 }
