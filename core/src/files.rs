@@ -218,6 +218,29 @@ impl Target {
     }
 }
 
+/// Makes a folder and those above it; what is new can be entered by its owner alone, where the system
+/// knows of owners. For copies of what may be private.
+pub fn create_private_dir(dir: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+/// Makes an empty file that its owner alone may read, where the system knows of owners; one that is
+/// there stays as it is.
+pub fn create_private(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(e),
+        _ => Ok(()),
+    }
+}
+
 /// Removes what killed processes were writing into a folder. Whoever still writes there fails.
 pub fn remove_unfinished(folder: &Path) {
     let ours = |name: &str| name.starts_with(".ctxbench-") && name.ends_with(".tmp");

@@ -82,10 +82,8 @@ pub(crate) fn document(suites: &[(String, Vec<Case>)]) -> String {
         let suite = attribute(suite);
         let _ = writeln!(out, "  <testsuite name=\"{suite}\" {}>", totals(cases.iter()));
         for c in cases {
-            let head = format!(
-                "    <testcase classname=\"{suite}\" name=\"{}\"",
-                attribute(&c.name)
-            );
+            let head =
+                format!("    <testcase classname=\"{suite}\" name=\"{}\"", attribute(&c.name));
             let _ = match &c.verdict {
                 Verdict::Ok => writeln!(out, "{head}/>"),
                 Verdict::Skipped(why) => writeln!(

@@ -26,10 +26,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("ctxbench list sessions ~/.codex/sessions", "what a folder of recordings holds"),
         ],
     ),
-    (
-        "show",
-        &[("ctxbench show codex", "what it does when, its settings, defaults and sources")],
-    ),
+    ("show", &[("ctxbench show codex", "what it does when, its settings, defaults and sources")]),
     (
         "import",
         &[
@@ -46,10 +43,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("described", &[("ctxbench described", "published accounts beside what was released")]),
     ("memory", &[("ctxbench memory .", "memory files that each product would load from here")]),
-    (
-        "resume",
-        &[("ctxbench resume rollout.jsonl --items", "each item that comes back, in order")],
-    ),
+    ("resume", &[("ctxbench resume rollout.jsonl --items", "each item that comes back, in order")]),
     ("prompts", &[("ctxbench prompts history.jsonl --at 1", "one entry of the history")]),
     ("conform", &[("ctxbench conform tests/data/conformance", "all recorded cases")]),
     (
@@ -120,7 +114,10 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "completions",
         &[("ctxbench completions bash > ~/.local/share/bash-completion/completions/ctxbench", "")],
     ),
-    ("man", &[("ctxbench man ~/.local/share/man/man1", "a page per command, then man ctxbench-run")]),
+    (
+        "man",
+        &[("ctxbench man ~/.local/share/man/man1", "a page per command, then man ctxbench-run")],
+    ),
 ];
 
 /// The command line with examples behind the help of every command.

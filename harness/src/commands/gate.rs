@@ -129,9 +129,9 @@ fn map(pair: &str, base: &mut Results, new: &Results) -> anyhow::Result<()> {
         let label = specs::one(text).map_or_else(|_| text.to_string(), |spec| spec.label());
         [text.to_string(), label].into_iter().find(|l| all.contains(l))
     };
-    let parted = pair.match_indices('=').find_map(|(at, _)| {
-        Some((known(&pair[..at], &old)?, known(&pair[at + 1..], &fresh)?))
-    });
+    let parted = pair
+        .match_indices('=')
+        .find_map(|(at, _)| Some((known(&pair[..at], &old)?, known(&pair[at + 1..], &fresh)?)));
     let Some((from, to)) = parted else {
         bail!(
             "--map {pair}: expected BASE=NEW, a strategy of the first results ({}) and one of the \

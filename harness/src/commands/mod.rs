@@ -1,13 +1,9 @@
 //! One file per command; the exit codes are a contract: 0 fine, 1 a check failed, 2 bad usage or
 //! input, 3 internal.
 
-/// Writes a line to standard error. Whoever closed that has no use for it, and the exit code says
-/// how it went; `eprintln!` would panic.
+/// Writes a line to standard error.
 macro_rules! tell {
-    ($($line:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($line)*);
-    }};
+    ($($line:tt)*) => { $crate::commands::say(&format!($($line)*)) };
 }
 
 mod advise;
@@ -40,6 +36,7 @@ mod summarizer;
 mod survey;
 mod validate;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -50,6 +47,7 @@ use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
 use ctxbench_core::nearest::nearest;
+use ctxbench_reports::printable;
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
@@ -326,14 +324,29 @@ pub(crate) fn load_one(who: &str, name: &str) -> anyhow::Result<Scenario> {
 /// Prints to standard output. Whoever closed the pipe wants no more, which is no error; anything
 /// else that keeps the text from its reader is.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
+    use std::io::{IsTerminal, Write};
     let mut out = std::io::stdout().lock();
+    // A file or a program gets every byte.
+    let text: &str = &if out.is_terminal() { harmless(text).into() } else { Cow::from(text) };
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let printed = out
         .write_all(text.as_bytes())
         .and_then(|()| out.write_all(end.as_bytes()))
         .and_then(|()| out.flush());
     printed_whole(printed)
+}
+
+/// Names and texts of sessions are a stranger's: none of them steers the terminal. Whoever closed
+/// standard error has no use for the line, and the exit code says how it went; `eprintln!` would
+/// panic.
+pub(crate) fn say(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{}", harmless(line));
+}
+
+/// A text whose lines steer no terminal and hide nothing.
+fn harmless(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 fn printed_whole(printed: std::io::Result<()>) -> anyhow::Result<()> {

@@ -108,7 +108,10 @@ mod tests {
         let text = report().to_junit();
         let counts = "tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"0\"";
         assert!(text.contains(counts), "{text}");
-        assert!(text.contains("<testsuite name=\"s × codex\" tests=\"2\" failures=\"1\""), "{text}");
+        assert!(
+            text.contains("<testsuite name=\"s × codex\" tests=\"2\" failures=\"1\""),
+            "{text}"
+        );
         assert!(text.contains("s × &lt;b&gt;"));
     }
 }

@@ -1,7 +1,7 @@
 //! The gate: results against a stored baseline, per scenario, strategy and model, never on a mean.
 
-mod baseline;
 mod annotations;
+mod baseline;
 mod check;
 mod files;
 mod limits;

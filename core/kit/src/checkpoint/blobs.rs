@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use ctxbench_core::files::create_private_dir;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -88,7 +89,7 @@ pub struct Blobs {
 impl Blobs {
     /// Opens or makes the folder.
     pub fn open(dir: &Path, durability: Durability) -> Result<Blobs, CheckpointError> {
-        fs::create_dir_all(dir).map_err(io(dir, "make the folder"))?;
+        create_private_dir(dir).map_err(io(dir, "make the folder"))?;
         Ok(Blobs { dir: dir.to_path_buf(), durability })
     }
 

@@ -12,6 +12,7 @@ use super::{
     Blobs, CheckpointError, Content, Digest, Durability, FileOutcome, FileState, PathError,
     Restored, Root, Snapshots, Stored, io,
 };
+use ctxbench_core::files::create_private_dir;
 use ctxbench_core::session::Millis;
 
 /// How long checkpoints are kept.
@@ -76,7 +77,7 @@ impl EditCheckpoints {
         durability: Durability,
     ) -> Result<EditCheckpoints, CheckpointError> {
         let lists = store.join("checkpoints");
-        fs::create_dir_all(&lists).map_err(io(&lists, "make the folder"))?;
+        create_private_dir(&lists).map_err(io(&lists, "make the folder"))?;
         let lock = lock(store)?;
         let mut all: Vec<Checkpoint> = Vec::new();
         for path in

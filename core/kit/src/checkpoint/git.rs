@@ -18,6 +18,7 @@ use std::process::{Command, Stdio};
 
 use super::blobs::entries;
 use super::{CheckpointError, Content, FileOutcome, Restored, Root, Snapshots, Stored, io};
+use ctxbench_core::files::create_private_dir;
 use ctxbench_core::session::Millis;
 
 /// New files above this size are left out, bytes (docs/sources/opencode.md §7: 2 MiB).
@@ -57,7 +58,7 @@ struct TreeEntry {
 impl ShadowGit {
     /// Makes or opens the git directory `dir` for the session in `root`.
     pub fn open(root: &Path, dir: &Path) -> Result<ShadowGit, CheckpointError> {
-        fs::create_dir_all(dir).map_err(io(dir, "make the folder"))?;
+        create_private_dir(dir).map_err(io(dir, "make the folder"))?;
         let dir = dir.canonicalize().map_err(io(dir, "resolve it"))?;
         let git = ShadowGit { root: Root::open(root)?, dir, prompts: Vec::new(), step: None };
         git.run(&["init", "--quiet"], b"")?;

@@ -56,6 +56,20 @@ fn edit(c: &mut impl Snapshots, p: &Place, path: &str, text: &str) {
 }
 
 #[test]
+fn copies_of_files_are_their_owners_alone() {
+    let p = place();
+    p.write("secret", "former");
+    fs::set_permissions(p.root.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let mut c = p.edits();
+    c.begin("first", 0).unwrap();
+    edit(&mut c, &p, "secret", "new");
+    for folder in ["", "checkpoints", "blobs"] {
+        let mode = fs::metadata(p.store.join(folder)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700, "{folder}");
+    }
+}
+
+#[test]
 fn goes_back_to_a_prompt_and_forth_again() {
     let p = place();
     p.write("a", "one");

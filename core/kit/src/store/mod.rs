@@ -35,6 +35,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 pub use checkpoints::{Checkpoint, NewCheckpoint, Place};
 pub use compare::Parting;
 use ctxbench_core::block::Role;
+use ctxbench_core::files;
 pub use delete::Vacuumed;
 pub use error::StoreError;
 pub use going_back::GivenUp;
@@ -80,6 +81,8 @@ impl Store {
     pub fn open_with(path: impl AsRef<Path>, ids: Ulids) -> Result<Self, StoreError> {
         let path = path.as_ref().to_path_buf();
         schema::check_header(&path)?;
+        // It will hold what private files hold. Where this fails, SQLite says why.
+        let _ = files::create_private(&path);
         let db = Connection::open(&path).map_err(|e| StoreError::sql(&path, "open it", e))?;
         Self::ready(db, path, ids)
     }

@@ -27,6 +27,22 @@ fn texts(s: &Store, session: Ulid) -> Vec<String> {
     s.load_context(session).unwrap().iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
 }
 
+#[cfg(unix)]
+#[test]
+fn a_new_store_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let tmp = tempfile::tempdir().unwrap();
+    let mode = |name: &str| fs::metadata(tmp.path().join(name)).unwrap().permissions().mode();
+    let mut store = Store::open(tmp.path().join("new.db")).unwrap();
+    store.create_session(&NewSession::default()).unwrap();
+    assert_eq!(mode("new.db") & 0o777, 0o600);
+    for beside in ["new.db-wal", "new.db-shm"] {
+        if tmp.path().join(beside).exists() {
+            assert_eq!(mode(beside) & 0o777, 0o600, "{beside}");
+        }
+    }
+}
+
 #[test]
 fn loading_stops_at_the_newest_finished_boundary() {
     let (mut s, session) = memory();
