@@ -166,7 +166,7 @@ impl Output {
 /// The program, in the profile of the test and beside it. Built as `cargo test` builds it: another
 /// selection of packages would unify features differently and compile half of the tree a second
 /// time.
-fn binary() -> &'static Path {
+pub fn binary() -> &'static Path {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
         // <target>/<profile>/deps/<test>
