@@ -36,7 +36,6 @@ mod summarizer;
 mod survey;
 mod validate;
 
-use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -324,10 +323,8 @@ pub(crate) fn load_one(who: &str, name: &str) -> anyhow::Result<Scenario> {
 /// Prints to standard output. Whoever closed the pipe wants no more, which is no error; anything
 /// else that keeps the text from its reader is.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    use std::io::{IsTerminal, Write};
+    use std::io::Write;
     let mut out = std::io::stdout().lock();
-    // A file or a program gets every byte.
-    let text: &str = &if out.is_terminal() { harmless(text).into() } else { Cow::from(text) };
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let printed = out
         .write_all(text.as_bytes())
@@ -341,12 +338,8 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 /// panic.
 pub(crate) fn say(line: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{}", harmless(line));
-}
-
-/// A text whose lines steer no terminal and hide nothing.
-fn harmless(text: &str) -> String {
-    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+    let harmless = line.split('\n').map(printable).collect::<Vec<_>>().join("\n");
+    let _ = writeln!(std::io::stderr(), "{harmless}");
 }
 
 fn printed_whole(printed: std::io::Result<()>) -> anyhow::Result<()> {
