@@ -25,13 +25,10 @@ use crate::run::{Plan, results};
 use crate::summarise::Summariser;
 
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
-  ctxbench drive login-bug --agent codex --window 30k
-  ctxbench drive ten-compactions --agent codex --agent opencode --window 30k --out real
-  ctxbench drive session.jsonl --agent ./my-agent.toml --program my-agent=/opt/my-agent/bin/run
-
-Nothing is installed: `ctxbench list agents` tells which agents are here and how to get the others.
-The agent runs with its approvals off in a scratch folder, against a model on loopback: docs/drive.md")]
+#[command(
+    after_help = "Nothing is installed: `ctxbench list agents` tells which agents are here and how to get the others.
+The agent runs with its approvals off in a scratch folder, against a model on loopback: docs/drive.md"
+)]
 pub(crate) struct Args {
     /// Sessions, recordings, built-in scenarios, or folders of these, as for `run`
     #[arg(value_name = "SESSION|SCENARIO|DIR", required = true)]

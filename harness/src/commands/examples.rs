@@ -62,10 +62,16 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     (
         "drive",
-        &[(
-            "ctxbench drive login-bug --agent codex --window 30k",
-            "the installed agent itself, beside our implementation",
-        )],
+        &[
+            (
+                "ctxbench drive login-bug --agent codex --window 30k",
+                "the installed agent itself, beside our implementation",
+            ),
+            (
+                "ctxbench drive s.jsonl --agent ./mine.toml --program mine=/opt/mine/bin/run",
+                "an agent of your own",
+            ),
+        ],
     ),
     (
         "sessions",
