@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::model::{DEFAULT_MODEL, find};
+use ctxbench_core::model::{DEFAULT_MODEL, catalogue, find};
 use ctxbench_core::request::Ttl;
 use ctxbench_harness::conform::{Case, function_file};
 use ctxbench_harness::replay::{Options as ReplayOptions, replay};
@@ -14,7 +14,7 @@ use ctxbench_harness::{serve, summarise};
 use ctxbench_kit::memory::{Durable, Scope, front_matter, merge};
 use ctxbench_kit::monitor::{changed_lines, edit_of};
 use ctxbench_kit::rollout::{HistoryFile, Rollout, records};
-use ctxbench_provider::wire::{ALL as WIRES, Wire, apis};
+use ctxbench_provider::wire::{ALL as WIRES, Wire, apis, of};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
 use ctxbench_strategies::Spec;
@@ -182,8 +182,13 @@ pub const DOORS: [Door; 24] = [
 /// Every path of every wire.
 pub fn served() -> Vec<String> {
     let paths = |w: &Wire| {
-        let (wire, path) = (*w, w.path(DEFAULT_MODEL));
-        let all = ["", "/count_tokens", "/compact"].map(|end| format!("{path}{end}"));
+        let model = catalogue().iter().find(|m| of(m) == *w).map_or(DEFAULT_MODEL, |m| &*m.name);
+        let (wire, path) = (*w, w.path(model));
+        let mut all = ["", "/count_tokens", "/compact"].map(|end| format!("{path}{end}")).to_vec();
+        // Where the model stands in the path, what is asked for stands behind it.
+        if let Some((front, _)) = path.rsplit_once(':') {
+            all.extend(["streamGenerateContent", "countTokens"].map(|m| format!("{front}:{m}")));
+        }
         all.into_iter().filter(move |p| wire.endpoint(p).is_some())
     };
     WIRES.iter().flat_map(paths).collect()

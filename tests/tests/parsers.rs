@@ -47,6 +47,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         "request" => vec![
             br#"{"model":"m","max_tokens":9,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"o"}]}]}"#.to_vec(),
             br#"{"model":"m","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"c","name":"n","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":"o"}]}"#.to_vec(),
+            br#"{"systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"role":"user","parts":[{"text":"x"},{"inlineData":{"mimeType":"image/png","data":"AA=="}}]},{"role":"model","parts":[{"thought":true,"text":"h"},{"functionCall":{"name":"n","args":{"a":1}},"thoughtSignature":"s"}]},{"role":"user","parts":[{"functionResponse":{"name":"n","response":{"output":"o"}}}]}],"tools":[{"functionDeclarations":[{"name":"n"}]}],"generationConfig":{"maxOutputTokens":9}}"#.to_vec(),
             br#"{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"o"}]}"#.to_vec(),
         ],
         "store" => vec![
@@ -56,6 +57,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         ],
         "reply" => vec![
             br#"{"type":"message","role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"t","name":"n","input":{}}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":2}}"#.to_vec(),
+            br#"{"candidates":[{"content":{"role":"model","parts":[{"text":"x","thoughtSignature":"s"},{"functionCall":{"name":"n","args":{}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2,"totalTokenCount":3}}"#.to_vec(),
             br#"{"error":{"type":"invalid_request_error","message":"prompt is too long: 2 tokens > 1 maximum"}}"#.to_vec(),
         ],
         "strategy" => vec![b"codex@0.63:auto_compact_limit=90k,x=\"y\"".to_vec()],

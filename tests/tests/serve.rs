@@ -17,8 +17,13 @@ use serving::{Here, assembled};
 const MESSAGES: &str = "/v1/messages";
 const RESPONSES: &str = "/v1/responses";
 const CHAT: &str = "/v1/chat/completions";
-const ROUTES: [(&str, &str); 3] =
-    [("anthropic-messages", MESSAGES), ("openai-responses", RESPONSES), ("openai-chat", CHAT)];
+const GENERATE: &str = "/v1beta/models/gemini-3.5-flash:generateContent";
+const ROUTES: [(&str, &str); 4] = [
+    ("anthropic-messages", MESSAGES),
+    ("openai-responses", RESPONSES),
+    ("openai-chat", CHAT),
+    ("gemini", GENERATE),
+];
 
 fn wire(name: &str) -> Wire {
     named(name).unwrap()
@@ -49,6 +54,11 @@ fn asking(wire: &str, words: &str) -> Value {
             "model": "gpt-5.5", "input": said, "reasoning": {"effort": "low"},
             "tools": [{"type": "function", "name": "read", "parameters": schema}],
         }),
+        "gemini" => json!({
+            "contents": [{"role": "user", "parts": [{"text": words}]}],
+            "generationConfig": {"thinkingConfig": {"includeThoughts": true}},
+            "tools": [{"functionDeclarations": [{"name": "read", "parametersJsonSchema": schema}]}],
+        }),
         _ => json!({
             "model": "gpt-5.5", "messages": said, "tools": [{"type": "function", "function": {"name": "read", "parameters": schema}}],
         }),
@@ -58,9 +68,13 @@ fn asking(wire: &str, words: &str) -> Value {
 const CALLS: &str =
     "Read both.\ncall read {\"path\": \"a\", \"n\": 1e5}\ncall read {\"path\": \"ä \\\"b\\\"\"}";
 
-fn streamed(mut body: Value) -> Value {
+/// Path and body of the same request as a stream.
+fn streamed(path: &str, mut body: Value) -> (String, Value) {
+    if path == GENERATE {
+        return (path.replace(":generate", ":streamGenerate") + "?alt=sse", body);
+    }
     body["stream"] = true.into();
-    body
+    (path.into(), body)
 }
 
 #[test]
@@ -71,7 +85,8 @@ fn a_stream_put_together_is_the_whole_reply() {
             // Two servers, so that both replies are the first of theirs.
             let whole = Here::new(Options::default()).await.post(path, &body).await;
             body["stream_options"] = json!({"include_usage": true});
-            let stream = Here::new(Options::default()).await.post(path, &streamed(body)).await;
+            let (at, body) = streamed(path, body);
+            let stream = Here::new(Options::default()).await.post(&at, &body).await;
             assert_eq!((whole.status, stream.status, stream.broken), (200, 200, false), "{path}");
             assert!(
                 stream.headers["content-type"].to_str().unwrap().starts_with("text/event-stream")
@@ -185,6 +200,87 @@ fn counting_and_compaction_have_their_routes() {
 }
 
 #[test]
+fn gemini_counts_lists_and_tells_pauses() {
+    block_on(async {
+        let here = Here::new(Options::default()).await;
+        let said = json!([{"role": "user", "parts": [{"text": "Hello there"}]}]);
+        // Two tokens of o200k and the 4 of any block, asked in each of the three ways.
+        let whole = json!({"generateContentRequest": {
+            "model": "models/gemini-3.5-flash", "contents": said,
+            "systemInstruction": {"parts": [{"text": "Hello there"}]}}});
+        let at = GENERATE.replace(":generateContent", ":countTokens");
+        let vertex =
+            "/v1beta1/projects/p/locations/l/publishers/google/models/gemini-3.5-flash:countTokens";
+        for (path, body, tokens) in [
+            (&*at, json!({"contents": said}), 6),
+            (&*at, whole, 12),
+            (vertex, json!({"contents": said}), 6),
+        ] {
+            assert_eq!(here.post(path, &body).await.json(), json!({"totalTokens": tokens}));
+        }
+        let listed = here.ask("GET", "/v1beta/models", &[], "").await.json();
+        let names: Vec<&str> = listed["models"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|m| m["name"].as_str())
+            .collect();
+        assert!(names.contains(&"models/gemini-3.5-flash"), "{names:?}");
+        assert!(names.iter().all(|n| n.starts_with("models/gemini-")), "{names:?}");
+        let one = here.ask("GET", "/v1beta/models/gemini-3.5-flash", &[], "").await.json();
+        assert_eq!(
+            (&one["inputTokenLimit"], &one["outputTokenLimit"]),
+            (&json!(1_048_576), &json!(65_536))
+        );
+        assert_eq!(here.ask("GET", "/v1beta/models/none", &[], "").await.status, 404);
+        let limited = here.with_fault(GENERATE, "429;retry-after=3", &asking("gemini", "x")).await;
+        assert_eq!(limited.headers["retry-after"], "3");
+        let error = &limited.json()["error"];
+        assert_eq!(
+            (&error["status"], &error["details"][0]["retryDelay"]),
+            (&json!("RESOURCE_EXHAUSTED"), &json!("3s"))
+        );
+        let busy = here.with_fault(GENERATE, "503", &asking("gemini", "x")).await;
+        assert_eq!(busy.json()["error"]["status"], "UNAVAILABLE");
+        // A call that starts the conversation is refused in the provider's words.
+        let call = json!({"contents": [
+            {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {}}}]}]});
+        let refused = here.post(GENERATE, &call).await;
+        assert_eq!(refused.status, 400);
+        assert!(refused.json()["error"]["message"].as_str().unwrap().contains("user turn"));
+    });
+}
+
+#[test]
+fn geminis_cache_reads_from_its_smallest_size_on() {
+    block_on(async {
+        let here = Here::new(Options::default()).await;
+        let ask = async |words: usize, more: &str| {
+            let system = json!({"parts": [{"text": "rule ".repeat(words)}]});
+            let body = json!({
+                "systemInstruction": system, "contents": [{"role": "user", "parts": [{"text": more}]}]});
+            let usage = here.post(GENERATE, &body).await.json()["usageMetadata"].clone();
+            let of = |key: &str| usage[key].as_u64().unwrap_or(0);
+            (of("promptTokenCount"), of("cachedContentTokenCount"))
+        };
+        // 4,096 tokens are the least for this model; "rule " is one token.
+        for (words, cached) in [(3_000, false), (4_200, true)] {
+            let first = ask(words, "one").await;
+            assert_eq!(first.1, 0, "{words}");
+            let (prompt, read) = ask(words, "two").await;
+            assert_eq!(read > 0, cached, "{words}: {read}");
+            // All but the last words is the same.
+            assert!(!cached || prompt - read == 5, "{prompt} {read}");
+        }
+        let costs: Vec<f64> =
+            here.lines().iter().map(|l| l["cost_usd"].as_f64().unwrap()).collect();
+        // 1.5 USD a million, a tenth of that for what was read.
+        assert!(costs[3] < costs[2] / 5.0, "{costs:?}");
+    });
+}
+
+#[test]
 fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
     block_on(async {
         let here = Here::new(Options { body_limit: 4_000, ..Options::default() }).await;
@@ -210,26 +306,33 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
                     (400, ErrorKind::Invalid),
                     "{path}: {shown}"
                 );
-                assert_eq!(error.code.as_deref(), Some("invalid_request_error"), "{path}: {shown}");
+                let code = match wire {
+                    "gemini" => "INVALID_ARGUMENT",
+                    _ => "invalid_request_error",
+                };
+                assert_eq!(error.code.as_deref(), Some(code), "{path}: {shown}");
             }
             let large = here.ask("POST", path, &[], " ".repeat(4_001)).await;
-            assert_eq!(
-                (large.status, decode_error(wire, 413, &large.body).code.as_deref()),
-                (413, Some("request_too_large")),
-                "{path}"
-            );
+            let (status, code) = match wire {
+                "gemini" => (400, "INVALID_ARGUMENT"),
+                _ => (413, "request_too_large"),
+            };
+            let error = decode_error(wire, large.status, &large.body);
+            assert_eq!((large.status, error.code.as_deref()), (status, Some(code)), "{path}");
+            assert!(error.is_overflow(), "{path}");
             let mut unknown = asking(wire, "x");
             unknown["model"] = "none".into();
-            let unknown = here.post(path, &unknown).await;
+            let at = path.replace("gemini-3.5-flash", "none");
+            let unknown = here.post(&at, &unknown).await;
             let code = decode_error(wire, unknown.status, &unknown.body).code.unwrap();
             assert_eq!(
                 (unknown.status, &*code),
                 (
                     404,
-                    if wire == "anthropic-messages" {
-                        "not_found_error"
-                    } else {
-                        "model_not_found"
+                    match wire {
+                        "anthropic-messages" => "not_found_error",
+                        "gemini" => "NOT_FOUND",
+                        _ => "model_not_found",
                     }
                 )
             );
@@ -252,6 +355,8 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
                 "{path}"
             );
         }
+        let listed = here.ask("POST", "/v1beta/cachedThings", &[], "{}").await;
+        assert_eq!((listed.status, &listed.json()["error"]["status"]), (404, &json!("NOT_FOUND")));
         // A model of another provider is unknown to this one.
         let mut foreign = asking("anthropic-messages", "x");
         foreign["model"] = "gpt-5.5".into();
@@ -268,8 +373,9 @@ fn one_provider_may_be_served_alone() {
             let here = &here;
             async move { here.post(path, &asking(wire, "x")).await.status }
         };
-        let [a, r, c] = ROUTES;
+        let [a, r, c, g] = ROUTES;
         assert_eq!((status(a).await, status(r).await, status(c).await), (404, 200, 200));
+        assert_eq!(status(g).await, 404);
     });
 }
 
@@ -306,7 +412,8 @@ fn faults_come_by_number_and_by_header() {
             let body = asking(wire, "x");
             let over = here.with_fault(path, "overflow", &body).await;
             assert!(decode_error(wire, over.status, &over.body).is_overflow(), "{path}");
-            let cut = here.with_fault(path, "cut=3", &streamed(body.clone())).await;
+            let (at, stream) = streamed(path, body.clone());
+            let cut = here.with_fault(&at, "cut=3", &stream).await;
             assert_eq!((cut.status, cut.broken, cut.events().len()), (200, true, 3), "{path}");
             let half = here.with_fault(path, "cut=1", &body).await;
             assert!(half.broken && serde_json::from_slice::<Value>(&half.body).is_err(), "{path}");
@@ -328,7 +435,7 @@ fn a_thread_survives_a_connection_that_breaks() {
         let after = |id: &Value| json!({"type": "continue", "previous_message_id": id});
         let first = here.post(MESSAGES, &ask("one", json!({"type": "create"}))).await.json();
         let second = ask("two", after(&first["id"]));
-        for body in [second.clone(), streamed(second.clone())] {
+        for (_, body) in [(String::new(), second.clone()), streamed(MESSAGES, second.clone())] {
             let lost = here.with_fault(MESSAGES, "cut=1", &body).await;
             assert!(lost.broken);
         }
@@ -424,7 +531,11 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
             // Asked again, as a client does whose connection broke.
             let again = here.post(path, &body).await;
             assert_eq!(decode_reply(wire, &again.body).unwrap().parts, reply.parts, "{path}");
-            let talk = if wire == "openai-responses" { "input" } else { "messages" };
+            let talk = match wire {
+                "openai-responses" => "input",
+                "gemini" => "contents",
+                _ => "messages",
+            };
             let more = match wire {
                 "anthropic-messages" => vec![
                     json!({"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {"path": "a"}}]}),
@@ -433,6 +544,10 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
                 "openai-responses" => vec![
                     json!({"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{\"path\":\"a\"}"}),
                     json!({"type": "function_call_output", "call_id": "c1", "output": "out"}),
+                ],
+                "gemini" => vec![
+                    json!({"role": "model", "parts": [{"functionCall": {"id": "c1", "name": "read", "args": {"path": "a"}}}]}),
+                    json!({"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {"output": "out"}}}]}),
                 ],
                 _ => vec![
                     json!({"role": "assistant", "content": null, "tool_calls": [
@@ -443,10 +558,12 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
             body[talk].as_array_mut().unwrap().extend(more);
             let second = decode_reply(wire, &here.post(path, &body).await.body).unwrap();
             assert_eq!(second.text().as_deref(), Some("It says out."), "{path}");
-            let last = [
-                json!({"role": "assistant", "content": "It says out."}),
-                json!({"role": "user", "content": "And now?"}),
-            ];
+            let last = match wire {
+                "gemini" => [("model", "It says out."), ("user", "And now?")]
+                    .map(|(role, t)| json!({"role": role, "parts": [{"text": t}]})),
+                _ => [("assistant", "It says out."), ("user", "And now?")]
+                    .map(|(role, t)| json!({"role": role, "content": t})),
+            };
             body[talk].as_array_mut().unwrap().extend(last);
             let over = here.post(path, &body).await;
             assert_eq!(

@@ -236,7 +236,7 @@ impl Content {
     }
 
     fn of(wire: Wire, show: Show, b: &Block) -> Self {
-        let media = |m: &Media| plan::carried_media(m);
+        let media = |m: &Media| wire.carried_media(m);
         let call = || {
             b.call.as_ref().map_or((Arc::from(""), Arc::from("")), |c| {
                 (c.id.as_str().into(), c.name.as_str().into())

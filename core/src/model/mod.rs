@@ -30,7 +30,7 @@ pub enum Provider {
     Anthropic,
     /// OpenAI.
     Openai,
-    /// Google Gemini, over its OpenAI-compatible endpoint.
+    /// Google Gemini.
     Gemini,
     /// DeepSeek, over its OpenAI-compatible endpoint.
     Deepseek,

@@ -43,19 +43,18 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
             _ => {}
         }
     }
-    match open.first() {
-        Some((id, _)) => refused(wire, true, id),
-        None => Ok(()),
+    if let Some((id, _)) = open.first() {
+        return refused(wire, true, id);
     }
+    wire.refuses(prompt).map_or(Ok(()), invalid)
 }
 
 fn refused(wire: Wire, call: bool, id: &str) -> Result<(), ModelError> {
-    Err(ModelError {
-        kind: ErrorKind::Invalid,
-        status: 400,
-        code: None,
-        message: wire.api().unpaired(call, id),
-    })
+    invalid(wire.api().unpaired(call, id))
+}
+
+fn invalid(message: String) -> Result<(), ModelError> {
+    Err(ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message })
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ pub(super) fn no_model(api: Api, name: &str) -> ModelError {
 
 /// The body is larger than the server takes.
 pub(super) fn too_large(api: Api, limit: usize) -> ModelError {
-    refusal(api, 413, format!("the request body is larger than {limit} bytes"))
+    let (status, message) = api.too_large(limit);
+    refusal(api, status, message)
 }
 
 /// A stream that was broken off.

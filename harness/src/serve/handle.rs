@@ -92,7 +92,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         Ok(answer) => answer,
         Err(Refused { error, retry_after }) => {
             line.status = word(error.kind).into();
-            let (status, body) = api.encode_error(&error);
+            let (status, body) = api.encode_refusal(&error, retry_after);
             line.error = Some(error.message.clone());
             if let Some(seen) = &mut seen {
                 seen.outcome = Some(Err(error));

@@ -44,6 +44,34 @@ pub fn assembled(wire: &str, events: &[(String, String)]) -> Value {
             }
             message
         }
+        "gemini" => {
+            let mut parts: Vec<Value> = Vec::new();
+            for chunk in events.iter().map(data) {
+                let part = chunk["candidates"][0]["content"]["parts"][0].clone();
+                let joins = |l: &&mut Value| {
+                    l["text"].is_string()
+                        && part["text"].is_string()
+                        && l["thought"] == part["thought"]
+                };
+                match parts.last_mut().filter(joins) {
+                    None => parts.push(part),
+                    Some(last) => {
+                        let text = format!(
+                            "{}{}",
+                            last["text"].as_str().unwrap(),
+                            part["text"].as_str().unwrap()
+                        );
+                        for (key, value) in part.as_object().unwrap() {
+                            last[key] = value.clone();
+                        }
+                        last["text"] = text.into();
+                    }
+                }
+            }
+            let mut whole = data(events.last().unwrap());
+            whole["candidates"][0]["content"]["parts"] = parts.into();
+            whole
+        }
         "openai-responses" => {
             let mut response = data(&events[0])["response"].clone();
             for e in events.iter().map(data) {

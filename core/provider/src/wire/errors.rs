@@ -18,14 +18,15 @@ const OVERFLOW_CODES: [&str; 4] = [
 ];
 
 /// Words that mean the same, lower case: Anthropic, Anthropic before 4.5, Bedrock, OpenAI now and
-/// earlier, Gemini.
-const OVERFLOW_WORDS: [&str; 6] = [
+/// earlier, Gemini for tokens and for bytes.
+const OVERFLOW_WORDS: [&str; 7] = [
     "prompt is too long",
     "exceed context limit",
     "input is too long for requested model",
     "exceeds the context window",
     "maximum context length",
     "exceeds the maximum number of tokens allowed",
+    "request payload size exceeds the limit",
 ];
 
 fn is_overflow(code: Option<&str>, message: &str) -> bool {
@@ -59,10 +60,19 @@ impl dyn ApiFormat {
 
     /// An error as HTTP status and body.
     pub fn encode_error(&self, e: &ModelError) -> (u16, Vec<u8>) {
+        self.encode_refusal(e, None)
+    }
+
+    /// The same with a pause in seconds after which the client may try again.
+    pub fn encode_refusal(&self, e: &ModelError, retry_after: Option<u64>) -> (u16, Vec<u8>) {
         let ended = e.kind == ErrorKind::Ended;
         let status = if e.status >= 400 && !ended { e.status } else { standard_status(e.kind) };
         let code = if ended { ENDED } else { e.code.as_deref().unwrap_or(self.error_code(e.kind)) };
-        (status, self.error_body(status, code, &e.message).to_string().into_bytes())
+        let mut body = self.error_body(status, code, &e.message);
+        if let Some(seconds) = retry_after {
+            self.tell_pause(&mut body, seconds);
+        }
+        (status, body.to_string().into_bytes())
     }
 
     /// Reads an error answer; never fails, since an error must not hide behind another: a body of

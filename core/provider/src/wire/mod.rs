@@ -3,6 +3,7 @@
 
 mod anthropic;
 pub(crate) mod errors;
+mod gemini;
 pub(crate) mod json;
 mod openai;
 mod openai_chat;
@@ -17,7 +18,7 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-use ctxbench_core::block::Block;
+use ctxbench_core::block::{Block, Media};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
 use serde_json::Value;
@@ -33,8 +34,12 @@ pub type Wire = &'static dyn WireFormat;
 pub type Api = &'static dyn ApiFormat;
 
 /// The wire formats. A client that does not say what it speaks is taken to speak the first.
-pub const ALL: &[Wire] =
-    &[&openai_responses::OpenaiResponses, &openai_chat::OpenaiChat, &anthropic::AnthropicMessages];
+pub const ALL: &[Wire] = &[
+    &openai_responses::OpenaiResponses,
+    &openai_chat::OpenaiChat,
+    &anthropic::AnthropicMessages,
+    &gemini::Gemini,
+];
 
 /// The wire of this name, as models give it.
 pub fn named(name: &str) -> Option<Wire> {
@@ -159,6 +164,13 @@ pub trait ApiFormat: Sync {
     }
     /// The body of an error answer.
     fn error_body(&self, status: u16, code: &str, message: &str) -> Value;
+    /// Puts into the body of an error when to try again, where the header `retry-after` is not
+    /// enough.
+    fn tell_pause(&self, _body: &mut Value, _seconds: u64) {}
+    /// Status and words for a body of more than `limit` bytes.
+    fn too_large(&self, limit: usize) -> (u16, String) {
+        (413, format!("the request body is larger than {limit} bytes"))
+    }
     /// The code in the `error` of an error answer.
     fn code_of(&self, error: &Value) -> Option<String>;
     /// Code and words for a model that does not exist.
@@ -242,6 +254,15 @@ pub trait WireFormat: Sync {
     /// Whether tool results say that the tool failed.
     fn tells_failures(&self) -> bool {
         false
+    }
+
+    /// What the wire tells of a file.
+    fn carried_media(&self, media: &Media) -> Media {
+        plan::carried_media(media)
+    }
+    /// Why the provider refuses a conversation in which calls and results are paired.
+    fn refuses(&self, _prompt: &Prompt) -> Option<String> {
+        None
     }
 
     /// Writes a reply of a model.

@@ -105,3 +105,37 @@ pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageI
         && before.role == s.role
         && message(before) == message(s)
 }
+
+/// Turns by two roles, as Anthropic and Gemini have them: system and developer text in front of the
+/// first user or assistant block stands beside the messages and is the user's after it, what one
+/// role says in a row is one message, and tool results come first in theirs.
+pub(super) fn turns(slots: &mut [Slot], request: &Request) {
+    let is_system = |s: &Slot| {
+        s.show == Show::Text
+            && matches!(s.role, Role::Instructions | Role::System | Role::Developer)
+    };
+    let head = slots.iter().take_while(|s| is_system(s)).count();
+    let (system, rest) = slots.split_at_mut(head);
+    for s in system {
+        s.role = Role::System;
+    }
+    for s in rest.iter_mut().filter(|s| is_system(s)) {
+        s.role = Role::User;
+    }
+    let mut message = 0;
+    let owner = |s: &Slot| request.blocks[s.block].message;
+    let together = |a: &Slot, b: &Slot| {
+        let results = a.role == Role::Tool && b.role == Role::Tool;
+        a.is_assistant() == b.is_assistant()
+            && (!request.keep_messages || results || owner(a) == owner(b))
+    };
+    for group in rest.chunk_by_mut(|a, b| together(a, b)) {
+        message += 1;
+        if !group[0].is_assistant() {
+            group.sort_by_key(|s| s.role != Role::Tool);
+        }
+        for s in group.iter_mut().filter(|s| s.show != Show::Trigger) {
+            s.message = message;
+        }
+    }
+}

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::prompt::Prompt;
 use crate::wire::{ALL, Wire, WireError, of};
-use crate::wire::{anthropic, openai_chat, openai_responses};
+use crate::wire::{anthropic, gemini, openai_chat, openai_responses};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::model::{Model, catalogue, find};
@@ -18,8 +18,9 @@ use ctxbench_core::request::{
 const ANTHROPIC: Wire = &anthropic::AnthropicMessages;
 const RESPONSES: Wire = &openai_responses::OpenaiResponses;
 const CHAT: Wire = &openai_chat::OpenaiChat;
+const GEMINI: Wire = &gemini::Gemini;
 
-fn model() -> Arc<Model> {
+pub(super) fn model() -> Arc<Model> {
     Arc::new(find("claude-sonnet-4-6").unwrap().clone()).named("m")
 }
 
@@ -53,7 +54,7 @@ fn every_wire_is_known_by_its_name_and_every_model_speaks_one_that_can_what_it_c
     }
 }
 
-fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
+pub(super) fn block(message: u32, kind: BlockKind, role: Role, text: &str) -> Arc<Block> {
     Draft::text(kind, role, text).build(MessageId(message), vec![])
 }
 
@@ -62,7 +63,7 @@ fn called(message: u32, kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
     Draft { call, ..Draft::text(kind, Role::Assistant, text) }.build(MessageId(message), vec![])
 }
 
-fn request(blocks: Vec<Arc<Block>>) -> Request {
+pub(super) fn request(blocks: Vec<Arc<Block>>) -> Request {
     Request {
         purpose: Purpose::Sample,
         phase: None,
@@ -81,7 +82,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
 
 /// System, user with image, a reply with thinking, text and two calls, their results, a developer
 /// note, a question.
-fn conversation() -> Request {
+pub(super) fn conversation() -> Request {
     let thinking = Draft {
         opaque: Some("sig".into()),
         ..Draft::text(BlockKind::Reasoning, Role::Assistant, "hm")
@@ -380,4 +381,8 @@ fn each_wire_gets_its_own_shape_and_foreign_ones_stay() {
     assert_eq!(chat[0]["function"]["parameters"], own["input_schema"]);
     assert_eq!(chat[1], foreign);
     assert_eq!(RESPONSES.tool_definitions(&given)[0]["parameters"], own["input_schema"]);
+    let declared = json!({
+        "name": "read", "description": "d", "parametersJsonSchema": {"type": "object"},
+    });
+    assert_eq!(GEMINI.tool_definitions(&given), [declared, foreign]);
 }

@@ -1,0 +1,59 @@
+//! Calls and their results. Ids are optional on this wire: a result without one answers the first
+//! call of its name that has no result yet, as the provider matches them, and a call without one
+//! gets one here.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::Role;
+
+use crate::prompt::{Content, Prompt};
+
+/// The calls of a conversation so far.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    made: usize,
+    /// Those without a result, by id and name.
+    open: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl Calls {
+    /// The id of a call. One that was sent without is named by its tool and its place in the
+    /// conversation, so that the same beginning reads the same in every request.
+    pub(super) fn call(&mut self, id: Option<Arc<str>>, name: &Arc<str>) -> Arc<str> {
+        self.made += 1;
+        let id = id.unwrap_or_else(|| format!("{name}#{}", self.made).into());
+        self.open.push((id.clone(), name.clone()));
+        id
+    }
+
+    /// The id of the call that a result answers; that of no call where none of its name is open.
+    pub(super) fn result(&mut self, id: Option<Arc<str>>, name: &str) -> Arc<str> {
+        let at = match &id {
+            Some(id) => self.open.iter().position(|(open, _)| open == id),
+            None => self.open.iter().position(|(_, called)| **called == *name),
+        };
+        match (at, id) {
+            (Some(at), _) => self.open.remove(at).0,
+            (None, Some(id)) => id,
+            (None, None) => format!("{name}#none").into(),
+        }
+    }
+}
+
+/// Why the provider refuses the order of what is said: a call may only answer the user or a result.
+pub(super) fn out_of_turn(prompt: &Prompt) -> Option<String> {
+    let talk: Vec<_> = prompt.items.iter().filter(|i| i.message > 0).collect();
+    talk.chunk_by(|a, b| a.message == b.message)
+        .scan(None, |before: &mut Option<Role>, turn| {
+            let calls = turn.iter().any(|i| matches!(i.content, Content::Call { .. }));
+            let refused = calls && !matches!(before, Some(Role::User | Role::Tool));
+            *before = turn.first().map(|i| i.role);
+            Some(refused)
+        })
+        .any(|refused| refused)
+        .then(|| {
+            "Please ensure that function call turn comes immediately after a user turn or after a \
+             function response turn."
+                .to_string()
+        })
+}

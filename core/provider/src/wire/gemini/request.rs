@@ -1,0 +1,218 @@
+//! Gemini: requests.
+
+use ctxbench_core::block::{Block, Role};
+use ctxbench_core::request::Request;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::calls::Calls;
+use super::part::{self, Form, Kind, TEXT, THOUGHT, Turn};
+use crate::prompt::{Item, Prompt};
+use crate::wire::WireError;
+use crate::wire::json::{self, buffer, field, list, number, object, raw};
+use crate::wire::plan::{Show, Slot};
+
+/// Writes a request body.
+pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
+    let mut o = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
+    o.push(b'{');
+    said(&mut o, request, slots);
+    if let Some(n) = request.max_tokens {
+        raw(&mut o, ",\"generationConfig\":{\"maxOutputTokens\":");
+        number(&mut o, n);
+        o.push(b'}');
+    }
+    o.push(b'}');
+    o
+}
+
+/// Writes the question how many tokens a request has. Beside `contents` alone the Gemini API takes
+/// a whole request, which names its model.
+pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
+    let mut o = buffer(&request.blocks, 0);
+    let model = format!("models/{}", request.model.name);
+    field(&mut o, "{\"generateContentRequest\":{\"model\":", &model);
+    o.push(b',');
+    said(&mut o, request, slots);
+    raw(&mut o, "}}");
+    o
+}
+
+/// Writes what the model is shown, without braces around it.
+fn said(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
+    let block = |s: &Slot| &*request.blocks[s.block];
+    let head = slots.iter().take_while(|s| s.message == 0).count();
+    if head > 0 {
+        raw(o, "\"systemInstruction\":{\"parts\":[");
+        list(o, &slots[..head], |o, s| {
+            raw(o, TEXT);
+            raw(o, block(s).json_text());
+            o.push(b'}');
+        });
+        raw(o, "]},");
+    }
+    if let Some(t) = &request.tools {
+        raw(o, "\"tools\":[{\"functionDeclarations\":");
+        raw(o, t.json.get());
+        raw(o, "}],");
+    }
+    raw(o, "\"contents\":[");
+    list(o, slots[head..].chunk_by(|a, b| a.message == b.message), |o, turn| {
+        let role = if turn[0].is_assistant() { "model" } else { "user" };
+        field(o, "{\"role\":", role);
+        raw(o, ",\"parts\":[");
+        let shown: Vec<(&Slot, &Block)> = turn.iter().map(|s| (s, block(s))).collect();
+        let kinds: Vec<Kind> = shown.iter().map(|(s, b)| kind(s, b)).collect();
+        let forms = part::forms(&kinds).into_iter().enumerate();
+        list(o, forms.filter(|(_, f)| *f != Form::Left), |o, (i, form)| {
+            let signature = match form {
+                Form::Signed(at) => shown[at].1.opaque.as_deref(),
+                _ => None,
+            };
+            open(o, shown[i].0, shown[i].1);
+            part::close(o, signature);
+        });
+        raw(o, "]}");
+    });
+    o.push(b']');
+}
+
+fn kind(s: &Slot, b: &Block) -> Kind {
+    match s.show {
+        Show::Reasoning => Kind::Thought {
+            empty: b.text.is_empty(),
+            sealed: b.opaque.as_ref().is_some_and(|o| !o.is_empty()),
+        },
+        Show::Call | Show::Text if s.is_assistant() => Kind::Carrier,
+        _ => Kind::Other,
+    }
+}
+
+/// A part without its closing brace.
+fn open(o: &mut Vec<u8>, s: &Slot, b: &Block) {
+    let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
+    match (s.show, &b.media) {
+        (Show::Call, _) => {
+            part::call(o, id, name, |o| object(o, &b.text, Some(b.json_text())));
+        }
+        (Show::Output, media) => {
+            field(o, "{\"functionResponse\":{\"id\":", id);
+            field(o, ",\"name\":", name);
+            raw(
+                o,
+                if b.is_error { ",\"response\":{\"error\":" } else { ",\"response\":{\"output\":" },
+            );
+            raw(o, b.json_text());
+            o.push(b'}');
+            if let Some(m) = media {
+                raw(o, ",\"parts\":[");
+                part::file(o, m);
+                raw(o, "}]");
+            }
+            o.push(b'}');
+        }
+        (Show::Image, Some(m)) => part::file(o, m),
+        (show, _) => {
+            raw(o, if show == Show::Reasoning { THOUGHT } else { TEXT });
+            raw(o, b.json_text());
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(borrow, alias = "system_instruction")]
+    system_instruction: Option<Turn<'a>>,
+    #[serde(borrow)]
+    tools: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    contents: Vec<Turn<'a>>,
+    #[serde(alias = "generation_config")]
+    generation_config: Option<Config>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Config {
+    #[serde(alias = "max_output_tokens")]
+    max_output_tokens: Option<u64>,
+}
+
+/// Reads a request body.
+pub(super) fn decode(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
+    prompt(model, json::parse(bytes)?)
+}
+
+/// Reads the question how many tokens a request has: the request as one field, or, as Vertex takes
+/// it and where there are only contents, as it stands.
+pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Count<'a> {
+        #[serde(borrow, alias = "generate_content_request")]
+        generate_content_request: Option<Body<'a>>,
+    }
+    match json::parse::<Count<'_>>(bytes)?.generate_content_request {
+        Some(body) => prompt(model, body),
+        None => decode(model, bytes),
+    }
+}
+
+fn prompt(model: &str, body: Body<'_>) -> Result<Prompt, WireError> {
+    let mut calls = Calls::default();
+    let mut items = Vec::with_capacity(2 * body.contents.len() + 4);
+    if let Some(system) = body.system_instruction {
+        let said = system.contents(&mut calls)?;
+        items.extend(said.into_iter().map(|c| Item::new(Role::System, c, 0, None)));
+    }
+    for (i, turn) in body.contents.into_iter().enumerate() {
+        let role = role(turn.role.as_deref())?;
+        for content in turn.contents(&mut calls)? {
+            let role = match content {
+                crate::prompt::Content::Output { .. } => Role::Tool,
+                _ => role,
+            };
+            items.push(Item::new(role, content, i + 1, None));
+        }
+    }
+    Ok(Prompt {
+        max_tokens: body.generation_config.and_then(|c| c.max_output_tokens),
+        tools: body.tools.map(|t| declarations(&t)).transpose()?,
+        ..Prompt::new(model, items)
+    })
+}
+
+/// Who speaks; `function` is what older clients call a turn of results.
+fn role(given: Option<&str>) -> Result<Role, WireError> {
+    match given.unwrap_or("user") {
+        "user" | "function" => Ok(Role::User),
+        "model" => Ok(Role::Assistant),
+        other => {
+            let (what, known) = ("role", "user, model");
+            Err(WireError::Unsupported { what, value: other.into(), known })
+        }
+    }
+}
+
+/// All function declarations as one list, byte for byte, with tools of the provider's own behind
+/// them.
+fn declarations(tools: &[&RawValue]) -> Result<Box<RawValue>, WireError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Tool<'a> {
+        #[serde(borrow, alias = "function_declarations")]
+        function_declarations: Option<&'a RawValue>,
+    }
+    let mut lists = Vec::new();
+    for tool in tools {
+        let declared: Tool<'_> = serde_json::from_str(tool.get())?;
+        match declared.function_declarations {
+            Some(list) if tools.len() == 1 => return Ok(list.to_owned()),
+            Some(list) => lists.extend(serde_json::from_str::<Vec<&RawValue>>(list.get())?),
+            None => lists.push(tool),
+        }
+    }
+    let joined = lists.iter().map(|t| t.get()).collect::<Vec<_>>().join(",");
+    Ok(RawValue::from_string(format!("[{joined}]"))?)
+}

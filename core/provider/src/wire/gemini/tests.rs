@@ -1,0 +1,321 @@
+//! What the bodies look like, against JSON written by hand from the API's reference
+//! (docs/sources/providers.md, section 5).
+
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::request::{Reply, StopReason, Tools, Usage};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::prompt::{Content, Item};
+use crate::wire::Wire;
+use crate::wire::tests::{block, conversation, model, request};
+
+const WIRE: Wire = &Gemini;
+const PATH: &str = "/v1beta/models/m:generateContent";
+
+fn decode(body: &Value) -> Result<Prompt, WireError> {
+    WIRE.decode(PATH, body.to_string().as_bytes())
+}
+
+fn refused(body: &Value) -> String {
+    decode(body).unwrap_err().to_string()
+}
+
+#[test]
+fn a_request_is_turns_of_parts() {
+    let mut r = conversation();
+    r.tools = Tools::new(&[json!({"name": "read"})]);
+    let e = WIRE.encode(&r);
+    assert_eq!(e.path, PATH);
+    let expected = json!({
+        "systemInstruction": {"parts": [{"text": "base"}]},
+        "tools": [{"functionDeclarations": [{"name": "read"}]}],
+        "contents": [
+            {"role": "user", "parts": [
+                {"text": "look"}, {"inlineData": {"mimeType": "image/png", "data": "AA=="}}]},
+            {"role": "model", "parts": [
+                {"thought": true, "text": "hm"},
+                {"text": "reading", "thoughtSignature": "sig"},
+                {"functionCall": {"id": "c1", "name": "read", "args": {"p": 1}}},
+                {"functionCall": {"id": "c2", "name": "read", "args": {"_raw": "not json"}}}]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"id": "c1", "name": "read", "response": {"output": "yes"}}},
+                {"functionResponse": {"id": "c2", "name": "read", "response": {"error": "no"}}},
+                {"text": "note"},
+                {"text": "go on"}]},
+        ],
+        "generationConfig": {"maxOutputTokens": 100},
+    });
+    assert_eq!(serde_json::from_slice::<Value>(&e.body).unwrap(), expected);
+    assert_eq!(e.messages, [0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+}
+
+#[test]
+fn counting_asks_about_the_whole_request() {
+    let r = conversation();
+    let e = WIRE.encode_count(&r).unwrap();
+    assert_eq!(e.path, "/v1beta/models/m:countTokens");
+    let asked: Value = serde_json::from_slice(&e.body).unwrap();
+    let asked = &asked["generateContentRequest"];
+    let sent: Value = serde_json::from_slice(&WIRE.encode(&r).body).unwrap();
+    assert_eq!(
+        (&asked["model"], &asked["contents"], &asked["systemInstruction"]),
+        (&json!("models/m"), &sent["contents"], &sent["systemInstruction"])
+    );
+    let counting = &r.model.counting;
+    assert_eq!(WIRE.decode(&e.path, &e.body).unwrap().tokens(counting), r.tokens());
+    // Contents alone, as the SDKs ask.
+    let alone = json!({"contents": sent["contents"]}).to_string();
+    let alone = WIRE.decode(&e.path, alone.as_bytes()).unwrap();
+    assert_eq!(alone.items.len(), r.blocks.len() - 1);
+    assert_eq!(WIRE.decode_count_reply(&WIRE.encode_count_reply(7, None)).unwrap(), 7);
+}
+
+#[test]
+fn what_other_clients_write_is_understood() {
+    let given = json!({
+        "system_instruction": {"parts": {"text": "be brief"}},
+        "contents": [
+            {"parts": [{"text": "hi"}]},
+            {"role": "model", "parts": [
+                {"functionCall": {"name": "a", "args": {"x": 1}}, "thoughtSignature": "s1"},
+                {"functionCall": {"name": "b"}},
+                {"functionCall": {"name": "a", "args": {"x": 2}}}]},
+            {"role": "function", "parts": [
+                {"functionResponse": {"name": "b", "response": {"output": "ob"}}},
+                {"functionResponse": {"name": "a", "response": {"rows": [1, 2.5]}}},
+                {"function_response": {"name": "a", "response": {"error": "e"}, "parts": [
+                    {"inline_data": {"mime_type": "image/png", "data": "AA=="}}]}}]},
+            {"role": "user", "parts": [{"fileData": {"mimeType": "application/pdf", "fileUri": "gs://f"}}]},
+        ],
+        "tools": [
+            {"functionDeclarations": [{"name": "a"}, {"name": "b"}]},
+            {"googleSearch": {}},
+        ],
+        "generation_config": {"max_output_tokens": 9},
+        "safetySettings": [], "toolConfig": {},
+    });
+    let p = decode(&given).unwrap();
+    assert_eq!((&*p.model, p.max_tokens), ("m", Some(9)));
+    assert_eq!(p.tools.unwrap().get(), r#"[{"name":"a"},{"name":"b"},{"googleSearch":{}}]"#);
+    let shown: Vec<(Role, String)> = p
+        .items
+        .iter()
+        .map(|Item { role, content, .. }| {
+            let text = match content {
+                Content::Reasoning { text, encrypted } => format!("thought {text:?} {encrypted:?}"),
+                Content::Call { id, arguments, .. } => format!("call {id} {arguments}"),
+                Content::Output { id, text, is_error, image } => {
+                    format!("result {id} {text} {is_error} {}", image.is_some())
+                }
+                Content::Image { media_type, url } => format!("{media_type} {url}"),
+                other => format!("{other:?}"),
+            };
+            (*role, text)
+        })
+        .collect();
+    let expected = [
+        (Role::System, "Text(\"be brief\")"),
+        (Role::User, "Text(\"hi\")"),
+        (Role::Assistant, "thought \"\" Some(\"s1\")"),
+        (Role::Assistant, "call a#1 {\"x\":1}"),
+        (Role::Assistant, "call b#2 {}"),
+        (Role::Assistant, "call a#3 {\"x\":2}"),
+        (Role::Tool, "result b#2 ob false false"),
+        (Role::Tool, "result a#1 {\"rows\":[1,2.5]} false false"),
+        (Role::Tool, "result a#3 e true true"),
+        (Role::User, "application/pdf gs://f"),
+    ];
+    assert_eq!(shown, expected.map(|(role, text)| (role, text.to_string())));
+}
+
+#[test]
+fn results_without_ids_answer_calls_that_have_some() {
+    let talk = |results: Value| {
+        json!({"contents": [
+            {"role": "user", "parts": [{"text": "go"}]},
+            {"role": "model", "parts": [
+                {"functionCall": {"id": "x", "name": "a", "args": {}}},
+                {"functionCall": {"id": "y", "name": "a", "args": {}}}]},
+            {"role": "user", "parts": results},
+        ]})
+    };
+    let ids = |results: Value| -> Vec<String> {
+        let items = decode(&talk(results)).unwrap().items;
+        let id = |i: &Item| match &i.content {
+            Content::Output { id, .. } => Some(id.to_string()),
+            _ => None,
+        };
+        items.iter().filter_map(id).collect()
+    };
+    let named = |id: Value| json!({"functionResponse": {"id": id, "name": "a", "response": {}}});
+    let bare = || json!({"functionResponse": {"name": "a", "response": {}}});
+    assert_eq!(ids(json!([bare(), bare()])), ["x", "y"]);
+    assert_eq!(ids(json!([named("y".into()), bare()])), ["y", "x"]);
+    let other = json!({"functionResponse": {"name": "b", "response": {}}});
+    assert_eq!(ids(json!([other])), ["b#none"]);
+}
+
+#[test]
+fn what_is_not_of_this_wire_is_refused() {
+    let said = |part: Value| json!({"contents": [{"role": "user", "parts": [part]}]});
+    let role = refused(&json!({"contents": [{"role": "assistant", "parts": []}]}));
+    assert!(role.contains("`assistant`") && role.contains("user, model"), "{role}");
+    let code = refused(&said(json!({"executableCode": {"language": "PYTHON", "code": "1"}})));
+    assert!(code.contains("`executableCode`"), "{code}");
+    let call = refused(&said(json!({"functionCall": {"args": {}}})));
+    assert!(call.contains("functionCall.name"), "{call}");
+    for config in [json!({"candidateCount": 2}), json!({"candidate_count": 2})] {
+        let body = json!({"contents": [], "generationConfig": config});
+        assert!(WIRE.asked(PATH, body.to_string().as_bytes()).is_err());
+    }
+}
+
+#[test]
+fn a_request_says_how_it_wants_its_reply() {
+    let of = |path: &str, body: Value| WIRE.asked(path, body.to_string().as_bytes()).unwrap();
+    let plain = of(PATH, json!({"contents": []}));
+    assert_eq!((plain.stream, plain.thinking), (false, false));
+    let config = json!({"generationConfig": {"thinkingConfig": {"includeThoughts": true}}});
+    let asked = of("/v1beta/models/m:streamGenerateContent", config);
+    assert_eq!((asked.stream, asked.thinking), (true, true));
+    // A budget alone does not show what was thought.
+    let budget = json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 100}}});
+    assert!(!of(PATH, budget).thinking);
+}
+
+#[test]
+fn a_call_answers_the_user_or_a_result() {
+    let turns = |talk: &[(&str, Value)]| {
+        let turn = |(role, part): &(&str, Value)| json!({"role": role, "parts": [part]});
+        let contents: Vec<Value> = talk.iter().map(turn).collect();
+        WIRE.refuses(&decode(&json!({"contents": contents})).unwrap())
+    };
+    let text = || json!({"text": "t"});
+    let call = || json!({"functionCall": {"name": "a", "args": {}}});
+    let result = || json!({"functionResponse": {"name": "a", "response": {}}});
+    let user = |part| ("user", part);
+    let model = |part| ("model", part);
+    assert_eq!(turns(&[user(text()), model(call()), user(result()), model(call())]), None);
+    assert_eq!(turns(&[user(text()), model(text()), user(text())]), None);
+    for talk in [
+        vec![model(call()), user(result())],
+        vec![user(text()), model(text()), model(call()), user(result())],
+    ] {
+        assert!(turns(&talk).is_some_and(|m| m.contains("function call turn")), "{talk:?}");
+    }
+}
+
+#[test]
+fn usage_counts_thoughts_apart_and_cached_tokens_within_the_prompt() {
+    let given = json!({
+        "candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "MAX_TOKENS", "index": 0}],
+        "usageMetadata": {
+            "promptTokenCount": 2000, "cachedContentTokenCount": 1500, "candidatesTokenCount": 10,
+            "thoughtsTokenCount": 30, "totalTokenCount": 2040},
+        "modelVersion": "gemini-2.5-pro", "responseId": "r1",
+    });
+    let r = WIRE.decode_reply(given.to_string().as_bytes()).unwrap();
+    let u = r.usage;
+    assert_eq!((u.input, u.cache_read, u.output, u.reasoning), (500, 1_500, 40, 30));
+    assert_eq!((u.total(), u.reported_total), (2_040, None));
+    assert_eq!((r.stop, r.id.as_deref()), (StopReason::MaxTokens, Some("r1")));
+    let named = model().named("gemini-2.5-pro");
+    let again: Value = serde_json::from_slice(&WIRE.encode_reply(&r, &named)).unwrap();
+    assert_eq!(again, given);
+}
+
+#[test]
+fn a_prompt_that_is_blocked_has_no_candidate() {
+    let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 5}});
+    let r = WIRE.decode_reply(blocked.to_string().as_bytes()).unwrap();
+    assert_eq!((r.parts.len(), r.stop, r.usage.input), (0, StopReason::Refusal, 5));
+    assert!(WIRE.decode_reply(b"{}").is_err());
+    let stopped = json!({"candidates": [{"finishReason": "RECITATION"}]});
+    assert_eq!(
+        WIRE.decode_reply(stopped.to_string().as_bytes()).unwrap().stop,
+        StopReason::Refusal
+    );
+}
+
+#[test]
+fn a_stream_says_what_the_whole_reply_says() {
+    let text = "One sentence that is long enough to come in more than one piece, is it not?";
+    let call = ToolCall { id: "c".into(), name: "t".into(), arguments: "{\"n\": 2.50}".into() };
+    let usage = Usage { input: 5, output: 9, reasoning: 4, ..Usage::default() };
+    let parts = vec![
+        Part::Reasoning { text: "hm".into(), encrypted: Some("sig".into()) },
+        Part::Text(text.into()),
+        Part::Call(call),
+    ];
+    let reply = Reply { parts, usage, billed: usage, ..Reply::default() };
+    let whole = WIRE.encode_reply(&reply, &model());
+    let events = WIRE.events(&whole, true).unwrap();
+    let chunks: Vec<Value> =
+        events.iter().map(|e| serde_json::from_str(&e.data).unwrap()).collect();
+    let part = |c: &Value| c["candidates"][0]["content"]["parts"][0].clone();
+    assert_eq!(part(&chunks[0]), json!({"thought": true, "text": "hm"}));
+    let said: Vec<Value> = chunks[1..chunks.len() - 1].iter().map(part).collect();
+    assert!(said.len() > 2);
+    assert_eq!(said.iter().map(|p| p["text"].as_str().unwrap()).collect::<String>(), text);
+    let signed = said.iter().filter(|p| p["thoughtSignature"] == "sig").count();
+    assert_eq!((signed, &said.last().unwrap()["thoughtSignature"]), (1, &json!("sig")));
+    let last = &events.last().unwrap().data;
+    assert!(last.contains(r#""args":{"n": 2.50}"#), "byte for byte: {last}");
+    let ends = |c: &&Value| c["candidates"][0]["finishReason"] == "STOP";
+    assert_eq!(chunks.iter().filter(ends).count(), 1);
+    assert_eq!(chunks.last().unwrap()["usageMetadata"]["totalTokenCount"], 14);
+    assert!(chunks.iter().all(|c| c["modelVersion"] == "m"));
+    // A reply without words is one chunk.
+    let none = WIRE.encode_reply(&Reply::default(), &model());
+    assert_eq!(WIRE.events(&none, true).unwrap().len(), 1);
+}
+
+#[test]
+fn errors_have_googles_form() {
+    let api = WIRE.api();
+    let e = WIRE.overflow(1_058_724, 1_048_576);
+    let (status, body) = api.encode_error(&e);
+    let message =
+        "The input token count (1058724) exceeds the maximum number of tokens allowed (1048576).";
+    let expected =
+        json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}});
+    assert_eq!((status, serde_json::from_slice::<Value>(&body).unwrap()), (400, expected));
+    let limited = api.refusal(429, None, "slow down".into());
+    assert_eq!(limited.code.as_deref(), Some("RESOURCE_EXHAUSTED"));
+    let (_, body) = api.encode_refusal(&limited, Some(7));
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let details =
+        json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]);
+    assert_eq!(body["error"]["details"], details);
+    assert_eq!(api.decode_error(429, body.to_string().as_bytes()), limited);
+}
+
+#[test]
+fn a_file_is_told_by_its_bytes() {
+    let file = |media_type: &str, url: &str| {
+        let media = Media { media_type: media_type.into(), url: url.into(), name: None };
+        let d =
+            Draft { media: Some(Arc::new(media)), ..Draft::text(BlockKind::Image, Role::User, "") };
+        d.build(MessageId(1), vec![])
+    };
+    let asked: Arc<Block> = block(0, BlockKind::User, Role::User, "what is it");
+    let files = [
+        file("application/pdf", "data:application/pdf;base64,AA=="),
+        file("application/pdf", "https://example.org/a"),
+        file("image/png", "https://example.org/b.png"),
+    ];
+    let r = request([vec![asked], files.to_vec()].concat());
+    let e = WIRE.encode(&r);
+    let body: Value = serde_json::from_slice(&e.body).unwrap();
+    let expected = json!([
+        {"text": "what is it"},
+        {"inlineData": {"mimeType": "application/pdf", "data": "AA=="}},
+        {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.org/a"}},
+        {"fileData": {"fileUri": "https://example.org/b.png"}}]);
+    assert_eq!(body["contents"][0]["parts"], expected);
+    assert_eq!(WIRE.decode(&e.path, &e.body).unwrap(), Prompt::of(WIRE, &r));
+}
