@@ -1,4 +1,4 @@
-//! The official SDKs of Anthropic and OpenAI, unmodified, against `ctxbench serve`: the scripts of
+//! The official SDKs of Anthropic, OpenAI and Google, unmodified, against `ctxbench serve`: the scripts of
 //! `tests/sdk`, each with a server of its own. `.ci/sdks` installs the SDKs into `target/sdk`;
 //! `CTXBENCH_SDK_DIR` names another folder. Where there are none the tests are skipped, unless
 //! `CTXBENCH_REQUIRE_SDKS=1` asks for them.
@@ -81,6 +81,8 @@ fn passes(script: &str, checks: usize) {
         "ANTHROPIC_AUTH_TOKEN",
         "ANTHROPIC_BASE_URL",
         "OPENAI_BASE_URL",
+        "GOOGLE_API_KEY",
+        "GOOGLE_GEMINI_BASE_URL",
     ] {
         command.env_remove(name);
     }
@@ -119,6 +121,16 @@ fn openai_for_typescript() {
     passes("openai_check.mjs", 13);
 }
 
+#[test]
+fn gemini_for_python() {
+    passes("gemini_check.py", 16);
+}
+
+#[test]
+fn gemini_for_typescript() {
+    passes("gemini_check.mjs", 11);
+}
+
 #[cfg(unix)]
 #[test]
 fn the_command_ends_in_peace_when_it_is_told_to() {
@@ -143,7 +155,7 @@ fn what_cannot_be_served_is_refused_with_a_reason() {
     here.run("serve --script nothing.jsonl").fails_with(2).says(&["nothing.jsonl"]);
     here.run("serve --fault 0:500").fails_with(2).says(&["0:500"]);
     here.run("serve --fault 1:nonsense").fails_with(2).says(&["nonsense"]);
-    here.run("serve --provider none").fails_with(2).says(&["anthropic", "openai"]);
+    here.run("serve --provider none").fails_with(2).says(&["anthropic", "openai", "gemini"]);
     here.run("serve --log missing/log.jsonl").fails_with(2).says(&["missing/log.jsonl"]);
     let first = Serving::start(&here, "");
     let port = first.url.rsplit(':').next().unwrap();

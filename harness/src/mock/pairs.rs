@@ -95,20 +95,21 @@ mod tests {
             assert!(refuses(wire, &[(1, said()), (2, result()), (3, call())]), "{wire:?}");
             assert!(refuses(wire, &[(1, said()), (2, call()), (3, said())]), "{wire:?}");
         }
-        const WIRES: [&str; 3] = ["anthropic-messages", "openai-responses", "openai-chat"];
+        const WIRES: [&str; 4] =
+            ["anthropic-messages", "openai-responses", "openai-chat", "gemini"];
         let refused = |talk: &[(usize, Content)]| {
             WIRES.map(|name| refuses(&wire::named(name).unwrap(), talk))
         };
         let late = [(1, call()), (2, said()), (3, result())];
         assert_eq!(
             refused(&late),
-            [true, false, true],
+            [true, false, true, true],
             "Responses takes a result anywhere behind its call"
         );
         let cut = [(1, call()), (2, block()), (3, said())];
         assert_eq!(
             refused(&cut),
-            [false, true, true],
+            [false, true, true, true],
             "only Anthropic ignores what lies before a compaction"
         );
     }
