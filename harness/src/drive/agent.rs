@@ -18,6 +18,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("opencode", include_str!("agents/opencode.toml")),
     ("pi", include_str!("agents/pi.toml")),
     ("aider", include_str!("agents/aider.toml")),
+    ("gemini-cli", include_str!("agents/gemini-cli.toml")),
 ];
 
 /// Why an agent cannot be used.

@@ -1,10 +1,12 @@
 //! Places in the texts of an agent's description, such as `{url}`.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use serde_json::Value;
 
-/// What may stand in braces. Other braces stand for themselves, since settings are often JSON.
+/// What may stand in braces, a number also with a factor, as in `{window*0.5}`. Other braces stand
+/// for themselves, since settings are often JSON.
 pub(super) const PLACES: &[&str] =
     &["program", "scratch", "project", "home", "url", "model", "window", "max_output", "text"];
 
@@ -39,7 +41,14 @@ impl Fill {
 
     /// The text with everything in its place. What was put in is not looked at again.
     pub(super) fn text(&self, text: &str) -> String {
-        replaced(text, &|name| self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| &**v))
+        let value = |name: &str| self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| &**v);
+        let times = |(name, factor): (&str, &str)| {
+            let product = value(name)?.parse::<f64>().ok()? * factor.parse::<f64>().ok()?;
+            Some(Cow::Owned(product.to_string()))
+        };
+        replaced(text, &|place| {
+            value(place).map(Cow::Borrowed).or_else(|| place.split_once('*').and_then(times))
+        })
     }
 
     /// The first name in braces that is none of [`PLACES`].
@@ -58,7 +67,7 @@ impl Fill {
 
 /// A text with one place filled.
 pub(super) fn put(text: &str, place: &str, value: &str) -> String {
-    replaced(text, &|name| (name == place).then_some(value))
+    replaced(text, &|name| (name == place).then_some(Cow::Borrowed(value)))
 }
 
 /// The same in every text of a JSON value.
@@ -73,7 +82,7 @@ pub(super) fn put_in(value: &Value, place: &str, text: &str) -> Value {
     }
 }
 
-fn replaced<'a>(text: &str, value: &dyn Fn(&str) -> Option<&'a str>) -> String {
+fn replaced<'a>(text: &str, value: &dyn Fn(&str) -> Option<Cow<'a, str>>) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(begin) = rest.find('{') {
         out.push_str(&rest[..begin]);
@@ -83,7 +92,7 @@ fn replaced<'a>(text: &str, value: &dyn Fn(&str) -> Option<&'a str>) -> String {
         });
         match found {
             Some((v, behind)) => {
-                out.push_str(v);
+                out.push_str(&v);
                 rest = &rest[behind..];
             }
             None => {
@@ -113,6 +122,8 @@ mod tests {
         let want = "{\"a\": {\"url\": \"http://h:1/v1\"}, \"b\": {gpt-5.5}, \"w\": 30000}";
         assert_eq!(fill.text(json), want);
         assert_eq!(fill.text("{project} {home} {none} {"), "/s/project /s/home {none} {");
+        assert_eq!(fill.text("{window*0.5} {window*4.76837158203125e-7}"), "15000 0.01430511474609375");
+        assert_eq!(fill.text("{url*2} {window*x} {none*2}"), "{url*2} {window*x} {none*2}");
     }
 
     #[test]

@@ -20,6 +20,11 @@ use crate::wire::WireError;
 use crate::wire::json::{Text, field, opt, or_empty, raw, unwrapped};
 use crate::wire::plan::{PDF, data_url};
 
+/// Signatures that clients make up for a call without one, so that it is taken all the same
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>): there is no thought behind them.
+const NO_THOUGHT: [&str; 2] =
+    ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
+
 /// What a part is, as far as it matters for signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -231,7 +236,7 @@ impl Part<'_> {
     pub(super) fn read(self, found: &mut Vec<Content>, calls: &mut Calls) -> Result<(), WireError> {
         let missing = |field| WireError::Missing { field, in_what: "part" };
         let unsupported = self.unsupported();
-        let signature = opt(self.thought_signature);
+        let signature = opt(self.thought_signature).filter(|s| !NO_THOUGHT.contains(&&**s));
         if self.thought {
             let text = or_empty(self.text);
             found.push(Content::Reasoning { text, encrypted: signature });

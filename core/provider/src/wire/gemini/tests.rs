@@ -82,7 +82,7 @@ fn what_other_clients_write_is_understood() {
             {"parts": [{"text": "hi"}]},
             {"role": "model", "parts": [
                 {"functionCall": {"name": "a", "args": {"x": 1}}, "thoughtSignature": "s1"},
-                {"functionCall": {"name": "b"}},
+                {"functionCall": {"name": "b"}, "thoughtSignature": "skip_thought_signature_validator"},
                 {"functionCall": {"name": "a", "args": {"x": 2}}}]},
             {"role": "function", "parts": [
                 {"functionResponse": {"name": "b", "response": {"output": "ob"}}},
