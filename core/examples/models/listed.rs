@@ -69,6 +69,7 @@ pub struct Figures {
     pub input: Option<f64>,
     pub read: Option<f64>,
     pub output: Option<f64>,
+    pub storage: Option<f64>,
     pub long_from: Option<u64>,
 }
 

@@ -92,9 +92,10 @@ fn model(
     line(format_args!("cache = {{ rule = \"{}\"{own} }}", family.cache));
     let long = long_prompts(figures, rule.write_fee)?;
     let long = long.map(|l| l.written(ours!(long_from))).unwrap_or_default();
+    let storage = ours!(storage).map(|p| format!(", storage = {p:?}")).unwrap_or_default();
     line(format_args!(
         "prices = {{ input = {input:?}, write_5m = {write_5m:?}, write_1h = {write_1h:?}, \
-         read = {read:?}, output = {output:?}{long} }}"
+         read = {read:?}, output = {output:?}{storage}{long} }}"
     ));
     if !entry.can.is_empty() {
         let can: Vec<String> = entry.can.iter().map(|c| format!("{c} = true")).collect();

@@ -310,6 +310,8 @@ pub struct Prompt {
     pub server_edits: Vec<ServerEdit>,
     /// The thread it belongs to.
     pub thread: Option<PromptThread>,
+    /// Name of the contents, stored with the provider before, that stand in front of it.
+    pub stored: Option<Arc<str>>,
 }
 
 impl Prompt {
@@ -343,6 +345,7 @@ impl Prompt {
             items,
             server_edits: Vec::new(),
             thread: None,
+            stored: None,
         }
     }
 
@@ -369,7 +372,7 @@ impl PartialEq for Prompt {
         let tools = |p: &Prompt| p.tools.as_ref().map(|t| t.get().to_owned());
         let plain = |p: &Prompt| (p.model.clone(), p.max_tokens, p.tools_cache, p.thread.clone());
         plain(self) == plain(o)
-            && self.server_edits == o.server_edits
+            && (&self.server_edits, &self.stored) == (&o.server_edits, &o.stored)
             && tools(self) == tools(o)
             && self.items == o.items
     }

@@ -14,7 +14,9 @@ use thiserror::Error;
 pub use counting::{Counting, Edge};
 pub use family::{find_recorded, keeps_thinking, priced_as, provider_of, stand_in};
 pub use own::OwnFile;
-pub use price::{Cost, cost, cost_of_reply, cost_with_read_share, iterations};
+pub use price::{
+    Cost, cost, cost_of_reply, cost_with_read_share, iterations, storage_cost,
+};
 use table::table;
 
 use crate::request::Ttl;
@@ -138,6 +140,9 @@ pub struct Prices {
     pub read: f64,
     /// Output.
     pub output: f64,
+    /// Contents that a client stores with the provider, per hour; `None` = nothing can be stored.
+    #[serde(default)]
+    pub storage: Option<f64>,
     /// Prompt size above which the long-prompt factors hold for the whole request, tokens.
     #[serde(default)]
     pub long_from: Option<u64>,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Model;
 use crate::request::{Reply, Usage};
+use crate::session::Millis;
 
 /// What tokens cost, in USD, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,6 +69,13 @@ pub fn iterations(reply: &Reply) -> impl Iterator<Item = Usage> {
         reported_total: None,
     };
     [before, *own].into_iter().filter(|u| u.prompt() + u.output > 0)
+}
+
+/// USD for so many stored tokens over so long a time.
+pub fn storage_cost(model: &Model, tokens: u64, time: Millis) -> f64 {
+    const HOUR_MS: f64 = 3_600_000.0;
+    let price = model.prices.storage.unwrap_or(0.0);
+    tokens as f64 / 1e6 * price * time as f64 / HOUR_MS
 }
 
 /// Cost of one request with cache reads at `share` of the input price, such as 0.05.

@@ -6,6 +6,7 @@ mod pairs;
 mod provider;
 mod rules;
 mod shared;
+mod stored;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -19,6 +20,7 @@ pub use direct::DirectDoor;
 pub use http::HttpDoor;
 pub use provider::{Live, ProviderModel, ProviderOptions};
 pub use shared::SharedDoor;
+pub use stored::Store;
 
 /// What the server shall answer a request with.
 #[derive(Clone, Debug)]

@@ -21,6 +21,7 @@ use ctxbench_provider::{CacheUse, Content, Item, Prompt, PromptCache};
 
 use super::PlannedReply;
 use super::threads::{LIVE, Threads};
+use super::stored::Store;
 use super::{pairs, rules};
 use crate::summarise::{ASK, Job, Summariser, SummaryDesk, Written, summarise};
 
@@ -56,6 +57,9 @@ pub struct ProviderModel {
     /// provider knows its own block.
     signed: Recent<u64, ()>,
     live: Option<Live>,
+    store: Store,
+    /// Of the prompt that is answered, tokens that a client stored: read whatever the cache holds.
+    stored: u64,
 }
 
 /// How a provider is met by a client of its own: its replies begin at once, and it refuses broken
@@ -101,6 +105,8 @@ impl ProviderModel {
             expired: 0,
             signed,
             live: None,
+            store: Store::default(),
+            stored: 0,
         }
     }
 
@@ -141,10 +147,18 @@ impl ProviderModel {
         }
     }
 
+    /// What clients stored with the account.
+    pub fn store(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
     /// Tokens of a prompt after the edits that its request asks for, and before them where it asks
     /// for any.
     pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
         let model = self.model(&prompt.model);
+        // Who asks for contents that are gone is told so when it uses them.
+        let whole = self.store.whole(prompt.clone(), 0);
+        let prompt = whole.as_ref().map_or(prompt, |(whole, _)| whole);
         let original = prompt.tools_tokens(&model.counting)
             + context_editing::prompt_tokens(&model, &prompt.server_edits, &prompt.items);
         let asked = !prompt.server_edits.is_empty();
@@ -163,6 +177,8 @@ impl ProviderModel {
             return Err(self.wire.api().refusal(status, code, message));
         }
         let model = self.model(&prompt.model);
+        let (prompt, stored) = self.store.whole(prompt, now)?;
+        self.stored = stored;
         let whole = self.threads.whole(prompt)?;
         let kept = whole.thread.is_some().then(|| whole.clone());
         let mut reply = self.answer_whole(whole, plan, now, &model)?;
@@ -331,6 +347,10 @@ impl ProviderModel {
             now.saturating_add(model.latency.a_ms.round() as Millis),
         );
         self.expired = cache.expired();
+        // Where contents are stored nothing is charged for writing.
+        let stored = self.stored.saturating_sub(used.read).min(used.uncached);
+        let used =
+            CacheUse { read: used.read + stored, uncached: used.uncached - stored, ..used };
         let usage = Usage {
             input: used.uncached,
             cache_read: used.read,

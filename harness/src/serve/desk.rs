@@ -12,7 +12,7 @@ use ctxbench_provider::wire::{self, ALL, Wire};
 use super::errors;
 use super::limit::limit;
 use super::speaker::{Arrived, Said, Seen, Speaker};
-use crate::mock::{Live, PlannedReply, ProviderModel, ProviderOptions};
+use crate::mock::{Live, PlannedReply, ProviderModel, ProviderOptions, Store};
 use crate::summarise::{Summariser, SummaryDesk};
 
 /// Who writes the summaries that the provider is asked for, and what may be looked for.
@@ -68,6 +68,11 @@ impl Desk {
     /// Tokens of a prompt after and before the edits that it asks for.
     pub(super) fn count(&mut self, wire: Wire, prompt: &Prompt) -> (u64, Option<u64>) {
         self.account(wire).count(prompt)
+    }
+
+    /// What clients stored.
+    pub(super) fn store(&mut self, wire: Wire) -> &mut Store {
+        self.account(wire).store()
     }
 
     /// Whether somebody wants to see what comes of requests.

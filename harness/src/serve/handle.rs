@@ -21,7 +21,7 @@ use super::faults::{Fault, Faults};
 use super::log::{Log, LogLine};
 use super::route::{NoRoute, Route, route};
 use super::speaker::{self, Arrived, Seen};
-use super::{Clock, models, sse};
+use super::{Clock, models, sse, stored};
 
 /// The request header that asks for a fault.
 pub const FAULT_HEADER: &str = "x-ctxbench-fault";
@@ -51,7 +51,7 @@ fn json(body: impl Into<Body>) -> Answer {
 }
 
 /// What a refusal needs beside its words.
-struct Refused {
+pub(super) struct Refused {
     error: ModelError,
     retry_after: Option<u64>,
 }
@@ -64,7 +64,7 @@ impl From<ModelError> for Refused {
 
 /// Nothing panics while it holds a lock; should it happen all the same, what it left is still sound
 /// enough to answer with.
-fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -151,6 +151,9 @@ async fn answer(
             let found =
                 models::one(api, name, shared.window).ok_or_else(|| errors::no_model(api, name))?;
             return Ok(json(found.to_string()));
+        }
+        Ok(Route::Of(wire, Endpoint::Store)) => {
+            return Ok(json(stored::answer(shared, request, wire, path, line).await?.to_string()));
         }
         Ok(Route::Of(wire, Endpoint::Count)) => return count(shared, request, wire, line).await,
         Ok(Route::Of(wire, endpoint)) => (wire, endpoint == Endpoint::Compact),
@@ -280,7 +283,7 @@ fn understood(
 
 /// Reads a body. What is too large is read to its end all the same, up to eight times the limit,
 /// since most clients do not listen before they have sent everything.
-async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, ModelError> {
+pub(super) async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, ModelError> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let (mut bytes, mut seen) = (Vec::with_capacity(expected.min(limit)), 0usize);
     while let Some(frame) = body.frame().await {

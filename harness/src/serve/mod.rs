@@ -20,6 +20,7 @@ mod route;
 mod script;
 mod speaker;
 mod sse;
+mod stored;
 
 use std::future::{Future, IntoFuture};
 use std::io::Write;

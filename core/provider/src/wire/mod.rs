@@ -21,6 +21,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, Media};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request, ServerEdit};
+use ctxbench_core::session::Millis;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -122,6 +123,36 @@ pub enum Endpoint {
     Count,
     /// A compaction on demand.
     Compact,
+    /// Contents that a client stores, to go on from in later requests.
+    Store,
+}
+
+/// Contents that a client stores with the provider.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// What the provider calls them.
+    pub name: Arc<str>,
+    /// What the client calls them.
+    pub title: Option<Arc<str>>,
+    /// The model that they are for.
+    pub model: Arc<str>,
+    /// Tokens that they hold.
+    pub tokens: u64,
+    /// When they were stored, ms.
+    pub created_ms: Millis,
+    /// When they end, ms.
+    pub expires_ms: Millis,
+}
+
+/// What a client asks to store, or of what is stored.
+#[derive(Clone, Debug)]
+pub struct Storing {
+    /// The contents.
+    pub prompt: Prompt,
+    /// What the client calls them.
+    pub title: Option<Arc<str>>,
+    /// How long they are kept; `None` = as long as is usual.
+    pub ttl_ms: Option<Millis>,
 }
 
 /// When a provider wants the results of calls.
@@ -295,6 +326,23 @@ pub trait WireFormat: Sync {
     /// Reads the answer: tokens.
     fn decode_count_reply(&self, _body: &[u8]) -> Result<u64, WireError> {
         Err(WireError::Missing { field: "input_tokens", in_what: "reply" })
+    }
+
+    /// The name of stored contents in a path that has one.
+    fn stored_name<'p>(&self, _path: &'p str) -> Option<&'p str> {
+        None
+    }
+    /// Reads what a client asks to store, or how long it wants to keep what is stored.
+    fn decode_storing(&self, _body: &[u8]) -> Result<Storing, WireError> {
+        Err(WireError::Missing { field: "contents", in_what: "request" })
+    }
+    /// Stored contents as the provider tells of them.
+    fn stored(&self, _stored: &Stored) -> Value {
+        Value::Null
+    }
+    /// The list of them.
+    fn stored_list(&self, all: Vec<Value>) -> Value {
+        all.into()
     }
 
     /// When the results of calls must be there.

@@ -64,6 +64,7 @@ pub(super) struct OwnPrices {
     pub(super) output: f64,
     pub(super) write_5m: Option<f64>,
     pub(super) write_1h: Option<f64>,
+    pub(super) storage: Option<f64>,
     pub(super) long_from: Option<u64>,
     pub(super) long_input_factor: Option<f64>,
     pub(super) long_output_factor: Option<f64>,

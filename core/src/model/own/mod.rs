@@ -367,6 +367,7 @@ impl Reader<'_> {
             write_1h: write("write_1h", p.write_1h, cache.long_ms.is_some())?,
             read: p.read,
             output: p.output,
+            storage: p.storage,
             long_from: p.long_from,
             long_input_factor: p.long_input_factor.unwrap_or(1.0),
             long_output_factor: p.long_output_factor.unwrap_or(1.0),
@@ -378,6 +379,7 @@ impl Reader<'_> {
             ("write_1h", write_1h),
             ("read", read),
             ("output", output),
+            ("storage", prices.storage.unwrap_or(0.0)),
         ] {
             self.within(key, &usd, &USD, at)?;
         }

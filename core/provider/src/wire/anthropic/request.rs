@@ -309,16 +309,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         ));
     }
     Ok(Prompt {
-        model: body.model.0,
         max_tokens: body.max_tokens,
         tools_cache: body.tools.and_then(|t| tools_breakpoint(t.get())),
         tools: body.tools.map(RawValue::to_owned),
-        items,
         server_edits: body.context_management.map_or(Ok(Vec::new()), edits::Management::edits)?,
         thread: body.thread.map(|t| match t {
             ThreadParam::Create => PromptThread::Create,
             ThreadParam::Continue { previous_message_id: id } => PromptThread::Continue(id.0),
         }),
+        ..Prompt::new(body.model.0, items)
     })
 }
 

@@ -76,7 +76,7 @@ impl ApiFormat for Google {
             "name": format!("models/{}", m.name), "displayName": m.name,
             "inputTokenLimit": window.or(m.input_limit).unwrap_or(m.window),
             "outputTokenLimit": m.max_output,
-            "supportedGenerationMethods": ["generateContent", "countTokens"],
+            "supportedGenerationMethods": ["generateContent", "countTokens", "createCachedContent"],
         })
     }
     fn model_list(&self, all: Vec<Value>) -> Value {

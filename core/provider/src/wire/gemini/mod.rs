@@ -9,6 +9,7 @@ mod part;
 mod path;
 mod reply;
 mod request;
+mod stored;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -17,11 +18,12 @@ use ctxbench_core::block::Media;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::plan::{self, PDF, Slot, data_url, plan};
-use super::{Api, Asked, Encoded, Endpoint, Event, ResultsDue, WireError, WireFormat};
+use super::{
+    Api, Asked, Encoded, Endpoint, Event, ResultsDue, Stored, Storing, WireError, WireFormat,
+};
 use crate::prompt::Prompt;
 use path::Method;
 
@@ -38,6 +40,9 @@ impl WireFormat for Gemini {
         path::of(model, Method::Generate)
     }
     fn endpoint(&self, path: &str) -> Option<Endpoint> {
+        if stored::is(path) {
+            return Some(Endpoint::Store);
+        }
         match path::read(path)?.1 {
             Method::Generate | Method::Stream => Some(Endpoint::Reply),
             Method::Count => Some(Endpoint::Count),
@@ -64,8 +69,6 @@ impl WireFormat for Gemini {
         struct Params {
             #[serde(alias = "generation_config")]
             generation_config: Option<Config>,
-            #[serde(alias = "cached_content")]
-            cached_content: Option<IgnoredAny>,
         }
         #[derive(Deserialize, Default)]
         #[serde(rename_all = "camelCase")]
@@ -82,9 +85,6 @@ impl WireFormat for Gemini {
             include_thoughts: Option<bool>,
         }
         let given: Params = serde_json::from_slice(body).map_err(|e| e.to_string())?;
-        if given.cached_content.is_some() {
-            return Err("this server keeps no cached contents: send them whole".to_string());
-        }
         let config = given.generation_config.unwrap_or_default();
         if config.candidate_count.is_some_and(|n| n != 1) {
             return Err("this server answers with one candidate: leave `candidateCount` out".into());
@@ -154,6 +154,19 @@ impl WireFormat for Gemini {
             total_tokens: u64,
         }
         Ok(super::json::parse::<Count>(body)?.total_tokens)
+    }
+
+    fn stored_name<'p>(&self, path: &'p str) -> Option<&'p str> {
+        stored::name(path)
+    }
+    fn decode_storing(&self, body: &[u8]) -> Result<Storing, WireError> {
+        stored::decode(body)
+    }
+    fn stored(&self, stored: &Stored) -> Value {
+        stored::encode(stored)
+    }
+    fn stored_list(&self, all: Vec<Value>) -> Value {
+        json!({"cachedContents": all})
     }
 
     fn results_due(&self) -> ResultsDue {

@@ -9,7 +9,7 @@ use super::calls::Calls;
 use super::part::{self, Form, Kind, TEXT, THOUGHT, Turn};
 use crate::prompt::{Item, Prompt};
 use crate::wire::WireError;
-use crate::wire::json::{self, buffer, field, list, number, object, raw};
+use crate::wire::json::{self, Text, buffer, field, list, number, object, opt, raw};
 use crate::wire::plan::{Show, Slot};
 
 /// Writes a request body.
@@ -121,7 +121,9 @@ fn open(o: &mut Vec<u8>, s: &Slot, b: &Block) {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Body<'a> {
+pub(super) struct Body<'a> {
+    #[serde(alias = "cached_content")]
+    cached_content: Option<Text>,
     #[serde(borrow, alias = "system_instruction")]
     system_instruction: Option<Turn<'a>>,
     #[serde(borrow)]
@@ -159,7 +161,7 @@ pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireErro
     }
 }
 
-fn prompt(model: &str, body: Body<'_>) -> Result<Prompt, WireError> {
+pub(super) fn prompt(model: &str, body: Body<'_>) -> Result<Prompt, WireError> {
     let mut calls = Calls::default();
     let mut items = Vec::with_capacity(2 * body.contents.len() + 4);
     if let Some(system) = body.system_instruction {
@@ -179,6 +181,7 @@ fn prompt(model: &str, body: Body<'_>) -> Result<Prompt, WireError> {
     Ok(Prompt {
         max_tokens: body.generation_config.and_then(|c| c.max_output_tokens),
         tools: body.tools.map(|t| declarations(&t)).transpose()?,
+        stored: opt(body.cached_content),
         ..Prompt::new(model, items)
     })
 }

@@ -1,0 +1,117 @@
+//! Gemini's explicit cache: `/v1beta/cachedContents`, and each behind a slash
+//! (docs/sources/providers.md, section 5).
+
+use ctxbench_core::calendar::iso;
+use ctxbench_core::session::Millis;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::request::{self, Body};
+use crate::wire::json::{Text, opt, parse};
+use crate::wire::{Stored, Storing, WireError};
+
+/// Where they are found.
+const PATH: &str = "cachedContents";
+
+/// The part of a path behind the version.
+fn rest(path: &str) -> Option<&str> {
+    let (version, rest) = path.strip_prefix("/v1")?.split_once('/')?;
+    version.chars().all(|c| c.is_ascii_alphanumeric()).then_some(rest)
+}
+
+/// Whether a path is one of stored contents.
+pub(super) fn is(path: &str) -> bool {
+    rest(path) == Some(PATH) || name(path).is_some()
+}
+
+/// The name in a path, with the folder that belongs to it.
+pub(super) fn name(path: &str) -> Option<&str> {
+    let name = rest(path)?;
+    let id = name.strip_prefix(PATH)?.strip_prefix('/')?;
+    (!id.is_empty() && !id.contains('/')).then_some(name)
+}
+
+/// Reads what is to be stored, or how long.
+pub(super) fn decode(bytes: &[u8]) -> Result<Storing, WireError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct About {
+        model: Option<Text>,
+        #[serde(alias = "display_name")]
+        display_name: Option<Text>,
+        ttl: Option<Text>,
+        #[serde(alias = "expire_time")]
+        expire_time: Option<Text>,
+    }
+    let about: About = parse(bytes)?;
+    if let Some(time) = about.expire_time.filter(|_| about.ttl.is_none()) {
+        let (what, known) = ("expireTime", "ttl, such as 3600s: this server has a clock of its own");
+        return Err(WireError::Unsupported { what, value: time.0.to_string(), known });
+    }
+    let ttl_ms = about.ttl.map(|t| seconds(&t.0)).transpose()?;
+    let model = about.model.as_ref().map_or("", |m| &*m.0);
+    // Vertex gives its whole path.
+    let model = model.rsplit_once("models/").map_or(model, |(_, m)| m);
+    let prompt = request::prompt(model, parse::<Body<'_>>(bytes)?)?;
+    Ok(Storing { prompt, title: opt(about.display_name), ttl_ms })
+}
+
+/// A duration such as `3.5s`, ms.
+fn seconds(text: &str) -> Result<Millis, WireError> {
+    let wrong = || WireError::Unsupported { what: "ttl", value: text.into(), known: "such as 3600s" };
+    let seconds: f64 = text.strip_suffix('s').and_then(|s| s.parse().ok()).ok_or_else(wrong)?;
+    // A hundred years are more than anybody keeps anything.
+    if !(seconds > 0.0 && seconds < 3.2e9) {
+        return Err(wrong());
+    }
+    Ok((seconds * 1_000.0).round() as Millis)
+}
+
+/// Stored contents as the provider tells of them; its clock begins in 1970.
+pub(super) fn encode(s: &Stored) -> Value {
+    let mut told = json!({
+        "name": s.name, "model": format!("models/{}", s.model),
+        "createTime": iso(s.created_ms), "updateTime": iso(s.created_ms),
+        "expireTime": iso(s.expires_ms), "usageMetadata": {"totalTokenCount": s.tokens},
+    });
+    if let Some(title) = &s.title {
+        told["displayName"] = (&**title).into();
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_stored_contents() {
+        assert!(is("/v1beta/cachedContents") && is("/v1beta/cachedContents/a"));
+        assert_eq!(name("/v1beta/cachedContents/a-1"), Some("cachedContents/a-1"));
+        for none in ["/v1beta/cachedContents/", "/v1beta/cachedContentsX", "/cachedContents", ""] {
+            assert_eq!((is(none), name(none)), (false, None), "{none}");
+        }
+        assert_eq!(name("/v1beta/cachedContents"), None);
+    }
+
+    #[test]
+    fn a_request_to_store_says_for_how_long() {
+        let of = |ttl: &str| {
+            let body = format!(
+                r#"{{"model":"models/m","displayName":"d","contents":[{{"parts":[{{"text":"t"}}]}}]{ttl}}}"#
+            );
+            decode(body.as_bytes()).map(|s| s.ttl_ms).map_err(|e| e.to_string())
+        };
+        assert_eq!(of(""), Ok(None));
+        assert_eq!(of(r#","ttl":"300s""#), Ok(Some(300_000)));
+        assert_eq!(of(r#","ttl":"1.5s""#), Ok(Some(1_500)));
+        for wrong in ["-1s", "5m", "", "nans", "1e300s"] {
+            let e = of(&format!(",\"ttl\":\"{wrong}\"")).unwrap_err();
+            assert!(e.contains("ttl"), "{wrong}: {e}");
+        }
+        let e = of(r#","expireTime":"2026-01-01T00:00:00Z""#).unwrap_err();
+        assert!(e.contains("ttl"), "{e}");
+        let vertex = br#"{"model":"projects/p/locations/l/publishers/google/models/m","contents":[]}"#;
+        assert_eq!(&*decode(vertex).unwrap().prompt.model, "m");
+    }
+}

@@ -1,0 +1,75 @@
+//! What clients store: made, listed, looked at, kept longer, deleted. The log tells what it costs:
+//! input when it is made and storage for as long as it shall be kept; a deletion gives back the
+//! rest.
+
+use axum::extract::Request;
+use ctxbench_core::model::{cost, storage_cost};
+use ctxbench_core::request::Usage;
+use ctxbench_provider::wire::{Stored, Wire};
+use serde_json::{Value, json};
+
+use super::errors;
+use super::handle::{Refused, Shared, lock, read};
+use super::log::LogLine;
+use super::speaker;
+
+/// Answers a request about stored contents.
+pub(super) async fn answer(
+    shared: &Shared,
+    request: Request,
+    wire: Wire,
+    path: &str,
+    line: &mut LogLine,
+) -> Result<Value, Refused> {
+    let (method, now) = (request.method().to_string(), (shared.clock)());
+    let wrong = |e: &dyn std::fmt::Display| errors::invalid(e.to_string());
+    let name = wire.stored_name(path);
+    let storing = match &*method {
+        "POST" | "PATCH" => {
+            let body = read(request.into_body(), wire, shared.body_limit).await?;
+            Some(wire.decode_storing(&body).map_err(|e| wrong(&e))?)
+        }
+        _ => None,
+    };
+    let mut desk = lock(&shared.desk);
+    match (&*method, name, storing) {
+        ("POST", None, Some(mut storing)) => {
+            let model = desk.model(wire, &storing.prompt.model)?;
+            let prompt = &mut storing.prompt;
+            prompt.tools = prompt.tools.take().and_then(speaker::compact);
+            prompt.model = model.name.clone();
+            line.prompt(prompt, &model.counting, &shared.log);
+            let stored = desk.store(wire).put(storing, &model, now)?;
+            let input = Usage { input: stored.tokens, ..Usage::default() };
+            line.usage(&input);
+            let life = stored.expires_ms - now;
+            line.cost_usd =
+                cost(&model, &input).total() + storage_cost(&model, stored.tokens, life);
+            Ok(wire.stored(&stored))
+        }
+        ("GET", None, _) => {
+            let all = desk.store(wire).all(now).map(|s| wire.stored(s)).collect();
+            Ok(wire.stored_list(all))
+        }
+        ("GET", Some(name), _) => Ok(wire.stored(desk.store(wire).get(name, now)?)),
+        ("PATCH", Some(name), Some(storing)) => {
+            let before = desk.store(wire).get(name, now)?.clone();
+            let stored = desk.store(wire).keep(name, storing.ttl_ms, now)?;
+            let model = desk.model(wire, &stored.model)?;
+            let rest = |s: &Stored| storage_cost(&model, s.tokens, s.expires_ms - now);
+            line.cost_usd = rest(&stored) - rest(&before);
+            Ok(wire.stored(&stored))
+        }
+        ("DELETE", Some(name), _) => {
+            let stored = desk.store(wire).remove(name, now)?;
+            let model = desk.model(wire, &stored.model)?;
+            line.cost_usd = -storage_cost(&model, stored.tokens, stored.expires_ms - now);
+            Ok(json!({}))
+        }
+        _ => {
+            let takes = if name.is_some() { "GET, PATCH or DELETE" } else { "GET or POST" };
+            let message = format!("{path} takes {takes}, not {method}");
+            Err(errors::refusal(wire.api(), 405, message).into())
+        }
+    }
+}
