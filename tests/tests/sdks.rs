@@ -123,12 +123,12 @@ fn openai_for_typescript() {
 
 #[test]
 fn gemini_for_python() {
-    passes("gemini_check.py", 16);
+    passes("gemini_check.py", 17);
 }
 
 #[test]
 fn gemini_for_typescript() {
-    passes("gemini_check.mjs", 11);
+    passes("gemini_check.mjs", 12);
 }
 
 #[cfg(unix)]

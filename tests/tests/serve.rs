@@ -479,6 +479,75 @@ fn a_narrow_window_overflows_in_the_providers_words() {
     });
 }
 
+#[test]
+fn stored_contents_are_read_for_certain_until_their_time_is_over() {
+    block_on(async {
+        const STORE: &str = "/v1beta/cachedContents";
+        let here = Here::new(Options::default()).await;
+        let storing = |words: usize| {
+            json!({
+                "model": "models/gemini-2.5-pro", "ttl": "7200s", "displayName": "rules",
+                "systemInstruction": {"parts": [{"text": "rule ".repeat(words)}]},
+                "contents": [{"role": "user", "parts": [{"text": "Hello there"}]}]})
+        };
+        let small = here.post(STORE, &storing(100)).await;
+        assert_eq!(small.status, 400);
+        assert!(small.json()["error"]["message"].as_str().unwrap().contains("too small"));
+        let stored = here.post(STORE, &storing(9_994)).await.json();
+        // 9,994 words and their blank at the end are 9,995 tokens, a block costs 4 more; "Hello
+        // there" is 2 and 4.
+        let tokens = stored["usageMetadata"]["totalTokenCount"].as_u64().unwrap();
+        assert!((9_999..10_010).contains(&tokens), "{stored}");
+        assert_eq!(
+            (&stored["expireTime"], &stored["displayName"], &stored["model"]),
+            (&json!("1970-01-01T02:00:00.000Z"), &json!("rules"), &json!("models/gemini-2.5-pro"))
+        );
+        // 1.25 USD a million for the input, 4.50 a million and hour for the storage.
+        let million = tokens as f64 / 1e6;
+        let close = |a: &Value, b: f64| (a.as_f64().unwrap() - b).abs() < 1e-12;
+        assert!(close(&here.lines()[1]["cost_usd"], million * (1.25 + 2.0 * 4.5)));
+        let name = stored["name"].as_str().unwrap();
+        let generate = "/v1beta/models/gemini-2.5-pro:generateContent";
+        let on = json!({
+            "cachedContent": name, "contents": [{"role": "user", "parts": [{"text": "Go on"}]}]});
+        let usage = here.post(generate, &on).await.json()["usageMetadata"].clone();
+        assert_eq!(usage["cachedContentTokenCount"], tokens);
+        assert_eq!(usage["promptTokenCount"], tokens + 6);
+        let mut with_tools = on.clone();
+        with_tools["tools"] = json!([{"functionDeclarations": [{"name": "t"}]}]);
+        let refused = here.post(generate, &with_tools).await;
+        assert_eq!(
+            (refused.status, &refused.json()["error"]["status"]),
+            (400, &json!("INVALID_ARGUMENT"))
+        );
+        let other = here.post(GENERATE, &on).await;
+        assert_eq!(other.status, 400, "of another model");
+
+        let at = format!("/v1beta/{name}");
+        let all = here.ask("GET", STORE, &[], "").await.json();
+        assert_eq!(all["cachedContents"][0]["name"], name);
+        assert_eq!(here.ask("GET", &at, &[], "").await.json(), stored);
+        here.now.store(3_600_000, Ordering::SeqCst);
+        let longer = here.ask("PATCH", &at, &[], r#"{"ttl":"7200s"}"#).await.json();
+        assert_eq!(longer["expireTime"], "1970-01-01T03:00:00.000Z");
+        assert!(close(&here.lines().last().unwrap()["cost_usd"], million * 4.5), "an hour more");
+        here.now.store(10_800_000, Ordering::SeqCst);
+        let gone = here.post(generate, &on).await;
+        assert_eq!(
+            (gone.status, &gone.json()["error"]["status"]),
+            (403, &json!("PERMISSION_DENIED"))
+        );
+        // Deleted half an hour before its time is over: that is not paid.
+        let again = here.post(STORE, &storing(9_994)).await.json();
+        here.now.store(10_800_000 + 5_400_000, Ordering::SeqCst);
+        let at = format!("/v1beta/{}", again["name"].as_str().unwrap());
+        assert_eq!(here.ask("DELETE", &at, &[], "").await.json(), json!({}));
+        assert!(close(&here.lines().last().unwrap()["cost_usd"], million * -2.25));
+        assert_eq!(here.ask("GET", &at, &[], "").await.status, 403);
+        assert_eq!(here.ask("PUT", &at, &[], "{}").await.status, 405);
+    });
+}
+
 fn session() -> Session {
     let user = |id: &str, text: &str| {
         Entry::User(UserEntry { id: id.into(), text: Some(text.into()), ..Default::default() })

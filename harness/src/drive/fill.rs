@@ -122,7 +122,10 @@ mod tests {
         let want = "{\"a\": {\"url\": \"http://h:1/v1\"}, \"b\": {gpt-5.5}, \"w\": 30000}";
         assert_eq!(fill.text(json), want);
         assert_eq!(fill.text("{project} {home} {none} {"), "/s/project /s/home {none} {");
-        assert_eq!(fill.text("{window*0.5} {window*4.76837158203125e-7}"), "15000 0.01430511474609375");
+        assert_eq!(
+            fill.text("{window*0.5} {window*4.76837158203125e-7}"),
+            "15000 0.01430511474609375"
+        );
         assert_eq!(fill.text("{url*2} {window*x} {none*2}"), "{url*2} {window*x} {none*2}");
     }
 

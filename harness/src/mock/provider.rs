@@ -20,8 +20,8 @@ use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{CacheUse, Content, Item, Prompt, PromptCache};
 
 use super::PlannedReply;
-use super::threads::{LIVE, Threads};
 use super::stored::Store;
+use super::threads::{LIVE, Threads};
 use super::{pairs, rules};
 use crate::summarise::{ASK, Job, Summariser, SummaryDesk, Written, summarise};
 
@@ -349,8 +349,7 @@ impl ProviderModel {
         self.expired = cache.expired();
         // Where contents are stored nothing is charged for writing.
         let stored = self.stored.saturating_sub(used.read).min(used.uncached);
-        let used =
-            CacheUse { read: used.read + stored, uncached: used.uncached - stored, ..used };
+        let used = CacheUse { read: used.read + stored, uncached: used.uncached - stored, ..used };
         let usage = Usage {
             input: used.uncached,
             cache_read: used.read,

@@ -45,7 +45,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Storing, WireError> {
     }
     let about: About = parse(bytes)?;
     if let Some(time) = about.expire_time.filter(|_| about.ttl.is_none()) {
-        let (what, known) = ("expireTime", "ttl, such as 3600s: this server has a clock of its own");
+        let (what, known) =
+            ("expireTime", "ttl, such as 3600s: this server has a clock of its own");
         return Err(WireError::Unsupported { what, value: time.0.to_string(), known });
     }
     let ttl_ms = about.ttl.map(|t| seconds(&t.0)).transpose()?;
@@ -58,7 +59,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Storing, WireError> {
 
 /// A duration such as `3.5s`, ms.
 fn seconds(text: &str) -> Result<Millis, WireError> {
-    let wrong = || WireError::Unsupported { what: "ttl", value: text.into(), known: "such as 3600s" };
+    let wrong =
+        || WireError::Unsupported { what: "ttl", value: text.into(), known: "such as 3600s" };
     let seconds: f64 = text.strip_suffix('s').and_then(|s| s.parse().ok()).ok_or_else(wrong)?;
     // A hundred years are more than anybody keeps anything.
     if !(seconds > 0.0 && seconds < 3.2e9) {
@@ -111,7 +113,8 @@ mod tests {
         }
         let e = of(r#","expireTime":"2026-01-01T00:00:00Z""#).unwrap_err();
         assert!(e.contains("ttl"), "{e}");
-        let vertex = br#"{"model":"projects/p/locations/l/publishers/google/models/m","contents":[]}"#;
+        let vertex =
+            br#"{"model":"projects/p/locations/l/publishers/google/models/m","contents":[]}"#;
         assert_eq!(&*decode(vertex).unwrap().prompt.model, "m");
     }
 }
