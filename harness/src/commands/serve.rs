@@ -66,7 +66,8 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
         log_texts: args.log_texts,
         ..Options::default()
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // A large body is read and counted on one thread while others are answered.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let server = Server::bind(options)
             .await
@@ -74,7 +75,8 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
         // Before the address is told: whoever reads it may stop the server at once.
         let stop = told_to_stop().context("cannot listen for signals")?;
         super::print(&format!("listening on http://{}", server.address()))?;
-        server.run(stop).await.context("the server ended")
+        server.run(stop).await;
+        Ok(())
     })
 }
 

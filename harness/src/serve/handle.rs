@@ -18,6 +18,7 @@ use super::asked;
 use super::desk::{self, Desk};
 use super::errors;
 use super::faults::{Fault, Faults};
+use super::local;
 use super::log::{Log, LogLine};
 use super::route::{NoRoute, Route, route};
 use super::speaker::{self, Arrived, Seen};
@@ -144,6 +145,9 @@ async fn answer(
     line: &mut LogLine,
     seen: &mut Option<Seen>,
 ) -> Result<Answer, Refused> {
+    if let Some(why) = local::foreign(request.headers()) {
+        return Err(errors::refusal(api, 403, why).into());
+    }
     let method = request.method().to_string();
     let (wire, compact) = match route(shared.api, &method, path, api) {
         Ok(Route::Models) => return Ok(json(models::list(api, shared.window).to_string())),
@@ -204,6 +208,8 @@ async fn answer(
         let trigger = Content::CompactionTrigger("".into());
         prompt.items.push(Item::new(Role::User, trigger, usize::MAX, None));
     }
+    // Counted before anybody else has to wait for it; what has been counted once is known.
+    prompt.tokens(&model.counting);
     let (headers, thinking) = (&head.headers, asked.thinking);
     let arrived = Arrived { wire, path, headers, body: &body, prompt: &prompt, thinking };
     let now = (shared.clock)();
@@ -281,12 +287,20 @@ fn understood(
     Ok((prompt, asked, model))
 }
 
+/// How long a client may pause within a body.
+const SILENCE: Duration = Duration::from_secs(60);
+
 /// Reads a body. What is too large is read to its end all the same, up to eight times the limit,
 /// since most clients do not listen before they have sent everything.
 pub(super) async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, ModelError> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let (mut bytes, mut seen) = (Vec::with_capacity(expected.min(limit)), 0usize);
-    while let Some(frame) = body.frame().await {
+    loop {
+        let frame = tokio::time::timeout(SILENCE, body.frame()).await.map_err(|_| {
+            let seconds = SILENCE.as_secs();
+            errors::invalid(format!("nothing of the body came for {seconds} s after {seen} bytes"))
+        })?;
+        let Some(frame) = frame else { break };
         let frame =
             frame.map_err(|e| errors::invalid(format!("the request body broke off: {e}")))?;
         let Ok(data) = frame.into_data() else { continue };

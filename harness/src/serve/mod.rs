@@ -3,10 +3,11 @@
 //!
 //! A request's way: `route` tells what is asked for, `faults` whether something goes wrong on
 //! purpose, the wire reads the body, `desk` lets a `speaker` (`script`, `echo`, whoever drives an
-//! agent) decide what the model says and the provider model what it costs, the wire writes the reply and turns those bytes into events
-//! where the client wants them. There is no second way to write a reply: a stream is the whole
+//! agent) decide what the model says and the provider model what it costs, the wire writes the
+//! reply and turns those bytes into events where the client wants them. There is no second way to write a reply: a stream is the whole
 //! reply, cut up.
 
+mod accept;
 mod asked;
 mod desk;
 mod echo;
@@ -14,6 +15,7 @@ mod errors;
 mod faults;
 mod handle;
 mod limit;
+mod local;
 mod log;
 mod models;
 mod route;
@@ -22,17 +24,15 @@ mod speaker;
 mod sse;
 mod stored;
 
-use std::future::{Future, IntoFuture};
+use std::future::Future;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Request;
-use axum::serve::ListenerExt;
 use ctxbench_core::session::Millis;
 use ctxbench_provider::wire::Api;
 use http_body_util::BodyExt;
@@ -47,9 +47,6 @@ pub use speaker::{Arrived, Said, Seen, Speaker};
 /// Largest request body, bytes: Anthropic's limit (docs/sources/anthropic-api.md §2.5); for OpenAI
 /// assumed.
 pub const BODY_LIMIT: usize = 32 << 20;
-
-/// How long open replies may take to end once the server is told to stop.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// Time in ms since some start; cache lifetimes are judged by it. Injected, so that tests can let
 /// an hour pass.
@@ -157,27 +154,7 @@ impl Server {
     }
 
     /// Answers until `until` is ready; replies under way may end within two seconds.
-    pub async fn run(
-        self,
-        until: impl Future<Output = ()> + Send + 'static,
-    ) -> std::io::Result<()> {
-        let app = Router::new().fallback(handle::handle).with_state(self.shared);
-        // Events are small; without this they would wait for each other.
-        let listener = self.listener.tap_io(|io| drop(io.set_nodelay(true)));
-        let (told, stopping) = tokio::sync::oneshot::channel();
-        let until = async move {
-            until.await;
-            let _ = told.send(());
-        };
-        let late = async {
-            match stopping.await {
-                Ok(()) => tokio::time::sleep(GRACE).await,
-                Err(_) => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            ended = axum::serve(listener, app).with_graceful_shutdown(until).into_future() => ended,
-            () = late => Ok(()),
-        }
+    pub async fn run(self, until: impl Future<Output = ()> + Send) {
+        accept::serve(self.listener, self.shared, until).await;
     }
 }

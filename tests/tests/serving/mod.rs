@@ -48,7 +48,7 @@ pub struct Here {
     pub now: Arc<AtomicU64>,
     pub log: Arc<Mutex<Vec<u8>>>,
     pub stop: Option<tokio::sync::oneshot::Sender<()>>,
-    pub running: tokio::task::JoinHandle<std::io::Result<()>>,
+    pub running: tokio::task::JoinHandle<()>,
 }
 
 #[derive(Clone)]

@@ -1,0 +1,64 @@
+//! Only programs of this machine are served. A page in a browser can reach loopback, too, under a
+//! name of its own or from another origin, and could advance a script or read what a client said.
+
+use std::net::IpAddr;
+
+use axum::http::{HeaderMap, header};
+
+/// What is wrong with where a request comes from; `None` = nothing.
+pub(super) fn foreign(headers: &HeaderMap) -> Option<String> {
+    let value = |name| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()));
+    if let Some(host) = value(header::HOST).filter(|h| !is_loopback(h)) {
+        return Some(format!("the host {host:?} is not this machine's loopback"));
+    }
+    let origin = value(header::ORIGIN)?;
+    let host = origin.split_once("://").map(|(_, host)| host);
+    let own = host.is_some_and(is_loopback);
+    (!own).then(|| format!("requests of pages from {origin:?} are refused"))
+}
+
+/// Whether a host, with or without a port, is a name of loopback.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(name: header::HeaderName, value: &str) -> bool {
+        foreign(&HeaderMap::from_iter([(name, value.parse().unwrap())])).is_some()
+    }
+
+    #[test]
+    fn loopback_has_many_names_and_others_have_none_of_them() {
+        for own in
+            ["127.0.0.1:8080", "localhost", "LOCALHOST.:1", "[::1]:9", "127.9.9.9", "a.localhost"]
+        {
+            assert!(!refused(header::HOST, own), "{own}");
+        }
+        for other in
+            ["example.com", "127.0.0.1.example.com", "localhost.example", "10.0.0.1", "[::2]", ""]
+        {
+            assert!(refused(header::HOST, other), "{other}");
+        }
+        assert!(foreign(&HeaderMap::new()).is_none());
+    }
+
+    #[test]
+    fn pages_of_others_are_refused() {
+        for own in ["http://localhost:3000", "https://127.0.0.1"] {
+            assert!(!refused(header::ORIGIN, own), "{own}");
+        }
+        for other in ["https://example.com", "null", "http://localhost.example.com", "file://"] {
+            assert!(refused(header::ORIGIN, other), "{other}");
+        }
+    }
+}
