@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use ctxbench_scenarios::{builtin, pitfalls};
+use ctxbench_scenarios::{Scenario, builtin, pitfalls};
 use serde::Deserialize;
 
 /// The documents, in the order in which they were published, and what each is about.
@@ -48,6 +48,8 @@ impl Row {
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     toml::from_str::<Data>(&read("tests/data/coverage.toml")).expect("rows as described").row
 });
+
+static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| builtin::all().unwrap());
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository")
@@ -176,8 +178,7 @@ fn page() -> String {
 
 /// The scenarios that stand for it, and where a session cannot show it the tests that do.
 fn pitfall_row(out: &mut String, at: &str, pitfall: &pitfalls::Pitfall) {
-    let scenarios: Vec<&str> = builtin::all()
-        .unwrap()
+    let scenarios: Vec<&str> = SCENARIOS
         .iter()
         .filter(|s| s.cites.iter().any(|c| c == pitfall.code))
         .filter_map(|s| builtin::IDS.iter().copied().find(|id| *id == s.id))
