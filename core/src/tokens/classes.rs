@@ -1,0 +1,86 @@
+//! What a character is to the patterns by which vocabularies cut a text into words.
+
+/// The classes that the patterns tell apart; the numbers are those of `build.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// None of the others: punctuation, symbols, controls.
+    Other,
+    /// `\p{Lu}` and `\p{Lt}`.
+    Upper,
+    /// `\p{Ll}`.
+    Lower,
+    /// `\p{Lm}` and `\p{Lo}`: letters without case.
+    Caseless,
+    /// `\p{M}`.
+    Mark,
+    /// `\p{N}`.
+    Number,
+    /// `\s`, but for the two of [`Class::Newline`].
+    Blank,
+    /// `\r` and `\n`.
+    Newline,
+}
+
+use Class::{Blank, Caseless, Lower, Mark, Newline, Number, Other, Upper};
+
+const NUMBERED: [Class; 8] = [Other, Upper, Lower, Caseless, Mark, Number, Blank, Newline];
+
+const WRITTEN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.bin"));
+static TABLE: &[u8] = WRITTEN;
+
+/// Blocks of 256 code points in Unicode. The first block is written first.
+const BLOCKS: usize = 0x1100;
+
+static ASCII: [Class; 128] = {
+    let mut all = [Other; 128];
+    let mut i = 0;
+    while i < 128 {
+        all[i] = NUMBERED[WRITTEN[BLOCKS + i] as usize];
+        i += 1;
+    }
+    all
+};
+
+impl Class {
+    /// The class of the character that begins at `at`, and how many bytes it is long. `None` at
+    /// the end.
+    #[inline]
+    pub(super) fn at(text: &str, at: usize) -> Option<(Class, usize)> {
+        let &byte = text.as_bytes().get(at)?;
+        if byte < 128 {
+            return Some((ASCII[byte as usize], 1));
+        }
+        let c = text[at..].chars().next()?;
+        let code = c as usize;
+        let block = TABLE[code >> 8] as usize;
+        Some((NUMBERED[TABLE[BLOCKS + block * 256 + (code & 255)] as usize], c.len_utf8()))
+    }
+
+    pub(super) fn is_letter(self) -> bool {
+        matches!(self, Upper | Lower | Caseless)
+    }
+
+    pub(super) fn is_space(self) -> bool {
+        matches!(self, Blank | Newline)
+    }
+
+    /// Neither white space, letter nor number.
+    pub(super) fn is_sign(self) -> bool {
+        matches!(self, Other | Mark)
+    }
+
+    /// What may stand before the letters of a word: neither letter, number nor line end.
+    pub(super) fn leads(self) -> bool {
+        matches!(self, Other | Mark | Blank)
+    }
+
+    /// `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`.
+    pub(super) fn is_upper(self) -> bool {
+        matches!(self, Upper | Caseless | Mark)
+    }
+
+    /// `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`.
+    pub(super) fn is_lower(self) -> bool {
+        matches!(self, Lower | Caseless | Mark)
+    }
+}
