@@ -3,9 +3,11 @@
 
 use std::sync::LazyLock;
 
-/// Words that say nothing about a subject, sorted: function words of English, and what agents say in
-/// every other sentence.
-static COMMON: LazyLock<Vec<&str>> =
+use rapidhash::RapidHashSet;
+
+/// Words that say nothing about a subject: function words of English, and what agents say in every
+/// other sentence.
+static COMMON: LazyLock<RapidHashSet<&str>> =
     LazyLock::new(|| include_str!("gist/common.txt").lines().collect());
 
 /// Endings that go, longest first.
@@ -24,28 +26,43 @@ const SHORTEST_NUMBER: usize = 2;
 /// Stems of the content words of a text, in order, with repetitions: lower case, without the
 /// commonest English endings. Names such as `parse_token` are one word.
 pub fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter_map(stem)
+    let mut lower = String::new();
+    words(text).filter_map(move |w| stem(w, &mut lower).map(str::to_string))
 }
 
-fn stem(word: &str) -> Option<String> {
+/// Calls `found` with the same stems, in the same order.
+pub(crate) fn each_stem(text: &str, mut found: impl FnMut(&str)) {
+    let mut lower = String::new();
+    words(text).for_each(|w| stem(w, &mut lower).into_iter().for_each(&mut found));
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty())
+}
+
+/// The stem of a word; `lower` is where it is made.
+fn stem<'a>(word: &'a str, lower: &'a mut String) -> Option<&'a str> {
     if !word.starts_with(char::is_alphabetic) {
         let number = word.len() >= SHORTEST_NUMBER && word.bytes().all(|b| b.is_ascii_digit());
-        return number.then(|| word.to_string());
+        return number.then_some(word);
     }
-    let mut word = word.to_lowercase();
-    if word.chars().count() < SHORTEST || common(&word) {
+    lower.clear();
+    if word.is_ascii() {
+        lower.push_str(word);
+        lower.make_ascii_lowercase();
+    } else {
+        lower.push_str(&word.to_lowercase());
+    }
+    let word = lower.as_str();
+    if word.chars().count() < SHORTEST || COMMON.contains(word) {
         return None;
     }
-    let ending = ENDINGS.iter().find(|e| word.strip_suffix(**e).is_some_and(|r| r.len() >= ROOT));
-    word.truncate(word.len() - ending.map_or(0, |e| e.len()));
+    let rest = ENDINGS.iter().find_map(|e| word.strip_suffix(*e).filter(|r| r.len() >= ROOT));
+    let mut word = rest.unwrap_or(word);
     if word.len() > ROOT {
-        word.truncate(word.trim_end_matches('e').len());
+        word = word.trim_end_matches('e');
     }
-    (word.chars().count() >= SHORTEST && !common(&word)).then_some(word)
-}
-
-fn common(word: &str) -> bool {
-    COMMON.binary_search(&word).is_ok()
+    (word.chars().count() >= SHORTEST && !COMMON.contains(word)).then_some(word)
 }
 
 /// How many of `n` content words must stand in one line of a text for it to say the same: two
@@ -76,8 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_in_the_order_that_looking_up_needs() {
-        assert!(COMMON.is_sorted());
+    fn endings_are_in_the_order_that_looking_up_needs() {
         assert!(ENDINGS.windows(2).all(|w| w[0].len() >= w[1].len()));
     }
 

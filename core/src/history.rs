@@ -1,8 +1,9 @@
 //! The history: an append-only log of everything that was said, by people, models, tools and
 //! strategies. Nothing in it is ever changed, so every strategy is measured against the same truth.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use rapidhash::RapidHashMap as HashMap;
 
 use crate::block::{MessageId, Role};
 use crate::content::Part;

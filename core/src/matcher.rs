@@ -1,8 +1,7 @@
 //! Looking for many literals at once: one pass over a text, however many facts there are.
 
-use std::collections::HashMap;
-
 use aho_corasick::AhoCorasick;
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use crate::fact::{Fact, Match, fold, number_in, numbers, words_tier};
 use crate::gist;
@@ -129,7 +128,10 @@ impl Matcher {
         let mut first = 0;
         for (fact, &size) in self.sizes.iter().enumerate() {
             let carries = match size {
-                0 => said.get(&fact).map_or(Match::Absent, |&m| words_tier(m, self.said[fact])),
+                0 => match said.get(fact) {
+                    Some(&most) if most > 0 => words_tier(most, self.said[fact]),
+                    _ => Match::Absent,
+                },
                 _ => (first..first + size).map(tier).min().unwrap_or(Match::Absent),
             };
             first += size;
@@ -140,24 +142,28 @@ impl Matcher {
         out
     }
 
-    /// How many words of a fact without literals stand in one line, at most.
-    fn most_words(&self, text: &str) -> HashMap<usize, usize> {
-        let mut most: HashMap<usize, usize> = HashMap::new();
+    /// How many words of each fact without literals stand in one line, at most; empty where no
+    /// fact is without literals.
+    fn most_words(&self, text: &str) -> Vec<usize> {
         if self.words.is_empty() {
-            return most;
+            return Vec::new();
         }
+        let mut most = vec![0; self.sizes.len()];
+        let mut here = vec![0; self.sizes.len()];
+        let mut stems: Vec<(&str, &[usize])> = Vec::new();
         for line in text.lines() {
-            let mut stems: Vec<String> =
-                gist::stems(line).filter(|s| self.words.contains_key(s)).collect();
+            stems.clear();
+            gist::each_stem(line, |stem| {
+                let known = self.words.get_key_value(stem);
+                stems.extend(known.map(|(word, facts)| (word.as_str(), facts.as_slice())));
+            });
             stems.sort_unstable();
             stems.dedup();
-            let mut here: HashMap<usize, usize> = HashMap::new();
-            for fact in stems.iter().flat_map(|s| &self.words[s]) {
-                *here.entry(*fact).or_default() += 1;
-            }
-            for (fact, n) in here {
-                let m = most.entry(fact).or_default();
-                *m = n.max(*m);
+            let facts = || stems.iter().flat_map(|(_, facts)| *facts).copied();
+            facts().for_each(|fact| here[fact] += 1);
+            for fact in facts() {
+                most[fact] = here[fact].max(most[fact]);
+                here[fact] = 0;
             }
         }
         most

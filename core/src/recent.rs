@@ -1,7 +1,8 @@
 //! A map that does not grow without end: for what a long-lived process remembers and may forget.
 
-use std::collections::HashMap;
 use std::hash::Hash;
+
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 /// Holds at most so many entries, and always the half of them that was used last. Two generations:
 /// when the young one is half of all, it becomes the old one, and what was in the old one is
