@@ -3,13 +3,13 @@
 //! Strategies edit this view and never the history. Every structural edit is checked: one that
 //! would separate a tool call from its result is refused and changes nothing.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rapidhash::RapidHashSet as HashSet;
 use thiserror::Error;
 
-use crate::block::{Block, BlockKind, Form, total_tokens};
+use crate::block::{Block, BlockKind, CallRef, Form, total_tokens};
 use crate::model::Counting;
 
 /// Why an edit was refused.
@@ -160,44 +160,65 @@ impl Context {
     }
 }
 
-/// Calls and results of a view that lack their partner.
+/// Ids of calls and results of a view that lack their partner.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Orphans<'a> {
+pub struct Orphans {
     /// Calls without a result.
-    pub calls: Vec<&'a str>,
+    pub calls: Vec<String>,
     /// Results without an earlier call.
-    pub results: Vec<&'a str>,
+    pub results: Vec<String>,
 }
 
 /// Finds calls and results without their partner. Calls behind which nothing but further calls
 /// stands count as open, not as orphans.
-pub fn orphans(blocks: &[Arc<Block>]) -> Orphans<'_> {
-    let mut open: Vec<&str> = Vec::new();
-    let mut found = Orphans::default();
-    for b in blocks {
-        match (b.kind, b.call_id()) {
-            (BlockKind::Call, Some(id)) => open.push(id),
-            (BlockKind::Output, Some(id)) => match open.iter().position(|o| *o == id) {
-                Some(i) => drop(open.remove(i)),
-                None => found.results.push(id),
+pub fn orphans(blocks: &[Arc<Block>]) -> Orphans {
+    let mut pairing = Pairing::default();
+    blocks.iter().for_each(|b| pairing.add(b));
+    pairing.orphans(blocks)
+}
+
+/// The calls and results of a view that grows at its end.
+#[derive(Clone, Debug, Default)]
+pub struct Pairing {
+    /// Calls without a result so far.
+    open: Vec<Arc<CallRef>>,
+    /// Results without a call.
+    lost: Vec<Arc<CallRef>>,
+}
+
+impl Pairing {
+    /// This block stands behind those before.
+    pub fn add(&mut self, b: &Block) {
+        match (b.kind, &b.call) {
+            (BlockKind::Call, Some(c)) => self.open.push(c.clone()),
+            (BlockKind::Output, Some(c)) => match self.open.iter().position(|o| o.id == c.id) {
+                Some(i) => drop(self.open.remove(i)),
+                None => self.lost.push(c.clone()),
             },
             _ => {}
         }
     }
-    let trailing: HashSet<&str> = blocks
-        .iter()
-        .rev()
-        .take_while(|b| {
+
+    /// What of the view lacks its partner; these are all blocks that were added.
+    pub fn orphans(&self, blocks: &[Arc<Block>]) -> Orphans {
+        let results = self.lost.iter().map(|c| c.id.clone()).collect();
+        if self.open.is_empty() {
+            return Orphans { calls: Vec::new(), results };
+        }
+        let at_the_end = |b: &&Arc<Block>| {
             matches!(
                 b.kind,
                 BlockKind::Call | BlockKind::Output | BlockKind::Assistant | BlockKind::Reasoning
             )
-        })
-        .filter(|b| b.kind == BlockKind::Call)
-        .filter_map(|b| b.call_id())
-        .collect();
-    found.calls = open.into_iter().filter(|id| !trailing.contains(id)).collect();
-    found
+        };
+        let calls = blocks.iter().rev().take_while(at_the_end);
+        let trailing: HashSet<&str> = calls
+            .filter(|b| b.kind == BlockKind::Call)
+            .filter_map(|b| b.call_id())
+            .collect();
+        let orphaned = self.open.iter().filter(|c| !trailing.contains(&*c.id));
+        Orphans { calls: orphaned.map(|c| c.id.clone()).collect(), results }
+    }
 }
 
 /// An edit may not separate what was together before it.
@@ -212,7 +233,7 @@ fn check_pairs(before: &[Arc<Block>], after: &[Arc<Block>]) -> Result<(), EditEr
     }
     let had_result: HashSet<&str> =
         before.iter().filter(|b| b.kind == BlockKind::Output).filter_map(|b| b.call_id()).collect();
-    match new.calls.iter().find(|id| had_result.contains(*id)) {
+    match new.calls.iter().find(|id| had_result.contains(id.as_str())) {
         Some(id) => Err(EditError::OrphanCall((*id).to_string())),
         None => Ok(()),
     }

@@ -2,8 +2,11 @@
 //! by the model's default. The server applies it to what it decoded; clients and measurements need
 //! to know what it left of a request. Both are a [`Piece`] here, so it is decided once.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use crate::block::{Block, BlockKind, Form, Role};
 use crate::model::{Counting, Model};
@@ -189,6 +192,9 @@ fn left_out<P: Piece>(model: &Model, edits: &[ServerEdit], prompt: &[P]) -> Vec<
     if model.keeps_thinking || told() {
         return Vec::new();
     }
+    if !kinds(prompt).any(|what| what == What::Thinking) {
+        return Vec::new();
+    }
     let pieces = || kinds(prompt).enumerate();
     let newest = turn_starts(pieces()).last().copied().unwrap_or(0);
     let thinking = pieces().take(newest).filter(|(_, what)| *what == What::Thinking);
@@ -245,6 +251,10 @@ impl Decision {
     fn clear_uses(&mut self, old: &[ToolUse]) {
         self.results = old.iter().map(|u| u.result).collect();
         self.inputs = old.iter().filter_map(|u| u.input).collect();
+    }
+
+    fn changes_nothing(&self) -> bool {
+        self.gone.is_empty() && self.results.is_empty() && self.inputs.is_empty()
     }
 
     /// What it leaves of a prompt.
@@ -338,22 +348,31 @@ pub fn will_apply(request: &Request) -> Applied {
 }
 
 /// What of a request editing begins with.
-fn entering(request: &Request) -> Vec<Arc<Block>> {
-    let edits = &request.server_edits;
-    without_results(arriving(&request.model, edits, request.blocks.clone()), edits)
+fn entering(request: &Request) -> Cow<'_, [Arc<Block>]> {
+    let (model, edits) = (&request.model, &request.server_edits);
+    let gone = left_out(model, edits, &request.blocks);
+    if gone.is_empty() && edits.iter().all(|e| deleted_results(e).is_empty()) {
+        return Cow::Borrowed(&request.blocks);
+    }
+    let mut blocks = request.blocks.clone();
+    without(&mut blocks, &gone);
+    Cow::Owned(without_results(blocks, edits))
 }
 
 /// A request as the provider showed it to the model after clearing as much as `applied` says:
 /// thinking that the model does not keep and messages before the last compaction block are left out
 /// where the provider ignores them, the oldest results and thinking are cleared, deleted results
 /// are gone.
-pub fn edited_view(request: &Request, applied: Applied) -> Vec<Arc<Block>> {
+pub fn edited_view(request: &Request, applied: Applied) -> Cow<'_, [Arc<Block>]> {
     let blocks = entering(request);
     if applied == Applied::default() && blocks.iter().all(|b| b.kind != BlockKind::Compaction) {
         return blocks;
     }
     let d = reported(&request.server_edits, applied, &Reading::of(&blocks, &request.model));
-    d.left(blocks)
+    if d.changes_nothing() {
+        return blocks;
+    }
+    Cow::Owned(d.left(blocks.into_owned()))
 }
 
 /// A prompt without the results that `cache_edits` takes out: the model does not see them and

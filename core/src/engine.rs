@@ -249,8 +249,8 @@ impl Engine {
             (_, true) => SERVER_CLEARS[1],
             _ => return,
         };
-        let before = context_editing::edited_view(request, known);
-        let after = context_editing::edited_view(request, cleared);
+        let before = context_editing::edited_view(request, known).into_owned();
+        let after = context_editing::edited_view(request, cleared).into_owned();
         self.note(Event::Compaction {
             kind: CompactionKind::Clear,
             mechanism,

@@ -16,8 +16,7 @@ use ctxbench_strategies::{Spec, all};
 
 use crate::models;
 use crate::recorded;
-use crate::replay::{self, Defaults, Options, Replayed, not_run, replay_with, with_savings};
-use crate::rewind::Files;
+use crate::replay::{self, Defaults, Options, Replayed, Shared, not_run, replay_with, with_savings};
 use crate::steering;
 use crate::summarise::Summariser;
 use crate::twice;
@@ -132,8 +131,8 @@ impl Plan {
     /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it.
     pub fn run(&self, done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
         let queue = Mutex::new(self.queue());
-        // The files of a session are the same for every strategy.
-        let files: Vec<OnceLock<Files>> = self.scenarios.iter().map(|_| OnceLock::new()).collect();
+        let shared: Vec<OnceLock<Shared>> =
+            self.scenarios.iter().map(|_| OnceLock::new()).collect();
         let finished = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for _ in 0..self.jobs.max(1) {
@@ -142,13 +141,13 @@ impl Plan {
                         queue.lock().ok().and_then(|mut q| q.pop_front())
                     {
                         let (scenario, spec) = (&self.scenarios[s], &self.specs[k]);
-                        let files = files[s].get_or_init(|| Files::played(&scenario.session));
+                        let shared = shared[s].get_or_init(|| Shared::of(scenario));
                         let variants = self
                             .summarisers
                             .iter()
                             .flat_map(|s| self.seeds_of(s).map(move |seed| (s, seed)));
                         for (summariser, seed) in variants {
-                            let one = self.one(scenario, spec, model, files, summariser, seed);
+                            let one = self.one(scenario, spec, model, shared, summariser, seed);
                             let asked = one.replayed.record.summariser.is_some();
                             done(&one);
                             if let Ok(mut f) = finished.lock() {
@@ -174,7 +173,7 @@ impl Plan {
         scenario: &Scenario,
         spec: &Spec,
         model: &Model,
-        files: &Files,
+        shared: &Shared,
         summariser: &Summariser,
         seed: u64,
     ) -> Finished {
@@ -195,7 +194,7 @@ impl Plan {
                 .map_err(|e| format!("the runtime could not be started: {e}"))?;
             let options = Options { summariser: summariser.clone(), seed, ..self.options.clone() };
             let replay = |scenario: &Scenario, options: &Options| {
-                runtime.block_on(replay_with(scenario, spec, model, options, files)).replayed
+                runtime.block_on(replay_with(scenario, spec, model, options, shared)).replayed
             };
             let replayed = if spec.descriptor.factory.maker.is_run_twice() {
                 let traced = Options { trace: true, ..options.clone() };

@@ -195,7 +195,7 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
     let view = ctxbench_core::context_editing::edited_view(&r, applied);
     assert_eq!(view.len(), 6);
     assert_eq!(
-        ctxbench_core::block::total_tokens(&r.model.counting, &view) + r.tools_tokens(),
+        ctxbench_core::block::total_tokens(&r.model.counting, &*view) + r.tools_tokens(),
         after
     );
 }

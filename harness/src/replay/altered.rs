@@ -4,12 +4,13 @@
 //! and was never said in what the model was shown, and a fact as incomplete if a line of the
 //! summary holds half of its pieces or more.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use ctxbench_core::fact::{Fact, fold};
 use ctxbench_core::matcher::{Found, Literals};
 use ctxbench_core::tokens::content_hash;
+use rapidhash::RapidHashSet;
 
 /// What is wrong with a fact in a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -160,16 +161,20 @@ impl Collected {
     }
 }
 
+/// Hashes of the words with digits in a folded text.
+pub(super) fn said_words(folded: &str) -> impl Iterator<Item = u64> + '_ {
+    let said = words(folded).filter(|w| digits(w) >= 2);
+    said.map(|w| content_hash(plain(w).as_bytes()))
+}
+
 /// Words with digits that were said, by hash.
 #[derive(Default)]
-pub(super) struct SaidWords(HashSet<u64>);
+pub(super) struct SaidWords(RapidHashSet<u64>);
 
 impl SaidWords {
-    /// Notes the words of a folded text.
-    pub(super) fn note(&mut self, folded: &str) {
-        self.0.extend(
-            words(folded).filter(|w| digits(w) >= 2).map(|w| content_hash(plain(w).as_bytes())),
-        );
+    /// Notes the words of a text ([`said_words`]).
+    pub(super) fn note(&mut self, words: &[u64]) {
+        self.0.extend(words);
     }
 
     /// Whether a word was said.
@@ -259,7 +264,7 @@ mod tests {
 
     fn flaw(tokens: &[&str], source: &str, summary: &str) -> (bool, bool) {
         let mut said = SaidWords::default();
-        said.note(&fold(source));
+        said.note(&said_words(&fold(source)).collect::<Vec<_>>());
         let flaw = only(fact(tokens, &[]), source, summary, |w| said.holds(w));
         (flaw.partial, flaw.changed)
     }

@@ -1,6 +1,7 @@
 //! What was handed to subagents: a row for each, and the (fact, need) pairs of all windows.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use ctxbench_core::content::joined_text;
 use ctxbench_core::fact::{Fact, Match, fold};
@@ -12,6 +13,7 @@ use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
 use super::record::{ConversationRecord, Run};
+use super::showings::Showings;
 use super::windows::{Subagent, own};
 
 /// A row for each subagent; `parts` are their conversations, `facts` the pairs of all windows.
@@ -122,7 +124,9 @@ pub(super) fn facts(
             // Nobody looked at those of a subagent that was never started.
             None => {
                 let own = own(session, &agent.id);
-                let pairs = Needs::new(&own, &Path::recorded(&own, &Defaults::STATED)).pairs();
+                let path = Path::recorded(&own, &Defaults::STATED);
+                let showings = Arc::new(Showings::new(&path, &run.known.of(&own)));
+                let pairs = Needs::new(&own, &path, showings).pairs();
                 out.extend(pairs.iter().map(|p| unreached(&session.facts[p.fact], p, 0)));
             }
         }

@@ -3,7 +3,8 @@
 
 use ctxbench_reports::record::CompactionRecord;
 
-use super::facts::{FactBook, Sighting};
+use super::facts::Sighting;
+use super::known::Known;
 
 /// Compactions from which a curve says something about drift.
 const LONG_ENOUGH: usize = 5;
@@ -42,23 +43,21 @@ impl Drift {
     }
 
     /// A message or result was said.
-    pub(super) fn said(&mut self, book: &FactBook, key: &str) {
-        for (i, f) in book.facts.iter().enumerate() {
-            self.established[i] |= !key.is_empty() && f.arises == key;
-        }
+    pub(super) fn said(&mut self, known: &Known, key: &str) {
+        known.arising(key).iter().for_each(|&i| self.established[i] = true);
     }
 
     /// A compaction, with the facts in all of the context and in its verbatim part (`old`, `new`),
     /// before and after.
     pub(super) fn compacted(
         &mut self,
-        book: &FactBook,
+        known: &Known,
         later: &[bool],
         old: [Seen<'_>; 2],
         new: [Seen<'_>; 2],
     ) -> Kept {
         self.shown(old[0]);
-        let n = book.measured;
+        let n = known.measured;
         let lost: Vec<usize> =
             (0..n).filter(|&i| old[1][i].is_some() && new[1][i].is_none()).collect();
         let wanted: Vec<usize> = (0..n).filter(|&i| self.established[i] && later[i]).collect();
@@ -72,7 +71,7 @@ impl Drift {
             needed_later: wanted.len() as u64,
             before_pct: share(old[0]),
             after_pct: share(new[0]),
-            goal: book.goal.filter(|&g| self.established[g]).map(|g| new[0][g].is_some()),
+            goal: known.goal.filter(|&g| self.established[g]).map(|g| new[0][g].is_some()),
         }
     }
 }

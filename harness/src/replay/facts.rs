@@ -3,21 +3,24 @@
 //! Recorded replies would bring forgotten facts back for free: a restatement by the model counts
 //! only if the fact was visible when that reply was made, and a summary of such a restatement no
 //! more than the restatement itself.
+//!
+//! A conversation grows at its end, so what a context shows is kept up from one to the next: a
+//! context costs the blocks in which it differs from the one that was looked at before.
 
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId};
-use ctxbench_core::fact::{Fact, FactKind, Match, fold};
-use ctxbench_core::matcher::Matcher;
+use ctxbench_core::fact::Match;
+#[cfg(test)]
 use ctxbench_core::session::Session;
 use ctxbench_reports::record::Place;
-use rapidhash::{HashMapExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::altered::{Flaw, Frames, SaidWords};
-use super::{distractors, texts};
+use super::altered::{Flaw, SaidWords};
+use super::known::{Carried, Known};
 
-/// A fact seen in a context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A fact seen in a context; the better one is the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sighting {
     pub(super) tier: Match,
     pub(super) place: Place,
@@ -35,6 +38,16 @@ pub(super) fn place(b: &Block) -> Place {
     }
 }
 
+/// Whether the model wrote it, but for summaries.
+fn is_reply(b: &Block) -> bool {
+    matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
+}
+
+/// Whether a block shows what a tool or the user said, as it was said.
+fn is_said(b: &Block) -> bool {
+    place(b) == Place::Verbatim && !is_reply(b)
+}
+
 /// What of a block the model knows: the mock's opaque compactions are readable, for what a provider
 /// hides from us the model still knows.
 pub(super) fn readable(b: &Block) -> &str {
@@ -44,73 +57,233 @@ pub(super) fn readable(b: &Block) -> &str {
     }
 }
 
-/// Facts of a session, matched once per block content.
+/// Facts of a session in one replay.
 pub(super) struct FactBook {
-    /// The session's own, then the words of its first request where it marks no goal, then made-up
-    /// distractors.
-    pub(super) facts: Vec<Fact>,
-    /// How many are the session's own.
-    pub(super) measured: usize,
-    /// The first goal of the user.
-    pub(super) goal: Option<usize>,
-    /// Facts that each one replaced, directly or by way of others.
-    older: Vec<Vec<usize>>,
-    matcher: Matcher,
-    frames: Frames,
+    pub(super) known: Arc<Known>,
     said: SaidWords,
-    memo: HashMap<u64, Arc<[(usize, Match)]>>,
+    /// What blocks carry, by their hash.
+    carried: HashMap<u64, Arc<Carried>>,
     flaws: HashMap<u64, Arc<[(usize, Flaw)]>>,
-    /// Facts that each reply may restate, by its message.
-    licensed: HashMap<MessageId, HashSet<usize>>,
+    licences: Licences,
+    view: View,
 }
 
-/// Longest piece of a first request that stands for its goal, in characters.
-const GOAL: usize = 200;
+/// Facts that each reply and summary may say, by its message.
+#[derive(Default)]
+struct Licences {
+    of: HashMap<MessageId, Arc<Facts>>,
+    /// The newest, which the next one often equals.
+    newest: Arc<Facts>,
+}
 
-impl FactBook {
-    pub(super) fn new(session: &Session) -> Self {
-        let mut facts = session.facts.clone();
-        let measured = facts.len();
-        let goal = goal(session, &mut facts);
-        facts.extend(distractors::made_up(session));
-        FactBook {
-            older: (0..measured).map(|i| older(&session.facts, i)).collect(),
-            matcher: Matcher::new(&facts),
-            frames: Frames::new(&session.facts, &texts::sources(session)),
-            facts,
-            measured,
-            goal,
-            said: SaidWords::default(),
-            memo: HashMap::new(),
-            flaws: HashMap::new(),
-            licensed: HashMap::new(),
+/// A set of facts.
+#[derive(Default, PartialEq)]
+struct Facts(Vec<u64>);
+
+impl Facts {
+    fn holds(&self, fact: usize) -> bool {
+        self.0.get(fact / 64).is_some_and(|w| w >> (fact % 64) & 1 == 1)
+    }
+}
+
+impl FromIterator<usize> for Facts {
+    fn from_iter<I: IntoIterator<Item = usize>>(facts: I) -> Facts {
+        let mut words = Vec::new();
+        for fact in facts {
+            if words.len() <= fact / 64 {
+                words.resize(fact / 64 + 1, 0);
+            }
+            words[fact / 64] |= 1 << (fact % 64);
+        }
+        Facts(words)
+    }
+}
+
+impl Licences {
+    /// Whether a message may bring a fact: what is not a reply always may.
+    fn may_say(&self, message: MessageId, fact: usize) -> bool {
+        self.of.get(&message).is_none_or(|l| l.holds(fact))
+    }
+
+    /// What the model wrote, replies and summaries alike, brings a fact only if it was visible to
+    /// it.
+    fn counts(&self, b: &Block, fact: usize) -> bool {
+        !(is_reply(b) || place(b) == Place::Summary) || self.may_say(b.message, fact)
+    }
+
+    fn give(&mut self, message: MessageId, facts: impl IntoIterator<Item = usize>) {
+        let facts: Facts = facts.into_iter().collect();
+        if *self.newest != facts {
+            self.newest = Arc::new(facts);
+        }
+        self.of.insert(message, self.newest.clone());
+    }
+}
+
+/// The context that was looked at last, and what of the facts it shows.
+#[derive(Default)]
+struct View {
+    blocks: Vec<Arc<Block>>,
+    carried: Vec<Arc<Carried>>,
+    facts: Vec<Shown>,
+    best: Vec<Option<Sighting>>,
+    /// How many blocks each message has.
+    messages: HashMap<MessageId, usize>,
+    summaries: usize,
+    /// How often something left it.
+    losses: u64,
+}
+
+/// What shows one fact.
+#[derive(Clone, Default)]
+struct Shown {
+    /// How many blocks do so in each way that counts.
+    ways: Vec<(Sighting, usize)>,
+    /// Messages in which a tool or the user says it, once per block.
+    said_in: Vec<MessageId>,
+}
+
+impl View {
+    fn add(&mut self, b: &Block, carried: &Carried, licences: &Licences) {
+        *self.messages.entry(b.message).or_default() += 1;
+        let (place, said) = (place(b), is_said(b));
+        self.summaries += usize::from(place == Place::Summary);
+        for &(fact, tier) in &carried.facts {
+            let shown = &mut self.facts[fact];
+            if said {
+                shown.said_in.push(b.message);
+            }
+            if licences.counts(b, fact) {
+                let way = Sighting { tier, place };
+                match shown.ways.iter_mut().find(|(w, _)| *w == way) {
+                    Some((_, n)) => *n += 1,
+                    None => shown.ways.push((way, 1)),
+                }
+                self.best[fact] = self.best[fact].max(Some(way));
+            }
         }
     }
 
-    /// Facts that a block carries, whatever the rules say.
-    pub(super) fn carried(&mut self, b: &Block) -> Arc<[(usize, Match)]> {
-        let FactBook { matcher, memo, said, .. } = self;
-        memo.entry(b.hash)
-            .or_insert_with(|| {
-                let text = readable(b);
-                let folded = fold(text);
-                if place(b) != Place::Summary {
-                    said.note(&folded);
+    fn remove(&mut self, b: &Block, carried: &Carried, licences: &Licences) {
+        self.losses += 1;
+        if let Some(n) = self.messages.get_mut(&b.message) {
+            *n -= 1;
+            if *n == 0 {
+                self.messages.remove(&b.message);
+            }
+        }
+        let (place, said) = (place(b), is_said(b));
+        self.summaries -= usize::from(place == Place::Summary);
+        for &(fact, tier) in &carried.facts {
+            let shown = &mut self.facts[fact];
+            if said && let Some(at) = shown.said_in.iter().position(|m| *m == b.message) {
+                shown.said_in.swap_remove(at);
+            }
+            if !licences.counts(b, fact) {
+                continue;
+            }
+            let way = Sighting { tier, place };
+            if let Some(at) = shown.ways.iter().position(|(w, _)| *w == way) {
+                shown.ways[at].1 -= 1;
+                if shown.ways[at].1 == 0 {
+                    shown.ways.swap_remove(at);
+                    self.best[fact] = shown.ways.iter().map(|(w, _)| *w).max();
                 }
-                matcher.carried(text, &folded).into()
-            })
-            .clone()
+            }
+        }
+    }
+
+    /// Places of the blocks of a message.
+    fn of_message(&self, message: MessageId) -> Vec<usize> {
+        let Some(&n) = self.messages.get(&message) else { return Vec::new() };
+        let places = (0..self.blocks.len()).rev().filter(|&i| self.blocks[i].message == message);
+        places.take(n).collect()
+    }
+}
+
+/// Whether two blocks show the same as far as facts go.
+fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
+    Arc::ptr_eq(a, b) || (a.hash == b.hash && a.message == b.message)
+}
+
+impl FactBook {
+    pub(super) fn of(known: Arc<Known>) -> Self {
+        let n = known.facts.len();
+        let view = View { facts: vec![Shown::default(); n], best: vec![None; n], ..View::default() };
+        FactBook {
+            known,
+            said: SaidWords::default(),
+            carried: HashMap::new(),
+            flaws: HashMap::new(),
+            licences: Licences::default(),
+            view,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn new(session: &Session) -> Self {
+        FactBook::of(Arc::new(Known::of(session)))
+    }
+
+    /// Looks at a context.
+    fn look_at(&mut self, blocks: &[Arc<Block>]) {
+        let old = &self.view.blocks;
+        let head = old.iter().zip(blocks).take_while(|(a, b)| same(a, b)).count();
+        let rest = old.len().min(blocks.len()) - head;
+        let pairs = old.iter().rev().zip(blocks.iter().rev()).take(rest);
+        let tail = pairs.take_while(|(a, b)| same(a, b)).count();
+        let (gone, new) = (head..old.len() - tail, &blocks[head..blocks.len() - tail]);
+        let FactBook { known, said, carried, licences, view, .. } = self;
+        for i in gone.clone() {
+            let (block, what) = (view.blocks[i].clone(), view.carried[i].clone());
+            view.remove(&block, &what, licences);
+        }
+        let carried_by = |b: &Arc<Block>| {
+            let first_seen = || {
+                let what = known.carried(readable(b));
+                if place(b) != Place::Summary {
+                    said.note(&what.words);
+                }
+                what
+            };
+            carried.entry(b.hash).or_insert_with(first_seen).clone()
+        };
+        let added: Vec<Arc<Carried>> = new.iter().map(carried_by).collect();
+        for (b, what) in new.iter().zip(&added) {
+            view.add(b, what, licences);
+        }
+        view.blocks.splice(gone.clone(), new.iter().cloned());
+        view.carried.splice(gone, added);
+    }
+
+    /// Gives a message the licence to say these facts, also where it is shown already.
+    fn give(&mut self, message: MessageId, facts: impl IntoIterator<Item = usize>) {
+        let FactBook { licences, view, .. } = self;
+        let shown = view.of_message(message);
+        for &i in &shown {
+            let (block, what) = (view.blocks[i].clone(), view.carried[i].clone());
+            view.remove(&block, &what, licences);
+        }
+        licences.give(message, facts);
+        for &i in &shown {
+            let (block, what) = (view.blocks[i].clone(), view.carried[i].clone());
+            view.add(&block, &what, licences);
+        }
     }
 
     /// Facts that the summaries of a context carry wrongly. The context was shown before, so that
     /// what was said is known.
     pub(super) fn flawed(&mut self, blocks: &[Arc<Block>]) -> HashMap<usize, Flaw> {
         let mut out: HashMap<usize, Flaw> = HashMap::new();
-        let FactBook { frames, said, flaws, .. } = self;
+        self.look_at(blocks);
+        if self.view.summaries == 0 {
+            return out;
+        }
+        let FactBook { known, said, flaws, .. } = self;
         for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
             let found = flaws
                 .entry(b.hash)
-                .or_insert_with(|| frames.flaws(readable(b), |w| said.holds(w)).into());
+                .or_insert_with(|| known.frames.flaws(readable(b), |w| said.holds(w)).into());
             for (i, flaw) in found.iter() {
                 let all = out.entry(*i).or_default();
                 all.partial |= flaw.partial;
@@ -121,23 +294,20 @@ impl FactBook {
         out
     }
 
-    /// The block that carries a fact best.
-    pub(super) fn carrier<'a>(
-        &mut self,
-        blocks: &'a [Arc<Block>],
-        fact: usize,
-    ) -> Option<&'a Arc<Block>> {
-        let mut best: Option<(Match, Place, &Arc<Block>)> = None;
-        for b in blocks {
-            let tier = self.carried(b).iter().find(|(i, _)| *i == fact).map(|(_, m)| *m);
-            if let Some(tier) = tier.filter(|_| self.counts(b, fact)) {
-                let place = place(b);
-                if best.is_none_or(|(t, p, _)| (tier, place) > (t, p)) {
-                    best = Some((tier, place, b));
+    /// Of every fact the block that carries it best.
+    pub(super) fn carriers<'a>(&mut self, blocks: &'a [Arc<Block>]) -> Vec<Option<&'a Arc<Block>>> {
+        self.look_at(blocks);
+        let mut best: Vec<Option<(Sighting, &Arc<Block>)>> = vec![None; self.known.facts.len()];
+        for (b, carried) in blocks.iter().zip(&self.view.carried) {
+            let place = place(b);
+            for &(fact, tier) in &carried.facts {
+                let way = Sighting { tier, place };
+                if best[fact].is_none_or(|(w, _)| way > w) && self.licences.counts(b, fact) {
+                    best[fact] = Some((way, b));
                 }
             }
         }
-        best.map(|(_, _, b)| b)
+        best.into_iter().map(|found| found.map(|(_, b)| b)).collect()
     }
 
     /// Best sighting of every fact in a context; `without` = a message that is not looked at.
@@ -146,59 +316,56 @@ impl FactBook {
         blocks: &[Arc<Block>],
         without: Option<MessageId>,
     ) -> Vec<Option<Sighting>> {
-        let mut out: Vec<Option<Sighting>> = vec![None; self.facts.len()];
-        for b in blocks {
-            if without == Some(b.message) {
-                continue;
-            }
-            let place = place(b);
-            for &(i, tier) in self.carried(b).iter() {
-                if !self.counts(b, i) {
-                    continue;
+        self.look_at(blocks);
+        let FactBook { licences, view, .. } = self;
+        let left_out = without.map(|m| view.of_message(m)).unwrap_or_default();
+        let mut seen = view.best.clone();
+        for &i in &left_out {
+            let what = &view.carried[i];
+            for &(fact, _) in &what.facts {
+                let mut ways = view.facts[fact].ways.clone();
+                for &k in &left_out {
+                    let b = &view.blocks[k];
+                    let found = view.carried[k].facts.iter().filter(|(f, _)| *f == fact);
+                    for &(_, tier) in found.filter(|_| licences.counts(b, fact)) {
+                        let way = Sighting { tier, place: place(b) };
+                        ways.iter_mut().filter(|(w, _)| *w == way).for_each(|(_, n)| *n -= 1);
+                    }
                 }
-                let better = out[i].is_none_or(|s| (tier, place) > (s.tier, s.place));
-                if better {
-                    out[i] = Some(Sighting { tier, place });
-                }
+                seen[fact] = ways.iter().filter(|(_, n)| *n > 0).map(|(w, _)| *w).max();
             }
         }
-        out
+        seen
     }
 
-    /// Whether a context shows a fact at all, which is sooner known than how well; `without` as in
-    /// [`FactBook::seen`].
-    pub(super) fn shows(
-        &mut self,
-        blocks: &[Arc<Block>],
-        without: Option<MessageId>,
-        fact: usize,
-    ) -> bool {
-        blocks
-            .iter()
-            .filter(|b| without != Some(b.message))
-            .any(|b| self.carried(b).iter().any(|(i, _)| *i == fact) && self.counts(b, fact))
+    /// Best sighting of every fact as it was said, in a context.
+    pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Vec<Option<Sighting>> {
+        self.look_at(blocks);
+        let verbatim = |shown: &Shown| {
+            let ways = shown.ways.iter().map(|(way, _)| *way);
+            ways.filter(|way| way.place == Place::Verbatim).max()
+        };
+        self.view.facts.iter().map(verbatim).collect()
     }
 
-    /// What the model wrote, replies and summaries alike, brings a fact only if it was visible to
-    /// it.
-    fn counts(&self, b: &Block, fact: usize) -> bool {
-        let written =
-            matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
-                || place(b) == Place::Summary;
-        !written || self.may_say(b.message, fact)
+    /// The messages of a context in which a tool or the user says a fact; it is the one that was
+    /// looked at last.
+    pub(super) fn said_in(&self, fact: usize) -> &[MessageId] {
+        &self.view.facts[fact].said_in
+    }
+
+    /// A number that changes when something leaves the context from one look to the next.
+    pub(super) fn losses(&mut self, blocks: &[Arc<Block>]) -> u64 {
+        self.look_at(blocks);
+        self.view.losses
     }
 
     /// A reply was recorded: it may restate what was visible when it was made, and say what arises
     /// in it.
     pub(super) fn license(&mut self, message: MessageId, key: &str, visible: &[Option<Sighting>]) {
-        let own = self
-            .facts
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| f.arises == key && !key.is_empty())
-            .map(|(i, _)| i);
-        let seen = visible.iter().enumerate().filter(|(_, s)| s.is_some()).map(|(i, _)| i);
-        self.licensed.insert(message, seen.chain(own).collect());
+        let known = self.known.clone();
+        let seen = (0..visible.len()).filter(|&i| visible[i].is_some());
+        self.give(message, seen.chain(known.arising(key).iter().copied()));
     }
 
     /// New summaries among these blocks may say what was visible when they were written. One that
@@ -206,10 +373,10 @@ impl FactBook {
     pub(super) fn license_summaries(&mut self, blocks: &[Arc<Block>], visible: &[bool]) -> bool {
         let mut any = false;
         for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
-            self.licensed.entry(b.message).or_insert_with(|| {
+            if !self.licences.of.contains_key(&b.message) {
                 any = true;
-                (0..visible.len()).filter(|&i| visible[i]).collect()
-            });
+                self.give(b.message, (0..visible.len()).filter(|&i| visible[i]));
+            }
         }
         any
     }
@@ -218,144 +385,20 @@ impl FactBook {
     /// what was visible there.
     pub(super) fn license_provider(&mut self, message: MessageId, shown: &[Arc<Block>]) {
         let seen = self.seen(shown, None);
-        self.licensed.insert(message, (0..seen.len()).filter(|&i| seen[i].is_some()).collect());
+        self.give(message, (0..seen.len()).filter(|&i| seen[i].is_some()));
     }
 
     /// Whether a message may bring a fact: what is not a reply always may.
     pub(super) fn may_say(&self, message: MessageId, fact: usize) -> bool {
-        self.licensed.get(&message).is_none_or(|l| l.contains(&fact))
+        self.licences.may_say(message, fact)
     }
 
     /// Whether an older value that a fact replaced is among these.
     pub(super) fn old_there(&self, fact: usize, seen: &[Option<Sighting>]) -> bool {
-        self.older[fact].iter().any(|&old| seen[old].is_some())
+        self.known.older(fact).iter().any(|&old| seen[old].is_some())
     }
-
-    /// Of what was never said: how many things there are, as the indices from `facts`.
-    pub(super) fn distractors(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.facts.len()).filter(|&i| self.facts[i].distractor)
-    }
-}
-
-/// The first goal: that of the first user message, else the first in the session, else the first
-/// line of that message, which is added.
-fn goal(session: &Session, facts: &mut Vec<Fact>) -> Option<usize> {
-    let (id, text) = texts::first_request(session)?;
-    let goals: Vec<usize> = (0..facts.len())
-        .filter(|&i| facts[i].kind == FactKind::Goal && !facts[i].distractor)
-        .collect();
-    if let Some(&first) = goals.iter().find(|&&i| facts[i].arises == id).or(goals.first()) {
-        return Some(first);
-    }
-    let line: String =
-        text.lines().map(str::trim).find(|l| !l.is_empty())?.chars().take(GOAL).collect();
-    facts.push(Fact::new("first-request", FactKind::Goal, line, id));
-    Some(facts.len() - 1)
-}
-
-/// Facts that `new` replaced, directly or by way of others.
-fn older(facts: &[Fact], new: usize) -> Vec<usize> {
-    let mut out: Vec<usize> = Vec::new();
-    let mut open = vec![new];
-    while let Some(of) = open.pop() {
-        for (i, f) in facts.iter().enumerate() {
-            if f.superseded_by.as_deref() == Some(&facts[of].id) && i != new && !out.contains(&i) {
-                out.push(i);
-                open.push(i);
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ctxbench_core::block::{Draft, Role};
-
-    fn book(facts: &[Fact]) -> FactBook {
-        FactBook::new(&Session { facts: facts.to_vec(), ..Session::default() })
-    }
-
-    fn fact(id: &str, token: &str, arises: &str) -> Fact {
-        Fact {
-            id: id.into(),
-            kind: FactKind::Value,
-            tokens: vec![token.into()],
-            arises: arises.into(),
-            needs: vec![],
-            words: vec![],
-            superseded_by: None,
-            forbids: vec![],
-            distractor: false,
-            extra: Default::default(),
-        }
-    }
-
-    fn block(kind: BlockKind, text: &str, message: u32) -> Arc<Block> {
-        Draft::text(kind, Role::User, text).build(MessageId(message), vec![])
-    }
-
-    #[test]
-    fn a_restatement_of_something_forgotten_does_not_count() {
-        let mut book = book(&[fact("f", "port 8443", "c1")]);
-        let said = block(BlockKind::Assistant, "the port 8443 again", 5);
-        // Recorded while nothing was visible.
-        book.license(MessageId(5), "a5", &[None]);
-        assert_eq!(book.seen(std::slice::from_ref(&said), None)[0], None);
-        // Recorded while it was visible.
-        let visible = book.seen(&[block(BlockKind::Output, "port 8443", 1)], None);
-        book.license(MessageId(5), "a5", &visible);
-        assert!(book.seen(&[said], None)[0].is_some());
-    }
-
-    #[test]
-    fn the_reply_in_which_a_fact_arises_may_say_it() {
-        let mut book = book(&[fact("f", "use a mutex", "a7")]);
-        book.license(MessageId(7), "a7", &[None]);
-        let s = book.seen(&[block(BlockKind::Assistant, "we use a mutex", 7)], None);
-        assert_eq!(s[0].map(|s| s.place), Some(Place::Verbatim));
-    }
-
-    #[test]
-    fn older_values_are_found_by_way_of_others_and_rings_end() {
-        let replaced =
-            |id: &str, by: &str| Fact { superseded_by: Some(by.into()), ..fact(id, id, "m") };
-        let facts = [replaced("a", "b"), replaced("b", "c"), fact("c", "c", "m")];
-        assert_eq!(
-            (older(&facts, 2), older(&facts, 1), older(&facts, 0)),
-            (vec![1, 0], vec![0], vec![])
-        );
-        let ring = [replaced("a", "b"), replaced("b", "a")];
-        assert_eq!(older(&ring, 0), [1]);
-    }
-
-    #[test]
-    fn the_first_line_stands_for_a_goal_that_nobody_marked() {
-        use ctxbench_core::session::{Entry, UserEntry};
-        let asks = UserEntry {
-            id: "u1".into(),
-            text: Some("\n Mend the login page\nplease".into()),
-            ..Default::default()
-        };
-        let mut session = Session {
-            entries: vec![Entry::User(asks)],
-            facts: vec![fact("f", "x", "u1")],
-            ..Session::default()
-        };
-        let book = FactBook::new(&session);
-        assert_eq!(
-            (book.goal, book.measured, book.facts[1].tokens[0].as_str()),
-            (Some(1), 1, "Mend the login page")
-        );
-        session.facts.push(Fact { kind: FactKind::Goal, ..fact("g", "login", "u9") });
-        assert_eq!(FactBook::new(&session).goal, Some(1), "a marked one goes before");
-    }
-
-    #[test]
-    fn the_needing_message_is_left_out() {
-        let mut book = book(&[fact("f", "port 8443", "c1")]);
-        let asks = block(BlockKind::User, "what about port 8443?", 9);
-        assert_eq!(book.seen(&[asks], Some(MessageId(9)))[0], None);
-    }
-}
+#[path = "facts_tests.rs"]
+mod tests;

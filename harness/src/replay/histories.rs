@@ -48,6 +48,15 @@ impl Histories {
         (after, new): (&[Arc<Block>], &[Option<Sighting>]),
         log: &Log,
     ) {
+        let moved = |fact: usize| {
+            let (from, to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place));
+            from.is_some() && from != to
+        };
+        if (0..self.moves.len()).all(|fact| !moved(fact) || self.moves[fact] >= MOVES) {
+            return;
+        }
+        let carrying = [before, after].map(|blocks| book.carriers(blocks));
+        let facts = &book.known.facts;
         for (fact, moves) in self.moves.iter_mut().enumerate() {
             let (Some(from), to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place)) else {
                 continue;
@@ -56,14 +65,13 @@ impl Histories {
                 continue;
             }
             *moves += 1;
-            let mut carried = |blocks| {
-                let block = book.carrier(blocks, fact);
-                block.map(|b| around(&book.facts[fact], readable(b))).unwrap_or_default()
-            };
-            let words = carried(before);
+            let [words, now] = [0, 1].map(|side: usize| {
+                let block = carrying[side][fact].filter(|_| side == 0 || to.is_some());
+                block.map(|b| around(&facts[fact], readable(b))).unwrap_or_default()
+            });
             let now = match to {
-                Some(_) => carried(after),
-                None => nearest(&book.facts[fact], &words, after),
+                Some(_) => now,
+                None => nearest(&facts[fact], &words, after),
             };
             let to = FactMove {
                 compaction,

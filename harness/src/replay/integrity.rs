@@ -3,17 +3,42 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::context::orphans;
+use ctxbench_core::context::{Orphans, Pairing};
 use ctxbench_reports::record::Rule;
 
-/// What is wrong with a request: rule and detail.
-pub(super) fn check(
+use super::grown;
+
+/// The calls and results of the last request.
+#[derive(Default)]
+pub(super) struct Integrity {
+    blocks: Vec<Arc<Block>>,
+    pairing: Pairing,
+}
+
+impl Integrity {
+    /// What is wrong with the next request: rule and detail.
+    pub(super) fn check(
+        &mut self,
+        blocks: &[Arc<Block>],
+        newest_user: Option<MessageId>,
+        reasoning_in: impl Fn(MessageId) -> bool,
+    ) -> Vec<(Rule, String)> {
+        let from = grown::follow(&mut self.blocks, blocks);
+        if from == 0 {
+            self.pairing = Pairing::default();
+        }
+        blocks[from..].iter().for_each(|b| self.pairing.add(b));
+        broken(blocks, &self.pairing.orphans(blocks), newest_user, reasoning_in)
+    }
+}
+
+fn broken(
     blocks: &[Arc<Block>],
+    lost: &Orphans,
     newest_user: Option<MessageId>,
     reasoning_in: impl Fn(MessageId) -> bool,
 ) -> Vec<(Rule, String)> {
     let mut out = Vec::new();
-    let lost = orphans(blocks);
     if let Some(id) = lost.results.first() {
         out.push((
             Rule::OrphanedResult,
@@ -36,7 +61,8 @@ pub(super) fn check(
     if let Some(user) = newest_user {
         let stands =
             |b: &Arc<Block>| b.message == user || b.origin.iter().any(|o| o.message == user);
-        if !blocks.iter().any(stands) {
+        // Mostly one of the last.
+        if !blocks.iter().rev().any(stands) {
             out.push((
                 Rule::RequestDropped,
                 format!("nothing shown stands for message {}", user.0),
@@ -51,9 +77,8 @@ pub(super) fn check(
         .take_while(|b| matches!(b.kind, BlockKind::Output | BlockKind::Call))
         .collect();
     if let Some(call) = open.iter().find(|b| b.kind == BlockKind::Call) {
-        let kept =
-            blocks.iter().any(|b| b.kind == BlockKind::Reasoning && b.message == call.message);
-        if reasoning_in(call.message) && !kept {
+        let kept = |b: &Arc<Block>| b.kind == BlockKind::Reasoning && b.message == call.message;
+        if reasoning_in(call.message) && !blocks.iter().rev().any(kept) {
             out.push((
                 Rule::ReasoningRemoved,
                 format!("message {} called tools after reasoning", call.message.0),
@@ -75,7 +100,8 @@ mod tests {
     }
 
     fn rules(blocks: &[Arc<Block>], user: Option<u32>) -> Vec<Rule> {
-        check(blocks, user.map(MessageId), |m| m == MessageId(1))
+        Integrity::default()
+            .check(blocks, user.map(MessageId), |m| m == MessageId(1))
             .into_iter()
             .map(|(r, _)| r)
             .collect()

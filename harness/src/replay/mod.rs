@@ -10,8 +10,10 @@ mod drift;
 mod events;
 pub(crate) mod exchange;
 mod facts;
+mod grown;
 mod histories;
 mod integrity;
+mod known;
 mod needs;
 mod observer;
 mod path;
@@ -58,6 +60,7 @@ use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
 use events::{Event, Log};
+use known::KnownSessions;
 use observer::Observer;
 use record::{Run, Stopped};
 use recording::{counted_by, lifetime, met, unseen};
@@ -159,16 +162,29 @@ pub async fn replay_in_full(
     model: &Model,
     options: &Options,
 ) -> FullReplay {
-    replay_with(scenario, spec, model, options, &Files::played(&scenario.session)).await
+    replay_with(scenario, spec, model, options, &Shared::of(scenario)).await
 }
 
-/// The same, where the files of the session at its rewinds are known.
+/// What is the same whatever a scenario is replayed with: found out once.
+pub(crate) struct Shared {
+    /// The files of the session at its rewinds.
+    files: Files,
+    known: Arc<KnownSessions>,
+}
+
+impl Shared {
+    pub(crate) fn of(scenario: &Scenario) -> Shared {
+        Shared { files: Files::played(&scenario.session), known: Arc::default() }
+    }
+}
+
+/// The same, with what other replays of the scenario found out.
 pub(crate) async fn replay_with(
     scenario: &Scenario,
     spec: &Spec,
     model: &Model,
     options: &Options,
-    files: &Files,
+    shared: &Shared,
 ) -> FullReplay {
     let pulled = pulled(scenario, &spec.levers);
     let scenario = pulled.as_ref();
@@ -182,6 +198,7 @@ pub(crate) async fn replay_with(
         model: &model,
         options,
         desk: &desk,
+        known: &shared.known,
     };
     let provider = SharedDoor::new(open(&scene).await);
     let watcher = options.watch.as_ref().map(|w| {
@@ -209,7 +226,8 @@ pub(crate) async fn replay_with(
         scenario,
         spec,
         model: &model,
-        files,
+        files: &shared.files,
+        known: &shared.known,
         agents: &agents,
         summariser: desk.asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
@@ -259,6 +277,7 @@ struct Scene<'a> {
     model: &'a Arc<Model>,
     options: &'a Options,
     desk: &'a SummaryDesk,
+    known: &'a Arc<KnownSessions>,
 }
 
 /// The door to a provider of this scene's model.
@@ -300,13 +319,14 @@ async fn play(
     start: Start,
     log: Log,
 ) -> Engine {
-    let Scene { scenario, session, agent, spec, model, options, desk } = scene;
+    let Scene { scenario, session, agent, spec, model, options, desk, known } = scene;
     let waited = subagents.iter().flat_map(|s| s.all.iter()).filter(|a| a.waits);
     let waited = waited.filter_map(|a| a.call.as_ref()).map(|c| c.id.as_str()).collect();
     let unseen = unseen(session, model, options.calibrate);
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
     let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
-    let observer = Observer::new(session, &path, model, spec.descriptor.recovery, log.clone())
+    let recovery = spec.descriptor.recovery;
+    let observer = Observer::new(session, known.of(session), &path, model, recovery, log.clone())
         .of_agent(*agent)
         .traced(tracer);
     observer.begun(&path, start.at_ms, start.by_request);

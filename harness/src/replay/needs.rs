@@ -1,12 +1,12 @@
 //! (fact, need) pairs that are still to be looked at.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::engine::Action;
 use ctxbench_core::fact::{Fact, Match};
 use ctxbench_core::session::Session;
 use ctxbench_reports::record::{FactRecord, Place};
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::path::Path;
 use super::showings::{Last, Showings};
@@ -30,7 +30,7 @@ pub(super) struct Pair {
 /// Pairs by the session's id of the need.
 pub(super) struct Needs {
     open: HashMap<Arc<str>, Vec<usize>>,
-    showings: Showings,
+    showings: Arc<Showings>,
     /// Number of the session, by the id of each message and result.
     sessions: HashMap<Arc<str>, usize>,
     /// Of every fact the id under which it arises.
@@ -42,7 +42,7 @@ pub(super) struct Needs {
 impl Needs {
     /// The pairs of a session. One whose need lies outside of the path that is replayed, in a
     /// subagent's window, is none.
-    pub(super) fn new(session: &Session, path: &Path) -> Self {
+    pub(super) fn new(session: &Session, path: &Path, showings: Arc<Showings>) -> Self {
         let places = places(path);
         let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
         for (i, f) in session.facts.iter().enumerate().filter(|(_, f)| !f.distractor) {
@@ -54,7 +54,6 @@ impl Needs {
                 open.entry(n.as_str().into()).or_default().push(i);
             }
         }
-        let showings = Showings::new(path, &session.facts);
         let arises = session.facts.iter().map(|f| f.arises.as_str().into()).collect();
         Needs { open, showings, sessions: sessions(path), arises, pending: Vec::new() }
     }

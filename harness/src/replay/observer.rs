@@ -1,7 +1,7 @@
 //! What is seen of a conversation while it runs: each request is held against the one before, the
 //! rules and the facts, and what was found goes into the log.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
@@ -9,15 +9,18 @@ use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
 use ctxbench_core::engine::{Action, Event as Noted, Stamped};
 use ctxbench_core::model::{self, Model};
-use ctxbench_core::request::{ModelError, Purpose, Reply, Request, StopReason, Usage};
+use ctxbench_core::request::{Applied, ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
 use ctxbench_core::world::Incoming;
 use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
 use ctxbench_strategies::descriptor::Recovery;
+use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
 use super::events::{Begun, Event, Log, Sent};
-use super::integrity;
+use super::grown::Special;
+use super::integrity::Integrity;
+use super::known::Known;
 use super::path::{Move, Path};
 use super::prefix::Prefix;
 use super::retention::Retention;
@@ -51,6 +54,8 @@ pub(super) struct Observer {
     pub(super) retention: Retention,
     pub(super) rewinds: Rewinds,
     prefix: Prefix,
+    integrity: Integrity,
+    special: Special,
     tracer: Option<Tracer>,
     /// The subagent whose window this is.
     agent: Option<String>,
@@ -78,15 +83,18 @@ const COMING: MessageId = MessageId(u32::MAX);
 impl Observer {
     pub(super) fn new(
         session: &Session,
+        known: Arc<Known>,
         path: &Path,
         model: &Arc<Model>,
         recovery: Recovery,
         log: Log,
     ) -> Self {
         Observer {
-            retention: Retention::new(session, path, recovery, log.clone()),
+            retention: Retention::new(session, known, path, recovery, log.clone()),
             rewinds: Rewinds::new(session, model.counting),
             prefix: Prefix::default(),
+            integrity: Integrity::default(),
+            special: Special::default(),
             tracer: None,
             agent: None,
             model: model.clone(),
@@ -205,7 +213,7 @@ impl Observer {
         if let Some(r) = reply.filter(|r| r.compaction().is_some()) {
             self.retention.provider_compacted(&context_editing::edited_view(request, r.applied));
         }
-        let logical = logical_view(request, reply);
+        let logical = self.logical_view(request, reply);
         let shared = match sample {
             true => self.prefix.compare(request, &logical, reply),
             false => Default::default(),
@@ -226,7 +234,7 @@ impl Observer {
             cache_write: billed.cache_write + billed.cache_write_1h,
             cache_write_1h: billed.cache_write_1h,
             output_tokens: billed.output,
-            context_tokens: reply.map_or(request.tokens(), |r| r.usage.prompt()),
+            context_tokens: reply.map_or_else(|| request.tokens(), |r| r.usage.prompt()),
             cost_usd: reply.map_or(0.0, |r| model::cost_of_reply(model, r).total()),
             compaction_usd: inside.map_or(0.0, |c| c.usd),
             compaction_ms: inside.map_or(0, |c| c.ms),
@@ -264,6 +272,25 @@ impl Observer {
             trace,
         })));
         self.requests += 1;
+    }
+
+    /// What the model saw. Where nothing is edited that is what was sent.
+    fn logical_view<'a>(
+        &mut self,
+        request: &'a Request,
+        reply: Option<&Reply>,
+    ) -> Cow<'a, [Arc<Block>]> {
+        if request.purpose == Purpose::Sample && request.server_edits.is_empty() {
+            self.special.follow(&request.blocks);
+            let special = &self.special;
+            let edited = reply
+                .is_some_and(|r| r.applied != Applied::default() || r.compaction().is_some());
+            let thinks = special.thinking && !request.model.keeps_thinking;
+            if !edited && !thinks && !special.compaction {
+                return Cow::Borrowed(&request.blocks);
+            }
+        }
+        logical_view(request, reply)
     }
 
     /// Whether a request shows the compaction after which the provider had stopped.
@@ -307,7 +334,9 @@ impl Observer {
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
-        let broken = integrity::check(logical, self.newest_user, |m| self.reasoned.contains(&m));
+        let broken = self
+            .integrity
+            .check(logical, self.newest_user, |m| self.reasoned.contains(&m));
         if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }))) {
             self.reasoned.insert(COMING);
         }
@@ -351,7 +380,7 @@ fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
 }
 
 /// What the model saw: the request after the edits that the provider says it made.
-fn logical_view(request: &Request, reply: Option<&Reply>) -> Vec<Arc<Block>> {
+fn logical_view<'a>(request: &'a Request, reply: Option<&Reply>) -> Cow<'a, [Arc<Block>]> {
     let Some(r) = reply else { return context_editing::edited_view(request, Default::default()) };
     let Some(summary) = r.compaction() else {
         return context_editing::edited_view(request, r.applied);
@@ -363,5 +392,5 @@ fn logical_view(request: &Request, reply: Option<&Reply>) -> Vec<Arc<Block>> {
         Draft::synthetic(BlockKind::Compaction, Role::Assistant, summary.clone())
             .build(COMING, origin),
     );
-    blocks
+    Cow::Owned(blocks)
 }

@@ -1,19 +1,46 @@
 //! What a request shares at its beginning with the one before, and what had to be written again.
+//!
+//! Only that in which two requests differ is looked at: sums up to each block are kept from one to
+//! the next.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, common_prefix, total_tokens};
 use ctxbench_core::context_editing;
+use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Reply, Request};
 use ctxbench_core::strategy::is_system;
-use rapidhash::RapidHashSet as HashSet;
+use rapidhash::RapidHashMap as HashMap;
 
 /// The newest answered request.
 #[derive(Default)]
 pub(super) struct Prefix {
-    /// Its conversation, system part left out.
-    conversation: Vec<Arc<Block>>,
-    hashes: HashSet<u64>,
+    blocks: Vec<Arc<Block>>,
+    /// Up to each of its blocks.
+    sums: Vec<Sum>,
+    /// How often each content stands in it.
+    hashes: HashMap<u64, usize>,
+}
+
+/// What a row of blocks adds up to. The conversation is what is left without the system part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    tokens: u64,
+    conversation_tokens: u64,
+    conversation: usize,
+}
+
+impl Sum {
+    fn with(self, block: &Block, by: &Counting) -> Sum {
+        let tokens = block.tokens(by);
+        let spoken = !is_system(block);
+        Sum {
+            tokens: self.tokens + tokens,
+            conversation_tokens: self.conversation_tokens + if spoken { tokens } else { 0 },
+            conversation: self.conversation + usize::from(spoken),
+        }
+    }
 }
 
 /// A request held against the one before.
@@ -51,34 +78,71 @@ impl Prefix {
         let kept =
             request.server_edits.iter().any(|e| !context_editing::deleted_results(e).is_empty());
         let (model, edits) = (&request.model, &request.server_edits);
-        let whole = kept.then(|| context_editing::arriving(model, edits, request.blocks.clone()));
-        let sent = whole.as_deref().unwrap_or(logical);
-        let conversation: Vec<Arc<Block>> =
-            sent.iter().filter(|b| !is_system(b)).cloned().collect();
-        let same = common_prefix(&self.conversation, &conversation);
-        let first = self.conversation.is_empty();
-        let sizes = || (total_tokens(by, &self.conversation), total_tokens(by, &conversation));
+        let sent = match kept {
+            true => Cow::Owned(context_editing::arriving(model, edits, request.blocks.clone())),
+            false => Cow::Borrowed(logical),
+        };
+        let head = common_prefix(&self.blocks, &sent);
+        let at_head = head.checked_sub(1).map_or(Sum::default(), |i| self.sums[i]);
+        let sums: Vec<Sum> = sent[head..]
+            .iter()
+            .scan(at_head, |sum, b| {
+                *sum = sum.with(b, by);
+                Some(*sum)
+            })
+            .collect();
+        let old = self.sums.last().copied().unwrap_or_default();
+        let new = sums.last().copied().unwrap_or(at_head);
+        // Behind the first difference the system part may differ and the conversation go on alike.
+        let rest = |blocks: &[Arc<Block>]| -> Vec<Arc<Block>> {
+            blocks[head..].iter().filter(|b| !is_system(b)).cloned().collect()
+        };
+        let (old_rest, new_rest) = (rest(&self.blocks), rest(&sent));
+        let further = common_prefix(&old_rest, &new_rest);
+        let same = at_head.conversation + further;
+        let first = old.conversation == 0;
         let shared = Shared {
-            common: total_tokens(by, &conversation[..same]),
-            sizes: (!first).then(sizes),
+            common: at_head.conversation_tokens + total_tokens(by, &new_rest[..further]),
+            sizes: (!first).then_some((old.conversation_tokens, new.conversation_tokens)),
             again: match reply {
-                Some(r) if !first => self.again(request, sent, logical, same, r),
+                Some(r) if !first => {
+                    let sum = |i: usize| match i < head {
+                        true => self.sums[i],
+                        false => sums[i - head],
+                    };
+                    self.again(request, &sent, (!kept).then_some(&sum), logical, same, r)
+                }
                 _ => Again::default(),
             },
         };
         if reply.is_some() {
-            self.hashes = sent.iter().map(|b| b.hash).collect();
-            self.conversation = conversation;
+            for b in &self.blocks[head..] {
+                if let Some(n) = self.hashes.get_mut(&b.hash) {
+                    *n -= 1;
+                    if *n == 0 {
+                        self.hashes.remove(&b.hash);
+                    }
+                }
+            }
+            self.sums.truncate(head);
+            self.sums.extend(sums);
+            self.blocks.truncate(head);
+            self.blocks.extend_from_slice(&sent[head..]);
+            for b in &sent[head..] {
+                *self.hashes.entry(b.hash).or_default() += 1;
+            }
         }
         shared
     }
 
     /// What the cache served ends somewhere; whatever of the request before lies behind it was
-    /// written or sent again.
+    /// written or sent again. `sum` = what the blocks up to this one add up to, where the model was
+    /// shown what was sent.
     fn again(
         &self,
         request: &Request,
         sent: &[Arc<Block>],
+        sum: Option<&dyn Fn(usize) -> Sum>,
         logical: &[Arc<Block>],
         same: usize,
         reply: &Reply,
@@ -86,13 +150,30 @@ impl Prefix {
         let by = &request.model.counting;
         let mut again = Again::default();
         let served = reply.usage.cache_read;
-        let mut at = request.tools_tokens();
-        let mut unchanged = same;
-        for (b, seen) in sent.iter().zip(logical) {
+        let tools = request.tools_tokens();
+        // Blocks that were served whole, as far as sums tell.
+        let from = sum.map_or(0, |sum| {
+            let (mut low, mut high) = (0, sent.len());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                match tools + sum(middle).tokens <= served {
+                    true => low = middle + 1,
+                    false => high = middle,
+                }
+            }
+            low
+        });
+        let before = match (sum, from.checked_sub(1)) {
+            (Some(sum), Some(last)) => sum(last),
+            _ => Sum::default(),
+        };
+        let mut at = tools + before.tokens;
+        let mut unchanged = same.saturating_sub(before.conversation);
+        for (b, seen) in sent.iter().zip(logical).skip(from) {
             at += seen.tokens(by);
             let stands = is_system(b) || unchanged > 0;
             unchanged = unchanged.saturating_sub(usize::from(!is_system(b)));
-            if at <= served || !self.hashes.contains(&b.hash) {
+            if at <= served || !self.hashes.contains_key(&b.hash) {
                 continue;
             }
             let cause = match () {

@@ -16,6 +16,7 @@ use ctxbench_strategies::Spec;
 
 use super::conversation::{Conversation, conversations};
 use super::events::{Event, Logged};
+use super::known::KnownSessions;
 use super::windows::Subagent;
 use super::{Loading, background, compactions, delegation, drift, histories, resume};
 use crate::rewind::{self, Files};
@@ -27,6 +28,7 @@ pub(super) struct Run<'a> {
     pub(super) model: &'a Model,
     /// The files of the session at its rewinds.
     pub(super) files: &'a Files,
+    pub(super) known: &'a KnownSessions,
     pub(super) agents: &'a [Subagent],
     /// Who wrote its summaries, if any was asked for.
     pub(super) summariser: Option<String>,

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
-use ctxbench_core::fact::{Fact, Match, fold};
 use ctxbench_strategies::descriptor::Recovery;
 
+use super::known::Known;
 use super::path::Path;
 
 /// What of the facts a store holds so far.
@@ -28,13 +28,14 @@ impl Store {
     }
 
     /// A message was said; `counts` tells which facts it may bring.
-    pub(super) fn said(&mut self, key: &str, facts: &[Fact], counts: impl Fn(usize) -> bool) {
+    pub(super) fn said(&mut self, key: &str, known: &Known, counts: impl Fn(usize) -> bool) {
         let Recovery::ChatHistory(comes_back) = self.recovery else { return };
         let Some((of_user, text)) = self.texts.get(key) else { return };
         let back = comes_back(*of_user, text);
-        let folded = fold(&back);
-        for (i, f) in facts.iter().enumerate().take(self.holds.len()) {
-            self.holds[i] |= counts(i) && f.matches(&back, &folded) > Match::Absent;
+        for i in known.carried_once(&back).filter(|&i| counts(i)) {
+            if let Some(holds) = self.holds.get_mut(i) {
+                *holds = true;
+            }
         }
     }
 

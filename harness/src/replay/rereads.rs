@@ -72,6 +72,9 @@ impl Rereads {
 
     /// The result of this call is in the context: should it leave, that is another loss.
     pub(super) fn seen(&mut self, call: &str) {
+        if self.made.is_empty() {
+            return;
+        }
         if let Some(call) = self.calls.get(call) {
             self.made.remove(call);
         }

@@ -15,8 +15,9 @@ use ctxbench_strategies::descriptor::Recovery;
 
 use super::drift::{Drift, Kept};
 use super::events::{Event, Log};
-use super::facts::{FactBook, Sighting, place};
+use super::facts::{FactBook, Sighting};
 use super::histories::Histories;
+use super::known::Known;
 use super::needs::{Needs, Pair, unreached};
 use super::path::Path;
 use super::recovery::Store;
@@ -44,24 +45,31 @@ pub(super) struct Retention {
 }
 
 impl Retention {
-    pub(super) fn new(session: &Session, path: &Path, recovery: Recovery, log: Log) -> Self {
-        let book = FactBook::new(session);
-        let needs = Needs::new(session, path);
+    pub(super) fn new(
+        session: &Session,
+        known: Arc<Known>,
+        path: &Path,
+        recovery: Recovery,
+        log: Log,
+    ) -> Self {
+        let facts = known.facts.len();
+        let showings = Arc::new(Showings::new(path, &known));
+        let needs = Needs::new(session, path, showings.clone());
         let pairs = needs.pairs().into_iter().map(|p| (p.need, p.fact));
         Retention {
             log,
-            exposure: Exposure::new(Showings::new(path, &session.facts), pairs),
+            exposure: Exposure::new(showings, pairs),
             needs,
             rereads: Rereads::new(path),
-            drift: Drift::new(book.facts.len()),
-            histories: Histories::new(book.measured),
+            drift: Drift::new(facts),
+            histories: Histories::new(known.measured),
             store: Store::new(recovery, path, session.facts.len()),
-            lately: vec![false; book.facts.len()],
+            lately: vec![false; facts],
             arriving: Vec::new(),
             chance: HashSet::new(),
             compactions_seen: 0,
             visible: Vec::new(),
-            book,
+            book: FactBook::of(known),
         }
     }
 
@@ -72,7 +80,7 @@ impl Retention {
 
     /// How many made-up facts there are.
     pub(super) fn distractors(&self) -> usize {
-        self.book.distractors().count()
+        self.book.known.distractors().count()
     }
 
     /// A turn begins with these user messages.
@@ -112,20 +120,25 @@ impl Retention {
     /// A call that fetches again the first fact that the next recorded reply needs and the context
     /// no longer shows.
     pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Reread> {
-        let shown = context_editing::edited_view(request, context_editing::will_apply(request));
         let (by_user, by_step) = self.needs.due(step);
+        if by_user.is_empty() && by_step.is_empty() {
+            return None;
+        }
+        let shown = context_editing::edited_view(request, context_editing::will_apply(request));
         let newest = newest_user(&request.blocks);
         let wanted: Vec<(usize, Option<MessageId>)> = by_user
             .into_iter()
             .map(|f| (f, newest))
             .chain(by_step.into_iter().map(|f| (f, None)))
             .collect();
-        let lost: Vec<usize> = wanted
-            .into_iter()
-            .filter(|(f, without)| !self.book.shows(&shown, *without, *f))
-            .map(|(f, _)| f)
-            .collect();
-        lost.into_iter().find_map(|f| self.rereads.again(&self.book.facts[f].arises))
+        let seen = self.book.seen(&shown, None);
+        let seen_without = self.book.seen(&shown, newest);
+        let lost = wanted.into_iter().filter(|(f, without)| match without {
+            Some(_) => seen_without[*f].is_none(),
+            None => seen[*f].is_none(),
+        });
+        let facts = &self.book.known.facts;
+        lost.into_iter().find_map(|(f, _)| self.rereads.again(&facts[f].arises))
     }
 
     /// Looks at the facts that are needed now, in what the model was shown.
@@ -160,7 +173,7 @@ impl Retention {
                 drifted: absent && (flaw.partial || flaw.changed),
                 recoverable: absent.then(|| self.store.holds(f)).flatten(),
                 exposed: self.exposure.exposed(need, f),
-                ..unreached(&self.book.facts[f], &self.needs.pair(need, f), self.compactions_seen)
+                ..unreached(&self.book.known.facts[f], &self.needs.pair(need, f), self.compactions_seen)
             };
             self.log.note(Event::Needed(Box::new(record)));
         }
@@ -169,19 +182,20 @@ impl Retention {
     /// What follows from what a request showed.
     fn note_shown(&mut self, seq: u64) {
         for key in std::mem::take(&mut self.arriving) {
-            self.drift.said(&self.book, &key);
-            self.store.said(&key, &self.book.facts, |_| true);
+            self.drift.said(&self.book.known, &key);
+            self.store.said(&key, &self.book.known, |_| true);
         }
         let visible = &self.visible;
         self.lately.iter_mut().zip(visible).for_each(|(l, s)| *l |= s.is_some());
         self.drift.shown(visible);
         self.histories.shown(seq, visible, &self.log);
-        for found in self.book.distractors().filter(|&i| visible[i].is_some()) {
+        for found in self.book.known.distractors().filter(|&i| visible[i].is_some()) {
             if self.chance.insert(found) {
                 self.log.note(Event::FoundByChance);
             }
         }
-        for (f, _) in self.book.facts.iter().zip(visible).filter(|(_, s)| s.is_some()) {
+        let facts = &self.book.known.facts;
+        for (f, _) in facts.iter().zip(visible).filter(|(_, s)| s.is_some()) {
             self.rereads.seen(&f.arises);
         }
     }
@@ -193,11 +207,11 @@ impl Retention {
         self.visible = visible;
         self.exposure.recorded(key, message);
         self.rereads.ran(key);
-        self.drift.said(&self.book, key);
         let book = &self.book;
-        self.store.said(key, &book.facts, |f| book.may_say(message, f));
+        self.drift.said(&book.known, key);
+        self.store.said(key, &book.known, |f| book.may_say(message, f));
         let results: Vec<Arc<str>> = self.rereads.results(key).collect();
-        results.iter().for_each(|r| self.drift.said(&self.book, r));
+        results.iter().for_each(|r| self.drift.said(&book.known, r));
     }
 
     /// Another session began and shows this: a summary that came with it may say what was visible
@@ -209,22 +223,20 @@ impl Retention {
 
     /// The context was made smaller: what that left of the facts.
     pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> Kept {
-        let verbatim = |blocks: &[Arc<Block>]| {
-            blocks.iter().filter(|b| place(b) == Place::Verbatim).cloned().collect::<Vec<_>>()
-        };
         let old = self.book.seen(before, None);
+        let old_verbatim = self.book.seen_verbatim(before);
         self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());
         if self.book.license_summaries(after, &self.lately) {
             self.lately.fill(false);
         }
         let new = self.book.seen(after, None);
-        let [old_verbatim, new_verbatim] =
-            [before, after].map(|b| self.book.seen(&verbatim(b), None));
-        let later = self.needs.later(self.book.facts.len());
+        let new_verbatim = self.book.seen_verbatim(after);
+        let known = self.book.known.clone();
+        let later = self.needs.later(known.facts.len());
         let seen = self.compactions_seen;
         self.histories.compacted(seen, &mut self.book, (before, &old), (after, &new), &self.log);
         self.compactions_seen += 1;
-        self.drift.compacted(&self.book, &later, [&old, &old_verbatim], [&new, &new_verbatim])
+        self.drift.compacted(&known, &later, [&old, &old_verbatim], [&new, &new_verbatim])
     }
 }
 

@@ -76,7 +76,8 @@ fn run(recovery: Recovery) -> RunRecord {
     let path = Path::recorded(&session, &Defaults::STATED);
     let (log, events) = Log::open();
     let shared = Arc::new(model.clone());
-    let mut o = Observer::new(&session, &path, &shared, recovery, log);
+    let known = Arc::new(known::Known::of(&session));
+    let mut o = Observer::new(&session, known, &path, &shared, recovery, log);
     o.begun(&path, 0, None);
     let said = |n: usize| match &session.entries[n] {
         Entry::User(u) => u.text.clone().unwrap(),
@@ -130,6 +131,7 @@ fn run(recovery: Recovery) -> RunRecord {
         spec: &spec,
         model: &model,
         files: &Files::default(),
+        known: &Default::default(),
         agents: &[],
         summariser: None,
         stopped: Stopped::default(),

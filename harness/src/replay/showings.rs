@@ -1,17 +1,15 @@
 //! Where each needed fact was shown last, and whether a request took that away before the need.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, MessageId};
+use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
-use ctxbench_core::fact::{Fact, fold};
-use ctxbench_core::matcher::Matcher;
-use ctxbench_reports::record::Place;
 use ctxbench_scenarios::autofacts::GAP;
+use rapidhash::{HashMapExt, HashSetExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
 
-use super::facts::{FactBook, place};
+use super::facts::FactBook;
+use super::known::Known;
 use super::path::Path;
 
 /// A user message or a tool's result that carries a fact.
@@ -63,10 +61,9 @@ pub(super) struct Showings {
 }
 
 impl Showings {
-    pub(super) fn new(path: &Path, facts: &[Fact]) -> Showings {
-        let matcher = Matcher::new(facts);
+    pub(super) fn new(path: &Path, known: &Known) -> Showings {
         let mut out = Showings {
-            of: vec![Vec::new(); facts.len()],
+            of: vec![Vec::new(); known.measured],
             said: HashSet::new(),
             needs: HashMap::new(),
         };
@@ -74,25 +71,27 @@ impl Showings {
         for m in &path.moves {
             if let Action::User(message) = &m.action {
                 out.needs.extend(m.keys.iter().map(|k| (k.clone(), (replies + 1, true))));
-                out.show(&matcher, &message.key, &said(&message.parts), replies);
+                out.show(known, &message.key, &said(&message.parts), replies);
             }
             for step in &m.steps {
                 replies += 1;
                 out.needs.insert(step.key.clone(), (replies, false));
                 let text = said(&step.parts);
-                let carried = matcher.carried(&text, &fold(&text));
-                out.said.extend(carried.into_iter().map(|(fact, _)| (fact, replies)));
+                let carried = known.carried(&text);
+                out.said.extend(carried.facts.iter().map(|&(fact, _)| (fact, replies)));
                 for r in &step.results {
-                    out.show(&matcher, &r.key, &said(&r.parts), replies);
+                    out.show(known, &r.key, &said(&r.parts), replies);
                 }
             }
         }
         out
     }
 
-    fn show(&mut self, matcher: &Matcher, key: &Arc<str>, text: &str, at: usize) {
-        for (fact, _) in matcher.carried(text, &fold(text)) {
-            self.of[fact].push(Showing { key: key.clone(), at });
+    fn show(&mut self, known: &Known, key: &Arc<str>, text: &str, at: usize) {
+        for &(fact, _) in &known.carried(text).facts {
+            if let Some(showings) = self.of.get_mut(fact) {
+                showings.push(Showing { key: key.clone(), at });
+            }
         }
     }
 
@@ -120,17 +119,13 @@ struct Watched {
     fact: usize,
     need: Arc<str>,
     last: Last,
-}
-
-/// Whether a block shows what a tool or the user said, as it was said.
-fn shows(b: &Block) -> bool {
-    let written = matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call);
-    place(b) == Place::Verbatim && !written
+    /// A request was held against it.
+    looked_at: bool,
 }
 
 /// What requests took away of what had been shown.
 pub(super) struct Exposure {
-    showings: Showings,
+    showings: Arc<Showings>,
     /// Not yet shown, the next one at the end.
     coming: Vec<Watched>,
     /// Shown and still needed, and in place so far.
@@ -138,13 +133,17 @@ pub(super) struct Exposure {
     exposed: HashMap<(Arc<str>, usize), bool>,
     /// Messages of the recorded replies, by number.
     replies: HashMap<usize, MessageId>,
+    /// Those that were recorded since the last request.
+    recorded: Vec<usize>,
+    /// [`FactBook::losses`] at the last request.
+    losses: u64,
 }
 
 impl Exposure {
-    pub(super) fn new(showings: Showings, pairs: impl Iterator<Item = (Arc<str>, usize)>) -> Self {
+    pub(super) fn new(showings: Arc<Showings>, pairs: impl Iterator<Item = (Arc<str>, usize)>) -> Self {
         let watched = |(need, fact): (Arc<str>, usize)| {
             let last = showings.last(fact, &need)?;
-            Some(Watched { fact, need, last })
+            Some(Watched { fact, need, last, looked_at: false })
         };
         let mut coming: Vec<Watched> = pairs.filter_map(watched).collect();
         coming.sort_by_key(|w| std::cmp::Reverse(w.last.showing.at));
@@ -154,6 +153,8 @@ impl Exposure {
             intact: Vec::new(),
             exposed: HashMap::new(),
             replies: HashMap::new(),
+            recorded: Vec::new(),
+            losses: 0,
         }
     }
 
@@ -161,6 +162,7 @@ impl Exposure {
     pub(super) fn recorded(&mut self, step: &str, message: MessageId) {
         if let Some(number) = self.showings.number(step) {
             self.replies.insert(number, message);
+            self.recorded.push(number);
         }
     }
 
@@ -170,24 +172,32 @@ impl Exposure {
         while self.coming.last().is_some_and(|w| w.last.showing.at < number) {
             self.intact.extend(self.coming.pop());
         }
-        let stands = |w: &Watched, book: &mut FactBook| {
+        let losses = book.losses(shown);
+        let Exposure { intact, exposed, replies, .. } = self;
+        let grown = std::mem::replace(&mut self.losses, losses) == losses;
+        let recorded = std::mem::take(&mut self.recorded);
+        let stands = |w: &Watched| {
             let at = w.last.showing.at;
-            let from = self.replies.get(&at).copied();
-            let to = self.replies.get(&(at + 1)).copied();
-            let between = |m: MessageId| from.is_none_or(|f| m > f) && to.is_none_or(|t| m < t);
-            shown.iter().any(|b| {
-                between(b.message) && shows(b) && book.carried(b).iter().any(|(f, _)| *f == w.fact)
-            })
-        };
-        for w in std::mem::take(&mut self.intact) {
-            // A need is looked at in the request that is answered with it, too.
-            let intact = stands(&w, book);
-            if !intact || w.last.need <= number {
-                self.exposed.insert((w.need.clone(), w.fact), !intact);
-            } else {
-                self.intact.push(w);
+            // What stood still stands if nothing left the context and it is looked for in the same
+            // stretch as before.
+            if w.looked_at && grown && !recorded.contains(&at) && !recorded.contains(&(at + 1)) {
+                return true;
             }
-        }
+            let from = replies.get(&at).copied();
+            let to = replies.get(&(at + 1)).copied();
+            let between = |m: MessageId| from.is_none_or(|f| m > f) && to.is_none_or(|t| m < t);
+            book.said_in(w.fact).iter().any(|m| between(*m))
+        };
+        intact.retain_mut(|w| {
+            // A need is looked at in the request that is answered with it, too.
+            let intact = stands(w);
+            let over = !intact || w.last.need <= number;
+            if over {
+                exposed.insert((w.need.clone(), w.fact), !intact);
+            }
+            w.looked_at = true;
+            !over
+        });
     }
 
     /// Whether the block that showed a fact last was gone or changed in some request up to the
@@ -201,7 +211,7 @@ impl Exposure {
 mod tests {
     use super::*;
     use crate::replay::path::Defaults;
-    use ctxbench_core::block::{Draft, Role};
+    use ctxbench_core::block::{BlockKind, Draft, Role};
     use ctxbench_core::session::Session;
 
     /// Nine replies; the tool shows the port behind the first and the third, the last two need it.
@@ -224,7 +234,7 @@ mod tests {
     }
 
     fn showings(session: &Session) -> Showings {
-        Showings::new(&Path::recorded(session, &Defaults::STATED), &session.facts)
+        Showings::new(&Path::recorded(session, &Defaults::STATED), &Known::of(session))
     }
 
     #[test]
@@ -247,7 +257,7 @@ mod tests {
         };
         let run = |at_the_fifth: &str| {
             let pairs = ["a8", "a9"].map(|n| (Arc::from(n), 0));
-            let mut exposure = Exposure::new(showings(&session), pairs.into_iter());
+            let mut exposure = Exposure::new(Arc::new(showings(&session)), pairs.into_iter());
             let mut book = FactBook::new(&session);
             for n in 1..=9_u32 {
                 // A reply is message 2n, its result 2n + 1: c1 is 3, c3 is 7.

@@ -12,6 +12,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::events::Log;
+use super::known::KnownSessions;
 use super::recording::{met, of_subagent};
 use super::windows::{self, Subagent};
 use super::{Doors, Options, Scene, Start, play};
@@ -24,6 +25,7 @@ pub(super) struct Subagents {
     model: Arc<Model>,
     options: Options,
     desk: SummaryDesk,
+    known: Arc<KnownSessions>,
     doors: Doors,
     log: Log,
     pub(super) all: Vec<Subagent>,
@@ -43,6 +45,7 @@ impl Subagents {
             model: scene.model.clone(),
             options: scene.options.clone(),
             desk: scene.desk.clone(),
+            known: scene.known.clone(),
             doors,
             log,
             all,
@@ -102,6 +105,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
+                known: &self.known,
             };
             let start = Start { at_ms: now, by_request: request };
             let log = self.log.of_agent(i);

@@ -210,7 +210,7 @@ impl Api {
         if will_apply(&next).cleared_tool_uses <= self.seen {
             return Ok(());
         }
-        let mut blocks = edited_view(&next, self.applied);
+        let mut blocks = edited_view(&next, self.applied).into_owned();
         blocks.push(passing(BlockKind::SummaryPrompt, Role::User, self.warning.clone()));
         let mut request = s.summary_request(Phase::MidTurn, blocks, true);
         request.tools = self.tools.clone();
