@@ -2,13 +2,13 @@
 //! [`CacheRule`].
 //!
 //! A prompt is a row of prefixes: the tool definitions as a whole, then every item. A prefix is
-//! known by the hash of everything up to its end, so that looking up costs the length of the prompt
-//! and never the number of earlier requests. A rule says where entries may end, how far back a read
+//! known by the hash of everything up to its end, and which prefixes of the last prompt have entries
+//! is kept, so that looking up costs what differs from it and never the number of earlier requests. A rule says where entries may end, how far back a read
 //! looks for them, in which steps it hits, how long they live and whether writing costs more than
 //! input. Not modelled: routing between machines, eviction under load, entries that start within an
 //! item.
 
-use super::prompt::{Prompt, chain};
+use super::prompt::{Item, Prompt, chain};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Counting, Entries};
 use ctxbench_core::request::{ErrorKind, ModelError, Ttl};
@@ -84,10 +84,36 @@ impl CachedPrefix {
 pub struct PromptCache {
     rule: CacheRule,
     counting: Counting,
-    entries: HashMap<u64, CachedPrefix>,
+    entries: Vec<CachedPrefix>,
+    /// Of each prefix with an entry where that stands.
+    places: HashMap<u64, usize>,
+    row: Row,
     expired: u64,
     /// Entries there were after dead ones were last looked for.
     swept: usize,
+}
+
+/// The prompt that was looked up last.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    hashes: Vec<u64>,
+    /// Positions in it that have an entry, in order, with the place of that.
+    entries: Vec<(usize, usize)>,
+}
+
+impl Row {
+    /// Entries up to a position, the last first.
+    fn back_from(&self, at: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let end = self.entries.partition_point(|(i, _)| *i <= at);
+        self.entries[..end].iter().rev().copied()
+    }
+}
+
+/// Where a prompt may leave entries, in order, with the lifetime asked for.
+enum Marks {
+    At(Vec<(usize, Ttl)>),
+    /// Everywhere from this position on.
+    From(usize),
 }
 
 /// Fewer entries are not worth looking through.
@@ -96,7 +122,15 @@ const SWEPT_FROM: usize = 4_096;
 impl PromptCache {
     /// An empty cache of a provider that counts tokens so.
     pub fn new(rule: CacheRule, counting: Counting) -> Self {
-        PromptCache { rule, counting, entries: HashMap::new(), expired: 0, swept: 0 }
+        PromptCache {
+            rule,
+            counting,
+            entries: Vec::new(),
+            places: HashMap::new(),
+            row: Row::default(),
+            expired: 0,
+            swept: 0,
+        }
     }
 
     /// Refuses what the provider would: too many breakpoints, one of the short lifetime before one
@@ -145,13 +179,26 @@ impl PromptCache {
         now_ms: Millis,
         usable_at_ms: Millis,
     ) -> CacheUse {
+        let marked: Vec<usize> = (0..all.len()).filter(|&i| all[i].cache.is_some()).collect();
+        self.use_marked(all, &marked, now_ms, usable_at_ms)
+    }
+
+    /// The same where it is known which prefixes have a breakpoint: `marked`, in order.
+    pub fn use_marked(
+        &mut self,
+        all: &[Prefix],
+        marked: &[usize],
+        now_ms: Millis,
+        usable_at_ms: Millis,
+    ) -> CacheUse {
+        self.follow(all);
         let total = all.last().map_or(0, |p| p.tokens);
-        let marks = self.marks(all);
+        let marks = self.marks(all, marked);
         let hit = self.hit(all, &marks, |e| e.is_live(now_ms));
         // Entries stay when their time is over, so what they would have served is known.
         let once = self.hit(all, &marks, |e| e.usable_at <= now_ms);
         if let Some(h) = hit {
-            self.refresh(&all[..=h], now_ms);
+            self.refresh(h, now_ms);
         }
         let read = hit.map_or(0, |h| all[h].tokens - all[h].tokens % self.rule.step);
         self.expired =
@@ -160,15 +207,11 @@ impl PromptCache {
         if self.rule.write_fee {
             // What lies after the hit is written: up to the last long-lived breakpoint for long,
             // behind it up to the last for short.
-            let last_long = marks
-                .iter()
-                .rev()
-                .find(|(_, ttl)| *ttl == Ttl::OneHour)
-                .map_or(0, |(m, _)| all[*m].tokens);
+            let last_long = marks.last_of(Ttl::OneHour).map_or(0, |m| all[m].tokens);
             use_.write_1h = last_long.saturating_sub(read);
             use_.write_5m = marks
-                .last()
-                .map_or(0, |(m, _)| all[*m].tokens)
+                .last(all.len())
+                .map_or(0, |m| all[m].tokens)
                 .saturating_sub(read + use_.write_1h);
         }
         use_.uncached = total - read - use_.write_1h - use_.write_5m;
@@ -176,10 +219,33 @@ impl PromptCache {
             self.note(all, now_ms, usable_at_ms);
         }
         let kind = if self.rule.entries == Entries::Units { Kind::Input } else { Kind::Whole };
-        for (m, ttl) in marks.into_iter().filter(|(m, _)| hit.is_none_or(|h| *m > h)) {
-            self.write(&all[m], now_ms, usable_at_ms, self.rule.lifetime(ttl), kind);
+        let new = hit.map_or(0, |h| h + 1);
+        match marks {
+            Marks::At(marks) => {
+                for (m, ttl) in marks.into_iter().filter(|(m, _)| *m >= new) {
+                    self.write(all, m, now_ms, usable_at_ms, self.rule.lifetime(ttl), kind);
+                }
+            }
+            Marks::From(first) => {
+                let lifetime = self.rule.lifetime(Ttl::default());
+                for m in first.max(new)..all.len() {
+                    self.write(all, m, now_ms, usable_at_ms, lifetime, kind);
+                }
+            }
         }
         use_
+    }
+
+    /// Looks up the prefixes in which a prompt differs from the last one.
+    fn follow(&mut self, all: &[Prefix]) {
+        let row = &mut self.row;
+        let same = row.hashes.iter().zip(all).take_while(|(hash, p)| **hash == p.hash).count();
+        row.hashes.truncate(same);
+        row.entries.truncate(row.entries.partition_point(|(i, _)| *i < same));
+        for (i, p) in all.iter().enumerate().skip(same) {
+            row.hashes.push(p.hash);
+            row.entries.extend(self.places.get(&p.hash).map(|place| (i, *place)));
+        }
     }
 
     /// Lets go of entries whose time is over, for a server that runs on and on: without them
@@ -188,8 +254,17 @@ impl PromptCache {
     /// doubled.
     pub fn forget_expired(&mut self, now_ms: Millis) {
         if self.entries.len() >= (2 * self.swept).max(SWEPT_FROM) {
-            self.entries.retain(|_, e| now_ms < e.expires);
-            self.entries.shrink_to(2 * self.entries.len());
+            let old = std::mem::take(&mut self.entries);
+            self.places.retain(|_, place| {
+                let living = now_ms < old[*place].expires;
+                if living {
+                    self.entries.push(old[*place]);
+                    *place = self.entries.len() - 1;
+                }
+                living
+            });
+            self.places.shrink_to(2 * self.places.len());
+            self.row = Row::default();
             self.swept = self.entries.len();
         }
     }
@@ -210,72 +285,88 @@ impl PromptCache {
         self.expired
     }
 
-    /// Where this prompt may leave an entry, in order, with the lifetime asked for.
-    fn marks(&self, all: &[Prefix]) -> Vec<(usize, Ttl)> {
-        let minimum = self.rule.minimum;
-        let large = |i: &usize| all[*i].tokens >= minimum;
-        let end = all.len().checked_sub(1).map(|i| (i, Ttl::default()));
-        let set = |all: &[Prefix]| -> Vec<(usize, Ttl)> {
-            (0..all.len()).filter_map(|i| Some((i, all[i].cache?))).collect()
-        };
-        let mut marks = match self.rule.entries {
-            Entries::Breakpoints => set(all),
+    /// Where this prompt may leave entries.
+    fn marks(&self, all: &[Prefix], marked: &[usize]) -> Marks {
+        // Tokens never fall along a prompt.
+        let large = all.partition_point(|p| p.tokens < self.rule.minimum);
+        let end = all.len().checked_sub(1);
+        let set = || marked.iter().filter_map(|&i| Some((i, all[i].cache?)));
+        let mut marks: Vec<(usize, Ttl)> = match self.rule.entries {
+            Entries::Everywhere => return Marks::From(large),
+            Entries::Units => end.map(|i| (i, Ttl::default())).into_iter().collect(),
+            Entries::Breakpoints => set().collect(),
             Entries::BreakpointsAndEnd => {
-                let mut marks = set(all);
-                if marks.len() < self.rule.breakpoints
-                    && marks.last().map(|(i, _)| *i) != end.map(|(i, _)| i)
-                {
-                    marks.extend(end);
+                let mut marks: Vec<_> = set().collect();
+                if marks.len() < self.rule.breakpoints && marks.last().map(|(i, _)| *i) != end {
+                    marks.extend(end.map(|i| (i, Ttl::default())));
                 }
                 marks
             }
-            Entries::Units => end.into_iter().collect(),
-            Entries::Everywhere => (0..all.len()).map(|i| (i, Ttl::default())).collect(),
         };
-        marks.retain(|(i, _)| large(i));
-        marks
-    }
-
-    fn kind(&self, p: &Prefix, counts: impl Fn(&CachedPrefix) -> bool) -> Option<Kind> {
-        self.entries.get(&p.hash).filter(|e| counts(e)).map(|e| e.kind)
+        marks.retain(|(i, _)| *i >= large);
+        Marks::At(marks)
     }
 
     /// The longest prefix that can be read if only the entries exist that `counts`.
     fn hit(
         &self,
         all: &[Prefix],
-        marks: &[(usize, Ttl)],
+        marks: &Marks,
         counts: impl Fn(&CachedPrefix) -> bool + Copy,
     ) -> Option<usize> {
         if self.rule.entries == Entries::Units {
-            let reach = |i: usize| match self.kind(&all[i], counts)? {
-                Kind::Seen => None,
-                Kind::Whole => Some(i),
-                // What the model answered is stored with the prompt: pieces of the model right
-                // behind it.
-                Kind::Input => Some(i + all[i + 1..].iter().take_while(|p| p.reply).count()),
-            };
-            return (0..all.len()).filter_map(reach).max();
+            return self.unit(all, counts);
         }
-        let from_mark = |&(mark, _): &(usize, Ttl)| {
+        let from_mark = |mark: usize| {
             let first = self.rule.lookback.map_or(0, |n| mark.saturating_sub(n.saturating_sub(1)));
-            let known = (first..=mark).rev().filter(|&i| self.entries.contains_key(&all[i].hash));
-            known
+            self.row
+                .back_from(mark)
+                .take_while(|(i, _)| *i >= first)
                 .take(self.rule.considered.unwrap_or(usize::MAX))
-                .find(|&i| self.kind(&all[i], counts).is_some())
+                .find(|(_, place)| counts(&self.entries[*place]))
+                .map(|(i, _)| i)
         };
-        match self.rule.lookback {
+        match (self.rule.lookback, marks) {
             // Every mark but the last looks at less of the same.
-            None => marks.last().and_then(from_mark),
-            Some(_) => marks.iter().filter_map(from_mark).max(),
+            (None, _) => marks.last(all.len()).and_then(from_mark),
+            (Some(_), Marks::At(marks)) => marks.iter().filter_map(|(m, _)| from_mark(*m)).max(),
+            (Some(_), Marks::From(first)) => (*first..all.len()).filter_map(from_mark).max(),
         }
     }
 
-    /// Using a prefix uses everything in it: all live entries along it begin their life anew.
-    fn refresh(&mut self, used: &[Prefix], now: Millis) {
-        for p in used {
-            if let Some(e) = self.entries.get_mut(&p.hash).filter(|e| e.is_live(now)) {
-                e.refresh(now);
+    /// The same where whole units are stored.
+    fn unit(&self, all: &[Prefix], counts: impl Fn(&CachedPrefix) -> bool) -> Option<usize> {
+        let mut best: Option<usize> = None;
+        let mut least = 0;
+        for (i, place) in self.row.back_from(all.len()) {
+            if i < least {
+                break;
+            }
+            let entry = &self.entries[place];
+            if !counts(entry) || entry.kind == Kind::Seen {
+                continue;
+            }
+            let reached = match entry.kind {
+                // What the model answered is stored with the prompt: pieces of the model right
+                // behind it.
+                Kind::Input => i + all[i + 1..].iter().take_while(|p| p.reply).count(),
+                _ => i,
+            };
+            if best.is_none_or(|b| reached > b) {
+                best = Some(reached);
+                // A shorter prompt reaches further only where nothing but replies lies between.
+                least = (0..=reached).rev().find(|&at| !all[at].reply).unwrap_or(0);
+            }
+        }
+        best
+    }
+
+    /// Using a prefix uses everything in it: all live entries up to it begin their life anew.
+    fn refresh(&mut self, used: usize, now: Millis) {
+        for (_, place) in self.row.back_from(used) {
+            let entry = &mut self.entries[place];
+            if entry.is_live(now) {
+                entry.refresh(now);
             }
         }
     }
@@ -284,58 +375,104 @@ impl PromptCache {
     /// becomes a unit.
     fn note(&mut self, all: &[Prefix], now: Millis, usable_at: Millis) {
         let lifetime = self.rule.lifetime(Ttl::default());
-        let shared = all.iter().rposition(|p| self.kind(p, |e| e.is_live(now)).is_some());
+        let mut known = self.row.back_from(all.len());
+        let shared = known.find(|(_, place)| self.entries[*place].is_live(now)).map(|(i, _)| i);
+        drop(known);
         if let Some(i) = shared.filter(|&i| all[i].tokens >= self.rule.minimum) {
-            self.write(&all[i], now, usable_at, lifetime, Kind::Whole);
+            self.write(all, i, now, usable_at, lifetime, Kind::Whole);
         }
-        for p in &all[shared.map_or(0, |i| i + 1)..] {
-            self.write(p, now, usable_at, lifetime, Kind::Seen);
+        for i in shared.map_or(0, |i| i + 1)..all.len() {
+            self.write(all, i, now, usable_at, lifetime, Kind::Seen);
         }
     }
 
-    fn write(&mut self, p: &Prefix, now: Millis, usable_at: Millis, lifetime: Millis, kind: Kind) {
+    fn write(
+        &mut self,
+        all: &[Prefix],
+        at: usize,
+        now: Millis,
+        usable_at: Millis,
+        lifetime: Millis,
+        kind: Kind,
+    ) {
         let new = CachedPrefix {
             usable_at: usable_at.max(now),
             expires: usable_at.max(now).saturating_add(lifetime),
             lifetime,
             kind,
         };
-        self.entries
-            .entry(p.hash)
-            .and_modify(|e| {
-                // Two requests at the same time write the same prefix: the first that is usable
-                // serves. An entry that becomes more than it was can be read as such only from then
-                // on.
-                let serves = now < e.expires && e.kind >= kind;
-                let usable_at = if serves { e.usable_at.min(new.usable_at) } else { new.usable_at };
-                let lifetime = if now < e.expires { e.lifetime.max(lifetime) } else { lifetime };
-                let kind = if now < e.expires { e.kind.max(kind) } else { kind };
-                *e =
-                    CachedPrefix { usable_at, lifetime, expires: e.expires.max(new.expires), kind };
-            })
-            .or_insert(new);
+        let row = &mut self.row.entries;
+        let position = row.partition_point(|(i, _)| *i < at);
+        let Some((_, place)) = row.get(position).filter(|(i, _)| *i == at) else {
+            self.places.insert(all[at].hash, self.entries.len());
+            row.insert(position, (at, self.entries.len()));
+            self.entries.push(new);
+            return;
+        };
+        let e = &mut self.entries[*place];
+        // Two requests at the same time write the same prefix: the first that is usable serves. An
+        // entry that becomes more than it was can be read as such only from then on.
+        let serves = now < e.expires && e.kind >= kind;
+        let usable_at = if serves { e.usable_at.min(new.usable_at) } else { new.usable_at };
+        let lifetime = if now < e.expires { e.lifetime.max(lifetime) } else { lifetime };
+        let kind = if now < e.expires { e.kind.max(kind) } else { kind };
+        *e = CachedPrefix { usable_at, lifetime, expires: e.expires.max(new.expires), kind };
     }
 }
 
-fn prefixes(prompt: &Prompt, by: &Counting) -> Vec<Prefix> {
-    let mut hash = tokens::content_hash(prompt.model.as_bytes());
-    let mut sum = 0;
-    let mut all = Vec::with_capacity(prompt.items.len() + 1);
-    let mut add = |content: u64, size: u64, cache, reply| {
-        hash = chain(&[hash, content]);
-        sum += size;
-        all.push(Prefix { hash, tokens: sum, cache, reply });
-    };
-    if let Some(t) = &prompt.tools {
-        add(
-            tokens::content_hash(t.get().as_bytes()),
-            prompt.tools_tokens(by),
-            prompt.tools_cache,
-            false,
-        );
+impl Marks {
+    /// The last one in a prompt of this many pieces.
+    fn last(&self, pieces: usize) -> Option<usize> {
+        match self {
+            Marks::At(marks) => marks.last().map(|(m, _)| *m),
+            Marks::From(first) => pieces.checked_sub(1).filter(|last| last >= first),
+        }
     }
-    for i in &prompt.items {
-        add(i.hash, i.tokens(by), i.cache, i.role == Role::Assistant);
+
+    /// The last one that asks for this lifetime.
+    fn last_of(&self, ttl: Ttl) -> Option<usize> {
+        match self {
+            Marks::At(marks) => marks.iter().rev().find(|(_, t)| *t == ttl).map(|(m, _)| *m),
+            Marks::From(_) => None,
+        }
+    }
+}
+
+impl Prefix {
+    /// What stands before the first piece of a prompt to this model.
+    pub(crate) fn empty(model: &str) -> Prefix {
+        let hash = tokens::content_hash(model.as_bytes());
+        Prefix { hash, tokens: 0, cache: None, reply: false }
+    }
+
+    /// With the tool definitions behind it.
+    pub(crate) fn with_tools(self, json: &str, size: u64, cache: Option<Ttl>) -> Prefix {
+        let hash = chain(&[self.hash, tokens::content_hash(json.as_bytes())]);
+        Prefix { hash, tokens: self.tokens + size, cache, reply: false }
+    }
+
+    /// With an item behind it.
+    pub(crate) fn with(self, item: &Item, by: &Counting) -> Prefix {
+        Prefix {
+            hash: chain(&[self.hash, item.hash]),
+            tokens: self.tokens + item.tokens(by),
+            cache: item.cache,
+            reply: item.role == Role::Assistant,
+        }
+    }
+}
+
+/// The prefixes of a prompt, in order.
+pub(crate) fn prefixes(prompt: &Prompt, by: &Counting) -> Vec<Prefix> {
+    let mut last = Prefix::empty(&prompt.model);
+    let mut all = Vec::with_capacity(prompt.items.len() + 1);
+    if let Some(t) = &prompt.tools {
+        last = last.with_tools(t.get(), prompt.tools_tokens(by), prompt.tools_cache);
+        all.push(last);
+    }
+    for item in &prompt.items {
+        last = last.with(item, by);
+        all.push(last);
     }
     all
 }

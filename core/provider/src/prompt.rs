@@ -122,7 +122,7 @@ impl Item {
         }
     }
 
-    fn of(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
+    pub(crate) fn of(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
         let as_asked = |i: &&AsItem| (i.wire, i.show, i.role) == (wire, slot.show, slot.role);
         let kept = block.encoded(|| AsItem::of(wire, slot, block)).filter(as_asked);
         let AsItem { content, hash, .. } =

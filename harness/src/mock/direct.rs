@@ -3,12 +3,14 @@
 use async_trait::async_trait;
 use ctxbench_core::request::{ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
-use ctxbench_provider::Prompt;
+use ctxbench_provider::{Outline, Prompt};
 
 use super::{Door, PlannedReply, ProviderModel};
 
-/// Calls the provider model in process.
+/// Calls the provider model in process. A prompt is decoded only where more of it decides than its
+/// outline tells.
 pub struct DirectDoor {
+    outline: Outline,
     provider: ProviderModel,
     counting: bool,
 }
@@ -16,7 +18,7 @@ pub struct DirectDoor {
 impl DirectDoor {
     /// A door to a provider; `counting` = the model has a counting endpoint.
     pub fn new(provider: ProviderModel, counting: bool) -> Self {
-        DirectDoor { provider, counting }
+        DirectDoor { outline: Outline::new(provider.wire()), provider, counting }
     }
 }
 
@@ -28,13 +30,31 @@ impl Door for DirectDoor {
         plan: PlannedReply,
         now: Millis,
     ) -> Result<Reply, ModelError> {
+        let plan = if matches!(plan, PlannedReply::Say { .. }) && request.thread.is_none() {
+            self.outline.follow(request);
+            match self.provider.answer_outline(request, &self.outline, plan, now) {
+                Ok(answer) => return answer,
+                Err(plan) => plan,
+            }
+        } else {
+            plan
+        };
         let prompt = Prompt::of(self.provider.wire(), request);
         self.provider.answer(prompt, plan, now)
     }
 
     async fn count(&mut self, request: &Request) -> Option<u64> {
+        if !self.counting {
+            return None;
+        }
+        if request.thread.is_none() {
+            self.outline.follow(request);
+            if let Some(tokens) = self.provider.count_outline(request, &self.outline) {
+                return Some(tokens);
+            }
+        }
         // Counting is about the whole conversation, whatever the provider keeps of it.
         let whole = Request { thread: None, ..request.clone() };
-        self.counting.then(|| self.provider.count(&Prompt::of(self.provider.wire(), &whole)).0)
+        Some(self.provider.count(&Prompt::of(self.provider.wire(), &whole)).0)
     }
 }

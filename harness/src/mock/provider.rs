@@ -13,11 +13,13 @@ use ctxbench_core::context_editing;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::model::{self, Counting, Latency, Model};
 use ctxbench_core::recent::Recent;
-use ctxbench_core::request::{Applied, ModelError, Reply, ServerEdit, StopReason, Usage};
+use ctxbench_core::request::{
+    Applied, ModelError, Reply, Request, ServerEdit, StopReason, Usage,
+};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens::Size;
 use ctxbench_provider::wire::{self, Wire};
-use ctxbench_provider::{CacheUse, Content, Item, Prompt, PromptCache};
+use ctxbench_provider::{CacheUse, Content, Item, Outline, Prompt, PromptCache};
 
 use super::PlannedReply;
 use super::stored::Store;
@@ -184,14 +186,67 @@ impl ProviderModel {
         let mut reply = self.answer_whole(whole, plan, now, &model)?;
         reply.expired = self.expired;
         if model.capabilities.message_threads {
-            let id: Arc<str> = self.wire.reply_id(self.replies).into();
-            self.replies += 1;
+            let id = self.next_id();
             if let Some(whole) = kept {
                 self.threads.keep(whole, &id, &reply);
             }
             reply.id = Some(id);
         }
         Ok(reply)
+    }
+
+    /// Answers the prompt of an outline, where that is all that decides: the reply is given, nothing
+    /// is edited or compacted, and the provider keeps no conversation. Otherwise gives the plan
+    /// back.
+    pub fn answer_outline(
+        &mut self,
+        request: &Request,
+        outline: &Outline,
+        plan: PlannedReply,
+        now: Millis,
+    ) -> Result<Result<Reply, ModelError>, PlannedReply> {
+        let model = self.model(&request.model.name);
+        let most = model.cache.breakpoints;
+        let decides = self.is_outlined(request, outline, &model)
+            && (most == 0 || outline.marked().len() <= most);
+        let (parts, stop) = match plan {
+            PlannedReply::Say { parts, stop } if decides => (parts, stop),
+            other => return Err(other),
+        };
+        let (total, limit) = (outline.tokens(), model.input_limit.unwrap_or(model.window));
+        if total > limit && !self.options.unlimited {
+            return Ok(Err(self.wire.overflow(total, limit)));
+        }
+        let (all, marked) = (outline.prefixes(), outline.marked());
+        let (usage, first_token) =
+            self.billed(&model, now, |cache, usable| cache.use_marked(all, marked, now, usable));
+        let mut reply = finish(parts, stop, usage, None, Applied::default(), first_token, &model);
+        reply.expired = self.expired;
+        if model.capabilities.message_threads {
+            reply.id = Some(self.next_id());
+        }
+        Ok(Ok(reply))
+    }
+
+    /// Whether the prompt is what a request sends, untouched.
+    fn is_outlined(&self, request: &Request, outline: &Outline, model: &Model) -> bool {
+        self.live.is_none()
+            && request.thread.is_none()
+            && request.server_edits.is_empty()
+            && !outline.has_compaction()
+            && (model.keeps_thinking || !outline.has_thinking())
+    }
+
+    /// Tokens of the prompt of an outline, where nothing is edited.
+    pub fn count_outline(&self, request: &Request, outline: &Outline) -> Option<u64> {
+        let model = self.model(&request.model.name);
+        self.is_outlined(request, outline, &model).then(|| outline.tokens())
+    }
+
+    fn next_id(&mut self) -> Arc<str> {
+        let id = self.wire.reply_id(self.replies).into();
+        self.replies += 1;
+        id
     }
 
     fn answer_whole(
@@ -331,22 +386,28 @@ impl ProviderModel {
         model: &Model,
         now: Millis,
     ) -> Result<(Usage, Millis), ModelError> {
-        let cache = self
-            .caches
-            .entry(model.name.clone())
-            .or_insert_with(|| PromptCache::new(model.cache, model.counting));
+        let live = self.live.is_some();
+        let cache = self.cache(model);
         cache.validate(prompt)?;
-        if self.live.is_some() {
+        if live {
             cache.forget_expired(now);
         }
+        Ok(self.billed(model, now, |cache, usable| cache.lookup_and_write(prompt, now, usable)))
+    }
+
+    /// The same for what a look into the cache finds, given when an entry is usable.
+    fn billed(
+        &mut self,
+        model: &Model,
+        now: Millis,
+        look_up: impl FnOnce(&mut PromptCache, Millis) -> CacheUse,
+    ) -> (Usage, Millis) {
         // An entry is usable when the reply begins, which is never before the fixed part of the
         // latency has passed.
-        let used: CacheUse = cache.lookup_and_write(
-            prompt,
-            now,
-            now.saturating_add(model.latency.a_ms.round() as Millis),
-        );
-        self.expired = cache.expired();
+        let usable = now.saturating_add(model.latency.a_ms.round() as Millis);
+        let cache = self.cache(model);
+        let (used, expired) = (look_up(cache, usable), cache.expired());
+        self.expired = expired;
         // Where contents are stored nothing is charged for writing.
         let stored = self.stored.saturating_sub(used.read).min(used.uncached);
         let used = CacheUse { read: used.read + stored, uncached: used.uncached - stored, ..used };
@@ -361,7 +422,12 @@ impl ProviderModel {
         let first = model.latency.a_ms
             + model.latency.b_ms * fresh as f64
             + model.latency.c_ms * used.read as f64;
-        Ok((usage, first.round() as Millis))
+        (usage, first.round() as Millis)
+    }
+
+    fn cache(&mut self, model: &Model) -> &mut PromptCache {
+        let new = || PromptCache::new(model.cache, model.counting);
+        self.caches.entry(model.name.clone()).or_insert_with(new)
     }
 }
 

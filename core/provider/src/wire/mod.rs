@@ -10,7 +10,7 @@ mod openai_chat;
 mod openai_responses;
 pub(crate) mod plan;
 #[cfg(test)]
-mod properties;
+pub(crate) mod properties;
 mod stream;
 #[cfg(test)]
 mod tests;

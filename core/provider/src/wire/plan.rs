@@ -4,6 +4,8 @@
 //! What a wire cannot carry is told where it lays out its requests. Everywhere images stand in user
 //! messages.
 
+use std::sync::Arc;
+
 use ctxbench_core::block::{Block, BlockKind, Media, MessageId, Role};
 use ctxbench_core::request::{Request, Ttl};
 
@@ -60,8 +62,14 @@ pub(crate) fn carried_media(media: &Media) -> Media {
 
 /// Lays out a request.
 pub(crate) fn plan(wire: &dyn WireFormat, request: &Request) -> Vec<Slot> {
-    let mut slots = Vec::with_capacity(request.blocks.len());
-    for (i, b) in request.blocks.iter().enumerate() {
+    plan_from(wire, request, 0)
+}
+
+/// Lays out a request from a block on that begins a message ([`begins_message`]), or from the first;
+/// messages are numbered from there.
+pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -> Vec<Slot> {
+    let mut slots = Vec::with_capacity(request.blocks.len() - from);
+    for (i, b) in request.blocks.iter().enumerate().skip(from) {
         let show = show(wire, b, i + 1 == request.blocks.len());
         let slot = |show| Slot { block: i, show, role: role(b, show), message: 0, cache: None };
         if show == Show::Image && !b.text.is_empty() {
@@ -71,6 +79,18 @@ pub(crate) fn plan(wire: &dyn WireFormat, request: &Request) -> Vec<Slot> {
     }
     wire.lay_out(&mut slots, request);
     slots
+}
+
+/// Whether a new message of the user or of a tool begins with this block on every wire, whatever
+/// stands before: the one before it is the model's. What is laid out from here on does not depend on
+/// anything earlier.
+pub(crate) fn begins_message(wire: &dyn WireFormat, blocks: &[Arc<Block>], at: usize) -> bool {
+    let is = |i: usize| blocks.get(i).map(|b| (show(wire, b, false), b));
+    let of_model = |(show, b): (Show, &Arc<Block>)| role(b, show) == Role::Assistant;
+    let of_user = |(show, b): (Show, &Arc<Block>)| {
+        matches!(show, Show::Text | Show::Output) && matches!(role(b, show), Role::User | Role::Tool)
+    };
+    is(at).is_some_and(of_user) && at.checked_sub(1).and_then(is).is_some_and(of_model)
 }
 
 fn show(wire: &dyn WireFormat, b: &Block, last: bool) -> Show {

@@ -151,7 +151,7 @@ fn edits() -> impl Strategy<Value = Vec<ServerEdit>> {
         .prop_map(|(a, b, c, d)| a.into_iter().chain(b).chain(c).chain(d).collect())
 }
 
-fn request(wire: Wire) -> impl Strategy<Value = Request> {
+pub(crate) fn request(wire: Wire) -> impl Strategy<Value = Request> {
     let tools = prop::collection::vec(
         words()
             .prop_map(|d| serde_json::json!({"name": "t", "description": d, "input_schema": {}})),
@@ -228,7 +228,7 @@ fn reply(wire: Wire) -> impl Strategy<Value = Reply> {
     )
 }
 
-fn any_wire<T: std::fmt::Debug + 'static>(
+pub(crate) fn any_wire<T: std::fmt::Debug + 'static>(
     of: impl Fn(Wire) -> BoxedStrategy<T>,
 ) -> impl Strategy<Value = (Wire, T)> {
     prop::strategy::Union::new(ALL.iter().map(|&w| of(w).prop_map(move |t| (w, t)).boxed()))

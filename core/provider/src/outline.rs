@@ -1,0 +1,238 @@
+//! What the prompt of a request is to a cache: its prefixes, without the prompt.
+//!
+//! A conversation grows at its end, so the outline is kept from one request to the next and laid out
+//! anew from the message in which they differ.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::Block;
+use ctxbench_core::model::Counting;
+use ctxbench_core::request::{Request, Tools, Ttl};
+
+use crate::cache::Prefix;
+use crate::prompt::Item;
+use crate::wire::Wire;
+use crate::wire::plan::{self, Show};
+
+/// The prefixes of the prompts of a conversation, one request after the other. The same as
+/// [`Prompt::of`](crate::Prompt::of) and its prefixes, which is a tested property.
+#[derive(Debug)]
+pub struct Outline {
+    wire: Wire,
+    setting: Option<Setting>,
+    blocks: Vec<Arc<Block>>,
+    /// Of each block how many items stand before it.
+    items_before: Vec<usize>,
+    /// The prefix before the first item, tool definitions included.
+    base: Prefix,
+    /// The prefix of the tool definitions, if there are any, and those of the items.
+    prefixes: Vec<Prefix>,
+    /// Which of them have a breakpoint.
+    marked: Vec<usize>,
+    items: Vec<Noted>,
+}
+
+/// What the prefixes up to an item hold.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noted {
+    /// The number of its wire message, or the last one before it.
+    message: usize,
+    /// Items that are thinking.
+    thinking: usize,
+    /// Compactions and requests for one.
+    compactions: usize,
+}
+
+/// What lays out a request beside its blocks.
+#[derive(Clone, Debug)]
+struct Setting {
+    model: Arc<str>,
+    counting: Counting,
+    tools: Option<Arc<Tools>>,
+    breakpoints: Vec<usize>,
+    ttl: Ttl,
+    keep_messages: bool,
+}
+
+impl Setting {
+    fn of(request: &Request) -> Setting {
+        Setting {
+            model: request.model.name.clone(),
+            counting: request.model.counting,
+            tools: request.tools.clone(),
+            breakpoints: request.breakpoints.clone(),
+            ttl: request.ttl,
+            keep_messages: request.keep_messages,
+        }
+    }
+
+    /// Whether both lay out alike, but for breakpoints.
+    fn is_like(&self, o: &Setting) -> bool {
+        let tools = match (&self.tools, &o.tools) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        tools
+            && self.counting == o.counting
+            && (&self.model, self.ttl, self.keep_messages) == (&o.model, o.ttl, o.keep_messages)
+    }
+
+    /// The first breakpoint that only one of them has.
+    fn parted_at(&self, o: &Setting) -> usize {
+        let only = |a: &Setting, b: &Setting| {
+            a.breakpoints.iter().copied().filter(|at| !b.breakpoints.contains(at)).min()
+        };
+        only(self, o).into_iter().chain(only(o, self)).min().unwrap_or(usize::MAX)
+    }
+}
+
+impl Outline {
+    /// That of no request yet.
+    pub fn new(wire: Wire) -> Outline {
+        Outline {
+            wire,
+            setting: None,
+            blocks: Vec::new(),
+            items_before: Vec::new(),
+            base: Prefix::empty(""),
+            prefixes: Vec::new(),
+            marked: Vec::new(),
+            items: Vec::new(),
+        }
+    }
+
+    /// Becomes that of this request, which sends all of its blocks.
+    pub fn follow(&mut self, request: &Request) {
+        let setting = Setting::of(request);
+        let by = &request.model.counting;
+        let from = self.kept(&setting, &request.blocks);
+        if from == 0 {
+            self.base = Prefix::empty(&request.model.name);
+            self.prefixes.clear();
+            if let Some(t) = &request.tools {
+                self.base = self.base.with_tools(t.json.get(), t.tokens(by), None);
+                self.prefixes.push(self.base);
+            }
+        }
+        let tools = usize::from(request.tools.is_some());
+        let items = self.items_before.get(from).copied().unwrap_or(0);
+        self.prefixes.truncate(tools + items);
+        self.marked.truncate(self.marked.partition_point(|at| *at < tools + items));
+        self.items.truncate(items);
+        self.items_before.truncate(from);
+        self.blocks.truncate(from);
+        self.blocks.extend_from_slice(&request.blocks[from..]);
+        let slots = plan::plan_from(self.wire, request, from);
+        let mut each = vec![0; request.blocks.len() - from];
+        slots.iter().for_each(|s| each[s.block - from] += 1);
+        let mut before = items;
+        for n in each {
+            self.items_before.push(before);
+            before += n;
+        }
+        let mut noted = self.items.last().copied().unwrap_or_default();
+        let first_message = noted.message;
+        for slot in &slots {
+            let item = Item::of(self.wire, slot, &request.blocks[slot.block]);
+            let last = self.prefixes.last().copied().unwrap_or(self.base);
+            if item.cache.is_some() {
+                self.marked.push(self.prefixes.len());
+            }
+            self.prefixes.push(last.with(&item, by));
+            noted.thinking += usize::from(slot.show == Show::Reasoning);
+            let compaction = matches!(slot.show, Show::Compaction | Show::Trigger);
+            noted.compactions += usize::from(compaction);
+            noted.message = noted.message.max(first_message + slot.message);
+            self.items.push(noted);
+        }
+        self.setting = Some(setting);
+    }
+
+    /// How many blocks at the beginning stand as they were laid out before.
+    fn kept(&self, setting: &Setting, blocks: &[Arc<Block>]) -> usize {
+        let Some(old) = self.setting.as_ref().filter(|old| old.is_like(setting)) else { return 0 };
+        let same = self.blocks.iter().zip(blocks).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
+        // The last block may be shown in another way for being the last.
+        let most = same
+            .min(self.blocks.len().saturating_sub(1))
+            .min(blocks.len().saturating_sub(1))
+            .min(old.parted_at(setting));
+        (1..=most).rev().find(|&at| plan::begins_message(self.wire, blocks, at)).unwrap_or(0)
+    }
+
+    /// The prefixes in order.
+    pub fn prefixes(&self) -> &[Prefix] {
+        &self.prefixes
+    }
+
+    /// Positions among the prefixes that have a breakpoint, in order.
+    pub fn marked(&self) -> &[usize] {
+        &self.marked
+    }
+
+    /// Billed tokens of the whole prompt.
+    pub fn tokens(&self) -> u64 {
+        self.prefixes.last().map_or(0, |p| p.tokens)
+    }
+
+    /// Whether the prompt holds thinking.
+    pub fn has_thinking(&self) -> bool {
+        self.items.last().is_some_and(|n| n.thinking > 0)
+    }
+
+    /// Whether it holds a compaction of the provider, or asks for one.
+    pub fn has_compaction(&self) -> bool {
+        self.items.last().is_some_and(|n| n.compactions > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cache::prefixes;
+    use crate::prompt::{Content, Prompt};
+    use crate::wire::properties::{any_wire, request};
+
+    /// What a request's prompt is to a cache by way of the prompt itself.
+    fn by_prompt(wire: Wire, request: &Request) -> (Vec<Prefix>, Vec<usize>, bool, bool) {
+        let prompt = Prompt::of(wire, request);
+        let all = prefixes(&prompt, &request.model.counting);
+        let marked = (0..all.len()).filter(|&i| all[i].cache.is_some()).collect();
+        let any = |of: fn(&Content) -> bool| prompt.items.iter().any(|i| of(&i.content));
+        let thinking = any(|c| matches!(c, Content::Reasoning { .. }));
+        let compaction =
+            any(|c| matches!(c, Content::Compaction { .. } | Content::CompactionTrigger(_)));
+        (all, marked, thinking, compaction)
+    }
+
+    proptest! {
+        #[test]
+        fn followed_as_from_the_prompt_of_each(
+            (wire, requests) in any_wire(|w| (request(w), request(w)).boxed()),
+            keep_messages in any::<bool>(),
+            cuts in prop::collection::vec((0..40_usize, 0..40_usize, any::<bool>()), 1..12),
+        ) {
+            let mut outline = Outline::new(wire);
+            for request in [&requests.0, &requests.1] {
+                // The same conversation grown, cut and with other breakpoints.
+                for &(end, at, second) in &cuts {
+                    let end = end.min(request.blocks.len());
+                    let mut breakpoints = request.breakpoints.clone();
+                    breakpoints.retain(|b| *b < end && (second || *b != at));
+                    breakpoints.extend((at < end).then_some(at));
+                    let blocks = request.blocks[..end].to_vec();
+                    let request = Request { blocks, breakpoints, keep_messages, ..request.clone() };
+                    outline.follow(&request);
+                    let (all, marked, thinking, compaction) = by_prompt(wire, &request);
+                    prop_assert_eq!(outline.prefixes(), &all[..]);
+                    prop_assert_eq!(outline.marked(), &marked[..]);
+                    prop_assert_eq!(outline.tokens(), all.last().map_or(0, |p| p.tokens));
+                    prop_assert_eq!(outline.has_thinking(), thinking);
+                    prop_assert_eq!(outline.has_compaction(), compaction);
+                }
+            }
+        }
+    }
+}
