@@ -1,6 +1,6 @@
-//! What a session of 1, 4 and 16 times the length costs. Cost should follow what is new: four times
-//! the turns, four times the time, beside a small part per request that grows with the blocks
-//! shown.
+//! What a session of 1, 4, 16 and 64 times the length costs. Cost should follow what is new: four
+//! times the turns, four times the time. The slope is that of a line through the logarithms of
+//! lengths and times: 1 is in proportion, 2 would be the square.
 
 #![allow(missing_docs)]
 
@@ -16,7 +16,7 @@ use ctxbench_scenarios::Scenario;
 
 /// Turns of the shortest session.
 const TURNS: usize = 24;
-const TIMES: [usize; 3] = [1, 4, 16];
+const TIMES: [usize; 4] = [1, 4, 16, 64];
 /// Scale for the products: a window of 20k tokens, so that each length has its compactions.
 const SCALE: f64 = 0.1;
 
@@ -69,6 +69,16 @@ fn fastest(turns: usize, member: &Member, rounds: usize) -> (Duration, Duration)
     best
 }
 
+/// The slope of the line through the logarithms of lengths and times, by least squares.
+fn slope(times: &[usize], ms: &[f64]) -> f64 {
+    let x: Vec<f64> = times.iter().map(|t| (*t as f64).ln()).collect();
+    let y: Vec<f64> = ms.iter().map(|ms| ms.ln()).collect();
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+    let (mean_x, mean_y) = (mean(&x), mean(&y));
+    let both: f64 = x.iter().zip(&y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
+    both / x.iter().map(|x| (x - mean_x).powi(2)).sum::<f64>()
+}
+
 fn print_ratios(mode: Mode) {
     let (times, rounds) = if mode == Mode::Smoke { (&TIMES[..2], 1) } else { (&TIMES[..], 3) };
     // The vocabulary is loaded once per process, and not at the cost of the first row.
@@ -91,12 +101,14 @@ fn print_ratios(mode: Mode) {
             let mut row = vec![member.title(), texts.to_string(), compactions.join("/")];
             row.extend(ms.iter().map(|v| format!("{v:.1}")));
             row.extend(ms.windows(2).map(|w| format!("{:.2}", w[1] / w[0])));
+            row.push(format!("{:.2}", slope(times, &ms)));
             rows.push(row);
         }
     }
     let mut head = vec!["strategy".to_string(), "texts".to_string(), "compactions".to_string()];
     head.extend(times.iter().map(|n| format!("{n}× ms")));
     head.extend(times.windows(2).map(|w| format!("{}×/{}×", w[1], w[0])));
+    head.push("slope".into());
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let title =
         format!("growth of a replay, {TURNS} turns of about 900 tokens = 1×; 4.00 = in proportion");
@@ -112,7 +124,7 @@ fn sessions(c: &mut Criterion) {
         let mut group = c.benchmark_group(format!("growth/{}", member.title()));
         group.sampling_mode(SamplingMode::Flat);
         let spec = spec(member.name);
-        for times in TIMES {
+        for times in TIMES[..3].iter().copied() {
             group.throughput(Throughput::Elements((times * TURNS) as u64));
             group.bench_function(BenchmarkId::from_parameter(format!("{times}x")), |b| {
                 b.iter_batched_ref(
@@ -129,7 +141,7 @@ fn sessions(c: &mut Criterion) {
 /// One turn of new texts appended to a context of some length, tokens counted.
 fn append(c: &mut Criterion) {
     let mut group = c.benchmark_group("append-a-turn");
-    for times in TIMES {
+    for times in TIMES[..3].iter().copied() {
         let mut context = Context::default();
         blocks(0, times * TURNS, 0).into_iter().for_each(|b| context.push(b));
         context.mark_sent();
