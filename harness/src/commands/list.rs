@@ -12,6 +12,7 @@ use ctxbench_strategies::{ALL, all};
 
 use super::corpus::Choosing;
 use super::specs;
+use crate::drive::agent;
 use crate::exec;
 
 #[derive(clap::Args)]
@@ -44,6 +45,8 @@ enum What {
     Strategies,
     Scenarios,
     Models,
+    /// Agents that `drive` knows, with the version that is installed here, or how to get it
+    Agents,
     /// What recordings hold: agent, model, date, steps, tokens, peak, compactions, cost
     Sessions,
 }
@@ -97,6 +100,7 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
                 }
             }
         }
+        What::Agents => agents(&mut out),
         What::Models => {
             let head = "USD per MTok: in / read / write / out";
             let _ = writeln!(out, "{:<22} {:>9} {:>9}   {head}", "model", "window", "output");
@@ -119,6 +123,32 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
     }
     super::print(&out)
 }
+
+/// A line for each agent.
+fn agents(out: &mut String) {
+    for a in agent::built_in() {
+        let tried = a.program.tried.as_deref().unwrap_or("untried");
+        let here = match a.locate(None) {
+            Ok(program) => format!(
+                "installed: {} ({})",
+                a.version(&program).unwrap_or_else(|| "unknown version".into()),
+                program.display()
+            ),
+            Err(_) => format!("not installed: {}", a.install),
+        };
+        let row = a.strategy.as_deref().map_or("", |s| s.split([':', '@']).next().unwrap_or(s));
+        let _ = writeln!(out, "{:<14} {tried:<9} {row:<12} {here}", a.name);
+        if let Some(note) = &a.note {
+            let _ = writeln!(out, "{:<37} {note}", "");
+        }
+    }
+    out.push_str(AGENTS);
+}
+
+const AGENTS: &str = "
+Columns: name for `drive --agent`, version that its description was tried with, our implementation
+that it is held against, what is here. An agent of your own is a file: docs/drive.md
+";
 
 const ORIGINS: &str = "
 model*  our implementation, held against recorded cases of the program: docs/fidelity.md

@@ -19,6 +19,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("pi", include_str!("agents/pi.toml")),
     ("aider", include_str!("agents/aider.toml")),
     ("gemini-cli", include_str!("agents/gemini-cli.toml")),
+    ("qwen-code", include_str!("agents/qwen-code.toml")),
+    ("claude-code", include_str!("agents/claude-code.toml")),
 ];
 
 /// Why an agent cannot be used.
@@ -43,9 +45,18 @@ pub enum AgentError {
         /// What, with the place.
         why: String,
     },
+    /// What was named as the program is not there.
+    #[error("--program {name}={}: there is no such file", path.display())]
+    NotThere {
+        /// The agent.
+        name: String,
+        /// What was named.
+        path: PathBuf,
+    },
     /// The program is not there.
     #[error(
-        "{title} is not installed: none of {tried} is in PATH; get it with `{install}`, or name it: --program {name}=PATH"
+        "{title} is not installed: there is no `{tried}` in PATH; get it with `{install}`, or name \
+         it: --program {name}=PATH"
     )]
     Missing {
         /// The agent.
@@ -106,6 +117,9 @@ pub struct Agent {
     pub side: Vec<Side>,
     /// What it does not do as its files say, for whoever reads the table.
     pub note: Option<String>,
+    /// The folder of its file; none = it comes with the project.
+    #[serde(skip)]
+    pub here: Option<PathBuf>,
 }
 
 /// Where a program is found.
@@ -233,7 +247,9 @@ pub fn find(text: &str) -> Result<Agent, AgentError> {
     let path = PathBuf::from(text);
     let toml = std::fs::read_to_string(&path)
         .map_err(|why| AgentError::Unreadable { path: path.clone(), why })?;
-    read(text, &toml)
+    let folder = std::path::absolute(&path).ok().and_then(|p| p.parent().map(Path::to_path_buf));
+    let here = folder.unwrap_or_default();
+    Ok(Agent { here: Some(here), ..read(text, &toml)? })
 }
 
 /// Reads and checks a description.
@@ -308,8 +324,12 @@ impl Agent {
             install: self.install.clone(),
         };
         if let Some(path) = named {
-            let absolute = path.canonicalize();
-            return absolute.map_err(|_| missing(path.display().to_string()));
+            // Not where links lead: a program may go by the name that it is called by.
+            let absolute = std::path::absolute(path).ok().filter(|p| p.is_file());
+            return absolute.ok_or_else(|| AgentError::NotThere {
+                name: self.name.clone(),
+                path: path.to_path_buf(),
+            });
         }
         let paths = std::env::var_os("PATH").unwrap_or_default();
         let candidates = || std::env::split_paths(&paths);
@@ -319,7 +339,7 @@ impl Agent {
             .iter()
             .find_map(|name| candidates().map(|dir| dir.join(name)).find(|p| p.is_file()));
         let found = found.and_then(|p| std::path::absolute(p).ok());
-        found.ok_or_else(|| missing(self.program.names.join(", ")))
+        found.ok_or_else(|| missing(self.program.names.join("` or `")))
     }
 
     /// The version that a program says it has: the first word with digits and dots that it prints.

@@ -32,7 +32,6 @@ const ASIDE: &str = "Work on the project";
 pub(super) struct Exchange {
     /// The move during which it came.
     pub(super) step: usize,
-    pub(super) at_ms: Millis,
     pub(super) purpose: Purpose,
     /// Its number among those for the same purpose, from 1.
     pub(super) nth: u64,
@@ -305,7 +304,7 @@ impl Speaker for Shared {
 
     fn saw(&mut self, seen: Seen) {
         let mut d = self.lock();
-        let Seen { at_ms, wire, path, headers, body, prompt, http, on_purpose, outcome } = seen;
+        let Seen { wire, path, headers, body, prompt, http, on_purpose, outcome, .. } = seen;
         let header = |name: &str| headers.get(name).cloned();
         let purpose = prompt.as_ref().and_then(|prompt| {
             let compaction = path.ends_with("/compact");
@@ -329,7 +328,6 @@ impl Speaker for Shared {
         let (step, nth) = (d.step, d.counted.get(&purpose).copied().unwrap_or_default());
         d.exchanges.push(Exchange {
             step,
-            at_ms,
             purpose,
             nth,
             wire,

@@ -7,8 +7,18 @@ use serde_json::Value;
 
 /// What may stand in braces, a number also with a factor, as in `{window*0.5}`. Other braces stand
 /// for themselves, since settings are often JSON.
-pub(super) const PLACES: &[&str] =
-    &["program", "scratch", "project", "home", "url", "model", "window", "max_output", "text"];
+pub(super) const PLACES: &[&str] = &[
+    "program",
+    "scratch",
+    "project",
+    "home",
+    "here",
+    "url",
+    "model",
+    "window",
+    "max_output",
+    "text",
+];
 
 /// What stands in the places.
 #[derive(Clone, Debug)]
@@ -19,14 +29,18 @@ pub(super) struct Fill {
 impl Fill {
     pub(super) fn new(
         program: &Path,
+        here: Option<&Path>,
         scratch: &Path,
         url: &str,
         model: &str,
         (window, max_output): (u64, u64),
     ) -> Fill {
         let path = |p: &Path| p.display().to_string();
+        let here = here.map(|h| ("here", path(h)));
         Fill {
-            values: vec![
+            values: here
+                .into_iter()
+                .chain([
                 ("program", path(program)),
                 ("scratch", path(scratch)),
                 ("project", path(&scratch.join("project"))),
@@ -35,7 +49,8 @@ impl Fill {
                 ("model", model.to_string()),
                 ("window", window.to_string()),
                 ("max_output", max_output.to_string()),
-            ],
+                ])
+                .collect(),
         }
     }
 
@@ -113,6 +128,7 @@ mod tests {
     fn places_are_filled_and_braces_of_json_stay() {
         let fill = Fill::new(
             Path::new("/bin/a"),
+            Some(Path::new("/own")),
             Path::new("/s"),
             "http://h:1",
             "gpt-5.5",
@@ -121,7 +137,7 @@ mod tests {
         let json = "{\"a\": {\"url\": \"{url}/v1\"}, \"b\": {{model}}, \"w\": {window}}";
         let want = "{\"a\": {\"url\": \"http://h:1/v1\"}, \"b\": {gpt-5.5}, \"w\": 30000}";
         assert_eq!(fill.text(json), want);
-        assert_eq!(fill.text("{project} {home} {none} {"), "/s/project /s/home {none} {");
+        assert_eq!(fill.text("{project} {here}/a {none} {"), "/s/project /own/a {none} {");
         assert_eq!(
             fill.text("{window*0.5} {window*4.76837158203125e-7}"),
             "15000 0.01430511474609375"

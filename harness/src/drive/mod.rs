@@ -121,6 +121,8 @@ pub struct Driven {
     /// The window that it was told of, tokens.
     pub window: u64,
     summariser: Summariser,
+    /// What it was driven through.
+    session: Session,
     faults: Vec<ProviderFault>,
     plan: Plan,
     max_output: u64,
@@ -167,12 +169,12 @@ impl Driven {
 
     /// The session as the agent lived it, with all that is left of it where the agent did not come
     /// to its end.
-    pub fn lived(&self, session: &Session) -> Session {
-        self.lived_to(session, Extent::Whole)
+    pub fn lived(&self) -> Session {
+        self.lived_to(Extent::Whole)
     }
 
-    fn lived_to(&self, session: &Session, extent: Extent) -> Session {
-        lived::lived(session, &self.plan, &self.exchanges, self.max_output, extent)
+    fn lived_to(&self, extent: Extent) -> Session {
+        lived::lived(&self.session, &self.plan, &self.exchanges, self.max_output, extent)
     }
 
     /// The texts of the summaries that it got, in order.
@@ -305,12 +307,15 @@ fn words(reply: &Reply) -> &str {
 
 /// Drives an agent through a session.
 pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Driven, DriveError> {
-    let session = &scenario.session;
+    let session = match agent.tool {
+        Some(_) => plan::with_last_words(&scenario.session),
+        None => scenario.session.clone(),
+    };
     let io = |what| move |why| DriveError::Io { what, why };
     let program = agent.locate(options.program.as_deref())?;
     let version = agent.version(&program).unwrap_or_else(|| "unknown".into());
     let wrong = |why| DriveError::Session { id: session.header.id.clone(), why };
-    let plan = Arc::new(Plan::of(session, agent.tool.as_ref()).map_err(wrong)?);
+    let plan = Arc::new(Plan::of(&session, agent.tool.as_ref()).map_err(wrong)?);
     let sorted = options.faults.iter().filter_map(|f| match f {
         Fault::Sort(f) => Some(f.clone()),
         Fault::Request(_) => None,
@@ -318,7 +323,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let faults: Vec<ProviderFault> = scenario.faults.iter().cloned().chain(sorted).collect();
     let director = Shared::new(plan.clone(), agent, &faults);
     let row = format!("real-{}", agent.name);
-    let summariser = options.summariser.read_for(session, &row, &agent.name);
+    let summariser = options.summariser.read_for(&session, &row, &agent.name);
     let window = options.window.unwrap_or(options.model.window);
     let max_output = options.max_output.unwrap_or_else(|| largest_reply(options, window));
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -331,7 +336,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let mut live =
         Live { agent, options, plan: &plan, director: &director, scratch, summariser: &summariser };
     let sizes = (window, max_output);
-    let ended = runtime.block_on(live.run(session, &program, sizes))?;
+    let ended = runtime.block_on(live.run(&session, &program, sizes))?;
     let left_behind = live.scratch.sweep();
     drop(live);
     drop(runtime);
@@ -355,6 +360,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         kept,
         window,
         summariser: options.summariser.clone(),
+        session,
         faults,
         plan,
         max_output,
@@ -415,7 +421,8 @@ impl Live<'_> {
         .await
         .map_err(io("the model server cannot listen on 127.0.0.1"))?;
         let url = format!("http://{}", server.address());
-        let fill = Fill::new(program, self.scratch.path(), &url, &self.options.model.name, sizes);
+        let (scratch, model) = (self.scratch.path(), &self.options.model.name);
+        let fill = Fill::new(program, self.agent.here.as_deref(), scratch, &url, model, sizes);
         self.scratch
             .furnish(self.agent, &fill, &self.plan.outputs)
             .map_err(io("the scratch folder cannot be filled"))?;

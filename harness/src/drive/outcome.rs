@@ -33,10 +33,9 @@ const EXACT_PCT: f64 = 0.1;
 
 /// Measures what an agent did.
 pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
-    let session = &scenario.session;
     let extent = if driven.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
     let model = driven.spoken();
-    let lived = |extent, faults| of(scenario, driven.lived_to(session, extent), faults);
+    let lived = |extent, faults| of(scenario, driven.lived_to(extent), faults);
     let own = lived(extent, driven.said_by_faults());
     let mut real = driven.replayed(&own, &driven.row(), &model);
     real.scenario = replay::scenario_info(scenario, &[]);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
-use ctxbench_core::session::{Millis, Session};
+use ctxbench_core::session::{AssistantEntry, Entry, Millis, Session};
 
 use super::agent::Tool;
 use super::fill::put_in;
@@ -66,6 +66,38 @@ pub(super) fn output_file(call: usize) -> String {
 /// Id of a call.
 pub(super) fn call_id(call: usize) -> String {
     format!("call_{call:05}")
+}
+
+/// The session in which every turn ends with words. A recording may end a turn with what a tool
+/// printed; an agent asks once more then.
+pub(super) fn with_last_words(session: &Session) -> Session {
+    let mut out = session.clone();
+    out.entries = Vec::with_capacity(session.entries.len());
+    let mut called = false;
+    let mut number = 0;
+    let mut last_words = |called: &mut bool, entries: &mut Vec<Entry>| {
+        if std::mem::take(called) {
+            number += 1;
+            let id = format!("ctxbench-last-words-{number}");
+            let text = Some(NEUTRAL.to_string());
+            entries.push(Entry::Assistant(AssistantEntry { id, text, ..Default::default() }));
+        }
+    };
+    for e in &session.entries {
+        match e {
+            Entry::Assistant(a) if a.agent.is_none() => {
+                let in_parts = a.parts.iter().flatten().any(|p| matches!(p, Part::Call(_)));
+                called = in_parts || !a.calls.is_empty();
+            }
+            Entry::User(u) if u.agent.is_none() => last_words(&mut called, &mut out.entries),
+            Entry::Idle { .. } => last_words(&mut called, &mut out.entries),
+            e if e.compact_command().is_some() => last_words(&mut called, &mut out.entries),
+            _ => {}
+        }
+        out.entries.push(e.clone());
+    }
+    last_words(&mut called, &mut out.entries);
+    out
 }
 
 impl Plan {
@@ -175,7 +207,7 @@ fn undrivable(action: &Action) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::session::{AssistantEntry, Entry, ToolEntry, UserEntry};
+    use ctxbench_core::session::{ToolEntry, UserEntry};
 
     fn session(id: &str, name: &str, arguments: &str, output: &str) -> Session {
         let call = ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };
@@ -225,6 +257,18 @@ mod tests {
         assert_eq!((replies.len(), &*replies[0].key), (1, "a2"));
         assert_eq!(replies[0].parts, [Part::Text("seen".into())]);
         assert!(plan.outputs.is_empty());
+    }
+
+    #[test]
+    fn a_turn_that_ends_with_a_result_gets_last_words() {
+        let mut s = session("c", "read", "{}", "out");
+        s.entries.truncate(3);
+        s.entries.push(Entry::User(UserEntry { id: "v".into(), ..Default::default() }));
+        let whole = with_last_words(&s);
+        let plan = Plan::of(&whole, Some(&shell())).unwrap();
+        assert_eq!(plan.moves[0].replies.len(), 2);
+        assert_eq!(plan.moves[0].replies[1].parts, [Part::Text(NEUTRAL.into())]);
+        assert_eq!(with_last_words(&whole), whole, "nothing is added twice");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The folder that an agent lives in: its home, its settings, its project.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,6 +17,8 @@ pub(super) struct Scratch {
     path: PathBuf,
     keep: bool,
     environment: BTreeMap<String, String>,
+    /// Held as long as the folder is in use; a killed process holds nothing.
+    _lock: Option<File>,
 }
 
 /// So many drives of the same kind at once.
@@ -24,6 +26,17 @@ const MOST: u32 = 1_000;
 
 /// Date of the project's first commit, so that two runs see the same project.
 const DATE: &str = "2026-01-01T00:00:00Z";
+
+/// Locked while the folder is in use.
+const LOCK: &str = "in-use";
+/// There if the folder was to be kept.
+const KEPT: &str = "kept";
+
+/// Whether a folder of that name was left by a drive that was killed.
+fn abandoned(path: &Path) -> bool {
+    let lock = File::options().write(true).open(path.join(LOCK));
+    lock.is_ok_and(|lock| lock.try_lock().is_ok()) && !path.join(KEPT).exists()
+}
 
 impl Scratch {
     /// An empty folder below the temporary folder. Its name is the same every time unless another
@@ -35,11 +48,22 @@ impl Scratch {
             let path = base.join(format!("ctxbench-drive-{name}-{number:03}"));
             match create_private(&path) {
                 Ok(()) => break path,
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && abandoned(&path) => {
+                    #[cfg(target_os = "linux")]
+                    groups::marked::end(Some(&path.display().to_string()));
+                    groups::remove(&path);
+                    number += u32::from(path.exists());
+                }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < MOST => number += 1,
                 Err(e) => return Err(e),
             }
         };
-        let scratch = Scratch { path, keep, environment: BTreeMap::new() };
+        let lock = File::create(path.join(LOCK))?;
+        let lock = lock.try_lock().is_ok().then_some(lock);
+        if keep {
+            File::create(path.join(KEPT))?;
+        }
+        let scratch = Scratch { path, keep, environment: BTreeMap::new(), _lock: lock };
         for folder in ["home", "project", "tmp"] {
             fs::create_dir(scratch.path.join(folder))?;
         }

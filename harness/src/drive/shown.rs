@@ -310,6 +310,9 @@ impl Strategy for Player {
 
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
         self.step = self.says.pop_front().unwrap_or(usize::MAX);
+        // What a move that is over did not come to would be taken for this one's.
+        let step = self.step;
+        self.shots.retain(|shot| shot.summary || shot.step >= step);
         Flow::Proceed
     }
 
