@@ -404,6 +404,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
                 tpm: args.tpm,
             }),
             memory: memory.into(),
+            shown: None,
         },
         summarisers,
         seeds: args.seeds,

@@ -41,14 +41,14 @@ impl Fill {
             values: here
                 .into_iter()
                 .chain([
-                ("program", path(program)),
-                ("scratch", path(scratch)),
-                ("project", path(&scratch.join("project"))),
-                ("home", path(&scratch.join("home"))),
-                ("url", url.to_string()),
-                ("model", model.to_string()),
-                ("window", window.to_string()),
-                ("max_output", max_output.to_string()),
+                    ("program", path(program)),
+                    ("scratch", path(scratch)),
+                    ("project", path(&scratch.join("project"))),
+                    ("home", path(&scratch.join("home"))),
+                    ("url", url.to_string()),
+                    ("model", model.to_string()),
+                    ("window", window.to_string()),
+                    ("max_output", max_output.to_string()),
                 ])
                 .collect(),
         }

@@ -4,8 +4,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ctxbench_core::block::Role;
+use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::content::Part;
+use ctxbench_core::engine::Fixed;
 use ctxbench_core::session::{Entry, Session, UserEntry};
 use ctxbench_provider::{Content, Item, Prompt};
 use serde_json::Value;
@@ -13,6 +14,7 @@ use serde_json::Value;
 use super::agent::Purpose;
 use super::director::Exchange;
 use super::plan::{Plan, Planned, What};
+use super::shown::{draft, tools};
 
 /// The prompts of an agent's own work that were answered, in order.
 pub(super) fn work(exchanges: &[Exchange]) -> impl Iterator<Item = (&Exchange, &Prompt)> {
@@ -109,12 +111,49 @@ fn outputs(exchanges: &[Exchange]) -> HashMap<&str, &Item> {
     all
 }
 
-/// System prompt and tools: all that the first request shows before the user's words.
-fn prefix(plan: &Plan, exchanges: &[Exchange]) -> Vec<Entry> {
-    let Some((_, first)) = work(exchanges).next() else { return vec![] };
+/// What the agent always shows, block by block, as its requests have it: what stands before the
+/// user's first words, and the system prompt of its summaries where that is another.
+pub(super) fn fixed(plan: &Plan, exchanges: &[Exchange]) -> Fixed {
+    let Some(first) = first(exchanges) else { return Fixed::default() };
+    let head = head(plan, first);
+    let instructs = |i: &Item| matches!(i.role, Role::Instructions | Role::System);
+    // An agent without a system role begins with a developer's message.
+    let base = head.iter().take_while(|i| instructs(i)).count().max(1).min(head.len());
+    let block = |kind, i: &Item| -> Arc<Block> {
+        let mut draft = draft(i);
+        draft.kind = kind;
+        draft.build(MessageId(u32::MAX), vec![])
+    };
+    let blocks = |kind, items: &[Item]| items.iter().map(|i| block(kind, i)).collect();
+    let own: Vec<Arc<Block>> = blocks(BlockKind::Base, &head[..base]);
+    let summary = exchanges.iter().find(|e| e.purpose == Purpose::Summary);
+    let asks = summary.and_then(|e| e.prompt.as_ref()).map_or(&[][..], |p| &p.items);
+    let asks = &asks[..asks.iter().take_while(|i| instructs(i)).count()];
+    let same = asks.iter().zip(head).all(|(a, b)| a.hash == b.hash);
+    Fixed {
+        summary_base: if same { vec![] } else { blocks(BlockKind::Base, asks) },
+        base: own,
+        context: blocks(BlockKind::Context, &head[base..]),
+        tools: tools(first),
+        ..Fixed::default()
+    }
+}
+
+fn first(exchanges: &[Exchange]) -> Option<&Prompt> {
+    work(exchanges).next().map(|(_, prompt)| prompt)
+}
+
+/// All that the first request shows before the user's words.
+fn head<'a>(plan: &Plan, first: &'a Prompt) -> &'a [Item] {
     let words = plan.moves.iter().find_map(said).unwrap_or_default();
     let of_user = first.items.iter().rposition(|i| says(i, words));
-    let head = &first.items[..of_user.unwrap_or(0)];
+    &first.items[..of_user.unwrap_or(0)]
+}
+
+/// The same in the session: system prompt and tools.
+fn prefix(plan: &Plan, exchanges: &[Exchange]) -> Vec<Entry> {
+    let Some(first) = first(exchanges) else { return vec![] };
+    let head = head(plan, first);
     let texts: Vec<&str> = head.iter().map(Item::text).filter(|t| !t.is_empty()).collect();
     let extra = Default::default;
     let mut out = vec![Entry::System { text: texts.join("\n\n"), agent: None, extra: extra() }];
@@ -147,16 +186,31 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
+    /// What an agent adds to the newest words only, such as a reminder, is no part of them: they
+    /// are what it shows later on.
     fn of(plan: &'a Plan, exchanges: &'a [Exchange]) -> Words<'a> {
-        let shown = |(i, step): (usize, &'a super::plan::Step)| {
-            let words = said(step)?;
-            let first = work(exchanges).find(|(e, _)| e.step == i);
-            let item = first.and_then(|(_, p)| p.items.iter().rev().find(|i| says(i, words)));
-            Some(item.map_or(words, Item::text))
+        let forms: Vec<(&str, Option<&str>, Option<&str>)> = plan
+            .moves
+            .iter()
+            .enumerate()
+            .filter_map(|(i, step)| Some((i, said(step)?)))
+            .map(|(i, words)| {
+                let of = |(_, p): (_, &'a Prompt)| {
+                    let item = p.items.iter().rev().find(|item| says(item, words));
+                    item.map(Item::text)
+                };
+                let first = work(exchanges).find(|(e, _)| e.step == i).and_then(of);
+                let later = work(exchanges).filter(|(e, _)| e.step > i).find_map(of);
+                (words, first, later)
+            })
+            .collect();
+        let passing = forms.iter().any(|(_, first, later)| later.is_some() && first != later);
+        let form = |(words, first, later): (&'a str, Option<&'a str>, Option<&'a str>)| {
+            let newest = if passing { Some(words) } else { first };
+            Some(later.or(newest).unwrap_or(words))
         };
-        let all: Vec<_> =
-            plan.moves.iter().enumerate().filter(|(_, s)| said(s).is_some()).map(shown).collect();
-        Words { moves: all.into_iter(), fresh: true }
+        let moves: Vec<_> = forms.into_iter().map(form).collect();
+        Words { moves: moves.into_iter(), fresh: true }
     }
 
     /// A message of the user; those that were answered together are one.

@@ -11,7 +11,7 @@ use ctxbench_strategies::Spec;
 use super::agent::{Agent, Purpose};
 use super::compare::{Beside, compared};
 use super::lived::Extent;
-use super::{Aside, Driven, shown};
+use super::{Aside, Driven, lived, shown};
 use crate::replay::{self, Options, not_run};
 use crate::summarise::Summariser;
 
@@ -98,6 +98,7 @@ impl Driven {
             rereads: false,
             calibrate: Calibrate::Family,
             window: Some(self.window),
+            shown: Some(lived::fixed(&self.plan, &self.exchanges).into()),
             ..Options::default()
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -92,6 +92,31 @@ impl Known {
             _ => {}
         }
     }
+
+    /// The newest message of the user within what an item shows.
+    fn within(&self, item: &Item) -> Option<&Arc<Block>> {
+        if item.role != Role::User {
+            return None;
+        }
+        let of_user = self.texts.iter().filter(|((assistant, _), _)| !assistant);
+        let all = of_user.flat_map(|(_, all)| all);
+        let holds = |b: &&Arc<Block>| {
+            let words = b.text.trim();
+            words.len() >= LEAST_WORDS && item.text().contains(words)
+        };
+        all.filter(holds).max_by_key(|b| b.message)
+    }
+}
+
+/// Shorter words stand in many texts, bytes.
+const LEAST_WORDS: usize = 12;
+
+/// Whether a message of the user still stands there, with more or less put around it.
+fn dressed(b: &Block, after: &[Arc<Block>]) -> bool {
+    b.kind == BlockKind::User
+        && after.iter().any(|a| {
+            a.origin == b.origin && (a.text.contains(&*b.text) || b.text.contains(&*a.text))
+        })
 }
 
 fn words(text: &str) -> u64 {
@@ -168,8 +193,11 @@ impl Player {
             }
         }
         let stands: HashSet<u64> = after.iter().map(|b| b.hash).collect();
-        let gone: Vec<Arc<Block>> =
-            before.iter().filter(|b| !stands.contains(&b.hash)).cloned().collect();
+        let gone: Vec<Arc<Block>> = before
+            .iter()
+            .filter(|b| !stands.contains(&b.hash) && !dressed(b, &after))
+            .cloned()
+            .collect();
         let has_summary = fresh.iter().any(|i| after[*i].kind == BlockKind::Summary);
         if has_summary {
             let origin = origins(&gone, &after);
@@ -226,19 +254,30 @@ impl Player {
                     used.insert((block.message, block.hash));
                     return Some(block.clone());
                 }
-                self.made.get(&item.hash).cloned()
+                if let Some(made) = self.made.get(&item.hash) {
+                    return Some(made.clone());
+                }
+                let known = self.known.within(item).filter(|_| !self.is_summary(item))?;
+                let made = known.redraft(|d| d.text = item.text().into());
+                self.made.insert(item.hash, made.clone());
+                Some(made)
             }
             _ => self.made.get(&item.hash).cloned(),
         }
+    }
+
+    /// Whether an item holds a summary that the model has written.
+    fn is_summary(&self, item: &Item) -> bool {
+        let written = &self.sent.summaries[..self.asked.min(self.sent.summaries.len())];
+        let holds = |t: &Arc<str>| !t.trim().is_empty() && item.text().contains(t.trim());
+        matches!(item.content, Content::Text(_)) && written.iter().any(holds)
     }
 
     /// A block of what the agent itself has put into a request.
     fn own(&mut self, s: &mut Engine, item: &Item) -> Arc<Block> {
         let mut draft = draft(item);
         draft.form = Form::Synthetic;
-        let written = &self.sent.summaries[..self.asked.min(self.sent.summaries.len())];
-        let holds = |t: &Arc<str>| !t.trim().is_empty() && item.text().contains(t.trim());
-        if matches!(item.content, Content::Text(_)) && written.iter().any(holds) {
+        if self.is_summary(item) {
             draft.kind = BlockKind::Summary;
         }
         let block = s.synthetic(draft.kind, draft.role, draft.text.clone(), vec![]);
@@ -259,7 +298,7 @@ fn origins(gone: &[Arc<Block>], after: &[Arc<Block>]) -> Vec<Origin> {
 }
 
 /// What an item shows, by itself.
-fn draft(item: &Item) -> Draft {
+pub(super) fn draft(item: &Item) -> Draft {
     let text = |kind| Draft::text(kind, item.role, item.text());
     let call = |id: &str, name: &str| Some(Arc::new(CallRef { id: id.into(), name: name.into() }));
     match &item.content {
@@ -288,7 +327,7 @@ fn draft(item: &Item) -> Draft {
     }
 }
 
-fn tools(prompt: &Prompt) -> Option<Arc<Tools>> {
+pub(super) fn tools(prompt: &Prompt) -> Option<Arc<Tools>> {
     let json = prompt.tools.clone()?;
     let count =
         serde_json::from_str::<Vec<serde::de::IgnoredAny>>(json.get()).map_or(0, |t| t.len());

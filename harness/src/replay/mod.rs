@@ -100,6 +100,8 @@ pub struct Options {
     pub watch: Option<Watch>,
     /// Memory files beside those of the session.
     pub memory: Arc<Prefixes>,
+    /// What is always shown, instead of what the session says.
+    pub shown: Option<Arc<Fixed>>,
 }
 
 impl Default for Options {
@@ -117,6 +119,7 @@ impl Default for Options {
             summary_model: None,
             watch: None,
             memory: Arc::default(),
+            shown: None,
         }
     }
 }
@@ -335,7 +338,10 @@ async fn play(
         world::ReplayWorld::new(path, door, observer, options.rereads, faults, (*desk).clone());
     let world = world.entered(subagents, start.at_ms).called(&session.header.id);
     let mut engine = Engine::new((*model).clone(), Box::new(world));
-    engine.fixed = fixed(session, model, options.calibrate);
+    engine.fixed = match options.shown.as_deref().filter(|_| agent.is_none()) {
+        Some(shown) => shown.clone(),
+        None => fixed(session, model, options.calibrate),
+    };
     let memory = options.memory.files(spec).iter().map(|(path, text)| memory_block(path, text));
     engine.fixed.context.extend(memory);
     engine.ttl = lifetime(session);
