@@ -38,6 +38,8 @@ pub struct Fixed {
     pub tools: Option<Arc<Tools>>,
     /// System prompt of summary requests where a product has one of its own.
     pub summary_base: Vec<Arc<Block>>,
+    /// What a product repeats behind the newest words, instead of its own text for it.
+    pub reminder: Option<Arc<str>>,
     /// Request parameters that the caller of the product sets for normal requests.
     pub params: serde_json::Map<String, serde_json::Value>,
     /// The context edits among [`Fixed::params`], as the wire reads them.

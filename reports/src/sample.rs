@@ -68,6 +68,7 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
         },
         strategy: StrategyInfo {
             program: None,
+            driven: false,
             label: label.into(),
             without_levers: None,
             given: BTreeMap::new(),

@@ -7,6 +7,8 @@ mod random;
 mod action;
 #[path = "advise.rs"]
 mod advise;
+#[path = "agents.rs"]
+mod agents;
 #[path = "architect.rs"]
 mod architect;
 #[path = "background.rs"]

@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::{self, Model};
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     /// What the provider does wrong (repeat): N:FAULT for the N-th request, as for `serve`, or
     /// summary:N:STATUS, summary:N:empty, work:N:STATUS for the N-th of a sort
     #[arg(long, value_name = "N:FAULT")]
-    fault: Vec<Fault>,
+    fault: Vec<String>,
     /// Seconds for which an agent may neither print nor ask anything
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
@@ -103,7 +103,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     }
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());
-    let pages = told::pages(&outcomes)?;
+    let pages = told::pages(&outcomes, &args.fault)?;
     outputs::write(&args.out, &all, pages.files)?;
     if args.json {
         super::print(&reports::results_text(&all)?)?;
@@ -132,7 +132,7 @@ fn one(session: &Scenario, ready: &Ready) -> Outcome {
         }
         Err(e) => {
             let real = drive::failed(session, agent, options.model, e.to_string());
-            Outcome { real, ours: None, beside: None, asides: vec![] }
+            Outcome { real, ours: None, beside: None, asides: vec![], refused: vec![], failed: 0 }
         }
     }
 }
@@ -154,6 +154,8 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
         args.offline,
     )?;
     let summariser = summariser.into_iter().next().unwrap_or_default();
+    let faults = args.fault.iter().map(|f| f.parse()).collect::<Result<Vec<Fault>, _>>();
+    let faults = faults.context("--fault")?;
     let named = args.model.as_deref().map(model::find).transpose()?;
     let options = |a: &Agent| -> anyhow::Result<Options> {
         let program = programs.get(&*a.name).map(|p| p.to_path_buf());
@@ -163,7 +165,7 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
             window: args.window,
             max_output: args.max_output,
             summariser: summariser.clone(),
-            faults: args.fault.clone(),
+            faults: faults.clone(),
             keep: args.keep,
             timeout: Duration::from_secs(args.timeout),
             program,

@@ -112,6 +112,8 @@ pub struct Agent {
     pub file: Vec<Written>,
     /// Its shell tool; without one a turn is one reply.
     pub tool: Option<Tool>,
+    /// How a reply of an agent without tools makes a file.
+    pub edit: Option<Edit>,
     /// How its side requests are known, the first that fits.
     #[serde(default)]
     pub side: Vec<Side>,
@@ -170,6 +172,18 @@ pub struct Tool {
     pub name: String,
     /// Its arguments, a JSON object with `{command}` in a text.
     pub arguments: Value,
+}
+
+/// How a reply makes a file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// The text, with `{path}` and `{content}` in it. The path is generated; the content ends with
+    /// a line break.
+    pub text: String,
+    /// Whatever begins a line in such a text: words of the session that do are put behind a bar, and
+    /// a file that holds such a line is not made.
+    pub marks: Vec<String>,
 }
 
 /// What a request is for.
@@ -279,6 +293,17 @@ impl Agent {
             && !tool.arguments.to_string().contains("{command}")
         {
             return Err("`tool.arguments` must hold `{command}` in a text".into());
+        }
+        if let Some(edit) = &self.edit {
+            if self.tool.is_some() {
+                return Err("`edit` is for agents without `tool`".into());
+            }
+            if !edit.text.contains("{path}") || !edit.text.contains("{content}") {
+                return Err("`edit.text` must hold `{path}` and `{content}`".into());
+            }
+            if edit.marks.is_empty() || edit.marks.iter().any(|m| m.trim().is_empty()) {
+                return Err("`edit.marks` must name what begins the lines of an edit".into());
+            }
         }
         for w in &self.file {
             let path = Path::new(&w.path);

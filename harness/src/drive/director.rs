@@ -131,7 +131,7 @@ impl Director {
 
     fn next(&mut self) -> Result<Given, String> {
         let planned = self.plan.moves[self.step].replies.get(self.reply);
-        if let Some(Planned { key, parts, tools_ms }) = planned {
+        if let Some(Planned { key, parts, tools_ms, .. }) = planned {
             let said = Told::Parts(parts.clone());
             return Ok(Given { said, key: Some(key.clone()), tools_ms: *tools_ms });
         }

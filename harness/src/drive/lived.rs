@@ -66,9 +66,10 @@ pub(super) fn lived(
                 let mut a = a.clone();
                 (a.text, a.reasoning, a.usage) = (None, None, None);
                 a.calls.clear();
-                a.parts = Some(reply.parts.clone());
+                let parts = reply.lived.as_ref().unwrap_or(&reply.parts);
+                a.parts = Some(parts.clone());
                 out.entries.push(Entry::Assistant(a));
-                out.entries.extend(reply.parts.iter().filter_map(|p| result(p, plan, &shown)));
+                out.entries.extend(parts.iter().filter_map(|p| result(p, plan, &shown)));
             }
             Entry::Compact { .. } | Entry::Idle { .. } | Entry::Fact(_) => {
                 out.entries.push(e.clone());
@@ -85,8 +86,10 @@ pub(super) fn lived(
 /// The result of a call as the agent showed it; what it never showed is what the tool printed.
 fn result(part: &Part, plan: &Plan, shown: &HashMap<&str, &Item>) -> Option<Entry> {
     let Part::Call(call) = part else { return None };
-    let number = call.id.rsplit('_').next().and_then(|n| n.parse::<usize>().ok())?;
-    let printed = || plan.outputs.get(number).cloned().unwrap_or_default();
+    let printed = || {
+        let number = call.id.strip_prefix("call_").and_then(|n| n.parse::<usize>().ok());
+        number.and_then(|n| plan.outputs.get(n).cloned()).unwrap_or_default()
+    };
     let (output, is_error) = match shown.get(&*call.id).map(|i| &i.content) {
         Some(Content::Output { text, is_error, .. }) => (text.clone(), *is_error),
         _ => (printed(), false),
@@ -125,6 +128,10 @@ pub(super) fn fixed(plan: &Plan, exchanges: &[Exchange]) -> Fixed {
         draft.build(MessageId(u32::MAX), vec![])
     };
     let blocks = |kind, items: &[Item]| items.iter().map(|i| block(kind, i)).collect();
+    // Examples in the form of a dialogue belong to the system prompt, as far as they stay.
+    let examples = head[base..].iter().any(|i| i.role == Role::Assistant);
+    let base = if examples { kept(head, exchanges) } else { base };
+    let context = if examples { &[] } else { &head[base..] };
     let own: Vec<Arc<Block>> = blocks(BlockKind::Base, &head[..base]);
     let summary = exchanges.iter().find(|e| e.purpose == Purpose::Summary);
     let asks = summary.and_then(|e| e.prompt.as_ref()).map_or(&[][..], |p| &p.items);
@@ -133,10 +140,30 @@ pub(super) fn fixed(plan: &Plan, exchanges: &[Exchange]) -> Fixed {
     Fixed {
         summary_base: if same { vec![] } else { blocks(BlockKind::Base, asks) },
         base: own,
-        context: blocks(BlockKind::Context, &head[base..]),
+        context: blocks(BlockKind::Context, context),
+        reminder: reminder(plan, exchanges),
         tools: tools(first),
         ..Fixed::default()
     }
+}
+
+/// So much of the beginning stands at the beginning of every request.
+fn kept(head: &[Item], exchanges: &[Exchange]) -> usize {
+    let same = |p: &Prompt| p.items.iter().zip(head).take_while(|(a, b)| a.hash == b.hash).count();
+    work(exchanges).map(|(_, p)| same(p)).min().unwrap_or_default()
+}
+
+/// What the agent puts behind the user's newest words and leaves out when they are no longer the
+/// newest.
+fn reminder(plan: &Plan, exchanges: &[Exchange]) -> Option<Arc<str>> {
+    let (i, words) = plan.moves.iter().enumerate().find_map(|(i, m)| Some((i, said(m)?)))?;
+    let shown = |p: &Prompt| {
+        let item = p.items.iter().rev().find(|item| says(item, words))?;
+        item.text().split_once(words.trim()).map(|(_, behind)| behind.trim().to_string())
+    };
+    let first = work(exchanges).find(|(e, _)| e.step == i).and_then(|(_, p)| shown(p))?;
+    let later = work(exchanges).filter(|(e, _)| e.step > i).find_map(|(_, p)| shown(p))?;
+    (!first.is_empty() && later.is_empty()).then(|| first.into())
 }
 
 fn first(exchanges: &[Exchange]) -> Option<&Prompt> {

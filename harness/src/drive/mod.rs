@@ -315,7 +315,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let program = agent.locate(options.program.as_deref())?;
     let version = agent.version(&program).unwrap_or_else(|| "unknown".into());
     let wrong = |why| DriveError::Session { id: session.header.id.clone(), why };
-    let plan = Arc::new(Plan::of(&session, agent.tool.as_ref()).map_err(wrong)?);
+    let plan = Arc::new(Plan::of(&session, agent).map_err(wrong)?);
     let sorted = options.faults.iter().filter_map(|f| match f {
         Fault::Sort(f) => Some(f.clone()),
         Fault::Request(_) => None,

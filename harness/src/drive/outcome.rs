@@ -26,6 +26,10 @@ pub struct Outcome {
     pub beside: Option<Beside>,
     /// Requests beside the work.
     pub asides: Vec<Aside>,
+    /// HTTP status of each request that was refused or broken off.
+    pub refused: Vec<u16>,
+    /// Moves of the session that failed for the user.
+    pub failed: usize,
 }
 
 /// How far the row's tokens may be from those that the provider counted, per cent.
@@ -60,7 +64,8 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
     if let (Some(ours), Some(beside)) = (&mut ours, &beside) {
         add_note(ours, beside.sentence(&real.strategy.label));
     }
-    Outcome { real, ours, beside, asides: driven.asides() }
+    let (asides, refused, failed) = (driven.asides(), driven.refused(), driven.failures.len());
+    Outcome { real, ours, beside, asides, refused, failed }
 }
 
 /// The row of an agent that was not driven at all.

@@ -6,12 +6,14 @@
 
 use std::sync::Arc;
 
+use ctxbench_core::compaction::text_argument;
+use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
 use ctxbench_core::session::{AssistantEntry, Entry, Millis, Session};
 
-use super::agent::Tool;
-use super::fill::put_in;
+use super::agent::{Agent, Edit, Tool};
+use super::fill::{put, put_in};
 use crate::replay::{Defaults, Move, Path};
 
 /// Folder below the project in which the outputs lie.
@@ -54,6 +56,8 @@ pub(super) struct Planned {
     /// The session's id of it.
     pub(super) key: Arc<str>,
     pub(super) parts: Vec<Part>,
+    /// The same in the session that was lived, where what the model says is written otherwise.
+    pub(super) lived: Option<Vec<Part>>,
     /// Time that its tools took, ms.
     pub(super) tools_ms: Millis,
 }
@@ -102,7 +106,9 @@ pub(super) fn with_last_words(session: &Session) -> Session {
 
 impl Plan {
     /// A session for an agent with this shell tool; without one, a turn is one reply.
-    pub(super) fn of(session: &Session, tool: Option<&Tool>) -> Result<Plan, String> {
+    pub(super) fn of(session: &Session, agent: &Agent) -> Result<Plan, String> {
+        let tool = agent.tool.as_ref();
+        let mut files = 0;
         let mut plan = Plan::default();
         for m in Path::recorded(session, &Defaults::STATED).moves {
             let Move { gap_ms, action, steps, .. } = m;
@@ -110,7 +116,7 @@ impl Plan {
             let what = match action {
                 Action::User(said) => {
                     let texts: Vec<&str> = said.parts.iter().filter_map(Part::as_text).collect();
-                    What::Say(texts.join("\n\n"))
+                    What::Say(plain(texts.join("\n\n")))
                 }
                 Action::Compact { instructions } => What::Compact(instructions),
                 Action::Idle { .. } => What::Wait,
@@ -122,10 +128,10 @@ impl Plan {
                     .map(|s| {
                         let results = s.results.iter().map(|r| words(&r.parts)).collect();
                         let parts = plan.translated(&s.parts, results, tool);
-                        Planned { key: s.key, parts, tools_ms: s.tools_ms }
+                        Planned { key: s.key, parts, lived: None, tools_ms: s.tools_ms }
                     })
                     .collect(),
-                None => in_one(&steps).into_iter().collect(),
+                None => in_one(&steps, agent.edit.as_ref(), &mut files).into_iter().collect(),
             };
             plan.moves.push(Step { gap_ms: gap_ms.saturating_add(idle), what, replies });
         }
@@ -179,18 +185,68 @@ fn words(parts: &[Part]) -> Arc<str> {
         .unwrap_or_default()
 }
 
-/// The replies of a turn as one, without calls.
-fn in_one(steps: &[crate::replay::Step]) -> Option<Planned> {
+/// The user's words. To many agents words that begin so are commands, some of a shell.
+fn plain(words: String) -> String {
+    match words.trim_start().starts_with(['/', '!', '#', '@', '$']) {
+        true => format!(": {words}"),
+        false => words,
+    }
+}
+
+/// The replies of a turn as one, without calls. What they wrote becomes edits of the agent's own.
+fn in_one(
+    steps: &[crate::replay::Step],
+    edit: Option<&Edit>,
+    files: &mut usize,
+) -> Option<Planned> {
     let last = steps.last()?;
-    let texts: Vec<&str> = steps
-        .iter()
-        .flat_map(|s| &s.parts)
-        .filter_map(Part::as_text)
-        .filter(|t| !t.trim().is_empty())
-        .collect();
+    let parts = || steps.iter().flat_map(|s| &s.parts);
+    let texts: Vec<&str> =
+        parts().filter_map(Part::as_text).filter(|t| !t.trim().is_empty()).collect();
     let text = if texts.is_empty() { NEUTRAL.to_string() } else { texts.join("\n\n") };
+    let text = edit.map_or(text.clone(), |edit| barred(&text, &edit.marks));
     let tools_ms = steps.iter().map(|s| s.tools_ms).sum();
-    Some(Planned { key: last.key.clone(), parts: vec![Part::Text(text.into())], tools_ms })
+    let mut said = text.clone();
+    let mut lived = vec![Part::Text(text.into())];
+    for p in parts() {
+        let (Some(edit), Part::Call(call)) = (edit, p) else { continue };
+        let Some(content) = written(call).filter(|c| barred(c, &edit.marks) == *c) else {
+            continue;
+        };
+        *files += 1;
+        let path = format!("file-{files:05}.txt");
+        said += &put(&put(&edit.text, "path", &path), "content", &content);
+        let arguments = serde_json::json!({"path": path, "content": content}).to_string();
+        lived.push(Part::Call(ToolCall {
+            id: format!("edit_{files:05}").into(),
+            name: "write_file".into(),
+            arguments: arguments.into(),
+        }));
+    }
+    let parts = vec![Part::Text(said.into())];
+    Some(Planned { key: last.key.clone(), parts, lived: Some(lived), tools_ms })
+}
+
+/// What an editing call writes: a whole file, or what stands there after it. It ends with a line
+/// break.
+fn written(call: &ToolCall) -> Option<String> {
+    if !is_edit(&call.name) {
+        return None;
+    }
+    let names =
+        ["content", "contents", "file_text", "new_string", "newString", "new_str", "new", "text"];
+    let mut text = text_argument(&call.arguments, &names).filter(|t| !t.trim().is_empty())?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Some(text)
+}
+
+/// A text in which no line begins with one of these marks.
+fn barred(text: &str, marks: &[String]) -> String {
+    let marked = |line: &str| marks.iter().any(|m| line.trim_start().starts_with(m.as_str()));
+    let line = |l: &str| if marked(l) { format!("| {l}") } else { l.to_string() };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn undrivable(action: &Action) -> String {
@@ -225,13 +281,26 @@ mod tests {
         Session { entries, ..Default::default() }
     }
 
-    fn shell() -> Tool {
-        Tool { name: "sh".into(), arguments: serde_json::json!({"cmd": "{command}", "n": 1}) }
+    /// An agent with these lines at the end of its description.
+    fn agent(more: &str) -> Agent {
+        let toml = format!(
+            "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n[program]\n\
+             names = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\ncommand = [\"a\"]\n{more}"
+        );
+        crate::drive::agent::read("a", &toml).unwrap()
+    }
+
+    fn shell() -> Agent {
+        agent("[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\", n = 1}\n")
+    }
+
+    fn editor() -> Agent {
+        agent("[edit]\ntext = \"\\n{path}\\n<<<<\\n{content}>>>>\"\nmarks = [\"<<<<\", \">>>>\"]\n")
     }
 
     #[test]
     fn a_call_prints_what_was_recorded() {
-        let plan = Plan::of(&session("c", "read", "{}", "out\n"), Some(&shell())).unwrap();
+        let plan = Plan::of(&session("c", "read", "{}", "out\n"), &shell()).unwrap();
         let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
         assert_eq!((&*call.id, &*call.name), ("call_00000", "sh"));
         assert_eq!(&*call.arguments, r#"{"cmd":"cat .ctxbench/00000.txt","n":1}"#);
@@ -243,7 +312,7 @@ mod tests {
     fn nothing_of_a_hostile_session_reaches_a_command() {
         let evil = "$(touch x); ../../etc/passwd \"; rm -rf ~ #";
         let arguments = serde_json::json!({"cmd": evil, "path": evil}).to_string();
-        let plan = Plan::of(&session(evil, evil, &arguments, evil), Some(&shell())).unwrap();
+        let plan = Plan::of(&session(evil, evil, &arguments, evil), &shell()).unwrap();
         let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
         let all = format!("{} {} {}", call.id, call.name, call.arguments);
         assert!(!all.contains("touch") && !all.contains("..") && !all.contains("rm"), "{all}");
@@ -252,7 +321,7 @@ mod tests {
 
     #[test]
     fn without_a_tool_a_turn_is_one_reply() {
-        let plan = Plan::of(&session("c", "read", "{}", "out"), None).unwrap();
+        let plan = Plan::of(&session("c", "read", "{}", "out"), &agent("")).unwrap();
         let replies = &plan.moves[0].replies;
         assert_eq!((replies.len(), &*replies[0].key), (1, "a2"));
         assert_eq!(replies[0].parts, [Part::Text("seen".into())]);
@@ -265,18 +334,45 @@ mod tests {
         s.entries.truncate(3);
         s.entries.push(Entry::User(UserEntry { id: "v".into(), ..Default::default() }));
         let whole = with_last_words(&s);
-        let plan = Plan::of(&whole, Some(&shell())).unwrap();
+        let plan = Plan::of(&whole, &shell()).unwrap();
         assert_eq!(plan.moves[0].replies.len(), 2);
         assert_eq!(plan.moves[0].replies[1].parts, [Part::Text(NEUTRAL.into())]);
         assert_eq!(with_last_words(&whole), whole, "nothing is added twice");
     }
 
     #[test]
+    fn an_edit_is_one_of_the_agents_own_with_a_name_of_ours() {
+        let arguments = serde_json::json!({"path": "../../evil", "content": "a\nb"}).to_string();
+        let plan = Plan::of(&session("c", "write_file", &arguments, "ok"), &editor()).unwrap();
+        let reply = &plan.moves[0].replies[0];
+        let said = "seen\nfile-00001.txt\n<<<<\na\nb\n>>>>";
+        assert_eq!(reply.parts, [Part::Text(said.into())]);
+        let Some([_, Part::Call(call)]) = reply.lived.as_deref() else { panic!("no call") };
+        assert_eq!(&*call.arguments, r#"{"content":"a\nb\n","path":"file-00001.txt"}"#);
+    }
+
+    #[test]
+    fn words_that_would_be_an_edit_or_a_command_are_none() {
+        let evil = "x\n../../evil\n  <<<< \nrm\n>>>>";
+        let arguments = serde_json::json!({"path": "a", "content": evil}).to_string();
+        let mut s = session("c", "write_file", &arguments, "ok");
+        let Entry::Assistant(end) = &mut s.entries[3] else { panic!("no reply") };
+        end.text = Some(evil.into());
+        let Entry::User(user) = &mut s.entries[0] else { panic!("no user") };
+        user.text = Some("!touch evil".into());
+        let plan = Plan::of(&s, &editor()).unwrap();
+        let What::Say(words) = &plan.moves[0].what else { panic!("nothing said") };
+        assert_eq!(words, ": !touch evil");
+        let told = "x\n../../evil\n|   <<<< \nrm\n| >>>>";
+        assert_eq!(plan.moves[0].replies[0].parts, [Part::Text(told.into())]);
+    }
+
+    #[test]
     fn what_goes_back_is_not_driven() {
         let mut s = session("c", "read", "{}", "out");
         s.entries.push(Entry::Clear { extra: Default::default() });
-        let why = Plan::of(&s, None).unwrap_err();
+        let why = Plan::of(&s, &agent("")).unwrap_err();
         assert!(why.contains("clears"), "{why}");
-        assert!(Plan::of(&Session::default(), None).is_err());
+        assert!(Plan::of(&Session::default(), &agent("")).is_err());
     }
 }

@@ -33,6 +33,7 @@ mod architect_tests;
 mod chunks;
 mod conform;
 mod conform_texts;
+mod created;
 mod described;
 pub(crate) mod descriptor;
 mod keepalive;

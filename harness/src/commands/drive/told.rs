@@ -4,8 +4,9 @@
 use std::fmt::Write;
 
 use crate::drive::{Beside, Outcome};
+use ctxbench_core::request::Purpose;
 use ctxbench_reports::Artifact;
-use ctxbench_reports::record::{RunRecord, Status};
+use ctxbench_reports::record::{RequestStatus, RunRecord, Status};
 use serde_json::{Value, json};
 
 /// The same as text and as files of the results folder.
@@ -14,8 +15,12 @@ pub(super) struct Pages {
     pub(super) files: Vec<Artifact>,
 }
 
-pub(super) fn pages(outcomes: &[Outcome]) -> anyhow::Result<Pages> {
-    let mut markdown = String::from("# Real agents beside our implementations\n");
+pub(super) fn pages(outcomes: &[Outcome], faults: &[String]) -> anyhow::Result<Pages> {
+    let mut markdown = String::from("# Real agents beside our implementations\n\n");
+    markdown.push_str(&match faults {
+        [] => overview(outcomes),
+        faults => under_faults(outcomes, faults),
+    });
     let mut text = String::new();
     for o in outcomes {
         markdown.push_str(&section(o));
@@ -25,6 +30,90 @@ pub(super) fn pages(outcomes: &[Outcome]) -> anyhow::Result<Pages> {
     let json = serde_json::to_string_pretty(&all)? + "\n";
     let file = |name: &str, text: String| Artifact { file: name.into(), text };
     Ok(Pages { text, files: vec![file("drive.json", json), file("drive.md", markdown)] })
+}
+
+/// A row for each drive: how far ours is from the real one.
+fn overview(outcomes: &[Outcome]) -> String {
+    let mut out = String::from(
+        "| session | program | requests | summaries at request | ours at | largest prompt | input | \
+         cost | needs kept, real / ours |\n|---|---|--:|---|---|--:|--:|--:|--:|\n",
+    );
+    for o in outcomes {
+        let (session, program) = (&o.real.scenario.id, program(&o.real));
+        let _ = write!(out, "| {session} | {program} | {} | ", o.real.summary.requests);
+        let Some(b) = &o.beside else {
+            let why = match &o.ours {
+                _ if o.real.status != Status::Completed => o.real.status.word(),
+                None => "no implementation",
+                Some(ours) => ours.status.word(),
+            };
+            let asked = &o.real.requests;
+            let asked = asked.iter().filter(|r| r.purpose == Purpose::Summary).map(|r| r.seq + 1);
+            let _ = writeln!(out, "{} | {why} | | | | |", numbers(&asked.collect::<Vec<_>>()));
+            continue;
+        };
+        let (real, ours) = &b.compactions;
+        let same = if real == ours { "the same".to_string() } else { numbers(ours) };
+        let of = |name: &str| {
+            let figure = b.figures.iter().find(|(n, ..)| *n == name);
+            let off = figure.and_then(|(_, real, ours)| Beside::difference_pct(*real, *ours));
+            off.map_or("n/a".to_string(), |d| format!("{d:+.2} %"))
+        };
+        let (peak, input, cost) =
+            (of("largest prompt, tokens"), of("input, tokens"), of("cost, USD"));
+        let kept = |r: &RunRecord| {
+            r.summary.needs_kept_pct.map_or("n/a".to_string(), |k| format!("{k:.1} %"))
+        };
+        let kept = match &o.ours {
+            Some(ours) => format!("{} / {}", kept(&o.real), kept(ours)),
+            None => String::new(),
+        };
+        let real = numbers(real);
+        let _ = writeln!(out, "{real} | {same} | {peak} | {input} | {cost} | {kept} |");
+    }
+    out
+}
+
+/// A row for each drive: what the real one did about the faults, and what ours does.
+fn under_faults(outcomes: &[Outcome], faults: &[String]) -> String {
+    let faults: Vec<String> = faults.iter().map(|f| format!("`{f}`")).collect();
+    let faults = faults.join(", ");
+    let mut out =
+        String::from("| fault | session | program | real | ours |\n|---|---|---|---|---|\n");
+    for o in outcomes {
+        let mut real = became(&o.real, o.refused.len());
+        if o.failed > 0 {
+            let _ = write!(real, ", {} of the user's turns failed", o.failed);
+        }
+        let failed =
+            |r: &RunRecord| r.requests.iter().filter(|q| q.status != RequestStatus::Ok).count();
+        let ours = o.ours.as_ref().map_or("n/a".to_string(), |r| {
+            let mut ours = became(r, failed(r));
+            if r.summary.user_interventions > 0 {
+                let _ = write!(ours, ", asked to go on {} times", r.summary.user_interventions);
+            }
+            ours
+        });
+        let (session, program) = (&o.real.scenario.id, program(&o.real));
+        let _ = writeln!(out, "| {faults} | {session} | {program} | {real} | {ours} |");
+    }
+    out
+}
+
+fn became(r: &RunRecord, refused: usize) -> String {
+    let s = &r.summary;
+    format!(
+        "{}, {} steps, {} refused or broken off, {} summaries, {} compactions",
+        r.status.word(),
+        s.steps_completed,
+        refused,
+        s.summary_calls,
+        s.compactions
+    )
+}
+
+fn program(r: &RunRecord) -> &str {
+    r.strategy.program.as_deref().unwrap_or(&r.strategy.name)
 }
 
 fn lines(o: &Outcome) -> String {
@@ -168,6 +257,8 @@ fn data(o: &Outcome) -> Value {
         "error": o.real.error,
         "ours": o.ours.as_ref().map(|r| &r.strategy.label),
         "beside": beside,
+        "refused": o.refused,
+        "failed_moves": o.failed,
         "side_requests": o.asides.iter().map(aside).collect::<Vec<_>>(),
     })
 }

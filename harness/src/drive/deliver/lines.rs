@@ -35,6 +35,9 @@ impl Lines {
     async fn typed(&mut self, words: &str) -> Result<Turn, Stopped> {
         let text = match &self.around {
             Some([before, behind]) if words.contains('\n') => {
+                // Words that ended the message would be followed by commands.
+                let apart: Vec<&str> = words.split(behind.as_str()).collect();
+                let words = apart.join(" ");
                 format!("{before}\n{words}\n{behind}\n")
             }
             // One line is one message.

@@ -43,7 +43,7 @@ impl Program {
 
     /// What the editor is shown: its rules, the files, and the proposal in the place of a user's
     /// message; neither history nor repository map.
-    fn editors_prompt(&self, reply: &Reply, limit: u64) -> Vec<Arc<Block>> {
+    fn editors_prompt(&self, s: &Engine, reply: &Reply, limit: u64) -> Vec<Arc<Block>> {
         let mut text = Transcript::default();
         for draft in reply.parts.iter().filter_map(|p| p.draft(Role::Assistant)) {
             if draft.kind == BlockKind::Reasoning {
@@ -56,7 +56,7 @@ impl Program {
         let mut blocks: Vec<_> = parts.into_iter().flatten().cloned().collect();
         let from = blocks.len();
         blocks.push(text.draft(BlockKind::User, Role::User).build(MessageId(u32::MAX), vec![]));
-        self.reminded(blocks, from, limit)
+        self.reminded(s, blocks, from, limit)
     }
 
     /// The user waits while the editor writes. Its conversation ends with the edit; it sets no
@@ -66,7 +66,7 @@ impl Program {
         let (model, limit) = self.editor(s);
         let request = Request {
             purpose: Purpose::Edit,
-            blocks: self.editors_prompt(reply, limit),
+            blocks: self.editors_prompt(s, reply, limit),
             tools: None,
             breakpoints: Vec::new(),
             model,

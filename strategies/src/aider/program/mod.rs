@@ -18,6 +18,7 @@ use ctxbench_core::strategy::{Flow, Strategy};
 use ctxbench_core::tokens::o200k;
 
 use crate::aider::chunks::Chunks;
+use crate::aider::created::{Created, block, written};
 use crate::aider::described::{Contents, MANNER};
 use crate::aider::keepalive::KeepAlive;
 use crate::aider::map::{cut_map, map_budget, map_tokens};
@@ -48,6 +49,8 @@ struct Habits {
     own_messages: bool,
     /// A prompt of exactly the window is already too large.
     full_is_oversize: bool,
+    /// Files that the model makes come into the chat; without any, a message says so.
+    shares_files: bool,
 }
 
 /// What the program does (docs/sources/aider.md §1).
@@ -58,6 +61,7 @@ const HABITS: Habits = Habits {
     every_turn: false,
     own_messages: true,
     full_is_oversize: true,
+    shares_files: true,
 };
 
 /// What is written of it (`described.rs`).
@@ -68,6 +72,7 @@ const DESCRIBED: Habits = Habits {
     every_turn: true,
     own_messages: false,
     full_is_oversize: false,
+    shares_files: false,
 };
 
 pub(crate) struct Program {
@@ -84,6 +89,10 @@ pub(crate) struct Program {
     chunks: Chunks<Arc<Block>>,
     /// An editing tool was called in this turn.
     edited: bool,
+    /// Files in the chat that the model has made.
+    created: Created,
+    /// There are others than the prompt shows.
+    newer_files: bool,
     pending: Option<Pending>,
 }
 
@@ -104,6 +113,8 @@ impl Program {
             habits: if described { DESCRIBED } else { HABITS },
             chunks: Chunks::default(),
             edited: false,
+            created: Created::default(),
+            newer_files: false,
             pending: None,
             settings,
         }
@@ -155,6 +166,27 @@ impl Program {
         out
     }
 
+    /// The files that may be edited: the session's and those that the model has made; without any,
+    /// a message that says so.
+    fn chat_files(&self, s: &mut Engine) -> Vec<Arc<Block>> {
+        if !self.habits.shares_files {
+            return self.assented(&s.fixed.files);
+        }
+        let mut files: Vec<_> =
+            s.fixed.files.iter().map(|b| b.redraft(|d| d.role = Role::User)).collect();
+        let (kind, text, assent) = match (self.created.is_empty(), files.is_empty()) {
+            (false, _) => {
+                let text = format!("{}{}", self.words.files, self.created.shown());
+                (BlockKind::File, Arc::from(text), &self.words.files_ok)
+            }
+            (true, true) => (BlockKind::User, self.words.no_files.clone(), &self.words.ok),
+            (true, false) => return self.assented(&s.fixed.files),
+        };
+        files.push(s.synthetic(kind, Role::User, text, vec![]));
+        files.push(passing(BlockKind::Assistant, Role::Assistant, assent.clone()));
+        files
+    }
+
     /// Shows the chunks as they are.
     fn show(&self, s: &mut Engine) {
         // No block is a call or a result, so nothing can be separated.
@@ -164,10 +196,13 @@ impl Program {
     /// Takes over what the engine appended; thinking does not stay.
     fn sync(&mut self, s: &mut Engine) {
         let shown = &s.context.blocks()[self.chunks.before_cur()..];
-        let thinking = shown.iter().any(|b| b.kind == BlockKind::Reasoning);
-        self.chunks.cur =
-            shown.iter().filter(|b| b.kind != BlockKind::Reasoning).cloned().collect();
-        if thinking {
+        // An edit of which the session has no output says nothing to the model.
+        let stays = |b: &&Arc<Block>| {
+            b.kind != BlockKind::Reasoning && (!b.text.is_empty() || b.media.is_some())
+        };
+        let all = shown.iter().all(|b| stays(&b));
+        self.chunks.cur = shown.iter().filter(stays).cloned().collect();
+        if !all {
             self.show(s);
         }
     }
@@ -204,13 +239,20 @@ impl Program {
             return blocks;
         }
         let from = self.chunks.before_cur().min(blocks.len());
-        self.reminded(blocks, from, Self::max_input(s))
+        self.reminded(s, blocks, from, Self::max_input(s))
     }
 
     /// A prompt with the reminder where there is room for it. The current messages, which begin at
     /// `from`, count twice in that decision (docs/sources/aider.md §1.4).
-    fn reminded(&self, mut blocks: Vec<Arc<Block>>, from: usize, limit: u64) -> Vec<Arc<Block>> {
-        let reminder = passing(BlockKind::Reminder, Role::System, self.words.reminder.clone());
+    fn reminded(
+        &self,
+        s: &Engine,
+        mut blocks: Vec<Arc<Block>>,
+        from: usize,
+        limit: u64,
+    ) -> Vec<Arc<Block>> {
+        let words = self.reminder(s);
+        let reminder = passing(BlockKind::Reminder, Role::System, words.clone());
         let parts = [&blocks[..], std::slice::from_ref(&reminder), &blocks[from..]];
         if parts.iter().map(|p| Exact.list(&messages(p))).sum::<u64>() >= limit {
             return blocks;
@@ -223,10 +265,13 @@ impl Program {
         if let Some(last) =
             blocks[from..].last_mut().filter(|b| b.role == Role::User && b.media.is_none())
         {
-            *last =
-                last.redraft(|d| d.text = format!("{}\n\n{}", d.text, self.words.reminder).into());
+            *last = last.redraft(|d| d.text = format!("{}\n\n{words}", d.text).into());
         }
         blocks
+    }
+
+    fn reminder(&self, s: &Engine) -> Arc<str> {
+        s.fixed.reminder.clone().unwrap_or_else(|| self.words.reminder.clone())
     }
 
     /// The session's repository map, cut to the budget: one text, or nothing.
@@ -274,6 +319,15 @@ fn has_edit(reply: &Reply) -> bool {
 /// Calls and outputs as texts of the two sides; anything else as it is.
 fn as_text(mut raw: Draft) -> Draft {
     let name = raw.call.as_ref().map_or("", |c| &c.name);
+    if raw.kind == BlockKind::Output && is_edit(name) && raw.text.is_empty() && !raw.is_error {
+        return Draft::text(BlockKind::User, Role::User, "");
+    }
+    if raw.kind == BlockKind::Call
+        && let Some(file) = written(name, &raw.text)
+    {
+        let as_text = Draft::text(BlockKind::Assistant, raw.role, block(&file));
+        return Draft { form: raw.form, ..as_text };
+    }
     let mut text = Transcript::default();
     let (kind, role) = match raw.kind {
         BlockKind::Call => {
@@ -323,11 +377,13 @@ impl Strategy for Program {
         // A fresh conversation does not stop the worker: what it writes is waited for and thrown
         // away (docs/sources/aider.md §1.2, `/clear`).
         self.edited = false;
+        self.newer_files = false;
+        self.created.clear();
         self.chunks = Chunks {
             system: s.fixed.base.iter().map(|b| b.redraft(|d| d.role = Role::System)).collect(),
             readonly_files: self.assented(&s.fixed.context),
             repo: self.assented(&self.repo_map(s)),
-            chat_files: self.assented(&s.fixed.files),
+            chat_files: self.chat_files(s),
             ..Chunks::default()
         };
         self.show(s);
@@ -385,12 +441,19 @@ impl Strategy for Program {
             self.edited = true;
         }
         self.edited |= has_edit(reply);
+        for call in reply.calls() {
+            self.newer_files |= self.created.take(&call.name, &call.arguments);
+        }
         Flow::Proceed
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
         self.sync(s);
         let edited = std::mem::take(&mut self.edited);
+        if std::mem::take(&mut self.newer_files) {
+            self.chunks.chat_files = self.chat_files(s);
+            self.show(s);
+        }
         if edited || self.habits.every_turn {
             self.move_back(s, edited).await;
         }
