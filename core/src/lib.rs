@@ -19,6 +19,7 @@ pub mod fact;
 pub mod files;
 pub mod gist;
 pub mod history;
+pub mod json;
 pub mod ledger;
 pub mod matcher;
 pub mod model;

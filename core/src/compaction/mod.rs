@@ -17,5 +17,7 @@ pub use kind::CompactionKind;
 pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
 pub use replace::{Replaced, behind_compaction, origins, passing};
 pub use restore::{RecentFile, file_path, recent_files, text_argument};
-pub use split::{group_starts, made_by_model, step_starts, suffix_within, turn_starts};
+pub use split::{
+    group_starts, made_by_model, step_starts, suffix_reaching, suffix_within, turn_starts,
+};
 pub use transcript::Transcript;

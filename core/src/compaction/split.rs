@@ -61,3 +61,27 @@ pub fn suffix_within(
     }
     best
 }
+
+/// The newest position from which the sizes to the end add up to at least `least`; `None` when all
+/// of them together do not. What has no size is passed over.
+pub fn suffix_reaching(sizes: &[u64], least: u64) -> Option<usize> {
+    let mut total = 0;
+    (0..sizes.len()).rev().filter(|&i| sizes[i] > 0).find(|&i| {
+        total += sizes[i];
+        total >= least
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suffix_reaches_from_the_newest_item_back() {
+        assert_eq!(suffix_reaching(&[5, 10, 100, 10], 110), Some(2));
+        assert_eq!(suffix_reaching(&[5, 10, 100, 10], 111), Some(1));
+        assert_eq!(suffix_reaching(&[5, 10, 100, 10, 0], 0), Some(3));
+        assert_eq!(suffix_reaching(&[5, 10], 16), None);
+        assert_eq!(suffix_reaching(&[0, 0], 0), None);
+    }
+}
