@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::content::Part;
 use ctxbench_core::request::{Request, Thread};
 use ctxbench_provider::wire;
+use ctxbench_strategies::conform::View;
 use ctxbench_strategies::conform::text::expand;
-use ctxbench_strategies::conform::{PromptParts, View};
 use serde_json::{Map, Value, json};
 
 use super::Verdict;
 use super::case::Case;
+use super::prompt;
 use super::world::Sent;
 use crate::hash::sha256;
 
@@ -73,65 +73,7 @@ pub(super) fn compare(
     Verdict { expected, matched: expected, difference: rest }
 }
 
-/// Names of the class of an error that a product raises.
-type Classes = fn(&str) -> &'static [&'static str];
-
-/// How the run ended, against the case: number of requests, calls that ran, and last words or the
-/// class of the error that ended it, whose reason is `failed`.
-pub(super) fn outcome(
-    want: &Value,
-    sent: &Sent,
-    classes: Classes,
-    failed: Option<&str>,
-) -> Option<Difference> {
-    let names = failed.map(|reason| error_names(reason, sent, classes)).unwrap_or_default();
-    let wanted_error = want.get("error").and_then(Value::as_str);
-    // Of several names of one class the case uses one.
-    let got_error = names.iter().find(|n| wanted_error == Some(n)).or(names.first());
-    let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
-    let ours = json!({
-        "requests": sent.requests.len(),
-        "tool_calls_executed": sent.tools_run,
-        "final": sent.last.as_deref().map(|parts| last_words(parts, &wanted("final"))),
-        "error": got_error,
-    });
-    // Without last words in the case there is nothing to hold ours against.
-    let fields = ["requests", "tool_calls_executed", "error", "final"]
-        .into_iter()
-        .filter(|k| *k != "final" || want.get(*k).is_some());
-    fields
-        .filter(|k| wanted(k) != ours[*k])
-        .map(|k| {
-            difference(
-                sent.requests.len(),
-                None,
-                &format!("outcome: {k}"),
-                &wanted(k).to_string(),
-                &ours[k].to_string(),
-            )
-        })
-        .next()
-}
-
-/// A message of the model as a case writes it: its texts, with or without the types of the blocks
-/// that hold none.
-fn last_words(parts: &[Part], wanted: &Value) -> Value {
-    let texts = parts.iter().filter_map(|p| match p {
-        Part::Text(t) => Some(&**t),
-        _ => None,
-    });
-    let blocks = parts.iter().map(|p| match p {
-        Part::Text(t) => &**t,
-        Part::Call(_) => "tool_use",
-        Part::Reasoning { .. } => "thinking",
-        Part::Compaction(_) => "compaction",
-        Part::Image(_) | Part::Result { .. } | Part::Summary(_) | Part::Unrecorded(_) => "",
-    });
-    let (texts, blocks): (Value, Value) = (texts.collect(), blocks.collect());
-    if texts == *wanted { texts } else { blocks }
-}
-
-fn difference(
+pub(super) fn difference(
     request: usize,
     item: Option<usize>,
     what: &str,
@@ -228,23 +170,6 @@ fn request_difference(
         let extra = Value::Object(written[items.len()].shown.clone());
         difference(i, Some(items.len()), "item", "no further item", &extra.to_string())
     })
-}
-
-/// Names of the class of error that a reason belongs to: an error of the API by its status, or by
-/// its code where the connection gave none, an error of the library by what is wrong or by its
-/// exception.
-fn error_names(reason: &str, sent: &Sent, classes: Classes) -> Vec<String> {
-    if let Some(e) = sent.errors.iter().rev().find(|e| e.to_string() == reason) {
-        return vec![match (e.status, &e.code) {
-            (0, Some(code)) => code.clone(),
-            (0, None) => "connection_error".to_string(),
-            (status, _) => format!("http_{status}"),
-        }];
-    }
-    match classes(reason) {
-        [] => vec![format!("unclassified: {reason}")],
-        names => names.iter().map(|n| n.to_string()).collect(),
-    }
 }
 
 /// A block as a case would write it.
@@ -363,11 +288,21 @@ fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
     if w["constant"] == true {
         return None;
     }
-    if w["bytes"] != ours("bytes") {
+    // Where the words before a focus belong to, cases do not say; its prompt is compared in pieces.
+    if w["bytes"] != ours("bytes") && w.get("focus").is_none() {
         return differs("bytes", &w["bytes"], &ours("bytes"));
     }
     if let Some(t) = w.get("transcript") {
         return transcript_difference(w, t, &g.text, view);
+    }
+    if w.get("segments").is_some() {
+        let form = &view.summary;
+        let body = g.text.strip_prefix(&form.head).and_then(|t| t.strip_suffix(&form.tail));
+        return match (prompt::body(w, form), body) {
+            (Err(e), _) => Some(("segments".into(), "segments that can be read".into(), e)),
+            (Ok(e), Some(b)) if e == b => None,
+            (Ok(e), b) => Some(("segments".into(), shorten(&e), shorten(b.unwrap_or(&g.text)))),
+        };
     }
     if let Some(parts) = w.get("parts").and_then(Value::as_array) {
         if parts.len() != g.parts.len() {
@@ -387,16 +322,19 @@ fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
         return (!g.text.contains(&inner)).then(|| ("text".into(), inner, g.text.clone()));
     }
     let body = if w["kind"] == "summary" {
-        g.text.strip_prefix(&view.summary_prefix).unwrap_or(&g.text)
+        g.text.strip_prefix(&view.summary.head).unwrap_or(&g.text)
     } else {
         &g.text
     };
     text_difference(w, body)
 }
 
+fn shorten(text: &str) -> String {
+    text.chars().take(160).collect()
+}
+
 /// Compares a text or its hash. `w` has `text` or `sha256`.
 fn text_difference(w: &Value, got: &str) -> Option<Mismatch> {
-    let shorten = |t: &str| t.chars().take(160).collect::<String>();
     let want_text = w.get("text").or(w.is_string().then_some(w));
     if let Some(t) = want_text {
         return match expand(t) {
@@ -418,26 +356,14 @@ fn text_difference(w: &Value, got: &str) -> Option<Mismatch> {
 }
 
 fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option<Mismatch> {
-    let odd = |e: &str| {
-        Some(("summary_prompt".to_string(), e.to_string(), got.chars().take(160).collect()))
+    let odd = |e: &str| Some(("summary_prompt".to_string(), e.to_string(), shorten(got)));
+    let Some(filled) = prompt::read(&view.prompts, got) else {
+        return odd("what varies between the constant words of a known form");
     };
-    let Some(PromptParts { intro, first, prior_open: open, prior_close: close, template }) =
-        &view.prompt
-    else {
-        return odd("a prompt with known constant parts");
-    };
-    let Some(body) =
-        got.strip_prefix(intro.as_str()).and_then(|r| r.strip_suffix(template.as_str()))
-    else {
-        return odd("constant beginning and end");
-    };
-    let (transcript, prior) = match body.strip_suffix(first.as_str()) {
-        Some(t) => (t, None),
-        None => match body.strip_suffix(close.as_str()).and_then(|r| r.split_once(open.as_str())) {
-            Some((t, p)) => (t, Some(p)),
-            None => return odd("transcript and prior summary between constant parts"),
-        },
-    };
+    let prompt::Filled { variant, transcript, prior, focus } = filled;
+    if let Some(v) = w.get("variant").filter(|v| v.as_str() != variant) {
+        return Some(("variant".into(), v.to_string(), format!("{variant:?}")));
+    }
     if t["bytes"] != transcript.len() {
         return Some((
             "transcript bytes".into(),
@@ -460,15 +386,17 @@ fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option
         }
         at = end + 2;
     }
-    let want_prior = match w.get("prior_summary") {
-        None | Some(Value::Null) => None,
-        Some(p) => match expand(p) {
-            Ok(text) => Some(text),
-            Err(e) => {
-                return Some(("prior_summary".into(), "a readable text".into(), e.to_string()));
-            }
-        },
-    };
-    (want_prior.as_deref() != prior)
-        .then(|| ("prior_summary".into(), format!("{want_prior:?}"), format!("{prior:?}")))
+    for (what, got) in [("prior_summary", prior), ("focus", focus)] {
+        let want = match w.get(what).filter(|v| !v.is_null()) {
+            None => None,
+            Some(v) => match prompt::body(v, &view.summary) {
+                Ok(text) => Some(text),
+                Err(e) => return Some((what.into(), "a readable text".into(), e)),
+            },
+        };
+        if want.as_deref() != got {
+            return Some((what.into(), format!("{want:?}"), format!("{got:?}")));
+        }
+    }
+    None
 }

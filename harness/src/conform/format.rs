@@ -1,7 +1,7 @@
 //! The members of replay cases (conformance/README.md), and what must hold between them.
 
 use ctxbench_strategies::conform::shape::Kind::{
-    Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words,
+    Any, Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words,
 };
 use ctxbench_strategies::conform::shape::{Shape, may, must, must_or_null, null};
 use ctxbench_strategies::conform::text::expand;
@@ -102,7 +102,7 @@ const ERROR: Shape = &[
     may("text", Text),
 ];
 
-const COMPACT: Shape = &[must("type", Word), null("instructions", Text)];
+const COMPACT: Shape = &[must("type", Word), null("instructions", Text), null("focus", Text)];
 
 const BARE: Shape = &[must("type", Word)];
 
@@ -121,10 +121,13 @@ const EVENTS: &[(&str, Shape)] = &[
 
 const PURPOSE: &[&str] = &["sample", "summary"];
 
-const FIXED: &[(&str, Shape)] = &[
-    ("base", PIECE),
-    ("context", PIECE),
-    ("tools", &[must("kind", Word), must("count", Tools), may("for", OneOf(PURPOSE))]),
+const FIXED: &[(&str, Shape)] = &[("base", PIECE), ("context", PIECE), ("tools", TOOLS)];
+
+const TOOLS: Shape = &[
+    must("kind", Word),
+    must("count", Tools),
+    may("for", OneOf(PURPOSE)),
+    may("json_utf16", Filler),
 ];
 
 const PIECE: Shape = &[
@@ -137,6 +140,7 @@ const PIECE: Shape = &[
     may("constant", True),
     null("estimate_bytes", Count),
     may("json_bytes", Bytes),
+    may("estimate_tokens", Count),
 ];
 
 const REQUEST: Shape = &[
@@ -164,12 +168,24 @@ const ITEM: Shape = &[
     may("sha256", Word),
     may("parts", Many(ITEM_PART)),
     may("transcript", One(TRANSCRIPT)),
-    null("prior_summary", Text),
+    may("segments", Many(SEGMENT)),
+    may("variant", Word),
+    null("prior_summary", Any),
+    null("focus", Any),
     may("constant", True),
     may("constant_bytes", Bytes),
     may("wrapped", True),
     may("derived", Word),
 ];
+
+/// A piece of a summary: said by a model, constant in the program, or lists of files.
+const SEGMENT: Shape =
+    &[may("text", Text), may("constant", Word), may("files", One(FILES)), must("bytes", Bytes)];
+
+const FILES: Shape = &[must("read", Words), must("modified", Words)];
+
+/// A text in a prompt with its size.
+const SAID: Shape = &[must("bytes", Bytes), may("text", Text), may("segments", Many(SEGMENT))];
 
 const ITEM_PART: Shape = &[may("text", Text), may("sha256", Word), may("media", Word)];
 
@@ -183,10 +199,20 @@ const TRANSCRIPT: Shape = &[
 const TRANSCRIPT_PART: Shape = &[must("bytes", Bytes), may("text", Text), may("sha256", Word)];
 
 const OUTCOME: Shape = &[
-    must("requests", Count),
-    must("tool_calls_executed", Words),
+    may("requests", Count),
+    may("tool_calls_executed", Words),
     may("final", Words),
     may("error", Word),
+    may("compactions", Many(COMPACTION)),
+    may("failed", Words),
+];
+
+const COMPACTION: Shape = &[
+    must("reason", Word),
+    must("tokens_before", Count),
+    may("tokens_after", Count),
+    may("read_files", Words),
+    may("modified_files", Words),
 ];
 
 /// Items whose wording is the implementation's; of all others the text is compared.
@@ -233,21 +259,33 @@ pub(super) fn check(case: &Case) -> Result<(), CaseError> {
         let at = format!("requests[{i}]");
         c.closed(&at, r, REQUEST)?;
         for (k, item) in r["items"].as_array().into_iter().flatten().enumerate() {
-            self::item(&format!("{at}.items[{k}]"), item)?;
+            let at = format!("{at}.items[{k}]");
+            for name in ["prior_summary", "focus"] {
+                if let Some(words) = item.get(name).filter(|p| !p.is_null()) {
+                    said(&mut c, &format!("{at}.{name}"), words)?;
+                }
+            }
+            self::item(&at, item, around(case))?;
         }
     }
     if let Some(name) = case.not_compared.iter().find(|n| !LEAVABLE.contains(&n.as_str())) {
         return Err(odd("not_compared", format!("some of {}", LEAVABLE.join(", ")), name));
     }
     match &case.outcome {
-        None if product.ends => {
+        None if product.ends.is_empty() => Ok(()),
+        None => {
             let what = format!("an object, required for {}", case.agent);
             Err(odd("outcome", what, "nothing"))
         }
-        None => Ok(()),
         Some(o) => {
             c.closed("outcome", o, OUTCOME)?;
-            exactly_one("outcome", o, &["final", "error"])
+            if let Some(name) = product.ends.iter().find(|k| o.get(**k).is_none()) {
+                return Err(odd(&format!("outcome.{name}"), "a value, required", "nothing"));
+            }
+            match o.get("requests").or(o.get("final")).or(o.get("error")) {
+                Some(_) => exactly_one("outcome", o, &["final", "error"]),
+                None => Ok(()),
+            }
         }
     }
 }
@@ -308,8 +346,41 @@ fn event(c: &mut Checker, at: &str, e: &Value) -> Result<(), CaseError> {
     Ok(())
 }
 
-fn item(at: &str, item: &Value) -> Result<(), CaseError> {
-    exactly_one(at, item, &["text", "sha256", "parts", "transcript", "constant"])?;
+/// A text within a prompt: plain, a recipe, or with its size beside it.
+fn said(c: &mut Checker, at: &str, v: &Value) -> Result<(), CaseError> {
+    if v.get("bytes").is_none() {
+        return c.text(at, v);
+    }
+    c.closed(at, v, SAID)?;
+    exactly_one(at, v, &["text", "segments"])?;
+    sized(at, v)?;
+    segments(at, v, 0)
+}
+
+/// Bytes that stand around the segments of a summary in the history.
+fn around(case: &Case) -> usize {
+    let bytes = |name: &str| case.constants.get(name).and_then(|c| c["bytes"].as_u64());
+    ["summary_head", "summary_tail"].iter().filter_map(|n| bytes(n)).sum::<u64>() as usize
+}
+
+/// Segments have the sizes that stand beside them, and together that of the whole.
+fn segments(at: &str, v: &Value, around: usize) -> Result<(), CaseError> {
+    let mut sum = around;
+    for (i, s) in list(v, "segments") {
+        let at = format!("{at}.segments[{i}]");
+        exactly_one(&at, s, &["text", "constant", "files"])?;
+        sized(&at, s)?;
+        sum += s["bytes"].as_u64().unwrap_or(0) as usize;
+    }
+    if v.get("segments").is_some() {
+        same_size(&format!("{at}.bytes"), &v["bytes"], sum)?;
+    }
+    Ok(())
+}
+
+fn item(at: &str, item: &Value, around: usize) -> Result<(), CaseError> {
+    exactly_one(at, item, &["text", "sha256", "parts", "transcript", "constant", "segments"])?;
+    segments(at, item, around)?;
     let kind = item["kind"].as_str().unwrap_or("");
     if item.get("constant").is_some() && !CONSTANT_KINDS.contains(&kind) {
         return Err(odd(
@@ -347,13 +418,13 @@ fn item(at: &str, item: &Value) -> Result<(), CaseError> {
         same_size(&format!("{at_t}.bytes"), &t["bytes"], joined)?;
     }
     if let Some(constant) = item.get("constant_bytes").and_then(Value::as_u64) {
-        let prior = item
-            .get("prior_summary")
-            .filter(|p| !p.is_null())
-            .map(expand)
-            .transpose()?
-            .map_or(0, |p| p.len());
-        let sum = constant as usize + t["bytes"].as_u64().unwrap_or(0) as usize + prior;
+        let size = |name: &str| match item.get(name).filter(|p| !p.is_null()) {
+            None => Ok(0),
+            Some(v) if v.get("bytes").is_some() => Ok(v["bytes"].as_u64().unwrap_or(0) as usize),
+            Some(v) => expand(v).map(|t| t.len()),
+        };
+        let (prior, focus) = (size("prior_summary")?, size("focus")?);
+        let sum = constant as usize + t["bytes"].as_u64().unwrap_or(0) as usize + prior + focus;
         same_size(&format!("{at}.bytes"), &item["bytes"], sum)?;
     }
     Ok(())

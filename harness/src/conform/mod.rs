@@ -8,7 +8,9 @@ mod case;
 mod compare;
 mod format;
 mod functions;
+mod outcome;
 mod pieces;
+mod prompt;
 mod shape;
 mod world;
 
@@ -71,11 +73,7 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     let script = script.lock().map_err(|_| CaseError::Poisoned)?;
     let mut verdict = compare::compare(case, &script, &view, &estimates);
     if let (None, Some(want)) = (&verdict.difference, &case.outcome) {
-        let reason = events.iter().rev().find_map(|e| match &e.event {
-            Event::TurnFailed(reason) => Some(reason.as_str()),
-            _ => None,
-        });
-        verdict.difference = compare::outcome(want, &script, product.error_classes, reason);
+        verdict.difference = outcome::outcome(want, &script, product.error_classes, &view, &events);
     }
     Ok(verdict)
 }

@@ -6,7 +6,7 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::engine::Fixed;
 use ctxbench_core::request::Tools;
 use ctxbench_strategies::conform::text::{expand, filler_with_escapes};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::case::{Case, CaseError};
 
@@ -21,8 +21,8 @@ pub(super) fn fixed(case: &Case) -> Result<Fixed, CaseError> {
             "context" => out.context.push(piece(f, BlockKind::Context)?),
             "tools" => {
                 let count = f["count"].as_u64().unwrap_or(0) as usize;
-                let one = serde_json::json!({"name": "tool", "description": "", "input_schema": {"type": "object"}});
-                out.tools = Tools::new(&vec![one; count]);
+                let size = f["json_utf16"].as_u64().unwrap_or(0) as usize;
+                out.tools = tools(count, size);
             }
             other => {
                 return Err(CaseError::Unknown { what: "fixed piece", name: other.to_string() });
@@ -30,6 +30,17 @@ pub(super) fn fixed(case: &Case) -> Result<Fixed, CaseError> {
         }
     }
     Ok(out)
+}
+
+/// Definitions of so many tools, as JSON of at least `size` characters.
+fn tools(count: usize, size: usize) -> Option<Arc<Tools>> {
+    let tool = |description: &str| json!({"name": "tool", "description": description, "input_schema": {"type": "object"}});
+    let mut all = vec![tool(""); count];
+    let missing = size.saturating_sub(Value::from(all.clone()).to_string().len());
+    if let Some(first) = all.first_mut() {
+        *first = tool(&"x".repeat(missing));
+    }
+    Tools::new(&all)
 }
 
 fn piece(f: &Value, kind: BlockKind) -> Result<Arc<Block>, CaseError> {

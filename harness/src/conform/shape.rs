@@ -73,6 +73,11 @@ impl Checker {
         Ok(())
     }
 
+    /// A string or a recipe.
+    pub(super) fn text(&mut self, at: &str, v: &Value) -> Result<(), CaseError> {
+        self.value(at, v, Kind::Text)
+    }
+
     fn value(&mut self, at: &str, v: &Value, kind: Kind) -> Result<(), CaseError> {
         let wrong = || odd(at, name_of(kind), v);
         let fits = |fits: bool| if fits { Ok(()) } else { Err(wrong()) };

@@ -30,6 +30,8 @@ pub(super) struct Sent {
     /// The newest message of the model, whether the history keeps it or not: the last reply, or a
     /// summary that the provider made in a message of its own.
     pub(super) last: Option<Vec<Part>>,
+    /// How each turn ended: `done` or `error`.
+    pub(super) turns: Vec<&'static str>,
 }
 
 pub(super) struct ScriptWorld {
@@ -152,7 +154,7 @@ impl ScriptWorld {
         }
         let stop = match e.get("stop_reason").and_then(Value::as_str) {
             Some("refusal") => StopReason::Refusal,
-            Some("max_tokens") => StopReason::MaxTokens,
+            Some("max_tokens" | "length") => StopReason::MaxTokens,
             Some("compaction") => StopReason::Compaction,
             Some("pause_turn") => StopReason::PauseTurn,
             Some("tool_use") => StopReason::ToolUse,
@@ -210,13 +212,25 @@ impl World for ScriptWorld {
         let e = self.pop()?;
         match e["type"].as_str().unwrap_or("") {
             "user" => match self.incoming(&e) {
-                Ok(msg) => Some(Action::User(msg)),
+                Ok(msg) => {
+                    self.with(|s| s.turns.push("done"));
+                    Some(Action::User(msg))
+                }
                 Err(err) => {
                     self.fault(err.to_string());
                     None
                 }
             },
-            "compact" => Some(Action::Compact { instructions: None }),
+            "compact" => {
+                let words = e.get("focus").or(e.get("instructions")).filter(|i| !i.is_null());
+                match words.map(expand).transpose() {
+                    Ok(instructions) => Some(Action::Compact { instructions }),
+                    Err(err) => {
+                        self.fault(err.to_string());
+                        None
+                    }
+                }
+            }
             "restart" => Some(Action::Restart),
             "kill" => Some(Action::Idle { ms: 0 }),
             other => {
@@ -304,6 +318,10 @@ impl World for ScriptWorld {
             });
         }
         out
+    }
+
+    fn turn_failed(&mut self, _reason: &str) {
+        self.with(|s| s.turns.last_mut().map(|t| *t = "error"));
     }
 
     async fn spawn(&mut self, _request: &Request) -> Task {

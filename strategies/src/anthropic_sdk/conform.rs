@@ -18,7 +18,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         settings: SETTINGS,
         parameters: true,
         constants: &[may("summary_prompt_bytes", Filler)],
-        ends: true,
+        ends: &["requests", "tool_calls_executed"],
         set_up,
         error_classes: |reason| Raised::of(reason).map_or(&[], Raised::class_names),
     }),

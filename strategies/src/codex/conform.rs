@@ -20,7 +20,7 @@ use crate::conform::shape::Kind::{Count, Either, Filler, Flag, Text, Word};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::{expand, filler};
 use crate::conform::{
-    Conformance, Context, Fault, Function, Given, Recorded, Replay, SetUp, View, build, nullable,
+    Conformance, Context, Fault, Function, Given, Recorded, Replay, SetUp, SummaryForm, View, build, nullable,
     read,
 };
 
@@ -39,7 +39,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         settings: SETTINGS,
         parameters: false,
         constants: CONSTANTS,
-        ends: false,
+        ends: &[],
         set_up,
         error_classes: |_| &[],
     }),
@@ -96,7 +96,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         caller_acts: false,
         view: View {
             roleless_compaction: true,
-            summary_prefix: format!("{prefix}\n"),
+            summary: SummaryForm { head: format!("{prefix}\n"), ..SummaryForm::default() },
             ..View::default()
         },
     })

@@ -5,6 +5,7 @@
 pub mod shape;
 pub mod text;
 
+use ctxbench_core::block::Block;
 use ctxbench_core::model::Model;
 use ctxbench_core::settings::{Settings, SettingsTable};
 use ctxbench_core::strategy::Strategy;
@@ -104,8 +105,8 @@ pub struct Replay {
     pub parameters: bool,
     /// Members of a case's constants.
     pub constants: Shape,
-    /// Every case says how it ends.
-    pub ends: bool,
+    /// Members that a case's outcome must have; without any, a case need not say how it ends.
+    pub ends: &'static [&'static str],
     /// What a case means: called with settings and constants of these shapes.
     pub set_up: fn(&Recorded<'_>, Model) -> Result<SetUp, Fault>,
     /// Names of the class of an error that the program raises by itself, the recorded one first;
@@ -161,19 +162,49 @@ pub struct View {
     pub compaction_is_parameter: bool,
     /// Compactions that the provider makes are items without a role.
     pub roleless_compaction: bool,
-    /// Text before the body of a summary.
-    pub summary_prefix: String,
-    /// The summary prompt, where it holds the conversation as a transcript.
-    pub prompt: Option<PromptParts>,
+    /// What stands around and in a summary.
+    pub summary: SummaryForm,
+    /// The forms of a summary prompt that holds the conversation as a transcript.
+    pub prompts: Vec<PromptForm>,
 }
 
-/// Parts of a summary prompt around the transcript and the summary before it.
-pub struct PromptParts {
-    pub intro: String,
-    pub first: String,
-    pub prior_open: String,
-    pub prior_close: String,
-    pub template: String,
+/// Files that a summary in the history names: those only read, those modified.
+pub type FilesOf = fn(&Block) -> (Vec<String>, Vec<String>);
+/// The same lists as a summary shows them.
+pub type ShowFiles = fn(&[String], &[String]) -> String;
+
+/// How a summary in the history is put together.
+#[derive(Default)]
+pub struct SummaryForm {
+    /// Text before its body.
+    pub head: String,
+    /// Text behind its body.
+    pub tail: String,
+    /// Constant segments of a body by their names.
+    pub constants: Vec<(&'static str, String)>,
+    /// How the program lists files in it, if it does.
+    pub files: Option<(FilesOf, ShowFiles)>,
+}
+
+/// One form of a summary prompt: constant texts with what is put between them.
+pub struct PromptForm {
+    /// Its name, where cases name forms.
+    pub variant: Option<&'static str>,
+    /// In order; between two that vary stands a constant.
+    pub pieces: Vec<PromptPiece>,
+}
+
+/// A piece of a summary prompt.
+#[derive(Clone, Debug)]
+pub enum PromptPiece {
+    /// The program's own words.
+    Constant(String),
+    /// The conversation.
+    Transcript,
+    /// The summary before it.
+    Prior,
+    /// At the end: what the user wants it to look at, behind these words; both may be missing.
+    Focus(String),
 }
 
 /// Settings of a case as the command line spells them, so that the same ranges hold.

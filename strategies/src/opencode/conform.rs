@@ -23,7 +23,7 @@ use crate::conform::shape::Kind::{Bytes, Count, Filler, Flag, One, OneOf, Word};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::filler;
 use crate::conform::{
-    Conformance, Context, Fault, Function, Given, PromptParts, Recorded, Replay, SetUp, View,
+    Conformance, Context, Fault, Function, Given, PromptForm, PromptPiece, Recorded, Replay, SetUp, View,
     build, nullable, read,
 };
 use crate::descriptor::Words;
@@ -44,7 +44,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         settings: SETTINGS,
         parameters: false,
         constants: CONSTANTS,
-        ends: false,
+        ends: &[],
         set_up,
         error_classes: |_| &[],
     }),
@@ -98,26 +98,22 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         provider: if anthropic { Provider::Anthropic } else { Provider::Openai },
         ..model
     };
-    let prompt = PromptParts {
-        intro: filler("intro", 20),
-        first: filler("first", case.constant("summary_prompt_first").saturating_sub(40)),
-        prior_open: filler("prior_open", 20),
-        prior_close: filler(
-            "prior_close",
-            case.constant("summary_prompt_with_prior").saturating_sub(60),
-        ),
-        template: filler("template", 20),
-    };
+    let first = filler("first", case.constant("summary_prompt_first").saturating_sub(40));
+    let prior_close = filler(
+        "prior_close",
+        case.constant("summary_prompt_with_prior").saturating_sub(60),
+    );
+    let [intro, prior_open, template] = ["intro", "prior_open", "template"].map(|t| filler(t, 20));
     let constant = |name: &str| {
         let given = case.constants.get(name).and_then(|c| c.get("placeholder")?.as_str());
         given.map_or_else(|| filler(name, case.constant(name)), str::to_string).into()
     };
     let words = OpenCodeWords {
-        intro: prompt.intro.as_str().into(),
-        first: prompt.first.as_str().into(),
-        prior_open: prompt.prior_open.as_str().into(),
-        prior_close: prompt.prior_close.as_str().into(),
-        template: prompt.template.as_str().into(),
+        intro: intro.as_str().into(),
+        first: first.as_str().into(),
+        prior_open: prior_open.as_str().into(),
+        prior_close: prior_close.as_str().into(),
+        template: template.as_str().into(),
         marker: constant("marker"),
         go_on: constant("continue"),
         go_on_overflow: constant("continue_after_overflow"),
@@ -153,10 +149,28 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
             numbered: Some(if anthropic { "anthropic-messages" } else { "openai-chat" }),
             // On this wire the system prompt is a message, too.
             unnumbered: usize::from(!anthropic),
-            prompt: Some(prompt),
+            prompts: prompts([intro, first, prior_open, prior_close, template]),
             ..View::default()
         },
     })
+}
+
+/// Without a summary before it, and with one.
+fn prompts([intro, first, prior_open, prior_close, template]: [String; 5]) -> Vec<PromptForm> {
+    use PromptPiece::{Constant, Prior, Transcript};
+    let form = |pieces| PromptForm { variant: None, pieces };
+    let (intro, template) = (Constant(intro), Constant(template));
+    vec![
+        form(vec![intro.clone(), Transcript, Constant(first), template.clone()]),
+        form(vec![
+            intro,
+            Transcript,
+            Constant(prior_open),
+            Prior,
+            Constant(prior_close),
+            template,
+        ]),
+    ]
 }
 
 fn estimate(_: &Context, input: Value) -> Result<Value, Fault> {

@@ -1,0 +1,145 @@
+//! How a run ended, against what a case says of it.
+
+use std::sync::Arc;
+
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::{Event, Stamped};
+use ctxbench_strategies::conform::View;
+use serde_json::{Map, Value, json};
+
+use super::compare::{Difference, difference};
+use super::world::Sent;
+
+/// Names of the class of an error that a product raises.
+type Classes = fn(&str) -> &'static [&'static str];
+
+/// The first of a case's members that differs.
+pub(super) fn outcome(
+    want: &Value,
+    sent: &Sent,
+    classes: Classes,
+    view: &View,
+    events: &[Arc<Stamped>],
+) -> Option<Difference> {
+    let failed = events.iter().rev().find_map(|e| match &e.event {
+        Event::TurnFailed(reason) => Some(reason.as_str()),
+        _ => None,
+    });
+    let names = failed.map(|reason| error_names(reason, sent, classes)).unwrap_or_default();
+    let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
+    // Of several names of one class the case uses one.
+    let wanted_error = want.get("error").and_then(Value::as_str);
+    let error = names.iter().find(|n| wanted_error == Some(n)).or(names.first());
+    let (compactions, failures) = compactions(view, events);
+    let ours = json!({
+        "requests": sent.requests.len(),
+        "tool_calls_executed": sent.tools_run,
+        "error": error,
+        "final": sent.last.as_deref().map(|parts| last_words(parts, &wanted("final"))),
+        "compactions": compactions,
+        "failed": failures,
+        "prompts": sent.turns,
+    });
+    let members = ["requests", "tool_calls_executed", "error", "final"];
+    let further = ["compactions", "failed", "prompts"];
+    // A case that says how its program ended says that it did not fail by leaving `error` out.
+    let ends = want.get("requests").is_some();
+    members
+        .into_iter()
+        .chain(further)
+        .filter(|k| want.get(*k).is_some() || ends && *k == "error")
+        .find_map(|k| {
+            let got = as_told(&ours[k], &wanted(k));
+            (wanted(k) != got).then(|| {
+                let what = format!("outcome: {k}");
+                let (want, got) = (wanted(k).to_string(), got.to_string());
+                difference(sent.requests.len(), None, &what, &want, &got)
+            })
+        })
+}
+
+/// What happened, with those members of lists of objects that the case tells.
+fn as_told(ours: &Value, want: &Value) -> Value {
+    let (Some(list), Some(wanted)) = (ours.as_array(), want.as_array()) else {
+        return ours.clone();
+    };
+    let told = |one: &Value, i: usize| match (one, wanted.get(i)) {
+        (Value::Object(o), Some(Value::Object(w))) => {
+            let told = o.iter().filter(|(k, _)| w.contains_key(*k));
+            Value::Object(told.map(|(k, v)| (k.clone(), v.clone())).collect())
+        }
+        _ => one.clone(),
+    };
+    list.iter().enumerate().map(|(i, one)| told(one, i)).collect()
+}
+
+/// Compactions that were made, and reasons of those that came to nothing, in order. The reason and
+/// the size before are those of the check before it.
+fn compactions(view: &View, events: &[Arc<Stamped>]) -> (Vec<Value>, Vec<&'static str>) {
+    let (mut made, mut failed): (Vec<Value>, Vec<&str>) = (Vec::new(), Vec::new());
+    let mut trigger = None;
+    for e in events {
+        match &e.event {
+            Event::Trigger { check, believed, .. } => trigger = Some((*check, *believed)),
+            Event::Compaction { after, .. } => {
+                let (reason, before) = trigger.take().unzip();
+                let mut one = Map::new();
+                one.insert("reason".into(), json!(reason));
+                one.insert("tokens_before".into(), json!(before));
+                let summary = after.iter().find(|b| b.kind == BlockKind::Summary);
+                if let Some(((files, _), summary)) = view.summary.files.zip(summary) {
+                    let (read, modified) = files(summary);
+                    one.insert("read_files".into(), json!(read));
+                    one.insert("modified_files".into(), json!(modified));
+                }
+                made.push(Value::Object(one));
+            }
+            Event::Estimated(tokens) => {
+                if let Some(last) = made.last_mut() {
+                    last["tokens_after"] = json!(tokens);
+                }
+            }
+            Event::CompactionFailed { .. } => {
+                failed.push(trigger.take().map_or("", |(check, _)| check))
+            }
+            _ => {}
+        }
+    }
+    (made, failed)
+}
+
+/// A message of the model as a case writes it: its texts, with or without the types of the blocks
+/// that hold none.
+fn last_words(parts: &[Part], wanted: &Value) -> Value {
+    let texts = parts.iter().filter_map(|p| match p {
+        Part::Text(t) => Some(&**t),
+        _ => None,
+    });
+    let blocks = parts.iter().map(|p| match p {
+        Part::Text(t) => &**t,
+        Part::Call(_) => "tool_use",
+        Part::Reasoning { .. } => "thinking",
+        Part::Compaction(_) => "compaction",
+        Part::Image(_) | Part::Result { .. } | Part::Summary(_) | Part::Unrecorded(_) => "",
+    });
+    let (texts, blocks): (Value, Value) = (texts.collect(), blocks.collect());
+    if texts == *wanted { texts } else { blocks }
+}
+
+/// Names of the class of error that a reason belongs to: an error of the API by its status, or by
+/// its code where the connection gave none, an error of the library by what is wrong or by its
+/// exception.
+fn error_names(reason: &str, sent: &Sent, classes: Classes) -> Vec<String> {
+    if let Some(e) = sent.errors.iter().rev().find(|e| e.to_string() == reason) {
+        return vec![match (e.status, &e.code) {
+            (0, Some(code)) => code.clone(),
+            (0, None) => "connection_error".to_string(),
+            (status, _) => format!("http_{status}"),
+        }];
+    }
+    match classes(reason) {
+        [] => vec![format!("unclassified: {reason}")],
+        names => names.iter().map(|n| n.to_string()).collect(),
+    }
+}
