@@ -20,6 +20,7 @@ pub const ALL: &[Descriptor] = &[
     crate::aider::descriptor::DESCRIPTOR,
     crate::codex::descriptor::DESCRIPTOR,
     crate::opencode::descriptor::DESCRIPTOR,
+    crate::pi::descriptor::DESCRIPTOR,
     crate::claude_code::descriptor::DESCRIPTOR,
     crate::anthropic_sdk::descriptor::DESCRIPTOR,
     crate::claude_code_api::descriptor::DESCRIPTOR,
@@ -225,7 +226,7 @@ mod tests {
         let rewind = |name: &str| Spec::parse(name).unwrap().descriptor.rewind;
         let with: Vec<&str> =
             ALL.iter().filter(|d| d.rewind != Rewind::NONE).map(|d| d.name).collect();
-        assert_eq!(with, ["codex", "opencode", "claude-code", "openoxide"]);
+        assert_eq!(with, ["codex", "opencode", "pi", "claude-code", "openoxide"]);
         assert!(
             rewind("codex").offers(RewindMode::Both) && !rewind("codex").offers(RewindMode::Code)
         );

@@ -7,9 +7,9 @@ use ctxbench_kit::memory::{
     Level, Loaded, MemoryFile, Note, OPENCODE_NAMES, OpenCode, Scope, Visit, When, folders_below,
     is_file, jsonc, jsonc_settings, read, search,
 };
-use serde_json::Value;
 
 use crate::descriptor::{Named, SettingsFile, Version};
+use crate::own_settings::{Own, Shape, named};
 
 const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
@@ -18,75 +18,17 @@ pub(crate) const SETTINGS: SettingsFile = SettingsFile { names: &NAMES, read: ow
 
 /// What of a person's file is about compaction, each with what it must be. The model is written
 /// PROVIDER/MODEL; what stands before the last stroke is the way to it.
-const OWN: [(&[&str], &str, Shape); 6] = [
+const OWN: [Own; 6] = [
     (&["compaction", "auto"], "auto", Shape::Flag),
     (&["compaction", "prune"], "prune", Shape::Flag),
     (&["compaction", "reserved"], "reserved", Shape::Number),
     (&["compaction", "tail_turns"], "tail_turns", Shape::Number),
     (&["compaction", "preserve_recent_tokens"], "preserve_recent_tokens", Shape::Number),
-    (&["agent", "compaction", "model"], "model", Shape::Text),
+    (&["agent", "compaction", "model"], "model", Shape::Model),
 ];
 
-/// What a value must be.
-#[derive(Clone, Copy)]
-enum Shape {
-    Flag,
-    Number,
-    Text,
-}
-
-impl Shape {
-    fn read(self, value: &Value) -> Result<String, &'static str> {
-        match self {
-            Shape::Flag => value.as_bool().map(|b| b.to_string()).ok_or("true or false"),
-            Shape::Number => {
-                value.as_i64().map(|n| n.to_string()).ok_or("a whole number without quotes")
-            }
-            Shape::Text => {
-                let name = value.as_str().map(|m| m.rsplit('/').next().unwrap_or(m).to_string());
-                name.ok_or("a text such as \"provider/model\"")
-            }
-        }
-    }
-}
-
 fn own_settings(text: &str) -> Result<Named, String> {
-    let settings = jsonc(text)?;
-    let mut out = Named::new();
-    for (place, ours, shape) in OWN {
-        let Some(value) = at(&settings, place)? else { continue };
-        let value = shape
-            .read(value)
-            .map_err(|e| format!("{}: expected {e}, not {}", place.join("."), short(value)))?;
-        out.push((ours, value));
-    }
-    Ok(out)
-}
-
-/// What stands at a place; `None` = nothing. What should hold it must be an object.
-fn at<'a>(settings: &'a Value, place: &[&str]) -> Result<Option<&'a Value>, String> {
-    let mut value = settings;
-    for (depth, name) in place.iter().enumerate() {
-        if !value.is_object() {
-            let what = if depth == 0 { "the file".to_string() } else { place[..depth].join(".") };
-            return Err(format!("{what}: expected an object {{…}}, not {}", short(value)));
-        }
-        match value.get(name) {
-            None | Some(Value::Null) => return Ok(None),
-            Some(inner) => value = inner,
-        }
-    }
-    Ok(Some(value))
-}
-
-/// A value for an error.
-fn short(value: &Value) -> String {
-    const MOST: usize = 40;
-    let text = value.to_string();
-    match text.char_indices().nth(MOST) {
-        None => text,
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
+    named(&jsonc(text)?, &OWN)
 }
 
 pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {

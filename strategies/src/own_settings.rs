@@ -1,0 +1,77 @@
+//! What people's own settings files in JSON say of compaction: where a setting stands, what it is
+//! called here, and what it must be.
+
+use serde_json::Value;
+
+use crate::descriptor::Named;
+
+/// Place in the file, name of ours, and what must stand there.
+pub(crate) type Own = (&'static [&'static str], &'static str, Shape);
+
+/// What a value must be.
+#[derive(Clone, Copy)]
+pub(crate) enum Shape {
+    Flag,
+    Number,
+    /// A share from 0 to 1.
+    Share,
+    /// PROVIDER/MODEL; what stands before the last stroke is the way to it.
+    Model,
+}
+
+impl Shape {
+    fn read(self, value: &Value) -> Result<String, &'static str> {
+        match self {
+            Shape::Flag => value.as_bool().map(|b| b.to_string()).ok_or("true or false"),
+            Shape::Number => {
+                value.as_i64().map(|n| n.to_string()).ok_or("a whole number without quotes")
+            }
+            Shape::Share => {
+                value.as_f64().map(|f| f.to_string()).ok_or("a number such as 0.5")
+            }
+            Shape::Model => {
+                let name = value.as_str().map(|m| m.rsplit('/').next().unwrap_or(m).to_string());
+                name.ok_or("a text such as \"provider/model\"")
+            }
+        }
+    }
+}
+
+/// The settings of ours that a file gives.
+pub(crate) fn named(settings: &Value, own: &[Own]) -> Result<Named, String> {
+    let mut out = Named::new();
+    for (place, ours, shape) in own {
+        let Some(value) = at(settings, place)? else { continue };
+        let value = shape
+            .read(value)
+            .map_err(|e| format!("{}: expected {e}, not {}", place.join("."), short(value)))?;
+        out.push((*ours, value));
+    }
+    Ok(out)
+}
+
+/// What stands at a place; `None` = nothing. What should hold it must be an object.
+fn at<'a>(settings: &'a Value, place: &[&str]) -> Result<Option<&'a Value>, String> {
+    let mut value = settings;
+    for (depth, name) in place.iter().enumerate() {
+        if !value.is_object() {
+            let what = if depth == 0 { "the file".to_string() } else { place[..depth].join(".") };
+            return Err(format!("{what}: expected an object {{…}}, not {}", short(value)));
+        }
+        match value.get(name) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(inner) => value = inner,
+        }
+    }
+    Ok(Some(value))
+}
+
+/// A value for an error.
+fn short(value: &Value) -> String {
+    const MOST: usize = 40;
+    let text = value.to_string();
+    match text.char_indices().nth(MOST) {
+        None => text,
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

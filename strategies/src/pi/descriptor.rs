@@ -1,0 +1,43 @@
+//! What the pi strategy says of itself.
+
+use crate::descriptor::{
+    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+};
+
+/// What the strategy says of itself.
+pub const DESCRIPTOR: Descriptor = Descriptor {
+    name: "pi",
+    summary: "pi: one summary in front of the newest 20,000 tokens, brought up to date each time; \
+        a turn may be cut in two",
+    sources: &["docs/sources/pi.md: released program 1.5.2 read and observed"],
+    matrix: Matrix {
+        layers: "1: summary with a verbatim tail",
+        llm_calls: "1 per compaction, 2 where the cut lies inside a turn",
+        user_messages: "in the summary, except those in the tail",
+        tool_results: "tail verbatim; cut to 2,000 characters for the summariser",
+        cache: "summary request has its own system prompt, so it reads nothing and writes nothing; \
+            the prefix is rewritten after it",
+        afterwards: "nothing is added; the tail goes on",
+        token_counting: "usage of the last reply since the newest compaction or edit, and UTF-16 \
+            length / 4 of what came since",
+        pre_send_check: "after each batch of tools and before each prompt, by that count",
+        overflow_response: "hides the refused reply, compacts and goes on, once per turn; so too \
+            after a reply cut off below its limit",
+        thinking: "kept in the tail, left out of the transcript",
+        memory: "AGENTS.md / CLAUDE.md in the system prompt",
+        undo: "the session is a tree, and going back before a compaction undoes it",
+    },
+    standing: Standing::Contender,
+    manual: Manual::Instructed,
+    recovery: Recovery::Log,
+    // The tree goes back to a message, files stay (docs/sources/pi.md §7).
+    rewind: Rewind { conversation: true, code: None, summaries: false },
+    formats: &[crate::pi::persist::FORMAT],
+    conform: crate::pi::conform::CONFORMANCE,
+    look: Look::Hue(8),
+    files: MemoryFiles::Read { load: crate::pi::files::load, follows: false },
+    settings_file: Some(crate::pi::files::SETTINGS),
+    knobs: crate::pi::knobs::KNOBS,
+    page: "docs/systems/pi.md",
+    factory: Factory::of::<crate::pi::Pi>(),
+};

@@ -1,0 +1,47 @@
+//! pi's memory files: one per folder from the root of the file system down, and a person's own
+//! (docs/sources/pi.md §9).
+
+use std::path::Path;
+
+use ctxbench_kit::memory::{Level, Loaded, MemoryFile, Visit, is_file, jsonc, read};
+
+use crate::descriptor::{Named, SettingsFile, Version};
+use crate::own_settings::{Own, Shape, named};
+
+/// Names in the order in which a folder is asked for them: the first one there is read.
+const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
+
+/// What of a person's file is about compaction.
+const OWN: [Own; 4] = [
+    (&["compaction", "enabled"], "auto", Shape::Flag),
+    (&["compaction", "reserveTokens"], "reserve", Shape::Number),
+    (&["compaction", "keepRecentTokens"], "keep_recent", Shape::Number),
+    (&["retry", "maxRetries"], "retries", Shape::Number),
+];
+
+pub(crate) const SETTINGS: SettingsFile =
+    SettingsFile { names: &["settings.json"], read: own_settings };
+
+fn own_settings(text: &str) -> Result<Named, String> {
+    named(&jsonc(text)?, &OWN)
+}
+
+pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
+    let mut out = Loaded::default();
+    let own = visit.site.home.join(".pi/agent");
+    of_folder(&own, Level::User, &mut out);
+    let mut folders: Vec<&Path> = visit.site.directory.ancestors().collect();
+    folders.reverse();
+    for folder in folders.into_iter().filter(|f| *f != own) {
+        of_folder(folder, Level::Project, &mut out);
+    }
+    out
+}
+
+fn of_folder(folder: &Path, level: Level, out: &mut Loaded) {
+    let mut paths = NAMES.iter().map(|n| folder.join(n));
+    let Some(path) = paths.find(|p| is_file(p, &mut out.notes)) else { return };
+    if let Some(text) = read(&path, &mut out.notes) {
+        out.files.push(MemoryFile::new(level, path, text));
+    }
+}

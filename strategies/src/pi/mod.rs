@@ -1,0 +1,48 @@
+//! pi: a summary in front of about 20,000 tokens that stay as they are; the cut may lie inside a
+//! turn.
+//!
+//! The session is a log of entries (`log.rs`) of which a view is made (`projection`); `program.rs`
+//! is what was released.
+
+mod conform;
+pub(crate) mod descriptor;
+mod errors;
+mod estimate;
+mod files;
+mod knobs;
+mod log;
+pub(crate) mod persist;
+mod program;
+mod projection;
+mod settings;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod version;
+mod words;
+
+use ctxbench_core::strategy::Strategy;
+
+use crate::descriptor::{Build, Need, Product};
+use program::Program;
+use settings::PiSettings;
+use version::PiVersion;
+use words::PiWords;
+
+pub(crate) struct Pi;
+
+impl Product for Pi {
+    type Version = PiVersion;
+    type Settings = PiSettings;
+    type Words = PiWords;
+
+    fn needs(_version: PiVersion, _settings: &PiSettings) -> Option<Need> {
+        None
+    }
+
+    fn build(b: Build<Pi>) -> Box<dyn Strategy> {
+        match b.version {
+            PiVersion::V1_5 => Box::new(Program::new(b.settings, b.words, b.scale)),
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! pi's session file (docs/sources/pi.md §7): JSONL that is only appended to. Entries name the one
+//! before them and so make a tree; the last line is the leaf.
+//!
+//! A compaction is an entry with the summary and the first entry of the tail; what it stands for
+//! stays in the file. An edit hides a message. Going back is no line: the next entry names an older
+//! one as the one before it, so until then a restart shows what was left.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::block::{Media, Role};
+use ctxbench_core::content::{Part, ToolCall};
+use serde_json::{Value, json};
+
+use super::summary::FileLists;
+use super::words::PiWords;
+use crate::persist::jsonl::{self, Appender};
+use crate::persist::{Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage};
+
+pub(crate) const FORMAT: Format = Format {
+    name: "pi-jsonl",
+    about: "one JSONL file per session, entries chained by parentId; a compaction names its tail",
+    open: |dir, seed| Ok(Box::new(Session::open(dir, seed)?)),
+};
+
+const SESSION: &str = "00000000-0000-4000-8000-000000000001";
+const CWD: &str = "/work/project";
+const TIME: &str = "2023-11-14T22:13:20.000Z";
+
+struct Session {
+    path: PathBuf,
+    file: Appender,
+    seed: u64,
+    lines: u64,
+    leaf: Option<String>,
+    /// What is shown now, each with the id of its entry.
+    shown: Vec<(String, StoredMessage)>,
+}
+
+impl Session {
+    fn open(dir: &Path, seed: u64) -> Result<Session, PersistError> {
+        let path = dir.join(".pi/agent/sessions/--work-project--");
+        let path = path.join(format!("2023-11-14T22-13-20-000Z_{SESSION}.jsonl"));
+        let mut file = Appender::open(&path)?;
+        let (lines, _) = jsonl::objects(&path)?;
+        if lines.is_empty() {
+            file.line(&json!({
+                "type": "session", "version": 3, "id": SESSION, "timestamp": TIME, "cwd": CWD,
+            }))?;
+        }
+        let leaf = lines.iter().rev().find_map(entry_id).map(str::to_string);
+        let shown = projected(&lines);
+        Ok(Session { path, file, seed, lines: lines.len() as u64, leaf, shown })
+    }
+
+    /// Writes an entry; returns its id.
+    fn entry(&mut self, mut entry: Value) -> Result<String, PersistError> {
+        self.lines += 1;
+        let id = format!("{:08x}", (self.seed << 20 ^ self.lines) & 0xffff_ffff);
+        entry["id"] = json!(id);
+        entry["parentId"] = self.leaf.clone().into();
+        entry["timestamp"] = json!(TIME);
+        self.file.line(&entry)?;
+        self.leaf = Some(id.clone());
+        Ok(id)
+    }
+
+    fn say(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
+        let id = match said.is_summary() {
+            // A summary without entries before it.
+            true => self.compaction(said, None)?,
+            false => self.entry(json!({"type": "message", "message": message(said)}))?,
+        };
+        self.shown.push((id, said.clone()));
+        Ok(())
+    }
+
+    fn compaction(&mut self, said: &StoredMessage, kept: Option<&str>) -> Result<String, PersistError> {
+        let words = PiWords::default();
+        let text = said.parts.iter().map(Part::words).collect::<String>();
+        let own = text.strip_prefix(&*words.summary_head);
+        let own = own.and_then(|t| t.strip_suffix(&*words.summary_tail));
+        let files = FileLists::found_in(own.unwrap_or_default());
+        let mut entry = json!({
+            "type": "compaction",
+            "summary": own.unwrap_or(&text),
+            "firstKeptEntryId": kept,
+            "details": {"readFiles": files.read, "modifiedFiles": files.modified},
+        });
+        if own.is_none() {
+            // Made by somebody else: nothing is put around it.
+            entry["fromHook"] = json!(true);
+        }
+        self.entry(entry)
+    }
+
+    fn become_view(&mut self, view: &[StoredMessage]) -> Result<(), PersistError> {
+        let same = view.iter().zip(&self.shown).take_while(|(v, (_, s))| *v == s).count();
+        if let Some(said) = view.first().filter(|s| s.is_summary() && same == 0) {
+            return self.compact(said, &view[1..]);
+        }
+        let gone = &self.shown[same..];
+        if same == view.len() && gone.len() > 1 {
+            // Back to an older entry.
+            self.leaf = same.checked_sub(1).map(|i| self.shown[i].0.clone());
+            self.shown.truncate(same);
+            return Ok(());
+        }
+        // Messages that vanished or look different where the rest stays.
+        let mut rest = view.iter().peekable();
+        let mut edits = Vec::new();
+        for (id, said) in &self.shown {
+            match rest.next_if(|v| *v == said) {
+                Some(_) => {}
+                None => edits.push((id.clone(), rest.next_if(|v| v.role == said.role && !self.shown.iter().any(|(_, s)| s == *v)).cloned())),
+            }
+        }
+        if rest.peek().is_none() {
+            for (target, now) in edits {
+                let replacement = now.as_ref().map(|n| json!({"content": content(n)}));
+                self.entry(json!({
+                    "type": "context_edit", "targetId": target, "replacement": replacement,
+                }))?;
+            }
+            self.shown = projected(&jsonl::objects(&self.path)?.0);
+            return Ok(());
+        }
+        // Anything else begins a branch of its own at the root.
+        self.leaf = None;
+        self.shown.clear();
+        view.iter().try_for_each(|s| self.say(s))
+    }
+
+    /// A compaction; what of its tail stands at the end of what was shown is kept, anything else is
+    /// written again.
+    fn compact(&mut self, summary: &StoredMessage, tail: &[StoredMessage]) -> Result<(), PersistError> {
+        let ends = |from: usize| {
+            let shown = self.shown[from..].iter().map(|(_, s)| s);
+            shown.clone().count() <= tail.len() && shown.zip(tail).all(|(a, b)| a == b)
+        };
+        let from = (0..self.shown.len()).find(|&i| ends(i));
+        let kept = from.map(|i| self.shown[i].0.clone());
+        let named = from.map_or(0, |i| self.shown.len() - i);
+        self.compaction(summary, kept.as_deref())?;
+        for s in &tail[named..] {
+            self.entry(json!({"type": "message", "message": message(s)}))?;
+        }
+        self.shown = projected(&jsonl::objects(&self.path)?.0);
+        Ok(())
+    }
+}
+
+impl Persistence for Session {
+    fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
+        match entry {
+            JournalEntry::Message(said) => self.say(said),
+            JournalEntry::View(view) => self.become_view(view),
+        }
+    }
+
+    fn load(&self) -> Result<Loaded, PersistError> {
+        let (lines, notes) = jsonl::objects(&self.path)?;
+        let context = projected(&lines).into_iter().map(|(_, s)| s).collect();
+        Ok(Loaded { context, bytes_read: self.size(), notes })
+    }
+
+    fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
+        let (lines, _) = jsonl::objects(&self.path)?;
+        let names = names(&lines);
+        Ok(lines.iter().filter_map(|l| said(&l["message"], &names)).collect())
+    }
+
+    fn size(&self) -> u64 {
+        jsonl::size(&self.path)
+    }
+}
+
+fn entry_id(line: &Value) -> Option<&str> {
+    line["id"].as_str().filter(|_| line["type"] != "session")
+}
+
+/// What the last entry's way to the root shows, each with its entry. A parent that was lost in a
+/// crash is replaced by the entry before.
+fn projected(lines: &[Value]) -> Vec<(String, StoredMessage)> {
+    let entries: Vec<&Value> = lines.iter().filter(|l| entry_id(l).is_some()).collect();
+    let place: HashMap<&str, usize> =
+        entries.iter().enumerate().filter_map(|(i, l)| Some((entry_id(l)?, i))).collect();
+    let mut way = Vec::new();
+    let mut next = entries.len().checked_sub(1);
+    while let Some(i) = next {
+        way.push(entries[i]);
+        next = entries[i]["parentId"].as_str().and_then(|p| match place.get(p) {
+            // A chain that does not go back would never end.
+            Some(&at) => Some(at).filter(|at| *at < i),
+            None => i.checked_sub(1),
+        });
+    }
+    way.reverse();
+    let names = names(lines);
+    let mut out = Vec::new();
+    let mut from = 0;
+    if let Some(at) = way.iter().rposition(|l| l["type"] == "compaction") {
+        let entry = way[at];
+        let kept = way[..at].iter().position(|l| l["id"] == entry["firstKeptEntryId"]);
+        let id = entry_id(entry).unwrap_or_default().to_string();
+        out.push((id, summary(entry)));
+        way.remove(at);
+        from = kept.unwrap_or(at);
+    }
+    let edits: HashMap<&str, &Value> = way
+        .iter()
+        .filter(|l| l["type"] == "context_edit")
+        .filter_map(|l| Some((l["targetId"].as_str()?, &l["replacement"])))
+        .collect();
+    for line in &way[from..] {
+        let id = entry_id(line).unwrap_or_default();
+        let shown = match edits.get(id) {
+            None => said(&line["message"], &names),
+            Some(Value::Null) => None,
+            Some(replacement) => {
+                let mut message = line["message"].clone();
+                if message.is_object() {
+                    message["content"] = replacement["content"].clone();
+                }
+                said(&message, &names)
+            }
+        };
+        out.extend(shown.map(|s| (id.to_string(), s)));
+    }
+    out
+}
+
+fn summary(entry: &Value) -> StoredMessage {
+    let text = entry["summary"].as_str().unwrap_or_default();
+    let words = PiWords::default();
+    let text = match entry["fromHook"] == true {
+        true => text.to_string(),
+        false => format!("{}{text}{}", words.summary_head, words.summary_tail),
+    };
+    StoredMessage { role: Role::User, parts: vec![Part::Summary(text.into())] }
+}
+
+/// Names of the tools by the ids of their calls.
+fn names(lines: &[Value]) -> HashMap<&str, &str> {
+    let blocks = lines.iter().filter_map(|l| l["message"]["content"].as_array()).flatten();
+    blocks.filter_map(|b| Some((b["id"].as_str()?, b["name"].as_str()?))).collect()
+}
+
+fn message(said: &StoredMessage) -> Value {
+    let content = content(said);
+    match (said.role, said.parts.first()) {
+        (_, Some(Part::Result { id, name, is_error, .. })) => json!({
+            "role": "toolResult", "toolCallId": **id, "toolName": **name, "content": content,
+            "isError": is_error,
+        }),
+        (Role::Assistant, _) => json!({"role": "assistant", "content": content}),
+        _ => json!({"role": "user", "content": content}),
+    }
+}
+
+fn content(said: &StoredMessage) -> Vec<Value> {
+    said.parts.iter().filter_map(block).collect()
+}
+
+fn block(p: &Part) -> Option<Value> {
+    Some(match p {
+        Part::Text(t) | Part::Summary(t) | Part::Result { output: t, .. } => {
+            json!({"type": "text", "text": **t})
+        }
+        Part::Reasoning { text, encrypted } => json!({
+            "type": "thinking", "thinking": **text, "thinkingSignature": encrypted.as_deref(),
+        }),
+        Part::Call(ToolCall { id, name, arguments }) => {
+            // An object; text that is none, or is written otherwise, is kept as it is beside it.
+            let input: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
+            let same = *input.to_string() == **arguments;
+            let raw = (!same).then_some(&**arguments);
+            json!({"type": "toolCall", "id": **id, "name": **name, "arguments": input, "raw": raw})
+        }
+        Part::Image(m) => {
+            let data = m.url.split_once(";base64,").map_or(m.url.as_str(), |(_, data)| data);
+            let linked = (data == m.url).then_some(true);
+            json!({
+                "type": "image", "data": data, "mimeType": m.media_type, "linked": linked,
+                "name": m.name,
+            })
+        }
+        _ => return None,
+    })
+}
+
+fn said(message: &Value, names: &HashMap<&str, &str>) -> Option<StoredMessage> {
+    let blocks = message["content"].as_array()?;
+    if message["role"] == "toolResult" {
+        let id = message["toolCallId"].as_str().unwrap_or_default();
+        let mut texts = blocks.iter().filter(|b| b["type"] == "text");
+        let output = texts.next().and_then(|b| b["text"].as_str()).unwrap_or_default();
+        let name = message["toolName"].as_str().or(names.get(id).copied()).unwrap_or_default();
+        let is_error = message["isError"] == true;
+        let result =
+            Part::Result { id: id.into(), name: name.into(), output: output.into(), is_error };
+        let more = blocks.iter().filter(|b| b["type"] != "text").chain(texts).filter_map(part);
+        return Some(StoredMessage {
+            role: Role::Tool,
+            parts: std::iter::once(result).chain(more).collect(),
+        });
+    }
+    let role = if message["role"] == "assistant" { Role::Assistant } else { Role::User };
+    Some(StoredMessage { role, parts: blocks.iter().filter_map(part).collect() })
+}
+
+fn part(b: &Value) -> Option<Part> {
+    let text = |key: &str| b[key].as_str().unwrap_or_default();
+    Some(match text("type") {
+        "text" => Part::Text(text("text").into()),
+        "thinking" => Part::Reasoning {
+            text: text("thinking").into(),
+            encrypted: b["thinkingSignature"].as_str().map(Into::into),
+        },
+        "toolCall" => {
+            let arguments =
+                b["raw"].as_str().map_or_else(|| b["arguments"].to_string(), str::to_string);
+            Part::Call(ToolCall::new(text("id"), text("name"), arguments))
+        }
+        "image" => {
+            let media_type = text("mimeType").to_string();
+            let url = match b["linked"] == true {
+                true => text("data").to_string(),
+                false => format!("data:{media_type};base64,{}", text("data")),
+            };
+            Part::Image(Media { media_type, url, name: b["name"].as_str().map(str::to_string) })
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,379 @@
+//! pi as released, 1.5 (docs/sources/pi.md, sections named at the rules).
+//!
+//! Whether to compact is asked after every batch of tools, after a run and before a prompt; a
+//! refusal for length and a reply that was cut off below its limit are hidden, and the run goes on
+//! behind a compaction, once.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::compaction::{CompactionKind, origins, passing};
+use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::model::Provider;
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
+use ctxbench_core::strategy::{self, Flow, Strategy, Unsupported, is_system};
+
+use super::errors::{is_overflow, is_retryable};
+use super::estimate::{Base, largest_reply};
+use super::log::{Compaction, Content, Log, Report};
+use super::projection::Plan;
+use super::settings::PiSettings;
+use super::summary::{Prompt, transcript};
+use super::words::PiWords;
+
+pub(crate) struct Program {
+    settings: PiSettings,
+    words: PiWords,
+    scale: f64,
+    log: Log,
+    /// Of the reply that arrived and is not recorded yet.
+    report: Option<Report>,
+    /// Tools have run, and the next request is to be thought over.
+    batch_done: bool,
+    /// The run was already tried again behind a compaction.
+    recovered: bool,
+    /// Attempts made again at the request that fails.
+    retried: u64,
+}
+
+/// Why a compaction is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    Threshold,
+    Overflow,
+    Manual,
+}
+
+impl Reason {
+    fn name(self) -> &'static str {
+        match self {
+            Reason::Threshold => "threshold",
+            Reason::Overflow => "overflow",
+            Reason::Manual => "manual",
+        }
+    }
+}
+
+/// A summary that could not be had.
+enum NoSummary {
+    /// The session is over.
+    Over,
+    Failed,
+}
+
+impl Program {
+    pub(crate) fn new(settings: PiSettings, words: PiWords, scale: f64) -> Self {
+        Program {
+            settings,
+            words,
+            scale,
+            log: Log::default(),
+            report: None,
+            batch_done: false,
+            recovered: false,
+            retried: 0,
+        }
+    }
+
+    fn base(&self, s: &Engine) -> u64 {
+        self.settings.base_estimate.unwrap_or_else(|| Base::of(s).quarter())
+    }
+
+    fn limit(&self, s: &Engine) -> u64 {
+        s.model.window.saturating_sub(self.settings.reserve)
+    }
+
+    fn sync(&mut self, s: &mut Engine) {
+        if self.log.sync(s, &mut self.report) {
+            self.show(s);
+        }
+    }
+
+    fn view(&self, s: &Engine) -> Vec<Arc<Block>> {
+        let fixed = |b: &&Arc<Block>| strategy::is_fixed(b) || b.kind == BlockKind::File;
+        let fixed = s.context.blocks().iter().filter(fixed).cloned();
+        fixed.chain(self.log.shown()).collect()
+    }
+
+    /// Shows what the log sends, where nothing became smaller by a compaction.
+    fn show(&mut self, s: &mut Engine) {
+        // Messages go whole, results stay behind their calls, so the edit is always valid.
+        let _ = s.context.set(self.view(s));
+    }
+
+    /// Compacts when the view is beyond the threshold (docs/sources/pi.md §1).
+    async fn check_threshold(&mut self, s: &mut Engine, phase: Phase, tokens: u64) {
+        if self.settings.auto && tokens > self.limit(s) {
+            self.compaction(s, Reason::Threshold, phase, None).await;
+        }
+    }
+
+    /// What follows a run, and comes before a prompt (docs/sources/pi.md §1, §5). True if the run
+    /// goes on.
+    async fn check_reply(&mut self, s: &mut Engine, at: usize, phase: Phase) -> bool {
+        if !self.settings.auto || self.log.compaction().is_some_and(|(c, _)| at < c) {
+            return false;
+        }
+        let Content::Message(m) = &self.log[at].content else { return false };
+        let (usage, window) = (m.report.usage, s.model.window);
+        let failed = m.report.failed.as_ref();
+        let cut_off = m.report.cut_off;
+        let calls = m.blocks.iter().any(|b| b.kind == BlockKind::Call);
+        let over = failed.is_none() && !cut_off && !calls;
+        let projected = self.log.is_projected(at);
+        let edited = self.log.entries()[at + 1..].iter().any(|e| matches!(e.content, Content::Edit));
+        let input = usage.input + usage.cache_read;
+        // Some providers take a prompt that is too large, others cut it and have no room left.
+        let silent = projected
+            && !edited
+            && ((over && input > window)
+                || (cut_off && usage.output == 0 && input as f64 >= window as f64 * 0.99));
+        let refused = !m.hidden && failed.is_some_and(is_overflow);
+        let short = projected && cut_off && usage.output < s.model.max_output;
+        if refused || silent || short {
+            return self.recover(s, at, phase, over).await;
+        }
+        let base = self.base(s);
+        let tokens = if self.log.has_edits() {
+            self.log.tokens(base)
+        } else if m.report.total() > 0 {
+            m.report.total()
+        } else {
+            // Counters from before the newest compaction tell nothing of the view.
+            let Some(tokens) = self.log.tokens_across_edits(base) else { return false };
+            tokens
+        };
+        self.check_threshold(s, phase, tokens).await;
+        false
+    }
+
+    /// The window is full. True if the run goes on.
+    async fn recover(&mut self, s: &mut Engine, at: usize, phase: Phase, answered: bool) -> bool {
+        if answered {
+            // There is nothing to go on with behind a finished reply.
+            self.compaction(s, Reason::Overflow, phase, None).await;
+            return false;
+        }
+        if self.recovered {
+            s.trigger(Reason::Overflow.name(), self.log.tokens(self.base(s)), s.model.window);
+            s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
+            return false;
+        }
+        self.recovered = true;
+        self.log.hide(at);
+        self.show(s);
+        self.compaction(s, Reason::Overflow, phase, None).await
+    }
+
+    /// Summarises what lies before the tail and shows the result. True if it was done.
+    async fn compaction(
+        &mut self,
+        s: &mut Engine,
+        reason: Reason,
+        phase: Phase,
+        focus: Option<&str>,
+    ) -> bool {
+        let plan = self.log.plan(self.settings.keep_recent);
+        if plan.is_none() && reason != Reason::Manual {
+            return false;
+        }
+        s.trigger(reason.name(), self.log.tokens(self.base(s)), self.limit(s));
+        let Some(plan) = plan else {
+            s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
+            return false;
+        };
+        let summary = match self.summary(s, &plan, phase, focus).await {
+            Ok(summary) => summary,
+            Err(NoSummary::Over) => return false,
+            Err(NoSummary::Failed) => {
+                s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
+                return false;
+            }
+        };
+        let covered = || plan.history.iter().chain(&plan.turn).copied();
+        let files = self.log.files(covered());
+        let summary = summary + &files.render();
+        let before = self.log.compaction().map(|(_, c)| c.block.origin.clone());
+        let messages = covered().filter_map(|i| self.log[i].visible());
+        let origin = before
+            .unwrap_or_default()
+            .into_iter()
+            .chain(messages.flat_map(|m| origins(&m.blocks)))
+            .collect();
+        let text = format!("{}{summary}{}", self.words.summary_head, self.words.summary_tail);
+        let block = s.synthetic(BlockKind::Summary, Role::User, text, origin);
+        let block = block.redraft(|d| d.listed = true);
+        let first_kept = plan.first_kept;
+        self.log.push_compaction(Compaction { block, summary, first_kept, files });
+        let view = self.view(s);
+        let _ = s.compacted(CompactionKind::Summarise, "summary", phase, view);
+        s.note(Event::Estimated(self.log.estimate(self.base(s))));
+        true
+    }
+
+    /// The summary of a plan without the lists of files: of whole turns, and of the beginning of
+    /// the turn that is cut (docs/sources/pi.md §2, §3).
+    async fn summary(
+        &self,
+        s: &mut Engine,
+        plan: &Plan,
+        phase: Phase,
+        focus: Option<&str>,
+    ) -> Result<String, NoSummary> {
+        let words = &self.words;
+        let prior = self.log.compaction().map(|(_, c)| c.summary.as_str());
+        let prompt = |entries: &[usize]| Prompt {
+            words,
+            transcript: transcript(entries.iter().filter_map(|&i| self.log[i].visible())),
+            focus,
+        };
+        let history = if plan.history.is_empty() {
+            prior.unwrap_or(&words.no_history).to_string()
+        } else {
+            self.ask(s, phase, prompt(&plan.history).of_history(prior)).await?
+        };
+        if !plan.split {
+            return Ok(history);
+        }
+        let turn = self.ask(s, phase, prompt(&plan.turn).of_turn()).await?;
+        Ok(format!("{history}{}{turn}", words.split_join))
+    }
+
+    /// The answer to a summary request; a request that fails in passing is sent again.
+    async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Result<String, NoSummary> {
+        let mut blocks = if s.fixed.summary_base.is_empty() {
+            vec![passing(BlockKind::Base, Role::System, self.words.summary_system.clone())]
+        } else {
+            s.fixed.summary_base.clone()
+        };
+        blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
+        let input = Base::by_blocks(&blocks);
+        let mut request = s.summary_request(phase, blocks, false);
+        request.max_tokens = Some(self.largest_reply(s, input));
+        // A prompt that is sent once is not worth a cache entry (docs/sources/pi.md §8).
+        request.breakpoints = Vec::new();
+        let mut retried = 0;
+        let reply = loop {
+            match s.send(&request).await {
+                Ok(reply) => break reply,
+                Err(e) if e.kind == ErrorKind::Ended => return Err(NoSummary::Over),
+                Err(e) if is_retryable(&e) && retried < self.settings.retries => retried += 1,
+                Err(_) => return Err(NoSummary::Failed),
+            }
+        };
+        if reply.stop == StopReason::MaxTokens || reply.has_calls() {
+            return Err(NoSummary::Failed);
+        }
+        // An answer without a word is one (docs/sources/pi.md §6).
+        let texts: Vec<&str> = reply.parts.iter().filter_map(|p| p.as_text()).collect();
+        Ok(texts.join("\n"))
+    }
+
+    fn largest_reply(&self, s: &Engine, input: u64) -> u64 {
+        largest_reply(s.model.window, s.model.max_output, input, self.scale)
+    }
+}
+
+#[async_trait]
+impl Strategy for Program {
+    fn admit(&self, mut raw: Draft) -> Draft {
+        // Prompts are sent as lists of parts.
+        raw.listed |= matches!(raw.kind, BlockKind::User | BlockKind::Image);
+        raw
+    }
+
+    async fn on_start(&mut self, s: &mut Engine) {
+        self.log.clear(s);
+        (self.report, self.batch_done, self.recovered, self.retried) = (None, false, false, 0);
+        s.show_fixed();
+    }
+
+    async fn on_restart(&mut self, s: &mut Engine) {
+        // The session comes back from its file; what the process knew beside it does not.
+        self.sync(s);
+        (self.batch_done, self.recovered, self.retried) = (false, false, 0);
+    }
+
+    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.sync(s);
+        if let Some(at) = self.log.newest_reply() {
+            self.check_reply(s, at, Phase::PreTurn).await;
+        }
+        if self.log.close_calls(s) {
+            self.show(s);
+        }
+        (self.batch_done, self.recovered) = (false, false);
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        self.sync(s);
+        if std::mem::take(&mut self.batch_done) && s.model.window > 0 {
+            let tokens = self.log.tokens(self.base(s));
+            self.check_threshold(s, Phase::MidTurn, tokens).await;
+        }
+        Flow::Proceed
+    }
+
+    fn request(&mut self, s: &Engine) -> Request {
+        let mut request = s.sample_request();
+        request.max_tokens = Some(self.largest_reply(s, self.log.input(&Base::of(s))));
+        if s.default_breakpoints && s.model.provider == Provider::Anthropic {
+            let system = request.blocks.iter().take_while(|b| is_system(b)).count();
+            let ends = [system.checked_sub(1), request.blocks.len().checked_sub(1)];
+            request.breakpoints = ends.into_iter().flatten().collect();
+            request.breakpoints.dedup();
+        }
+        request
+    }
+
+    async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
+        let report = Report::of(reply);
+        self.recovered &= report.cut_off;
+        self.report = Some(report);
+        self.retried = 0;
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        self.sync(s);
+        self.batch_done = had_calls;
+        let at = self.log.newest_reply().filter(|_| !had_calls);
+        match at {
+            Some(at) if self.check_reply(s, at, Phase::PostTurn).await => Flow::Again,
+            _ => Flow::Proceed,
+        }
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, _attempt: u32) -> Flow {
+        self.sync(s);
+        let at = self.log.push_failed(s, e);
+        if is_retryable(e) && self.retried < self.settings.retries {
+            self.retried += 1;
+            self.log.hide(at);
+            return Flow::Again;
+        }
+        self.retried = 0;
+        if self.check_reply(s, at, Phase::MidTurn).await {
+            return Flow::Again;
+        }
+        Flow::FailTurn(e.to_string())
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        self.sync(s);
+        self.log.rewind(to);
+        self.show(s);
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        self.sync(s);
+        self.compaction(s, Reason::Manual, Phase::StandaloneTurn, instructions).await;
+        Ok(())
+    }
+}

@@ -1,0 +1,195 @@
+//! What is sent of the entries, how large it is, and where a compaction would cut
+//! (docs/sources/pi.md §1, §2).
+
+use std::sync::Arc;
+
+use ctxbench_core::block::Block;
+use ctxbench_core::compaction::suffix_reaching;
+use ctxbench_core::tokens::utf16_len;
+
+use super::estimate::{Base, by_three_and_a_half, quarter};
+use super::log::{Compaction, Content, Entry, Log, Message, Speaker};
+use super::summary::FileLists;
+
+/// What a compaction would do.
+#[derive(Debug, PartialEq)]
+pub(super) struct Plan {
+    /// First entry that stays.
+    pub(super) first_kept: usize,
+    /// Entries that are summarised.
+    pub(super) history: Vec<usize>,
+    /// Beginning of the turn that the cut lies in; empty = it lies between turns.
+    pub(super) turn: Vec<usize>,
+    /// Whether the cut lies in a turn.
+    pub(super) split: bool,
+}
+
+impl Log {
+    /// The newest compaction.
+    pub(super) fn compaction(&self) -> Option<(usize, &Compaction)> {
+        self.entries().iter().enumerate().rev().find_map(|(i, e)| match &e.content {
+            Content::Compaction(c) => Some((i, c)),
+            _ => None,
+        })
+    }
+
+    /// Entries that make the view, the newest compaction in front.
+    pub(super) fn projected(&self) -> Vec<usize> {
+        let end = self.entries().len();
+        match self.compaction() {
+            None => (0..end).collect(),
+            Some((at, c)) => {
+                std::iter::once(at).chain(c.first_kept..at).chain(at + 1..end).collect()
+            }
+        }
+    }
+
+    fn messages(&self) -> impl Iterator<Item = &Message> {
+        self.projected().into_iter().filter_map(|i| self[i].visible())
+    }
+
+    /// What is sent behind what is always shown.
+    pub(super) fn shown(&self) -> Vec<Arc<Block>> {
+        let summary = self.compaction().map(|(_, c)| c.block.clone());
+        summary.into_iter().chain(self.messages().flat_map(|m| m.blocks.iter().cloned())).collect()
+    }
+
+    /// Whether a message is still sent.
+    pub(super) fn is_projected(&self, at: usize) -> bool {
+        let kept = self.compaction().is_none_or(|(_, c)| at >= c.first_kept);
+        kept && self[at].visible().is_some()
+    }
+
+    /// Whether an edit is among what makes the view.
+    pub(super) fn has_edits(&self) -> bool {
+        let from = self.compaction().map_or(0, |(_, c)| c.first_kept);
+        self.entries()[from..].iter().any(|e| matches!(e.content, Content::Edit))
+    }
+
+    /// The newest message of the model that is sent, whether it came or failed.
+    pub(super) fn newest_reply(&self) -> Option<usize> {
+        let is = |m: &Message| m.speaker == Speaker::Assistant;
+        (0..self.entries().len())
+            .rev()
+            .find(|&i| self[i].visible().is_some_and(is) && self.is_projected(i))
+    }
+
+    /// Walks from the newest entry back to a reply whose counters hold: its total and the
+    /// characters of each message behind it. `None` = what `ends` names comes first.
+    fn counted(&self, ends: impl Fn(&Entry) -> bool) -> Option<(u64, Vec<u64>)> {
+        let mut behind = Vec::new();
+        for e in self.entries().iter().rev() {
+            if ends(e) {
+                return None;
+            }
+            let Some(m) = e.visible() else { continue };
+            if m.report.total() > 0 {
+                return Some((m.report.total(), behind));
+            }
+            behind.push(m.chars);
+        }
+        None
+    }
+
+    /// Tokens of the view by the first estimator: what was counted with the last reply since the
+    /// newest compaction or edit and a quarter of what came since, or a quarter of everything.
+    pub(super) fn tokens(&self, base: u64) -> u64 {
+        let ends = |e: &Entry| !matches!(e.content, Content::Message(_));
+        match self.counted(ends) {
+            Some((total, behind)) => total + behind.into_iter().map(quarter).sum::<u64>(),
+            None => self.estimate(base),
+        }
+    }
+
+    /// The same without regard to edits; `None` = the counters are older than the newest
+    /// compaction.
+    pub(super) fn tokens_across_edits(&self, base: u64) -> Option<u64> {
+        if let Some((total, behind)) = self.counted(Entry::is_compaction) {
+            return Some(total + behind.into_iter().map(quarter).sum::<u64>());
+        }
+        let stale = self.messages().any(|m| m.report.total() > 0);
+        (!stale).then(|| self.estimate(base))
+    }
+
+    /// Tokens of the view by its length alone.
+    pub(super) fn estimate(&self, base: u64) -> u64 {
+        let summary = self.compaction().map_or(0, |(_, c)| quarter(utf16_len(&c.summary)));
+        base + summary + self.messages().map(|m| quarter(m.chars)).sum::<u64>()
+    }
+
+    /// Tokens of the next request by the second estimator, which knows nothing of edits.
+    pub(super) fn input(&self, base: &Base) -> u64 {
+        let by = by_three_and_a_half;
+        if let Some((total, behind)) = self.counted(Entry::is_compaction) {
+            return total + behind.into_iter().map(by).sum::<u64>();
+        }
+        let summary = self.compaction().map_or(0, |(_, c)| by(utf16_len(&c.block.text)));
+        base.by_three_and_a_half()
+            + summary
+            + self.messages().map(|m| by(m.chars)).sum::<u64>()
+    }
+
+    /// What a compaction would do; `None` = there is nothing to compact.
+    pub(super) fn plan(&self, keep: u64) -> Option<Plan> {
+        if self.entries().last()?.is_compaction() {
+            return None;
+        }
+        let all = self.projected();
+        let view = &all[usize::from(self.compaction().is_some())..];
+        let says = |i: usize| self[view[i]].visible();
+        let is = |i: usize, speakers: &[Speaker]| {
+            says(i).is_some_and(|m| speakers.contains(&m.speaker))
+        };
+        // Before a result there is no cut.
+        let cuts: Vec<usize> =
+            (0..view.len()).filter(|&i| is(i, &[Speaker::User, Speaker::Assistant])).collect();
+        let sizes: Vec<u64> =
+            (0..view.len()).map(|i| says(i).map_or(0, |m| quarter(m.chars))).collect();
+        let mut cut = *cuts.first()?;
+        if let Some(reached) = suffix_reaching(&sizes, keep) {
+            cut = *cuts.iter().find(|&&c| c >= reached).or(cuts.last())?;
+            cut += usize::from(self.only_a_hidden_reply_follows(&view[cut + 1..]));
+        }
+        // What is not sent goes with the message behind it.
+        while cut > 0 && says(cut - 1).is_none() && !self[view[cut - 1]].is_compaction() {
+            cut -= 1;
+        }
+        let starts_turn = |i: usize| is(i, &[Speaker::User]);
+        let turn = if starts_turn(cut) { None } else { (0..=cut).rev().find(|&i| starts_turn(i)) };
+        let messages = |from: usize, to: usize| -> Vec<usize> {
+            view[from..to].iter().copied().filter(|&i| self[i].visible().is_some()).collect()
+        };
+        let plan = Plan {
+            first_kept: *view.get(cut)?,
+            history: messages(0, turn.unwrap_or(cut)),
+            turn: turn.map_or_else(Vec::new, |t| messages(t, cut)),
+            split: turn.is_some(),
+        };
+        (!plan.history.is_empty() || !plan.turn.is_empty()).then_some(plan)
+    }
+
+    /// Whether behind the cut lies nothing but a reply that an edit hides: the last visible message
+    /// is then summarised too, since nothing answers it.
+    fn only_a_hidden_reply_follows(&self, suffix: &[usize]) -> bool {
+        let hidden = |m: &Message| m.hidden && m.speaker == Speaker::Assistant;
+        let mut found = false;
+        for &i in suffix {
+            match &self[i].content {
+                Content::Compaction(_) => return false,
+                Content::Message(m) if !m.hidden => return false,
+                Content::Message(m) => found |= hidden(m),
+                Content::Edit => {}
+            }
+        }
+        found
+    }
+
+    /// Files of messages, and those that the summary before names.
+    pub(super) fn files(&self, messages: impl Iterator<Item = usize>) -> FileLists {
+        let mut files = self.compaction().map(|(_, c)| c.files.clone()).unwrap_or_default();
+        for m in messages.filter_map(|i| self[i].visible()) {
+            m.blocks.iter().for_each(|b| files.note(b));
+        }
+        files.settled()
+    }
+}

@@ -1,0 +1,17 @@
+//! Settings of pi.
+
+ctxbench_core::settings! {
+    /// What can be set, with where each default comes from.
+    pub(crate) struct PiSettings {
+        /// compact automatically
+        auto: flag = true, "docs/sources/pi.md §1, compaction.enabled";
+        /// kept free of the window: more than the window less this compacts
+        reserve: tokens = 16_384, "docs/sources/pi.md §1, compaction.reserveTokens";
+        /// newest messages that stay as they are, at least
+        keep_recent: tokens = 20_000, "docs/sources/pi.md §2, compaction.keepRecentTokens";
+        /// further attempts at a request that fails in passing
+        retries: count = 3, "docs/sources/pi.md §6, retry.maxRetries";
+        /// what the program takes system prompt and tools for; auto = their length / 4
+        base_estimate: tokens = auto, "docs/sources/pi.md §1; told by recorded cases";
+    }
+}

@@ -1,0 +1,216 @@
+//! What goes into a summary request and what comes of its answer (docs/sources/pi.md §3).
+
+use std::collections::BTreeSet;
+
+use ctxbench_core::block::{Block, BlockKind, Draft, Role};
+use ctxbench_core::compaction::{Transcript, head_cut};
+use ctxbench_core::tokens::utf16_len;
+
+use super::log::{Message, Speaker, arguments};
+use super::words::PiWords;
+
+/// What stays of a tool result in the transcript, UTF-16 units (docs/sources/pi.md §3).
+const RESULT_UNITS: usize = 2_000;
+
+/// Files that calls of the model named, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct FileLists {
+    /// Only read.
+    pub(super) read: BTreeSet<String>,
+    /// Written or edited.
+    pub(super) modified: BTreeSet<String>,
+}
+
+const READ: (&str, &str) = ("\n\n<read-files>\n", "\n</read-files>");
+const MODIFIED: (&str, &str) = ("\n\n<modified-files>\n", "\n</modified-files>");
+
+impl FileLists {
+    /// Takes over the file of a call.
+    pub(super) fn note(&mut self, b: &Block) {
+        let Some(call) = b.call.as_ref().filter(|_| b.kind == BlockKind::Call) else { return };
+        let json = arguments(b);
+        let Some(path) = json.text("path").filter(|p| !p.is_empty()) else { return };
+        match call.name.as_str() {
+            "read" => drop(self.read.insert(path.to_string())),
+            "write" | "edit" => drop(self.modified.insert(path.to_string())),
+            _ => {}
+        }
+    }
+
+    /// What was changed is no longer only read.
+    pub(super) fn settled(mut self) -> FileLists {
+        self.read.retain(|f| !self.modified.contains(f));
+        self
+    }
+
+    /// As they stand behind a summary; empty without files.
+    pub(super) fn render(&self) -> String {
+        let list = |(open, close): (&str, &str), files: &BTreeSet<String>| {
+            let lines: Vec<&str> = files.iter().map(String::as_str).collect();
+            if lines.is_empty() { String::new() } else { format!("{open}{}{close}", lines.join("\n")) }
+        };
+        list(READ, &self.read) + &list(MODIFIED, &self.modified)
+    }
+
+    /// Those that stand behind a summary.
+    pub(super) fn found_in(summary: &str) -> FileLists {
+        let list = |(open, close): (&str, &str)| -> BTreeSet<String> {
+            let found = summary.rsplit_once(open).and_then(|(_, rest)| rest.split_once(close));
+            found.map_or_else(BTreeSet::new, |(l, _)| l.lines().map(str::to_string).collect())
+        };
+        FileLists { read: list(READ), modified: list(MODIFIED) }
+    }
+}
+
+/// Messages as labelled blocks with a blank line between.
+pub(super) fn transcript<'a>(messages: impl Iterator<Item = &'a Message>) -> Transcript {
+    let mut out = Transcript::default();
+    for m in messages {
+        let blocks = m.blocks.iter().map(|b| &**b);
+        match m.speaker {
+            Speaker::User => said(&mut out, "[User]: ", "", blocks.filter(|b| is_text(b))),
+            Speaker::Assistant => {
+                let texts = blocks.clone().filter(|b| b.kind == BlockKind::Assistant);
+                said(&mut out, "[Assistant]: ", "\n", texts);
+                calls(&mut out, blocks.filter(|b| b.kind == BlockKind::Call));
+            }
+            Speaker::Tool => {
+                for b in blocks.filter(|b| b.kind == BlockKind::Output && !b.text.is_empty()) {
+                    label(&mut out, "[Tool result]: ");
+                    out.quote(b, &result(&b.text));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn is_text(b: &Block) -> bool {
+    b.role == Role::User && b.kind != BlockKind::Image
+}
+
+fn label(out: &mut Transcript, words: &str) {
+    if !out.is_empty() {
+        out.push("\n\n");
+    }
+    out.push(words);
+}
+
+fn said<'a>(
+    out: &mut Transcript,
+    words: &str,
+    between: &str,
+    blocks: impl Iterator<Item = &'a Block>,
+) {
+    for (i, b) in blocks.filter(|b| !b.text.is_empty()).enumerate() {
+        match i {
+            0 => label(out, words),
+            _ => out.push(between),
+        }
+        out.quote(b, &b.text);
+    }
+}
+
+fn calls<'a>(out: &mut Transcript, blocks: impl Iterator<Item = &'a Block>) {
+    for (i, b) in blocks.enumerate() {
+        match i {
+            0 => label(out, "[Assistant tool calls]: "),
+            _ => out.push("; "),
+        }
+        let json = arguments(b);
+        let members: Vec<String> =
+            json.members().iter().map(|(k, v)| format!("{k}={}", v.write())).collect();
+        let name = b.call.as_ref().map_or("", |c| c.name.as_str());
+        out.push(name);
+        out.push("(");
+        out.quote(b, &members.join(", "));
+        out.push(")");
+    }
+}
+
+/// A result as the summariser reads it: the beginning, and how much is missing.
+fn result(text: &str) -> String {
+    match head_cut(text, RESULT_UNITS) {
+        None => text.to_string(),
+        Some(head) => {
+            let missing = utf16_len(text) - RESULT_UNITS as u64;
+            format!("{head}\n\n[... {missing} more characters truncated]")
+        }
+    }
+}
+
+/// A summary request as its one user message.
+pub(super) struct Prompt<'a> {
+    pub(super) words: &'a PiWords,
+    pub(super) transcript: Transcript,
+    /// What the user wants the summary to look at.
+    pub(super) focus: Option<&'a str>,
+}
+
+impl Prompt<'_> {
+    /// Of whole turns; with a summary of what was before them it is brought up to date.
+    pub(super) fn of_history(self, prior: Option<&str>) -> Draft {
+        let w = self.words;
+        let mut out = ask(&w.open);
+        out.append(&self.transcript);
+        out.append(&ask(&w.close));
+        match prior.filter(|p| !p.is_empty()) {
+            None => out.append(&ask(&w.initial)),
+            Some(p) => {
+                out.append(&ask(&w.prior_open));
+                out.recall(&Transcript::of(BlockKind::Summary, p));
+                out.append(&ask(&w.prior_close));
+                out.append(&ask(&w.update));
+            }
+        }
+        self.focused(out)
+    }
+
+    /// Of the beginning of a turn.
+    pub(super) fn of_turn(self) -> Draft {
+        let mut out = ask(&self.words.prefix_open);
+        out.append(&self.transcript);
+        out.append(&ask(&self.words.prefix_close));
+        out.append(&ask(&self.words.prefix));
+        self.focused(out)
+    }
+
+    fn focused(&self, mut out: Transcript) -> Draft {
+        if let Some(focus) = self.focus.filter(|f| !f.is_empty()) {
+            out.append(&ask(&self.words.focus));
+            out.append(&ask(focus));
+        }
+        out.draft(BlockKind::SummaryPrompt, Role::User)
+    }
+}
+
+fn ask(words: &str) -> Transcript {
+    Transcript::of(BlockKind::SummaryPrompt, words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_cut_to_their_beginning() {
+        assert_eq!(result(&"x".repeat(2_000)), "x".repeat(2_000));
+        let cut = result(&"x".repeat(4_251));
+        assert_eq!(cut, format!("{}\n\n[... 2251 more characters truncated]", "x".repeat(2_000)));
+        // Half a character does not stay, and counts as missing.
+        let cut = result(&("x".repeat(1_999) + &"😀".repeat(2)));
+        assert_eq!(cut, format!("{}\n\n[... 3 more characters truncated]", "x".repeat(1_999)));
+    }
+
+    #[test]
+    fn file_lists_are_found_again() {
+        let set = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
+        let files = FileLists { read: set(&["b", "a"]), modified: set(&["c"]) };
+        let text = format!("words{}", files.render());
+        assert!(text.starts_with("words\n\n<read-files>\na\nb\n</read-files>\n\n<modified-files>"));
+        assert_eq!(FileLists::found_in(&text), files);
+        assert_eq!(FileLists::default().render(), "");
+        let files = FileLists { read: set(&["c", "a"]), modified: set(&["c"]) }.settled();
+        assert_eq!(files.read, set(&["a"]));
+    }
+}
